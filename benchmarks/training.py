@@ -33,12 +33,12 @@ import numpy as np  # noqa: TID253
 from dpcalc.errors import DpcalcError
 from dpcalc.model.loss import of
 from dpcalc.model.run import describe
-from dpcalc.training import data as tables
-from dpcalc.training import ensemble, noise, single
-from dpcalc.training.exact_sums import ExactSums
-from dpcalc.training.on_disk import OnDisk
-from dpcalc.training.plan import Plan, plan
-from dpcalc.training.problem import Problem, StoredProblem
+from dpcalc.training.data import tables
+from dpcalc.training.data.stored import OnDisk
+from dpcalc.training.run import ensemble, noise, single
+from dpcalc.training.run.exact_sums import ExactSums
+from dpcalc.training.run.plan import Plan, plan
+from dpcalc.training.run.problem import Problem, StoredProblem
 
 ETA, SIGMA, RADIUS = 0.1, 1.0, 1.0
 HELD = RADIUS * (1.0 - 1e-12)

@@ -1,4 +1,4 @@
-"""Generate the pages of the bounds, the errata and the commands from the code, and refresh the output shown.
+"""Generate the types of the API and the pages of the bounds, the errata and the commands; refresh the output shown.
 
     python docs/build.py
 
@@ -15,11 +15,13 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
 
+import dpcalc
 from dpcalc.cli.main import cli
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.model.algorithm import NAMED
@@ -50,6 +52,56 @@ def pages() -> dict[str, str]:
     by_path["errata.md"] = errata_page()
     by_path["commands.md"] = commands_page()
     return by_path
+
+
+# The types of the Python API
+
+STUB = DOCS.parent / "dpcalc" / "__init__.pyi"
+_STUB_HEAD = '''\
+# Made by `python docs/build.py`; do not edit.
+"""Types of the public names; `dpcalc.api` has the functions. A parameter may have one value or several."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any, TypeAlias
+
+from dpcalc.cards.verify import Verification
+'''
+_STUB_TYPES = """
+Real: TypeAlias = float | Iterable[float] | None
+Whole: TypeAlias = int | Iterable[int] | None
+Word: TypeAlias = str | Iterable[str] | None
+
+__version__: str
+"""
+
+
+def stub() -> str:
+    """Return the stub of the package: every public function with the types of its keywords, and its help."""
+    classes, functions = [], []
+    for name in dpcalc.__all__:
+        value = getattr(dpcalc, name)
+        if inspect.isclass(value):
+            classes.append(f"from {value.__module__} import {name} as {name}")
+        elif inspect.isfunction(value):
+            functions.append(_stub_of(name, value))
+    return "\n".join((*_STUB_HEAD.splitlines(), *sorted(classes))) + "\n" + _STUB_TYPES + "".join(functions)
+
+
+def _stub_of(name: str, function: Callable[..., object]) -> str:
+    signature, lines, kind = inspect.signature(function), [], None
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and kind not in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL):
+            lines.append("*")
+        kind = parameter.kind
+        star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(kind, "")
+        default = "" if star or parameter.default is parameter.empty else " = ..."
+        lines.append(f"{star}{parameter.name}: {parameter.annotation}{default}")
+    listed = "".join(f"    {line},\n" for line in lines)
+    doc = inspect.cleandoc(function.__doc__ or "").replace("\\", "\\\\")
+    text = textwrap.indent(f'"""{doc}\n"""', "    ", lambda line: bool(line.strip()))
+    return f"\ndef {name}(\n{listed}) -> {signature.return_annotation}:\n{text}\n"
 
 
 # The bounds
@@ -387,13 +439,14 @@ def _code(text: str) -> str:
 
 
 def main() -> None:
-    """Write every page, and refresh what the tutorial, the guides and the README show."""
+    """Write the stub and every page, and refresh what the tutorial, the guides and the README show."""
     for name, text in pages().items():
         path = DOCS / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     for path in set((DOCS / "bounds").glob("*.md")) - {DOCS / name for name in pages()}:
         path.unlink()
+    STUB.write_text(stub(), encoding="utf-8")
     for shown in TRANSCRIPTS:
         with tempfile.TemporaryDirectory() as folder:
             shown.write_text(transcript(shown.read_text(encoding="utf-8"), Path(folder)), encoding="utf-8")

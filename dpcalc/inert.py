@@ -7,9 +7,7 @@ files that others wrote, so every output is made inert.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable
 from typing import Any
 
 _COLOUR = r"\x1b\[[0-9;]*m"
@@ -67,79 +65,25 @@ def spreadsheet_text(text: str) -> str:
     return "'" + text if text.startswith(_FORMULA) else text
 
 
-class Written(str):
-    """JSON that is written already, indented for its place in a tree."""
-
-    __slots__ = ()
-
-
 def json_text(value: Any, indent: int | None = None, depth: int = 0) -> str:
     """Return strict JSON in which every command inside a string is escaped; the value stays the same.
 
     Args:
-        value: the tree, in which `Written` text stays as it is if there is an indentation.
-        indent: by how many blanks what is inside is further in; None for one line.
-        depth: how deep in a larger tree the value stands.
-    """
-    import json  # text needs none
-
-    if indent is None:
-        text = json.dumps(value, allow_nan=False)
-    else:
-        text = _indented(value, "\n" + " " * (indent * depth), " " * indent, json.encoder.encode_basestring_ascii)
-    if "##" in text:
-        text = re.sub(_DOUBLE_HASH, r"\\u0023", text)
-    return text.replace("\x7f", r"\u007f")
-
-
-def _indented(value: Any, line: str, step: str, quoted: Callable[[str], str]) -> str:
-    """Return a tree as `json.dumps` indents it, in a third of the time.
-
-    Args:
         value: the tree.
-        line: the end of a line, and the indentation of the next one.
-        step: by how much what is inside is further in.
-        quoted: writes a string.
+        indent: the number of blanks by which a level is indented; None for one line.
+        depth: the level of a larger tree at which the value stands.
 
     Raises:
         ValueError: a number is not finite.
     """
-    kind = type(value)
-    if kind in _WRITES:
-        return _WRITES[kind](value)
-    if isinstance(value, str):
-        return quoted(value)
-    if isinstance(value, dict):
-        inner = line + step
-        parts = []
-        for name, part in value.items():
-            kind = type(part)
-            if kind is str:
-                text = quoted(part)
-            elif kind in _WRITES:
-                text = _WRITES[kind](part)
-            else:
-                text = _indented(part, inner, step, quoted)
-            parts.append(f"{quoted(name if isinstance(name, str) else json_text(name))}: {text}")
-        return f"{{{inner}{f',{inner}'.join(parts)}{line}}}" if parts else "{}"
-    if isinstance(value, (list, tuple)):
-        inner = line + step
-        parts = [quoted(part) if type(part) is str else _indented(part, inner, step, quoted) for part in value]
-        return f"[{inner}{f',{inner}'.join(parts)}{line}]" if parts else "[]"
-    return json_text(value)
+    import json  # text needs none
 
-
-def _finite(value: float) -> str:
-    return repr(value) if math.isfinite(value) else json_text(value)  # which refuses it
-
-
-_WRITES: dict[type, Callable[[Any], str]] = {
-    int: repr,
-    float: _finite,
-    bool: lambda value: "true" if value else "false",
-    type(None): lambda _: "null",
-    Written: str,
-}
+    text = json.dumps(value, indent=indent, allow_nan=False)
+    if depth and indent:  # no string of JSON has a raw line feed
+        text = text.replace("\n", "\n" + " " * (indent * depth))
+    if "##" in text:
+        text = re.sub(_DOUBLE_HASH, r"\\u0023", text)
+    return text.replace("\x7f", r"\u007f")
 
 
 def xml_text(document: str) -> str:

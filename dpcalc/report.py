@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from dpcalc.errors import PRECEDENCE
-from dpcalc.inert import Written
 from dpcalc.model.quantities import ATTACKS, RAN, RISKS, Kind
 from dpcalc.model.source import Source
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notes import Note
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.version import __version__
@@ -100,6 +98,19 @@ class Curves(NamedTuple):
     tightness: Tightness | None
 
 
+class Guess(NamedTuple):
+    """How often an attacker is right at most who has to guess between two data sets, a priori equally likely.
+
+    ``probability`` is that, ``advantage`` twice its excess over one half, both rounded up; ``bound`` proves it. It is
+    ``from_point`` where one (epsilon, delta) is all that it follows from, and the whole curve of the run says less.
+    """
+
+    probability: float
+    advantage: float
+    bound: str
+    from_point: bool
+
+
 class Assertion(NamedTuple):
     """A gate: its text, whether it held, the value compared and the room left (negative when failed)."""
 
@@ -159,7 +170,7 @@ class Case(NamedTuple):
     ``check`` what became of a recipe's case, ``ledger`` the entries that a total is of, ``risk`` what an attacker can
     do, ``audit`` what an audit found, ``curves`` what is drawn of the answer. ``query`` is what it answers, as a
     `dpcalc.engine.question.Query`: for a card, which asks again; ``runs`` are the queries about single runs of which
-    the best was chosen.
+    the best was chosen. ``guess`` is what the answer means: how often an attacker guesses right.
     """
 
     algorithm: str
@@ -179,6 +190,7 @@ class Case(NamedTuple):
     query: Any = None
     audit: Mapping[str, Any] | None = None
     runs: tuple[Any, ...] = ()
+    guess: Guess | None = None
 
     @property
     def best(self) -> Result | None:
@@ -264,10 +276,6 @@ PARTS = ("train", "test")
 """The parts of the records that are measured apart."""
 
 
-SHOWN_IN_NOTEBOOKS: list[Callable[[Any], str]] = []
-"""What makes HTML of a report: `dpcalc.api` puts it here, as a report knows of nothing that renders it."""
-
-
 class Report(NamedTuple):
     """The answer to one command.
 
@@ -282,9 +290,12 @@ class Report(NamedTuple):
     changes: tuple[Change, ...] | None = None
     shard: Shard | None = None
 
-    def _repr_html_(self) -> str | None:
-        """Return what a notebook shows of the report; None, and so its plain text, where nothing renders it."""
-        return SHOWN_IN_NOTEBOOKS[0](self) if SHOWN_IN_NOTEBOOKS else None
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows of the report."""
+        import importlib
+
+        text: str = importlib.import_module("dpcalc.render.notebook").render_notebook(self)
+        return text
 
     @property
     def failed(self) -> int:
@@ -379,7 +390,9 @@ class Report(NamedTuple):
         """Return the privacy card of the report, as `dpcalc.card` does."""
         import importlib
 
-        made: dict[str, Any] = importlib.import_module("dpcalc.api").card(self)  # a report knows nothing of its makers
+        made: dict[str, Any] = importlib.import_module("dpcalc.api.documents").card(
+            self
+        )  # a report knows nothing of its makers
         return made
 
     def _beside_the_cases(self) -> dict[str, Any]:
@@ -418,7 +431,7 @@ def strict_json(tree: Any) -> Any:
     return None if _infinite(tree) else tree
 
 
-_AS_THEY_ARE = frozenset((str, int, bool, type(None), Written))
+_AS_THEY_ARE = frozenset((str, int, bool, type(None)))
 
 
 def _infinite(value: Any) -> bool:
@@ -475,6 +488,7 @@ def case_fields(case: Case) -> dict[str, Any]:
         "results": [result_fields(result) for result in case.results],
         "not_applicable": [obstacle_fields(obstacle) for obstacle in case.obstacles],
         "assertions": [a._asdict() for a in case.assertions],
+        **({"guess": case.guess._asdict()} if case.guess else {}),
         "warnings": list(case.warnings),
         "notes": list(case.notes),
         "note_data": [note.as_json() for note in case.note_data],

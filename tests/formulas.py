@@ -31,14 +31,13 @@ def evaluated(function: Callable[..., Any], **given: Any) -> Any:
 
     Args:
         function: a theorem's; any other function is called as it is.
-        given: the fields of its setting, and where it proves a curve the point of it.
+        given: the parameters that it reads, and where it proves a curve the point of it.
     """
     if function not in _by_function():
         return function(**given)
     theorem = theorem_of(function)
     evaluates(theorem.id)
-    setting = theorem.setting
-    return number(function(setting(**{k: v for k, v in given.items() if k in setting.fields})), **given)
+    return number(function(theorem.setting(**{k: v for k, v in given.items() if k in theorem.reads})), **given)
 
 
 def number(found: Any, **asked: Any) -> Any:

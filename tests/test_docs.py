@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shlex
+import subprocess
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -51,6 +53,10 @@ def test_pages_are_fresh(pages: dict[str, str]) -> None:
     assert on_disk == {name for name in pages if name.startswith("bounds/")}, REFRESH
     for name, text in pages.items():
         assert (DOCS / name).read_text(encoding="utf-8") == text, f"{name} is {REFRESH}"
+
+
+def test_the_types_of_the_api_are_fresh(build: ModuleType) -> None:
+    assert build.STUB.read_text(encoding="utf-8") == build.stub(), f"dpcalc/__init__.pyi is {REFRESH}"
 
 
 @pytest.mark.campaign
@@ -196,17 +202,6 @@ def loaded(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def test_the_workflow_runs_commands_there_are() -> None:
-    workflow = loaded(DOCS / "examples" / "github-actions.yml")
-    assert workflow[True] == ["push", "pull_request"]  # "on" is a boolean in YAML 1.1
-    assert workflow["permissions"] == {"contents": "read"}
-    steps = workflow["jobs"]["budget"]["steps"]
-    assert all(("uses" in step) != ("run" in step) for step in steps)
-    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"]) for step in steps if "uses" in step)
-    [line] = [step["run"] for step in steps if step.get("run", "").startswith("dpcalc ")]
-    the_command_parses(line)
-
-
 def test_the_shards_are_merged_by_commands_there_are() -> None:
     """Of the workflow, the number of shards is that of the matrix; of the script, that of the array."""
     text = (DOCS / "examples" / "github-shards.yml").read_text(encoding="utf-8")
@@ -230,11 +225,11 @@ def test_the_comment_is_of_what_the_workflow_writes() -> None:
     assert comment[True] == {"workflow_run": {"workflows": [checks["name"]], "types": ["completed"]}}
     [download, post] = comment["jobs"]["comment"]["steps"]
     [upload] = [step for step in checks["jobs"]["budget"]["steps"] if "upload-artifact" in step.get("uses", "")]
-    assert re.fullmatch(r"actions/download-artifact@v\d+", download["uses"])
+    assert re.fullmatch(r"actions/download-artifact@[0-9a-f]{40}", download["uses"])
     assert download["with"]["name"] == upload["with"]["name"]
-    assert upload["with"]["path"] == "gates.*"
-    [line] = [step["run"] for step in checks["jobs"]["budget"]["steps"] if step.get("run", "").startswith("dpcalc ")]
-    assert "--report markdown=gates.md" in line
+    [gates] = [step for step in checks["jobs"]["budget"]["steps"] if "dpcalc@" in step.get("uses", "")]
+    assert upload["with"]["path"] == f"${{{{ steps.{gates['id']}.outputs.reports }}}}"
+    assert "markdown=gates.md" in (ROOT / "action.yml").read_text(encoding="utf-8")
     assert "--body-file gates.md" in post["run"]
     assert "${{" not in post["run"]  # what others wrote reaches the shell as variables alone
 
@@ -247,21 +242,88 @@ def the_command_parses(line: str) -> None:
     command.make_context(name, arguments)
 
 
-def test_the_hook_and_its_configuration_fit() -> None:
+def test_the_hook_passes_no_names_of_files() -> None:
     [hook] = loaded(ROOT / ".pre-commit-hooks.yaml")
-    assert {"id", "name", "entry", "language", "types", "files"} <= set(hook)
+    assert {"id", "name", "entry", "language", "args"} <= set(hook)
     assert hook["language"] == "python"
-    for name in ("budget.yaml", "ci/budget-release.yml"):
-        assert re.search(hook["files"], name)
-    assert not re.search(hook["files"], "train.yaml")
-    the_command_parses(hook["entry"] + " budget.yaml")
+    assert (hook["pass_filenames"], hook["always_run"]) == (False, True)
+    the_command_parses(" ".join([hook["entry"], *hook["args"]]))
     [repository] = loaded(DOCS / "examples" / "pre-commit-config.yaml")["repos"]
     [used] = repository["hooks"]
     assert used["id"] == hook["id"]
-    assert {name for name in ("budget.yaml", "train.yaml", "other.yaml") if re.search(used["files"], name)} == {
-        "budget.yaml", "train.yaml",
-    }  # fmt: skip
+    assert "pass_filenames" not in used
+    for arguments in (hook["args"], used["args"]):
+        assert arguments[-2:] == ["--", "budget.yaml"]
     the_command_parses(" ".join([hook["entry"], *used["args"]]))
+
+
+def checked_by_the_action(root: Path, **inputs: str) -> tuple[int, list[str], Path]:
+    """Run the action's last step with a dpcalc that notes its words; return the code, the words and where it ran."""
+    action = loaded(ROOT / "action.yml")
+    step = action["runs"]["steps"][-1]
+    given = {name: str(each["default"]) for name, each in action["inputs"].items()} | inputs
+    assert step["env"] == {name.upper(): f"${{{{ inputs.{name} }}}}" for name in given}
+    assert "${{" not in step["run"], "text of the workflow must not become a part of the script"
+    program = root / "temp" / "dpcalc" / "bin" / "dpcalc"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\npwd > "$RUNNER_TEMP/where"\nprintf "%s\\n" "$@" > "$RUNNER_TEMP/words"\n')
+    program.chmod(0o755)
+    (root / "workspace" / "pull").mkdir(parents=True)
+    runner = {"RUNNER_TEMP": str(root / "temp"), "GITHUB_WORKSPACE": str(root / "workspace")}
+    environment = {"PATH": os.environ["PATH"], "GITHUB_OUTPUT": str(root / "temp" / "output"), **runner}
+    environment |= {name.upper(): value for name, value in given.items()}
+    done = subprocess.run(
+        ["bash", "-c", step["run"]],
+        env=environment,
+        cwd=root / "workspace",
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    words = root / "temp" / "words"
+    if not words.exists():
+        return done.returncode, [], root
+    where = Path((root / "temp" / "where").read_text(encoding="utf-8").strip())
+    return done.returncode, words.read_text(encoding="utf-8").splitlines(), where
+
+
+def test_the_action_calls_dpcalc_with_fixed_options(tmp_path: Path) -> None:
+    names = "budget.yaml\n--run=^ok$|.yaml\n\n$(touch hacked) `touch hacked`;.yaml\n* -j9.yaml"
+    code, words, where = checked_by_the_action(
+        tmp_path, folder="pull", recipes=names, policy="base/policy.yaml", baseline="base/last.json"
+    )
+    assert code == 0
+    assert where == (tmp_path / "workspace" / "pull").resolve()
+    end = words.index("--")
+    assert words[end + 1 :] == [line for line in names.splitlines() if line]
+    assert words[0] == "check"
+    reports, others = words[1:6], words[6:end]
+    assert {word.split("=")[1] for word in reports} == {"json", "junit", "sarif", "html", "markdown"}
+    assert all(f"={tmp_path / 'temp'}/dpcalc-reports." in word for word in reports)
+    base = tmp_path / "workspace" / "base"
+    assert others == ["--strict", f"--policy={base}/policy.yaml", f"--baseline={base}/last.json"]
+    assert not list(tmp_path.rglob("hacked"))
+
+
+@pytest.mark.parametrize(("strict", "code"), [("true", 0), ("false", 0), ("yes", 2), ("", 2)])
+def test_the_action_is_strict_or_says_so(strict: str, code: int, tmp_path: Path) -> None:
+    found, words, _ = checked_by_the_action(tmp_path, strict=strict)
+    assert found == code
+    assert ("--strict" in words) == (strict == "true")
+
+
+def test_the_workflow_takes_what_judges_from_the_base_commit() -> None:
+    workflow = loaded(DOCS / "examples" / "github-actions.yml")
+    assert workflow[True] == ["pull_request"]
+    assert workflow["permissions"] == {"contents": "read"}
+    steps = workflow["jobs"]["budget"]["steps"]
+    base, pull = [step["with"] for step in steps if step["uses"].startswith("actions/checkout@")]
+    assert base["ref"] == "${{ github.event.pull_request.base.sha }}"
+    assert "ref" not in pull
+    [gates] = [step["with"] for step in steps if "dpcalc@" in step["uses"]]
+    assert set(gates) <= set(loaded(ROOT / "action.yml")["inputs"])
+    assert gates["folder"] == pull["path"]
+    assert all(gates[name].startswith(base["path"] + "/") for name in ("policy", "baseline"))
 
 
 def test_the_citation_is_of_this_version() -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import copy
 import pickle
 import typing
+from typing import NamedTuple
 
 import pytest
-
-from dpcalc.named_tuple import NamedTuple
 
 
 class Point(NamedTuple):

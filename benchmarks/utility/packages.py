@@ -34,7 +34,7 @@ def dpcalc(problem: Problem, epsilon: float, seed: int) -> Any:
 def dpcalc_earlier(problem: Problem, epsilon: float, seed: int) -> Any:
     """Return predictions by the default before there was a rule: the logistic loss over a ball of radius 5."""
     from dpcalc import train
-    from dpcalc.training.model import load
+    from dpcalc.training.release.model import load
 
     rows = problem.rows(problem.x, HALF)
     with tempfile.TemporaryDirectory() as folder:

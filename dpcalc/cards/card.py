@@ -130,7 +130,7 @@ def write_beside(report: Report, model: str) -> None:
     Raises:
         SpecError: it cannot be written.
     """
-    from dpcalc.training.model import card_path
+    from dpcalc.training.rule.setup import card_path
 
     training = report.cases[0].training
     if not training or not training["private"] or report.cases[0].query is None:

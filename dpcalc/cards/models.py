@@ -18,8 +18,8 @@ from dpcalc.model.choices import LossName, Model
 from dpcalc.model.run import NOISE_SCALES
 from dpcalc.render.numbers import Side, number, symbol_of
 from dpcalc.theorems.record import all_bounds
-from dpcalc.training.rounding import FUNCTIONS
-from dpcalc.training.sums_of_products import describes
+from dpcalc.training.rule.sums_of_products import describes
+from dpcalc.training.run.rounding import FUNCTIONS
 
 _ROUNDINGS = 2  # assumptions of a model that are about rounding, beside one of `FUNCTIONS`: they come last
 _SHARE = 2.0**-13  # of delta, twice what training sets aside for rounding at first
@@ -101,7 +101,7 @@ def differences(path: str, case: Mapping[str, Any], runs: Sequence[Mapping[str, 
     Raises:
         SpecError: the file is no model.
     """
-    from dpcalc.training.model import load
+    from dpcalc.training.release.model import load
 
     model = load(path)
     stated = model.privacy
@@ -155,7 +155,7 @@ def candidate_differences(path: str, card: Mapping[str, Any]) -> Iterator[Differ
     Raises:
         SpecError: the file is no model.
     """
-    from dpcalc.training.model import load
+    from dpcalc.training.release.model import load
 
     ledger = card["cases"][0]["asked"]["ledger"]
     tuning = load(path).privacy.get("tuning")

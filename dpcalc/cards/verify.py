@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.cards.answer import answer, with_risks
 from dpcalc.cards.asked import BESIDE, asked_of, query_of_card
@@ -17,7 +17,7 @@ from dpcalc.engine.question import Query
 from dpcalc.errors import SpecError
 from dpcalc.model.parameter import PARAMETERS, check
 from dpcalc.model.quantities import ATTACKS, Quantity
-from dpcalc.named_tuple import NamedTuple
+from dpcalc.numerics.floats import up
 from dpcalc.render.numbers import MAXIMISED
 from dpcalc.report import Case, Result, uncertified
 from dpcalc.version import __version__
@@ -180,7 +180,7 @@ def _stated(model: str) -> dict[str, Any]:
     Raises:
         SpecError: the file is no model.
     """
-    from dpcalc.training.model import load
+    from dpcalc.training.release.model import load
 
     privacy = load(model).privacy
     return {name: privacy.get(name) for name in ("noise_source", *STATED)}
@@ -251,7 +251,10 @@ def _with_weaker(case: Case, stated: Mapping[str, Any]) -> tuple[Case, tuple[str
             result = _restated(result, value)
         results.append(result)
     risk = _weaker_risk(case.risk, stated["risk"]) if case.risk else case.risk
-    return case._replace(results=tuple(results), risk=risk), tuple(remarks)
+    guess = case.guess
+    if guess and risk and guess.advantage < (advantage := risk["advantage"]["value"]):
+        guess = guess._replace(probability=up(0.5 + 0.5 * advantage, 2.0), advantage=advantage)
+    return case._replace(results=tuple(results), risk=risk, guess=guess), tuple(remarks)
 
 
 def _weaker(quantity: str, stated: Any, value: float) -> bool:

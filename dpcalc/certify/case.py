@@ -57,7 +57,7 @@ def certify(
 
 def has_definition(bound: str) -> bool:
     """Return whether there is a definition by which a bound, or a cost, can be certified."""
-    from dpcalc.certify.costs import price_of
+    from dpcalc.certify.risk.costs import price_of
     from dpcalc.certify.table import definition_of
 
     return price_of(bound) is not None or definition_of(bound) is not None
@@ -65,8 +65,8 @@ def has_definition(bound: str) -> bool:
 
 def may_stay_open(bound: str) -> bool:
     """Return whether a definition may leave open what is right: that of a composition is an upper bound itself."""
-    from dpcalc.certify.costs import price_of
     from dpcalc.certify.guarantee import Composition, EnclosedRdp
+    from dpcalc.certify.risk.costs import price_of
     from dpcalc.certify.table import definition_of
 
     definition, price = definition_of(bound), price_of(bound)
@@ -89,7 +89,7 @@ def _certified(
         Disproved: the result is below the truth.
     """
     from dpcalc.certify.bug_report import bug_report
-    from dpcalc.certify.enclose import BELOW
+    from dpcalc.certify.numerics.enclose import BELOW
 
     try:
         with isolate_failure():

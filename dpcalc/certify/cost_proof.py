@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from flint import arb
 
-from dpcalc.certify.balls import START, Inputs, OutOfReach, Undecided, precision
-from dpcalc.certify.composition import Part
-from dpcalc.certify.costs import Price, price_of
-from dpcalc.certify.enclose import PROVED, Enclosure, enclosed, place_of
 from dpcalc.certify.guarantee import proof_of_parts
 from dpcalc.certify.labels import check_adjacency
+from dpcalc.certify.numerics.balls import START, Inputs, OutOfReach, Undecided, precision
+from dpcalc.certify.numerics.composition import Part
+from dpcalc.certify.numerics.enclose import PROVED, Enclosure, enclosed, place_of
 from dpcalc.certify.proof import Open, Proof, proof_by, weakest
 from dpcalc.certify.reading import asked_log_delta
 from dpcalc.certify.result_proof import NOT_DEFINED, OPEN_AT_CAP
+from dpcalc.certify.risk.costs import Price, price_of
 from dpcalc.report import Case, Result
 
 if TYPE_CHECKING:

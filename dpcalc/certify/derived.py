@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from flint import arb, fmpq
 
-from dpcalc.certify.balls import Inputs, rational
-from dpcalc.certify.losses import displacement
-from dpcalc.certify.streams import schedule_reach
+from dpcalc.certify.numerics.balls import Inputs, rational
+from dpcalc.certify.runs.losses import displacement
+from dpcalc.certify.runs.noise_schedule import schedule_reach
 from dpcalc.model.choices import Adjacency, Noise
 from dpcalc.model.source import Source
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from flint import arb, fmpq
 
-from dpcalc.certify.balls import Inputs
 from dpcalc.certify.guarantee import Gdp, Rdp
+from dpcalc.certify.numerics.balls import Inputs
 from dpcalc.certify.proof import Open
 from dpcalc.certify.table import Definition, Formula
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from flint import arb, ctx, fmpq
 
-from dpcalc.certify import composition, gaussian
-from dpcalc.certify.balls import START, ZERO, Inputs, Undecided, double, infinite, log_sum, precision
-from dpcalc.certify.enclose import BELOW, PROVED, Enclosure, enclosed, place_of
 from dpcalc.certify.least_argument import least_argument
+from dpcalc.certify.numerics import composition, gaussian
+from dpcalc.certify.numerics.balls import START, ZERO, Inputs, Undecided, double, infinite, log_sum, precision
+from dpcalc.certify.numerics.enclose import BELOW, PROVED, Enclosure, enclosed, place_of
 from dpcalc.certify.proof import LOG_DELTA, Open, Proof, proof_between, proof_by
 from dpcalc.model.choices import Adjacency
 from dpcalc.model.quantities import Quantity
@@ -152,11 +152,11 @@ class Composition(Guarantee):
         return max(proofs, key=lambda proof: float(proof.upper))
 
     def _known(self, order: int, epsilon: arb, about: float) -> dict[int, arb]:
-        """Return what is known of ln delta of one order by its fineness; readings of the same numbers share it."""
+        """Return upper bounds on ln delta of one order by their fineness."""
         with precision(START):
             middle = float(epsilon.mid())
             numbers = (order, about, middle, bool(epsilon == double(middle)))
-        known: dict[int, arb] = self.reading.known.setdefault(numbers, {})
+        known: dict[int, arb] = self.reading.upper_bounds().setdefault(numbers, {})
         return known
 
     def orders(self, epsilon: arb) -> list[list[composition.Part]]:
@@ -310,7 +310,7 @@ class EnclosedRdp(SearchedRdp):
 
     def rdp(self) -> arb:
         """Return the Renyi divergence at the order of the result."""
-        known, bits = self.reading.known, ctx.prec
+        known, bits = self.reading.upper_bounds(), ctx.prec
         if bits not in known:
             known[bits] = super().rdp()
         value: arb = known[bits]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from dpcalc.certify.certificate import HIDDEN
 from dpcalc.certify.proof import Open
+from dpcalc.certify.runs.certificate import HIDDEN
 from dpcalc.report import Result
 
 _SAID: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from flint import arb
 
-from dpcalc.certify.balls import CAP, double, precision
-from dpcalc.certify.enclose import BELOW, PROVED, UNDECIDED, place_of
+from dpcalc.certify.numerics.balls import CAP, double, precision
+from dpcalc.certify.numerics.enclose import BELOW, PROVED, UNDECIDED, place_of
 from dpcalc.certify.proof import Proof, proof_between
 
 _EXPONENTS = range(50, 0, -2)

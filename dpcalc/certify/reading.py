@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flint import arb, fmpq
 
-from dpcalc.certify.balls import Inputs, double, rational
 from dpcalc.certify.derived import derived_formulas, multiples
+from dpcalc.certify.numerics.balls import Inputs, double, rational
 from dpcalc.model.choices import LastBatch
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.source import Source
@@ -25,10 +25,17 @@ EXACT = ("log_delta", "order")
 _ANSWERS = (Quantity.EPSILON, Quantity.DELTA, Quantity.MU, Quantity.RDP)
 
 
+MORE_PRIVATE, LESS_PRIVATE = ("noise_multiplier",), ("sample_rate",)
+"""Parameters of sampled steps of which a larger value is more private, or less, whatever else a run is."""
+
+
 class Reading(NamedTuple):
     """A result and the question that it answers, with the run's parameters in one reading.
 
-    What is ``known`` of these numbers is for formulas to remember; readings of the same numbers share it.
+    Attributes:
+        known: upper bounds that formulas remember of these numbers.
+        read: the names of the parameters that were read so far, and have a value.
+        before: the reading that was proved before this one.
     """
 
     result: Result
@@ -38,7 +45,7 @@ class Reading(NamedTuple):
     typed: bool
     known: dict[Any, Any]
     read: set[str]
-    """The names of the parameters that were read so far, and have a value."""
+    before: Reading | None = None
 
     @property
     def name(self) -> str:
@@ -49,6 +56,29 @@ class Reading(NamedTuple):
         """Return the parameters, and what is asked beside them, as the attributes that a formula reads."""
         found = {"certificate": (self.result.details or {}).get("certificate")}
         return Inputs({**self.parameters, **found, **asked}, self.typed, self.derived, EXACT, self.read)
+
+    def upper_bounds(self) -> dict[Any, Any]:
+        """Return what formulas remember: of the reading before this one, where that is no more private."""
+        before = self.before
+        if before is not None and all(before.no_more_private(self, name) for name in self.read | before.read):
+            return before.known
+        return self.known
+
+    def no_more_private(self, other: Reading, name: str) -> bool:
+        """Return whether a parameter has the same value here, or one that is known to be less private."""
+        here, there = self._number(name), other._number(name)
+        if here is None or there is None:
+            return _same(self.parameters.get(name), other.parameters.get(name))
+        return here == there or (name in MORE_PRIVATE and here < there) or (name in LESS_PRIVATE and here > there)
+
+    def _number(self, name: str) -> fmpq | None:
+        """Return a parameter as a rational; None where it is none."""
+        value = self.parameters.get(name)
+        if isinstance(value, fmpq):
+            return value
+        if not isinstance(value, float) or not math.isfinite(value):
+            return None
+        return rational(value, self.typed and name not in EXACT)
 
     def order(self) -> arb:
         """Return the order of the result."""
@@ -95,25 +125,22 @@ def _last_of_each_size(run: Run) -> set[int]:
 
 
 def readings_of(result: Result, run: Run, question: Question) -> Iterator[Reading]:
-    """Yield the doubles of a run as they are, then the decimals that they print as."""
+    """Yield the doubles of a run as they are, and the decimals that they print as; what is less private comes first."""
     derived = derived_formulas(run)
-    known: dict[Any, Any] = {}
-    decimals = {**run.values, **multiples(run)}
-    yield Reading(result, question, run.values, derived, False, known, set())
-    certificate = (result.details or {}).get("certificate")
-    same = _same((run.values, certificate), (decimals, certificate))
-    yield Reading(result, question, decimals, derived, True, known if same else {}, set())
+    doubles = Reading(result, question, run.values, derived, False, {}, set())
+    decimals = Reading(result, question, {**run.values, **multiples(run)}, derived, True, {}, set())
+    directed = (*MORE_PRIVATE, *LESS_PRIVATE)
+    first, second = doubles, decimals
+    if not all(doubles.no_more_private(decimals, name) for name in directed):
+        first, second = decimals, doubles
+    yield first
+    yield second._replace(before=first)
 
 
-def _same(doubles: Any, decimals: Any) -> bool:
-    """Return whether both readings have the same numbers; False where that is not known."""
-    if isinstance(doubles, float):
-        if not math.isfinite(doubles):
-            return bool(doubles == decimals)
-        decimal = decimals if isinstance(decimals, fmpq) else rational(decimals, typed=True)
-        return bool(rational(doubles, typed=False) == decimal)
-    if isinstance(doubles, Mapping):
-        return doubles.keys() == decimals.keys() and all(_same(doubles[name], decimals[name]) for name in doubles)
-    if isinstance(doubles, (list, tuple)):
-        return len(doubles) == len(decimals) and all(map(_same, doubles, decimals))
-    return doubles is None or (isinstance(doubles, (int, str)) and bool(doubles == decimals))
+def _same(one: Any, other: Any) -> bool:
+    """Return whether both are known to be the same value, which holds no finite double."""
+    if isinstance(one, float):
+        return not math.isfinite(one) and bool(one == other)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return one is None or (isinstance(one, (int, str)) and bool(one == other))

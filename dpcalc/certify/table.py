@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpcalc.certify.balls import Inputs
+from dpcalc.certify.numerics.balls import Inputs
 
 if TYPE_CHECKING:
     from dpcalc.certify.guarantee import Guarantee
@@ -49,9 +49,13 @@ class Definition(NamedTuple):
 
 _TABLE: dict[str, Definition] = {}
 _MODULES = (
-    "iteration", "shifted", "multi_epoch", "noisy_gd", "contraction", "shuffle", "streams", "released", "sampled",
-    "linear", "expanding", "random_orders", "compositions", "sampled_steps",
-    "hidden_epochs", "linear_models", "laplace_passes", "released_renyi", "unlearning",
+    "one_pass.iteration", "one_pass.shifted", "one_pass.contraction", "one_pass.shuffle", "one_pass.streams",
+    "one_pass.linear", "one_pass.linear_models",
+    "many_passes.multi_epoch", "many_passes.noisy_gd", "many_passes.random_orders", "many_passes.laplace_passes",
+    "many_passes.unlearning",
+    "sampled.noisy_output", "sampled.clipped_steps",
+    "hidden.clipped_epochs", "hidden.expanding",
+    "released.passes", "released.renyi", "released.compositions",
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from dpcalc.cli.cluster import cluster_options, there_of
 from dpcalc.cli.options import Command, audit_options
 from dpcalc.cli.printing import emit
 from dpcalc.cli.query import Askers, run_cases
+from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 from dpcalc.files.output import say
 from dpcalc.inert import printable
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     "--attack", type=click.Choice(["best", "linear", "wall", "reset", "low-bits", "custom"]), default="best",
     show_default=True, help="What the records do; best: of the first three that apply, what shows most in pilot runs.",
 )  # fmt: skip
-@click.option("--data", metavar="FILE", help="custom: a table, its target last; CSV with a header, NPY or Parquet.")
-@click.option("--neighbour", metavar="FILE", help="custom: the same data set with one record replaced.")
+@click.option("--data", type=FILE, help="custom: a table, its target last; CSV with a header, NPY or Parquet.")
+@click.option("--neighbour", type=FILE, help="custom: the same data set with one record replaced.")
 @click.option("--replicas", metavar="NUM", default="1e5", show_default=True, help="Runs on each of the two data sets.")
 @click.option("--as-released", is_flag=True, help="Run the engine that trains one model, with its rounding; slow.")
 @click.option(
@@ -62,8 +63,8 @@ def command(
     from dpcalc.training import one_blas_thread
 
     one_blas_thread()
-    from dpcalc.training import audited
-    from dpcalc.training.audit import Setup, check_setup
+    from dpcalc.training.audit import case as audited
+    from dpcalc.training.audit.estimate import Setup, check_setup
 
     setup = Setup(_count(replicas), seed, workers, _number("--confidence", confidence))
     check_setup(setup)
@@ -123,7 +124,7 @@ def _number(flag: str, typed: str) -> float:
 
 def _say_contradicted(case: Case) -> None:
     """Print what a report of a contradicted guarantee should contain."""
-    from dpcalc.training.audited import bug_report
+    from dpcalc.training.audit.case import bug_report
 
     lines = ["command: dpcalc " + " ".join(sys.argv[1:]), *bug_report(case).splitlines()]
     say("\n".join(["--- bug report ---", *map(printable, lines), "---"]))

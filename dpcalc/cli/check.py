@@ -14,15 +14,17 @@ import click
 from dpcalc.cli import plot
 from dpcalc.cli.cluster import There, cluster_options, there_of
 from dpcalc.cli.conclusion import Printing, conclude, load_baseline
+from dpcalc.cli.file_words import refuse_selecting
 from dpcalc.cli.lost import tell
 from dpcalc.cli.options import Command
 from dpcalc.cli.plot import PLOT
 from dpcalc.cli.printing import report_options, reports_option
 from dpcalc.cli.publish import CHECKED, publish
-from dpcalc.cli.reports import Destination, destinations, refuse_all_unwritable
+from dpcalc.cli.reports import Destination, destinations, written_to
+from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
-from dpcalc.files.output import in_pieces, place_of, refuse_unwritable, say, write
+from dpcalc.files.output import check_outputs, in_pieces, say, write
 from dpcalc.inert import printable
 from dpcalc.model.numbers import parse_number
 from dpcalc.render import MOST_CURVES, Kind
@@ -44,7 +46,7 @@ _FEW = 20  # cases without a progress bar
 
 
 @click.command("check", cls=Command)
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.argument("files", metavar="FILE...", type=FILE, nargs=-1, required=True)
 @click.option("--run", "pattern", metavar="REGEX", help="Only cases whose names match somewhere.")
 @click.option("--list", "listing", is_flag=True, help="List the cases, and evaluate nothing.")
 @click.option(
@@ -84,14 +86,14 @@ _FEW = 20  # cases without a progress bar
 )
 @click.option(
     "--checkpoint",
-    metavar="FILE",
+    type=FILE,
     help="Write each verdict to FILE as it comes, and take up there a check that was interrupted.",
 )
 @cluster_options("cases")
 @reports_option(CHECKED, ", or plot=FILE.svg (a sweep, or the verdicts)")
 @click.option(
     "--baseline",
-    metavar="FILE",
+    type=FILE,
     help="An earlier --report json=FILE to compare with; with --strict, what asks for less fails.",
 )
 @report_options
@@ -144,21 +146,25 @@ def command(
     """
     from dpcalc.cli.streaming import in_lines
     from dpcalc.recipes.chunks import Options
-    from dpcalc.recipes.recipe import Malformed
+    from dpcalc.recipes.recipe import Malformed, files_of
     from dpcalc.recipes.run import checked, malformed, read_all, refuse_all_skipped, select, summed_up, with_curves
     from dpcalc.recipes.shards import of_share, parse_share, taken
     from dpcalc.recipes.stream import Asked, places_of
 
+    refuse_selecting(pattern)
     limits = _limits(timeout, memory_limit)
     there = there_of(cluster, insecure, jobs, limits.memory)
     printing = Printing.of(**output)
-    wanted = _destinations(reports, printing.file, files)
+    wanted = _destinations(reports)
+    outputs = _outputs(printing.file, wanted, checkpoint)
+    check_outputs(outputs, (*files, baseline))
     share = None if shard is None else parse_share(shard)
     if share is not None and baseline is not None:
         raise SpecError("a shard is compared with no baseline", "give --baseline to dpcalc merge")
     earlier = load_baseline(baseline)
     try:
         recipes = read_all(files, max_cases)
+        check_outputs(outputs, (path for recipe in recipes for path in files_of(recipe)))
         large = sum(len(recipe.entries) for recipe in recipes) > MAX_CASES
         printed = printing.format == "jsonl" and not (listing or baseline)
         if large or checkpoint is not None or there is not None or (printed and in_lines(wanted)):
@@ -222,8 +228,6 @@ def _streamed(
         raise SpecError(f"{given}: what it gives is compared with no baseline", "leave one of the two out")
     refuse_all_skipped(asked)
     files = [path for path in (printing.file, *(each.path for each in wanted)) if path not in (None, STANDARD_STREAM)]
-    if checkpoint is not None and place_of(checkpoint) in map(place_of, (*files, *asked.paths)):
-        raise SpecError("the checkpoint is another file of the check", "give it a file of its own")
     beside = os.path.dirname(files[0]) or "." if files and files[0] else None
     strictly = [recipe.file for recipe in asked.recipes if asked.options.strict or recipe.strict]
     with contextlib.ExitStack() as closing:
@@ -258,26 +262,22 @@ def _number(flag: str, typed: str) -> float:
         raise SpecError(f"{flag}: {error.message}", error.hint) from None
 
 
-def _destinations(reports: Sequence[str], file: str | None, recipes: Sequence[str]) -> list[Destination]:
-    """Return the reports asked for, and check every option that says where something is written.
+def _outputs(file: str | None, reports: Sequence[Destination], checkpoint: str | None) -> list[tuple[str | None, str]]:
+    """Return where the check writes, each with the option that says so."""
+    return [*written_to(file, reports), *([(checkpoint, "--checkpoint")] if checkpoint is not None else [])]
+
+
+def _destinations(reports: Sequence[str]) -> list[Destination]:
+    """Return the reports asked for.
 
     Raises:
-        SpecError: a kind is unknown, or two things would be written to one place, or one over a recipe, or one where
-            nothing can be written.
+        SpecError: a kind is unknown.
     """
     kinds = {**CHECKED, PLOT: Kind(lambda report, asked: "")}  # a picture is drawn, and no text
-    found = destinations(reports, kinds, others=(file,), example="junit=gates.xml")
+    found = destinations(reports, kinds, example="junit=gates.xml")
     for each in found:
         if each.kind == PLOT:
             plot.check_file(each.path, each.option)
-    places = [place_of(path) for path in (file, *(each.path for each in found))]
-    for recipe in recipes:
-        if recipe != STANDARD_STREAM and place_of(recipe) in places:
-            raise SpecError(
-                f"the recipe {printable(recipe)} would be written over", "choose another file for the output"
-            )
-    refuse_unwritable(file, "-o")
-    refuse_all_unwritable(found)
     return found
 
 

@@ -8,11 +8,13 @@ import click
 
 from dpcalc.cli.options import Command, parameter_options
 from dpcalc.cli.query import is_described, run_query
+from dpcalc.cli.types import BOUND
 from dpcalc.files.output import write
+from dpcalc.inert import json_text
 
 
 @click.command("cite", cls=Command)
-@click.argument("ids", metavar="[ID]...", nargs=-1)
+@click.argument("ids", metavar="[ID]...", type=BOUND, nargs=-1)
 @parameter_options("compare")
 def command(ids: tuple[str, ...], **flags: Any) -> None:
     """BibTeX of what the given bounds (default: all) rest on, or of the best answer for the run described.
@@ -24,8 +26,9 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
         --sigma 2 -d 1e-6
     """
     if is_described(flags) and not ids:
-        run_query("compare", {**flags, "format": flags["format"] or "bibtex"})
+        run_query("compare", flags if flags["as_json"] else {**flags, "format": flags["format"] or "bibtex"})
         return
     from dpcalc.render.explain import cited
 
-    write(cited(ids), flags["output"])
+    text = cited(ids)
+    write(json_text({"bibtex": text}, 2) + "\n" if flags["as_json"] else text, flags["output"])

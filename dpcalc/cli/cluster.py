@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from dpcalc.cluster.address import LOCAL, checked_address
 from dpcalc.errors import SpecError
-from dpcalc.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from dpcalc.cluster.dask import Cluster
-    from dpcalc.training.elsewhere import There as Elsewhere
+    from dpcalc.training.run.remote import There as Elsewhere
 
 
 class There(NamedTuple):
@@ -51,7 +50,7 @@ class There(NamedTuple):
         Raises:
             SpecError, WorkerLost: as `entered`.
         """
-        from dpcalc.training.elsewhere import There as Elsewhere
+        from dpcalc.training.run.remote import There as Elsewhere
 
         with self.entered() as joined:
             yield Elsewhere(joined, joined.ahead, self.attempts)

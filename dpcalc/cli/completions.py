@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
-from dpcalc.cli.described import described
+from dpcalc.cli.types import FILE
 from dpcalc.files.output import write
 
 
 @click.command("completions")
 @click.argument("shell", metavar="bash|zsh|fish|man", type=click.Choice(["bash", "zsh", "fish", "man"]))
-@click.option("--output", "-o", metavar="FILE", help="Write to FILE, atomically, instead of stdout.")
+@click.option("--output", "-o", type=FILE, help="Write to FILE, atomically, instead of stdout.")
 def command(shell: str, output: str | None) -> None:
-    """Print the completion script of a shell, or the manual page; each is generated from the commands themselves.
+    """Print the completion script of a shell, which asks dpcalc for the words, or the manual page.
 
     \b
       dpcalc completions bash > \\
@@ -29,9 +29,16 @@ def command(shell: str, output: str | None) -> None:
       fish  source $VIRTUAL_ENV/share/fish/vendor_completions.d/dpcalc.fish
     """
     if shell == "man":
-        from dpcalc.cli.manual import manual as text
-    else:
-        from dpcalc.cli import shells
+        from dpcalc.cli.manual import manual
 
-        text = {"bash": shells.bash, "zsh": shells.zsh, "fish": shells.fish}[shell]
-    write(text(described()), output)
+        text = manual()
+    else:
+        from click.shell_completion import get_completion_class
+
+        from dpcalc.cli.main import COMPLETE, cli
+
+        made = get_completion_class(shell)
+        assert made is not None
+        # `source` of bash would look for bash and warn of an old one.
+        text = made.source_template % made(cli, {}, "dpcalc", COMPLETE).source_vars() + "\n"
+    write(text, output)

@@ -14,7 +14,7 @@ from dpcalc.cli.reports import Destination
 from dpcalc.files.output import say, write
 from dpcalc.inert import printable
 from dpcalc.render.check import MARKDOWN, render
-from dpcalc.render.check.verdicts import place
+from dpcalc.render.check.verdicts import MERGE, place
 from dpcalc.report import Check, Report, Status
 
 if TYPE_CHECKING:
@@ -99,8 +99,20 @@ def conclude(
     if exit_code(result.cases):
         say(_first_trouble(result))
     tell(lost)
-    if code := worst([exit_code(result.cases), *(one.exit_code for one in lost)]):
+    codes = [exit_code(result.cases), left_out(result, strict), *(one.exit_code for one in lost)]
+    if code := worst(codes):
         raise click.exceptions.Exit(code)
+
+
+def left_out(result: Report, strict: Sequence[str]) -> int:
+    """Return 1, and say why, where a strict check is of one shard: the gates of the others were not judged."""
+    shard = result.shard
+    others = 0 if shard is None else shard.cases - len(shard.places)
+    if not others or not strict:
+        return 0
+    said = f"error: strict: {others} cases are left to other shards, and this one is no verdict"
+    say(f"{said}\n  hint: {MERGE}")
+    return 1
 
 
 def _text(result: Report, printing: Printing, baseline: Snapshot | None) -> str:

@@ -5,22 +5,23 @@ from __future__ import annotations
 import click
 
 from dpcalc.cli.printing import format_of
+from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
-from dpcalc.files.output import refuse_over, refuse_unwritable, write
+from dpcalc.files.output import check_outputs, write
 
 
 @click.command("evaluate")
-@click.argument("model", metavar="MODEL")
-@click.option("--data", metavar="FILE", required=True, help="The test rows: CSV with a header, NPY, NPZ or Parquet.")
+@click.argument("model", metavar="MODEL", type=FILE)
+@click.option("--data", type=FILE, required=True, help="The test rows: CSV with a header, NPY, NPZ or Parquet.")
 @click.option("--private", is_flag=True, help="Release noisy metrics, with a guarantee for the test rows; needs -e.")
 @click.option("--epsilon", "-e", metavar="NUM", help="Of the private evaluation; delta is 0.")
 @click.option(
     "--error-bound", metavar="NUM", help="Cut errors to it (private; default: the width of the target range)."
 )
-@click.option("--ledger", metavar="FILE", help="Charge the private evaluation to this ledger, which may be new.")
+@click.option("--ledger", type=FILE, help="Charge the private evaluation to this ledger, which may be new.")
 @click.option("--format", type=click.Choice(["plain", "json"]), help="Default: plain.")
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
-@click.option("--output", "-o", metavar="FILE", help="Write to FILE, atomically, instead of stdout.")
+@click.option("--output", "-o", type=FILE, help="Write to FILE, atomically, instead of stdout.")
 def command(
     model: str, data: str, private: bool, epsilon: str | None, error_bound: str | None, ledger: str | None,
     format: str | None, as_json: bool, output: str | None,
@@ -41,8 +42,8 @@ def command(
     from dpcalc.training import one_blas_thread
 
     one_blas_thread()
-    refuse_over((model, data, ledger), (output,))
-    refuse_unwritable(output, "-o")
+    check_outputs([(output, "-o")], (model, data, ledger))
+    check_outputs([(ledger, "--ledger")], (model, data))
     format = "json" if format_of(format, as_json, output) == "json" else "plain"
     only_private = {"--epsilon": epsilon, "--error-bound": error_bound, "--ledger": ledger}
     strange = [flag for flag, value in only_private.items() if value is not None]

@@ -8,14 +8,16 @@ import click
 
 from dpcalc.cli.options import Command, parameter_options
 from dpcalc.cli.query import is_described, run_cases, run_query
+from dpcalc.cli.types import BOUND
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write
+from dpcalc.inert import json_text
 from dpcalc.render.notes import report
 from dpcalc.theorems.record import lookup
 
 
 @click.command("explain", cls=Command)
-@click.argument("ids", metavar="[ID]...", nargs=-1)
+@click.argument("ids", metavar="[ID]...", type=BOUND, nargs=-1)
 @parameter_options("compare")
 def command(ids: tuple[str, ...], **flags: Any) -> None:
     """Statement, assumptions, formula, reference and errata of bounds; with the numbers of a run, if one is described.
@@ -40,11 +42,16 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
             raise SpecError(
                 "nothing to explain: neither a bound nor a run is given", "`dpcalc bounds` lists the bounds"
             )
-        write("\n\n".join(describe(bound) for bound in bounds) + "\n", flags["output"])
+        if flags["as_json"]:
+            write(json_text([bound.to_dict() for bound in bounds], 2) + "\n", flags["output"])
+        else:
+            write("\n\n".join(describe(bound) for bound in bounds) + "\n", flags["output"])
         return
     if not bounds:
-        run_query("compare", {**flags, "format": flags["format"] or "explain"})
+        run_query("compare", flags if flags["as_json"] else {**flags, "format": flags["format"] or "explain"})
         return
+    if flags["as_json"]:
+        raise SpecError("--json is of bounds alone, or of a run alone", "describe a run, and name no bound")
     if not flags["algorithm"]:
         flags["algorithm"] = ([bounds[0].algorithms[0].removesuffix("-released")],)
     cases, output = run_cases("compare", flags)

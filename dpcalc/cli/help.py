@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from dpcalc.cli.types import Word
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write
 from dpcalc.references import method, method_sections, note, read
@@ -34,7 +35,7 @@ _SCREENFUL = 100
 
 
 @click.command("help")
-@click.argument("topic", metavar="[TOPIC]", required=False)
+@click.argument("topic", metavar="[TOPIC]", required=False, type=Word(lambda: (*TOPICS, METHOD)))
 def command(topic: str | None) -> None:
     """What to type first; a page about a topic, a command or a parameter; or docs/method.md, with the proofs.
 

@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from dpcalc.cli.options import Command
+from dpcalc.cli.types import FILE
 from dpcalc.errors import DpcalcError
-from dpcalc.files.output import refuse_unwritable, say, write
+from dpcalc.files.output import check_outputs, say, write
 from dpcalc.inert import printable
 
 
@@ -16,7 +17,7 @@ from dpcalc.inert import printable
 @click.argument("config", metavar="CONFIG")
 @click.option("--command", "command_", metavar="NAME", help="What the recipe asks (default: dp-sgd or compare).")
 @click.option("--algorithm", metavar="NAME", help="What is run, where the configuration does not say.")
-@click.option("--output", "-o", metavar="FILE", help="Write to FILE, atomically, instead of stdout.")
+@click.option("--output", "-o", type=FILE, help="Write to FILE, atomically, instead of stdout.")
 def command(config: str, command_: str | None, algorithm: str | None, output: str | None) -> None:
     """Write a recipe from a training configuration: YAML, JSON or TOML.
 
@@ -29,7 +30,7 @@ def command(config: str, command_: str | None, algorithm: str | None, output: st
     """
     from dpcalc.recipes.draft import draft
 
-    refuse_unwritable(output, "-o")
+    check_outputs([(output, "-o")], (config,))
     found = draft(config, output, command_, algorithm)
     write(found.text, output)
     try:
@@ -45,6 +46,9 @@ def _ask(name: str, given: dict[str, Any], budget: dict[str, Any]) -> None:
 
     delta = budget.get("delta")
     question = Question(budget.get("epsilon"), getattr(delta, "value", None), getattr(delta, "log", None), (), None)
-    best = ask(name, given, question).best
+    case = ask(name, given, question)
+    best = case.best
     if best is not None:
-        say(printable(f"as it stands: {best.quantity} {best.value:.6g} ({best.bound})"))
+        from dpcalc.render.sentences import headline
+
+        say(printable(f"as it stands: {'; '.join(headline(case, 6))} ({best.bound})"))

@@ -9,11 +9,12 @@ import click
 from dpcalc.cli.kinds import REPORTS
 from dpcalc.cli.options import Command
 from dpcalc.cli.printing import Output, emit, report_options, reports_option, verbose_option
+from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 
 
 @click.command("ledger", cls=Command)
-@click.argument("file", metavar="[FILE]", required=False)
+@click.argument("file", metavar="[FILE]", type=FILE, required=False)
 @click.option(
     "--add",
     "added",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.errors import PRECEDENCE, DpcalcError, debugging
 from dpcalc.files.output import say
 from dpcalc.inert import printable
-from dpcalc.named_tuple import NamedTuple
 
 CLOSED_PIPE = 141
 

@@ -5,22 +5,19 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
+from dpcalc.cli.file_words import refuse_files
 from dpcalc.cli.help_option import WithHelp
 from dpcalc.errors import Disproved, DpcalcError
 from dpcalc.files import output
 from dpcalc.inert import printable
 from dpcalc.version import __version__
-
-if TYPE_CHECKING:
-    import signal
-else:
-    import _signal as signal  # what ``signal`` exports; it makes enums of it, which takes longer than a small module
 
 COMMANDS = {
     "compare": "Every bound that applies to one described run, best first, and why the others do not.",
@@ -53,6 +50,9 @@ COMMANDS = {
     "completions": "Print the completion script of a shell (bash, zsh, fish), or the manual page.",
 }
 
+
+COMPLETE = "_DPCALC_COMPLETE"
+"""The variable by which a completion script asks for words."""
 
 _SECTIONS = {
     "How private is a run": ("compare", "rdp", "shuffle", "multi-epoch", "dp-sgd", "online", "hockey-stick", "shifted"),
@@ -188,6 +188,10 @@ def _terminated_cleanly() -> Iterator[None]:
 
 def _code_of(arguments: Sequence[str]) -> int:
     """Run the command line and return the exit code."""
+    if asked := os.environ.get(COMPLETE):
+        from click.shell_completion import shell_complete
+
+        return shell_complete(cli, {}, "dpcalc", COMPLETE, asked)
     with output.whole_streams() as streams:
         code = _run(list(arguments))
     # A warning that nobody can read must not look like none.
@@ -209,6 +213,7 @@ def _leave(code: int) -> NoReturn:
 def _run(arguments: list[str]) -> int:
     """Run the command line and return the exit code that its end asks for."""
     try:
+        refuse_files(arguments)
         # Not cli.main, which turns a closed pipe into exit code 1.
         with cli.make_context("dpcalc", arguments, obj=tuple(arguments)) as context:
             code = cli.invoke(context)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 
-from dpcalc.cli.described import Described, Entry
+import click
 
 _HEAD = """\
 .\\" Written by `dpcalc completions man`: do not edit.
@@ -68,22 +69,45 @@ whether a table has colours
 """
 
 
-def manual(entries: Sequence[Entry]) -> str:
+def manual() -> str:
     """Return the page: every command with its help and the names of its options, then every option once."""
-    commands = "".join(_command(entry) for entry in entries)
-    options: dict[str, Described] = {}
-    for entry in entries:
-        for option in entry.options:
-            options.setdefault(option.names[0], option)
-    listed = "".join(_option(options[name]) for name in sorted(options))
+    commands = ""
+    options: dict[str, str] = {}
+    for context in _commands():
+        commands += _command(context)
+        for option in _options(context):
+            options.setdefault(_names(option)[0], _option(option, context))
+    listed = "".join(options[name] for name in sorted(options))
     return f"{_HEAD}.SH COMMANDS\n{commands}.SH OPTIONS\nEach command takes those named with it.\n{listed}{_TAIL}"
 
 
-def _command(entry: Entry) -> str:
-    arguments = "".join(f" {metavar}" for metavar, _ in entry.arguments)
-    names = ", ".join(option.names[0] for option in entry.options)
+def _commands() -> Iterator[click.Context]:
+    """Yield the context of every command, in the order in which the help lists them."""
+    from dpcalc.cli.main import COMMANDS, cli
+
+    group = click.Context(cli, info_name="dpcalc", help_option_names=["--help", "-h"])
+    for name in COMMANDS:
+        command = cli.get_command(group, name)
+        assert command is not None
+        yield click.Context(command, info_name=name, parent=group)
+
+
+def _options(context: click.Context) -> list[click.Option]:
+    return [p for p in context.command.get_params(context) if isinstance(p, click.Option) and not p.hidden]
+
+
+def _names(option: click.Option) -> list[str]:
+    """Return the names of an option, the long ones first."""
+    return [*sorted(option.opts, key=lambda name: not name.startswith("--")), *option.secondary_opts]
+
+
+def _command(context: click.Context) -> str:
+    params = context.command.get_params(context)
+    arguments = "".join(f" {p.make_metavar(context)}" for p in params if isinstance(p, click.Argument))
+    names = ", ".join(_names(option)[0] for option in _options(context))
+    help = inspect.cleandoc(context.command.help or "")
     return (
-        f".SS {_roff(entry.name + arguments)}\n{''.join(map(_paragraph, _paragraphs(entry.help)))}"
+        f".SS {_roff(str(context.info_name) + arguments)}\n{''.join(map(_paragraph, _paragraphs(help)))}"
         f".PP\nOptions: {_roff(names)}.\n"
     )
 
@@ -98,12 +122,14 @@ def _paragraph(text: str) -> str:
     return f".PP\n{_roff(' '.join(text.split()))}\n"
 
 
-def _option(option: Described) -> str:
-    names = ", ".join(f"\\fB{_roff(name)}\\fR" for name in option.names)
+def _option(option: click.Option, context: click.Context) -> str:
+    names = _names(option)
+    listed = ", ".join(f"\\fB{_roff(name)}\\fR" for name in names)
+    metavar = "" if option.is_flag or option.count else option.make_metavar(context)
     # The algorithms of one command are not those of another; each command's --help has its own.
-    value = "NAME" if option.names[0] == "--algorithm" else option.metavar
+    value = "NAME" if names[0] == "--algorithm" else metavar
     value = f" \\fI{_roff(value)}\\fR" if value else ""
-    return f".TP\n{names}{value}\n{_roff(option.help or '...')}\n"
+    return f".TP\n{listed}{value}\n{_roff(option.help or '...')}\n"
 
 
 def _roff(text: str) -> str:

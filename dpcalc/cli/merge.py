@@ -14,10 +14,10 @@ from dpcalc.cli.kinds import REPORTS
 from dpcalc.cli.lost import tell, worst
 from dpcalc.cli.options import Command
 from dpcalc.cli.printing import color_of, report_options, reports_option, verdict
-from dpcalc.cli.reports import Destination, destinations, refuse_all_unwritable, write_reports
+from dpcalc.cli.reports import Destination, destinations, write_reports, written_to
+from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
-from dpcalc.files.output import place_of, refuse_unwritable, write
-from dpcalc.inert import printable
+from dpcalc.files.output import check_outputs, write
 from dpcalc.render import render
 from dpcalc.render.check import KINDS
 from dpcalc.report import Report
@@ -40,11 +40,11 @@ def _conclude_sweep(result: Report, printing: Printing, found: Sequence[Destinat
 
 
 @click.command("merge", cls=Command)
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.argument("files", metavar="FILE...", type=FILE, nargs=-1, required=True)
 @reports_option(KINDS)
 @click.option(
     "--baseline",
-    metavar="FILE",
+    type=FILE,
     help="An earlier --report json=FILE to compare with; what asks for less in a strict recipe fails.",
 )
 @report_options
@@ -69,13 +69,8 @@ def command(files: tuple[str, ...], reports: tuple[str, ...], baseline: str | No
     from dpcalc.recipes.shards import merged
 
     printing = Printing.of(**output)
-    found = destinations(reports, KINDS, others=(printing.file,), example="json=all.json")
-    inputs = {place_of(file) for file in files}
-    for path in (printing.file, *(each.path for each in found)):
-        if path is not None and place_of(path) in inputs:
-            raise SpecError(f"{printable(path)} is a shard, and would be written over", "choose another file")
-    refuse_unwritable(printing.file, "-o")
-    refuse_all_unwritable(found)
+    found = destinations(reports, KINDS, example="json=all.json")
+    check_outputs(written_to(printing.file, found), (*files, baseline))
     earlier = load_baseline(baseline)
     shards = [(os.fsdecode(file), read_report(file)) for file in files]
     result = merged(shards)

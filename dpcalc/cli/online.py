@@ -45,7 +45,7 @@ def _print_noise(**flags: Any) -> None:
     from dpcalc.files.output import write
     from dpcalc.model.parameter import PARAMETERS
     from dpcalc.model.run import describe
-    from dpcalc.theorems.privacy.stream_noise import Stream
+    from dpcalc.theorems.contraction.stream_noise import Stream
 
     given = {name: flags[name][0][0] for name in COMMANDS["online"].parameters if flags.get(name)}
     run = describe("online", {name: value for name, value in given.items() if name not in ("index", "window")})

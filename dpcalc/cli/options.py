@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
 
 from dpcalc.cli.help_option import WithHelp
 from dpcalc.cli.printing import output_options, sweep_options
-from dpcalc.cli.types import Choice, DeltaSweep, Sweep
+from dpcalc.cli.types import FILE, Choice, DeltaSweep, Sweep, Word
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.model.parameter import KNOWN, PARAMETERS, TARGETS, Parameter, spellings
 
@@ -123,6 +123,12 @@ def _option(parameter: Parameter) -> Decorator:
     return click.option(parameter.flag, *parameter.aliases, parameter.name, type=kind, multiple=True, help=help)
 
 
+def _solvable() -> Iterable[str]:
+    from dpcalc.engine.search import DIRECTIONS
+
+    return (name.replace("_", "-") for name in DIRECTIONS)
+
+
 _GATES = click.option(
     "--assert", "gates", metavar="TEXT", multiple=True,
     help="Gate on the best guarantee, e.g. 'epsilon<=1'; exit 1 if it fails.",
@@ -144,14 +150,14 @@ _RISKS = (
     ),
 )
 
-_SCHEDULE = click.option("--schedule", metavar="FILE", help="Per-step values: CSV with a header, NPY, NPZ or YAML.")
+_SCHEDULE = click.option("--schedule", type=FILE, help="Per-step values: CSV with a header, NPY, NPZ or YAML.")
 
 _QUESTION = (
     click.option("--risk", is_flag=True, help="What an attacker can do, beside the answer."),
     *_RISKS,
     _SCHEDULE,
     click.option(
-        "--solve", metavar="NAME",
+        "--solve", metavar="NAME", type=Word(_solvable),
         help="Solve for this parameter; needs --epsilon and --delta, or --advantage, --tpr or the like.",
     ),
     _GATES,

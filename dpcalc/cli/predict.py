@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import click
 
-from dpcalc.files.output import in_pieces, refuse_over, refuse_unwritable, say
+from dpcalc.cli.types import FILE
+from dpcalc.files.output import check_outputs, in_pieces, say
 from dpcalc.inert import printable
 
 
 @click.command("predict")
-@click.argument("model", metavar="MODEL")
-@click.option("--data", metavar="FILE", required=True, help="The rows: CSV with a header, NPY, NPZ or Parquet.")
-@click.option("--output", "-o", metavar="FILE", help="Write to FILE, atomically, instead of stdout (also: -).")
+@click.argument("model", metavar="MODEL", type=FILE)
+@click.option("--data", type=FILE, required=True, help="The rows: CSV with a header, NPY, NPZ or Parquet.")
+@click.option("--output", "-o", type=FILE, help="Write to FILE, atomically, instead of stdout (also: -).")
 def command(model: str, data: str, output: str | None) -> None:
     """Predict the target of every row by a model that `dpcalc train -o` wrote; the answer is a CSV.
 
@@ -27,10 +28,9 @@ def command(model: str, data: str, output: str | None) -> None:
     from dpcalc.training import one_blas_thread
 
     one_blas_thread()
-    refuse_over((model, data), (output,))
-    refuse_unwritable(output, "-o")
-    from dpcalc.training.model import load
-    from dpcalc.training.prediction import predictor, write_csv
+    check_outputs([(output, "-o")], (model, data))
+    from dpcalc.training.release.model import load
+    from dpcalc.training.release.prediction import predictor, write_csv
 
     predicting = predictor(load(model))
     with in_pieces(output) as write:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from dpcalc.cli.kinds import REPORTS
 from dpcalc.cli.lost import Lost, attempt, lost_by, tell, worst
-from dpcalc.cli.types import KindOfReport
+from dpcalc.cli.types import BOUND, FILE, Word
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
-from dpcalc.files.output import refuse_unwritable, say, write, write_bytes
+from dpcalc.files.output import check_outputs, say, write, write_bytes
 from dpcalc.inert import printable
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.render import FORMATS, render
 from dpcalc.render.notes import report
 from dpcalc.report import Case, Report, uncertified
@@ -58,20 +57,20 @@ class Output(NamedTuple):
             from dpcalc.cli.plot import check
 
             check(output)
-            if output.plot is not None:
-                refuse_unwritable(output.plot, "--plot")
-        refuse_unwritable(output.file, "-o")
+        drawn = output.plot not in (None, STANDARD_STREAM)
+        check_outputs([*output._written(), *([(output.plot, "--plot")] if drawn else [])], _typed())
         return output
 
     def _with_reports(self) -> Output:
         """Return the output with where its reports go, which are given as they were typed."""
-        from dpcalc.cli.reports import destinations, refuse_all_unwritable
+        from dpcalc.cli.reports import destinations
 
-        plot = () if self.plot in (None, STANDARD_STREAM) else (self.plot,)
         typed: Any = self.reports
-        found = destinations(typed, REPORTS, others=(self.file, *plot), example="json=answer.json")
-        refuse_all_unwritable(found)
-        return self._replace(reports=tuple(found))
+        return self._replace(reports=tuple(destinations(typed, REPORTS, example="json=answer.json")))
+
+    def _written(self) -> list[tuple[str | None, str]]:
+        """Return where the answer and its reports go, each with the option that says so."""
+        return [(self.file, "-o"), *((each.path, each.option) for each in self.reports)]
 
     @property
     def curves(self) -> bool:
@@ -79,17 +78,28 @@ class Output(NamedTuple):
         return any(REPORTS[each.kind].curves for each in self.reports)
 
 
+def _typed() -> Iterator[str]:
+    """Yield what was typed for options that write nothing: the files that are read are among it."""
+    context = click.get_current_context(silent=True)
+    for name, value in context.params.items() if context else ():
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(text, str) and name not in _WRITTEN:
+                yield from (text, text.partition("=")[2])
+
+
+_WRITTEN = ("output", "plot", "reports")
+
 REPORTED = ("table", "plain", "json", "jsonl", "csv", "markdown")
 """The formats of a report that is no single query's."""
 
 _PLOTS = (
     click.option(
-        "--plot", metavar="FILE",
+        "--plot", type=FILE,
         help="Also draw the sweep, or with --risk the attacks on one run, to FILE.svg, .png or .pdf; with -, in the "
         "terminal instead of the report.",
     ),
     click.option(
-        "--plot-bounds", metavar="ID,ID...", multiple=True,
+        "--plot-bounds", metavar="ID,ID...", type=BOUND, multiple=True,
         help="Draw these bounds only (default: all along one parameter, else the best).",
     ),
 )  # fmt: skip
@@ -98,7 +108,7 @@ _PLOTS = (
 def reports_option(kinds: Iterable[str], more: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the decorator that adds ``--report``; ``more`` is said of kinds that are not among these."""
     return click.option(
-        "--report", "reports", metavar="KIND=FILE", type=KindOfReport(kinds), multiple=True,
+        "--report", "reports", metavar="KIND=FILE", type=Word(lambda: [f"{kind}=" for kind in kinds]), multiple=True,
         help=f"Also write a report: {', '.join(kinds)}{more}. Repeatable.",
     )  # fmt: skip
 
@@ -134,7 +144,7 @@ def _printed(
         (
             click.option("--format", "format", type=click.Choice(formats), help="Default: table on a terminal."),
             click.option("--json", "as_json", is_flag=True, help="Short for --format json."),
-            click.option("--output", "-o", metavar="FILE", help=written),
+            click.option("--output", "-o", type=FILE, help=written),
             click.option(
                 "--precision", type=click.IntRange(2, 17), default=6, show_default=True,
                 help="Significant digits in text; guarantees are rounded up.",

@@ -11,7 +11,9 @@ from dpcalc.cli import plot
 from dpcalc.cli.kinds import CARD
 from dpcalc.cli.lost import Lost, attempt, lost_by
 from dpcalc.cli.reports import Destination, asked
-from dpcalc.files.output import say, write, write_bytes
+from dpcalc.errors import SpecError
+from dpcalc.files.output import append, say, write, write_bytes
+from dpcalc.inert import printable
 from dpcalc.render import Asked
 from dpcalc.render.check import GITHUB, KINDS, MARKDOWN, render
 from dpcalc.report import Case, Report, Status
@@ -104,7 +106,6 @@ def _draw(report: Report, path: str) -> None:
 
 def _append(text: str, path: str) -> None:
     try:
-        with open(path, "a", encoding="utf-8") as stream:
-            stream.write(text + "\n")
-    except (OSError, ValueError) as error:
-        say(f"warning: cannot write the summary of the step: {getattr(error, 'strerror', None) or error}")
+        append(text + "\n", path, "GITHUB_STEP_SUMMARY")
+    except SpecError as error:
+        say(printable(f"warning: the summary of the step: {error.message}"))

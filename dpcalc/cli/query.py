@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -18,7 +18,6 @@ from dpcalc.engine.question import Question, aimed
 from dpcalc.errors import SpecError
 from dpcalc.model.parameter import RATES
 from dpcalc.model.source import Source
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.render import MOST_CURVES
 from dpcalc.report import Case
 

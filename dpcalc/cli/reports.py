@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from dpcalc.cli.lost import Lost, attempt
 from dpcalc.errors import SpecError
-from dpcalc.files.output import place_of, refuse_unwritable, write
+from dpcalc.files.output import write
 from dpcalc.inert import printable
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.render import Asked, Kind
 from dpcalc.report import Report
 
@@ -31,26 +30,18 @@ class Destination(NamedTuple):
         return f"--report {self.kind}="
 
 
-def destinations(
-    texts: Sequence[str], kinds: Mapping[str, Kind], *, others: Iterable[str | None] = (), example: str
-) -> list[Destination]:
+def destinations(texts: Sequence[str], kinds: Mapping[str, Kind], *, example: str) -> list[Destination]:
     """Return the reports asked for.
 
     Args:
         texts: as typed.
         kinds: those that the command writes.
-        others: the other files that the command writes.
         example: of such an option.
 
     Raises:
-        SpecError: a kind is unknown or its package missing, a name does not end as the kind's must, or two things would
-            be written to one place.
+        SpecError: a kind is unknown or its package missing, or a name does not end as the kind's must.
     """
-    found = [_destination(text, kinds, example) for text in texts]
-    places = [place_of(path) for path in (*others, *(each.path for each in found))]
-    if len(set(places)) < len(places):
-        raise SpecError("two outputs go to the same place", "give each a file of its own, with -o and --report")
-    return found
+    return [_destination(text, kinds, example) for text in texts]
 
 
 def _destination(text: str, kinds: Mapping[str, Kind], example: str) -> Destination:
@@ -79,14 +70,9 @@ def need(package: str, what: str) -> None:
         raise SpecError(f"{what} needs {package}, which is not installed", "pip install 'dpcalc[report]'")
 
 
-def refuse_all_unwritable(reports: Iterable[Destination]) -> None:
-    """Refuse reports whose files cannot be written.
-
-    Raises:
-        SpecError: one cannot.
-    """
-    for each in reports:
-        refuse_unwritable(each.path, each.option)
+def written_to(file: str | None, reports: Iterable[Destination]) -> list[tuple[str | None, str]]:
+    """Return where a command writes, each with the option that says so."""
+    return [(file, "-o"), *((each.path, each.option) for each in reports)]
 
 
 def asked(report: Destination, precision: int, baseline: Snapshot | None = None) -> Asked:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dpcalc.cli.conclusion import Printing, conclude, trouble
+from dpcalc.cli.conclusion import Printing, conclude, left_out, trouble
 from dpcalc.cli.lost import Lost, attempt, tell, worst
 from dpcalc.cli.plot import PLOT
 from dpcalc.cli.printing import color_of
@@ -90,7 +90,7 @@ def check_streamed(
         whole = Report(**{**result._asdict(), "cases": tuple(result.cases)})
         conclude(whole, printing, destinations, None, strict, unchecked=left, said=True)
         return
-    _conclude(result, printing, destinations, left)
+    _conclude(result, printing, destinations, left, strict)
 
 
 def _print_lines(lines: Iterable[str], file: str | None, finished: Finished) -> Streamed:
@@ -116,7 +116,9 @@ def _warn(line: str) -> None:
             say(printable(f"warning: {fields['check']['name']}: {warning}"))
 
 
-def _conclude(result: Streamed, printing: Printing, destinations: Sequence[Destination], left: int) -> None:
+def _conclude(
+    result: Streamed, printing: Printing, destinations: Sequence[Destination], left: int, strict: Sequence[str]
+) -> None:
     lost: list[Lost] = []
     some = result.excerpt()
     for each in destinations:
@@ -132,7 +134,7 @@ def _conclude(result: Streamed, printing: Printing, destinations: Sequence[Desti
     if result.exit_code:
         say(_first(result, some))
     tell(lost)
-    if code := worst([result.exit_code, *(one.exit_code for one in lost)]):
+    if code := worst([result.exit_code, left_out(result, strict), *(one.exit_code for one in lost)]):
         raise click.exceptions.Exit(code)
 
 

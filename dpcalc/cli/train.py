@@ -16,7 +16,7 @@ from dpcalc.cli.cluster import cluster_options, there_of
 from dpcalc.cli.options import Command, training_options
 from dpcalc.cli.printing import emit
 from dpcalc.cli.query import Askers, run_cases
-from dpcalc.cli.types import ONE_OVER_RECORDS
+from dpcalc.cli.types import FILE, ONE_OVER_RECORDS
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.output import say
 from dpcalc.render.notes import report
@@ -37,7 +37,7 @@ _PAUSE = 0.1  # seconds between two looks of a bar
 
 
 @click.command("train", cls=Command)
-@click.option("--data", metavar="FILE", help="CSV with a header, NPY, NPZ or Parquet; or example:breast-cancer.")
+@click.option("--data", type=FILE, help="CSV with a header, NPY, NPZ or Parquet; or example:breast-cancer.")
 @click.option("--synthetic", type=click.Choice(["logistic", "linear"]), help="Drawn records (-n, --dimension) instead.")
 @click.option("--target", metavar="COLUMN", help="Name of the target, or its number in a matrix (default: the last).")
 @click.option(
@@ -47,7 +47,7 @@ _PAUSE = 0.1  # seconds between two looks of a bar
 @click.option("--ignore", metavar="COLUMN", multiple=True, help="Leave a column out (repeatable).")
 @click.option(
     "--ranges",
-    metavar="FILE",
+    type=FILE,
     help="CSV column,low,high, or a schema (YAML, JSON) with levels too. Not from the records!",
 )
 @click.option(
@@ -69,9 +69,13 @@ _PAUSE = 0.1  # seconds between two looks of a bar
 @click.option("--tune", metavar="KEY=V1,V2", multiple=True, help="Choose among these values, paid for (repeatable).")
 @click.option("--tune-runs", metavar="MEAN", help="Mean number of the runs chosen from (default 10).")
 @click.option("--tune-law", type=click.Choice(["geometric", "logarithmic", "poisson"]), help="Default: geometric.")
-@click.option("--tune-score", metavar="SHARE|FILE", help="Score on this share of the records, or on a public file.")
+@click.option(
+    "--tune-score", metavar="SHARE|FILE", type=FILE, help="Score on this share of the records, or on a public file."
+)
 @click.option("--reference", is_flag=True, help="Compare with the non-private fit, which takes longer than training.")
-@click.option("--unlearn", metavar="MODEL", help="Train this model on, until it has forgotten who is not in --data.")
+@click.option(
+    "--unlearn", metavar="MODEL", type=FILE, help="Train this model on, until it has forgotten who is not in --data."
+)
 @click.option("--seed", type=int, help="Draw noise and order from a seed: for experiments. The result is NOT PRIVATE.")
 @click.option("--noise-source", type=click.Choice(["os", "secure"]), default="os", help="secure: AES in counter mode.")
 @click.option("--replicas", type=int, default=1, help="So many independent runs: quantiles of the metrics, no model.")
@@ -118,9 +122,9 @@ def command(
     from dpcalc.training import one_blas_thread
 
     one_blas_thread()
-    from dpcalc.training import fitting
-    from dpcalc.training.setup import Setup, check_setup
-    from dpcalc.training.tuning import tune_of
+    from dpcalc.training import fit as fitting
+    from dpcalc.training.rule.candidates import tune_of
+    from dpcalc.training.rule.setup import Setup, check_setup
 
     output = flags["output"]
     choice = tune_of(tune, tune_runs, tune_law, tune_score)
@@ -150,13 +154,13 @@ def command(
 
     try:
         with entered as executor:
-            cases, printing = run_cases("train", flags, Askers(asker(fitting.fit), asker(fitting.fit_among_others)))
+            cases, printing = run_cases("train", flags, Askers(asker(fitting.fit), asker(fitting.fit_one_of_several)))
     except KeyboardInterrupt:
         say("nothing was released: no model and no metrics")
         raise
     if output is not None and models[0] is not None:
         from dpcalc.render.statement import render_statement
-        from dpcalc.training.model import save
+        from dpcalc.training.release.model import save
 
         save(models[0], output, statement=render_statement(report("train", cases)).strip())
         if setup.card:

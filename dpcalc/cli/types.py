@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from dpcalc.errors import SpecError
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number, parse_sweep
 from dpcalc.model.parameter import Parameter, check
-from dpcalc.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]
@@ -101,16 +100,51 @@ class Choice(_ParamType):
         return "|".join(self.parameter.choices)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        """Complete the words."""
-        from click.shell_completion import CompletionItem
-
-        return [CompletionItem(word) for word in self.parameter.choices if word.startswith(incomplete)]
+        """Complete the last word of the list."""
+        return completed(self.parameter.choices, incomplete)
 
 
-class KindOfReport(_ParamType):
-    """A text ``KIND=FILE``, as typed; `dpcalc.cli.reports.destinations` reads it. Completion asks for the kinds."""
+def completed(words: Iterable[str], incomplete: str) -> list[Any]:
+    """Return the words that complete the last one of a list separated by commas."""
+    from click.shell_completion import CompletionItem
+
+    start, comma, typed = incomplete.rpartition(",")
+    return [CompletionItem(f"{start}{comma}{word}") for word in words if word.startswith(typed)]
+
+
+class Word(_ParamType):
+    """A text, as typed, for which a shell is offered some words."""
 
     name = "text"
 
-    def __init__(self, kinds: Iterable[str]) -> None:
-        self.kinds = tuple(kinds)
+    def __init__(self, words: Callable[[], Iterable[str]]) -> None:
+        self.words = words
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """Complete the words."""
+        return completed(self.words(), incomplete)
+
+
+class FileName(_ParamType):
+    """The path of a file, as typed."""
+
+    name = "file"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """Let the shell complete the names of files."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
+
+FILE = FileName()
+
+
+def _bounds() -> Iterable[str]:
+    from dpcalc.theorems.record import all_bounds
+
+    return all_bounds()
+
+
+BOUND = Word(_bounds)
+"""The id of a bound."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dpcalc.cli.options import Command
+from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write
 from dpcalc.inert import json_text, printable
@@ -22,8 +23,8 @@ _LONG = 200
 
 @click.command("verify", cls=Command)
 @click.argument("card", metavar="CARD")
-@click.option("--model", metavar="FILE", help="The model of the card: its hash and its privacy are compared.")
-@click.option("--schedule", metavar="FILE", help="The schedule that the run was described by: its hash is compared.")
+@click.option("--model", type=FILE, help="The model of the card: its hash and its privacy are compared.")
+@click.option("--schedule", type=FILE, help="The schedule that the run was described by: its hash is compared.")
 @click.option("--no-certify", is_flag=True, help="Do not prove the guarantees in ball arithmetic as well.")
 @click.option(
     "--timeout", metavar="SECONDS", default="600", show_default=True, help="Longest time to compute; 0 for any."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import COMMANDS, Command
@@ -25,7 +25,6 @@ from dpcalc.errors import (
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.run import Description, Run
 from dpcalc.model.source import Source
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.report import Assertion, Case, Obstacle, Result
 from dpcalc.theorems.record import Theorem, for_algorithm, lookup, without_definition
 
@@ -105,6 +104,7 @@ def ask(
         case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
     if certified:
         case = _certify(case, run, question)
+    case = _with_guess(case, run, question)
     case = _with_risk(case, run, question, gates)
     case = case._replace(query=query_of(command, given, question, certified=certified))
     if question.curves:
@@ -194,6 +194,12 @@ def _warned_of_noise(asked: Asked, *, told: bool) -> Case:
     return case._replace(warnings=(*case.warnings, *misread_noise(asked, told=told)))
 
 
+def _with_guess(case: Case, run: Run, question: Question) -> Case:
+    from dpcalc.engine.guess import guess_of
+
+    return case._replace(guess=guess_of(case, run, question.orders))
+
+
 def _with_risk(case: Case, run: Run, question: Question, gates: Sequence[Gate]) -> Case:
     """Return the case with the risks that are asked for, or that a gate speaks of."""
     if question.risks is None and not gates:
@@ -227,12 +233,13 @@ def _priced(record: Command, description: Description, question: Question, gates
 
 
 def judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
-    """Return the verdict on every gate."""
+    """Return the verdict on every gate; one more fails where delta is so large that none of them says anything."""
     if not gates:
         return ()
     from dpcalc.engine.gate import judge
+    from dpcalc.engine.large_delta import large_delta_gate
 
-    return tuple(judge(gate, case) for gate in gates)
+    return (*(judge(gate, case) for gate in gates), *large_delta_gate(case))
 
 
 def implied_gate(question: Question, case: Case) -> tuple[Assertion, ...]:
@@ -250,7 +257,7 @@ def _with_allocation(run: Run, result: Result) -> Result:
     """Return the best result with where its shifts are spent."""
     if not result.best or run.schedule is None:
         return result
-    from dpcalc.theorems.privacy.allocation import describe_allocation
+    from dpcalc.theorems.one_pass.allocation import describe_allocation
 
     diameter = run.diameter if result.bound.endswith("_domain") else None
     own = result.bound == "shifted.given_spend"

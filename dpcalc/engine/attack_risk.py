@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.engine.ask import judged
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.gate import risks_of
+from dpcalc.engine.guess import least_advantage, proved_of
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Question, check_question, query_of, refuse_unknown
 from dpcalc.engine.search import DIRECTIONS
@@ -17,14 +18,13 @@ from dpcalc.model.choices import Adjacency
 from dpcalc.model.quantities import ATTACKS, Kind, Quantity
 from dpcalc.model.run import Run
 from dpcalc.model.source import Source
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.account import Box, Part
-from dpcalc.notions.guarantee import Gdp, LowerBound, Point, Profile
+from dpcalc.notions.guarantee import Gdp, LowerBound, Profile
 from dpcalc.notions.least_mu import least_mu, whole_mu, with_regret
 from dpcalc.notions.trade_off import trade_off
 from dpcalc.numerics.floats import UNIT, is_short, up
 from dpcalc.numerics.logspace import exp_up
-from dpcalc.report import Case, Result
+from dpcalc.report import Case, Guess, Result
 from dpcalc.theorems.record import lookup
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def with_risk(case: Case, run: Run, orders: tuple[float, ...], risks: RiskQuesti
     floors = [(row.bound, part) for row in case.results if row.kind == "lower" for part in _floor(row, run, orders)]
     log_delta = best.log_delta if best.log_delta is not None else _USUAL_LOG_DELTA
     proved = [(name, _quick(name, part, risks, log_delta)) for name, part in proved]
-    return case._replace(risk=risk_of(proved, risks, log_delta, floors))
+    return case._replace(risk=risk_of(proved, risks, log_delta, floors, case.guess))
 
 
 def _quick(name: str, part: Part, risks: RiskQuestion, log_delta: float) -> Part:
@@ -123,40 +123,6 @@ def _quick(name: str, part: Part, risks: RiskQuestion, log_delta: float) -> Part
     from dpcalc.notions.few_points import few_points
 
     return few_points(part, log_delta, (*risks.fprs, *risks.baselines), risks.priors)
-
-
-def proved_of(case: Case, run: Run, orders: tuple[float, ...]) -> tuple[Run, list[tuple[str, Part]]]:
-    """Return the run, with the best solution where a parameter was solved for, and what is proved of it, best first."""
-    best = case.best
-    assert best is not None
-    if best.quantity in DIRECTIONS:
-        value = int(best.value) if DIRECTIONS[best.quantity].integer else best.value
-        run = run.replacing(**{best.quantity: value})
-    return run, [(row.bound, part) for row in _best_first(case) for part in _proved(row, run, orders, best)]
-
-
-def _best_first(case: Case) -> list[Result]:
-    """Return the guarantees, each bound once, the best one first; slow ones only where they are the best."""
-    seen: dict[str, Result] = {}
-    for row in sorted(case.results, key=lambda row: not row.best):
-        if row.guarantee and (row.best or not lookup(row.bound).slow):
-            seen.setdefault(row.bound, row)
-    return list(seen.values())
-
-
-def _proved(row: Result, run: Run, orders: tuple[float, ...], best: Result) -> list[Part]:
-    """Return what a bound proves of the run: a curve, or the point that was answered."""
-    try:
-        with isolate_failure():
-            guarantee = guarantee_of(lookup(row.bound), run, orders)
-    except DpcalcError:
-        guarantee = None
-    if guarantee is not None and not isinstance(guarantee, (Point, LowerBound)):
-        return [guarantee]
-    same = row.bound == best.bound or row.quantity not in DIRECTIONS
-    if same and row.epsilon is not None and row.log_delta is not None:
-        return [Box(row.epsilon, row.log_delta)]
-    return []
 
 
 def _floor(row: Result, run: Run, orders: tuple[float, ...]) -> list[LowerBound]:
@@ -176,6 +142,7 @@ def risk_of(
     risks: RiskQuestion,
     log_delta: float,
     floors: Sequence[tuple[str, LowerBound]] = (),
+    guess: Guess | None = None,
 ) -> dict[str, Any]:
     """Return the risks as JSON, each with the bound that proves the least.
 
@@ -184,6 +151,7 @@ def risk_of(
         risks: what is asked.
         log_delta: ln of the delta_0 beside a mu that does not cover the guarantee alone.
         floors: (id, what no guarantee can beat).
+        guess: what is said of the answer, where it is a run's: the advantage, and a guess with even odds.
     """
     from dpcalc.notions.trade_off import advantage_down
 
@@ -191,11 +159,16 @@ def risk_of(
     if not curves:
         return {}
     known = [value for _, floor in floors if (value := advantage_down(floor)) is not None]
-    told: dict[str, Any] = {"advantage": _least((curve.advantage(), name) for name, curve in curves)}
+    advantage, by = (guess.advantage, guess.bound) if guess else least_advantage(proved)
+    told: dict[str, Any] = {"advantage": {"value": advantage, "bound": by}}
     if known:
         told["advantage"]["at_least"] = max(known)
     told["tpr"] = [{"fpr": a, **_least((curve.tpr(a), name) for name, curve in curves)} for a in risks.fprs]
-    told["success"] = [{"prior": p, **_least((curve.success(p), name) for name, curve in curves)} for p in risks.priors]
+    even = [(guess.probability, guess.bound)] if guess else []
+    told["success"] = [
+        {"prior": p, **_least([*(even if p == 0.5 else ()), *((curve.success(p), name) for name, curve in curves)])}
+        for p in risks.priors
+    ]
     told["reconstruction"] = [
         {"baseline": k, **_least((curve.reconstruction(k), name) for name, curve in curves)} for k in risks.baselines
     ]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, HOLDER, NAMED
-from dpcalc.named_tuple import NamedTuple
 
 
 class Command(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.engine.ask import judged
 from dpcalc.engine.inputs import inputs_of
@@ -13,7 +13,6 @@ from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.parameter import check
 from dpcalc.model.quantities import Kind, Quantity
 from dpcalc.model.source import Source
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import conversions, gaussian
 from dpcalc.notions.guarantee import Answer, Gdp, Guarantee, Rdp
 from dpcalc.numerics.floats import is_short, up

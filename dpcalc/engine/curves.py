@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from dpcalc.engine.attack_risk import RiskQuestion, proved_of, risk_of
+from dpcalc.engine.attack_risk import RiskQuestion, risk_of
 from dpcalc.engine.compare import tightness_of
 from dpcalc.engine.evaluate import delta_rows, epsilon_rows, guarantee_of, is_lower
+from dpcalc.engine.guess import proved_of
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, isolate_failure
 from dpcalc.model.choices import Adjacency
@@ -17,7 +18,7 @@ from dpcalc.notions.account import Box, Part, box_curve
 from dpcalc.notions.curves import profile_of
 from dpcalc.notions.guarantee import Composition, Gdp, LowerBound, Profile
 from dpcalc.notions.trade_off import Points, tprs
-from dpcalc.report import Case, Curves, Result, Tightness
+from dpcalc.report import Case, Curves, Guess, Result, Tightness
 from dpcalc.theorems.record import Theorem, for_algorithm, lookup
 
 _STEPS = 40
@@ -41,7 +42,7 @@ def with_curves(case: Case, run: Run, question: Question) -> Case:
             run, proved = proved_of(case, run, question.orders)
             proved = [each for name, part in proved for each in _quick(name, part, case.best)]
             rows, floors = _lower(case, run, question)
-            return case._replace(curves=curves_of(proved, case.best, floors, tightness_of(case, rows)))
+            return case._replace(curves=curves_of(proved, case.best, floors, tightness_of(case, rows), case.guess))
     except DpcalcError:
         return case
 
@@ -60,6 +61,7 @@ def curves_of(
     best: Result,
     floors: Sequence[tuple[str, LowerBound]] = (),
     tightness: Tightness | None = None,
+    guess: Guess | None = None,
 ) -> Curves:
     """Return the curves of what is proved.
 
@@ -68,13 +70,14 @@ def curves_of(
         best: the answer.
         floors: (id, what no guarantee can beat).
         tightness: how far the answer is from that, where it is known.
+        guess: what is said of the answer.
     """
     parts = [part for _, part in proved]
     profile = _profile(parts, best)
     known = [floor for _, floor in floors if floor.profile is not None]
     floor = tuple((e, max(each.log_delta(e).value for each in known)) for e, _ in profile) if known else ()
     log_delta = best.log_delta if best.log_delta is not None else _USUAL_LOG_DELTA
-    risk = risk_of(proved, RiskQuestion(), log_delta, floors) if parts else None
+    risk = risk_of(proved, RiskQuestion(), log_delta, floors, guess) if parts else None
     return Curves(profile, floor, _trade_off(parts, profile), risk, tightness)
 
 

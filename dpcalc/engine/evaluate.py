@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.engine.question import Question
 from dpcalc.errors import NotApplicable
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.guarantee import (
     Answer,
     Composition,
@@ -46,7 +45,7 @@ def guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...] = ()) -> Gu
     Raises:
         NotApplicable: a condition does not hold.
     """
-    cases = worst_cases(run) if "index" in bound.setting.fields else (run,)
+    cases = worst_cases(run) if "index" in bound.reads else (run,)
     each = [guarantee_from(bound, bound.prove(case), orders) for case in cases]
     proved = each[0] if len(each) == 1 else worst(each)
     if (run.group_size or 1) == 1:

@@ -20,7 +20,7 @@ def for_groups(bound: Theorem, run: Run, proved: Guarantee) -> Guarantee:
         NotApplicable: it says nothing of them.
     """
     size = run.group_size or 1
-    if size == 1 or "group_size" in bound.setting.fields:  # the theorem is of groups itself
+    if size == 1 or "group_size" in bound.reads:  # the theorem is of groups itself
         return proved
     if bound.kind in (Kind.PUBLISHED, Kind.HEURISTIC):
         raise NotApplicable(

@@ -64,16 +64,17 @@ def _first(run: Run, name: str, hidden: Theorem, composed: Theorem) -> int | Non
 
 def _sampled(run: Run, hidden: Sequence[Theorem]) -> tuple[int, Theorem] | None:
     """Return the number of steps on fresh batches from which hiding helps, by a central limit approximation."""
-    from dpcalc.theorems.privacy import expanding_sampled, noisy_sgd
+    from dpcalc.theorems.expanding import expanding_sampled
+    from dpcalc.theorems.sampled import noisy_sgd
 
     found = []
     for bound in hidden:
         if bound.id == "noisy_sgd.hidden":
-            steps = noisy_sgd.steps_to_hide(bound.setting.of(run))
+            steps = noisy_sgd.steps_to_hide(bound.setting_of(run))
         elif bound.id == "expanding.sampled":
-            steps = expanding_sampled.steps_to_hide(bound.setting.of(run))
+            steps = expanding_sampled.steps_to_hide(bound.setting_of(run))
         elif bound.id == "expanding.domain":
-            whole = bound.function(bound.setting.of(run).changed(steps=_MOST))
+            whole = bound.function(bound.setting_of(run).changed(steps=_MOST))
             steps = noisy_sgd.steps_to_reach(noisy_sgd.SampledSteps.of(run), whole.mu)
         else:
             continue

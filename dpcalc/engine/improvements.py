@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import Command
@@ -26,7 +26,6 @@ from dpcalc.model.numbers import plain
 from dpcalc.model.quantities import Kind, Quantity
 from dpcalc.model.run import Description, Run
 from dpcalc.model.source import Source
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notes import Alternative, Improvement, OtherOrder, OtherRelease, PromiseNotMade, ShortLastBatch
 from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, Profile, Rdp
 from dpcalc.report import Case, Result

@@ -29,10 +29,10 @@ from dpcalc.model.source import Source
 from dpcalc.notions.account import Box, Part, Total, compose_all, with_pure
 from dpcalc.notions.curves import profile_of
 from dpcalc.notions.groups import grouped
-from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, Rdp
+from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, Rdp, worst
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.logspace import exp_up
-from dpcalc.report import Case, Result
+from dpcalc.report import Case, Guess, Result
 
 SOLVABLE = ("noise_std", "noise_multiplier", "laplace_scale")
 """What the last entry can be solved for."""
@@ -109,8 +109,10 @@ def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ())
         details["chained"] = True
     query = query_of("ledger", {"ledger": asked}, question)
     case = Case("ledger", _inputs(ledger, question, chained), tuple(rows), ledger=details, query=query)
+    parts = [_totals(ledger, known, part, chained) for part in _names(ledger)]
+    case = case._replace(guess=_guess(case, parts))
     if question.curves and ledger.adjacency not in ONE_WAY:
-        case = _with_curves(case, _totals(ledger, known, deciding, chained))
+        case = _with_curves(case, _worst_of(parts))
     return case._replace(assertions=(*implied_gate(question, case), *judged(gates, case)))
 
 
@@ -121,11 +123,36 @@ def _with_curves(case: Case, totals: Sequence[Total]) -> Case:
     assert case.best is not None
     try:
         with isolate_failure():
-            return case._replace(
-                curves=curves_of([(f"ledger.{each.form}", each.guarantee) for each in totals], case.best)
-            )
+            return case._replace(curves=curves_of(_named(totals), case.best, guess=case.guess))
     except DpcalcError:
         return case
+
+
+def _guess(case: Case, parts: Sequence[Sequence[Total]]) -> Guess | None:
+    """Return how often a guess is right about a record of the part that is worst off."""
+    from dpcalc.engine.guess import guess_of_answer, least_guess
+
+    best = case.best
+    if best is None or guess_of_answer(best) is None:
+        return None
+    try:
+        with isolate_failure():
+            alone = best if len(parts) == 1 else best._replace(mu=None)  # mu is of one part
+            return max((least_guess(_named(totals), alone) for totals in parts), key=lambda guess: guess.advantage)
+    except DpcalcError:
+        return guess_of_answer(best)
+
+
+def _worst_of(parts: Sequence[Sequence[Total]]) -> list[Total]:
+    """Return what holds of a record of whichever part: the forms in which the total of every part is known."""
+    if len(parts) == 1:
+        return list(parts[0])
+    forms = [{total.form: total.guarantee for total in totals} for totals in parts]
+    return [Total(form, worst([known[form] for known in forms])) for form in forms[0] if all(form in k for k in forms)]
+
+
+def _named(totals: Sequence[Total]) -> list[tuple[str, Guarantee]]:
+    return [(f"ledger.{each.form}", each.guarantee) for each in totals]
 
 
 # --- what is asked ----------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.engine.ask import contenders
 from dpcalc.engine.commands import COMMANDS
@@ -17,7 +17,6 @@ from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.choices import Adjacency
 from dpcalc.model.run import Description, Run
 from dpcalc.model.source import Source
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.account import Box, Part, Total, compose_all
 from dpcalc.notions.guarantee import Composition, Gdp, Point, Profile, Rdp
 from dpcalc.notions.tuning import Tuning, tuned
@@ -281,7 +280,7 @@ def _run_in_groups(entry: Entry, ledger: Ledger) -> Part | None:
         if not bound.guarantee or bound.unpromised(run):
             continue
         try:
-            proved = guarantee_of(bound, run) if "group_size" in bound.setting.fields or bound.gives is Gdp else None
+            proved = guarantee_of(bound, run) if "group_size" in bound.reads or bound.gives is Gdp else None
         except DpcalcError:
             continue
         if isinstance(proved, (Composition, Gdp)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.engine.evaluate import ANSWERS, Described, guarantee_from, is_lower
 from dpcalc.engine.question import Query, Question, unknown_of
@@ -17,11 +17,11 @@ from dpcalc.engine.rows import ranked
 from dpcalc.errors import DpcalcError
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.run import Run
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.guarantee import Gdp, Rdp
 from dpcalc.numerics.floats import is_short
 from dpcalc.report import Case, Result
-from dpcalc.theorems.record import Condition, Setting, Theorem
+from dpcalc.theorems.record import Condition, Theorem
+from dpcalc.theorems.setting import Setting
 
 
 class Pattern(NamedTuple):
@@ -33,7 +33,7 @@ class Pattern(NamedTuple):
         unknown: what is sought.
         conditions: that have to hold for every position.
         rows: the bounds that gave a row, and what their rows have in common.
-        settings: what the theorems read of the run.
+        settings: what the bound of each row reads of the run.
         divergences: where Renyi divergences are asked, how their rows are ranked.
     """
 
@@ -42,7 +42,7 @@ class Pattern(NamedTuple):
     unknown: str
     conditions: tuple[Condition, ...]
     rows: tuple[tuple[Theorem, Described], ...]
-    settings: Mapping[type[Setting], Mapping[str, Any]]
+    settings: tuple[Setting, ...]
     divergences: Divergences | None
 
     @classmethod
@@ -73,7 +73,7 @@ class Pattern(NamedTuple):
             return None
         rows = tuple((bound, Described.of(bound, run)) for bound in sorted(asked, key=is_lower))
         once = {id(condition): condition for condition in conditions}
-        settings = {bound.setting: bound.setting.of(run).to_dict() for bound in asked}
+        settings = tuple(bound.setting_of(run) for bound, _ in rows)
         unknown = unknown_of(run, question)
         divergences = Divergences.of(case.results, rows, question) if unknown == Quantity.RDP else None
         return cls(case, question, unknown, tuple(once.values()), rows, settings, divergences)
@@ -87,8 +87,10 @@ class Pattern(NamedTuple):
         for condition in self.conditions:
             if condition.check(run) is not None:
                 return None
-        settings = {kind: _at_index(kind, known, run.index) for kind, known in self.settings.items()}
-        proved = [bound.function(settings[bound.setting]) for bound, _ in self.rows]
+        settings = [
+            setting.changed(index=run.index) if "index" in setting.known else setting for setting in self.settings
+        ]
+        proved = [bound.function(setting) for (bound, _), setting in zip(self.rows, settings, strict=True)]
         results = self.divergences.ranked(proved) if self.divergences is not None else None
         results = results or self._ranked(proved)
         if results is None:
@@ -174,12 +176,3 @@ _VALUE, _MU = Result._fields.index("value"), Result._fields.index("mu")
 def _ranks(values: Sequence[float]) -> list[int]:
     """Return the places of values, the least first, equal ones as they stand."""
     return sorted(range(len(values)), key=values.__getitem__)
-
-
-def _at_index(kind: type[Setting], known: Mapping[str, Any], index: int | None) -> Setting:
-    """Return the setting of a run that differs in its index alone, which is checked."""
-    moved = object.__new__(kind)
-    moved.__dict__.update(known)
-    if "index" in known:
-        moved.__dict__["index"] = index
-    return moved

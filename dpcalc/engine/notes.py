@@ -105,7 +105,7 @@ def _tuned_noise(run: Run) -> Iterator[Note]:
     """Yield the noise of the tuned schedule, and how its bound nears the limit."""
     if "c1" not in run.values or "scale" not in run.values:
         return
-    from dpcalc.theorems.privacy.shuffle import tuned_rate
+    from dpcalc.theorems.contraction.shuffle import tuned_rate
 
     noise = run.values["noise"]
     rate = tuned_rate(

@@ -95,7 +95,7 @@ def _result(bound: Theorem, run: Run, question: Question) -> Result:
         raise NotApplicable("is of a noise that is given, whatever its privacy", "leave out --epsilon and --delta")
     if (run.tasks or 1) > 1 and "tasks" not in bound.parameters and bound.budgeted:
         raise NotApplicable("is for one task", "leave out --tasks")
-    missing = [name for name in ("epsilon", "log_delta") if name in bound.setting.fields and run.value(name) is None]
+    missing = [name for name in ("epsilon", "log_delta") if name in bound.reads and run.value(name) is None]
     if missing:
         missing_budget = needs(*({"log_delta": "delta"}.get(name, name) for name in missing))
         raise MissingParameter(missing_budget.because, missing_budget.cure, parameters=missing_budget.parameters)
@@ -148,7 +148,7 @@ def _hope(bound: Theorem, run: Run) -> float:
         return -math.inf
     if bound.obstacle(run) is not None:
         return -math.inf
-    setting: PrivateSgd = bound.setting.of(run)
+    setting: PrivateSgd = bound.setting_of(run)
     return float(bound.function(setting.hoped()).excess_risk)
 
 

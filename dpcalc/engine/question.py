@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import SpecError
@@ -13,7 +13,6 @@ from dpcalc.model.parameter import name_of
 from dpcalc.model.quantities import ATTACKS
 from dpcalc.model.run import NOISE_SCALES, Run
 from dpcalc.model.source import Source
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.numerics.floats import UNIT
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.model.quantities import ATTACKS
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Guarantee, LowerBound, Point
 from dpcalc.notions.trade_off import FEW_SECTIONS, trade_off

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 from dpcalc.errors import Infeasible
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.numerics.roots import greatest, least
 
 _LOWEST, HIGHEST = 1e-150, 1e150

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.engine.evaluate import (
     COARSE,
@@ -39,7 +39,6 @@ from dpcalc.model.multiplier import multiplier_of
 from dpcalc.model.numbers import shown_apart
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.guarantee import Answer, Composition, Gdp, Guarantee, LowerBound, Profile, Rdp, Worst
 from dpcalc.notions.renyi import optimise
 from dpcalc.numerics.floats import UNIT, from_ordinal, ordinal
@@ -488,7 +487,7 @@ def _guess(problem: Problem, log_delta: float | None = None) -> float | None:
     run, question = problem.run, problem.question
     log_delta = question.safe_log_delta if log_delta is None else log_delta
     if run.algorithm.clipped and problem.bound.gives is Composition:
-        from dpcalc.theorems.privacy.sampled_steps import likely
+        from dpcalc.theorems.sampled.sampled_steps import likely
 
         return likely(run, problem.unknown, epsilon=question.safe_epsilon, log_delta=log_delta)
     names = ("records", "batch_size", "steps", "lipschitz")
@@ -498,7 +497,7 @@ def _guess(problem: Problem, log_delta: float | None = None) -> float | None:
         return None
     if not 1e-100 < values["lipschitz"] < 1e100:  # squares of the noise would be out of range
         return None
-    from dpcalc.theorems.privacy.noisy_sgd import likely_noise_std
+    from dpcalc.theorems.sampled.noisy_sgd import likely_noise_std
 
     guess = likely_noise_std(**values, epsilon=question.safe_epsilon, log_delta=log_delta)
     return guess if 1e-100 < guess < 1e100 else None

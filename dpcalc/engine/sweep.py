@@ -8,17 +8,17 @@ every case what it said of the first, and is not asked again. Whatever is not pl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.engine.answer import ROWS, answer
 from dpcalc.engine.ask import bounds_of, implied_gate, warned_of_noise
 from dpcalc.engine.commands import COMMANDS, Command
 from dpcalc.engine.description import run_of
+from dpcalc.engine.guess import guess_of
 from dpcalc.engine.moved import Pattern
 from dpcalc.engine.question import Question, check_question, query_of, unknown_of
 from dpcalc.errors import DpcalcError
 from dpcalc.model.run import Description, Run, at_index
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notes import Note
 from dpcalc.notions.guarantee import Gdp, Rdp
 from dpcalc.report import Case
@@ -93,7 +93,7 @@ class Sweep:
         case = warned_of_noise(record, given, run, question, case)
         if self._notes:
             case = case._replace(note_data=self._notes)
-        case = case._replace(query=query_of(command, given, question))
+        case = case._replace(query=query_of(command, given, question), guess=guess_of(case, run, question.orders))
         self._question, self._pattern = question, None
         if settled.closed and "index" in self._varies:
             self._pattern = Pattern.of(case, run, question, settled.bounds, settled.refused)
@@ -112,6 +112,7 @@ class Sweep:
         if case is None:
             return None
         self._known = run
+        case = case._replace(guess=guess_of(case, run, self._question.orders))
         implied = implied_gate(self._question, case)
         return case._replace(assertions=implied) if implied else case
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+from typing import NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.files.reading import opened, shown_path
-from dpcalc.named_tuple import NamedTuple
 
 _BLOCK = 1 << 20
 

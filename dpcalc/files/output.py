@@ -10,13 +10,17 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
 from dpcalc.inert import Inert, inert
 
+if TYPE_CHECKING:
+    from dpcalc.files.target import Target
+
 _STANDARD = {"-": 1, "/dev/stdout": 1, "/dev/stderr": 2}
+_MODE_OF_HANDLE = os.chmod in os.supports_fd
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/([0-9]{1,9})")
 
 
@@ -42,13 +46,15 @@ def write(text: str, path: str | None, option: str = "-o", *, commands: bool = F
     write_bytes(text.encode("utf-8", "backslashreplace"), path, option)
 
 
-def write_bytes(data: bytes, path: str, option: str) -> None:
+def write_bytes(data: bytes, path: str, option: str, *, link: bool = True) -> None:
     """Write ``data`` to the file ``path`` atomically; ``option`` is the flag that named it.
+
+    A link in its place is replaced, and refused where ``link`` is not set: of a file that is changed, not made anew.
 
     Raises:
         SpecError: the file cannot be written; nothing of it was changed.
     """
-    with _refusing(path, option), _file(path) as file:
+    with _refusing(path, option), _file(path, link=link) as file:
         file.write(data)
 
 
@@ -81,15 +87,30 @@ def open_to_add(path: str, option: str) -> IO[bytes]:
     """Return a file that is read and added to; it is made, for this user alone, where there is none.
 
     Raises:
-        SpecError: it cannot be opened, is no regular file, or is a link that leads out of its project.
+        SpecError: it cannot be opened, is no regular file, is reached through a link, or has other names as well.
     """
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-    with _refusing(path, option):
-        descriptor = os.open(_target(path), flags, 0o600)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise OSError("it is no regular file")
-        return os.fdopen(descriptor, "r+b")
+    from dpcalc.files.target import target
+
+    with _refusing(path, option), target(path) as place:
+        return os.fdopen(place.open_to_add(), "r+b")
+
+
+def append(text: str, path: str, option: str) -> None:
+    """Add ``text`` to the end of a file, which is made where there is none, or write it to a device.
+
+    Raises:
+        SpecError: as `open_to_add`, or it cannot be written.
+    """
+    from dpcalc.files.target import target
+
+    with _refusing(path, option), contextlib.ExitStack() as stack:
+        if _descriptor(path) is not None:
+            file = stack.enter_context(_file(path))
+        else:
+            place = stack.enter_context(target(path))
+            opened = place.open_device() if place.is_device else place.open_to_add()
+            file = stack.enter_context(open(opened, "ab"))
+        file.write(text.encode("utf-8", "backslashreplace"))
 
 
 def write_to_stdout(text: str) -> None:
@@ -98,45 +119,67 @@ def write_to_stdout(text: str) -> None:
     sys.stdout.flush()
 
 
-def refuse_unwritable(path: str | None, option: str) -> None:
-    """Refuse a file that cannot be written, before work is done whose result would be lost.
+def check_outputs(outputs: Iterable[tuple[str | None, str]], inputs: Iterable[str | None] = ()) -> None:
+    """Refuse outputs before work is done whose result would be lost, or would cost a file that is read.
+
+    Args:
+        outputs: where to, with the option that says so; None stands for stdout.
+        inputs: the files that are read for it; None stands for no file.
 
     Raises:
-        SpecError: as `write_bytes`, as far as it can be seen without writing.
+        SpecError: one cannot be written, two go to the same place, or one goes to the place of an input, by whatever
+            name: a link or a second name is the same file.
     """
-    if path is None or is_stdout(path):
+    outputs = list(outputs)
+    if all(path is None for path, _ in outputs):
         return
-    with _refusing(path, option):
-        descriptor = _descriptor(path)
-        if descriptor is not None:
-            os.fstat(descriptor)
-        elif os.path.isdir(target := _target(path)):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        elif _is_device(target):
-            if not os.access(target, os.W_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        else:
-            _try_beside(target)
+    read = {one for path in inputs if path is not None for one in _identities(path, 0)}
+    taken = set[object]()
+    for path, option in outputs:
+        place = _identities(STANDARD_STREAM if path is None or is_stdout(path) else path, 1)
+        if not place.isdisjoint(taken):
+            raise SpecError("two outputs go to the same place", "give each a file of its own, with -o and --report")
+        taken |= place
+        if path is None or is_stdout(path):
+            continue
+        if not place.isdisjoint(read):
+            raise SpecError(f"{path} is read, and would be written over", f"choose another file for {option}")
+        with _refusing(path, option):
+            _refuse_unwritable(path)
 
 
-def refuse_over(inputs: Iterable[str | None], outputs: Iterable[str | None]) -> None:
-    """Refuse to write over a file that is read; a name of None stands for no file.
+def _refuse_unwritable(path: str) -> None:
+    descriptor = _descriptor(path)
+    if descriptor is not None:
+        os.fstat(descriptor)
+        return
+    from dpcalc.files.target import target
 
-    Raises:
-        SpecError: an output goes to the place of an input.
+    with target(path) as place:
+        place.refuse_unwritable()
+
+
+def _identities(path: str, stream: int) -> set[object]:
+    """Return what tells that two paths are one file: the file, a link itself, and the name in its folder.
+
+    ``stream`` is the descriptor that ``-`` stands for.
     """
-    read = {place_of(path) for path in inputs if path is not None}
-    for path in outputs:
-        if path is not None and not is_stdout(path) and place_of(path) in read:
-            raise SpecError(f"{path} is read, and would be written over", "choose another file for the output")
+    from dpcalc.files.paths import ProjectFile
 
-
-def place_of(path: str | None) -> str:
-    """Return the place that a path stands for, by one name."""
-    if is_stdout(path):
-        return STANDARD_STREAM
-    assert path is not None
-    return path if "\0" in path else os.path.realpath(path)  # what is no path is refused where it is written
+    if path == STANDARD_STREAM and not isinstance(path, ProjectFile):
+        path = f"/dev/fd/{stream}"
+    found = set[object]()
+    with contextlib.suppress(OSError, ValueError):  # what is no path is refused where it is opened
+        if (descriptor := _descriptor(path)) is not None:
+            found.add(descriptor)
+            status = os.fstat(descriptor)
+            return found | ({(status.st_dev, status.st_ino)} if stat.S_ISREG(status.st_mode) else set())
+        path = path.real if isinstance(path, ProjectFile) else path
+        folder = os.stat(os.path.dirname(path) or os.curdir)
+        found.add((folder.st_dev, folder.st_ino, os.path.basename(path)))
+        for status in (os.lstat(path), os.stat(path)):
+            found.add((status.st_dev, status.st_ino))
+    return found
 
 
 def is_stdout(path: str | None) -> bool:
@@ -154,17 +197,11 @@ def say(text: str, *, commands: bool = False) -> None:
 @contextlib.contextmanager
 def _refusing(path: str, option: str) -> Iterator[None]:
     """Report what goes wrong with a path as a refusal of it."""
-    from dpcalc.files.paths import LeavesProject
-
     try:
         yield
     except OSError as error:
-        why = error.strerror or error
-        raise SpecError(f"cannot write {path}: {why}", f"choose another file for {option}") from None
-    except LeavesProject:
-        raise SpecError(
-            f"cannot write {path}: it is a link that leads out of the project", "name the file that it leads to"
-        ) from None
+        why, cure = error.strerror or error, getattr(error, "cure", None)
+        raise SpecError(f"cannot write {path}: {why}", cure or f"choose another file for {option}") from None
     except ValueError:  # a NUL, or what no file system encodes
         raise SpecError(f"{path!r} is not a path", f"choose another file for {option}") from None
 
@@ -175,79 +212,52 @@ def _descriptor(path: str) -> int | None:
     return int(match[1]) if match else _STANDARD.get(path)
 
 
-def _target(path: str) -> str:
-    """Return the file that is written, a link followed.
-
-    A checkout may hold a link under the name of a report. It must not decide which file outside is overwritten, nor
-    lose the report in a device. The links of the system's own folders are not of a checkout.
-
-    Raises:
-        LeavesProject: the path is a link that leads out of its project.
-    """
-    folder = os.path.dirname(path) or "."
-    target = os.path.realpath(path)
-    if os.path.islink(path) and not os.path.realpath(folder).startswith(("/dev", "/proc/")):
-        from dpcalc.files.paths import inside, project_of
-
-        inside(project_of(folder), target, path)
-    return target
-
-
-def _is_device(target: str) -> bool:
-    """Return whether a path is a device or a pipe: nothing that could be replaced."""
-    return os.path.exists(target) and not os.path.isfile(target)
-
-
-def _beside(target: str) -> str:
-    """Return a new name in the target's folder."""
-    return os.path.join(os.path.dirname(target) or ".", f".dpcalc-{os.urandom(8).hex()}")
-
-
-def _try_beside(target: str) -> None:
-    draft = _beside(target)
-    try:
-        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(draft)
-
-
 @contextlib.contextmanager
-def _file(path: str) -> Iterator[Any]:
-    """Pass a file to write bytes to: a path's descriptor or device, or what replaces its file at the end."""
+def _file(path: str, *, link: bool = True) -> Iterator[Any]:
+    """Pass a file to write bytes to: a path's descriptor or device, or what replaces its file at the end.
+
+    A link is replaced as well where ``link`` says so, and refused else.
+    """
     descriptor = _descriptor(path)
     if descriptor is not None:
         with open(os.dup(descriptor), "wb", buffering=0) as raw:
             yield _Whole(raw)
-    elif _is_device(target := _target(path)):
-        with open(target, "wb") as device:  # /dev/null, a pipe
-            yield device
-    else:
-        with _replacing(target) as file:
-            yield file
+        return
+    from dpcalc.files.target import target
+
+    with target(path) as place:
+        if not link:
+            place.refuse_link()
+        if place.is_device:
+            with open(place.open_device(), "wb") as device:  # /dev/null, a pipe
+                yield device
+        else:
+            with _replacing(place) as file:
+                yield file
 
 
 @contextlib.contextmanager
-def _replacing(target: str) -> Iterator[IO[bytes]]:
-    """Pass a file beside the target, which is renamed over it at the end."""
-    mode = os.stat(target).st_mode & 0o777 if os.path.exists(target) else None
-    # Named before it is made, so that an interrupt at any moment knows what to remove.
-    draft = _beside(target)
+def _replacing(place: Target) -> Iterator[IO[bytes]]:
+    """Pass a file beside a target, which is renamed over it at the end."""
+    from dpcalc.files.target import draft_name
 
-    def opened(path: str, flags: int) -> int:
-        return os.open(path, flags, 0o666 if mode is None else mode)  # never more readable than the target
+    mode = place.mode
+    # Named before it is made, so that an interrupt at any moment knows what to remove.
+    draft = draft_name()
+
+    def opened(name: str, flags: int) -> int:
+        return place.folder.open(name, flags, 0o666 if mode is None else mode)  # never more readable than the target
 
     try:
         with open(draft, "xb", opener=opened) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if mode is not None:
-            os.chmod(draft, mode)
-        os.replace(draft, target)
+            if mode is not None and _MODE_OF_HANDLE:
+                os.chmod(file.fileno(), mode)
+        place.folder.replace(draft, place.name)
     except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(draft)
+        place.folder.remove(draft)
         raise
 
 

@@ -20,8 +20,8 @@ from dpcalc.files.place import FileError
 _MARKERS = (".git", "pyproject.toml")
 # Not blocking, so that opening a pipe that nobody writes to does not wait.
 _FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-_FOLDER = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_PATH", "O_DIRECTORY", "O_CLOEXEC"))
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+FOLDER = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_PATH", "O_DIRECTORY", "O_CLOEXEC"))
 
 
 class ProjectFile(str):
@@ -34,6 +34,11 @@ class ProjectFile(str):
     def ending(self) -> str:
         """The ending of the file's own name, in small letters."""
         return os.path.splitext(self.parts[-1])[1].lower() if self.parts else ""
+
+    @property
+    def real(self) -> str:
+        """The path of the file that was checked, without links."""
+        return os.path.join(self.root, *self.parts)
 
 
 class IrregularFile(OSError):
@@ -120,7 +125,7 @@ def open_regular(path: str) -> IO[bytes]:
 
 def _opened(path: ProjectFile) -> int:
     try:
-        return _step_by_step(path) if os.open in os.supports_dir_fd and _NO_LINK else _compared(path)
+        return _step_by_step(path) if os.open in os.supports_dir_fd and NO_LINK else _compared(path)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise OSError(error.errno, "a link took its place after it was checked") from None
@@ -129,20 +134,20 @@ def _opened(path: ProjectFile) -> int:
 
 def _step_by_step(path: ProjectFile) -> int:
     *folders, last = path.parts or (".",)
-    handle = os.open(path.root, _FOLDER)
+    handle = os.open(path.root, FOLDER)
     try:
         for name in folders:
-            inner = os.open(name, _FOLDER | _NO_LINK, dir_fd=handle)
+            inner = os.open(name, FOLDER | NO_LINK, dir_fd=handle)
             os.close(handle)
             handle = inner
-        return os.open(last, _FLAGS | _NO_LINK, dir_fd=handle)
+        return os.open(last, _FLAGS | NO_LINK, dir_fd=handle)
     finally:
         os.close(handle)
 
 
 def _compared(path: ProjectFile) -> int:
     """Return the file opened by its resolved path, where folders cannot be opened: it must still be what is there."""
-    real = os.path.join(path.root, *path.parts)
+    real = path.real
     handle = os.open(real, _FLAGS)
     try:
         same = os.path.realpath(real) == real and os.path.samestat(os.fstat(handle), os.lstat(real))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from dpcalc.errors import SpecError
-from dpcalc.named_tuple import NamedTuple
 
 _COMPARED = 200  # names among which one that is spelt alike is looked for
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.model.choices import Adjacency, LastBatch, Permutation, Start
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.plain_enum import PlainEnum
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files.limits import SCHEDULE_STEPS
@@ -16,7 +16,6 @@ from dpcalc.model.numbers import plain, shown_below
 from dpcalc.model.parameter import check
 from dpcalc.model.run import NOISE_SCALES, Description
 from dpcalc.model.source import Source
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.numerics.floats import MAX
 
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ class Model(PlainEnum):
     """What is known of the model: what clipped gradients are depends on it."""
 
     LINEAR = "linear"  # a record's loss is a convex function of one number, <w, x>
-    CAPPED = "capped"  # several scores, whose softmax is capped (`dpcalc.training.capped`)
+    CAPPED = "capped"  # several scores, whose softmax is capped (`dpcalc.training.run.capped`)
     ANY = "any"
 
 

@@ -7,7 +7,7 @@ change faster. So it is of the same loss class, with the same smoothness. It is 
 
 With several numbers z, of several classes or layers, a clipped gradient is in general no gradient of a convex function.
 That of a softmax of two classes is, since it never turns. For more classes the softmax is capped
-(`dpcalc.training.capped`): slopes that are too long are those of its infimal convolution with C/|x| times the norm,
+(`dpcalc.training.run.capped`): slopes that are too long are those of its infimal convolution with C/|x| times the norm,
 which is convex and as smooth as the softmax. Where they are shortened without a cap (``model`` is ``any``), no more is
 known of a gradient than that it is at most C long: that is enough for composition, which lets every iterate be public.
 """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from dpcalc.model.algorithm import ALGORITHMS
-from dpcalc.named_tuple import NamedTuple
 
 
 class Glossed(NamedTuple):

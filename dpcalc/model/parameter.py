@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import NAMED, algorithm_meant_by
@@ -21,7 +21,6 @@ from dpcalc.model.choices import (
     Sampling,
     Start,
 )
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.plain_enum import PlainEnum
 
 T = TypeVar("T")

@@ -209,7 +209,7 @@ def describe(algorithm: str, given: Mapping[str, Any], sources: Mapping[str, Sou
     for name, value in draft.values.items():
         draft.values[name] = check(name, value) if name in PARAMETERS else value
     _fill_in(record, draft)
-    for name in ("sensitivity", "diameter"):
+    for name in ("sensitivity", "diameter", "displacement"):
         if draft.sources.get(name) is Source.DERIVED and math.isinf(draft[name]):
             raise SpecError(f"the {name} would be larger than any number", "use other units")
     return Run(algorithm=record, sources=draft.sources, **draft.values)

@@ -7,9 +7,7 @@ evaluates the theorem at it in ball arithmetic.
 from __future__ import annotations
 
 import zlib
-from typing import Any
-
-from dpcalc.named_tuple import NamedTuple
+from typing import Any, NamedTuple
 
 KNOWN, HIDDEN, WORST = "known position", "hidden position", "worst position"
 """Theorems that a bound takes the least of: the mean over known positions, Theorem HW, the worst fixed position."""

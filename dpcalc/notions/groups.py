@@ -6,7 +6,8 @@ one. What holds of every link holds of the chain:
 * mu-GDP: k mu, exactly.
 * A profile: delta_k(e_1 + ... + e_k) <= delta(e_1) + e^e_1 delta(e_2) + ... + e^(e_1 + ... + e_(k-1)) delta(e_k), for
   any real e_1, ..., e_k, since E_ab(P||R) <= E_a(P||Q) + a E_b(Q||R). Here they grow by equal steps, and the step is
-  searched; for the Gaussian mechanism the best step gives delta_G at k mu.
+  searched; for the Gaussian mechanism the best step gives delta_G at k mu. Where a long chain stops paying, what is
+  proved at a smaller epsilon holds, and delta_G at k mu where one record has a finite mu.
 * A Renyi curve: D_a(P||S) <= (a - 1/p)/(a - 1) D_pa(P||Q) + D_b(Q||S), b = p (a - 1/p)/(p - 1) (Bun and Steinke 2016).
   With j links before Q and l after it, p = 1 + (l/j)(a - 1)/a is exact for curves rho a: k^2 rho a.
 """
@@ -19,7 +20,9 @@ import math
 from dpcalc.errors import NotApplicable
 from dpcalc.notions.account import at_negative
 from dpcalc.notions.curves import Curve, profile_of, sparse
+from dpcalc.notions.envelope import envelope
 from dpcalc.notions.guarantee import Gdp, Guarantee, LowerBound, Point, Profile, Rdp, Worst
+from dpcalc.notions.least_mu import whole_mu
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp
 
@@ -27,7 +30,6 @@ LARGEST = 1000
 """The largest group for curves that are no Gaussian privacy."""
 
 _SECTIONS = 20
-_SHARES = (*(2.0 ** (-0.25 * i) for i in range(48, 4, -1)), *(1.0 - 2.0**-i for i in range(2, 12)), 1.0)
 
 
 def grouped(guarantee: Guarantee, size: int, *, slow: bool = False) -> Guarantee:
@@ -52,7 +54,9 @@ def grouped(guarantee: Guarantee, size: int, *, slow: bool = False) -> Guarantee
     if isinstance(guarantee, Worst) and all(isinstance(member, Rdp) for member in guarantee.members):
         return Rdp(lambda order: group_renyi(guarantee, order, size))
     curve = sparse(profile_of(guarantee)) if slow else profile_of(guarantee)
-    return Profile(functools.cache(lambda epsilon: group_log_delta(curve, epsilon, size)), ulps=1 << 28)
+    mu = up(size * whole_mu(guarantee))
+    chained = envelope(lambda epsilon: group_log_delta(curve, epsilon, size), mu)
+    return Profile(chained, ulps=1 << 28, whole_mu=mu)
 
 
 def group_log_delta(curve: Curve, epsilon: float, size: int) -> float:
@@ -70,10 +74,6 @@ def group_log_delta(curve: Curve, epsilon: float, size: int) -> float:
     True
     """
 
-    level = functools.cache(lambda spent: _chain(curve, spent, size, 0.0))
-    if size > 1 and epsilon > 0.0 and any(level(share * epsilon) < level(epsilon) for share in (0.9, 0.99, 0.999)):
-        # Past its last kink the chain of equal parts grows, and what holds at a smaller epsilon holds here.
-        return min(0.0, _least_near(level, [share * epsilon for share in _SHARES]))
     apart = functools.cache(lambda step: _chain(curve, epsilon, size, step))
     scale = (epsilon + 1.0) / size
     return min(0.0, _least_near(apart, [0.0, *(scale * 4.0**power for power in range(-8, 5))]))

@@ -10,10 +10,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.errors import Infeasible, NotApplicable
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import gaussian, renyi
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp

@@ -17,9 +17,9 @@ import heapq
 import itertools
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from dpcalc.errors import NotApplicable
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import gaussian
 from dpcalc.notions.account import Box, Part, box_curve
 from dpcalc.notions.curves import Curve, CurveWithFloor, profile_of

@@ -10,9 +10,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from dpcalc.errors import SpecError
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.numerics.floats import UNIT, product_up, ratio_up, up
 from dpcalc.numerics.logspace import log_add_exp, log_expm1
 from dpcalc.numerics.roots import greatest, least

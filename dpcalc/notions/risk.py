@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-
-from dpcalc.named_tuple import NamedTuple
+from typing import NamedTuple
 
 
 class Risk(NamedTuple):

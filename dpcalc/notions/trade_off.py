@@ -15,9 +15,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from dpcalc.errors import NotApplicable
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import gaussian
 from dpcalc.notions.account import Box, Part, box_curve
 from dpcalc.notions.curves import Curve, CurveWithFloor, profile_of, profiles_of_orders
@@ -218,14 +218,26 @@ def _of_profile(curve: CurveWithFloor, reverse: CurveWithFloor, sections: int) -
             return below  # of a symmetric profile the other lines are less above one half only
         return min(0.0, below, least_over(lambda e: _reversed_line(reverse(e, _log_told(e)), e, log_fpr), 40.0))
 
+    def box_at(epsilon: float) -> float:
+        return _box_advantage(epsilon, curve(epsilon, _log_told(epsilon)))
+
     @functools.cache
     def advantage() -> float:
-        return exp_up(least_over(lambda e: _box_advantage(e, curve(e, _log_told(e))), 40.0))
+        at_zero, elsewhere = box_at(0.0), min(map(box_at, _PROBES))
+        if elsewhere > at_zero - _CONVEX:
+            return exp_up(at_zero)
+        return exp_up(min(elsewhere, least_over(box_at, 40.0)))
 
     def success(prior: float) -> float:
         return max(_success(curve, prior), _success(reverse, prior))
 
     return TradeOff(log_tpr, advantage, success)
+
+
+_PROBES = (0.5, 2.0)
+_CONVEX = 1e-3
+"""Of a profile that some mechanism has, delta(0) is the least. Where a point says less by more than this, of ln of the
+advantage, the profile is a loose bound, and the best point is searched for."""
 
 
 def _box_advantage(epsilon: float, log_delta: float) -> float:

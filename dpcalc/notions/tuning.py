@@ -12,9 +12,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from dpcalc.errors import NotApplicable, SpecError
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.account import Box, Part, box_curve, compose_all, response_renyi
 from dpcalc.notions.curves import Curve, profile_of
 from dpcalc.notions.guarantee import Gdp, Profile, Rdp

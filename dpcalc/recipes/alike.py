@@ -8,12 +8,11 @@ matrix that passed, and every gate holds, the case passes as well. Whatever is n
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.engine.gate import judge
 from dpcalc.errors import DpcalcError
 from dpcalc.model.source import Source
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.recipes.exceptions import worst_index
 from dpcalc.recipes.recipe import Entry
 from dpcalc.report import Case, Result, Status

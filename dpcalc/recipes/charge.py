@@ -71,7 +71,7 @@ def _charge(path: str, name: str, epsilon: float) -> str:
             new = json_text({"dpcalc": VERSION, "adjacency": "replace-one", "entries": {name: entry_of(epsilon)}}, 2)
         else:
             new = f"dpcalc: {VERSION}\nadjacency: replace-one\nentries:\n  {line_of(name, epsilon)}"
-        write_bytes((new + "\n").encode(), path, _OPTION)
+        write_bytes((new + "\n").encode(), path, _OPTION, link=False)
         return name
     raw = read_document(path, "ledger")
     ledger, column = parse_ledger(path, raw)
@@ -84,7 +84,7 @@ def _charge(path: str, name: str, epsilon: float) -> str:
             f"write it under entries: by hand: {line_of(free, epsilon)}",
         )
     _refuse_mixed(path, parse_ledger(path, new_raw)[0])
-    write_bytes(new_raw, path, _OPTION)
+    write_bytes(new_raw, path, _OPTION, link=False)
     return free
 
 

@@ -15,7 +15,7 @@ from dpcalc.recipes.recipe import Entry
 from dpcalc.recipes.settings import SETUP
 from dpcalc.recipes.values import without_flags
 from dpcalc.report import Case, uncertified
-from dpcalc.training.setup import Setup, check_setup
+from dpcalc.training.rule.setup import Setup, check_setup
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -128,12 +128,12 @@ def _answer(entry: Entry, certify: bool) -> Case:
     if not COMMANDS[entry.command].trains:
         case = ask(entry.command, entry.parameters, entry.question, notes=False, best_only=True, certified=certify)
         return _warned(case) if certify else case
-    from dpcalc.training import fitting  # which takes long to import
+    from dpcalc.training.fit import fit  # which takes long to import
 
     setup = Setup(**{name: value for name, value in entry.parameters.items() if name in SETUP})
     check_setup(setup)
     run = {name: value for name, value in entry.parameters.items() if name not in SETUP}
-    case = fitting.fit(run, entry.question, setup, accepting=True).case
+    case = fit(run, entry.question, setup, accepting=True).case
     return case._replace(warnings=(*case.warnings, "what is trained is not certified")) if certify else case
 
 

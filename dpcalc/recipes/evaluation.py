@@ -31,7 +31,7 @@ def evaluate(
 
     Args:
         model: path of the model.
-        data: as in `dpcalc.training.prediction.scored`.
+        data: as in `dpcalc.training.release.prediction.scored`.
         epsilon: of a private evaluation; None for metrics without noise.
         error_bound: what errors of a regression are cut to.
         ledger: path of the ledger that a private evaluation is charged to.
@@ -39,9 +39,9 @@ def evaluate(
     Raises:
         SpecError: a file cannot be read, or a number is out of range.
     """
-    from dpcalc.training import evaluation
-    from dpcalc.training.model import load
-    from dpcalc.training.prediction import predictor
+    from dpcalc.training.release import evaluation
+    from dpcalc.training.release.model import load
+    from dpcalc.training.release.prediction import predictor
 
     loaded = load(model)
     predicting = predictor(loaded)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
+from dpcalc.engine.large_delta import REASON, has_large_delta
 from dpcalc.errors import DpcalcError
 from dpcalc.files.nodes import Field, items, repeated, text
 from dpcalc.files.place import clipped, near
@@ -29,12 +30,10 @@ if TYPE_CHECKING:
 EXCEPTIONS = {
     "seeded": "train draws its noise from a seed: whoever knows it can draw the noise again",
     "one-index": "the guarantee does not cover every record: an index, a window or public records were chosen",
-    "large-delta": "delta is at least 1/records, or at least 0.01: publishing a record outright can be that private",
+    "large-delta": REASON,
     "secret-order": "the random order and its seed must stay secret for ever, for which nobody has vouched",
 }
 """The names that ``accept:`` takes, and what each means."""
-
-LARGEST_DELTA = 0.01
 
 
 def accepted(field: Field) -> tuple[str, ...]:
@@ -62,7 +61,7 @@ def exceptions(entry: Entry, case: Case) -> tuple[str, ...]:
     applies = (
         bool(case.training) and not (case.training or {})["private"],
         _covers_some(entry, case) or _entry_covers_some(entry),
-        _has_large_delta(entry, case),
+        has_large_delta(case, entry.parameters.get("ledger")),
         _value(case, "permutation") == Permutation.SECRET or Permutation.SECRET in _of_entries(entry, "permutation"),
     )
     return tuple(itertools.compress(EXCEPTIONS, applies))
@@ -122,16 +121,3 @@ def _worst_index_of(command: str, values: Iterable[tuple[str, Any]]) -> object:
     except DpcalcError:
         return None
     return run.index if len(worst_cases(run)) == 1 else None
-
-
-def _has_large_delta(entry: Entry, case: Case) -> bool:
-    best = [result for result in case.results if result.best]
-    deltas = [result.delta for result in best if result.delta is not None]
-    if not deltas:
-        return False
-    records = next((r.value for r in best if r.quantity == "records"), _value(case, "records"))
-    limit = LARGEST_DELTA
-    for count in (records, *_of_entries(entry, "records")):
-        if isinstance(count, (int, float)) and count > 1:
-            limit = min(limit, 1.0 / count)
-    return any(delta >= limit for delta in deltas)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, overload
 
 from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
+from dpcalc.files.paths import ProjectFile
 from dpcalc.files.place import FileError, Place
 from dpcalc.notes import Note
 from dpcalc.recipes.expected import Expected
 from dpcalc.recipes.gates import RecipeGate
 from dpcalc.recipes.reference import Unreadable
+
+_MOST_LOOKED_AT = 10_000  # cases: those beyond name the same files, or the schedules of a matrix
 
 
 class Entry(NamedTuple):
@@ -129,6 +133,13 @@ class Recipe(NamedTuple):
     def matrix_of(self, entry: Entry) -> Iterator[Entry]:
         """Yield the cases of the matrix that a case is from."""
         return iter(self.made[entry.group])
+
+
+def files_of(recipe: Recipe) -> Iterator[str]:
+    """Yield the files that a recipe reads, itself among them; of a large one those of its first cases."""
+    yield from recipe.documents
+    for entry in itertools.islice(recipe.every(), _MOST_LOOKED_AT):
+        yield from (value for value in entry.parameters.values() if isinstance(value, ProjectFile))
 
 
 def group_of(name: str) -> str:

@@ -84,7 +84,7 @@ class Files:
         if path not in self.documents:
             if self._given:
                 raise document_place(path).error("was not read where the recipe was")
-            self.documents[str(path)] = read_document(path, what)
+            self.documents[path] = read_document(path, what)
         return self.documents[path]
 
     def document(self, name: str, place: Place) -> Node:

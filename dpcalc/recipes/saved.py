@@ -23,6 +23,7 @@ from dpcalc.report import (
     Case,
     Change,
     Check,
+    Guess,
     Obstacle,
     Report,
     Result,
@@ -226,7 +227,7 @@ def _case(found: Any) -> Case:
     fields = _taken(
         found, "algorithm", "inputs", "results", "not_applicable", "assertions", "warnings", "notes", "note_data"
     )
-    more = _optional(fields, "tightness", "training", "check", "ledger", "risk")
+    more = _optional(fields, "tightness", "training", "check", "ledger", "risk", "guess")
     read = Case(
         algorithm=_text(fields["algorithm"]),
         inputs={name: _input(one) for name, one in _object(fields["inputs"]).items()},
@@ -241,6 +242,7 @@ def _case(found: Any) -> Case:
         check=None if more["check"] is None else _check(more["check"]),
         ledger=_tree(more["ledger"]),
         risk=_tree(more["risk"]),
+        guess=None if more["guess"] is None else _guess(more["guess"]),
     )
     _refuse_contradiction(read)
     return read
@@ -275,6 +277,13 @@ def refuse_other_inputs(given: Mapping[str, tuple[Any, Source]], case: Case) -> 
         found, source = case.inputs.get(name, (value, Source.DEFAULT))
         if source.typed and strict_json(found) != strict_json(value):
             raise _Invalid(f"{name} is not what was given")
+
+
+def _guess(found: Any) -> Guess:
+    fields = _infinite(found)
+    _nothing_else(fields, *Guess._fields)
+    probability, advantage = (_typed(float, "a number", fields[name]) for name in ("probability", "advantage"))
+    return Guess(probability, advantage, _text(fields["bound"]), fields["from_point"] is True)
 
 
 def _input(found: Any) -> tuple[Any, Source]:

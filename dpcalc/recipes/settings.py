@@ -13,7 +13,7 @@ from dpcalc.files.place import Place, clipped, near
 from dpcalc.model.parameter import RATES, conversion, meant_by, name_of, not_covered
 from dpcalc.recipes.reference import Files, Unreadable
 from dpcalc.recipes.values import ATTACKED, QUESTION, referred, several, single
-from dpcalc.training.setup import Setup
+from dpcalc.training.rule.setup import Setup
 
 SHARED_KEYS = ("command", "from", "assert", "timeout")
 """The keys that are no parameters and may stand in a case and under defaults."""

@@ -149,7 +149,7 @@ def _one(name: str, node: Node, files: Files, choices: tuple[str, ...] | None, o
     if name in PATHS:
         shipped = name == "data" and typed.startswith("example:")
         if shipped and origin:
-            from dpcalc.training.data import example_of
+            from dpcalc.training.data.tables import example_of
 
             example_of(typed)  # a name that is not known would be shown later
         return typed if shipped else files.path(typed, node.place, origin)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.inert import Inert, inert
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.report import Report
 
 if TYPE_CHECKING:

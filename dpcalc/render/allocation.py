@@ -11,7 +11,7 @@ _COSTLIEST = 5
 
 
 def allocation_lines(allocation: Mapping[str, Any]) -> list[str]:
-    """Return what is said of an allocation as `dpcalc.theorems.privacy.allocation` describes it."""
+    """Return what is said of an allocation as `dpcalc.theorems.one_pass.allocation` describes it."""
     lines, restart = [], allocation["restart"]
     if restart:
         lines.append(f"steps 1 to {restart} are forgotten: the runs are then at most the diameter apart")

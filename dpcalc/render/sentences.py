@@ -45,20 +45,31 @@ _SOURCES = {
 
 def inputs_lines(case: Case) -> list[str]:
     """Return the inputs: those that were given, those that have their default, and those that follow from others."""
-    shown = [(name, *given) for name, given in case.inputs.items() if given[1] != Source.DERIVED]
+    shown = [(name, *given) for name, given in case.inputs.items() if is_fact(name, given[1])]
     symbols = Counter(symbol for name, _, _ in shown if (symbol := symbol_of(name).partition(" ")[2]))
     groups: dict[str, list[str]] = {"given": [], "default": [], "derived": []}
     for name, value, source in shown:
         side = Side.NEAREST if source == Source.LOSS else Side.AS_GIVEN
         text = " or ".join(map(str, worst_positions(case))) if name == "index" else ""
         mark = f" ({_SOURCES[source]})" if source in _SOURCES else in_other_words(case, name)
+        mark += " (default)" if name == "adjacency" and source == Source.DEFAULT else ""
         label = symbol_of(name)
         label = name if symbols[label.partition(" ")[2]] > 1 else label  # on a screen a symbol has one meaning
         if name == Quantity.DELTA and isinstance(value, str):
             text = value.replace("10^", "1e") if value.rpartition("-")[2].isdigit() else value
         group = "derived" if source in _SOURCES else "default" if source == Source.DEFAULT else "given"
+        group = "given" if name in _FACTS else group
         groups[group].append(f"{label} = {text or number(value, side=side)}{mark}")
     return [f"{group}: {', '.join(parts)}" for group, parts in groups.items() if parts or group == "given"]
+
+
+_FACTS = ("adjacency", "steps")
+"""What an answer is about, whether it was given or follows from what was."""
+
+
+def is_fact(name: str, source: Source) -> bool:
+    """Return whether an input is shown with those that were given: what follows from them is not, but for the steps."""
+    return source != Source.DERIVED or name == "steps"
 
 
 def inputs_text(case: Case) -> str:
@@ -77,6 +88,8 @@ def in_other_words(case: Case, name: str) -> str:
     """Return in brackets what else an input is: noise in the words of libraries, or here; empty if not known."""
     if name == "lipschitz" and (case.training or {}).get("solver"):
         return " (half the distance of two gradients, replace-one only)"
+    if name == "steps":
+        return _steps_of_epochs(case)
     other, text = _WORDS_OF_NOISE.get(name, ("", ""))
     value, source = case.inputs.get(other, (None, ""))
     if value is None or source != Source.DERIVED:
@@ -84,6 +97,18 @@ def in_other_words(case: Case, name: str) -> str:
     records, size = (case.inputs.get(name, (None, ""))[0] for name in ("records", "batch_size"))
     uneven = isinstance(records, int) and isinstance(size, int) and records % size
     return f" (= {text} {number(value, 4)}{f' in a batch of {size}' if uneven else ''})"
+
+
+def _steps_of_epochs(case: Case) -> str:
+    """Return in brackets from which passes the steps follow; empty where they were given."""
+    if case.inputs["steps"][1] != Source.DERIVED or "epochs" not in case.inputs:
+        return ""
+    records, size, epochs = (case.inputs.get(name, (None, ""))[0] for name in ("records", "batch_size", "epochs"))
+    steps = case.inputs["steps"][0]
+    if not (isinstance(records, int) and isinstance(size, int)) or steps != int(epochs or 0) * -(-records // size):
+        return f" (= {steps // int(epochs or 1)} * {epochs})"
+    each = f"ceil({records}/{size})" if records % size else f"{records}/{size}"
+    return f" (= {each} * {epochs})"
 
 
 def headline(case: Case, precision: int) -> list[str]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dpcalc.model.quantities import Quantity
-from dpcalc.model.source import Source
 from dpcalc.render import training
 from dpcalc.render.audit import refuted
 from dpcalc.render.numbers import Side, delta_text, number, symbol_of, value_text
-from dpcalc.render.sentences import enough, in_other_words, promise, released, targets_text
+from dpcalc.render.sentences import enough, in_other_words, is_fact, promise, released, targets_text
 from dpcalc.report import Case, Report, Result
 
 _SAID_APART = ("epsilon", "delta", "algorithm", "adjacency")
@@ -26,7 +25,7 @@ def _statement(case: Case, precision: int) -> str:
     parameters = ", ".join(
         f"{symbol_of(name)} = {number(value, side=Side.AS_GIVEN)}{in_other_words(case, name)}"
         for name, (value, source) in case.inputs.items()
-        if source != Source.DERIVED and name not in _SAID_APART
+        if is_fact(name, source) and name not in _SAID_APART
     )
     adjacency = best.adjacency.replace("_", "-")
     assumptions = "; ".join(best.assumes)

@@ -32,15 +32,16 @@ from dpcalc.notes import NotPrivate
 from dpcalc.render.notes import report
 from dpcalc.report import Case
 from dpcalc.sklearn import surroundings
-from dpcalc.training import several, with_one_blas_thread
-from dpcalc.training.cells import number
-from dpcalc.training.data import settle
-from dpcalc.training.fitting import fit
-from dpcalc.training.intervals import is_interval
-from dpcalc.training.model import Model
-from dpcalc.training.outcome import covered
-from dpcalc.training.prediction import predictor, probabilities
-from dpcalc.training.setup import Setup, interval
+from dpcalc.training import with_one_blas_thread
+from dpcalc.training.data.cells import number
+from dpcalc.training.data.intervals import is_interval
+from dpcalc.training.data.ranges import settle
+from dpcalc.training.fit import fit
+from dpcalc.training.release.model import Model
+from dpcalc.training.release.outcome import covered
+from dpcalc.training.release.prediction import predictor, probabilities
+from dpcalc.training.rule.setup import Setup, interval
+from dpcalc.training.run import softmax as several
 
 Array = NDArray[np.float64]
 
@@ -55,7 +56,7 @@ class _Linear(BaseEstimator):
             classifier (1, d), of K > 2 classes (K, d).
         intercept_: a number, of a classifier of shape (1,), of K > 2 classes (K,).
         n_iter_: the number of steps.
-        model_: the model, which `dpcalc.training.model.save` writes for ``dpcalc predict``.
+        model_: the model, which `dpcalc.training.release.model.save` writes for ``dpcalc predict``.
         privacy_: the report of `dpcalc.train`, without what was measured of the records: an estimator that is pickled
             holds nothing that the guarantee does not cover.
         private_, why_not_private_: whether the guarantee holds, and why it does not.

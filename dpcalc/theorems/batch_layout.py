@@ -6,12 +6,12 @@ Positions are counted from the end of a pass, as bounds do: what counts is how m
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 from dpcalc.errors import NotApplicable
 from dpcalc.model.choices import LastBatch
 from dpcalc.model.run import Run
 from dpcalc.model.source import Source
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.numerics.floats import up
 
 

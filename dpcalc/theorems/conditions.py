@@ -1,18 +1,12 @@
-"""Conditions and assumptions that several families share, the batch of a record, and the contraction rate of a step."""
+"""Conditions and assumptions that several families share."""
 
 from __future__ import annotations
 
-import math
-
 from dpcalc.model.choices import LastBatch, LossClass, Noise
-from dpcalc.model.frozen import once
 from dpcalc.model.loss_class import LIPSCHITZ_MAPS, exceeds_two, two_over
 from dpcalc.model.numbers import plain, shown_below
 from dpcalc.model.run import Run
-from dpcalc.numerics.floats import down, up
-from dpcalc.theorems import batch_layout
-from dpcalc.theorems.batch_layout import Layout, layout
-from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, lacking
+from dpcalc.theorems.record import Condition, Obstacle, Unmet, lacking
 
 ONE_RELEASE = "only the last iterate is released, once"
 CONVEX_SMOOTH = "every loss is convex and smooth, step_size <= 2/smoothness"
@@ -31,56 +25,6 @@ NO_CLIPPING = (
     "the gradient is that of the loss (clipping each record's gradient breaks this unless the model is linear or its "
     "softmax capped, which --clip with --loss or --model says)"
 )
-
-
-class Place(Setting):
-    """The place of a record among the batches of a fixed order.
-
-    Attributes:
-        records: n >= 1.
-        index: the record's position, 1 <= index <= records.
-        batch_size: records per step, >= 1.
-        last_batch: what becomes of the records left over; see `batch_layout`.
-    """
-
-    records: int
-    index: int
-    batch_size: int
-    last_batch: LastBatch = LastBatch.OWN
-
-    @once
-    def layout(self) -> Layout:
-        """How the records of a pass fall into steps."""
-        return layout(self.records, self.batch_size, self.last_batch)
-
-    @once
-    def _step(self) -> batch_layout.Place:
-        return self.layout.place(self.index)
-
-    @property
-    def own_batch(self) -> int:
-        """b, what the gradient sum of the record's own step is divided by: the size of its batch, but for `nominal`."""
-        return self._step.divisor
-
-    @property
-    def steps_to_end(self) -> int:
-        """k, the number of steps from the record's own to the last, itself included."""
-        return self._step.tail
-
-    @property
-    def period(self) -> int:
-        """l, the number of steps in a pass."""
-        return self.layout.steps
-
-
-def decay_rate(step_size: float, smoothness: float, strong_convexity: float) -> float:
-    """Return -ln c, rounded down, for c = max(|1 - eta m|, |1 - eta beta|); 0 when c = 1, inf when c = 0."""
-    # Each product is moved to its unsafe side before 1 is subtracted, where its rounding would be magnified.
-    shrunk = down(step_size * strong_convexity, 4.0)
-    from_convexity = -math.log1p(-shrunk) if shrunk < 1.0 else math.inf
-    overshoot = up(step_size * smoothness, 4.0) - 1.0
-    from_smoothness = -math.log(overshoot) if overshoot > 0.0 else math.inf
-    return max(0.0, down(min(from_convexity, from_smoothness), 4.0))
 
 
 def _index_in_range(run: Run) -> Obstacle | None:

@@ -11,48 +11,49 @@ import functools
 import importlib
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from dpcalc.errors import MissingParameter, NotApplicable, SpecError, Superseded
-from dpcalc.model.frozen import Frozen
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.guarantee import Composition, Gdp, Point, Profile, Rdp
 from dpcalc.notions.risk import Risk
+from dpcalc.theorems.setting import Setting
 
 FAMILIES: dict[str, tuple[str, ...]] = {
-    "iteration": ("privacy.iteration", "privacy.random_skip", "privacy.random_stop", "privacy.local_message",
-                  "privacy.linear_models"),
-    "scheduled": ("privacy.scheduled",),
-    "shifted": ("privacy.shifted",),
+    "iteration": ("one_pass.iteration", "one_pass.random_skip", "one_pass.random_stop", "one_pass.local_message",
+                  "one_pass.linear_models"),
+    "scheduled": ("one_pass.scheduled",),
+    "shifted": ("one_pass.shifted",),
     "multi_epoch": (
-        "privacy.multi_epoch", "lower.quadratic", "privacy.published_passes", "privacy.laplace_passes",
-        "privacy.linear_models",
+        "many_passes.multi_epoch", "lower.quadratic", "many_passes.published_passes", "many_passes.laplace_passes",
+        "one_pass.linear_models",
     ),
-    "contraction": ("privacy.contraction",),
-    "shuffle": ("privacy.shuffle", "privacy.linear_models"),
-    "hidden_position": ("privacy.hidden_position",),
-    "online": ("privacy.online",),
-    "stepwise": ("privacy.stepwise",),
-    "noisy_gd": ("privacy.noisy_gd", "lower.quadratic", "privacy.published_passes", "privacy.laplace_passes"),
-    "noisy_sgd": ("privacy.noisy_sgd",),
-    "sampled": ("privacy.sampled_steps", "privacy.sampled_hidden", "privacy.hidden_epochs", "privacy.last_iterate"),
+    "contraction": ("contraction.contraction",),
+    "shuffle": ("contraction.shuffle", "one_pass.linear_models"),
+    "hidden_position": ("hidden.hidden_position",),
+    "online": ("contraction.online",),
+    "stepwise": ("contraction.stepwise",),
+    "noisy_gd": (
+        "many_passes.noisy_gd", "lower.quadratic", "many_passes.published_passes", "many_passes.laplace_passes",
+    ),
+    "noisy_sgd": ("sampled.noisy_sgd",),
+    "sampled": ("sampled.sampled_steps", "sampled.sampled_hidden", "sampled.hidden_epochs", "sampled.last_iterate"),
     "released": (
-        "privacy.released",
-        "privacy.released_repeated",
-        "privacy.released_fresh_orders",
-        "privacy.released_secret_order",
+        "released.released",
+        "released.released_repeated",
+        "released.released_fresh_orders",
+        "released.released_secret_order",
     ),
-    "shuffled_epochs": ("privacy.shuffled_epochs", "privacy.laplace_passes", "privacy.linear_models"),
+    "shuffled_epochs": ("many_passes.shuffled_epochs", "many_passes.laplace_passes", "one_pass.linear_models"),
     "expanding": (
-        "privacy.expanding",
-        "privacy.expanding_passes",
-        "privacy.expanding_fresh",
-        "privacy.expanding_sampled",
-        "privacy.expanding_laplace",
+        "expanding.expanding",
+        "expanding.expanding_passes",
+        "expanding.expanding_fresh",
+        "expanding.expanding_sampled",
+        "expanding.expanding_laplace",
     ),
-    "unlearning": ("privacy.unlearning",),
+    "unlearning": ("many_passes.unlearning",),
     "linear": (
         "lower.linear_losses",
         "lower.random_linear_losses",
@@ -60,7 +61,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "lower.curved_orders",
         "lower.forgetting",
     ),
-    "dp_sgd": ("privacy.dp_sgd",),
+    "dp_sgd": ("holder.dp_sgd",),
     "utility": ("risk.utility", "risk.utility_skip"),
     "tasks": ("risk.tasks",),
     "smoothing": ("risk.smoothing",),
@@ -84,23 +85,6 @@ _GIVEN_AS = {
     "sensitivity": "lipschitz", "scale": "noise_std", "log_delta": "delta", "sample_rate": "batch_size",
 }  # fmt: skip
 """Parameters that follow from another one, which a user gives."""
-
-
-class Setting(Frozen):
-    """What the theorems of a family read of a run: its fields are parameters, those with a default may be unknown.
-
-    What several formulas need of them is a property, worked out once.
-    """
-
-    @classmethod
-    def of(cls, run: Run) -> Any:
-        """Return the setting of a run that has all that it needs."""
-        known = run.values
-        return cls(**{name: known[name] for name in cls.fields if name in known})
-
-    def part(self, setting: type[S]) -> S:
-        """Return the setting of another theorem, which reads no other parameters than this one."""
-        return setting(**{name: getattr(self, name) for name in setting.fields})
 
 
 class Missing(NamedTuple):
@@ -180,7 +164,9 @@ class Theorem(NamedTuple):
         gives: the class of what is proved.
         kind: one of `KINDS`.
         algorithms: the names of those that it speaks of.
-        setting: what it reads of a run.
+        reads: the parameters of a run that it reads.
+        optional: those of them that sharpen it where they are known, and are not needed.
+        setting: the class of the function's argument.
         function: from a setting to what it proves.
         conditions: what must hold.
         assumes: what is taken for granted, as sentences.
@@ -197,6 +183,7 @@ class Theorem(NamedTuple):
         uncertified: why `--certify` has no definition of it; empty where `dpcalc.certify` has one.
         by_difference: of a lower value: its losses have gradients of any size, and it bounds guarantees alone that use
             only how far two gradients are apart.
+        public_sums: whether it holds although every noisy sum of gradients is public: its runs may round each of them.
     """
 
     id: str
@@ -204,7 +191,9 @@ class Theorem(NamedTuple):
     gives: type
     kind: Kind
     algorithms: tuple[str, ...]
-    setting: type[Setting]
+    reads: tuple[str, ...]
+    optional: frozenset[str]
+    setting: type[Any]
     function: Callable[[Any], Any]
     conditions: tuple[Condition, ...]
     assumes: tuple[str, ...]
@@ -220,6 +209,7 @@ class Theorem(NamedTuple):
     implied_by: str
     uncertified: str
     by_difference: bool
+    public_sums: bool
 
     def differs_alone(self, strong_convexity: float | None) -> bool:
         """Return whether a lower value of it bounds only guarantees that use how far two gradients are apart.
@@ -229,14 +219,9 @@ class Theorem(NamedTuple):
         return self.by_difference or ("strong_convexity" in self.parameters and bool(strong_convexity))
 
     @property
-    def optional(self) -> frozenset[str]:
-        """The parameters that sharpen the theorem where they are known and are not needed."""
-        return self.setting.optional
-
-    @property
     def parameters(self) -> tuple[str, ...]:
-        """The parameters of a run that it reads."""
-        return tuple(name for name in self.setting.fields if name not in _BUDGET)
+        """The parameters of a run that it reads, but for the budget."""
+        return tuple(name for name in self.reads if name not in _BUDGET)
 
     @property
     def family(self) -> str:
@@ -251,7 +236,7 @@ class Theorem(NamedTuple):
     @property
     def budgeted(self) -> bool:
         """Whether it reads the budget (epsilon, delta)."""
-        return "log_delta" in self.setting.fields
+        return "log_delta" in self.reads
 
     @property
     def statement(self) -> str:
@@ -302,7 +287,7 @@ class Theorem(NamedTuple):
 
     def obstacle(self, run: Run) -> Obstacle | None:
         """Return why the theorem does not apply to this run and what would make it, or None."""
-        if run.schedule is not None and "schedule" not in self.setting.fields:
+        if run.schedule is not None and "schedule" not in self.reads:
             return Unmet(
                 "speaks of equal steps, and a schedule is given",
                 "leave out --schedule if all steps are alike",
@@ -312,7 +297,7 @@ class Theorem(NamedTuple):
         if unneeded := [obstacle for obstacle in found if isinstance(obstacle, NotNeeded)]:
             return unneeded[0]
         known = run.values
-        missing = [_GIVEN_AS.get(name, name) for name in self.setting.needed if name not in known]
+        missing = [_GIVEN_AS.get(name, name) for name in self.reads if name not in known and name not in self.optional]
         if len(missing) > 1:
             missing = [name for name in missing if name != "displacement"]  # it follows from the others
         if "records" in missing and not run.algorithm.grows:
@@ -330,7 +315,11 @@ class Theorem(NamedTuple):
         obstacle = self.obstacle(run)
         if obstacle:
             raise refusal(obstacle)
-        return self.function(self.setting.of(run))
+        return self.function(self.setting_of(run))
+
+    def setting_of(self, run: Run) -> Any:
+        """Return what it reads of a run."""
+        return self.setting.of(run, self.reads)
 
     def unpromised(self, run: Run) -> tuple[str, ...]:
         """Return the promises that it needs and this run does not make: its number is then no guarantee."""
@@ -347,8 +336,7 @@ def theorem(
     id: str,
     *,
     title: str,
-    setting: type[S],
-    gives: type[G],
+    needs: tuple[str, ...],
     algorithms: tuple[str, ...],
     reference: str,
     locator: str,
@@ -365,15 +353,26 @@ def theorem(
     implied_by: str = "",
     uncertified: str = "",
     by_difference: bool = False,
+    public_sums: bool = False,
 ) -> Callable[[Callable[[S], G]], Callable[[S], G]]:
-    """Register the decorated function as the theorem ``id`` and return it unchanged; `Theorem` says what is what."""
+    """Register the decorated function as the theorem ``id`` and return it unchanged; `Theorem` says what is what.
+
+    ``needs`` names the parameters that it reads; one with a question mark may be unknown. The classes of its argument
+    and of its result are those of its annotations.
+    """
+    reads = tuple([name.removesuffix("?") for name in needs])
+    optional = frozenset([name.removesuffix("?") for name in needs if name.endswith("?")])
 
     def register(function: Callable[[S], G]) -> Callable[[S], G]:
+        setting, gives = [function.__globals__[name] for name in function.__annotations__.values()]
+        if not Setting.fields.issuperset(reads):
+            raise ValueError(f"{id} needs what is no parameter")
         if id in _THEOREMS or gives not in GIVES or kind not in KINDS:
             raise ValueError(f"bad or repeated registration of {id}")
         _THEOREMS[id] = Theorem(
-            id, title, gives, Kind(kind), algorithms, setting, function, conditions, assumes, reference, locator,
-            formula, erratum, caution, promises, slack, slow, not_monotone_in, implied_by, uncertified, by_difference,
+            id, title, gives, Kind(kind), algorithms, reads, optional, setting, function, conditions, assumes,
+            reference, locator, formula, erratum, caution, promises, slack, slow, not_monotone_in, implied_by,
+            uncertified, by_difference, public_sums,
         )  # fmt: skip
         return function
 

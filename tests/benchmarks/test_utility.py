@@ -38,7 +38,7 @@ def test_two_steps_of_an_added_or_removed_record_are_one_replacement():
 
 def test_kappa_is_what_the_default_rule_goes_by():
     from dpcalc.notions.gaussian import largest_mu
-    from dpcalc.training.rule import signal_of
+    from dpcalc.training.rule.full_batches import signal_of
 
     mu = largest_mu(epsilon=1.0, log_delta_target=math.log(DELTA))
     assert kappa(1.0, 455, 30) == pytest.approx(signal_of(455, mu, 31), rel=1e-6)

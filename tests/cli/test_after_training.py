@@ -19,8 +19,10 @@ from dpcalc.cli.main import main
 from dpcalc.errors import SpecError
 from dpcalc.recipes.charge import charge
 from dpcalc.recipes.ledger import read_ledger
-from dpcalc.training import data, model, single
-from dpcalc.training.model import load, save
+from dpcalc.training.data import tables
+from dpcalc.training.release import model
+from dpcalc.training.release.model import load, save
+from dpcalc.training.run import single
 from tests.training.test_model import MODEL
 from tests.training.test_prediction import REGRESSION
 
@@ -54,7 +56,7 @@ def test_train_predict_evaluate(folder: Path, ask: Any) -> None:
     ask(f"predict trained.json --data {CANCER} -o predicted.csv")
     with open("predicted.csv", newline="", encoding="utf-8") as file:
         predicted = [row["prediction"] for row in csv.DictReader(file)]
-    with open(data.example_file("breast-cancer"), newline="", encoding="utf-8") as file:
+    with open(tables.example_file("breast-cancer"), newline="", encoding="utf-8") as file:
         truth = [row["diagnosis"] for row in csv.DictReader(file)]
     right = sum(p == t for p, t in zip(predicted, truth, strict=True))
     assert set(predicted) == {"malignant", "benign"}

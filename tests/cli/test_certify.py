@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 from flint import arb
 
-from dpcalc.certify import costs, table
+from dpcalc.certify import table
+from dpcalc.certify.risk import costs
 from dpcalc.certify.table import definitions
 from dpcalc.cli.main import main
 from dpcalc.engine import evaluate

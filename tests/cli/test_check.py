@@ -96,8 +96,8 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
         ("pass.yaml --report junit=-", 2, "two outputs go to the same place"),
         ("pass.yaml --report junit=a --report sarif=./a", 2, "two outputs go to the same place"),
         ("pass.yaml --report junit=no/where.xml", 2, "choose another file for --report junit="),
-        ("pass.yaml fail.yaml --report json=./fail.yaml", 2, "the recipe fail.yaml would be written over"),
-        ("pass.yaml -o pass.yaml", 2, "the recipe pass.yaml would be written over"),
+        ("pass.yaml fail.yaml --report json=./fail.yaml", 2, "./fail.yaml is read, and would be written over"),
+        ("pass.yaml -o pass.yaml", 2, "pass.yaml is read, and would be written over"),
         ("pass.yaml --baseline b.json", 2, "cannot read the baseline b.json"),
         ("pass.yaml --report markdown=a --baseline b.json", 2, "b.json"),
     ],
@@ -200,7 +200,7 @@ def test_github_actions(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     run("typo.yaml")
     assert Path("summary.md").read_text(encoding="utf-8").startswith(first)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "no/where.md")
-    assert "cannot write the summary of the step" in run("fail.yaml")[2]
+    assert "the summary of the step: cannot write no/where.md" in run("fail.yaml")[2]
 
 
 def test_standard_input(run: Any) -> None:

@@ -91,10 +91,10 @@ def test_a_file_that_cannot_be_written_after_all(
     """The disk may fill up, or the folder go away, while the cases are checked."""
     replace = os.replace
 
-    def refusing(draft: str, target: str) -> None:
+    def refusing(draft: str, target: str, **folders: int) -> None:
         if Path(target).name == FILES[kind]:
             raise OSError(28, "No space left on device")
-        replace(draft, target)
+        replace(draft, target, **folders)
 
     monkeypatch.setattr(os, "replace", refusing)
     found, out, err = run(f"check {recipe}.yaml {REPORTS}")

@@ -18,8 +18,10 @@ import dpcalc
 from dpcalc.cli.main import main
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.theorems.risk import utility
-from dpcalc.training import ensemble, metrics, single
-from dpcalc.training.model import card_path, load
+from dpcalc.training.release import metrics
+from dpcalc.training.release.model import load
+from dpcalc.training.rule.setup import card_path
+from dpcalc.training.run import ensemble, single
 from tests.cli.conftest import best
 from tests.formulas import evaluated
 

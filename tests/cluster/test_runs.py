@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import SpecError, WorkerLost
-from dpcalc.training import audit, elsewhere, ensemble, travel
-from dpcalc.training.domain import Ball, Box
-from dpcalc.training.elsewhere import There
+from dpcalc.training.audit import estimate as audit
+from dpcalc.training.run import encoding as travel
+from dpcalc.training.run import ensemble
+from dpcalc.training.run import remote as elsewhere
+from dpcalc.training.run.domain import Ball, Box
+from dpcalc.training.run.remote import There
 from tests.cluster.fakes import Faulty, KilledWorker, joined
 from tests.soundness.campaign import campaign
 from tests.training.test_audit import RUNS, pairs_of

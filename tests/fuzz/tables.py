@@ -10,7 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from dpcalc.training import cells, data, evaluation, model, prediction, rows
+from dpcalc.training.data import bounds as bounding
+from dpcalc.training.data import cells
+from dpcalc.training.data import ranges as ranges_of
+from dpcalc.training.data import tables as reading
+from dpcalc.training.release import evaluation, model, prediction
+from dpcalc.training.rule.setup import MODEL_ENDINGS
 from tests.fuzz.files import refusable, saved
 from tests.fuzz.mutate import mutated
 
@@ -40,19 +45,19 @@ def tables(r: random.Random, folder: Path) -> None:
     target = r.choice((None, None, "ill", "1", "age"))
     labels = cells.Labels(r.choice((None, None, None, "yes", "1", "nan", "")))
     ignore = r.choice(((), (), ("dose",), ("2", "3"), ("age", "dose")))
-    table = refusable(lambda: data.read(str(path), target=target, labels=labels, ignore=ignore))
+    table = refusable(lambda: reading.read(str(path), target=target, labels=labels, ignore=ignore))
     if table is None:
         return
     assert not np.isinf(table.cells).any()
     assert table.cells.shape == (len(table.cells), len(table.names))
     # Read some rows at a time, and by name, a table is the same.
     rules = (*(cells.NUMBERS for _ in table.names[1:]), labels)
-    pieces = list(rows.blocks(str(path), table.names, rules))
+    pieces = list(reading.rows_of(str(path), table.names, rules))
     assert np.array_equal(np.concatenate(pieces), table.cells, equal_nan=True)
-    ranges = refusable(lambda: data.read_ranges(str(limits), table)) if r.random() < 0.5 else None
+    ranges = refusable(lambda: ranges_of.read_ranges(str(limits), table)) if r.random() < 0.5 else None
     bound, norm, intercept, signed = r.choice((1.0, 1e-9, 1e150)), r.choice((1, 2)), r.random() < 0.5, r.random() < 0.5
     found = refusable(
-        lambda: data.prepared(
+        lambda: bounding.prepared(
             table, feature_bound=bound, label_bound=None if signed else 2.0, signed=signed, ranges=ranges,
             intercept=intercept, norm=norm,
         )
@@ -61,7 +66,7 @@ def tables(r: random.Random, folder: Path) -> None:
         return
     assert all(math.fsum(map(abs, row)) <= bound if norm == 1 else math.hypot(*row) <= bound for row in found.features)
     assert (np.abs(found.labels) <= (1.0 if signed else 2.0)).all()
-    refusable(lambda: data.split(found, 0.25, np.random.default_rng(0)))
+    refusable(lambda: bounding.split(found, 0.25, np.random.default_rng(0)))
 
 
 # --- models ---------------------------------------------------------------------------------------------------------
@@ -77,7 +82,7 @@ def models_written() -> dict[str, tuple[bytes, ...]]:
     """Return models as `model.save` writes them, by ending."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
-        for ending in model.ENDINGS:
+        for ending in MODEL_ENDINGS:
             path = Path(folder, f"model{ending}")
             written = []
             for one in (_MODEL, _MODEL._replace(low=None, high=None, target_range=(-1.0, 1.0), norm=1)):
@@ -89,7 +94,7 @@ def models_written() -> dict[str, tuple[bytes, ...]]:
 
 def models(r: random.Random, folder: Path) -> None:
     """A model that is read can be used and saved again."""
-    ending = r.choice(model.ENDINGS)
+    ending = r.choice(MODEL_ENDINGS)
     path = folder / f"model{ending}"
     path.write_bytes(mutated(r, models_written()[ending]))
     found = refusable(lambda: model.load(str(path)))

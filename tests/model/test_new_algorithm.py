@@ -37,7 +37,7 @@ def missing(algorithm: Algorithm) -> Iterator[str]:
     if "release" in algorithm.parameters and algorithm.release is Release.LAST and f"{name}-released" not in ALGORITHMS:
         yield f"a record {name}-released in dpcalc/model/algorithm.py, for --release epoch"
     if not any(bound.guarantee for bound in for_algorithm(name)):
-        yield "a guarantee: its name among the `algorithms` of a theorem in dpcalc/theorems/privacy/"
+        yield "a guarantee: its name among the `algorithms` of a theorem in dpcalc/theorems/"
     speaking = {bound.family for bound in for_algorithm(name)}
     if algorithm.families != tuple(family for family in FAMILIES if family in speaking):
         yield f"the families of its theorems in its record: {', '.join(f for f in FAMILIES if f in speaking)}"

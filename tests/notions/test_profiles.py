@@ -13,7 +13,7 @@ from dpcalc.notions import gaussian, profiles
 from dpcalc.notions import renyi as divergences
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 from dpcalc.theorems.batch_layout import layout
-from dpcalc.theorems.privacy import shuffle_curves
+from dpcalc.theorems.contraction import shuffle_curves
 from tests.oracles import draws, exact, log_uniform, not_below, sampled, tight, whole
 from tests.oracles import gaussian as oracle
 

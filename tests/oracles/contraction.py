@@ -1,7 +1,7 @@
 """Contraction of the hockey-stick divergence, shift bounds and averages of both, from the formulas, in ball arithmetic.
 
 Everything is a natural logarithm and ln 0 is the ball -inf. Distances are rationals (or balls) in units of the noise;
-None stands for an unbounded one. Sums over more than `DIRECT` steps of a recursion are enclosed by blocks. The formulas
+None stands for an unbounded one. Sums over many steps of a recursion are enclosed by blocks. The formulas
 of one step and of one shift are those of `dpcalc.certify`, which is checked against reference values of other origin.
 """
 
@@ -12,23 +12,21 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from flint import arb, arb_series, ctx, fmpq, fmpz
+from flint import arb, arb_series, ctx, fmpq
 
-from dpcalc.certify import divergence
-from dpcalc.certify.balls import Undecided, least, less, log_sum
-from dpcalc.certify.divergence import log_geometric, shrunk
-from dpcalc.certify.gaussian import density, mills
-from dpcalc.certify.gaussian import log_step as step
-from dpcalc.certify.laplace import mixture
-from dpcalc.certify.positions import log_integral
-from dpcalc.certify.streams import schedule_reach
+from dpcalc.certify.numerics.balls import Undecided, least, less, log_sum
+from dpcalc.certify.numerics.gaussian import density, mills
+from dpcalc.certify.numerics.gaussian import log_step as step
+from dpcalc.certify.numerics.laplace import mixture
+from dpcalc.certify.runs import divergence
+from dpcalc.certify.runs.divergence import log_geometric, shrunk
+from dpcalc.certify.runs.noise_schedule import schedule_reach
+from dpcalc.certify.runs.random_positions import log_integral
 from dpcalc.model.choices import Noise
 from tests.oracles import ball
 from tests.oracles.gaussian import upper_tail
-from tests.oracles.iteration import log_sum_hockey_sticks
 
 ZERO = arb.neg_inf()
-DIRECT = 25_000
 _TINY = 2.0**-1000
 _ABYSS = -(arb(10) ** 300)
 
@@ -82,18 +80,6 @@ def log_complement(noise: str, epsilon: Any, r: Any) -> arb:
 # ---- products ------------------------------------------------------------------------------------------------------
 
 
-def product_last(noise: str, epsilon: Any, first: Any, following: Any, later: int) -> arb:
-    """ln(A B^later)."""
-
-    def value() -> arb:
-        a, b = _ends(noise, epsilon, first, following)
-        if later == 0 or a == ZERO or b == ZERO:
-            return a if later == 0 else a + b if b != ZERO else b
-        return a + later * b
-
-    return settle(value)
-
-
 def _ends(noise: str, epsilon: Any, first: Any, following: Any) -> tuple[arb, arb]:
     e = ball(epsilon)
     return step(noise, e, ball(first)), step(noise, e, None if following is None else ball(following))
@@ -136,15 +122,6 @@ def walk(trace: Trace, terms: int) -> Iterator[arb]:
         if log_e < _ABYSS:
             log_e = ZERO
         yield log_e
-
-
-def last_of(trace: Trace, later: int) -> arb:
-    """ln e_later."""
-    value = ZERO
-    for value in walk(trace, later + 1):
-        if value == ZERO:
-            break
-    return value
 
 
 def total_of(trace: Trace, terms: int, *, falling: bool = False, weight: Callable[[arb], arb] | None = None) -> arb:
@@ -335,24 +312,6 @@ def integral_hockey_sticks(epsilon: Any, r: Any, upper: Any) -> arb:
     return settle(value)
 
 
-def composed(share: Any, count: int, epsilon: Any) -> arb:
-    """ln delta of the composition of ``count`` mechanisms of pure privacy ``share``, by adding all outcomes."""
-    e0, e = Fraction(share), Fraction(epsilon)
-
-    def value() -> arb:
-        odds = (-ball(e0)).exp()
-        total, power, peak = arb(0), arb(1), -count * odds.log1p()
-        for x in range(count, -1, -1):
-            gap = (2 * x - count) * e0 - e
-            if gap <= 0:
-                break
-            total -= fmpz(math.comb(count, x)) * power * (-ball(gap)).expm1()
-            power *= odds
-        return ZERO if total.is_zero() else peak + total.log()
-
-    return settle(value)
-
-
 # ---- what is known of the losses -------------------------------------------------------------------------------------
 
 
@@ -462,12 +421,6 @@ class Pass(NamedTuple):
         return Trace(self.noise, e, start, None if self.following is None else ball(self.following), shift)
 
 
-def batch(n: int, i: int, b: int) -> tuple[int, int]:
-    """(size of the batch of record i, steps behind it), batches of b one after the other."""
-    j, steps = (i - 1) // b, (n + b - 1) // b
-    return min(b, n - j * b), steps - 1 - j
-
-
 class Layout(NamedTuple):
     """One pass in random order: ``full`` steps of ``size`` records each, then ``short`` records over ``divisor``."""
 
@@ -525,34 +478,6 @@ def product_left(run: Pass, terms: int, extra: Any) -> arb:
     return more if more == ZERO else found + more
 
 
-def walked_left(run: Pass, terms: int, extra: Any, hybrid: bool = False) -> arb:
-    """`left` for the recursions."""
-
-    def value() -> arb:
-        trace = run.trace(hybrid)
-        if trace.start == ZERO:
-            return ZERO
-        weight = None
-        if extra != "none":
-            r = None if extra is None else ball(extra)
-
-            def weight(log_e: arb) -> arb:
-                return step(run.noise, shrunk(trace.epsilon, log_e), r)
-
-        return total_of(trace, terms, weight=weight)
-
-    return settle(value, 60)
-
-
-def positions_left(run: Pass, terms: int, extra: Any) -> arb:
-    """`left` for the Gaussian shift bound with 1-Lipschitz maps: theta(eps, r/sqrt k), k = 1 .. terms or from 2 on."""
-    if extra == "none":
-        return log_sum_hockey_sticks(run.epsilon, run.own, terms)
-    whole = log_sum_hockey_sticks(run.epsilon, run.own, terms + 1)
-    first = log_step("gaussian", run.epsilon, run.own)
-    return whole + (-(first - whole).exp()).log1p()
-
-
 # ---- streams ---------------------------------------------------------------------------------------------------------
 
 
@@ -582,43 +507,6 @@ class Stream(NamedTuple):
     def log_first(self, epsilon: Fraction, sensitivity: Fraction, index: int) -> arb:
         """ln A_i."""
         return settle(lambda: step(self.noise, ball(epsilon), ball(sensitivity) / self.scale(index)))
-
-
-def stream_direct(plan: Stream, epsilon: Fraction, sensitivity: Fraction, index: int, last: int) -> arb:
-    """ln(A_i B_{i+1} ... B_n), factor by factor."""
-
-    def value() -> arb:
-        total = step(plan.noise, ball(epsilon), ball(sensitivity) / plan.scale(index))
-        for t in range(index + 1, last + 1):
-            total += plan.log_factor(epsilon, t)
-            if total == ZERO:
-                break
-        return total
-
-    return settle(value)
-
-
-def stream_walk(
-    plan: Stream, epsilon: Fraction, sensitivity: Fraction, index: int, last: int, shifts: bool = False
-) -> arb:
-    """ln e_n of the non-linear recursion, restarted from the Gaussian shift bound if ``shifts``."""
-
-    def value() -> arb:
-        e = ball(epsilon)
-        log_e, spread = step(plan.noise, e, ball(sensitivity) / plan.scale(index)), plan.scale(index) ** 2
-        for t in range(index + 1, last + 1):
-            if log_e == ZERO:
-                break
-            factor = step(plan.noise, shrunk(e, log_e), plan.reach(t))
-            log_e = ZERO if factor == ZERO else log_e + factor
-            if shifts:
-                spread += plan.scale(t) ** 2
-                log_e = log_e.min(step("gaussian", e, ball(sensitivity) / spread.sqrt()))
-            if log_e < _ABYSS:
-                log_e = ZERO
-        return log_e
-
-    return settle(value, 60)
 
 
 def stream_log_product(plan: Stream, epsilon: Fraction, index: int, last: int | None, cut: int = 400) -> arb:
@@ -713,94 +601,6 @@ def laplace_stream_integral(plan: Stream, epsilon: Fraction, lower: Fraction) ->
 
     c, d = ball(plan.c1) * (ball(epsilon) / 2).exp(), ball(plan.c1 * plan.c2)
     return part(d - c) - part(d)
-
-
-# ---- steps that differ -----------------------------------------------------------------------------------------------
-
-
-class Steps(NamedTuple):
-    """A schedule: step sizes, noise scales, displacement and Lipschitz factors, in order; None where unknown."""
-
-    noise: str
-    epsilon: Fraction
-    sensitivity: Fraction
-    diameter: Fraction | None
-    step_size: list[Fraction]
-    scale: list[Fraction]
-    displacement: list[Fraction] | None
-    contraction: list[Fraction] | None
-
-    def own(self, j: int) -> arb:
-        """ln A_j (j from 0)."""
-        return step(self.noise, ball(self.epsilon), ball(self.sensitivity / self.scale[j]))
-
-    def reach(self, t: int) -> arb:
-        """r_B at step t."""
-        assert self.displacement is not None
-        assert self.diameter is not None
-        return ball(self.displacement[t] * self.diameter / (self.step_size[t] * self.scale[t]))
-
-    def product(self, j: int) -> arb:
-        """ln(A_j prod_{t>j} B_t) at the working precision."""
-        total = self.own(j)
-        for t in range(j + 1, len(self.scale)):
-            total += step(self.noise, ball(self.epsilon), self.reach(t))
-        return total
-
-    def shift_mu(self, j: int, last: int | None = None, restart: bool = True) -> arb:
-        """The Gaussian shift bound's mu after step ``last``: from the record's shift, or from the diameter."""
-        assert self.contraction is not None
-        end = len(self.scale) if last is None else last + 1
-        product, total, restarts = arb(1), arb(0), []
-        for t in range(end - 1, j - 1, -1):
-            total += (product * ball(self.step_size[t] * self.scale[t])) ** 2
-            if t > j:
-                product *= ball(self.contraction[t])
-                if restart and self.diameter is not None:
-                    restarts.append(product * ball(self.diameter) / total.sqrt())
-        return least(product * ball(self.step_size[j] * self.sensitivity) / total.sqrt(), *restarts)
-
-    def shift(self, j: int) -> arb:
-        """ln delta of it."""
-        mu = self.shift_mu(j)
-        return ZERO if mu.is_zero() else step("gaussian", ball(self.epsilon), mu)
-
-    def recursion(self, j: int, shifts: bool) -> arb:
-        """ln e at the end, restarted from the record's own shift bound if ``shifts``."""
-        e, log_e = ball(self.epsilon), self.own(j)
-        for t in range(j + 1, len(self.scale)):
-            if log_e == ZERO:
-                break
-            factor = step(self.noise, shrunk(e, log_e), self.reach(t))
-            log_e = ZERO if factor == ZERO else log_e + factor
-            if shifts:
-                mu = self.shift_mu(j, t, restart=False)
-                log_e = ZERO if mu.is_zero() else log_e.min(step("gaussian", e, mu))
-            if log_e < _ABYSS:
-                log_e = ZERO
-        return log_e
-
-    def least(self, j: int, *, recursion: str) -> arb:
-        """The least of all that is known of position j; ``recursion`` is none, plain or restarted."""
-        shifts = self.noise == "gaussian" and self.contraction is not None
-        bounded = self.displacement is not None and self.diameter is not None
-        found = [self.own(j)]
-        if bounded:
-            found.append(self.product(j))
-            if recursion != "none":
-                found.append(self.recursion(j, shifts and recursion == "restarted"))
-        if shifts:
-            found.append(self.shift(j))
-        return least(*found)
-
-    def stopped(self, j: int, law: list[Fraction]) -> arb:
-        """ln(A_j sum_{t>=j} s(t) prod_{j<u<=t} B_u)."""
-        log_product, total = arb(0), arb(0)
-        for t in range(j, len(self.scale)):
-            if t > j:
-                log_product += step(self.noise, ball(self.epsilon), self.reach(t))
-            total += ball(law[t]) * log_product.exp()
-        return ZERO if total.is_zero() or self.own(j) == ZERO else self.own(j) + total.log()
 
 
 # ---- hidden positions ------------------------------------------------------------------------------------------------

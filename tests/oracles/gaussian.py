@@ -8,7 +8,7 @@ from typing import Any
 import mpmath
 from flint import arb
 
-from dpcalc.certify import gaussian as certified
+from dpcalc.certify.numerics import gaussian as certified
 from tests.oracles import adaptive, ball, root
 
 

@@ -5,12 +5,11 @@ Long sums are those of `dpcalc.certify`, which shares no code with what is teste
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 from flint import arb
 
-from dpcalc.certify import gaussian, sums
+from dpcalc.certify.numerics import gaussian, sums
 from tests.oracles import adaptive, ball, root
 from tests.oracles.gaussian import log_delta as gaussian_log_delta
 from tests.oracles.gaussian import upper_tail
@@ -21,12 +20,6 @@ def batch(n: int, i: int, b: int) -> tuple[int, int]:
     j = (i + b - 1) // b
     total = (n + b - 1) // b
     return (b if j < total else n - b * (total - 1)), total - j + 1
-
-
-def pass_mu(n: int, i: int, b: int, s: Fraction, sigma: Fraction) -> arb:
-    """Theorem 23 as mu: Delta/(b sigma sqrt k)."""
-    size, k = batch(n, i, b)
-    return adaptive(lambda: ball(s / (size * sigma)) / arb(k).sqrt())
 
 
 def pass_rdp(n: int, i: int, b: int, s: Fraction, sigma: Fraction, order: Fraction) -> Fraction:
@@ -59,35 +52,6 @@ def contraction_mu(
     """One use under strong convexity."""
     size, k = batch(n, i, b)
     return one_use_mu(s / (size * sigma), contraction(eta, beta, m), k - 1, k)
-
-
-def domain_mu(
-    n: int, i: int, b: int, sigma: Fraction, eta: Fraction, beta: Fraction, m: Fraction, diameter: Fraction
-) -> arb:
-    """The bounded-domain restart right after the record's step (k >= 2)."""
-    _, k = batch(n, i, b)
-    return one_use_mu(diameter / (eta * sigma), contraction(eta, beta, m), k - 1, k - 1)
-
-
-def scheduled_mu(
-    step_size: Sequence[Fraction],
-    noise: Sequence[Fraction],
-    c: Sequence[Fraction],
-    index: int,
-    s: Fraction,
-    sigma: Fraction,
-) -> arb:
-    """One use at step ``index``: (P_t eta_t Delta)^2/sum_{k>=t} P_k^2 eta_k^2 sigma_k^2 with exact products."""
-
-    def value() -> arb:
-        product, total = arb(1), arb(0)
-        for j in range(len(step_size) - 1, index - 2, -1):
-            total += (product * ball(step_size[j] * noise[j] * sigma)) ** 2
-            if j >= index:
-                product *= ball(c[j])
-        return product * ball(step_size[index - 1] * s) / total.sqrt()
-
-    return adaptive(value)
 
 
 def used(n: int, i: int) -> Fraction:
@@ -209,8 +173,3 @@ def cyclic_mu(n: int, i: int, epochs: int, s: Fraction, sigma: Fraction) -> arb:
 def cyclic_rdp(n: int, i: int, epochs: int, s: Fraction, sigma: Fraction, order: Fraction) -> arb:
     """Theorem 35 for E passes, as RDP."""
     return adaptive(lambda: ball(order * (s / sigma) ** 2 / 2 * cyclic_uses(n, i, epochs)))
-
-
-def linear_loss_mu(n: int, epochs: int, s: Fraction, sigma: Fraction) -> arb:
-    """A lower bound on any cyclic guarantee: linear losses without projection give exactly this Gaussian output."""
-    return adaptive(lambda: ball(s / sigma) * ball(Fraction(epochs, n)).sqrt())

@@ -1,7 +1,7 @@
 """One record used once in every pass: what its shifts cost by the optimal allocation, and what affine runs really give.
 
-`isotonic` is exact and takes the steps one by one; `optimum` takes whole stretches, in ball arithmetic, for any number
-of passes. Costs are mu^2 in units of (Delta/(b sigma))^2; a diameter is in units of one use's shift.
+`isotonic` is exact and takes the steps one by one; `optimum` takes whole stretches. Costs are mu^2 in units of
+(Delta/(b sigma))^2; a diameter is in units of one use's shift.
 """
 
 from __future__ import annotations

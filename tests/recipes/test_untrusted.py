@@ -23,7 +23,8 @@ from dpcalc.recipes import reference
 from dpcalc.recipes.read import read
 from dpcalc.recipes.recipe import Malformed
 from dpcalc.render.check import KINDS
-from dpcalc.training import data
+from dpcalc.training.data import ranges as ranges_of
+from dpcalc.training.data import tables
 
 SECRET = "hunter2"
 TRAIN = "command: train, records: null, step_size: null, lipschitz: null, smoothness: null"
@@ -125,15 +126,15 @@ def test_the_training_data_and_its_ranges_are_opened_as_checked(good: Any, outsi
     Path("t.csv").write_text("a,y\n1,0\n2,1\n", encoding="utf-8")
     Path("r.csv").write_text("column,low,high\na,0,3\n", encoding="utf-8")
     given = good(f"a: {{{TRAIN}, data: t.csv, ranges: r.csv}}").entries["a"].parameters
-    table = data.read(given["data"])
-    assert data.read_ranges(given["ranges"], table).high.tolist() == [3.0]
+    table = tables.read(given["data"])
+    assert ranges_of.read_ranges(given["ranges"], table).high.tolist() == [3.0]
     for name in ("t.csv", "r.csv"):
         os.remove(name)
         os.symlink(outside / "t.csv", name)
     with pytest.raises(SpecError, match="a link took its place"):
-        data.read(given["data"])
+        tables.read(given["data"])
     with pytest.raises(SpecError, match="a link took its place"):
-        data.read_ranges(given["ranges"], table)
+        ranges_of.read_ranges(given["ranges"], table)
 
 
 def test_a_checked_path_stays_checked_in_another_process(good: Any, outside: Path) -> None:
@@ -421,18 +422,18 @@ def test_a_missing_column_is_not_compared_with_every_other(tmp_path: Path) -> No
     path = tmp_path / "t.csv"
     path.write_text(",".join(f"{'x' * 40}{n:06}" for n in range(20_000)) + "\n", encoding="utf-8")
     with pytest.raises(SpecError, match="has no column") as caught:
-        data.read(str(path), target="x" * 100_000)
+        tables.read(str(path), target="x" * 100_000)
     assert len(str(caught.value)) < 1000
     path.write_text("x" * 200_000 + ",y\n1,2\n", encoding="utf-8")
     with pytest.raises(SpecError, match="has no column"):
-        data.read(str(path), target="x" * 100_000)
+        tables.read(str(path), target="x" * 100_000)
 
 
 def test_an_open_quote_in_a_header_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text('"' + "x" * 2000 + "\n1\n", encoding="utf-8")
     with pytest.raises(SpecError):
-        data.read(str(path))
+        tables.read(str(path))
 
 
 def _npy(shape: str, descr: str = "'<f8'", values: bytes = b"", version: int = 1, claimed: int | None = None) -> bytes:
@@ -460,7 +461,7 @@ def test_forged_arrays_are_refused(tmp_path: Path, forged: bytes, ending: str) -
     import zipfile
 
     path = tmp_path / f"t.{ending}"
-    for reader, members in ((data.read, ("X.npy", "y.npy")), (_scheduled, ("step_size.npy",))):
+    for reader, members in ((tables.read, ("X.npy", "y.npy")), (_scheduled, ("step_size.npy",))):
         if ending == "npy":
             path.write_bytes(forged)
         else:
@@ -475,7 +476,7 @@ def _scheduled(path: str) -> Any:
     return read_schedule(path, columns=("step_size",), required=("step_size",))
 
 
-@pytest.mark.parametrize("reader", [data.read, _scheduled])
+@pytest.mark.parametrize("reader", [tables.read, _scheduled])
 def test_a_member_that_claims_more_than_it_can_hold_is_refused(tmp_path: Path, reader: Any) -> None:
     path = tmp_path / "t.npz"
     np.savez(path, step_size=np.ones(4))
@@ -489,10 +490,10 @@ def test_a_member_that_claims_more_than_it_can_hold_is_refused(tmp_path: Path, r
 def test_data_that_unpack_too_far_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t.npz"
     np.savez_compressed(path, X=np.zeros((100_000, 2)), y=np.zeros(100_000))
-    assert data.read(str(path)).cells.shape == (100_000, 3)
+    assert tables.read(str(path)).cells.shape == (100_000, 3)
     monkeypatch.setattr(limits, "UNPACKED_BYTES", 1_000_000)
     with pytest.raises(SpecError, match="would unpack to 1600128 bytes"):
-        data.read(str(path))
+        tables.read(str(path))
 
 
 def test_a_plain_key_that_merges_is_marked_in_foreign_yaml_alone() -> None:

@@ -26,35 +26,24 @@ from dpcalc.numerics.floats import down, product_up, ratio_up, up
 from dpcalc.numerics.logspace import exp_up
 from dpcalc.numerics.quotients import quotient_up
 from dpcalc.theorems.batch_layout import layout
-from dpcalc.theorems.lower import quadratic
-from dpcalc.theorems.privacy import (
+from dpcalc.theorems.contraction import (
     contraction,
-    dp_sgd,
-    holder,
-    iteration,
     laplace,
-    multi_epoch,
-    noisy_gd,
-    noisy_sgd,
     online,
-    published_gradient_noise,
-    published_passes,
-    random_skip,
-    random_stop,
     recursion,
-    sampled_renyi,
-    sampled_steps,
-    scheduled,
     shuffle,
     shuffle_curves,
-    shuffled_epochs,
     stepwise,
     stream_noise,
 )
-from dpcalc.theorems.privacy.published_gradient_noise import Theorem11
-from dpcalc.theorems.privacy.repeated_allocation import Pace, rate_in_range
-from dpcalc.theorems.privacy.same_places import SamePlaces
-from dpcalc.theorems.privacy.stream_noise import Stream
+from dpcalc.theorems.contraction.stream_noise import Stream
+from dpcalc.theorems.hidden.same_places import SamePlaces
+from dpcalc.theorems.holder import dp_sgd, holder, published_gradient_noise, sampled_renyi
+from dpcalc.theorems.holder.published_gradient_noise import Theorem11
+from dpcalc.theorems.lower import quadratic
+from dpcalc.theorems.many_passes import multi_epoch, noisy_gd, published_passes, shuffled_epochs
+from dpcalc.theorems.many_passes.repeated_allocation import Pace, rate_in_range
+from dpcalc.theorems.one_pass import iteration, random_skip, random_stop, scheduled
 from dpcalc.theorems.record import lookup
 from dpcalc.theorems.risk import (
     generalisation,
@@ -68,6 +57,8 @@ from dpcalc.theorems.risk import (
 )
 from dpcalc.theorems.risk.averaging import averaged_risk
 from dpcalc.theorems.risk.sgd import Sgd
+from dpcalc.theorems.sampled import noisy_sgd, sampled_steps
+from dpcalc.theorems.setting import Setting
 from tests.formulas import evaluated, number
 
 from .attacks import ATTACKS
@@ -128,7 +119,7 @@ def _epsilon(theorem: Callable[[iteration.SinglePass], Profile], i: _Inputs) -> 
 
 
 def _printed(i: _Inputs) -> float:
-    run = iteration.WorstPass(records=i.whole("n"), sensitivity=2.0 * i("L"), noise_std=i("sigma"))
+    run = Setting(records=i.whole("n"), sensitivity=2.0 * i("L"), noise_std=i("sigma"))
     return random_stop.stop_printed(run, i("alpha"))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dpcalc
-from dpcalc.inert import Written, json_text
+from dpcalc.inert import json_text
 from dpcalc.model.source import Source
 from dpcalc.render.machine import render_json
 from dpcalc.report import Assertion, Case, Check, Obstacle, Report, Status
@@ -68,11 +68,6 @@ def test_what_a_template_is_made_of_may_be_part_of_a_text() -> None:
 def test_no_case_and_empty_parts() -> None:
     assert render_json(Report("check", ())) == plain(Report("check", ()))
     assert json_text({"a": [], "b": {}, "c": ()}, 2) == json.dumps({"a": [], "b": {}, "c": ()}, indent=2)
-
-
-def test_written_text_stays_as_it_is() -> None:
-    part = Written(json_text({"x": [1]}, 2, 2))
-    assert json_text([{"a": part}], 2) == json.dumps([{"a": {"x": [1]}}], indent=2)
 
 
 def test_a_number_that_is_not_finite_is_refused() -> None:

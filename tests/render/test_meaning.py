@@ -7,8 +7,9 @@ import math
 import mpmath
 import pytest
 
+from dpcalc.engine.guess import guess_of_answer
 from dpcalc.model.quantities import Kind
-from dpcalc.render.meaning import accuracy, meaning
+from dpcalc.render.meaning import meaning
 from dpcalc.report import Case, Result
 
 EPSILONS = (0.0, 1e-9, 0.1, 1.0, 3.0, 10.0, 40.0, 800.0)
@@ -19,6 +20,13 @@ def answer(epsilon: float, delta: float, adjacency: str = "replace_one", **more:
     log = math.log(delta) if delta else -math.inf
     base = Result("a.b", "", "epsilon", epsilon, Kind.UPPER, epsilon, delta, log, adjacency=adjacency, best=True)
     return base._replace(**more)
+
+
+def accuracy(result: Result) -> float:
+    """What is said of an answer of which no curve is known."""
+    guess = guess_of_answer(result)
+    assert guess is not None
+    return guess.probability
 
 
 def reached(one: list[mpmath.mpf], other: list[mpmath.mpf]) -> mpmath.mpf:
@@ -51,8 +59,11 @@ def test_gaussian_privacy_is_guessed_like_two_gaussians(mu: float) -> None:
 @pytest.mark.parametrize(
     ("result", "words"),
     [
-        (answer(1.0, 0.0), "which of two equally likely values the record at position 7 has, is right at most 73.2%"),
-        (answer(0.0, 0.0), "is right at most 50.1% of the time"),
+        (
+            answer(1.0, 0.0),
+            "the record at position 7 has, is right at most 73.2% of the time, from this point",
+        ),
+        (answer(0.0, 0.0), "is right at most 50.1% of the time, from this point alone (a coin: 50%)"),
         (answer(20.0, 0.0), "may be right almost every time"),
         (answer(1.0, 0.0, "zero_out"), "whether the record at position 7 was used or left out"),
         (answer(1.0, 0.0, "add_remove"), "whether one more record was used (a priori as likely as not), is right"),
@@ -60,14 +71,17 @@ def test_gaussian_privacy_is_guessed_like_two_gaussians(mu: float) -> None:
     ],
 )
 def test_the_sentence(result: Result, words: str) -> None:
-    assert words in meaning(Case("pnsgd", {"index": (7, "flag")}, (result,)))
+    assert words in meaning(Case("pnsgd", {"index": (7, "flag")}, (result,), guess=guess_of_answer(result)))
 
 
 def test_nothing_is_said_where_no_sentence_is_true() -> None:
     for result in (answer(1.0, 0.0, "by_shift"), answer(1.0, 0.0, quantity="rdp"), answer(1.0, 0.0, best=False)):
-        assert meaning(Case("pnsgd", {}, (result,))) == ""
+        case = Case("pnsgd", {}, (result,))
+        assert meaning(case) == ""
+        assert not result.best or guess_of_answer(result) is None
 
 
 def test_several_records() -> None:
-    said = meaning(Case("pnsgd", {"group_size": (3, "flag")}, (answer(1.0, 0.0),)))
+    alone = answer(1.0, 0.0)
+    said = meaning(Case("pnsgd", {"group_size": (3, "flag")}, (alone,), guess=guess_of_answer(alone)))
     assert "which of two equally likely values any 3 records have" in said

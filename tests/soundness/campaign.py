@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import IO, NamedTuple
 
-from dpcalc.certify.costs import PRICES
-from dpcalc.certify.enclose import BELOW, PROVED
+from dpcalc.certify.numerics.enclose import BELOW, PROVED
+from dpcalc.certify.risk.costs import PRICES
 from dpcalc.certify.table import definitions
 from dpcalc.cluster.spread import Piece, spread, through
 from dpcalc.errors import DpcalcError, WorkerLost
 from dpcalc.theorems.record import all_bounds, without_definition
-from dpcalc.training.elsewhere import There
+from dpcalc.training.run.remote import There
 from tests.soundness.compare import ABOVE, FLOOR, OUTCOMES, Verdict, judged
 from tests.soundness.generate import Case, draw
 from tests.soundness.shrink import line, shrunk

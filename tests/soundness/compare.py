@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from flint import arb
 
-from dpcalc.certify.balls import Inputs, OutOfReach, Undecided, precision
-from dpcalc.certify.costs import PRICES, Price
-from dpcalc.certify.enclose import BELOW, PROVED, UNDECIDED, Enclosure, enclosed
 from dpcalc.certify.guarantee import Gdp, Profile
+from dpcalc.certify.numerics.balls import Inputs, OutOfReach, Undecided, precision
+from dpcalc.certify.numerics.enclose import BELOW, PROVED, UNDECIDED, Enclosure, enclosed
+from dpcalc.certify.risk.costs import PRICES, Price
 from dpcalc.certify.table import ROUNDING, Definition, definitions
 from dpcalc.errors import Disproved, DpcalcError
 from dpcalc.notions.risk import Risk

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from flint import arb
 
-from dpcalc.certify import gaussian as balls
-from dpcalc.certify.balls import Inputs, Undecided, log
+from dpcalc.certify.numerics import gaussian as balls
+from dpcalc.certify.numerics.balls import Inputs, Undecided, log
 from dpcalc.notions import gaussian, renyi
 from tests.oracles import log_uniform
 

@@ -6,7 +6,7 @@ import math
 import random
 from typing import Any
 
-from dpcalc.certify.balls import Inputs
+from dpcalc.certify.numerics.balls import Inputs
 from dpcalc.errors import DpcalcError
 from dpcalc.notions.risk import Risk
 from dpcalc.theorems.record import all_bounds
@@ -40,7 +40,7 @@ def draw(id: str, r: random.Random) -> dict[str, Any]:
                 break
         except DpcalcError:
             continue
-    return {name: value for name, value in values.items() if name in bound.setting.fields}
+    return {name: value for name, value in values.items() if name in bound.reads}
 
 
 def priced(id: str, values: dict[str, Any]) -> Risk:

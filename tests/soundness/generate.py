@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpcalc.certify.case import may_stay_open
-from dpcalc.certify.costs import PRICES
+from dpcalc.certify.risk.costs import PRICES
 from dpcalc.certify.table import definitions
 from dpcalc.errors import DpcalcError
 from dpcalc.model.chain import Chain

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from flint import arb
 
-from dpcalc.certify import guarantee, laplace_passes
-from dpcalc.certify.balls import Inputs, precision
+from dpcalc.certify import guarantee
 from dpcalc.certify.case import certify
-from dpcalc.certify.composition import Part, log_delta
-from dpcalc.certify.gaussian import log_delta as log_gaussian
-from dpcalc.certify.hidden import hockey_stick
+from dpcalc.certify.many_passes import laplace_passes
+from dpcalc.certify.numerics.balls import Inputs, precision
+from dpcalc.certify.numerics.composition import Part, log_delta
+from dpcalc.certify.numerics.gaussian import log_delta as log_gaussian
 from dpcalc.certify.reading import readings_of
+from dpcalc.certify.runs.matching import hockey_stick
 from dpcalc.certify.table import definitions
 from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import COMMANDS
@@ -181,6 +182,27 @@ def test_what_steps_hide_with_laplace_noise_is_below_a_step_and_above_a_gaussian
                 assert told <= max(-math.expm1((z - ratio) / 2.0), 1e-30)
 
 
+@pytest.mark.parametrize(
+    ("noise_multiplier", "first"),
+    [
+        (1.0, "the doubles"),
+        (1.1, "the decimals"),
+        (0.3, "the doubles"),
+    ],  # the double of 1.1 is more than it, of 0.3 less
+)
+def test_what_is_proved_of_less_noise_is_not_proved_again(noise_multiplier: float, first: str) -> None:
+    sampled = {"records": 4, "batch_size": 2, "steps": 3, "sampling": "poisson", "adjacency": "replace-one"}
+    run = describe("dp-sgd", {**sampled, "noise_multiplier": noise_multiplier})
+    question = Question(epsilon=8.0)
+    [result] = answer(run, question, [all_bounds()["sampled.poisson"]]).results
+    readings = list(readings_of(result, run, question))
+    for reading in readings:
+        with precision(128):
+            definitions()["sampled.poisson"].formula(reading.inputs())
+    assert readings[0].name == first
+    assert readings[0].upper_bounds() is readings[1].upper_bounds()
+
+
 def test_readings_of_other_numbers_share_nothing() -> None:
     for noise_std, same in ((0.5, True), (0.1, False)):
         run, _ = run_and_values(
@@ -189,4 +211,7 @@ def test_readings_of_other_numbers_share_nothing() -> None:
         question = Question(epsilon=8.0)
         [result] = answer(run, question, [all_bounds()["noisy_sgd.composition"]]).results
         doubles, decimals = readings_of(result, run, question)
-        assert (doubles.known is decimals.known) is same
+        for reading in (doubles, decimals):
+            with precision(128):
+                definitions()["noisy_sgd.composition"].formula(reading.inputs())
+        assert (doubles.upper_bounds() is decimals.upper_bounds()) is same

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcalc.certify.balls import Inputs, OutOfReach, precision
-from dpcalc.certify.costs import PRICES
+from dpcalc.certify.numerics.balls import Inputs, OutOfReach, precision
+from dpcalc.certify.risk.costs import PRICES
 from dpcalc.certify.table import definitions
 
 

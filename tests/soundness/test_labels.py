@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from dpcalc.certify.balls import Inputs, OutOfReach, Undecided, precision
 from dpcalc.certify.case import certify
 from dpcalc.certify.guarantee import Composition
 from dpcalc.certify.labels import check_label
+from dpcalc.certify.numerics.balls import Inputs, OutOfReach, Undecided, precision
 from dpcalc.certify.table import definitions
 from dpcalc.engine.answer import answer
 from dpcalc.engine.question import Question

@@ -16,8 +16,13 @@ from typing import Any, NamedTuple
 import pytest
 from flint import arb, fmpq
 
-from dpcalc.certify import costs, divergence, gaussian, laplace, released, sampled, shifted, streams
-from dpcalc.certify.balls import Inputs, infinite, least, precision, settle
+from dpcalc.certify.numerics import gaussian, laplace
+from dpcalc.certify.numerics.balls import Inputs, infinite, least, precision, settle
+from dpcalc.certify.one_pass import shifted, streams
+from dpcalc.certify.released import passes as released
+from dpcalc.certify.risk import costs
+from dpcalc.certify.runs import divergence, noise_schedule
+from dpcalc.certify.sampled import noisy_output as sampled
 from dpcalc.certify.table import definitions
 
 CASES = [
@@ -272,7 +277,7 @@ def _one_use(i: Raw) -> arb:
 
 def _tuned(noise: str) -> Callable[[Inputs], arb]:
     def scale(v: Inputs) -> arb:
-        reach = streams.schedule_reach(noise, arb(v.records), v.c1, v.c2)
+        reach = noise_schedule.schedule_reach(noise, arb(v.records), v.c1, v.c2)
         return v.displacement * v.diameter / v.step_size / reach
 
     return scale

@@ -9,10 +9,10 @@ import pytest
 from flint import arb
 from mpmath import mp, mpf, ncdf, quad
 
-from dpcalc.certify import released_renyi
-from dpcalc.certify.balls import Inputs, precision
 from dpcalc.certify.case import certify
-from dpcalc.certify.gaussian import log_delta
+from dpcalc.certify.numerics.balls import Inputs, precision
+from dpcalc.certify.numerics.gaussian import log_delta
+from dpcalc.certify.released import renyi as released_renyi
 from dpcalc.engine.answer import answer
 from dpcalc.engine.question import Question
 from dpcalc.model.choices import Noise

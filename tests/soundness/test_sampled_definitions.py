@@ -12,9 +12,12 @@ from flint import arb
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpcalc.certify import bins, draws, guarantee, sampled_steps
-from dpcalc.certify.balls import Inputs, precision
+from dpcalc.certify import guarantee
 from dpcalc.certify.case import certify
+from dpcalc.certify.numerics.balls import Inputs, precision
+from dpcalc.certify.sampled import balls_in_bins as bins
+from dpcalc.certify.sampled import clipped_steps as sampled_steps
+from dpcalc.certify.sampled import with_replacement as draws
 from dpcalc.engine.answer import answer
 from dpcalc.engine.question import Question
 from dpcalc.errors import Disproved

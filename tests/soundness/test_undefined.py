@@ -25,7 +25,7 @@ def run_and_budget(id: str, r: random.Random) -> dict[str, Any]:
     values = {**constants, "failure_probability": log_uniform(r, 1e-3, 0.5), **costs.draw(id, r)}
     if id.startswith("holder_cost"):  # seconds a case for hundreds of records
         values.update(records=r.randint(2, 9), steps=r.randint(1, 9))
-    return {name: value for name, value in values.items() if name in all_bounds()[id].setting.fields}
+    return {name: value for name, value in values.items() if name in all_bounds()[id].reads}
 
 
 def harder(values: dict[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import mpmath
 import pytest
 
 from dpcalc.model.choices import Noise
-from dpcalc.theorems.privacy.chords import chords
-from dpcalc.theorems.privacy.recursion import log_one_step, shrunk_epsilon
+from dpcalc.theorems.contraction.chords import chords
+from dpcalc.theorems.contraction.recursion import log_one_step, shrunk_epsilon
 from tests.oracles import draws
 
 STEPS = 300

@@ -16,7 +16,8 @@ import pytest
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
-from dpcalc.theorems.privacy import expanding, expanding_fresh, expanding_maps, expanding_passes, multi_epoch
+from dpcalc.theorems.expanding import expanding, expanding_fresh, expanding_maps, expanding_passes
+from dpcalc.theorems.many_passes import multi_epoch
 from dpcalc.theorems.record import for_algorithm
 from tests.formulas import evaluated
 from tests.oracles import draws, log_uniform

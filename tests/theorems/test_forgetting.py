@@ -11,7 +11,7 @@ import mpmath
 import pytest
 
 from dpcalc.theorems.lower import curved_orders, forgetting
-from dpcalc.theorems.lower.common_losses import CurvedPass, CurvedPasses
+from dpcalc.theorems.setting import Setting
 from tests.oracles import draws, log_uniform, whole
 
 
@@ -61,8 +61,8 @@ def test_a_pass_is_the_recursion() -> None:
             ratio, shrunk = mpmath.mpf(4) / b, mpmath.mpf(eta) * mpmath.mpf(m)
             least = max(mpmath.mpf(0), 1 - mpmath.mpf(eta) * mpmath.mpf(beta))
             truth = ratio * forgetful(least, 1 - shrunk, steps, tail)
-            near(forgetting.forgetting(CurvedPass(**given)).mu, truth)
-            run = CurvedPasses(**given, epochs=epochs)
+            near(forgetting.forgetting(Setting(**given)).mu, truth)
+            run = Setting(**given, epochs=epochs)
             near(forgetting.forgetting_released(run).mu, truth * mpmath.sqrt(epochs))
             tried = [least + (1 - shrunk - least) * j / 60 for j in range(61)]
             best = max(ratio * forgetful(q, 1 - shrunk, steps, tail, epochs) for q in tried)
@@ -82,7 +82,7 @@ def test_no_other_curvatures_tell_more_of_a_pass() -> None:
         eta, beta, m = constants(r)
         steps = whole(r, 1, 8)
         index = whole(r, 1, steps)
-        run = CurvedPass(
+        run = Setting(
             records=steps, index=index, batch_size=1, sensitivity=1.0, noise_std=1.0, step_size=eta, smoothness=beta,
             strong_convexity=m,
         )  # fmt: skip
@@ -97,7 +97,7 @@ def test_stop_and_skip_are_averages_of_passes() -> None:
             eta, beta, m = constants(r)
             n, epsilon = whole(r, 1, 60), r.choice((0.0, 0.1, 1.0))
             t = whole(r, 1, n)
-            run = forgetting.SlopedCurve(
+            run = Setting(
                 records=n, index=t, sensitivity=2.0, noise_std=1.0, step_size=eta, smoothness=beta, strong_convexity=m
             )
             least = max(mpmath.mpf(0), 1 - mpmath.mpf(eta) * mpmath.mpf(beta))
@@ -117,7 +117,7 @@ def test_stop_and_skip_are_averages_of_passes() -> None:
 def test_where_a_step_forgets_all_a_pass_is_as_promised() -> None:
     """`iteration.pnsgd` says r/sqrt(k)."""
     for index in (1, 37, 100):
-        run = CurvedPass(
+        run = Setting(
             records=100, index=index, batch_size=1, sensitivity=2.0, noise_std=1.0, step_size=1.0, smoothness=1.0,
             strong_convexity=0.0,
         )  # fmt: skip
@@ -127,10 +127,10 @@ def test_where_a_step_forgets_all_a_pass_is_as_promised() -> None:
 def test_nothing_is_said_without_a_choice_of_curvatures() -> None:
     given: dict[str, Any] = {"sensitivity": 2.0, "noise_std": 1.0, "step_size": 0.5, "smoothness": 0.3}
     curved = {**given, "strong_convexity": 0.3, "records": 7, "index": 3}
-    run = CurvedPasses(**curved, batch_size=1, epochs=2)
+    run = Setting(**curved, batch_size=1, epochs=2)
     assert forgetting.forgetting_passes(run).mu == 0.0
-    assert forgetting.stop_forgetting(forgetting.SlopedCurve(**curved)).profile(0.1) == -math.inf
-    assert forgetting.skip_forgetting(forgetting.SlopedCurve(**curved)).profile(0.1) == -math.inf
+    assert forgetting.stop_forgetting(Setting(**curved)).profile(0.1) == -math.inf
+    assert forgetting.skip_forgetting(Setting(**curved)).profile(0.1) == -math.inf
 
 
 @pytest.mark.parametrize("steps", [10**6, 10**15])
@@ -140,7 +140,7 @@ def test_many_steps(steps: int) -> None:
     }  # fmt: skip
     noise = 0.81 / 0.19
     for m, index in ((0.0, steps - 9), (0.0, 1), (1e-3, steps - 9), (1e-3, 1)):
-        run = CurvedPasses(**given, index=index, epochs=7, strong_convexity=m)
+        run = Setting(**given, index=index, epochs=7, strong_convexity=m)
         tail = steps - index + 1
         behind = tail if not m else math.fsum((1.0 - 0.1 * m) ** (-2 * k) for k in range(10))
         if m and index == 1:
@@ -164,16 +164,14 @@ def test_random_places() -> None:
             q = 1 - mpmath.mpf(curvature)
             mus = [[2 * forgetful(q, q, j, k) for k in range(1, j + 1)] for j in range(1, n + 1)]
             truth = mpmath.fsum(stick(epsilon, mu) for row in mus for mu in row if mu) / n**2
-            found = curved_orders.shuffled_stop_curved(curved_orders.CurvedShuffle(**given)).profile(epsilon)
+            found = curved_orders.shuffled_stop_curved(Setting(**given)).profile(epsilon)
             assert found <= mpmath.log(truth)
             endless = [2 * q ** (k - 1) * mpmath.sqrt(1 - q * q) for k in range(1, n + 1)]
             least = mpmath.fsum((n - k) * stick(epsilon, mu) for k, mu in enumerate(endless) if mu) / n**2
             assert found >= mpmath.log(least) - mpmath.mpf("1e-6")
             epochs = whole(r, 1, 6)
             passes = mpmath.fsum(stick(epsilon, mu * mpmath.sqrt(epochs)) for mu in mus[-1] if mu) / n
-            found = curved_orders.once_curved_released(curved_orders.CurvedOrder(**given, epochs=epochs)).profile(
-                epsilon
-            )
+            found = curved_orders.once_curved_released(Setting(**given, epochs=epochs)).profile(epsilon)
             assert mpmath.log(passes) - mpmath.mpf("1e-6") <= found <= mpmath.log(passes)
 
 
@@ -183,7 +181,7 @@ def test_fresh_places() -> None:
         for r in draws("fresh orders, curved", 5, 400):
             n, curvature, epsilon = whole(r, 1, 4), r.choice((1.0, 0.5, r.uniform(0.05, 1.0))), r.choice((0.1, 1.0))
             epochs, q = whole(r, 1, 3), 1 - mpmath.mpf(curvature)
-            run = curved_orders.CurvedOrder(
+            run = Setting(
                 records=n, batch_size=1, last_batch="own", sensitivity=2.0, noise_std=1.0, step_size=1.0, epochs=epochs,
                 smoothness=curvature, strong_convexity=curvature,
             )  # fmt: skip

@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcalc.theorems.privacy.fresh_places import cases_of
+from dpcalc.theorems.hidden.fresh_places import cases_of
+from dpcalc.theorems.many_passes.shuffled_epochs import RandomOrders
 
 
 def _passes(**changes: Any) -> Any:
-    from dpcalc.theorems.privacy.shuffled_epochs import SecretOrders
-
     known = {
         "records": 103, "batch_size": 10, "last_batch": "own", "epochs": 9, "sensitivity": 2.0, "noise_std": 0.3,
         "step_size": 0.1, "smoothness": 1.0, "adjacency": "replace-one",
     }  # fmt: skip
-    return SecretOrders(**{**known, **changes}).sharper
+    return RandomOrders(**{**known, **changes}).sharper
 
 
 @pytest.mark.parametrize("changes", [{}, {"strong_convexity": 0.5}, {"diameter": 0.4}, {"epochs": 2}])

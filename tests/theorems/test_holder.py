@@ -21,8 +21,8 @@ from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition
 from dpcalc.notions.risk import Risk
 from dpcalc.report import Case
-from dpcalc.theorems.privacy import dp_sgd, holder, sampled_renyi
-from dpcalc.theorems.privacy.published_gradient_noise import Theorem11, lemma13_epsilon
+from dpcalc.theorems.holder import dp_sgd, holder, sampled_renyi
+from dpcalc.theorems.holder.published_gradient_noise import Theorem11, lemma13_epsilon
 from dpcalc.theorems.record import all_bounds, costs, lookup
 from dpcalc.theorems.risk import generalisation, holder_cost, holder_rates
 from dpcalc.theorems.risk.sgd import Sgd

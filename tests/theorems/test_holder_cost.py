@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from dpcalc.notions.risk import Risk
-from dpcalc.theorems.privacy import noisy_sgd
 from dpcalc.theorems.risk import holder_cost, holder_sgd
+from dpcalc.theorems.sampled import noisy_sgd
 from tests.formulas import evaluated
 
 BUDGET = {"epsilon": 2.0, "log_delta": math.log(1e-4)}

@@ -13,7 +13,7 @@ import pytest
 from flint import arb
 
 from dpcalc.notions import classic, gaussian
-from dpcalc.theorems.privacy import iteration, local_message, random_skip, random_stop
+from dpcalc.theorems.one_pass import iteration, local_message, random_skip, random_stop
 from tests.formulas import evaluated
 from tests.oracles import (
     READINGS,
@@ -64,75 +64,10 @@ def compare(function: Callable[..., float], given: dict[str, Any], formula: Call
             tight(found, value, what, room)
 
 
-def test_mu() -> None:
-    for r in draws("mu", 2000, cost=2):
-        given = one_pass(r)
-        n, i, b, s, sigma = given.values()
-        compare(iteration.pnsgd, given, lambda of: oracle.pass_mu(n, i, b, of(s), of(sigma)), 1e-14)
-        compare(local_message.local, given, lambda of: of(s) / (oracle.batch(n, i, b)[0] * of(sigma)), 1e-14)
-
-
 def test_mu_of_short_numbers_is_exact_where_it_can_be() -> None:
     for n, s, sigma, expected in ((100, 2.0, 1.0, 0.2), (1, 2.0, 4.0, 0.5), (4, 3.0, 1.5, 1.0)):
         found = evaluated(iteration.pnsgd, records=n, index=1, batch_size=1, sensitivity=s, noise_std=sigma)
         assert found == pytest.approx(expected, rel=1e-15)
-
-
-def test_rdp() -> None:
-    for r in draws("rdp", 2000, cost=2):
-        given = {**one_pass(r), "order": order_of(r)}
-        n, i, b, s, sigma, order = given.values()
-        compare(iteration.pnsgd_rdp, given, lambda of: oracle.pass_rdp(n, i, b, of(s), of(sigma), of(order)), 1e-13)
-        local = lambda of: of(order) * (of(s) / (oracle.batch(n, i, b)[0] * of(sigma))) ** 2 / 2
-        compare(local_message.local_rdp, given, local, 1e-13)
-
-
-def curvature(r: random.Random) -> dict[str, float]:
-    """step_size, smoothness, strong_convexity around every switch: eta m = 1, eta beta = 1 and 2, m = beta."""
-    while True:
-        beta = log_uniform(r, 1e-3, 1e3)
-        scale = r.choice((2.0, 1.0, r.uniform(0, 2), 10 ** r.uniform(-6, 0)))
-        eta = scale / beta * (1.0 - r.choice((0.0, 10 ** r.uniform(-17, -1))))
-        m = beta * r.choice((1.0, 10 ** r.uniform(-16, 0), r.uniform(0, 1), 1.0 - 10 ** r.uniform(-16, -1)))
-        given = {"step_size": eta, "smoothness": beta, "strong_convexity": m}
-        if m <= beta and all(of(eta) * of(beta) <= 2 and of(m) <= of(beta) for of in READINGS):
-            return given
-
-
-def contractions(given: dict[str, float]) -> list[Fraction]:
-    return [oracle.contraction(*(of(x) for x in given.values())) for of in READINGS]
-
-
-def test_contraction_and_domain() -> None:
-    for r in draws("contraction", 2000, cost=4):
-        given, curved = one_pass(r), curvature(r)
-        n, i, b, s, sigma = given.values()
-        steps = oracle.batch(n, i, b)[1]
-        smallest, largest = min(contractions(curved)), max(contractions(curved))
-        if smallest < 1e-9 or (steps - 1) * -math.log(float(smallest)) > 600.0:
-            # The trace has faded below what a double says: only the side matters.
-            found = evaluated(iteration.pnsgd_contraction, **given, **curved)
-            assert found > 0.0
-            continue
-        # -ln c is known to a few roundings of eta beta, and counts once per step.
-        loss = 1e-12 + 4e-15 * steps / max(float(smallest), 1e-3) if largest > 0.1 else 1e-4
-        if loss > 0.01:
-            loss = math.inf
-        compare(
-            iteration.pnsgd_contraction,
-            {**given, **curved},
-            lambda of: oracle.contraction_mu(n, i, b, of(s), of(sigma), *(of(x) for x in curved.values())),
-            min(loss, 1e300),
-        )
-        if steps > 1:
-            diameter = number(r)
-            rest = {"records": n, "index": i, "batch_size": b, "noise_std": sigma, **curved, "diameter": diameter}
-            compare(
-                iteration.pnsgd_domain,
-                rest,
-                lambda of: oracle.domain_mu(n, i, b, of(sigma), *(of(x) for x in curved.values()), of(diameter)),
-                min(loss, 1e300),
-            )
 
 
 @pytest.mark.parametrize("steps", [2, 10, 10**3, 10**6, 10**9, 10**12, 10**15])
@@ -180,22 +115,6 @@ def informative(r: random.Random) -> tuple[int, int, float, float, float]:
     return n, i, s, sigma, e
 
 
-def test_skip_profile() -> None:
-    for r in draws("skip", 1000, cost=6):
-        n, i, s, sigma, e = informative(r)
-        given = {"records": n, "index": i, "sensitivity": s, "noise_std": sigma, "epsilon": e}
-        found, what = evaluated(random_skip.skip, **given), call(random_skip.skip, **given)
-        for of in READINGS:
-            mu = rational_mu(n, i, of(s), of(sigma))
-            if e / mu - mu / 2 < -100:
-                value = ball(oracle.used(n, i)).log()
-            else:
-                value = oracle_gaussian.log_delta(exact(e), mu) + ball(oracle.used(n, i)).log()
-            not_below(found, value, what)
-            # mu is known to a few roundings, which ln delta magnifies where delta is tiny.
-            tight(found, value, what, 1e-12, 1e-12)
-
-
 def test_skip_with_probability_almost_one() -> None:
     for n in (10**3, 10**9, 10**15 - 1, 10**15):
         for missing in (0, 1, 2, 1000):
@@ -206,18 +125,6 @@ def test_skip_with_probability_almost_one() -> None:
                 mu = rational_mu(n, i, Fraction(10**9), Fraction(1))
                 if mu > 100:
                     not_below(found, value, f"skip_log_delta n={n} i={i}")
-
-
-def test_skip_rdp() -> None:
-    for r in draws("skip_rdp", 1500, cost=4):
-        given = {**one_pass(r, batches=False), "order": order_of(r)}
-        if r.random() < 0.6:
-            a, k = given["order"], given["records"] + 1 - given["index"]
-            wanted = log_uniform(r, 1e-6, 100.0)
-            given["noise_std"] = given["sensitivity"] * math.sqrt(a * max(a - 1.0, 1e-3) / 2 / wanted / k)
-        n, i, s, sigma, order = given.values()
-        # The order is taken as the double: near 1, its decimal is another order.
-        compare(random_skip.skip_rdp, given, lambda of: oracle.skip_rdp(n, i, of(s), of(sigma), exact(order)), 1e-12)
 
 
 def test_skip_epsilon_inverts_the_profile() -> None:
@@ -231,21 +138,6 @@ def test_skip_epsilon_inverts_the_profile() -> None:
             mu = rational_mu(n, i, of(s), of(sigma))
             value = oracle_gaussian.log_delta(exact(e), mu) + ball(oracle.used(n, i)).log()
             assert not value > ball(target), what
-
-
-def test_stop_profile() -> None:
-    for r in draws("stop", 150, cost=200):
-        n, i, s, sigma, e = informative(r)
-        sigma = s * 10 ** r.uniform(-1.5, 2.5)
-        if r.random() < 0.7:
-            n = min(n, 2000)
-            i = min(i, n)
-        given = {"records": n, "index": i, "sensitivity": s, "noise_std": sigma, "epsilon": e}
-        found, what = evaluated(random_stop.stop, **given), call(random_stop.stop, **given)
-        for of in READINGS:
-            value = oracle.stop_log_delta(n, i, of(s), of(sigma), exact(e))
-            not_below(found, value, what)
-            tight(found, value, what, 1e-12, 1e-13)
 
 
 @pytest.mark.parametrize("e", [100.0, 300.0, 1000.0, 1e4])

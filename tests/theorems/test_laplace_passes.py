@@ -12,7 +12,7 @@ from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.model.choices import Noise
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
-from dpcalc.theorems.privacy import laplace_passes
+from dpcalc.theorems.many_passes import laplace_passes
 from dpcalc.theorems.record import lookup
 from tests.oracles import draws
 from tests.oracles.chains import constant, hockey_stick, laplace_linear_delta, random_case

@@ -21,7 +21,8 @@ from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
 from dpcalc.numerics import binomial_blocks
 from dpcalc.theorems.lower import common_losses, curved_orders, linear_losses, quadratic, random_linear_losses
-from dpcalc.theorems.privacy import iteration, local_message, noisy_gd, random_stop
+from dpcalc.theorems.many_passes import noisy_gd
+from dpcalc.theorems.one_pass import iteration, local_message, random_stop
 from dpcalc.theorems.record import all_bounds, for_algorithm, lookup
 from tests.formulas import evaluated, run_of
 from tests.oracles import draws, log_uniform, whole

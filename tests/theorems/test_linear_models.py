@@ -13,17 +13,14 @@ from dpcalc.model.choices import Adjacency, LastBatch
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
 from dpcalc.theorems.lower import forgetting, linear_losses
-from dpcalc.theorems.privacy.linear_models import (
-    LinearOrder,
-    LinearPass,
-    LinearPasses,
-    LinearShuffle,
+from dpcalc.theorems.one_pass.linear_models import (
     cyclic,
     one_order,
     one_pass,
     shuffled,
 )
 from dpcalc.theorems.record import for_algorithm, lookup
+from dpcalc.theorems.setting import Setting
 from tests.formulas import evaluated
 
 Array = Any
@@ -75,7 +72,7 @@ def test_no_run_is_less_private(seed: int) -> None:
         "records": n, "index": index, "batch_size": 1, "sensitivity": ratio, "noise_std": 1.0, "step_size": curved,
         "smoothness": 1.0, "adjacency": Adjacency.NULL_RECORD if null else Adjacency.REPLACE_ONE,
     }  # fmt: skip
-    found = (one_pass(LinearPass(**run)) if epochs == 1 else cyclic(LinearPasses(**run, epochs=epochs))).profile
+    found = (one_pass(Setting(**run)) if epochs == 1 else cyclic(Setting(**run, epochs=epochs))).profile
     for epsilon in (0.0, 0.1, 0.5, 1.0, 2.0):
         for p, q in (laws, laws[::-1]):
             delta = float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
@@ -90,21 +87,21 @@ CASE = {"records": 60000, "batch_size": 256, "sensitivity": 2.0, "noise_std": 0.
     [(LastBatch.OWN, 1.1516, 0.4346), (LastBatch.NOMINAL, 0.36795, 0.1580), (LastBatch.BALANCED, 0.41563, 0.1695)],
 )
 def test_between_the_lower_value_and_that_of_any_convex_loss(last: LastBatch, published: float, lower: float) -> None:
-    found = shuffled(LinearShuffle(**CASE, last_batch=last)).epsilon(math.log(1e-6)).value
+    found = shuffled(Setting(**CASE, last_batch=last)).epsilon(math.log(1e-6)).value
     assert lower < found < min(0.55 * published, 1.21 * lower)
 
 
 @pytest.mark.parametrize(("last", "published"), [(LastBatch.OWN, 1.92618), (LastBatch.BALANCED, 0.66716)])
 def test_several_passes_gain_at_the_last_use(last: LastBatch, published: float) -> None:
-    passes = LinearPasses(**CASE, last_batch=last, index=60000, epochs=20)
+    passes = Setting(**CASE, last_batch=last, index=60000, epochs=20)
     place: dict[str, Any] = {**CASE, "last_batch": last, "index": 60000, "epochs": 20, "strong_convexity": 0.0}
     lower = gaussian.epsilon(mu=evaluated(forgetting.forgetting_passes, **place), log_delta_target=math.log(1e-6))
     found = cyclic(passes).epsilon(math.log(1e-6)).value
     assert lower < found < 0.55 * published
-    averaged = one_order(LinearOrder(**CASE, last_batch=last, epochs=20)).epsilon(math.log(1e-6)).value
-    assert shuffled(LinearShuffle(**CASE, last_batch=last)).epsilon(math.log(1e-6)).value < averaged < found
+    averaged = one_order(Setting(**CASE, last_batch=last, epochs=20)).epsilon(math.log(1e-6)).value
+    assert shuffled(Setting(**CASE, last_batch=last)).epsilon(math.log(1e-6)).value < averaged < found
     once = cyclic(passes.changed(epochs=1)).profile(0.5)
-    assert once == one_pass(passes.part(LinearPass)).profile(0.5)
+    assert once == one_pass(passes.part(Setting, without="epochs")).profile(0.5)
     values = [cyclic(passes.changed(epochs=epochs)).profile(0.5) for epochs in (1, 2, 3, 10, 1000, 10**9, 10**15)]
     assert values == sorted(values)
 
@@ -112,7 +109,7 @@ def test_several_passes_gain_at_the_last_use(last: LastBatch, published: float) 
 def test_linear_losses_are_met_in_a_fixed_order() -> None:
     """Without curvature no slope moves and nothing is forgotten: that is a sum of Gaussians."""
     place: dict[str, Any] = {"records": 30, "index": 30, "batch_size": 3, "sensitivity": 2.0, "noise_std": 0.7}
-    found = one_pass(LinearPass(**place, step_size=0.1, smoothness=0.0)).profile(0.4)
+    found = one_pass(Setting(**place, step_size=0.1, smoothness=0.0)).profile(0.4)
     exact = gaussian.log_delta(mu=2.0 / (3 * 0.7 * math.sqrt(10)), epsilon=0.4)
     assert exact <= found <= exact + 1e-9
 
@@ -122,7 +119,7 @@ def test_slow_slopes_leave_what_quadratics_tell() -> None:
     run = {"records": 500, "index": 500, "batch_size": 5, "sensitivity": 2e-3, "noise_std": 1e-3, "step_size": 0.2}
     curved = {"smoothness": 1e-4, "strong_convexity": 0.0}
     mu = evaluated(forgetting.forgetting, **run, **curved)
-    found = one_pass(LinearPass(**run, **curved)).profile(0.02)
+    found = one_pass(Setting(**run, **curved)).profile(0.02)
     exact = gaussian.log_delta(mu=mu, epsilon=0.02)
     assert exact <= found <= exact + 0.02
 
@@ -133,7 +130,7 @@ def test_later_records_and_smaller_noise_are_worse(place: int) -> None:
         run: dict[str, Any] = {
             "records": 100, "batch_size": 1, "sensitivity": 1.0, "noise_std": 1.0, "step_size": 0.05, "smoothness": 0.5,
         }  # fmt: skip
-        return one_pass(LinearPass(**{**run, **changes}, index=index)).profile(0.1)
+        return one_pass(Setting(**{**run, **changes}, index=index)).profile(0.1)
 
     here = value(place)
     assert value(max(1, place - 1)) <= here * (1 - 1e-12) or place == 1
@@ -152,18 +149,18 @@ def test_a_random_order_is_the_average_of_its_places(epochs: int) -> None:
         "last_batch": LastBatch.OWN,
     }  # fmt: skip
     for epsilon in (0.0, 0.2, 1.0):
-        places = [LinearPasses(**run, index=i, epochs=epochs) for i in range(1, 44)]
+        places = [Setting(**run, index=i, epochs=epochs) for i in range(1, 44)]
         mean = sum(math.exp(cyclic(place).profile(epsilon)) for place in places) / 43
-        found = one_order(LinearOrder(**run, epochs=epochs)).profile(epsilon)
+        found = one_order(Setting(**run, epochs=epochs)).profile(epsilon)
         assert math.exp(found) == pytest.approx(mean, rel=0.02)
         if epochs == 1:
-            assert found == shuffled(LinearShuffle(**run)).profile(epsilon)
+            assert found == shuffled(Setting(**run)).profile(epsilon)
 
 
 def test_the_lower_value_of_linear_losses_is_below() -> None:
     run = {"records": 100, "index": 90, "batch_size": 5, "sensitivity": 2.0, "noise_std": 0.2}
     mu = evaluated(linear_losses.single_pass, **run)
-    found = one_pass(LinearPass(**run, step_size=0.1, smoothness=0.1)).profile(0.3)
+    found = one_pass(Setting(**run, step_size=0.1, smoothness=0.1)).profile(0.3)
     assert found >= gaussian.log_delta_down(mu=mu, epsilon=0.3)
 
 
@@ -179,7 +176,7 @@ def test_steps_that_may_erase_all_noise_are_refused(factor: float) -> None:
 @pytest.mark.parametrize("noise_std", [1e-300, 1e-90, 1e-88, 1e88, 1e300])
 def test_extreme_noise_is_no_error(noise_std: float) -> None:
     run: dict[str, Any] = {**CASE, "noise_std": noise_std, "last_batch": LastBatch.OWN}
-    for found in (shuffled(LinearShuffle(**run)), one_order(LinearOrder(**run, epochs=7))):
+    for found in (shuffled(Setting(**run)), one_order(Setting(**run, epochs=7))):
         assert -math.inf <= found.profile(1.0) <= 0.0
 
 
@@ -198,9 +195,9 @@ def test_a_tiny_signal_is_not_lost(ratio: float) -> None:
     run: dict[str, Any] = {"records": 5, "batch_size": 1, "sensitivity": ratio, "noise_std": 1.0, "step_size": 1e-200,
                            "smoothness": 1e-200}  # fmt: skip
     exact = math.log(ratio / math.sqrt(5.0)) - 0.5 * math.log(2.0 * math.pi)
-    assert one_pass(LinearPass(**run, index=5)).profile(0.0) >= exact
-    assert cyclic(LinearPasses(**run, index=5, epochs=2)).profile(0.0) >= exact + 0.5 * math.log(2.0) - 1e-12
-    assert shuffled(LinearShuffle(**run, last_batch=LastBatch.OWN)).profile(0.0) >= exact
+    assert one_pass(Setting(**run, index=5)).profile(0.0) >= exact
+    assert cyclic(Setting(**run, index=5, epochs=2)).profile(0.0) >= exact + 0.5 * math.log(2.0) - 1e-12
+    assert shuffled(Setting(**run, last_batch=LastBatch.OWN)).profile(0.0) >= exact
 
 
 @pytest.mark.parametrize(("rate", "records"), [(1e-15, 9), (1e-9, 15), (1e-3, 60), (0.1, 200), (0.5, 1000)])
@@ -208,6 +205,6 @@ def test_a_contracting_run_is_not_told_better_than_its_lower_value(rate: float, 
     """All steps of one curvature: what the record moved fades by ``rate`` a step, and so does the noise."""
     run: dict[str, Any] = {"records": records, "index": 1, "batch_size": 1, "sensitivity": 2e-3, "noise_std": 1e-89,
                            "step_size": 1.0 - rate, "smoothness": 1.0, "strong_convexity": 1.0}  # fmt: skip
-    found = one_pass(LinearPass(**run)).profile(0.0)
+    found = one_pass(Setting(**run)).profile(0.0)
     log_mu = math.log(2e86) + (records - 1) * math.log(rate) + 0.5 * math.log1p(-rate * rate)
     assert found >= min(0.0, log_mu - 0.5 * math.log(2.0 * math.pi)) - 1e-6 * abs(log_mu) - 0.4

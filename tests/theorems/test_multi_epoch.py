@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from dpcalc.certify.runs.allocation import restarts_cost
 from dpcalc.notions import gaussian
 from dpcalc.theorems.lower import quadratic
-from dpcalc.theorems.privacy import iteration, multi_epoch, published_passes
+from dpcalc.theorems.many_passes import multi_epoch, published_passes
+from dpcalc.theorems.one_pass import iteration
 from tests.formulas import evaluated
 from tests.oracles import (
     READINGS,
@@ -90,31 +92,6 @@ def reach(run: dict[str, Any], loss: dict[str, float], diameter: float, of: Any)
 # --- the optimal allocation -------------------------------------------------------------------------------------------
 
 
-def test_cyclic() -> None:
-    for r in draws("cyclic", 2000, cost=2):
-        given = large(r)
-        size, tail, period = shape(given)
-        mu, what = evaluated(multi_epoch.cyclic, **given), call(multi_epoch.cyclic, **given)
-        order = r.choice((1.0, 2.0, 1.0 + 10 ** r.uniform(-9, 0), log_uniform(r, 1.1, 1e6)))
-        rdp, what_rdp = (
-            evaluated(multi_epoch.cyclic_rdp, **given, order=order),
-            call(multi_epoch.cyclic_rdp, **given, order=order),
-        )
-        whole_mu, epochs = evaluated(multi_epoch.composition, **given), given["epochs"]
-        for of in READINGS:
-            of_step, index = of(given["sensitivity"]) / size, period - tail + 1
-            value = oracle.cyclic_mu(period, index, epochs, of_step, of(given["noise_std"]))
-            not_below(mu, value, what)
-            tight(mu, value, what, 2e-14)
-            not_below(mu, oracle.linear_loss_mu(period, epochs, of_step, of(given["noise_std"])), what)
-            value = oracle.cyclic_rdp(period, index, epochs, of_step, of(given["noise_std"]), of(order))
-            not_below(rdp, value, what_rdp)
-            tight(rdp, value, what_rdp, 1e-13)
-            value = passes.cyclic_mu(ratio(given, of), ball(epochs))
-            not_below(whole_mu, value, what)
-            tight(whole_mu, value, what, 1e-14)
-
-
 @pytest.mark.parametrize("bounded", [False, True])
 def test_every_step_allocated_exactly(bounded: bool) -> None:
     for r in draws(f"steps {bounded}", 80, cost=200):
@@ -146,37 +123,9 @@ def test_restarts_are_best_right_after_a_use() -> None:
         uses, period = r.randint(1, 5), r.randint(1, 5)
         tail, c = r.randint(1, period), r.choice((Fraction(1), Fraction(r.randint(1, 99), 100)))
         diameter = Fraction(r.randint(1, 500), 100)
-        value = passes.optimum(period, tail, uses, c, diameter)
+        value = restarts_cost(period, tail, uses, ball(c), ball(diameter))
         cost = passes.least(period, tail, uses, c, diameter)
         assert abs(value - ball(cost)) < ball(cost) / 10**20, (period, tail, uses, c, diameter)
-
-
-@pytest.mark.parametrize("bounded", [False, True])
-def test_any_number_of_passes(bounded: bool) -> None:
-    for r in draws(f"passes {bounded}", 150, cost=40):
-        run, loss = large(r), smooth(r)
-        if r.random() < 0.3:
-            loss["strong_convexity"] = 0.0
-            loss["step_size"] = min(loss["step_size"], 2.0 / loss["smoothness"] * (1.0 - 1e-12))
-        function = multi_epoch.cyclic_domain if bounded else multi_epoch.cyclic_contraction
-        given = {**run, **loss}
-        if bounded:
-            given["diameter"] = loss["step_size"] * run["sensitivity"] / shape(run)[0] * log_uniform(r, 1e-3, 1e12)
-        _, tail, period = shape(run)
-        found = evaluated(function, **given)
-        for of in READINGS:
-            c = factor(loss, of)
-            if float(1 - c) * (tail - 1) > 600.0:
-                assert 0.0 < found < 1e-200
-                continue
-            diameter = reach(run, loss, given["diameter"], of) if bounded else None
-            value = passes.cyclic_mu(ratio(run, of), passes.optimum(period, tail, run["epochs"], c, diameter))
-            not_below(found, value, call(function, **given))
-            # c is known to a few units of eta m or of eta beta, and enters with the power k.
-            shrunk = of(loss["step_size"]) * of(loss["strong_convexity"])
-            known = float((shrunk if c == 1 - shrunk else 2) / c) if c else math.inf
-            if known * tail < 1e9:
-                tight(found, value, call(function, **given), 2e-12 + 2e-15 * known * tail)
 
 
 def test_limits() -> None:

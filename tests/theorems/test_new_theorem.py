@@ -11,7 +11,7 @@ import pytest
 
 from dpcalc import references
 from dpcalc.certify.case import has_definition
-from dpcalc.certify.costs import PRICES
+from dpcalc.certify.risk.costs import PRICES
 from dpcalc.certify.table import definitions
 from dpcalc.theorems.record import Theorem, all_bounds, lookup
 from tests.corpus.names import BOUNDS as NAMES
@@ -121,8 +121,8 @@ def missing(bound: Theorem) -> Iterator[str]:
         yield f"the name of its source: a line for {bound.reference!r} in SHORT of dpcalc/references.py"
     if bound.guarantee and has_definition(bound.id) == bool(bound.uncertified):
         yield (
-            "what --certify does: either a formula below @defines in dpcalc/certify/ (PRICES in costs.py for a risk), "
-            'or uncertified="why there is none" in @theorem'
+            "what --certify does: either a formula below @defines in dpcalc/certify/ "
+            '(PRICES in risk/costs.py for a risk) or uncertified="why there is none" in @theorem'
         )
     if not re.search(rf"`{re.escape(bound.id)}`", text_of("docs/method.md")):
         yield f"its proof, or a pointer: a paragraph of docs/method.md that names `{bound.id}`"

@@ -13,7 +13,7 @@ import pytest
 from dpcalc.model.noise import langevin_noise_std
 from dpcalc.notions import gaussian
 from dpcalc.theorems.lower import quadratic
-from dpcalc.theorems.privacy import multi_epoch, noisy_gd, published_passes
+from dpcalc.theorems.many_passes import multi_epoch, noisy_gd, published_passes
 from tests.formulas import evaluated
 from tests.oracles import (
     READINGS,
@@ -91,35 +91,6 @@ def saturated(run: dict[str, Any], of: Any) -> Any:
         return ball(ratio(run, of)) * ((1 - gone) * (1 + ball(c)) / ((1 + gone) * (1 - ball(c)))).sqrt()
 
     return adaptive(value)
-
-
-def test_contraction() -> None:
-    for r in draws("noisy gd", 600, cost=5):
-        run = described(r)
-        found, what = evaluated(noisy_gd.contraction, **run), call(noisy_gd.contraction, **run)
-        composed = evaluated(noisy_gd.composition, **plain(run))
-        for of in READINGS:
-            value = saturated(run, of)
-            not_below(found, value, what)
-            tight(found, value, what, 1e-13)
-            value = passes.cyclic_mu(ratio(run, of), ball(run["steps"]))
-            not_below(composed, value, what)
-            tight(composed, value, what, 1e-14)
-
-
-def test_domain() -> None:
-    for r in draws("noisy gd domain", 200, cost=30):
-        run = described(r)
-        if r.random() < 0.3:
-            run["strong_convexity"] = 0.0
-        diameter = run["step_size"] * run["sensitivity"] / run["records"] * log_uniform(r, 1e-3, 1e12)
-        found = evaluated(noisy_gd.domain, **run, diameter=diameter)
-        what = call(noisy_gd.domain, **run, diameter=diameter)
-        for of in READINGS:
-            cost = passes.optimum(1, 1, run["steps"], factor(run, of), reach(run, diameter, of))
-            value = passes.cyclic_mu(ratio(run, of), cost)
-            not_below(found, value, what)
-            tight(found, value, what, 2e-12)
 
 
 def test_domain_step_by_step() -> None:
@@ -265,18 +236,6 @@ def test_renyi_formulas(function: Callable[..., float], value: Callable[..., Any
         for of in READINGS:
             not_below(found, value(run, order, of), what)
             tight(found, value(run, order, of), what, 3e-14)
-
-
-def test_lower_bound() -> None:
-    for r in draws("langevin lower", 300, cost=10):
-        run, order = balanced(described(r)), log_uniform(r, 1.0, 1e6)
-        found, what = evaluated(quadratic.langevin, **run, order=order), call(quadratic.langevin, **run)
-        for of in READINGS:
-            front, y, _ = in_langevin(run, of)
-            value = adaptive(lambda front=front, y=y, of=of: ball(of(order) * front / 4) * -(-ball(y)).expm1())  # noqa: B023
-            assert not ball(found) > value, what
-            tight(found, value, what, 3e-14)
-            assert not value > ball(of(order) / 2) * saturated(run, of) ** 2, what
 
 
 def test_order_of_the_bounds() -> None:

@@ -20,8 +20,8 @@ from dpcalc.errors import DpcalcError
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition
-from dpcalc.theorems.privacy import noisy_sgd
 from dpcalc.theorems.record import for_algorithm
+from dpcalc.theorems.sampled import noisy_sgd
 from tests.formulas import evaluated
 from tests.oracles import adaptive, ball, call, draws, exact, log_uniform, not_below, tight, whole
 from tests.oracles import sampled as oracle

@@ -21,15 +21,17 @@ from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, NotApplicable, SpecError
 from dpcalc.model.algorithm import Length
 from dpcalc.model.chain import Chain
+from dpcalc.model.parameter import PARAMETERS
 from dpcalc.model.run import ALGORITHMS, NOISE_SCALES, Run, describe
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition, Gdp, Profile, Rdp
 from dpcalc.report import Case
-from dpcalc.theorems.conditions import BALANCED, EQUAL_MAPS, Place
+from dpcalc.theorems.conditions import BALANCED, EQUAL_MAPS
 from dpcalc.theorems.lower.curved_orders import PUBLISHED, SECRET
 from dpcalc.theorems.lower.linear_losses import FLAT
-from dpcalc.theorems.privacy import multi_epoch
-from dpcalc.theorems.record import FAMILIES, GIVES, KINDS, Setting, Theorem, all_bounds, for_algorithm, lookup
+from dpcalc.theorems.many_passes import multi_epoch
+from dpcalc.theorems.record import FAMILIES, GIVES, KINDS, Theorem, all_bounds, for_algorithm, lookup
+from dpcalc.theorems.setting import Setting
 from tests.formulas import evaluated, run_of
 from tests.oracles import draws, log_uniform, whole
 
@@ -519,7 +521,7 @@ def test_what_is_solved_for_meets_the_budget(bound: Theorem) -> None:
 def test_cyclic_is_never_below_linear_losses() -> None:
     bound = BOUNDS["multi_epoch.cyclic"]
     for _, values in runs(bound, default=200, cost=40):
-        place = Place(**{name: values[name] for name in Place.fields})
+        place = Setting(**{name: values[name] for name in ("records", "index", "batch_size", "last_batch")})
         size, period = place.own_batch, place.period
         accumulated = values["sensitivity"] / (size * values["noise_std"]) * math.sqrt(values["epochs"] / period)
         assert losses(bound, values)[0] >= accumulated * (1.0 - 1e-14)
@@ -534,7 +536,7 @@ def test_order_of_the_bounds_of_one_pass() -> None:
         }
         assert found["pnsgd_contraction"] <= found["pnsgd"] * (1.0 + 1e-13) <= found["local"] * (1.0 + 2e-13)
         linear = values["sensitivity"] / (values["noise_std"] * values["batch_size"])
-        place = Place(**{name: values[name] for name in Place.fields})
+        place = Setting(**{name: values[name] for name in ("records", "index", "batch_size", "last_batch")})
         size, steps = place.own_batch, place.steps_to_end
         if size == values["batch_size"]:
             assert found["pnsgd"] >= linear / math.sqrt(steps) * (1.0 - 1e-14)
@@ -599,6 +601,10 @@ def test_there_is_something_implied() -> None:
 # --- the record -----------------------------------------------------------------------------------------------
 
 
+FOLLOWING = {"sensitivity", "scale", "log_delta", "schedule"}
+"""What theorems read that follows from other parameters, or is a file."""
+
+
 @EVERY
 def test_record_is_well_formed(bound: Theorem) -> None:
     family, _, rest = bound.id.partition(".")
@@ -619,15 +625,7 @@ def test_record_is_well_formed(bound: Theorem) -> None:
     assert bound.statement.endswith(".")
     assert bound.kind in ("upper", "exact") or bound.function.__doc__
     assert bound.function.__annotations__ == {"run": bound.setting.__name__, "return": bound.gives.__name__}
-    undocumented = set(bound.setting.fields) - documented(bound.setting)
-    assert not undocumented, f"{bound.setting.__name__} does not say what {undocumented} are"
-
-
-def documented(setting: type[Setting]) -> set[str]:
-    """The fields that the docstrings of a setting and its bases list as attributes."""
-    texts = [(cls.__doc__ or "").partition("Attributes:\n")[2] for cls in setting.__mro__]
-    listed = re.findall(r"^ +((?:\w+, )*\w+): \S", "\n".join(texts), re.MULTILINE)
-    return {name for names in listed for name in names.split(", ")}
+    assert set(bound.reads) - FOLLOWING <= set(PARAMETERS)
 
 
 @EVERY

@@ -22,8 +22,10 @@ from dpcalc.errors import DpcalcError
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian, optimal_composition
 from dpcalc.notions.guarantee import Composition
-from dpcalc.theorems.privacy import contraction, hidden_position, released, released_fresh_orders, shuffle
+from dpcalc.theorems.contraction import contraction, shuffle
+from dpcalc.theorems.hidden import hidden_position
 from dpcalc.theorems.record import for_algorithm, lookup
+from dpcalc.theorems.released import released, released_fresh_orders
 from tests.formulas import evaluated
 from tests.oracles import draws, log_uniform
 from tests.oracles import pld as losses

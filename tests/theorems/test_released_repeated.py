@@ -8,8 +8,8 @@ import math
 import mpmath
 import pytest
 
-from dpcalc.theorems.privacy import released_repeated
-from dpcalc.theorems.privacy.released_repeated import KnownPasses
+from dpcalc.theorems.released import released_repeated
+from dpcalc.theorems.setting import Setting
 from tests.oracles import draws, log_uniform, whole
 
 
@@ -39,7 +39,7 @@ def test_advanced_is_what_the_paper_prints() -> None:
             spare = epsilon - epochs * mpmath.mpf(epsilon0) * mpmath.expm1(epsilon0)
             slack = mpmath.exp(-(spare**2) / (2 * epochs * mpmath.mpf(epsilon0) ** 2)) if spare > 0 else 1
             exact = min(mpmath.mpf(0), mpmath.log(epochs * mpmath.mpf(delta0) + slack))
-            run = KnownPasses(epochs=epochs, epoch_epsilon=epsilon0, epoch_delta=delta0)
+            run = Setting(epochs=epochs, epoch_epsilon=epsilon0, epoch_delta=delta0)
             found = released_repeated.advanced(run).profile(epsilon)
             # What is spare is a small difference of epsilon and the mean of the losses, each rounded by some 16 units.
             lost = 2**-48 * epsilon * math.sqrt(2.0 * max(-log_slack, 1.0) / epochs) / epsilon0
@@ -52,7 +52,7 @@ def test_advanced_is_never_below_brute_force_nor_the_optimal_composition() -> No
         epochs, epsilon0 = r.randint(1, 6), log_uniform(r, 0.01, 1.5)
         delta0 = r.choice((0.0, log_uniform(r, 1e-6, 0.05)))
         epsilon = r.uniform(0.0, 1.2) * epochs * epsilon0
-        run = KnownPasses(epochs=epochs, epoch_epsilon=epsilon0, epoch_delta=delta0)
+        run = Setting(epochs=epochs, epoch_epsilon=epsilon0, epoch_delta=delta0)
         found = math.exp(released_repeated.advanced(run).profile(epsilon))
         truth = delta_of_responses(epochs, epsilon0, delta0, epsilon)
         assert truth * (1.0 - 1e-12) <= found, (run, epsilon)
@@ -73,7 +73,7 @@ def test_advanced_is_never_below_brute_force_nor_the_optimal_composition() -> No
     ],
 )
 def test_advanced_at_its_ends(values: tuple[int, float, float], epsilon: float, log_delta: float) -> None:
-    run = KnownPasses(**dict(zip(KnownPasses.fields, values, strict=True)))
+    run = Setting(**dict(zip(("epochs", "epoch_epsilon", "epoch_delta"), values, strict=True)))
     assert released_repeated.advanced(run).profile(epsilon) == pytest.approx(log_delta, rel=1e-12, abs=1e-300)
 
 
@@ -81,7 +81,7 @@ def test_advanced_where_the_logarithms_of_share_and_passes_cancel() -> None:
     for r in draws("cancelling logarithms", 400):
         passes, epsilon0 = whole(r, 1, 10**15), log_uniform(r, 1e-12, 1e-7)
         share, epsilon = min(math.exp(r.uniform(-1e-3, 0.0)) / passes, 0.9), log_uniform(r, 1e-9, 100.0)
-        run = KnownPasses(epochs=passes, epoch_epsilon=epsilon0, epoch_delta=share)
+        run = Setting(epochs=passes, epoch_epsilon=epsilon0, epoch_delta=share)
         with mpmath.workdps(60):
             exact0, exact = mpmath.mpf(repr(epsilon0)), mpmath.mpf(repr(epsilon))
             x = max(exact - passes * exact0 * mpmath.expm1(exact0), mpmath.mpf(0))

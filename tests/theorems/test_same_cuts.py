@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from dpcalc.theorems.privacy import position_certificates as certificates
+from dpcalc.theorems.hidden import position_certificates as certificates
 
 
 class Falling:

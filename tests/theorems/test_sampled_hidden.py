@@ -13,8 +13,8 @@ import pytest
 
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.model.run import describe
-from dpcalc.theorems.privacy.sampled_hidden import HiddenRun
 from dpcalc.theorems.record import lookup
+from dpcalc.theorems.sampled.sampled_hidden import HiddenRun
 from tests.oracles import draws, log_uniform
 from tests.oracles import sampled as oracle
 from tests.oracles.chains import Array, Case, Gradient, Grid, constant, hockey_stick

@@ -14,10 +14,9 @@ from dpcalc.engine.ask import ask
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError
 from dpcalc.model.chain import Chain
-from dpcalc.theorems.privacy import iteration, scheduled
+from dpcalc.theorems.one_pass import iteration, scheduled
 from tests.formulas import evaluated
 from tests.oracles import READINGS, ball, draws, excess, log_uniform, not_below, tight
-from tests.oracles import iteration as oracle
 
 
 def chain(step_size: Any, noise: Any, contraction: Any) -> Chain:
@@ -38,20 +37,6 @@ def drawn(r: random.Random) -> tuple[list[float], list[float], list[float]]:
         for _ in range(steps)
     ]  # fmt: skip
     return eta, sigma, c
-
-
-def test_one_use() -> None:
-    for r in draws("one use", 300, cost=40):
-        eta, noise, c = drawn(r)
-        index, s, sigma = r.randint(1, len(eta)), log_uniform(r, 1e-3, 1e3), log_uniform(r, 1e-3, 1e3)
-        found = evaluated(scheduled.pnsgd, schedule=chain(eta, noise, c), index=index, sensitivity=s, noise_std=sigma)
-        what = f"one_use_mu({eta=}, {noise=}, {c=}, {index=}, {s=}, {sigma=})"
-        for of in READINGS:
-            given = ([of(x) for x in column] for column in (eta, noise, c))
-            value = oracle.scheduled_mu(*given, index, of(s), of(sigma))
-            if found > 1e-140 and excess(1e-140, value) < 0.0:
-                not_below(found, value, what)
-                tight(found, value, what, 1e-12)
 
 
 def test_constant_schedules_agree_with_the_closed_forms() -> None:

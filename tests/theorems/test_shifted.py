@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 from dpcalc.errors import SpecError
 from dpcalc.model.chain import Chain
-from dpcalc.theorems.privacy import allocation, shifted
+from dpcalc.theorems.one_pass import allocation, shifted
 from tests.formulas import evaluated
 
 

@@ -19,9 +19,11 @@ from dpcalc.notions import gaussian
 from dpcalc.numerics.binomial import upper_groups
 from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
 from dpcalc.numerics.normal import log_hockey_stick
-from dpcalc.theorems.privacy import epochs as engine
-from dpcalc.theorems.privacy import hidden_position, shuffle, shuffled_epochs
-from dpcalc.theorems.privacy.repeated_allocation import cost, periods, stretch
+from dpcalc.theorems.contraction import shuffle
+from dpcalc.theorems.hidden import hidden_position
+from dpcalc.theorems.many_passes import epochs as engine
+from dpcalc.theorems.many_passes import shuffled_epochs
+from dpcalc.theorems.many_passes.repeated_allocation import cost, periods, stretch
 from dpcalc.theorems.record import lookup
 from tests.formulas import evaluated, run_of
 from tests.oracles import call, draws, exact, excess, not_below
@@ -334,7 +336,7 @@ def test_a_rough_epsilon_of_a_secret_order_is_a_bound_as_well(bound: str, given:
         "batch_size": 1, "last_batch": "own", "sensitivity": 1.0, "noise_std": 1.5 / given.get("batch_size", 1),
         "step_size": 1.0, "smoothness": 1.0, "adjacency": "replace-one", **given,
     }  # fmt: skip
-    target, setting = math.log(1e-5), lookup(f"shuffled_epochs.{bound}").setting.of(run_of(values))
+    target, setting = math.log(1e-5), lookup(f"shuffled_epochs.{bound}").setting_of(run_of(values))
     profile = getattr(shuffled_epochs, bound)(setting)
     assert profile.budget is not None
     rough, exact_value = (profile.budget(target, ulps) for ulps in (1 << 44, 1 << 16))
@@ -480,7 +482,7 @@ def test_the_floor_is_below_the_profile() -> None:
     """A note that is refused by the floor would have been refused by the profile."""
     for r in draws("floor of fresh orders", 40, 20):
         n = int(10.0 ** r.uniform(1, 4))
-        run = shuffled_epochs.PublicOrders(
+        run = shuffled_epochs.RandomOrders(
             records=n, batch_size=r.randint(1, max(1, n // 3)), last_batch=r.choice(list(LastBatch)),
             epochs=int(10.0 ** r.uniform(0, 4)), sensitivity=2.0, noise_std=10.0 ** r.uniform(-2, 1), step_size=0.5,
             smoothness=1.0, strong_convexity=r.choice((0.0, 1e-3, 0.1)), diameter=r.choice((math.inf, 1.0, 100.0)),

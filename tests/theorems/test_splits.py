@@ -17,9 +17,11 @@ from dpcalc.model.choices import LastBatch
 from dpcalc.model.run import describe
 from dpcalc.notions.guarantee import Gdp
 from dpcalc.theorems.batch_layout import layout
+from dpcalc.theorems.contraction import shuffle
 from dpcalc.theorems.lower import curved_orders
-from dpcalc.theorems.privacy import multi_epoch, shuffle
+from dpcalc.theorems.many_passes import multi_epoch
 from dpcalc.theorems.record import lookup
+from dpcalc.theorems.setting import Setting
 from tests.oracles import draws, log_uniform, whole
 from tests.oracles.sampled import cut
 
@@ -157,7 +159,7 @@ def test_the_mixture_is_the_mean_over_places() -> None:
             r.choice((0.0, log_uniform(r, 0.01, 5))),
         )
         noise = log_uniform(r, 0.05, 3.0)
-        run = shuffle.SmoothShuffle(
+        run = shuffle.ShuffledPass(
             records=n, batch_size=b, last_batch=split, sensitivity=2.0, noise="gaussian", scale=noise, step_size=1.0,
             smoothness=1.0,
         )  # fmt: skip
@@ -205,13 +207,13 @@ def test_lower_values_of_the_sheet(
     theorem: Any, records: int, size: int, split: str, step_size: float, epsilon: float
 ) -> None:
     given = {"records": records, "batch_size": size, "last_batch": split, "step_size": step_size}
-    assert is_lower_epsilon(theorem, curved_orders.CurvedShuffle, epsilon, **given)
+    assert is_lower_epsilon(theorem, Setting, epsilon, **given)
 
 
 @pytest.mark.parametrize(("split", "epsilon"), [("own", 0.2807), ("balanced", 0.2805)])
 def test_fifty_passes_of_linear_losses_in_one_secret_order(split: str, epsilon: float) -> None:
     given = {"records": 60000, "last_batch": split, "step_size": 1e-9, "epochs": 50}
-    assert is_lower_epsilon(curved_orders.once_curved_secret, curved_orders.CurvedOrder, epsilon, **given)
+    assert is_lower_epsilon(curved_orders.once_curved_secret, Setting, epsilon, **given)
 
 
 def pulls(n: int, b: int, split: str, epochs: int, q: Any, ratio: Any) -> list[tuple[Any, Any]]:
@@ -247,7 +249,7 @@ def test_lower_values_are_below_those_of_the_maps_themselves(split: LastBatch) -
     for r in draws(f"pulls {split}", 12, 2000):
         n, b, epochs = whole(r, 1, 30), whole(r, 1, 9), r.choice((1, 1, 2, 5))
         curvature, epsilon, noise = r.choice((1.0, r.random())), r.choice((0.1, 1.0)), log_uniform(r, 0.1, 2.0)
-        run = curved_orders.CurvedOrder(
+        run = Setting(
             records=n, batch_size=b, last_batch=split, epochs=epochs, sensitivity=2.0, noise_std=noise, step_size=1.0,
             smoothness=curvature, strong_convexity=curvature,
         )  # fmt: skip

@@ -11,8 +11,8 @@ from dpcalc.engine.solve import _epsilon_beyond
 from dpcalc.model.choices import Noise
 from dpcalc.model.loss_class import LossClass
 from dpcalc.notions.guarantee import Profile
-from dpcalc.theorems.privacy import online, recursion
-from dpcalc.theorems.privacy.online import AnyStream, hybrid
+from dpcalc.theorems.contraction import online, recursion
+from dpcalc.theorems.contraction.online import AnyStream, hybrid
 
 LENGTHS = (7, 8, 30, 4103, 4104, 5000, 20_000, 10**6, 10**9)
 STREAM: dict[str, Any] = {

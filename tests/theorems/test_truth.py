@@ -20,7 +20,8 @@ import pytest
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
-from dpcalc.theorems.privacy import contraction, hidden_position, shuffle
+from dpcalc.theorems.contraction import contraction, shuffle
+from dpcalc.theorems.hidden import hidden_position
 from dpcalc.theorems.record import for_algorithm, lookup
 from tests.formulas import evaluated, run_of
 from tests.oracles import call, draws, log_uniform

@@ -16,17 +16,12 @@ import pytest
 
 from dpcalc.notions import gaussian, pld
 from dpcalc.theorems.batch_layout import layout
-from dpcalc.theorems.privacy import (
-    fresh_places,
-    hidden_position,
-    released,
-    released_fresh_orders,
-    released_secret_order,
-    shuffled_epochs,
-)
-from dpcalc.theorems.privacy.passes import Passes
-from dpcalc.theorems.privacy.repeated_allocation import Pace
-from dpcalc.theorems.privacy.same_places import SamePlaces
+from dpcalc.theorems.hidden import fresh_places, hidden_position
+from dpcalc.theorems.hidden.same_places import SamePlaces
+from dpcalc.theorems.many_passes import shuffled_epochs
+from dpcalc.theorems.many_passes.passes import Passes
+from dpcalc.theorems.many_passes.repeated_allocation import Pace
+from dpcalc.theorems.released import released, released_fresh_orders, released_secret_order
 from tests.formulas import evaluated
 from tests.oracles import draws
 from tests.oracles.chains import constant, hockey_stick, random_case

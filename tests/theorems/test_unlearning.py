@@ -15,7 +15,8 @@ from scipy.optimize import minimize
 
 import dpcalc
 from dpcalc.errors import NotApplicable, SpecError
-from dpcalc.theorems.privacy import unlearning
+from dpcalc.model.chain import Chain
+from dpcalc.theorems.many_passes import unlearning
 from tests.formulas import evaluated
 
 REFERENCE = Path(__file__).resolve().parents[1] / "reference" / "risk.json"
@@ -123,7 +124,7 @@ def test_maps_that_scale_attain_it() -> None:
         for factor, size, noise in zip(c, eta, sigma, strict=True):
             gap *= mp.mpf(factor)
             spread = mp.mpf(factor) ** 2 * spread + (mp.mpf(size) * mp.mpf(noise)) ** 2
-        chain = unlearning.Chain(
+        chain = Chain(
             step_size=np.array(eta), noise=np.array(sigma), contraction=np.array(c), shift=np.zeros(steps), spend=None,
             path="",
         )  # fmt: skip

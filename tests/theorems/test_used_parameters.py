@@ -290,7 +290,7 @@ def takes(algorithm: str, name: str) -> bool:
 
 def left_out(bound: Theorem) -> set[str]:
     """What some algorithm of the bound takes, and the bound does not read."""
-    fields = set(bound.setting.fields)
+    fields = set(bound.reads)
     return {
         name
         for name in SHARPENING
@@ -315,7 +315,7 @@ def test_whoever_is_left_a_parameter_uses_it_in_the_same_runs() -> None:
         for user, bounds in users.items():
             sharper = lookup(user)
             assert sharper.guarantee
-            assert {name, *THROUGH.get(name, ())} & set(sharper.setting.fields) - allows_only(sharper), (name, user)
+            assert {name, *THROUGH.get(name, ())} & set(sharper.reads) - allows_only(sharper), (name, user)
             for bound in map(lookup, bounds):
                 assert name in left_out(bound), (name, bound.id)
                 assert set(bound.algorithms) <= set(sharper.algorithms), (name, bound.id)
@@ -324,4 +324,4 @@ def test_whoever_is_left_a_parameter_uses_it_in_the_same_runs() -> None:
 def test_the_lists_name_bounds_that_exist() -> None:
     for _, names, bounds in (*ALLOWS_ONLY, *UNREAD):
         for bound in bounds:
-            assert set(names) & {*lookup(bound).setting.fields, *left_out(lookup(bound))}, (names, bound)
+            assert set(names) & {*lookup(bound).reads, *left_out(lookup(bound))}, (names, bound)

@@ -18,8 +18,9 @@ from dpcalc.model.parameter import PARAMETERS
 from dpcalc.notions import gaussian, renyi
 from dpcalc.notions.risk import Risk
 from dpcalc.references import SHORT, entries
-from dpcalc.theorems.privacy import noisy_gd, random_skip, random_stop
-from dpcalc.theorems.record import Setting, Theorem, costs, for_algorithm
+from dpcalc.theorems.many_passes import noisy_gd
+from dpcalc.theorems.one_pass import random_skip, random_stop
+from dpcalc.theorems.record import Theorem, costs, for_algorithm
 from dpcalc.theorems.risk import descent as smooth_descent
 from dpcalc.theorems.risk import langevin, smoothing, tasks, utility, utility_skip
 from tests.formulas import evaluated, run_of
@@ -70,9 +71,6 @@ def test_record(bound: Theorem) -> None:
     assert bound.reference in entries()
     assert set(bound.parameters) <= set(PARAMETERS)
     assert ">>>" in (bound.function.__doc__ or "")
-    doc = " ".join(cls.__doc__ or "" for cls in bound.setting.__mro__ if cls is not Setting)
-    for name in bound.parameters:
-        assert name in doc
     values = applicable(bound, random.Random(1))
     for name in bound.parameters:
         found = bound.obstacle(run_of({k: v for k, v in values.items() if k != name}))
@@ -121,7 +119,7 @@ def grown(values: dict[str, Any], name: str, r: random.Random) -> dict[str, Any]
 def test_monotone(bound: Theorem) -> None:
     if bound.kind == "published":
         pytest.skip("what is printed wrongly need not be monotone")
-    names = [name for name in bound.setting.fields if name in SIGNS]
+    names = [name for name in bound.reads if name in SIGNS]
     searched = bound.id in ("tasks.stop", "langevin.shifted", "langevin.boundary")
     for r in draws(bound.id, 12, cost=200):
         values = applicable(bound, r)

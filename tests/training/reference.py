@@ -8,7 +8,7 @@ import numpy as np
 
 from dpcalc.model.loss import Loss
 from dpcalc.model.run import Run, describe
-from dpcalc.training.problem import Problem
+from dpcalc.training.run.problem import Problem
 
 Batches = list[tuple[np.ndarray, int]]
 

@@ -11,13 +11,15 @@ import pytest
 
 from dpcalc.errors import MissingParameter, NotApplicable, SpecError
 from dpcalc.model.run import Run, describe
-from dpcalc.training import attacks, audit, ensemble, traces
-from dpcalc.training.attacks import Pair, pairs
-from dpcalc.training.audit import Event, Seen, Setup
-from dpcalc.training.guarantee import rounding_of
-from dpcalc.training.plan import plan
-from dpcalc.training.problem import Problem
-from dpcalc.training.single import starting_point
+from dpcalc.training.audit import attacks, traces
+from dpcalc.training.audit import estimate as audit
+from dpcalc.training.audit.attacks import Pair, pairs
+from dpcalc.training.audit.estimate import Event, Seen, Setup
+from dpcalc.training.rule.guarantee import rounding_of
+from dpcalc.training.run import ensemble
+from dpcalc.training.run.checks import starting_point
+from dpcalc.training.run.plan import plan
+from dpcalc.training.run.problem import Problem
 
 PHI = NormalDist().cdf
 BASE = {"lipschitz": 0.75, "smoothness": 1.0, "step_size": 0.5, "noise_std": 1.5}

@@ -19,16 +19,17 @@ from dpcalc.engine.question import Question
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.model.loss import of
 from dpcalc.model.run import Description
-from dpcalc.training import capped, rule_batches, single
-from dpcalc.training.draft import Draft
-from dpcalc.training.exact_sums import ExactSums
-from dpcalc.training.model import load
-from dpcalc.training.noise import Source
-from dpcalc.training.plan import plan
-from dpcalc.training.problem import Problem, slope_caps
-from dpcalc.training.rounding import Rounding, inexact_slopes
-from dpcalc.training.rounding_errors import output_rounding
-from dpcalc.training.setup import Setup
+from dpcalc.training.release.model import load
+from dpcalc.training.rule import batches as rule_batches
+from dpcalc.training.rule.draft import Draft
+from dpcalc.training.rule.setup import Setup
+from dpcalc.training.run import capped, single
+from dpcalc.training.run.exact_sums import ExactSums
+from dpcalc.training.run.noise import Source
+from dpcalc.training.run.plan import plan
+from dpcalc.training.run.problem import Problem, slope_caps
+from dpcalc.training.run.rounding import Rounding, inexact_slopes
+from dpcalc.training.run.rounding_errors import output_rounding
 from tests.oracles.capped import distance, slope
 from tests.training.reference import Recorder, cut
 

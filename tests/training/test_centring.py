@@ -17,18 +17,19 @@ from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files import limits
 from dpcalc.model.loss import of
 from dpcalc.model.run import describe
-from dpcalc.training import centring, single
-from dpcalc.training.cells import NUMBERS
-from dpcalc.training.centring import centred
-from dpcalc.training.data import Prepared
-from dpcalc.training.exact_sums import grid_of, rounded_cells, rounded_sum
-from dpcalc.training.model import load
-from dpcalc.training.noise import Source
-from dpcalc.training.on_disk import OnDisk
-from dpcalc.training.plan import plan
-from dpcalc.training.records import Records
-from dpcalc.training.rounding import Rounding
-from dpcalc.training.rule import Centring
+from dpcalc.training.data.bounds import Prepared
+from dpcalc.training.data.cells import NUMBERS
+from dpcalc.training.data.stored import OnDisk
+from dpcalc.training.release import centring
+from dpcalc.training.release.centring import centred
+from dpcalc.training.release.model import load
+from dpcalc.training.rule.full_batches import Centring
+from dpcalc.training.rule.records import Records
+from dpcalc.training.run import exact_sums
+from dpcalc.training.run.exact_sums import ExactSums, rounded_sum
+from dpcalc.training.run.noise import Source
+from dpcalc.training.run.plan import plan
+from dpcalc.training.run.rounding import Rounding
 from tests.training.test_rule import CANCER, case_of, mu_of, numbers
 
 REST = math.sqrt(1.0 - 0.2**2)
@@ -174,17 +175,19 @@ def test_what_is_spent_is_what_is_guaranteed(monkeypatch: pytest.MonkeyPatch) ->
         spent.append((2.0, scale))
         return rounded_sum(total, noise, scale)
 
-    def grid_of_step(scale: float) -> float:
-        spent.append((0.2, scale))
-        return grid_of(scale)
+    moves, rounded_move = ExactSums.moves, exact_sums._rounded_move
 
-    def cells_of_step(total: Any, noise: Any) -> Any:
-        taken.append(len(total))
-        return rounded_cells(total, noise)
+    def moves_of(self: Any, stretch: Any, eta: Any, scale: Any, noise: Any) -> Any:
+        spent.extend((0.2, each) for each in scale * stretch.divisor)
+        return moves(self, stretch, eta, scale, noise)
+
+    def counted(*given: Any) -> Any:
+        taken.append(len(given))
+        return rounded_move(*given)
 
     monkeypatch.setattr(centring, "rounded_sum", recorded)
-    monkeypatch.setattr(single, "grid_of", grid_of_step)  # of the scale of every step, in whose cells its noise is
-    monkeypatch.setattr(single, "rounded_cells", cells_of_step)
+    monkeypatch.setattr(ExactSums, "moves", moves_of)
+    monkeypatch.setattr(exact_sums, "_rounded_move", counted)
     case = case_of(data=CANCER)
     assert [most for most, _ in spent] == [2.0] * 12 + [0.2] * 100
     assert len(taken) == 100

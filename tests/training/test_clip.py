@@ -12,12 +12,13 @@ from dpcalc.engine.description import run_of
 from dpcalc.errors import MissingParameter, SpecError
 from dpcalc.model.loss import Loss, of
 from dpcalc.model.run import Description
-from dpcalc.training import ensemble
-from dpcalc.training import single as engine
-from dpcalc.training.exact_sums import ExactSums
-from dpcalc.training.noise import Source, seeded
-from dpcalc.training.plan import Plan, plan
-from dpcalc.training.problem import Problem, slope_caps, verify
+from dpcalc.training.run import ensemble
+from dpcalc.training.run import single as engine
+from dpcalc.training.run.checks import lipschitz_of
+from dpcalc.training.run.exact_sums import ExactSums
+from dpcalc.training.run.noise import Source, seeded
+from dpcalc.training.run.plan import Plan, plan
+from dpcalc.training.run.problem import Problem, slope_caps, verify
 from tests.training.reference import Recorder, cut, loop, problem_of
 
 CLIP = 0.11
@@ -92,7 +93,7 @@ def test_every_gradient_is_clipped(loss: dict[str, Any], way: dict[str, Any], mo
 @pytest.mark.parametrize("loss", LOSSES[:4], ids=lambda loss: loss["loss"])
 def test_exact_sums_are_of_clipped_gradients(loss: dict[str, Any]) -> None:
     executed, problem, clipped = planned(loss, WAYS[0])
-    bound = engine.lipschitz_of(executed, problem.loss)
+    bound = lipschitz_of(executed, problem.loss)
     assert bound == CLIP
     w = np.array([0.4, -1.1, 0.7])
     gradients = [clipped.gradient(w, problem.features[[i]], problem.labels[[i]])[0] for i in range(N)]

@@ -18,9 +18,11 @@ import pytest
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files import csv_lines, limits
 from dpcalc.model import loss as losses
-from dpcalc.training import data
-from dpcalc.training.cells import Labels, Lines, declared
-from dpcalc.training.problem import Problem, verify
+from dpcalc.training.data import bounds as bounding
+from dpcalc.training.data import ranges as ranges_of
+from dpcalc.training.data import tables
+from dpcalc.training.data.cells import Labels, Lines, declared
+from dpcalc.training.run.problem import Problem, verify
 
 NAN = math.nan
 ROWS = "a,b,y\n1,2,0\n3,-4,1\n0.5,0,1\n"
@@ -35,7 +37,7 @@ def written(folder: Path, text: str, name: str = "t.csv") -> str:
 
 def refused(path: str, **how: Any) -> SpecError:
     with pytest.raises(SpecError) as caught:
-        data.read(path, **how)
+        tables.read(path, **how)
     return caught.value
 
 
@@ -44,20 +46,20 @@ def refused(path: str, **how: Any) -> SpecError:
 
 def test_csv_is_read_with_the_target_last(tmp_path: Path) -> None:
     path = written(tmp_path, ROWS)
-    table = data.read(path)
+    table = tables.read(path)
     assert table.names == ("a", "b", "y")
     assert np.array_equal(table.cells, CELLS)
-    other = data.read(path, target="a", ignore=["b"])
+    other = tables.read(path, target="a", ignore=["b"])
     assert other.names == ("y", "a")
     assert np.array_equal(other.cells, CELLS[:, [2, 0]])
-    words = data.read(written(tmp_path, "id,a,y\nanna,1,0\nbob,2,1\n"), ignore=["id"])
+    words = tables.read(written(tmp_path, "id,a,y\nanna,1,0\nbob,2,1\n"), ignore=["id"])
     assert np.array_equal(words.cells, [[1.0, 0.0], [2.0, 1.0]])
 
 
 def test_a_byte_order_mark_quotes_and_carriage_returns_are_understood(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b'\xef\xbb\xbf"a","b, too",y\r\n1,"2",0\r\n\r\n3,4,1\r\n')
-    table = data.read(str(path))
+    table = tables.read(str(path))
     assert table.names == ("a", "b, too", "y")
     assert np.array_equal(table.cells, [[1.0, 2.0, 0.0], [NAN, NAN, NAN], [3.0, 4.0, 1.0]], equal_nan=True)
 
@@ -109,16 +111,16 @@ def test_a_column_that_is_not_there_names_the_nearest(tmp_path: Path) -> None:
 )
 def test_a_line_is_a_record_whatever_stands_in_it(tmp_path: Path, line: str, row: list[float]) -> None:
     before, after = "5,6,7", "8,9,10"
-    found = data.read(written(tmp_path, f"a,b,y\n{before}\n{line}\n{after}\n"))
+    found = tables.read(written(tmp_path, f"a,b,y\n{before}\n{line}\n{after}\n"))
     assert np.array_equal(found.cells, [[5.0, 6.0, 7.0], row, [8.0, 9.0, 10.0]], equal_nan=True)
-    last = data.read(written(tmp_path, f"a,b,y\n{before}\n{line}\n"))
+    last = tables.read(written(tmp_path, f"a,b,y\n{before}\n{line}\n"))
     assert np.array_equal(last.cells, [[5.0, 6.0, 7.0], row], equal_nan=True)
 
 
 def test_bytes_that_are_no_text_stay_in_their_cell(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b,y\n1,\xff\xfe,0\n2,3,1\n")
-    assert np.array_equal(data.read(str(path)).cells, [[1.0, NAN, 0.0], [2.0, 3.0, 1.0]], equal_nan=True)
+    assert np.array_equal(tables.read(str(path)).cells, [[1.0, NAN, 0.0], [2.0, 3.0, 1.0]], equal_nan=True)
 
 
 def test_plain_lines_are_read_alike_by_numpy_and_one_by_one() -> None:
@@ -144,11 +146,11 @@ ODD = ("", "", "", "", " ", "\t", "x", "#", "'", ";", "\r", "\x0b", "\xa0", "\x1
 def test_labels_are_those_that_the_user_names(tmp_path: Path) -> None:
     path = written(tmp_path, 'a,y\n1,no\n2,yes\n3, no\n4,maybe\n5,\n6,"yes"\n7,yes,\n')
     codes = [-1.0, 1.0, -1.0, -1.0, -1.0, 1.0, -1.0]
-    assert data.read(path, labels=declared("no,yes", None)).cells[:, -1].tolist() == codes
-    assert data.read(path, labels=declared(["no", "yes"], None)).cells[:, -1].tolist() == codes
-    assert data.read(path, labels=declared(None, "yes")).cells[:, -1].tolist() == codes
-    assert set(data.read(path, labels=Labels("si")).cells[:, -1]) == {-1.0}
-    assert np.isnan(data.read(path).cells[:, -1]).all()
+    assert tables.read(path, labels=declared("no,yes", None)).cells[:, -1].tolist() == codes
+    assert tables.read(path, labels=declared(["no", "yes"], None)).cells[:, -1].tolist() == codes
+    assert tables.read(path, labels=declared(None, "yes")).cells[:, -1].tolist() == codes
+    assert set(tables.read(path, labels=Labels("si")).cells[:, -1]) == {-1.0}
+    assert np.isnan(tables.read(path).cells[:, -1]).all()
 
 
 @pytest.mark.parametrize(
@@ -164,27 +166,27 @@ def test_labels_that_do_not_differ_are_refused(labels: Any) -> None:
 def test_labels_may_be_numbers(tmp_path: Path) -> None:
     path = written(tmp_path, "a,y\n1,2\n2,4\n3,2.0\n4,5\n")
     expected = [1.0, -1.0, 1.0, -1.0]
-    assert data.read(path, labels=Labels("2")).cells[:, -1].tolist() == expected
+    assert tables.read(path, labels=Labels("2")).cells[:, -1].tolist() == expected
     np.save(tmp_path / "t.npy", np.array([[1, 2], [2, 4], [3, 2], [4, 5]]))
-    assert data.read(str(tmp_path / "t.npy"), labels=Labels("2")).cells[:, -1].tolist() == expected
-    assert set(data.read(str(tmp_path / "t.npy"), labels=Labels("two")).cells[:, -1]) == {-1.0}
+    assert tables.read(str(tmp_path / "t.npy"), labels=Labels("2")).cells[:, -1].tolist() == expected
+    assert set(tables.read(str(tmp_path / "t.npy"), labels=Labels("two")).cells[:, -1]) == {-1.0}
 
 
 def test_npy_and_npz_hold_the_same_table(tmp_path: Path) -> None:
     np.save(tmp_path / "t.npy", CELLS.astype(np.float32))
     np.savez(tmp_path / "t.npz", X=CELLS[:, :2], y=CELLS[:, 2].astype(int))
     np.savez_compressed(tmp_path / "c.npz", X=CELLS[:, :2], y=np.array(["n", "p", "p"]))
-    assert np.array_equal(data.read(str(tmp_path / "t.npy")).cells, CELLS)
-    assert np.array_equal(data.read(str(tmp_path / "t.npy"), target="1").cells, CELLS[:, [1, 2, 0]])
-    assert np.array_equal(data.read(str(tmp_path / "t.npz")).cells, CELLS)
-    assert data.read(str(tmp_path / "t.npz"), ignore=["1"]).names == ("2", "y")
-    assert data.read(str(tmp_path / "c.npz"), labels=Labels("p")).cells[:, -1].tolist() == [-1.0, 1.0, 1.0]
+    assert np.array_equal(tables.read(str(tmp_path / "t.npy")).cells, CELLS)
+    assert np.array_equal(tables.read(str(tmp_path / "t.npy"), target="1").cells, CELLS[:, [1, 2, 0]])
+    assert np.array_equal(tables.read(str(tmp_path / "t.npz")).cells, CELLS)
+    assert tables.read(str(tmp_path / "t.npz"), ignore=["1"]).names == ("2", "y")
+    assert tables.read(str(tmp_path / "c.npz"), labels=Labels("p")).cells[:, -1].tolist() == [-1.0, 1.0, 1.0]
 
 
 def test_named_fields_are_columns(tmp_path: Path) -> None:
     rows = np.array([(1.0, 0, 2.5), (2.0, 1, 3.5)], dtype=[("a", float), ("y", int), ("b", np.float32)])
     np.save(tmp_path / "t.npy", rows)
-    table = data.read(str(tmp_path / "t.npy"), target="y")
+    table = tables.read(str(tmp_path / "t.npy"), target="y")
     assert table.names == ("a", "b", "y")
     assert np.array_equal(table.cells, [[1.0, 2.5, 0.0], [2.0, 3.5, 1.0]])
 
@@ -196,33 +198,33 @@ def test_labels_may_be_bytes(tmp_path: Path) -> None:
     rows = np.array(list(zip([1.0, 2.0, 3.0], raw, strict=True)), dtype=[("a", float), ("y", raw.dtype)])
     np.save(tmp_path / "t.npy", rows)
     for name in ("t.npz", "t.npy"):
-        assert data.read(str(tmp_path / name), labels=Labels("sí")).cells[:, -1].tolist() == [-1.0, 1.0, -1.0]
-    assert data.of_arrays(CELLS[:, :2], raw, labels=Labels("no")).cells[:, -1].tolist() == [1.0, -1.0, 1.0]
+        assert tables.read(str(tmp_path / name), labels=Labels("sí")).cells[:, -1].tolist() == [-1.0, 1.0, -1.0]
+    assert tables.of_arrays(CELLS[:, :2], raw, labels=Labels("no")).cells[:, -1].tolist() == [1.0, -1.0, 1.0]
     for other in (b"si", b"\xff"):
         rows["y"][1] = other
         np.save(tmp_path / "t.npy", rows)
-        assert set(data.read(str(tmp_path / "t.npy"), labels=Labels("sí")).cells[:, -1]) == {-1.0}
+        assert set(tables.read(str(tmp_path / "t.npy"), labels=Labels("sí")).cells[:, -1]) == {-1.0}
     for name in ("t.npz", "t.npy"):  # by the type of the column, however long its texts are
         assert "holds texts" in refused(str(tmp_path / name)).message
 
 
 def test_a_word_in_a_list_does_not_change_the_type_of_the_others() -> None:
     for word in ("a", None, b"\xff", float("nan"), 10**400, 1 + 2j):
-        cells = data.of_arrays([[1, 2], [word, 4]], [1, 0]).cells
+        cells = tables.of_arrays([[1, 2], [word, 4]], [1, 0]).cells
         assert np.array_equal(cells, [[1.0, 2.0, 1.0], [NAN, 4.0, 0.0]], equal_nan=True)
-        assert np.array_equal(data.of_arrays([[1], [2]], [5, word]).cells[:, -1], [5.0, NAN], equal_nan=True)
+        assert np.array_equal(tables.of_arrays([[1], [2]], [5, word]).cells[:, -1], [5.0, NAN], equal_nan=True)
     for ragged in ([[1, 2], [3]], [np.zeros((2, 2)), np.zeros((2, 3))]):
         with pytest.raises(SpecError, match=r"different lengths|have shape \(2,\)"):
-            data.of_arrays(ragged, [0, 1])
+            tables.of_arrays(ragged, [0, 1])
 
 
 def test_a_wide_table_is_read_in_linear_time(tmp_path: Path) -> None:
     """Comparing every two of the names would take an hour."""
     names = [f"c{place:x}" for place in range(100_000)]
     path = written(tmp_path, ",".join(names) + "\n" + "1," * 99_999 + "0\n")
-    assert data.read(path, ignore=["c1"]).cells.shape == (1, 99_999)
+    assert tables.read(path, ignore=["c1"]).cells.shape == (1, 99_999)
     ranges = "column,low,high\n" + "".join(f"{name},0,2\n" for name in names[:-1])
-    assert not data.read_ranges(written(tmp_path, ranges, "r.csv"), data.read(path)).low.any()
+    assert not ranges_of.read_ranges(written(tmp_path, ranges, "r.csv"), tables.read(path)).low.any()
     assert "'c0' is there twice" in refused(written(tmp_path, ",".join([*names, "c0"]) + "\n")).message
 
 
@@ -274,16 +276,16 @@ def test_parquet_is_read_or_names_the_extra(tmp_path: Path) -> None:
     except ImportError:
         (tmp_path / "t.parquet").write_bytes(b"PAR1")
         with pytest.raises(DpcalcError, match="need pyarrow") as caught:
-            data.read(str(tmp_path / "t.parquet"))
+            tables.read(str(tmp_path / "t.parquet"))
         assert caught.value.hint == "pip install pyarrow"
         return
     parquet.write_table(arrow.table({"a": [1.0, 3.0], "w": ["u", "v"], "y": ["n", "p"]}), tmp_path / "t.parquet")
-    table = data.read(str(tmp_path / "t.parquet"), ignore=["w"], labels=Labels("p"))
+    table = tables.read(str(tmp_path / "t.parquet"), ignore=["w"], labels=Labels("p"))
     assert table.names == ("a", "y")
     assert np.array_equal(table.cells, [[1.0, -1.0], [3.0, 1.0]])
     assert "column 'w' holds texts" in refused(str(tmp_path / "t.parquet"), labels=Labels("p")).message
     parquet.write_table(arrow.table({"a": [1.0, None], "b": [True, None], "y": [None, 1]}), tmp_path / "m.parquet")
-    found = data.read(str(tmp_path / "m.parquet")).cells
+    found = tables.read(str(tmp_path / "m.parquet")).cells
     assert np.array_equal(found, [[1.0, 1.0, NAN], [NAN, NAN, 1.0]], equal_nan=True)
 
 
@@ -301,9 +303,9 @@ def test_peak_memory_is_below_twice_the_data(tmp_path: Path, ending: str) -> Non
     size = x.nbytes + y.nbytes
     tracemalloc.start()
     try:
-        table = data.read(str(path))
-        ready = data.prepared(table, feature_bound=1.0, label_bound=None, signed=True)
-        data.split(ready, 0.2, np.random.default_rng(0))
+        table = tables.read(str(path))
+        ready = bounding.prepared(table, feature_bound=1.0, label_bound=None, signed=True)
+        bounding.split(ready, 0.2, np.random.default_rng(0))
         assert tracemalloc.get_traced_memory()[1] < 1.9 * size
     finally:
         tracemalloc.stop()
@@ -312,13 +314,13 @@ def test_peak_memory_is_below_twice_the_data(tmp_path: Path, ending: str) -> Non
 # --- bounds -----------------------------------------------------------------------------------------------------------
 
 
-def table(cells: Any) -> data.Table:
+def table(cells: Any) -> tables.Table:
     array = np.array(cells, dtype=float)
-    return data.Table(array, (*(f"c{k}" for k in range(array.shape[1] - 1)), "y"))
+    return tables.Table(array, (*(f"c{k}" for k in range(array.shape[1] - 1)), "y"))
 
 
 def test_long_rows_are_shortened_and_short_ones_left(tmp_path: Path) -> None:
-    found = data.prepared(
+    found = bounding.prepared(
         table([[3, 4, 0], [0.3, 0.4, 1], [1e200, 0, 1]]), feature_bound=2.0, label_bound=None, signed=True
     )
     assert found.features == pytest.approx(np.array([[1.2, 1.6], [0.3, 0.4], [2.0, 0.0]]), rel=1e-11)
@@ -333,28 +335,30 @@ def test_no_row_leaves_its_bound(norm: int, intercept: bool) -> None:
     generator = np.random.default_rng(1)
     raw = generator.standard_cauchy((3000, 8))
     raw[:, -1] = np.arange(3000) % 2
-    found = data.prepared(table(raw), feature_bound=0.7, label_bound=None, signed=True, intercept=intercept, norm=norm)
+    found = bounding.prepared(
+        table(raw), feature_bound=0.7, label_bound=None, signed=True, intercept=intercept, norm=norm
+    )
     assert found.features.shape == (3000, 8 if intercept else 7)
     assert np.linalg.norm(found.features, ord=norm, axis=1).max() <= 0.7
     if intercept:
         assert len(np.unique(found.features[:, -1])) == 1
-        assert found.features[0, -1] == pytest.approx(data.intercept_of(0.7, norm), rel=1e-11)
+        assert found.features[0, -1] == pytest.approx(bounding.intercept_of(0.7, norm), rel=1e-11)
 
 
 @pytest.mark.parametrize("bound", [1e-140, 1e-100, 1.0, 1e150])
 @pytest.mark.parametrize("size", [1e-280, 1e-5, 1.0, 1e12, 1e160, 1e299])
 def test_no_row_leaves_its_bound_however_long_it_was(bound: float, size: float) -> None:
     cells = np.random.default_rng(5).normal(size=(20, 4)) * np.array([size, size, size, 1.0])
-    ready = data.prepared(data.Table(cells, tuple("abcy")), feature_bound=bound, label_bound=1.0, signed=False)
+    ready = bounding.prepared(tables.Table(cells, tuple("abcy")), feature_bound=bound, label_bound=1.0, signed=False)
     for row in ready.features:
         assert sum(Fraction(float(x)) ** 2 for x in row) <= Fraction(bound) ** 2
 
 
 @pytest.mark.parametrize("bounds", [(1e-141, 1.0), (1.0, 1e-141)])
 def test_a_bound_that_doubles_cannot_keep_is_refused(bounds: tuple[float, float]) -> None:
-    table, (features, labels) = data.Table(CELLS.copy(), tuple("aby")), bounds
+    table, (features, labels) = tables.Table(CELLS.copy(), tuple("aby")), bounds
     with pytest.raises(SpecError, match="lose their digits"):
-        data.prepared(table, feature_bound=features, label_bound=labels, signed=False)
+        bounding.prepared(table, feature_bound=features, label_bound=labels, signed=False)
 
 
 def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
@@ -364,35 +368,35 @@ def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
     for place in range(len(whole)):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
         with contextlib.suppress(DpcalcError):
-            data.read(str(path))
+            tables.read(str(path))
 
 
 def test_what_becomes_of_a_row_does_not_depend_on_the_others() -> None:
     generator = np.random.default_rng(2)
     raw = generator.standard_normal((50, 4)) * 3
     raw[:, -1] = np.arange(50) % 2
-    ranges = data.Ranges(np.full(3, -2.0), np.full(3, 5.0), None)
-    whole = data.prepared(table(raw), feature_bound=1.0, label_bound=None, signed=True, ranges=ranges)
+    ranges = ranges_of.Ranges(np.full(3, -2.0), np.full(3, 5.0), None)
+    whole = bounding.prepared(table(raw), feature_bound=1.0, label_bound=None, signed=True, ranges=ranges)
     other = raw.copy()
     other[7:] = generator.standard_normal((43, 4)) * 100
     other[:, -1] = np.arange(50) % 2
-    part = data.prepared(table(other), feature_bound=1.0, label_bound=None, signed=True, ranges=ranges)
+    part = bounding.prepared(table(other), feature_bound=1.0, label_bound=None, signed=True, ranges=ranges)
     assert np.array_equal(whole.features[:7], part.features[:7])
 
 
 def test_ranges_map_to_the_unit_interval(tmp_path: Path) -> None:
     source = table([[10, 0, 5], [20, 4, 15]])
     path = written(tmp_path, "column,low,high\nc1,0,4\nc0,10,20\ny,5,15\n")
-    ranges = data.read_ranges(path, source)
-    found = data.prepared(source, feature_bound=9.0, label_bound=3.0, signed=False, ranges=ranges)
+    ranges = ranges_of.read_ranges(path, source)
+    found = bounding.prepared(source, feature_bound=9.0, label_bound=3.0, signed=False, ranges=ranges)
     assert found.features.tolist() == [[-1.0, -1.0], [1.0, 1.0]]
     assert found.labels.tolist() == [-3.0, 3.0]
 
 
 def test_values_beyond_a_double_are_mapped_without_a_warning() -> None:
-    ranges = data.Ranges(np.array([0.0, -1e308]), np.array([1e-9, 1e308]), (-1e308, 1e308))
+    ranges = ranges_of.Ranges(np.array([0.0, -1e308]), np.array([1e-9, 1e308]), (-1e308, 1e308))
     source = table([[1e308, 0.0, 1e308], [-1e308, 1e308, -1e308]])
-    found = data.prepared(source, feature_bound=1.0, label_bound=1.0, signed=False, ranges=ranges)
+    found = bounding.prepared(source, feature_bound=1.0, label_bound=1.0, signed=False, ranges=ranges)
     assert found.features == pytest.approx(np.array([[1.0, 0.0], [-1.0, 0.0]]), abs=1e-11)
     assert found.labels.tolist() == [1.0, -1.0]
 
@@ -409,23 +413,23 @@ def test_values_beyond_a_double_are_mapped_without_a_warning() -> None:
 )
 def test_wrong_ranges_are_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(SpecError) as caught:
-        data.read_ranges(written(tmp_path, text), table([[1, 2, 0]]))
+        ranges_of.read_ranges(written(tmp_path, text), table([[1, 2, 0]]))
     assert message in caught.value.message
 
 
 def test_labels_are_signs_or_cut() -> None:
     how: dict[str, Any] = {"feature_bound": 1.0, "label_bound": 2.0}
     raw = [[1, -1], [1, 0], [1, 1], [1, 7], [1, NAN], [1, 1e308], [1, -math.inf], [1, math.inf]]
-    assert data.prepared(table(raw), **how, signed=True).labels.tolist() == [-1, -1, 1, 1, -1, 1, -1, -1]
-    cut = data.prepared(table(raw), **how, signed=False)
+    assert bounding.prepared(table(raw), **how, signed=True).labels.tolist() == [-1, -1, 1, 1, -1, 1, -1, -1]
+    cut = bounding.prepared(table(raw), **how, signed=False)
     assert cut.labels.tolist() == [-1, 0, 1, 2, 0, 2, 0, 0]
     assert cut.counts == {"rows_clipped": 0, "labels_clipped": 2, "unreadable": 3}
 
 
 def test_what_is_no_number_is_0_after_the_map() -> None:
-    ranges = data.Ranges(np.array([10.0, 0.0]), np.array([20.0, 4.0]), (0.0, 8.0))
+    ranges = ranges_of.Ranges(np.array([10.0, 0.0]), np.array([20.0, 4.0]), (0.0, 8.0))
     raw = [[NAN, 4, 8], [20, math.inf, NAN]]
-    found = data.prepared(table(raw), feature_bound=9.0, label_bound=3.0, signed=False, ranges=ranges)
+    found = bounding.prepared(table(raw), feature_bound=9.0, label_bound=3.0, signed=False, ranges=ranges)
     assert found.features.tolist() == [[0.0, 1.0], [1.0, 0.0]]
     assert found.labels.tolist() == [3.0, 0.0]
 
@@ -434,7 +438,7 @@ def test_what_is_no_number_is_0_after_the_map() -> None:
 def test_bounds_whose_squares_are_no_doubles_are_refused(name: str) -> None:
     how = {"feature_bound": 1.0, "label_bound": 1.0, name: 1e151}
     with pytest.raises(SpecError, match=f"{name} is 1e\\+151"):
-        data.prepared(table([[0, 0]]), **how, signed=False)
+        bounding.prepared(table([[0, 0]]), **how, signed=False)
 
 
 @pytest.mark.parametrize("columns", [2, 60_000])
@@ -442,15 +446,15 @@ def test_rows_of_any_length_pass_the_check_before_training(columns: int) -> None
     """Rounding errors of long sums, too, stay below the room that shortened rows are given."""
     raw = np.random.default_rng(4).choice([0.1, 0.3, 1e300], (4, 1)) * np.ones((4, columns + 1))
     for norm in (1, 2):
-        ready = data.prepared(table(raw), feature_bound=0.7, label_bound=1.0, signed=False, norm=norm)
+        ready = bounding.prepared(table(raw), feature_bound=0.7, label_bound=1.0, signed=False, norm=norm)
         loss = losses.of("squares", feature_bound=0.7, label_bound=1.0, radius=1.0)
         verify(Problem(ready.features, ready.labels, loss), norm=norm)
 
 
 def test_a_split_is_a_partition_in_order() -> None:
     source = table([[k, k % 2] for k in range(1000)])
-    ready = data.prepared(source, feature_bound=1e6, label_bound=None, signed=True)
-    train, test = data.split(ready, 0.25, np.random.default_rng(5))
+    ready = bounding.prepared(source, feature_bound=1e6, label_bound=None, signed=True)
+    train, test = bounding.split(ready, 0.25, np.random.default_rng(5))
     assert test is not None
     assert (len(train.labels), len(test.labels)) == (750, 250)
     joined = np.concatenate([train.features[:, 0], test.features[:, 0]])
@@ -458,26 +462,26 @@ def test_a_split_is_a_partition_in_order() -> None:
     assert (np.diff(train.features[:, 0]) > 0).all()
     assert (train.labels == np.where(train.features[:, 0] % 2 == 1, 1.0, -1.0)).all()
     assert train.features.flags.c_contiguous
-    again, _ = data.split(data.prepared(table([[k, k % 2] for k in range(4)]), feature_bound=9.0, label_bound=None,
-                                        signed=True), 0.0, np.random.default_rng(5))  # fmt: skip
+    few = bounding.prepared(table([[k, k % 2] for k in range(4)]), feature_bound=9.0, label_bound=None, signed=True)
+    again, _ = bounding.split(few, 0.0, np.random.default_rng(5))
     assert len(again.labels) == 4
     with pytest.raises(SpecError, match="too few"):
-        data.split(again, 0.75, np.random.default_rng(5))
+        bounding.split(again, 0.75, np.random.default_rng(5))
 
 
 def test_the_shipped_table_is_whole_and_says_where_it_is_from() -> None:
-    found = data.read(data.example_file("breast-cancer"), target="diagnosis", labels=Labels("malignant"))
+    found = tables.read(tables.example_file("breast-cancer"), target="diagnosis", labels=Labels("malignant"))
     assert found.cells.shape == (569, 31)
     assert (found.cells[:, -1] == 1.0).sum() == 212
     assert found.cells[0, :2].tolist() == [17.99, 10.38]
     assert found.cells[:, 0].max() == 28.11  # as published
-    data.read_ranges(data.example_file("breast-cancer", ".ranges.csv"), found)
-    text = Path(data.example_file("breast-cancer", ".txt")).read_text(encoding="utf-8")
+    ranges_of.read_ranges(tables.example_file("breast-cancer", ".ranges.csv"), found)
+    text = Path(tables.example_file("breast-cancer", ".txt")).read_text(encoding="utf-8")
     assert "CC BY 4.0" in text
     assert "10.24432/C5DW2B" in text
     assert "by hand" in text
     with pytest.raises(SpecError, match="no example data set 'iris'"):
-        data.example_of("example:iris")
+        tables.example_of("example:iris")
 
 
 @pytest.mark.parametrize("piece", [1, 3, 7, 1 << 18])

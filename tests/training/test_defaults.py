@@ -9,8 +9,8 @@ import pytest
 
 import dpcalc
 from dpcalc.engine.question import Question
-from dpcalc.training import accounting
-from dpcalc.training.draft import Draft
+from dpcalc.training.rule import accounting
+from dpcalc.training.rule.draft import Draft
 
 RUN = {"lipschitz": 1.0, "smoothness": 0.25, "step_size": 4.0}
 

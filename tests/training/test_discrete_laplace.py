@@ -10,7 +10,7 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from dpcalc.training.discrete_laplace import deviation, draw, margin
+from dpcalc.training.release.discrete_laplace import deviation, draw, margin
 
 RATES = [Fraction(1, 3), Fraction(7, 5), Fraction(1, 1), Fraction(10, 3)]
 

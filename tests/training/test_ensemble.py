@@ -12,9 +12,9 @@ import pytest
 
 from dpcalc.errors import SpecError
 from dpcalc.model.loss import of
-from dpcalc.training import ensemble, orders
-from dpcalc.training.domain import Box
-from dpcalc.training.plan import plan
+from dpcalc.training.run import ensemble, orders
+from dpcalc.training.run.domain import Box
+from dpcalc.training.run.plan import plan
 from tests.training.reference import Batches, Recorder, cut, floyd, loop, problem_of, run_of
 from tests.training.test_single import ETA, PASSES, SIGMA, settings
 

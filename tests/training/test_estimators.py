@@ -18,9 +18,11 @@ import numpy as np
 import pytest
 
 import dpcalc
-from dpcalc.training import data
-from dpcalc.training.model import load, save
-from dpcalc.training.outcome import FROM_RECORDS
+from dpcalc.training.data import ranges as ranges_of
+from dpcalc.training.data import tables
+from dpcalc.training.data.cells import Labels
+from dpcalc.training.release.model import load, save
+from dpcalc.training.release.outcome import FROM_RECORDS
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = importlib.util.find_spec("sklearn") is not None
@@ -40,8 +42,8 @@ def estimator(name: str, **parameters: Any) -> Any:
 
 def cancer() -> tuple[Any, Any, tuple[Any, Any]]:
     """Return rows, labels and ranges of the shipped table."""
-    table = data.read(data.example_file("breast-cancer"), target="diagnosis", labels=data.Labels("malignant"))
-    ranges = data.read_ranges(data.example_file("breast-cancer", ".ranges.csv"), table)
+    table = tables.read(tables.example_file("breast-cancer"), target="diagnosis", labels=Labels("malignant"))
+    ranges = ranges_of.read_ranges(tables.example_file("breast-cancer", ".ranges.csv"), table)
     return table.cells[:, :-1], np.where(table.cells[:, -1] > 0.0, "malignant", "benign"), (ranges.low, ranges.high)
 
 
@@ -52,7 +54,7 @@ def test_without_scikit_learn_it_says_what_to_install() -> None:
 
 
 def test_nothing_else_imports_it() -> None:
-    program = "import sys, dpcalc.api, dpcalc.cli.train, dpcalc.training.fitting; print('sklearn' in sys.modules)"
+    program = "import sys, dpcalc.api.training, dpcalc.cli.train; print('sklearn' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
@@ -290,7 +292,7 @@ def test_one_label_changes_no_other(monkeypatch: pytest.MonkeyPatch, classes: An
 @pytest.mark.parametrize("array", [False, True])
 def test_one_target_changes_no_other(monkeypatch: pytest.MonkeyPatch, strange: Any, array: bool) -> None:
     import dpcalc.sklearn.estimators as module
-    from dpcalc.training.data import of_arrays
+    from dpcalc.training.data.tables import of_arrays
 
     if array and not isinstance(strange, (str, type(None))):
         pytest.skip("numpy makes no array of it")

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import SpecError
-from dpcalc.training import evaluation
-from dpcalc.training.prediction import predictor
+from dpcalc.training.release import evaluation
+from dpcalc.training.release.prediction import predictor
 from tests.training.test_model import MODEL
 from tests.training.test_prediction import REGRESSION, expected
 

@@ -17,10 +17,10 @@ from scipy import special, stats
 
 from dpcalc.model.algorithm import ALGORITHMS, Length
 from dpcalc.model.loss import Loss, of
-from dpcalc.training import ensemble
-from dpcalc.training.domain import Box
-from dpcalc.training.plan import plan
-from dpcalc.training.problem import Problem
+from dpcalc.training.run import ensemble
+from dpcalc.training.run.domain import Box
+from dpcalc.training.run.plan import plan
+from dpcalc.training.run.problem import Problem
 from tests.training.reference import Batches, cut, data, run_of
 
 COUNT = 100_000

@@ -11,13 +11,13 @@ import pytest
 from dpcalc.errors import NotApplicable
 from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.run import describe
-from dpcalc.training import noise, single
-from dpcalc.training.attacks import Linear
-from dpcalc.training.guarantee import rounding_of
-from dpcalc.training.plan import Plan, plan
-from dpcalc.training.problem import Problem
-from dpcalc.training.rounding import Rounding
-from dpcalc.training.rounding_errors import output_rounding
+from dpcalc.training.audit.attacks import Linear
+from dpcalc.training.rule.guarantee import rounding_of
+from dpcalc.training.run import noise, single
+from dpcalc.training.run.plan import Plan, plan
+from dpcalc.training.run.problem import Problem
+from dpcalc.training.run.rounding import Rounding
+from dpcalc.training.run.rounding_errors import output_rounding
 
 COLUMNS, ETA, BITS = 1000, 0.3, 16
 LOSS = Linear(feature_bound=0.9, label_bound=1.0)

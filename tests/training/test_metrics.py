@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpcalc.model import loss as losses
-from dpcalc.training.metrics import measure, measure_all, minimise, quantiles
-from dpcalc.training.problem import Problem
+from dpcalc.training.release.metrics import measure, measure_all, minimise, quantiles
+from dpcalc.training.run.problem import Problem
 
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("logistic", {}), ("hinge", {}), ("hinge", {"power": 2.0}), ("squares", {}), ("squares", {"regularisation": 0.1}),

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import SpecError
-from dpcalc.training import data
-from dpcalc.training.model import Model, load, save
+from dpcalc.training.data import bounds as bounding
+from dpcalc.training.data import ranges as ranges_of
+from dpcalc.training.data import tables
+from dpcalc.training.release.model import Model, load, save
 
 MODEL = Model(
     weights=np.array([0.1, -2.0]), intercept=0.25, columns=("a", "b"), target="y", positive="yes",
@@ -45,10 +47,10 @@ def test_scores_treat_rows_as_training_did() -> None:
     rows[:, -1] = np.arange(200) % 2
     rows[0, 0], rows[1, 1], rows[2, 0], rows[3, 0] = np.nan, -np.inf, 1e300, -1.7e308
     raw = rows[:, :-1].copy()
-    ranges = data.Ranges(MODEL.low, MODEL.high, None)  # type: ignore[arg-type]
-    ready = data.prepared(data.Table(rows, ("a", "b", "y")), feature_bound=1.0, label_bound=None, signed=True,
+    ranges = ranges_of.Ranges(MODEL.low, MODEL.high, None)  # type: ignore[arg-type]
+    ready = bounding.prepared(tables.Table(rows, ("a", "b", "y")), feature_bound=1.0, label_bound=None, signed=True,
                           ranges=ranges, intercept=True)  # fmt: skip
-    constant = data.intercept_of(1.0)
+    constant = bounding.intercept_of(1.0)
     weights = np.array([0.1, -2.0, 3.0])
     model = MODEL._replace(bound=constant, intercept=3.0 * constant)
     assert model.scores(raw) == pytest.approx(ready.features @ weights, rel=1e-9)

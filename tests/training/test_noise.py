@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from dpcalc.errors import DpcalcError, SpecError
-from dpcalc.training import noise
+from dpcalc.training.run import noise
 
 LEAST = 1e-6
 

@@ -21,11 +21,16 @@ from dpcalc.errors import SpecError
 from dpcalc.files import limits
 from dpcalc.files.row_file import Copy, Room, Spool
 from dpcalc.model import loss as losses
-from dpcalc.training import cells, data, orders, remarks
-from dpcalc.training.exact_sums import ExactSums, cut
-from dpcalc.training.on_disk import OnDisk
-from dpcalc.training.problem import Problem, StoredProblem, verify
-from dpcalc.training.records import Records
+from dpcalc.training.data import bounds as bounding
+from dpcalc.training.data import cells, tables
+from dpcalc.training.data import ranges as ranges_of
+from dpcalc.training.data.cells import Labels
+from dpcalc.training.data.stored import OnDisk
+from dpcalc.training.release import remarks
+from dpcalc.training.rule.records import Records
+from dpcalc.training.run import orders
+from dpcalc.training.run.exact_sums import ExactSums, cut
+from dpcalc.training.run.problem import Problem, StoredProblem, verify
 
 N, D = 1500, 7
 RANGES = "column,low,high\n" + "".join(f"{k},-2,2\n" for k in range(1, D + 1))
@@ -109,29 +114,29 @@ def test_a_model_has_the_same_bits_as_one_from_memory(
 @pytest.mark.parametrize("ending", ["csv", "npz", "parquet"])
 def test_other_files_are_copied_and_read_alike(ending: str, tmp_path: Path, on_disk: Callable[[], None]) -> None:
     path = saved(tmp_path, table(), ending)
-    held = data.read(path)
+    held = tables.read(path)
     assert isinstance(held.cells, np.ndarray)
     on_disk()
     told: list[tuple[int, int]] = []
-    stored = data.read(path, progress=lambda *now: told.append(now))
-    assert isinstance(stored.cells, data.Stored)
+    stored = tables.read(path, progress=lambda *now: told.append(now))
+    assert isinstance(stored.cells, tables.Stored)
     assert told[-1] == (N, N)
     assert stored.names == held.names
     assert np.array_equal(stored.cells.rows(slice(0, N)), held.cells, equal_nan=True)
     some = np.array([5, 1400, 5, 0])
     assert np.array_equal(stored.cells.rows(some), held.cells[some], equal_nan=True)
-    assert isinstance(data.read(path, held=True).cells, np.ndarray)
+    assert isinstance(tables.read(path, held=True).cells, np.ndarray)
 
 
 @pytest.mark.parametrize("dtype", ["<f8", ">f4", "<i2", "|b1"])
 def test_numbers_of_every_type_are_read_alike(dtype: str, tmp_path: Path, on_disk: Callable[[], None]) -> None:
     with np.errstate(all="ignore"):
         path = saved(tmp_path, table(1).astype(dtype), "npy")
-    how: dict[str, Any] = {"target": "3", "ignore": ["5"], "labels": data.Labels("1")}
-    held = data.read(path, **how)
+    how: dict[str, Any] = {"target": "3", "ignore": ["5"], "labels": Labels("1")}
+    held = tables.read(path, **how)
     on_disk()
-    stored = data.read(path, **how)
-    assert isinstance(stored.cells, data.Stored)
+    stored = tables.read(path, **how)
+    assert isinstance(stored.cells, tables.Stored)
     found = stored.cells.rows(slice(0, N))
     found[np.isinf(found)] = np.nan
     assert np.array_equal(found, held.cells, equal_nan=True)
@@ -146,7 +151,7 @@ def test_a_run_of_one_pass_reads_its_file_twice(
     seen: list[int] = []
     at = OnDisk.at
 
-    def counted(records: OnDisk, *given: Any) -> data.Prepared:
+    def counted(records: OnDisk, *given: Any) -> bounding.Prepared:
         part = at(records, *given)
         seen.append(len(part.labels))
         return part
@@ -162,15 +167,15 @@ def test_a_record_outside_its_bounds_trains_nothing(
 ) -> None:
     path = saved(tmp_path, table(), "npy")
     on_disk()
-    kept = data.Bounds.kept
+    kept = bounding.Bounds.kept
 
-    def longer(bounds: data.Bounds, cells: np.ndarray, *how: Any) -> data.Prepared:
+    def longer(bounds: bounding.Bounds, cells: np.ndarray, *how: Any) -> bounding.Prepared:
         part = kept(bounds, cells, *how)
         wrong = part.features[-1] if column == 0 else part.labels[-1:]
         wrong *= 1.5
         return part
 
-    monkeypatch.setattr(data.Bounds, "kept", longer)
+    monkeypatch.setattr(bounding.Bounds, "kept", longer)
     with pytest.raises(SpecError, match="feature_bound is 1" if column == 0 else r"label of record \d+ is -?1.5"):
         dpcalc.train(data=path, output=str(tmp_path / "m.json"), noise_std=1.0, radius=1.0, steps=3, step_size=0.1,
                      algorithm="noisy-gd", **BUDGET)  # fmt: skip
@@ -200,9 +205,9 @@ def test_the_commonest_class_of_a_file_is_counted(
     np.save(path, np.column_stack([np.ones((total, 3)), labels]))
     on_disk()
     rule = cells.declared("0,1" if many == 2 else "0,1,2", None)
-    read = data.read(path, labels=rule)
-    assert isinstance(read.cells, data.Stored)
-    bounds = data.bounds_of(read, feature_bound=1.0, label_bound=None, signed=many == 2)
+    read = tables.read(path, labels=rule)
+    assert isinstance(read.cells, tables.Stored)
+    bounds = bounding.bounds_of(read, feature_bound=1.0, label_bound=None, signed=many == 2)
     records = OnDisk(read.cells, bounds)
     assert remarks.commonest(records) == most / total
     assert remarks.commonest(records.at(slice(0, total))) == most / total
@@ -216,9 +221,9 @@ def test_labels_that_are_numbers_are_not_counted(tmp_path: Path, on_disk: Callab
     path = str(tmp_path / "t.npy")
     np.save(path, np.column_stack([np.ones((2400, 1)), np.arange(2400.0) / 2400.0]))
     on_disk()
-    read = data.read(path)
-    assert isinstance(read.cells, data.Stored)
-    records = OnDisk(read.cells, data.bounds_of(read, feature_bound=1.0, label_bound=1.0, signed=False))
+    read = tables.read(path)
+    assert isinstance(read.cells, tables.Stored)
+    records = OnDisk(read.cells, bounding.bounds_of(read, feature_bound=1.0, label_bound=1.0, signed=False))
     assert records.survey().commonest is None
     assert remarks.commonest(records) is None
 
@@ -229,25 +234,25 @@ def test_named_fields_are_read_by_rows(tmp_path: Path, on_disk: Callable[[], Non
     np.save(tmp_path / "f.npy", fields)
     path = str(tmp_path / "f.npy")
     on_disk()
-    stored = data.read(path, ignore=["w"], labels=data.Labels("p")).cells
-    assert isinstance(stored, data.Stored)
+    stored = tables.read(path, ignore=["w"], labels=Labels("p")).cells
+    assert isinstance(stored, tables.Stored)
     assert stored.rows(np.array([2, 900])).tolist() == [[2.0, 1.0], [900.0, -1.0]]
     with pytest.raises(SpecError, match="column 'w' holds texts"):
-        data.read(path, labels=data.Labels("p"))
+        tables.read(path, labels=Labels("p"))
 
 
 def test_what_cannot_be_read_by_rows_is_refused(tmp_path: Path, on_disk: Callable[[], None]) -> None:
     np.save(tmp_path / "t.npy", np.asfortranarray(table()))
-    assert data.read(str(tmp_path / "t.npy")).cells.shape == (N, D + 1)
+    assert tables.read(str(tmp_path / "t.npy")).cells.shape == (N, D + 1)
     on_disk()
     with pytest.raises(SpecError, match="stored by columns"):
-        data.read(str(tmp_path / "t.npy"))
+        tables.read(str(tmp_path / "t.npy"))
 
 
 def stored_problem(path: str) -> StoredProblem:
-    read = data.read(path)
-    assert isinstance(read.cells, data.Stored)
-    bounds = data.bounds_of(read, feature_bound=1.0, label_bound=None, signed=True)
+    read = tables.read(path)
+    assert isinstance(read.cells, tables.Stored)
+    bounds = bounding.bounds_of(read, feature_bound=1.0, label_bound=None, signed=True)
     return StoredProblem(OnDisk(read.cells, bounds), losses.of("logistic", feature_bound=1.0))
 
 
@@ -256,13 +261,15 @@ def stored_problem(path: str) -> StoredProblem:
 def test_rows_that_are_mapped_and_cut_at_once_have_the_same_bits(low: float, intercept: bool) -> None:
     cells = table(3)
     cells = cells[np.isfinite(cells).all(axis=1) & (np.abs(cells) < 1e100).all(axis=1)]
-    ranges = data.Ranges(np.full(D, low), np.linspace(2.0, 3.0, D) if low == -3.0 else np.full(D, -low or 4.0), None)
+    ranges = ranges_of.Ranges(
+        np.full(D, low), np.linspace(2.0, 3.0, D) if low == -3.0 else np.full(D, -low or 4.0), None
+    )
     names = (*map(str, range(D)), "y")
-    bounds = data.bounds_of(
-        data.Table(cells, names), feature_bound=1.0, label_bound=None, signed=True, ranges=ranges, intercept=intercept
+    bounds = bounding.bounds_of(
+        tables.Table(cells, names), feature_bound=1.0, label_bound=None, signed=True, ranges=ranges, intercept=intercept
     )
     expected = cells[:, :-1].copy()
-    data.settle(expected, ranges.features, 1.0)
+    ranges_of.settle(expected, ranges.features, 1.0)
     if intercept:
         expected = np.column_stack([expected, np.zeros(len(cells))])
     size = np.sqrt([math.fsum(square) for square in (expected * expected).tolist()])
@@ -280,7 +287,7 @@ def test_rows_that_are_mapped_and_cut_at_once_have_the_same_bits(low: float, int
 def test_single_precision_is_read_as_the_same_numbers(tmp_path: Path, on_disk: Callable[[], None]) -> None:
     with np.errstate(over="ignore"):
         path = saved(tmp_path, table(2).astype(np.float32), "npy")
-    ready = data.prepared(data.read(path), feature_bound=1.0, label_bound=None, signed=True)
+    ready = bounding.prepared(tables.read(path), feature_bound=1.0, label_bound=None, signed=True)
     on_disk()
     records, room = stored_problem(path).records, Room()
     for first in range(0, N, 300):
@@ -295,7 +302,7 @@ def test_sums_are_the_same_in_all_pieces_and_all_orders(
     norm: int, tmp_path: Path, on_disk: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = saved(tmp_path, table(), "npy")
-    ready = data.prepared(data.read(path), feature_bound=1.0, label_bound=None, signed=True)
+    ready = bounding.prepared(tables.read(path), feature_bound=1.0, label_bound=None, signed=True)
     on_disk()
     problem = stored_problem(path)
     w = np.random.default_rng(1).standard_normal(D)
@@ -315,7 +322,7 @@ def test_later_passes_read_what_the_first_has_made(
     room: bool, tmp_path: Path, on_disk: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = saved(tmp_path, table(), "npy")
-    ready = data.prepared(data.read(path), feature_bound=1.0, label_bound=None, signed=True)
+    ready = bounding.prepared(tables.read(path), feature_bound=1.0, label_bound=None, signed=True)
     on_disk()
     if not room:
         monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
@@ -434,7 +441,7 @@ def test_a_header_that_promises_more_is_refused(tmp_path: Path, on_disk: Callabl
     os.truncate(path, os.path.getsize(path) - 1)
     on_disk()
     with pytest.raises(SpecError, match="not a readable"):
-        data.read(path)
+        tables.read(path)
 
 
 def test_a_full_disk_is_told(tmp_path: Path, on_disk: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -443,7 +450,7 @@ def test_a_full_disk_is_told(tmp_path: Path, on_disk: Callable[[], None], monkey
     full = Path("/dev/full") if os.path.exists("/dev/full") else tmp_path / "none" / "t"
     monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: full.open("w+b", buffering=0))
     with pytest.raises(SpecError, match=r"temporary file of .* GB") as caught:
-        data.read(path)
+        tables.read(path)
     assert "TMPDIR" in str(caught.value.hint)
 
 
@@ -501,7 +508,7 @@ def test_an_interrupt_leaves_no_file(tmp_path: Path) -> None:
 
 PEAK = """
 import re, sys
-import numpy as np, scipy.linalg, dpcalc, dpcalc.training.single
+import numpy as np, scipy.linalg, dpcalc, dpcalc.training.run.single
 def peak():  # that of getrusage may be of the process before
     return int(re.search(r"VmHWM:\\s*([0-9]+) kB", open("/proc/self/status").read())[1])
 before = peak()
@@ -570,9 +577,9 @@ def test_little_of_wide_rows_is_read_at_once(tmp_path: Path, on_disk: Callable[[
     path = str(tmp_path / "wide.npy")
     np.save(path, fields)
     on_disk()
-    read = data.read(path, ignore=("left out",))
-    bounds = data.bounds_of(read, feature_bound=10.0, label_bound=1.0, signed=False)
-    assert isinstance(read.cells, data.Stored)
+    read = tables.read(path, ignore=("left out",))
+    bounds = bounding.bounds_of(read, feature_bound=10.0, label_bound=1.0, signed=False)
+    assert isinstance(read.cells, tables.Stored)
     sizes: list[int] = []
     rows = read.cells.rows
     read.cells.rows = lambda chosen, room=None: (sizes.append(len(found := rows(chosen, room))), found)[1]  # type: ignore[method-assign]
@@ -589,8 +596,8 @@ def test_little_of_wide_rows_is_read_at_once(tmp_path: Path, on_disk: Callable[[
 @pytest.mark.parametrize("columns", [7, 8192, 8193, 9000, 20000])
 def test_the_length_of_a_row_does_not_depend_on_others(columns: int) -> None:
     x = np.random.default_rng(columns).standard_normal((5, columns))
-    whole = data.lengths(x, 2)
+    whole = bounding.lengths(x, 2)
     for few in (1, 2, 3):
         for first in range(6 - few):
-            np.testing.assert_array_equal(data.lengths(x[first : first + few], 2), whole[first : first + few])
+            np.testing.assert_array_equal(bounding.lengths(x[first : first + few], 2), whole[first : first + few])
     np.testing.assert_allclose(whole, np.linalg.norm(x, axis=1), rtol=1e-12)

@@ -11,10 +11,10 @@ from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.model.algorithm import Length, Order
 from dpcalc.model.chain import Chain
 from dpcalc.model.run import ALGORITHMS, describe
-from dpcalc.training import orders
-from dpcalc.training.domain import Ball, Box, Whole
-from dpcalc.training.noise import seeded
-from dpcalc.training.plan import Plan, plan
+from dpcalc.training.run import orders
+from dpcalc.training.run.domain import Ball, Box, Whole
+from dpcalc.training.run.noise import seeded
+from dpcalc.training.run.plan import Plan, plan
 
 N = 100
 BASE: dict[str, Any] = {"records": N, "step_size": 0.5, "lipschitz": 1.0, "smoothness": 1.0, "noise_std": 3.0}
@@ -80,7 +80,7 @@ def test_a_stream_never_has_less_noise_than_accounted(noise: str) -> None:
 
     import mpmath
 
-    from dpcalc.theorems.privacy.stream_noise import Stream
+    from dpcalc.theorems.contraction.stream_noise import Stream
 
     given = {k: v for k, v in BASE.items() if k != "noise_std"}
     run = describe("online", {**given, **ONLINE, "noise": noise})

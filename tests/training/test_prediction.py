@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import SpecError
-from dpcalc.training import rows
-from dpcalc.training.cells import NUMBERS
-from dpcalc.training.model import Model
-from dpcalc.training.prediction import predictor, scored, write_csv
+from dpcalc.training.data import readers
+from dpcalc.training.data.cells import NUMBERS
+from dpcalc.training.data.tables import rows_of
+from dpcalc.training.release.model import Model
+from dpcalc.training.release.prediction import predictor, scored, write_csv
 from tests.training.test_model import MODEL
 
 REGRESSION = MODEL._replace(
@@ -85,14 +86,14 @@ def test_matrices_have_numbers_for_names(tmp_path: Path) -> None:
 
 
 def test_blocks_are_the_rows_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_CELLS", 16)
+    monkeypatch.setattr(readers, "_BLOCK", 16)
     cells = np.arange(60.0).reshape(30, 2)
     path = tmp_path / "long.csv"
     path.write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in cells), encoding="utf-8")
     np.save(tmp_path / "long.npy", cells)
     np.savez(tmp_path / "long.npz", X=cells)
     for name, names in (("long.csv", ("a", "b")), ("long.npy", ("1", "2")), ("long.npz", ("1", "2"))):
-        found = list(rows.blocks(str(tmp_path / name), names, (NUMBERS, NUMBERS)))
+        found = list(rows_of(str(tmp_path / name), names, (NUMBERS, NUMBERS)))
         assert len(found) >= 4
         assert np.concatenate(found).tolist() == cells.tolist()
 
@@ -156,7 +157,7 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"rows have shape \(3, 3\)"):
         list(scored(MODEL, CELLS))
     np.save(tmp_path / "w.npy", np.array([("x", 1.0)], dtype=[("a", "U1"), ("b", float)]))
-    with pytest.raises(SpecError, match="'a' holds no numbers"):
+    with pytest.raises(SpecError, match="'a' holds texts"):
         list(scored(MODEL, str(tmp_path / "w.npy")))
     (tmp_path / "bad.npz").write_bytes(b"PK")
     with pytest.raises(SpecError, match="not a readable"):

@@ -18,11 +18,11 @@ from dpcalc.cli.main import main
 from dpcalc.errors import SpecError
 from dpcalc.model.loss import of
 from dpcalc.model.run import describe
-from dpcalc.training.noise import Source
-from dpcalc.training.plan import plan
-from dpcalc.training.problem import Problem
-from dpcalc.training.products import exact_products, solved
-from dpcalc.training.sums_of_products import HALF_MOVE, entries
+from dpcalc.training.rule.sums_of_products import HALF_MOVE
+from dpcalc.training.run.noise import Source
+from dpcalc.training.run.plan import plan
+from dpcalc.training.run.problem import Problem
+from dpcalc.training.run.products import entries, exact_products, solved
 from tests.training.reference import Recorder
 
 

@@ -13,12 +13,12 @@ import pytest
 from dpcalc.errors import NotApplicable
 from dpcalc.model.loss import of
 from dpcalc.model.loss.base import ScaledDescent
-from dpcalc.training import noise, single
-from dpcalc.training.exact_sums import ExactSums, bits_kept, grid_of, rounded, rounded_sum
-from dpcalc.training.plan import Plan, plan
-from dpcalc.training.problem import Problem
-from dpcalc.training.rounding import LAWS, Rounding, drawn_error, output_miss, stretch, sum_error, sum_miss
-from dpcalc.training.rounding_errors import output_rounding
+from dpcalc.training.run import noise, single
+from dpcalc.training.run.exact_sums import ExactSums, bits_kept, grid_of, rounded, rounded_sum
+from dpcalc.training.run.plan import Plan, plan
+from dpcalc.training.run.problem import Problem
+from dpcalc.training.run.rounding import LAWS, Rounding, drawn_error, output_miss, stretch, sum_error, sum_miss
+from dpcalc.training.run.rounding_errors import output_rounding
 from tests.training.reference import Recorder, cut, data, problem_of, run_of
 
 LOGISTIC = of("logistic", feature_bound=1.0)
@@ -355,14 +355,14 @@ def test_a_released_vector_is_nearer_to_that_on_real_numbers_than_said(algorithm
     recorder = Recorder(11)
     source = noise.Source(recorder, False, "")  # type: ignore[arg-type]
     fine = math.ldexp(1.0, -70)  # so that the released number is that before rounding
-    found = single._Run(chosen, problem, source, np.zeros(6), None, rounding._replace(grid=fine))
-    found.execute()
+    found = single._Run(chosen, problem, source, np.zeros(6), rounding._replace(grid=fine))
+    found.execute(None)
     size = given.get("batch_size", 1)
     batches = (
         [(np.arange(40), 40)] * 60 if algorithm == "noisy-gd" else cut(np.arange(40), size) * given.get("epochs", 1)
     )
     ideal = long_run(chosen, problem, batches, np.concatenate(recorder.noise))
-    error = float(np.linalg.norm(found.unprojected - ideal))
+    error = float(np.linalg.norm(found.kernel.unprojected - ideal))
     assert rounding.error is not None
     assert 1e-19 < error < rounding.error
     recorder = Recorder(11)

@@ -11,8 +11,8 @@ import pytest
 
 import dpcalc
 from dpcalc.errors import MissingParameter, SpecError
-from dpcalc.training.model import load
-from dpcalc.training.rule import SWITCHES
+from dpcalc.training.release.model import load
+from dpcalc.training.rule.full_batches import SWITCHES
 
 CANCER = "example:breast-cancer"
 
@@ -144,8 +144,8 @@ OTHERS: dict[str, dict[str, Any]] = {
 def test_a_run_that_is_described_is_left_alone(name: str) -> None:
     from dpcalc.engine.question import Question
     from dpcalc.model.run import Description
-    from dpcalc.training.draft import Draft
-    from dpcalc.training.rule import applies
+    from dpcalc.training.rule.draft import Draft
+    from dpcalc.training.rule.full_batches import applies
 
     given = OTHERS[name] or {name: 1.0}
     question = Question(1.0, 1e-5, math.log(1e-5))

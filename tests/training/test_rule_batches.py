@@ -11,9 +11,9 @@ import pytest
 import dpcalc
 from dpcalc.engine.question import Question
 from dpcalc.model.run import Description
-from dpcalc.training import rule_batches
-from dpcalc.training.draft import Draft
-from dpcalc.training.setup import Setup
+from dpcalc.training.rule import batches as rule_batches
+from dpcalc.training.rule.draft import Draft
+from dpcalc.training.rule.setup import Setup
 
 QUESTION = Question(8.0, 1e-5, math.log(1e-5))
 GIVEN = {"loss": "logistic", "feature_bound": 1.0, "batch_size": 24}

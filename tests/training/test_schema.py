@@ -11,10 +11,11 @@ import pytest
 
 import dpcalc
 from dpcalc.errors import SpecError
-from dpcalc.training import data
-from dpcalc.training.cells import Levels
-from dpcalc.training.model import load
-from dpcalc.training.schema import read_schema
+from dpcalc.training.data import ranges as ranges_of
+from dpcalc.training.data import tables
+from dpcalc.training.data.cells import Labels, Levels
+from dpcalc.training.data.schema import read_schema
+from dpcalc.training.release.model import load
 
 SCHEMA = """
 columns:
@@ -45,8 +46,8 @@ def table(folder: Path, rows: Any, ending: str = ".csv") -> str:
 
 def encoded(path: str, schema: str) -> np.ndarray:
     declared = read_schema(schema)
-    read = data.read(path, words=declared.words)
-    features, _ = data.encode(read.cells[:, :-1].copy(), declared.ranges(read.names))
+    read = tables.read(path, words=declared.words)
+    features, _ = ranges_of.encode(read.cells[:, :-1].copy(), declared.ranges(read.names))
     return features
 
 
@@ -90,7 +91,7 @@ def test_a_model_knows_how_to_read_rows(tmp_path: Path, ending: str) -> None:
     assert (len(model.columns), len(model.weights)) == (4, 6)
     assert model.levels == {"colour": ("red", "green", "3"), "city": ("Ulm",)}
     assert model.missing == {"age": 25.0, "colour": "green"}
-    read = data.read(path, words=model.words, labels=data.Labels("1"))
+    read = tables.read(path, words=model.words, labels=Labels("1"))
     right = (model.scores(read.cells[:, :-1]) > 0.0) == (read.cells[:, -1] > 0.0)
     assert case.training is not None
     assert case.training["metrics"]["train"]["accuracy"] == pytest.approx(right.mean(), abs=1e-9)
@@ -179,5 +180,5 @@ def test_an_interval_too_narrow_to_divide_by_is_refused(narrow: tuple[float, flo
     with pytest.raises(SpecError, match="too narrow"):
         dpcalc.train(data=str(tmp_path / "t.npz"), positive="1", ranges=ranges, **given)
     wide = np.array([0.0, 1e-290, np.nan])
-    assert data.settle(wide, (0.0, 2e-290), 1.0) == 1
+    assert ranges_of.settle(wide, (0.0, 2e-290), 1.0) == 1
     assert wide.tolist() == [-1.0, 0.0, 0.0]

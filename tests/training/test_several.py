@@ -16,13 +16,13 @@ from dpcalc.engine.description import run_of
 from dpcalc.errors import DpcalcError, MissingParameter, SpecError
 from dpcalc.model.loss import of
 from dpcalc.model.run import Description
-from dpcalc.training import single
-from dpcalc.training.exact_sums import ExactSums
-from dpcalc.training.model import load
-from dpcalc.training.noise import Source
-from dpcalc.training.plan import plan
-from dpcalc.training.problem import Problem, verify
-from dpcalc.training.several import descents
+from dpcalc.training.release.model import load
+from dpcalc.training.run import single
+from dpcalc.training.run.exact_sums import ExactSums
+from dpcalc.training.run.noise import Source
+from dpcalc.training.run.plan import plan
+from dpcalc.training.run.problem import Problem, verify
+from dpcalc.training.run.softmax import descents
 from tests.training.reference import Recorder, cut
 
 N, D, K, CLIP = 12, 3, 4, 0.3

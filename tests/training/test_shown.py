@@ -10,10 +10,10 @@ import pytest
 from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.run import describe
 from dpcalc.theorems.record import all_bounds, lookup
-from dpcalc.training.attacks import Attack, pairs
-from dpcalc.training.audit import Setup, audit
-from dpcalc.training.audited import plan_of
-from dpcalc.training.shown import SHOWN_BY, table
+from dpcalc.training.audit.attacks import Attack, pairs
+from dpcalc.training.audit.case import plan_of
+from dpcalc.training.audit.estimate import Setup, audit
+from tests.training.attacks_of_lower_bounds import SHOWN_BY, table
 from tests.truth.asking import front
 
 DELTA = 0.1

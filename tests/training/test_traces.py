@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from dpcalc.model.run import describe
-from dpcalc.training import audit, traces
-from dpcalc.training.attacks import Attack, Pair, pairs
-from dpcalc.training.audit import Setup
-from dpcalc.training.plan import Plan, plan
+from dpcalc.training.audit import estimate as audit
+from dpcalc.training.audit import traces
+from dpcalc.training.audit.attacks import Attack, Pair, pairs
+from dpcalc.training.audit.estimate import Setup
+from dpcalc.training.run.plan import Plan, plan
 from tests.training.test_audit import BASE, pairs_of
 
 RANDOM = np.random.default_rng(5)

@@ -22,14 +22,17 @@ from dpcalc.errors import DpcalcError, MissingParameter, NotApplicable, SpecErro
 from dpcalc.notions.account import Box
 from dpcalc.notions.guarantee import Gdp, Profile, Rdp
 from dpcalc.notions.tuning import Law, tuning_of
-from dpcalc.training import data, run_count, single, tuned
-from dpcalc.training.data import Prepared
-from dpcalc.training.draft import Draft
-from dpcalc.training.model import load
-from dpcalc.training.rounding import Rounding
-from dpcalc.training.tuned import score_of
-from dpcalc.training.tuned_guarantee import envelope, executed
-from dpcalc.training.tuning import tune_of
+from dpcalc.training.data import tables
+from dpcalc.training.data.bounds import Prepared
+from dpcalc.training.release.model import load
+from dpcalc.training.rule.candidates import tune_of
+from dpcalc.training.rule.draft import Draft
+from dpcalc.training.run import single
+from dpcalc.training.run.rounding import Rounding
+from dpcalc.training.tune import fit as tuned
+from dpcalc.training.tune import run_count
+from dpcalc.training.tune.fit import score_of
+from dpcalc.training.tune.guarantee import envelope, executed
 
 CANCER = "example:breast-cancer"
 TUNE = {"clip": [0.05, 0.1, 0.3], "travel": [10, 30]}
@@ -359,7 +362,7 @@ def test_what_is_released_is_said_alike(tune: dict[str, Any]) -> None:
         ({"tune_law": "uniform"}, "number of runs"),
         ({"tune_score": 1.5}, "held out"),
         ({"tune_score": CANCER}, "without noise"),
-        ({"tune_score": data.example_file("breast-cancer")}, "without noise"),
+        ({"tune_score": tables.example_file("breast-cancer")}, "without noise"),
         ({"tune_score": ([[1.0]], [1.0])}, "given as a tuple"),
         ({"tune_runs": [3]}, "given as a list"),
         ({"tune": {"steps": range(1, 101)}}, "100 candidates"),
@@ -384,7 +387,7 @@ def test_what_cannot_be_tuned_is_refused(given: dict[str, Any], message: str, mo
 @pytest.mark.parametrize("link", [os.link, os.symlink, shutil.copy])
 def test_the_training_file_by_another_name_is_not_public(link: Any, tmp_path: Path) -> None:
     one, other = tmp_path / "a.csv", tmp_path / "b.csv"
-    shutil.copy(data.example_file("breast-cancer"), one)
+    shutil.copy(tables.example_file("breast-cancer"), one)
     link(one, other)
     for path in (str(one), CANCER):
         with pytest.raises(SpecError, match="without noise"):

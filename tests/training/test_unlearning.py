@@ -13,7 +13,7 @@ from mpmath import mp
 
 import dpcalc
 from dpcalc.errors import DpcalcError, GateRefused, MissingParameter, NotApplicable, SpecError
-from dpcalc.training.model import Model, load, save
+from dpcalc.training.release.model import Model, load, save
 
 DESCRIBED: dict[str, Any] = {"regularisation": 0.25, "radius": 3.0, "start_distance": 0.5, "clean_steps": 6}
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import DpcalcError
-from dpcalc.training import workers
+from dpcalc.training.run import workers
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux alone")
 
@@ -28,11 +28,11 @@ import os
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import hashlib
 import numpy as np
-from dpcalc.training import ensemble, workers
+from dpcalc.training.run import ensemble, workers
 from tests.training.reference import problem_of, run_of
 from tests.training.test_ensemble import D, LOSSES, N
 from tests.training.test_single import settings
-from dpcalc.training.plan import plan
+from dpcalc.training.run.plan import plan
 ensemble._ENTRIES, ensemble._MUCH, ensemble._BEATS = 64 * D, 1, 64 * D * 2
 loss, used = LOSSES[0], []
 forked = ensemble.by_processes
@@ -114,7 +114,7 @@ import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy as np
-from dpcalc.training import workers
+from dpcalc.training.run import workers
 def block(place, beat):
     beat(os.getpid())
     import time

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from dpcalc.inert import Written, json_text, printable
+from dpcalc.inert import json_text, printable
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.render.check.verdicts import changed, checked, circumstances, findings, gate_name
 from dpcalc.report import Case, Check, Report, Status
@@ -39,12 +39,12 @@ def sarif_pieces(report: Report, precision: int) -> Iterator[str]:
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [Written(_RESULTS)] if rules else [],
+        "results": [_RESULTS] if rules else [],
         "properties": _properties(report),
     }
     text = json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, 2) + "\n"
     if rules:
-        before, _, text = text.partition(_RESULTS)
+        before, _, text = text.partition(f'"{_RESULTS}"')
         results = (_result(rule, rules[rule], check, alert) for rule, check, alert in alerts())
         yield from _listed(before, (json_text(result, 2, 4) for result in results), 4)
     if next(checked(report), None) is not None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.model.quantities import ATTACKS, Kind, Quantity
 from dpcalc.model.source import Source
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notes import Referenced
 from dpcalc.references import SHORT, proof_of
 from dpcalc.render import Asked, training
@@ -34,6 +34,7 @@ from dpcalc.render.sentences import (
     cost_sentences,
     headline,
     in_other_words,
+    is_fact,
     promise,
     released,
     tightness_text,
@@ -114,7 +115,7 @@ def shown_case(report: Report, case: Case, number_of: int, asked: Asked, *, draw
     best, precision = case.best, asked.precision
     style, warned = case_style(case), training.warning(case)
     pictured = drawn and not warned  # the pictures say what holds, with no word on the noise
-    told = with_usual_risks(case)
+    told = _with_usual_risks(case)
     known = told._replace(tightness=case.tightness or (case.curves.tightness if case.curves else None))
     return Shown(
         number=number_of,
@@ -125,7 +126,7 @@ def shown_case(report: Report, case: Case, number_of: int, asked: Asked, *, draw
         open=len(report.cases) <= FEW or style == "bad",
         warning=warned,
         headlines=headlines(case, precision),
-        meaning=meaning(told) if len(report.cases) > 1 and not warned else "",
+        meaning=meaning(case) if len(report.cases) > 1 and not warned else "",
         promise=promise(case),
         released=released(case) if best else "",
         findings=reasons(case, precision),
@@ -148,7 +149,7 @@ def shown_case(report: Report, case: Case, number_of: int, asked: Asked, *, draw
     )
 
 
-def with_usual_risks(case: Case) -> Case:
+def _with_usual_risks(case: Case) -> Case:
     """Return the case with what an attacker can do: at the usual rates, and at those that were asked about."""
     usual = case.curves.risk if case.curves else None
     if not usual or not case.risk:
@@ -252,9 +253,9 @@ def _inputs(case: Case) -> Iterable[Given]:
     origins = {note.parameter: note.origin for note in case.note_data if isinstance(note, Referenced)}
     order = list(_SOURCES)
     inputs = sorted(case.inputs.items(), key=lambda each: order.index(each[1][1]) if each[1][1] in order else 0)
-    derived = [f"{symbol_of(n)} = {number(v, side=Side.NEAREST)}" for n, (v, s) in inputs if s == Source.DERIVED]
+    derived = [f"{symbol_of(n)} = {number(v, side=Side.NEAREST)}" for n, (v, s) in inputs if not is_fact(n, s)]
     for name, (value, source) in inputs:
-        if source == Source.DERIVED:
+        if not is_fact(name, source):
             continue
         said = _SOURCES.get(source, str(source))
         if name in origins:

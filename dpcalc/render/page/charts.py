@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from dpcalc.model.quantities import Quantity
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.render.numbers import Side, delta_text, number
 from dpcalc.render.page.svg import Frame, Point, Scale, element, label, labels, line, lines, path, picture, ticks
 from dpcalc.render.sentences import unbeaten

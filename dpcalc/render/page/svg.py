@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from dpcalc.inert import printable
-from dpcalc.named_tuple import NamedTuple
 
 Point = tuple[float, float]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dpcalc.named_tuple import NamedTuple
+from typing import NamedTuple
+
 from dpcalc.render import training
 from dpcalc.render.check.verdicts import (
     MERGE,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.render import Asked, training
 from dpcalc.render.check.baseline import changes
 from dpcalc.render.check.verdicts import (
     share_used,
 )
 from dpcalc.render.meaning import meaning
-from dpcalc.render.page.case import Given, Grounds, Shown, headlines, shown_case, with_usual_risks
+from dpcalc.render.page.case import Given, Grounds, Shown, headlines, shown_case
 from dpcalc.render.page.names import typed
 from dpcalc.render.page.outcome import case_style, style_of, word_of
 from dpcalc.render.page.verdict import Verdict, facts, reservations, verdict_of, verdicts
@@ -126,7 +126,7 @@ def _said(report: Report, precision: int) -> tuple[str, ...]:
     if len(report.cases) != 1:
         return ()
     case = report.cases[0]
-    meant = "" if training.warning(case) else meaning(with_usual_risks(case))
+    meant = "" if training.warning(case) else meaning(case)
     return tuple(filter(None, (*headlines(case, precision), meant)))
 
 

@@ -30,10 +30,11 @@ from dpcalc.theorems.conditions import (
     UNBOUNDED,
 )
 from dpcalc.theorems.lower.averages import gaussian_log_delta, log_average, log_sum
-from dpcalc.theorems.lower.linear_losses import WHOLE_SPACE, Pass, Passes
+from dpcalc.theorems.lower.linear_losses import WHOLE_SPACE
 from dpcalc.theorems.lower.quadratic import quadratic_mu
-from dpcalc.theorems.privacy.periodic_allocation import Uses
-from dpcalc.theorems.record import Setting, theorem
+from dpcalc.theorems.many_passes.periodic_allocation import Uses
+from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, PLACE, Setting
 
 CURVED = "a lower bound: losses of one curvature common to all records, whose gradients differ by Delta"
 _SLOPED = "a lower bound: linear losses with a steep slope common to all records, whose gradients differ by Delta"
@@ -49,61 +50,7 @@ _NUMBER = "the last iterate reveals the number of steps"
 _QUADRATIC = (INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED, EQUAL_MAPS)
 
 
-class CurvedPass(Pass):
-    """One pass over quadratics of one common curvature.
-
-    Attributes:
-        step_size: eta, 0 < eta <= 2/(smoothness + strong_convexity).
-        smoothness, strong_convexity: beta >= m >= 0; any curvature between may be the common one.
-    """
-
-    step_size: float
-    smoothness: float
-    strong_convexity: float
-
-
-class CurvedPasses(Passes):
-    """Passes over quadratics of one common curvature.
-
-    Attributes:
-        step_size: eta, 0 < eta <= 2/(smoothness + strong_convexity).
-        smoothness, strong_convexity: beta >= m >= 0; any curvature between may be the common one.
-    """
-
-    step_size: float
-    smoothness: float
-    strong_convexity: float
-
-
-class SlopedPass(Setting):
-    """A random part of one pass in a fixed order, with a steep slope common to all records.
-
-    Attributes:
-        records, index: n >= 1 and the record's 1-based position.
-        sensitivity, noise_std: Delta >= 0 and sigma > 0.
-    """
-
-    records: int
-    index: int
-    sensitivity: float
-    noise_std: float
-
-
-class SlopedShuffle(Setting):
-    """A random part of one pass in a random order, with a steep slope common to all records.
-
-    Attributes:
-        records: n >= 1.
-        batch_size: 1.
-        sensitivity, noise_std: Delta >= 0 and sigma > 0.
-        permutation: ``public`` or ``secret``.
-    """
-
-    records: int
-    batch_size: int
-    sensitivity: float
-    noise_std: float
-    permutation: Permutation
+CURVED_PASSES = (*PLACE, "epochs", *GAUSSIAN_STEP, *CURVED_STEP)
 
 
 # --- a common curvature -----------------------------------------------------------------------------------------------
@@ -112,8 +59,7 @@ class SlopedShuffle(Setting):
 @theorem(
     "linear.curved",
     title="One pass over losses of the worst common curvature",
-    setting=CurvedPass,
-    gives=Gdp,
+    needs=(*PLACE, *GAUSSIAN_STEP, *CURVED_STEP),
     kind="lower",
     algorithms=("pnsgd",),
     reference="dpcalc",
@@ -126,13 +72,13 @@ class SlopedShuffle(Setting):
     by_difference=True,
     slack=_SEARCH,
 )
-def curved(run: CurvedPass) -> Gdp:
+def curved(run: Setting) -> Gdp:
     """Over quadratics of one curvature on the whole space the last iterate is Gaussian: every step multiplies the
     record's shift and the earlier noise by q = 1 - eta curvature. With eta beta >= 1 a step may forget all that came
     before, and then the last record has mu = r.
 
-    >>> run = CurvedPass(records=100, index=100, batch_size=1, sensitivity=2.0, noise_std=1.0, step_size=1.0,
-    ...                  smoothness=1.0, strong_convexity=0.0)
+    >>> run = Setting(records=100, index=100, batch_size=1, sensitivity=2.0, noise_std=1.0, step_size=1.0,
+    ...               smoothness=1.0, strong_convexity=0.0)
     >>> round(curved(run).mu, 9)
     2.0
     """
@@ -142,8 +88,7 @@ def curved(run: CurvedPass) -> Gdp:
 @theorem(
     "linear.curved_passes",
     title="Passes over losses of the worst common curvature",
-    setting=CurvedPasses,
-    gives=Gdp,
+    needs=CURVED_PASSES,
     kind="lower",
     algorithms=("cyclic",),
     reference="dpcalc",
@@ -155,7 +100,7 @@ def curved(run: CurvedPass) -> Gdp:
     by_difference=True,
     slack=_SEARCH,
 )
-def curved_passes(run: CurvedPasses) -> Gdp:
+def curved_passes(run: Setting) -> Gdp:
     """Losses of a curvature c >= m are m-strongly convex. A larger curvature may reveal more of a late record, since
     it forgets the noise before it. The last iterate is Gaussian with a known mean and variance.
     """
@@ -165,8 +110,7 @@ def curved_passes(run: CurvedPasses) -> Gdp:
 @theorem(
     "linear.curved_released",
     title="Released passes over losses of the worst common curvature",
-    setting=CurvedPasses,
-    gives=Gdp,
+    needs=CURVED_PASSES,
     kind="lower",
     algorithms=("cyclic-released",),
     reference="dpcalc",
@@ -178,14 +122,14 @@ def curved_passes(run: CurvedPasses) -> Gdp:
     by_difference=True,
     slack=_SEARCH,
 )
-def curved_released(run: CurvedPasses) -> Gdp:
+def curved_released(run: Setting) -> Gdp:
     """Given its start, every pass over quadratics of one curvature is a Gaussian, and the record moves its mean by the
     same amount from any start. Independent Gaussians compose exactly.
     """
     return Gdp(quotient_down((_worst_mu(run, uses=1), math.sqrt(run.epochs)), (), 8.0))
 
 
-def _worst_mu(run: CurvedPass | CurvedPasses, uses: int) -> float:
+def _worst_mu(run: Setting, uses: int) -> float:
     """Return the largest mu over the common curvatures that are allowed."""
 
     def at(curvature: float) -> float:
@@ -238,8 +182,7 @@ def largest(at: Callable[[float], float], low: float, high: float, tries: int, r
 @theorem(
     "linear.stop",
     title="Random stop over linear losses whose common slope reveals the number of steps",
-    setting=SlopedPass,
-    gives=Profile,
+    needs=("records", "index", *GAUSSIAN_STEP),
     kind="lower",
     algorithms=("stop",),
     reference="dpcalc",
@@ -251,12 +194,12 @@ def largest(at: Callable[[float], float], low: float, high: float, tries: int, r
     by_difference=True,
     slack=_BLOCKS,
 )
-def stop(run: SlopedPass) -> Profile:
+def stop(run: Setting) -> Profile:
     """All gradients have the same component in one extra direction. In the limit of a large component, that coordinate
     of the last iterate reveals the number of steps j. Given j, the last iterate is Gaussian with the noise of all j
     steps. For the first record this is `iteration.stop`, so no bound by the gradient difference improves on it.
 
-    >>> round(stop(SlopedPass(records=100, index=1, sensitivity=2.0, noise_std=4.0)).profile(0.1), 2)
+    >>> round(stop(Setting(records=100, index=1, sensitivity=2.0, noise_std=4.0)).profile(0.1), 2)
     -4.59
     """
     return _average_over_steps(run, first=run.index, lengths=run.records)
@@ -265,8 +208,7 @@ def stop(run: SlopedPass) -> Profile:
 @theorem(
     "linear.skip",
     title="Random skip over linear losses whose common slope reveals the number of steps",
-    setting=SlopedPass,
-    gives=Profile,
+    needs=("records", "index", *GAUSSIAN_STEP),
     kind="lower",
     algorithms=("skip",),
     reference="dpcalc",
@@ -278,7 +220,7 @@ def stop(run: SlopedPass) -> Profile:
     by_difference=True,
     slack=_BLOCKS,
 )
-def skip(run: SlopedPass) -> Profile:
+def skip(run: Setting) -> Profile:
     """All gradients have the same component in one extra direction, and in the limit of a large component the last
     iterate reveals how many records were skipped. Given that, it is Gaussian with the noise of all steps made, and the
     record moved it if it was not skipped.
@@ -287,7 +229,7 @@ def skip(run: SlopedPass) -> Profile:
     return _average_over_steps(run, first=run.records + 1 - min(run.index, lengths), lengths=lengths)
 
 
-def _average_over_steps(run: SlopedPass, first: int, lengths: int) -> Profile:
+def _average_over_steps(run: Setting, first: int, lengths: int) -> Profile:
     """Return epsilon -> ln of (1/lengths) sum_{j=first}^{n} delta_G(eps; r/sqrt(j)), rounded down."""
     ratio = _ratio(run)
 
@@ -298,7 +240,7 @@ def _average_over_steps(run: SlopedPass, first: int, lengths: int) -> Profile:
     return Profile(profile)
 
 
-def _ratio(run: SlopedPass | SlopedShuffle) -> float:
+def _ratio(run: Setting) -> float:
     """Return r = Delta/sigma."""
     return quotient_down((run.sensitivity,), (run.noise_std,), 4.0)
 
@@ -306,8 +248,7 @@ def _ratio(run: SlopedPass | SlopedShuffle) -> float:
 @theorem(
     "linear.shuffled_stop",
     title="Random order and random stop over linear losses whose common slope reveals the number of steps",
-    setting=SlopedShuffle,
-    gives=Profile,
+    needs=("records", "batch_size", *GAUSSIAN_STEP, "permutation"),
     kind="lower",
     algorithms=("shuffled-stop",),
     reference="dpcalc",
@@ -321,7 +262,7 @@ def _ratio(run: SlopedPass | SlopedShuffle) -> float:
     slack=_BLOCKS,
     slow=True,
 )
-def shuffled_stop(run: SlopedShuffle) -> Profile:
+def shuffled_stop(run: Setting) -> Profile:
     """A large common component of the gradients reveals the number of steps j. A published order reveals whether the
     record was used, which has probability p = j/n; given both, the last iterate is Gaussian with the noise of j steps.
     In a secret order the pair is a Gaussian, and the mixture of that Gaussian (1 - p) and a shifted one (p).

@@ -38,9 +38,9 @@ from dpcalc.theorems.conditions import (
 )
 from dpcalc.theorems.lower.averages import gaussian_log_delta, log_average, log_sum, log_sum_of_gaussians
 from dpcalc.theorems.lower.common_losses import CURVED, NO_SUCH_GUARANTEE, largest
-from dpcalc.theorems.lower.random_linear_losses import RandomOrder
 from dpcalc.theorems.lower.repeats import after_fresh_noise, times
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
+from dpcalc.theorems.setting import BATCHES, CURVED_STEP, GAUSSIAN_STEP, Setting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,30 +74,7 @@ SECRET = Condition("permutation = secret", _secret)
 _CLASS = (STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED)
 
 
-class CurvedShuffle(RandomOrder):
-    """One pass in a random order over quadratics of one common curvature.
-
-    Attributes:
-        sensitivity, noise_std: Delta >= 0 and sigma > 0.
-        step_size: eta, 0 < eta <= 2/(smoothness + strong_convexity).
-        smoothness, strong_convexity: beta >= m >= 0; any curvature between may be the common one.
-    """
-
-    sensitivity: float
-    noise_std: float
-    step_size: float
-    smoothness: float
-    strong_convexity: float
-
-
-class CurvedOrder(CurvedShuffle):
-    """Passes in one random order over quadratics of one common curvature.
-
-    Attributes:
-        epochs: E >= 1.
-    """
-
-    epochs: int
+CURVED_ORDER = (*BATCHES, *GAUSSIAN_STEP, *CURVED_STEP, "epochs")
 
 
 # --- the pulls of the positions -----------------------------------------------------------------------------------
@@ -122,12 +99,12 @@ class _Class(NamedTuple):
         return self.top * powers * _SAFE
 
 
-def _classes(run: CurvedShuffle, epochs: int, q: float, afresh: bool = False) -> list[_Class]:
+def _classes(run: Setting, epochs: int, q: float, afresh: bool = False) -> list[_Class]:
     """Return the positions of a pass with their pulls; ``q`` is taken as exact.
 
     Where the order is drawn ``afresh`` in every pass, the pulls are those of the last pass alone.
     """
-    plan = run.plan
+    plan = run.layout
     factors = [abs(1.0 - (1.0 - q) * (alike.size / alike.divisor)) for alike in plan.positions]
     behind, variance, heads = 1.0, 0.0, []
     for factor, alike in zip(factors, plan.positions, strict=True):
@@ -158,7 +135,7 @@ def _geometric(factor: float, count: int) -> float:
     return float(count) if x == 0.0 else math.expm1(x * count) / math.expm1(x)
 
 
-def _best(run: CurvedShuffle, at: Callable[[float], float], *, rough: bool = False, past_reset: bool = False) -> float:
+def _best(run: Setting, at: Callable[[float], float], *, rough: bool = False, past_reset: bool = False) -> float:
     """Return the largest value of a function of q over the curvatures that are allowed.
 
     Past a reset, q < 0, nothing is gained where all steps shrink alike. A rough search tries half as many.
@@ -181,8 +158,7 @@ def _best(run: CurvedShuffle, at: Callable[[float], float], *, rough: bool = Fal
 @theorem(
     "linear.shuffled_curved",
     title="A published random order over losses of the worst common curvature",
-    setting=CurvedShuffle,
-    gives=Profile,
+    needs=(*BATCHES, *GAUSSIAN_STEP, *CURVED_STEP),
     kind="lower",
     algorithms=("shuffled", "rotation"),
     reference="dpcalc",
@@ -197,7 +173,7 @@ def _best(run: CurvedShuffle, at: Callable[[float], float], *, rough: bool = Fal
     slow=True,
     uncertified="the best curvature of a search",
 )
-def shuffled_curved(run: CurvedShuffle) -> Profile:
+def shuffled_curved(run: Setting) -> Profile:
     """Where the order is published, delta is the average over the record's positions, and at each of them quadratics of
     one curvature leave a Gaussian. With a reset in every step only the last batch counts, and a short one most.
     """
@@ -207,8 +183,7 @@ def shuffled_curved(run: CurvedShuffle) -> Profile:
 @theorem(
     "linear.once_curved",
     title="One published random order for all epochs over losses of the worst common curvature",
-    setting=CurvedOrder,
-    gives=Profile,
+    needs=CURVED_ORDER,
     kind="lower",
     algorithms=in_one_random_order(Release.LAST),
     reference="dpcalc",
@@ -222,7 +197,7 @@ def shuffled_curved(run: CurvedShuffle) -> Profile:
     slow=True,
     uncertified="the best curvature of a search",
 )
-def once_curved(run: CurvedOrder) -> Profile:
+def once_curved(run: Setting) -> Profile:
     """The record stands at one place in every epoch, and quadratics of one curvature add up what its uses leave."""
     return _published_profile(run, run.epochs)
 
@@ -230,8 +205,7 @@ def once_curved(run: CurvedOrder) -> Profile:
 @theorem(
     "linear.once_curved_released",
     title="One published random order, every pass released, over losses of the worst common curvature",
-    setting=CurvedOrder,
-    gives=Profile,
+    needs=CURVED_ORDER,
     kind="lower",
     algorithms=in_one_random_order(Release.PASS),
     reference="dpcalc",
@@ -245,7 +219,7 @@ def once_curved(run: CurvedOrder) -> Profile:
     slow=True,
     uncertified="the best curvature of a search",
 )
-def once_curved_released(run: CurvedOrder) -> Profile:
+def once_curved_released(run: Setting) -> Profile:
     """Given the order and its start, a pass over quadratics of one curvature is a Gaussian, and the record moves it by
     the same amount from any start. Independent Gaussians compose exactly.
     """
@@ -255,8 +229,7 @@ def once_curved_released(run: CurvedOrder) -> Profile:
 @theorem(
     "linear.epochs_curved",
     title="Fresh published random orders over losses of the worst common curvature",
-    setting=CurvedOrder,
-    gives=Profile,
+    needs=CURVED_ORDER,
     kind="lower",
     algorithms=("shuffled-epochs",),
     reference="dpcalc",
@@ -270,7 +243,7 @@ def once_curved_released(run: CurvedOrder) -> Profile:
     slow=True,
     uncertified="the best curvature of a search",
 )
-def epochs_curved(run: CurvedOrder) -> Profile:
+def epochs_curved(run: Setting) -> Profile:
     """Given all orders the last iterate is Gaussian. Every pass moves it the same way, the last one by as much as one
     pass does, and the noise of all passes is counted.
     """
@@ -280,8 +253,7 @@ def epochs_curved(run: CurvedOrder) -> Profile:
 @theorem(
     "linear.epochs_curved_released",
     title="Fresh published random orders, every pass released, over losses of the worst common curvature",
-    setting=CurvedOrder,
-    gives=Profile,
+    needs=CURVED_ORDER,
     kind="lower",
     algorithms=("shuffled-epochs-released",),
     reference="dpcalc",
@@ -296,7 +268,7 @@ def epochs_curved(run: CurvedOrder) -> Profile:
     slow=True,
     uncertified="the best curvature of a search",
 )
-def epochs_curved_released(run: CurvedOrder) -> Profile:
+def epochs_curved_released(run: Setting) -> Profile:
     """Given all orders the passes are independent Gaussians with mu_k of the record's positions k, which compose to
     the root of the sum of their squares. In a binomial number of passes k is at most K, and then mu_k >= mu_K.
     """
@@ -341,8 +313,7 @@ def epochs_curved_released(run: CurvedOrder) -> Profile:
 @theorem(
     "linear.shuffled_stop_curved",
     title="A published random order and a random stop over losses of the worst common curvature",
-    setting=CurvedShuffle,
-    gives=Profile,
+    needs=(*BATCHES, *GAUSSIAN_STEP, *CURVED_STEP),
     kind="lower",
     algorithms=("shuffled-stop",),
     reference="dpcalc",
@@ -356,7 +327,7 @@ def epochs_curved_released(run: CurvedOrder) -> Profile:
     slow=True,
     uncertified="the best curvature of a search",
 )
-def shuffled_stop_curved(run: CurvedShuffle) -> Profile:
+def shuffled_stop_curved(run: Setting) -> Profile:
     """A steep slope in a direction without curvature reveals the number of steps. Of the n^2 pairs of a position and a
     number of steps, n - k + 1 have k steps from the record's own to the end.
     """
@@ -376,8 +347,8 @@ def shuffled_stop_curved(run: CurvedShuffle) -> Profile:
     return Profile(profile)
 
 
-def _published_profile(run: CurvedShuffle, epochs: int, released: int = 1, afresh: bool = False) -> Profile:
-    shrinks_unevenly = any(alike.size != alike.divisor for alike in run.plan.positions)
+def _published_profile(run: Setting, epochs: int, released: int = 1, afresh: bool = False) -> Profile:
+    shrinks_unevenly = any(alike.size != alike.divisor for alike in run.layout.positions)
 
     def profile(epsilon: float) -> float:
         def at(q: float) -> float:
@@ -405,8 +376,7 @@ def _log_sum(positions: _Class, epsilon: float) -> float:
 @theorem(
     "linear.shuffled_curved_secret",
     title="A secret random order over losses of the worst common curvature",
-    setting=CurvedShuffle,
-    gives=Profile,
+    needs=(*BATCHES, *GAUSSIAN_STEP, *CURVED_STEP),
     kind="lower",
     algorithms=("shuffled", "rotation"),
     reference="dpcalc",
@@ -421,7 +391,7 @@ def _log_sum(positions: _Class, epsilon: float) -> float:
     slow=True,
     uncertified="the best curvature of a search",
 )
-def shuffled_curved_secret(run: CurvedShuffle) -> Profile:
+def shuffled_curved_secret(run: Setting) -> Profile:
     """Against records that are all alike, one that pulls elsewhere leaves a mixture over its positions. Where the last
     batch is very short, its few records show however well the order is hidden.
     """
@@ -431,8 +401,7 @@ def shuffled_curved_secret(run: CurvedShuffle) -> Profile:
 @theorem(
     "linear.once_curved_secret",
     title="One secret random order for all epochs over losses of the worst common curvature",
-    setting=CurvedOrder,
-    gives=Profile,
+    needs=CURVED_ORDER,
     kind="lower",
     algorithms=in_one_random_order(Release.LAST),
     reference="dpcalc",
@@ -446,17 +415,17 @@ def shuffled_curved_secret(run: CurvedShuffle) -> Profile:
     slow=True,
     uncertified="the best curvature of a search",
 )
-def once_curved_secret(run: CurvedOrder) -> Profile:
+def once_curved_secret(run: Setting) -> Profile:
     """Passes in one order are as one, with what the uses of all epochs add up to."""
     return _secret_profile(run, run.epochs)
 
 
-def _secret_profile(run: CurvedShuffle, epochs: int) -> Profile:
+def _secret_profile(run: Setting, epochs: int) -> Profile:
     from dpcalc.numerics.normal_mixtures import likelihood_ratio_threshold, log_advantage_down
 
     def profile(epsilon: float) -> float:
         def at(q: float) -> float:
-            moved, still = _mixture(run.plan, _classes(run, epochs, q))
+            moved, still = _mixture(run.layout, _classes(run, epochs, q))
             return log_advantage_down(moved, still, epsilon, likelihood_ratio_threshold(moved, still, epsilon))
 
         return min(0.0, _best(run, at, rough=True))

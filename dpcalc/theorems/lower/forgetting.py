@@ -31,9 +31,10 @@ from dpcalc.theorems.conditions import (
     UNBOUNDED,
 )
 from dpcalc.theorems.lower.averages import gaussian_log_delta, log_average, log_sum
-from dpcalc.theorems.lower.common_losses import CurvedPass, CurvedPasses, SlopedPass, largest
+from dpcalc.theorems.lower.common_losses import largest
 from dpcalc.theorems.lower.repeats import times
 from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, PLACE, Setting
 
 _CLASS = (INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED, EQUAL_MAPS)
 _FORGETS = "a lower bound: quadratic losses, of one curvature up to the record and of the least one behind it"
@@ -44,17 +45,7 @@ _ONE_RECORD = (
 )
 
 
-class SlopedCurve(SlopedPass):
-    """A random part of one pass in a fixed order over quadratics.
-
-    Attributes:
-        step_size: eta, 0 < eta <= 2/(smoothness + strong_convexity).
-        smoothness, strong_convexity: beta >= m >= 0.
-    """
-
-    step_size: float
-    smoothness: float
-    strong_convexity: float = 0.0
+SLOPED_CURVE = ("records", "index", *GAUSSIAN_STEP, "step_size", "smoothness", "strong_convexity?")
 
 
 class _Maps(NamedTuple):
@@ -70,7 +61,7 @@ class _Maps(NamedTuple):
     shrunk: float
 
     @classmethod
-    def of(cls, run: CurvedPass | CurvedPasses | SlopedCurve) -> _Maps:
+    def of(cls, run: Setting) -> _Maps:
         """Return those of a run."""
         steepest = math.nextafter(1.0 - down(run.step_size * run.smoothness, 4.0), math.inf)
         shrunk = up(run.step_size * run.strong_convexity, 4.0) if run.strong_convexity else 0.0
@@ -102,8 +93,7 @@ def _before(q: float, steps: int) -> float:
 @theorem(
     "linear.forgetting",
     title="One pass over losses that forget the noise before the record",
-    setting=CurvedPass,
-    gives=Gdp,
+    needs=(*PLACE, *GAUSSIAN_STEP, *CURVED_STEP),
     kind="lower",
     algorithms=("pnsgd",),
     reference="dpcalc",
@@ -115,12 +105,12 @@ def _before(q: float, steps: int) -> float:
     caution=_ONE_RECORD,
     by_difference=True,
 )
-def forgetting(run: CurvedPass) -> Gdp:
+def forgetting(run: Setting) -> Gdp:
     """The last iterate is Gaussian. With eta beta >= 1 and m = 0 the bound of `iteration.pnsgd` is attained for every
     record.
 
-    >>> run = CurvedPass(records=100, index=76, batch_size=1, sensitivity=2.0, noise_std=1.0, step_size=1.0,
-    ...                  smoothness=1.0, strong_convexity=0.0)
+    >>> run = Setting(records=100, index=76, batch_size=1, sensitivity=2.0, noise_std=1.0, step_size=1.0,
+    ...               smoothness=1.0, strong_convexity=0.0)
     >>> round(forgetting(run).mu, 9)
     0.4
     """
@@ -130,8 +120,7 @@ def forgetting(run: CurvedPass) -> Gdp:
 @theorem(
     "linear.forgetting_passes",
     title="Passes over losses that forget the noise before the record",
-    setting=CurvedPasses,
-    gives=Gdp,
+    needs=(*PLACE, "epochs", *GAUSSIAN_STEP, *CURVED_STEP),
     kind="lower",
     algorithms=("cyclic",),
     reference="dpcalc",
@@ -144,7 +133,7 @@ def forgetting(run: CurvedPass) -> Gdp:
     by_difference=True,
     slack="the best curvature of a search",
 )
-def forgetting_passes(run: CurvedPasses) -> Gdp:
+def forgetting_passes(run: Setting) -> Gdp:
     """A pass multiplies what it starts from by Q: the larger q_1 is, the more of earlier passes is left, and the more
     noise. With E = 1 it is `linear.forgetting`.
     """
@@ -162,8 +151,7 @@ def forgetting_passes(run: CurvedPasses) -> Gdp:
 @theorem(
     "linear.forgetting_released",
     title="Released passes over losses that forget the noise before the record",
-    setting=CurvedPasses,
-    gives=Gdp,
+    needs=(*PLACE, "epochs", *GAUSSIAN_STEP, *CURVED_STEP),
     kind="lower",
     algorithms=("cyclic-released",),
     reference="dpcalc",
@@ -174,7 +162,7 @@ def forgetting_passes(run: CurvedPasses) -> Gdp:
     caution=_ONE_RECORD,
     by_difference=True,
 )
-def forgetting_released(run: CurvedPasses) -> Gdp:
+def forgetting_released(run: Setting) -> Gdp:
     """Given its start, every pass is a Gaussian that the record moves by the same amount. Independent Gaussians compose
     exactly.
     """
@@ -184,8 +172,7 @@ def forgetting_released(run: CurvedPasses) -> Gdp:
 @theorem(
     "linear.stop_forgetting",
     title="Random stop over losses that forget the noise before the record",
-    setting=SlopedCurve,
-    gives=Profile,
+    needs=SLOPED_CURVE,
     kind="lower",
     algorithms=("stop",),
     reference="dpcalc",
@@ -197,12 +184,12 @@ def forgetting_released(run: CurvedPasses) -> Gdp:
     by_difference=True,
     slack="blocks of many steps count as one: below by a few per cent at most",
 )
-def stop_forgetting(run: SlopedCurve) -> Profile:
+def stop_forgetting(run: Setting) -> Profile:
     """Given the number of steps the last iterate is that of a pass. What a steep slope adds is in a direction without
     curvature.
 
-    >>> run = SlopedCurve(records=100, index=50, sensitivity=2.0, noise_std=4.0, step_size=1.0, smoothness=1.0,
-    ...                   strong_convexity=0.0)
+    >>> run = Setting(records=100, index=50, sensitivity=2.0, noise_std=4.0, step_size=1.0, smoothness=1.0,
+    ...               strong_convexity=0.0)
     >>> round(stop_forgetting(run).profile(0.1), 2)
     -4.65
     """
@@ -223,8 +210,7 @@ def stop_forgetting(run: SlopedCurve) -> Profile:
 @theorem(
     "linear.skip_forgetting",
     title="Random skip over losses that forget the noise before the record",
-    setting=SlopedCurve,
-    gives=Profile,
+    needs=SLOPED_CURVE,
     kind="lower",
     algorithms=("skip",),
     reference="dpcalc",
@@ -236,7 +222,7 @@ def stop_forgetting(run: SlopedCurve) -> Profile:
     by_difference=True,
     slack="the noise of skipped steps counts",
 )
-def skip_forgetting(run: SlopedCurve) -> Profile:
+def skip_forgetting(run: Setting) -> Profile:
     """The record is skipped or not, and the steps behind it are the same ones. With steps skipped there is less noise
     before it, which is not counted.
     """
@@ -249,13 +235,13 @@ def skip_forgetting(run: SlopedCurve) -> Profile:
     return Profile(lambda epsilon: log_average(gaussian_log_delta(mu, epsilon) + log_used, math.log(lengths)))
 
 
-def _one_pass(run: CurvedPass | CurvedPasses) -> float:
+def _one_pass(run: Setting) -> float:
     """Return mu of one pass, rounded down."""
     maps = _Maps.of(run)
     return _mu(run, maps, maps.least, 1) if maps.least <= maps.most else 0.0
 
 
-def _mu(run: CurvedPass | CurvedPasses, maps: _Maps, q: float, epochs: int) -> float:
+def _mu(run: Setting, maps: _Maps, q: float, epochs: int) -> float:
     """Return r T/sqrt(S_1 + S_2), rounded down."""
     tail, before = run.steps_to_end, run.period - run.steps_to_end
     noise = _before(q, before) + maps.behind(tail)

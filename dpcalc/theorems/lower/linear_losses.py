@@ -14,9 +14,10 @@ import math
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Gdp
 from dpcalc.numerics.quotients import quotient_down
-from dpcalc.theorems.conditions import GAUSSIAN, INDEX_IN_RANGE, ONE_RELEASE, UNBOUNDED, Place
+from dpcalc.theorems.conditions import GAUSSIAN, INDEX_IN_RANGE, ONE_RELEASE, UNBOUNDED
 from dpcalc.theorems.lower.quadratic import NO_GUARANTEE
-from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, theorem
+from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
+from dpcalc.theorems.setting import GAUSSIAN_STEP, PLACE, Setting
 
 LINEAR = "a lower bound: linear losses on the whole space, of the given Lipschitz constant"
 
@@ -35,53 +36,13 @@ FLAT = Condition("strong_convexity = 0", _flat)
 WHOLE_SPACE = (FLAT, UNBOUNDED)
 
 
-class Pass(Place):
-    """One pass in a fixed order.
-
-    Attributes:
-        sensitivity: Delta >= 0, how far the gradients of two records are apart at most.
-        noise_std: sigma > 0.
-    """
-
-    sensitivity: float
-    noise_std: float
-
-
-class Passes(Place):
-    """Passes in the same fixed order.
-
-    Attributes:
-        epochs: E >= 1.
-        sensitivity, noise_std: Delta >= 0 and sigma > 0.
-    """
-
-    epochs: int
-    sensitivity: float
-    noise_std: float
-
-
-class Descent(Setting):
-    """Steps on all records.
-
-    Attributes:
-        records, steps: n >= 1 and T >= 1.
-        sensitivity, noise_std: Delta >= 0 and sigma > 0.
-    """
-
-    records: int
-    steps: int
-    sensitivity: float
-    noise_std: float
-
-
 # --- a fixed number of steps ------------------------------------------------------------------------------------------
 
 
 @theorem(
     "linear.pass",
     title="One pass over linear losses, exactly",
-    setting=Pass,
-    gives=Gdp,
+    needs=(*PLACE, *GAUSSIAN_STEP),
     kind="lower",
     algorithms=("pnsgd",),
     reference="dpcalc",
@@ -91,11 +52,11 @@ class Descent(Setting):
     assumes=(LINEAR, GAUSSIAN, ONE_RELEASE),
     caution=NO_GUARANTEE,
 )
-def single_pass(run: Pass) -> Gdp:
+def single_pass(run: Setting) -> Gdp:
     """With linear losses the last iterate is the sum of all steps: the record moves it by eta Delta/b, and the noise of
     all l steps, both before and after the record's own, has variance l eta^2 sigma^2.
 
-    >>> round(single_pass(Pass(records=100, index=100, batch_size=1, sensitivity=2.0, noise_std=1.0)).mu, 12)
+    >>> round(single_pass(Setting(records=100, index=100, batch_size=1, sensitivity=2.0, noise_std=1.0)).mu, 12)
     0.2
     """
     return Gdp(quotient_down((run.sensitivity,), (run.own_batch, run.noise_std, math.sqrt(run.period)), 8.0))
@@ -104,8 +65,7 @@ def single_pass(run: Pass) -> Gdp:
 @theorem(
     "linear.passes",
     title="Passes in one order over linear losses, exactly",
-    setting=Passes,
-    gives=Gdp,
+    needs=(*PLACE, "epochs", *GAUSSIAN_STEP),
     kind="lower",
     algorithms=("cyclic", "cyclic-released"),
     reference="dpcalc",
@@ -115,14 +75,14 @@ def single_pass(run: Pass) -> Gdp:
     assumes=(LINEAR, GAUSSIAN, "the last iterate is released; every pass moves it alike and independently"),
     caution=NO_GUARANTEE,
 )
-def passes(run: Passes) -> Gdp:
+def passes(run: Setting) -> Gdp:
     """With linear losses E passes move the last iterate by E eta Delta/b, and the noise of all E l steps hides it.
     Released iterates between the passes reveal nothing more: the increments of the passes are independent with the same
     law, so their sum is sufficient.
 
     It is `multi_epoch.quadratic` at m = 0, for any smoothness.
 
-    >>> run = Passes(records=100, index=100, batch_size=1, epochs=25, sensitivity=2.0, noise_std=1.0)
+    >>> run = Setting(records=100, index=100, batch_size=1, epochs=25, sensitivity=2.0, noise_std=1.0)
     >>> round(passes(run).mu, 12)
     1.0
     """
@@ -133,8 +93,7 @@ def passes(run: Passes) -> Gdp:
 @theorem(
     "linear.descent",
     title="Full-batch steps over linear losses, exactly",
-    setting=Descent,
-    gives=Gdp,
+    needs=("records", "steps", *GAUSSIAN_STEP),
     kind="lower",
     algorithms=("noisy-gd", "noisy-gd-released"),
     reference="dpcalc",
@@ -144,11 +103,11 @@ def passes(run: Passes) -> Gdp:
     assumes=(LINEAR, GAUSSIAN, "the last iterate is released, or every one"),
     caution=NO_GUARANTEE,
 )
-def descent(run: Descent) -> Gdp:
+def descent(run: Setting) -> Gdp:
     """With linear losses T steps move the last iterate by T eta Delta/n, and the noise of all of them hides it. This
     equals the composition bound, which is therefore exact.
 
-    >>> round(descent(Descent(records=10, steps=100, sensitivity=1.0, noise_std=1.0)).mu, 12)
+    >>> round(descent(Setting(records=10, steps=100, sensitivity=1.0, noise_std=1.0)).mu, 12)
     1.0
     """
     return Gdp(quotient_down((run.sensitivity, math.sqrt(run.steps)), (run.records, run.noise_std), 8.0))
@@ -157,8 +116,7 @@ def descent(run: Descent) -> Gdp:
 @theorem(
     "linear.local",
     title="The record's own noisy message, exactly",
-    setting=Pass,
-    gives=Gdp,
+    needs=(*PLACE, *GAUSSIAN_STEP),
     kind="lower",
     algorithms=("local",),
     reference="dpcalc",
@@ -168,11 +126,11 @@ def descent(run: Descent) -> Gdp:
     assumes=("a lower bound: linear losses of the given Lipschitz constant", GAUSSIAN),
     caution=NO_GUARANTEE,
 )
-def local(run: Pass) -> Gdp:
+def local(run: Setting) -> Gdp:
     """The message is a gradient plus noise, and linear losses have gradients that differ by Delta. It is a Gaussian
     mechanism of exactly this mu, whatever the domain.
 
-    >>> round(local(Pass(records=5, index=5, batch_size=2, sensitivity=2.0, noise_std=4.0)).mu, 12)
+    >>> round(local(Setting(records=5, index=5, batch_size=2, sensitivity=2.0, noise_std=4.0)).mu, 12)
     0.5
     """
     return Gdp(quotient_down((run.sensitivity,), (run.own_batch, run.noise_std), 4.0))

@@ -25,10 +25,11 @@ from dpcalc.theorems.conditions import (
     UNBOUNDED,
 )
 from dpcalc.theorems.contraction_powers import DEEPEST, factors, half_tanh, in_range, lost
-from dpcalc.theorems.privacy.multi_epoch import ORDER, ContractingPasses
-from dpcalc.theorems.privacy.noisy_gd import FULL, ContractingDescent, saturation
-from dpcalc.theorems.privacy.periodic_allocation import Uses
+from dpcalc.theorems.many_passes.multi_epoch import ORDER, Passes
+from dpcalc.theorems.many_passes.noisy_gd import FULL, Descent, saturation
+from dpcalc.theorems.many_passes.periodic_allocation import Uses
 from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, PLACE
 
 QUADRATIC = "a lower bound: quadratic losses of curvature m (linear for m = 0) whose gradients differ by Delta"
 NO_GUARANTEE = "A lower bound: the exact privacy of certain losses. No guarantee for the class can be below it."
@@ -37,8 +38,7 @@ NO_GUARANTEE = "A lower bound: the exact privacy of certain losses. No guarantee
 @theorem(
     "multi_epoch.quadratic",
     title="Cyclic passes over quadratic losses, exactly",
-    setting=ContractingPasses,
-    gives=Gdp,
+    needs=(*PLACE, "epochs", *GAUSSIAN_STEP, *CURVED_STEP),
     kind="lower",
     algorithms=("cyclic",),
     reference="dpcalc",
@@ -49,10 +49,10 @@ NO_GUARANTEE = "A lower bound: the exact privacy of certain losses. No guarantee
     caution=NO_GUARANTEE,
     not_monotone_in=("strong_convexity",),
 )
-def passes(run: ContractingPasses) -> Gdp:
+def passes(run: Passes) -> Gdp:
     """With quadratic losses on the whole space the last iterate is Gaussian with this mu: no guarantee can be smaller.
 
-    >>> run = ContractingPasses(records=100, index=100, batch_size=1, epochs=25, sensitivity=2.0, noise_std=1.0,
+    >>> run = Passes(records=100, index=100, batch_size=1, epochs=25, sensitivity=2.0, noise_std=1.0,
     ...                         step_size=0.5, smoothness=1.0, strong_convexity=0.0)
     >>> round(passes(run).mu, 12)
     1.0
@@ -63,8 +63,7 @@ def passes(run: ContractingPasses) -> Gdp:
 @theorem(
     "noisy_gd.quadratic",
     title="Noisy gradient descent on quadratic losses, exactly",
-    setting=ContractingDescent,
-    gives=Gdp,
+    needs=("records", "steps", *GAUSSIAN_STEP, *CURVED_STEP),
     kind="lower",
     algorithms=("noisy-gd",),
     reference="dpcalc",
@@ -74,12 +73,12 @@ def passes(run: ContractingPasses) -> Gdp:
     assumes=(FULL, QUADRATIC, GAUSSIAN, ONE_RELEASE),
     caution=NO_GUARANTEE,
 )
-def descent(run: ContractingDescent) -> Gdp:
+def descent(run: Descent) -> Gdp:
     """With quadratic losses on the whole space the last iterate is Gaussian with this mu: no guarantee can be smaller.
 
     Up to rounding it equals `noisy_gd.contraction`.
 
-    >>> run = ContractingDescent(records=1, steps=100, sensitivity=0.1, noise_std=1.0, step_size=1.0, smoothness=0.01,
+    >>> run = Descent(records=1, steps=100, sensitivity=0.1, noise_std=1.0, step_size=1.0, smoothness=0.01,
     ...                          strong_convexity=0.01)
     >>> round(descent(run).mu, 12)
     0.961013744646
@@ -90,8 +89,7 @@ def descent(run: ContractingDescent) -> Gdp:
 @theorem(
     "noisy_gd.langevin_lower",
     title="Langevin dynamics, the lower bound",
-    setting=ContractingDescent,
-    gives=Rdp,
+    needs=("records", "steps", *GAUSSIAN_STEP, *CURVED_STEP),
     kind="lower",
     algorithms=("noisy-gd",),
     reference="chourasia2021",
@@ -102,10 +100,10 @@ def descent(run: ContractingDescent) -> Gdp:
     erratum="The announcement derives it with |w - x|^2 for |w - x|^2/2 and with a variance divided by n^2; the "
     "statement is true.",
 )
-def langevin(run: ContractingDescent) -> Rdp:
+def langevin(run: Descent) -> Rdp:
     """Quadratic losses have at least this Renyi divergence, a quarter to a half of what `noisy_gd.langevin` says.
 
-    >>> run = ContractingDescent(records=100, steps=1, sensitivity=1.0, noise_std=0.1 * math.sqrt(2.0 / 0.9),
+    >>> run = Descent(records=100, steps=1, sensitivity=1.0, noise_std=0.1 * math.sqrt(2.0 / 0.9),
     ...                          step_size=0.9, smoothness=1.0, strong_convexity=1.0)
     >>> round(langevin(run).curve(2.0), 14)
     0.0029671517013

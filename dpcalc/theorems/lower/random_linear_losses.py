@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.model.algorithm import Release, in_one_random_order
-from dpcalc.model.choices import Adjacency, LastBatch
+from dpcalc.model.choices import Adjacency
 from dpcalc.notions.guarantee import Profile
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.quotients import quotient_down
-from dpcalc.theorems.batch_layout import Layout, layout
 from dpcalc.theorems.conditions import BATCH_WITHIN, GAUSSIAN, ONE_RELEASE
 from dpcalc.theorems.lower.averages import LARGEST, SMALLEST, gaussian_log_delta
 from dpcalc.theorems.lower.quadratic import NO_GUARANTEE
-from dpcalc.theorems.record import Setting, theorem
+from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import BATCHES, GAUSSIAN_STEP, Setting
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -33,79 +33,13 @@ _LAST_OR_MORE = "the last iterate is released, and perhaps others, which reveal 
 _EVENT = "the best event tried, with blocks of many numbers as one: a few per cent too low at most"
 
 
-class RandomOrder(Setting):
-    """A uniformly random order.
-
-    Attributes:
-        records, batch_size: n >= 1, and records per step.
-        last_batch: what becomes of the records left over; see `batch_layout`.
-    """
-
-    records: int
-    batch_size: int
-    last_batch: LastBatch
-
-    @functools.cached_property
-    def plan(self) -> Layout:
-        """The batches of a pass."""
-        return layout(self.records, self.batch_size, self.last_batch)
-
-    @property
-    def period(self) -> int:
-        """l, the number of steps in a pass."""
-        return self.plan.steps
-
-
-class Shuffle(RandomOrder):
-    """One pass in a random order.
-
-    Attributes:
-        sensitivity, noise_std: Delta >= 0 and sigma > 0.
-        adjacency: ``replace-one`` or ``null-record``.
-    """
-
-    sensitivity: float
-    noise_std: float
-    adjacency: Adjacency
-
-
-class ShuffledPasses(RandomOrder):
-    """Passes in random order.
-
-    Attributes:
-        epochs: E >= 1.
-        sensitivity, noise_std: Delta >= 0 and sigma > 0.
-        adjacency: ``replace-one`` or ``null-record``.
-    """
-
-    epochs: int
-    sensitivity: float
-    noise_std: float
-    adjacency: Adjacency
-
-
-class SampledSteps(Setting):
-    """Steps on uniformly random batches, drawn afresh.
-
-    Attributes:
-        records, batch_size, steps: n, b <= n and T >= 1.
-        sensitivity, noise_std: Delta >= 0 and sigma > 0.
-        adjacency: ``replace-one`` or ``null-record``.
-    """
-
-    records: int
-    batch_size: int
-    steps: int
-    sensitivity: float
-    noise_std: float
-    adjacency: Adjacency
+SHUFFLED_PASSES = (*BATCHES, "epochs", *GAUSSIAN_STEP, "adjacency")
 
 
 @theorem(
     "linear.shuffled",
     title="A pass in random order over linear losses",
-    setting=Shuffle,
-    gives=Profile,
+    needs=(*BATCHES, *GAUSSIAN_STEP, "adjacency"),
     kind="lower",
     algorithms=("shuffled", "rotation"),
     reference="dpcalc",
@@ -117,12 +51,12 @@ class SampledSteps(Setting):
     slack=_EVENT,
     slow=True,
 )
-def shuffled(run: Shuffle) -> Profile:
+def shuffled(run: Setting) -> Profile:
     """A sum does not depend on the order, but for what a batch of another size is divided by: with its share of the
     records the record counts more there, or less, or not at all. Any event then gives a lower bound.
 
-    >>> run = Shuffle(records=100, batch_size=1, last_batch="own", sensitivity=2.0, noise_std=1.0,
-    ...               adjacency="replace-one")
+    >>> run = Setting(records=100, batch_size=1, last_batch="own", sensitivity=2.0, noise_std=1.0,
+    ...                   adjacency="replace-one")
     >>> round(shuffled(run).profile(0.3), 12)
     -4.992989007062
     """
@@ -132,8 +66,7 @@ def shuffled(run: Shuffle) -> Profile:
 @theorem(
     "linear.once",
     title="One random order for all passes over linear losses",
-    setting=ShuffledPasses,
-    gives=Profile,
+    needs=SHUFFLED_PASSES,
     kind="lower",
     algorithms=(*in_one_random_order(Release.LAST), *in_one_random_order(Release.PASS)),
     reference="dpcalc",
@@ -145,7 +78,7 @@ def shuffled(run: Shuffle) -> Profile:
     slack=_EVENT,
     slow=True,
 )
-def once(run: ShuffledPasses) -> Profile:
+def once(run: Setting) -> Profile:
     """With one order for all E passes the record is in the short last batch always or never. All else is as for one
     pass, with E times the shift and the noise of E l steps.
     """
@@ -155,8 +88,7 @@ def once(run: ShuffledPasses) -> Profile:
 @theorem(
     "linear.epochs",
     title="Fresh random orders over linear losses",
-    setting=ShuffledPasses,
-    gives=Profile,
+    needs=SHUFFLED_PASSES,
     kind="lower",
     algorithms=("shuffled-epochs", "shuffled-epochs-released"),
     reference="dpcalc",
@@ -169,7 +101,7 @@ def once(run: ShuffledPasses) -> Profile:
     slack=_EVENT,
     slow=True,
 )
-def epochs(run: ShuffledPasses) -> Profile:
+def epochs(run: Setting) -> Profile:
     """With fresh orders the record is in the short last batch a binomial number of times, and each of these uses is
     larger, or missing. All else is as for one pass, with the noise of E l steps.
     """
@@ -179,8 +111,7 @@ def epochs(run: ShuffledPasses) -> Profile:
 @theorem(
     "linear.sampled",
     title="Steps on random batches of linear losses",
-    setting=SampledSteps,
-    gives=Profile,
+    needs=("records", "batch_size", "steps", *GAUSSIAN_STEP, "adjacency"),
     kind="lower",
     algorithms=("noisy-sgd", "noisy-sgd-released"),
     reference="dpcalc",
@@ -193,13 +124,13 @@ def epochs(run: ShuffledPasses) -> Profile:
     slow=True,
     not_monotone_in=("records", "batch_size", "steps", "epochs"),
 )
-def sampled(run: SampledSteps) -> Profile:
+def sampled(run: Setting) -> Profile:
     """The record is drawn Binomial(T, b/n) times, and each time it takes the place of another record; all others have
     the same gradient. The likelihood ratio is monotone, so the best event is all above one threshold.
 
     It is exact for one step.
 
-    >>> run = SampledSteps(records=100, batch_size=10, steps=1, sensitivity=2.0, noise_std=0.2, adjacency="replace-one")
+    >>> run = Setting(records=100, batch_size=10, steps=1, sensitivity=2.0, noise_std=0.2, adjacency="replace-one")
     >>> round(sampled(run).profile(1.0), 6)
     -8.482205
     """
@@ -210,9 +141,9 @@ def sampled(run: SampledSteps) -> Profile:
     return Profile(_count_profile(draws, ratio, run.adjacency))
 
 
-def _in_random_order(run: Shuffle | ShuffledPasses, orders: int, passes_each: int) -> Profile:
+def _in_random_order(run: Setting | Setting, orders: int, passes_each: int) -> Profile:
     """Return epsilon -> ln delta after ``orders`` random orders, each used for ``passes_each`` passes."""
-    plan, moved = run.plan, math.sqrt(orders * passes_each)
+    plan, moved = run.layout, math.sqrt(orders * passes_each)
     *others, most = plan.positions
     ratio = quotient_down((run.sensitivity, moved), (most.divisor, run.noise_std, math.sqrt(run.period)), 12.0)
     if most.records == run.records:

@@ -23,7 +23,8 @@ from dpcalc.notions import classic, gaussian
 from dpcalc.notions.risk import NO_BOUND, Risk
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.quotients import quotient_up
-from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet
+from dpcalc.theorems.record import Condition, Obstacle, Unmet
+from dpcalc.theorems.setting import Setting
 
 
 def averaged_risk(radius: float, gradient_norm: float, steps: int) -> float:
@@ -32,19 +33,9 @@ def averaged_risk(radius: float, gradient_norm: float, steps: int) -> float:
 
 
 class OnBall(Setting):
-    """One noisy pass over a ball.
+    """One noisy pass over a ball."""
 
-    Attributes:
-        radius: R > 0 of a ball that holds the domain.
-        lipschitz: L > 0, a bound on the gradient of every loss.
-        dimension: d >= 1.
-    """
-
-    radius: float
-    lipschitz: float
-    dimension: int
-
-    def gradient_norm(self, noise_std: float) -> float:
+    def noisy_norm(self, noise_std: float) -> float:
         """Return G = sqrt(L^2 + d sigma^2), the root mean square of a noisy gradient, rounded up."""
         return up(math.hypot(self.lipschitz, quotient_up((math.sqrt(self.dimension), noise_std), (), 4.0)), 4.0)
 
@@ -56,7 +47,7 @@ class OnBall(Setting):
         """Return the risk ``constant`` R G/sqrt(c) at the step size ``factor`` R/(G sqrt(c)), c the ``count``."""
         if math.isinf(noise_std):
             return NO_BOUND
-        norm = self.gradient_norm(noise_std)
+        norm = self.noisy_norm(noise_std)
         risk = quotient_up((constant, self.radius, norm), (math.sqrt(count),), 8.0)
         return Risk(risk, noise_std, self.step(factor, norm, count))
 
@@ -65,18 +56,7 @@ class Budget(OnBall):
     """One pass in which every message, the noisy gradient of one record, has the budget (epsilon, delta).
 
     Replacing a record moves its gradient by at most 2L.
-
-    Attributes:
-        records: n >= 1.
-        epsilon, log_delta: the budget, ln delta < 0.
     """
-
-    records: int
-    dimension: int
-    lipschitz: float
-    radius: float
-    epsilon: float
-    log_delta: float
 
     @property
     def exact_noise(self) -> float:
@@ -122,7 +102,7 @@ CLASSIC_RANGE = Condition("0 < epsilon <= epsilon_max(delta), the range of the c
 S = TypeVar("S", bound=Setting)
 
 
-def short_step_condition(setting: type[S], risk_of: Callable[[S], Risk]) -> Condition:
+def short_step_condition(setting: type[S], needs: tuple[str, ...], risk_of: Callable[[S], Risk]) -> Condition:
     """Return the condition that the step size of a risk is at most 2/smoothness.
 
     The hint names a number of records at which this holds, rounded up to about three digits.
@@ -133,9 +113,9 @@ def short_step_condition(setting: type[S], risk_of: Callable[[S], Risk]) -> Cond
 
     def check(run: Run) -> Obstacle | None:
         beta, records = run.smoothness, run.records
-        if beta is None or records is None or any(run.value(name) is None for name in setting.fields):
+        if beta is None or records is None or any(run.value(name) is None for name in needs):
             return None
-        described: S = setting.of(run)
+        described: S = setting.of(run, needs)
         step = step_at(described)
         if is_short_step(step, beta):
             return None

@@ -24,9 +24,10 @@ from dpcalc.numerics.floats import down, up
 from dpcalc.numerics.quotients import quotient_up
 from dpcalc.numerics.sums import harmonic_up
 from dpcalc.theorems.conditions import GAUSSIAN, NO_CLIPPING, ONE_RELEASE
-from dpcalc.theorems.privacy import noisy_gd
-from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, theorem
+from dpcalc.theorems.many_passes import noisy_gd
+from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
 from dpcalc.theorems.risk.averaging import is_short_step
+from dpcalc.theorems.setting import Setting
 
 _LOCATOR = "descent lemma with noise, and the last iterate of Shamir and Zhang 2013"
 _ASSUMED = (
@@ -54,50 +55,15 @@ def _smooth(run: Run) -> Obstacle | None:
     return Unmet("smoothness is 0: the loss is linear", "give a small positive --smoothness", ("smoothness",))
 
 
-class NoisyDescent(Setting):
-    """Noisy gradient descent from 0, with any noise and a step size of at most 1/beta.
-
-    Attributes:
-        radius: R > 0 of a ball about 0 that holds the domain.
-        smoothness: beta >= 0.
-        dimension: d >= 1.
-        noise_std: sigma >= 0.
-        step_size: 0 < eta <= 1/beta.
-        steps: T >= 1.
-    """
-
-    radius: float
-    smoothness: float
-    dimension: int
-    noise_std: float
-    step_size: float
-    steps: int
-
-
 class Budget(Setting):
-    """Noisy gradient descent from 0, with a budget.
-
-    Attributes:
-        records, dimension: n and d, >= 1.
-        radius: R > 0 of a ball about 0 that holds the domain.
-        lipschitz, smoothness: L > 0 and beta > 0.
-        epsilon, log_delta: the budget, ln delta < 0.
-    """
-
-    records: int
-    dimension: int
-    radius: float
-    lipschitz: float
-    smoothness: float
-    epsilon: float
-    log_delta: float
+    """Noisy gradient descent from 0, with a budget."""
 
     @property
     def longest_step(self) -> float:
         """1/beta, rounded down."""
         return down(1.0 / self.smoothness, 4.0)
 
-    def noise(self, steps: int) -> float:
+    def least_noise(self, steps: int) -> float:
         """Return the least sigma at which this number of steps keeps the budget, rounded up."""
         return noisy_gd.contraction_noise_std(
             records=self.records, steps=steps, sensitivity=2.0 * self.lipschitz, step_size=self.longest_step,
@@ -106,10 +72,10 @@ class Budget(Setting):
 
     def after(self, steps: int) -> Risk:
         """Return the risk after this number of steps, at the least noise and the best step size for that noise."""
-        sigma, best = self.noise(steps), math.inf
+        sigma, best = self.least_noise(steps), math.inf
         if sigma > 0.0:
             best = self.radius / math.sqrt(2.0 * steps * self.dimension * harmonic_up(steps)) / sigma
-        return last(NoisyDescent(
+        return last(Setting(
             radius=self.radius, smoothness=self.smoothness, dimension=self.dimension, noise_std=sigma,
             step_size=max(5e-324, min(self.longest_step, best)), steps=steps,
         ))  # fmt: skip
@@ -118,8 +84,7 @@ class Budget(Setting):
 @theorem(
     "descent.last",
     title="Noisy gradient descent on convex losses, any noise and step size",
-    setting=NoisyDescent,
-    gives=Risk,
+    needs=("radius", "smoothness", "dimension", "noise_std", "step_size", "steps"),
     algorithms=("noisy-gd",),
     reference="dpcalc",
     locator=_LOCATOR,
@@ -127,11 +92,11 @@ class Budget(Setting):
     conditions=(Condition("step_size <= 1/smoothness", _short_step),),
     assumes=_ASSUMED,
 )
-def last(run: NoisyDescent) -> Risk:
+def last(run: Setting) -> Risk:
     """The excess risk of the last iterate has two parts: the distance of the start over the time, and the noise, which
     counts about ln T times.
 
-    >>> run = NoisyDescent(radius=1.0, smoothness=1.0, dimension=10, noise_std=0.01, step_size=1.0, steps=100)
+    >>> run = Setting(radius=1.0, smoothness=1.0, dimension=10, noise_std=0.01, step_size=1.0, steps=100)
     >>> round(last(run).excess_risk, 12)
     0.010187377518
     """
@@ -143,8 +108,7 @@ def last(run: NoisyDescent) -> Risk:
 @theorem(
     "descent.least_noise",
     title="Noisy gradient descent on convex losses, at the least noise",
-    setting=Budget,
-    gives=Risk,
+    needs=("records", "dimension", "radius", "lipschitz", "smoothness", "epsilon", "log_delta"),
     algorithms=("noisy-gd",),
     reference="dpcalc",
     locator=_LOCATOR,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dpcalc.model.run import Run
 from dpcalc.notions.risk import Risk
 from dpcalc.numerics.floats import up
-from dpcalc.theorems.privacy import dp_sgd
+from dpcalc.theorems.holder import dp_sgd
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
 from dpcalc.theorems.risk.holder_sgd import LikelyRisk, PrivateSgd, expected_risk
 from dpcalc.theorems.risk.sgd import Sgd
@@ -59,11 +59,16 @@ _GRADIENT_TAIL = "R^2/(2 eta T) + eta G^2/2 + (eta sigma^2/(2T)) chi^2_(Td) + si
 _SAMPLING = "min(2B, 4GR) sqrt(l/(2T)) + B sqrt(l/(2n)), l = ln({}/gamma)"
 
 
+_GRADIENT_EXPECTED = (
+    "records", "steps", "dimension", "radius", "holder_exponent", "holder_constant", "epsilon", "log_delta",
+    "lipschitz?", "gradient_at_zero?", "step_size?",
+)  # fmt: skip
+
+
 @theorem(
     "holder_cost.gradient_expected",
     title="Expected excess risk, noise on every gradient",
-    setting=PrivateSgd,
-    gives=Risk,
+    needs=_GRADIENT_EXPECTED,
     algorithms=("dp-sgd-gradient",),
     reference="dpcalc",
     locator="regret of projected SGD and stability in expectation",
@@ -75,8 +80,8 @@ _SAMPLING = "min(2B, 4GR) sqrt(l/(2T)) + B sqrt(l/(2n)), l = ln({}/gamma)"
 def gradient_expected(run: PrivateSgd) -> Risk:
     """The expected excess risk of SGD with the least noise in every step that keeps the budget.
 
-    >>> run = PrivateSgd(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0,
-    ...                  holder_constant=0.25, gradient_at_zero=0.5, epsilon=2.0, log_delta=-9.210340371976182)
+    >>> run = PrivateSgd(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0, holder_constant=0.25,
+    ...                  gradient_at_zero=0.5, epsilon=2.0, log_delta=-9.210340371976182)
     >>> round(gradient_expected(run).excess_risk, 6)
     0.145084
     """
@@ -86,8 +91,7 @@ def gradient_expected(run: PrivateSgd) -> Risk:
 @theorem(
     "holder_cost.output_expected",
     title="Expected excess risk, noise on the output",
-    setting=PrivateSgd,
-    gives=Risk,
+    needs=_GRADIENT_EXPECTED,
     algorithms=("dp-sgd-output",),
     reference="dpcalc",
     locator="regret of projected SGD, stability in expectation, and noise of mean zero",
@@ -99,8 +103,8 @@ def gradient_expected(run: PrivateSgd) -> Risk:
 def output_expected(run: PrivateSgd) -> Risk:
     """The expected excess risk of the average iterate of SGD with the least noise on it that keeps the budget.
 
-    >>> run = PrivateSgd(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0,
-    ...                  holder_constant=0.25, gradient_at_zero=0.5, epsilon=2.0, log_delta=-9.210340371976182)
+    >>> run = PrivateSgd(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0, holder_constant=0.25,
+    ...                  gradient_at_zero=0.5, epsilon=2.0, log_delta=-9.210340371976182)
     >>> round(output_expected(run).excess_risk, 9)
     0.130031714
     """
@@ -110,11 +114,16 @@ def output_expected(run: PrivateSgd) -> Risk:
     )
 
 
+_GRADIENT_PUBLISHED = (
+    "records", "steps", "dimension", "radius", "holder_exponent", "holder_constant", "loss_at_zero",
+    "failure_probability", "epsilon", "log_delta", "lipschitz?", "gradient_at_zero?", "step_size?",
+)  # fmt: skip
+
+
 @theorem(
     "holder_cost.gradient_published",
     title="Excess risk with high probability, noise on every gradient, published constants",
-    setting=LikelyRisk,
-    gives=Risk,
+    needs=_GRADIENT_PUBLISHED,
     algorithms=("dp-sgd-gradient",),
     reference="bousquet2020",
     locator=_V1,
@@ -128,9 +137,9 @@ def output_expected(run: PrivateSgd) -> Risk:
 def gradient_published(run: LikelyRisk) -> Risk:
     """The gap with the published constants: above the range of the losses unless there are very many records.
 
-    >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0,
-    ...                  holder_constant=0.25, gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1,
-    ...                  epsilon=2.0, log_delta=-9.210340371976182)
+    >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0, holder_constant=0.25,
+    ...                  gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1, epsilon=2.0,
+    ...                  log_delta=-9.210340371976182)
     >>> round(gradient_published(run).excess_risk, 6)
     41.111053
     """
@@ -140,8 +149,7 @@ def gradient_published(run: LikelyRisk) -> Risk:
 @theorem(
     "holder_cost.gradient_uniform",
     title="Excess risk with high probability, noise on every gradient, one stability for all records",
-    setting=LikelyRisk,
-    gives=Risk,
+    needs=_GRADIENT_PUBLISHED,
     algorithms=("dp-sgd-gradient",),
     reference="dpcalc",
     locator=_V2,
@@ -154,9 +162,9 @@ def gradient_uniform(run: LikelyRisk) -> Risk:
     """The gap with the constants that the proof allows, and a number of hits that all records stay below with high
     probability.
 
-    >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0,
-    ...                  holder_constant=0.25, gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1,
-    ...                  epsilon=2.0, log_delta=-9.210340371976182)
+    >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0, holder_constant=0.25,
+    ...                  gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1, epsilon=2.0,
+    ...                  log_delta=-9.210340371976182)
     >>> round(gradient_uniform(run).excess_risk, 6)
     3.446129
     """
@@ -166,8 +174,7 @@ def gradient_uniform(run: LikelyRisk) -> Risk:
 @theorem(
     "holder_cost.gradient_likely",
     title="Excess risk with high probability, noise on every gradient",
-    setting=LikelyRisk,
-    gives=Risk,
+    needs=_GRADIENT_PUBLISHED,
     algorithms=("dp-sgd-gradient",),
     reference="dpcalc",
     locator=_V3,
@@ -179,9 +186,9 @@ def gradient_uniform(run: LikelyRisk) -> Risk:
 def gradient_likely(run: LikelyRisk) -> Risk:
     """The gap where each record counts with its own number of hits, or the uniform gap where that is less.
 
-    >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0,
-    ...                  holder_constant=0.25, gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1,
-    ...                  epsilon=2.0, log_delta=-9.210340371976182)
+    >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0, holder_constant=0.25,
+    ...                  gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1, epsilon=2.0,
+    ...                  log_delta=-9.210340371976182)
     >>> round(gradient_likely(run).excess_risk, 6)
     2.16983
     """
@@ -191,8 +198,7 @@ def gradient_likely(run: LikelyRisk) -> Risk:
 @theorem(
     "holder_cost.output_published",
     title="Excess risk with high probability, noise on the output, published constants",
-    setting=LikelyRisk,
-    gives=Risk,
+    needs=_GRADIENT_PUBLISHED,
     algorithms=("dp-sgd-output",),
     reference="bousquet2020",
     locator=_V1,
@@ -206,9 +212,9 @@ def gradient_likely(run: LikelyRisk) -> Risk:
 def output_published(run: LikelyRisk) -> Risk:
     """The gap with the published constants: above the range of the losses unless there are very many records.
 
-    >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0,
-    ...                  holder_constant=0.25, gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1,
-    ...                  epsilon=2.0, log_delta=-9.210340371976182)
+    >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0, holder_constant=0.25,
+    ...                  gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1, epsilon=2.0,
+    ...                  log_delta=-9.210340371976182)
     >>> round(output_published(run).excess_risk, 9)
     39.555066488
     """
@@ -218,8 +224,7 @@ def output_published(run: LikelyRisk) -> Risk:
 @theorem(
     "holder_cost.output_uniform",
     title="Excess risk with high probability, noise on the output, one stability for all records",
-    setting=LikelyRisk,
-    gives=Risk,
+    needs=_GRADIENT_PUBLISHED,
     algorithms=("dp-sgd-output",),
     reference="dpcalc",
     locator=_V2,
@@ -232,9 +237,9 @@ def output_uniform(run: LikelyRisk) -> Risk:
     """The gap with the constants that the proof allows, and a number of hits that all records stay below with high
     probability.
 
-    >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0,
-    ...                  holder_constant=0.25, gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1,
-    ...                  epsilon=2.0, log_delta=-9.210340371976182)
+    >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0, holder_constant=0.25,
+    ...                  gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1, epsilon=2.0,
+    ...                  log_delta=-9.210340371976182)
     >>> round(output_uniform(run).excess_risk, 9)
     2.867896598
     """
@@ -244,8 +249,7 @@ def output_uniform(run: LikelyRisk) -> Risk:
 @theorem(
     "holder_cost.output_likely",
     title="Excess risk with high probability, noise on the output",
-    setting=LikelyRisk,
-    gives=Risk,
+    needs=_GRADIENT_PUBLISHED,
     algorithms=("dp-sgd-output",),
     reference="dpcalc",
     locator=_V3,
@@ -257,9 +261,9 @@ def output_uniform(run: LikelyRisk) -> Risk:
 def output_likely(run: LikelyRisk) -> Risk:
     """The gap where each record counts with its own number of hits, or the uniform gap where that is less.
 
-    >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0,
-    ...                  holder_constant=0.25, gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1,
-    ...                  epsilon=2.0, log_delta=-9.210340371976182)
+    >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0, holder_constant=0.25,
+    ...                  gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1, epsilon=2.0,
+    ...                  log_delta=-9.210340371976182)
     >>> round(output_likely(run).excess_risk, 9)
     1.811165244
     """

@@ -16,35 +16,14 @@ from dpcalc.notions.guarantee import Composition
 from dpcalc.notions.risk import Risk
 from dpcalc.numerics.floats import MAX, UNIT, up
 from dpcalc.numerics.roots import least
-from dpcalc.theorems.privacy import dp_sgd, holder, noisy_sgd
-from dpcalc.theorems.record import Setting
+from dpcalc.theorems.holder import dp_sgd, holder
 from dpcalc.theorems.risk.sgd import Sgd
+from dpcalc.theorems.sampled import noisy_sgd
+from dpcalc.theorems.setting import Setting
 
 
 class PrivateSgd(Setting):
-    """SGD on Hölder losses with a budget.
-
-    Attributes:
-        records, steps, dimension: n, T and d.
-        radius: R of a ball around 0 that holds the domain.
-        holder_exponent, holder_constant: alpha and L.
-        epsilon, log_delta: the budget.
-        lipschitz: bound on the gradient on the domain; the lesser of it and M + L R^alpha is used.
-        gradient_at_zero: M.
-        step_size: eta; None for the best one.
-    """
-
-    records: int
-    steps: int
-    dimension: int
-    radius: float
-    holder_exponent: float
-    holder_constant: float
-    epsilon: float
-    log_delta: float
-    lipschitz: float = math.inf
-    gradient_at_zero: float | None = None
-    step_size: float | None = None
+    """SGD on Hölder losses with a budget."""
 
     @functools.cached_property
     def gradient(self) -> float:
@@ -154,20 +133,7 @@ class PrivateSgd(Setting):
 
 
 class LikelyRisk(PrivateSgd):
-    """SGD on Hölder losses with a budget, and a bound on its risk that holds with high probability.
-
-    Attributes:
-        loss_at_zero: M0, which bounds the range of the losses.
-        failure_probability: gamma, the probability that the bound may fail.
-    """
-
-    loss_at_zero: float
-    failure_probability: float
-    epsilon: float
-    log_delta: float
-    lipschitz: float = math.inf
-    gradient_at_zero: float | None = None
-    step_size: float | None = None
+    """SGD on Hölder losses with a budget, and a bound on its risk that holds with high probability."""
 
     @functools.cached_property
     def sgd(self) -> Sgd:

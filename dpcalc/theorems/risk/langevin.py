@@ -22,9 +22,10 @@ from dpcalc.model.run import Run
 from dpcalc.notions.risk import EMPIRICAL, Risk
 from dpcalc.numerics.floats import down, up
 from dpcalc.numerics.quotients import quotient_up
-from dpcalc.theorems.conditions import GAUSSIAN, NO_CLIPPING, ONE_RELEASE, STRONGLY_CONVEX, decay_rate
-from dpcalc.theorems.privacy import noisy_gd
-from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, theorem
+from dpcalc.theorems.conditions import GAUSSIAN, NO_CLIPPING, ONE_RELEASE, STRONGLY_CONVEX
+from dpcalc.theorems.many_passes import noisy_gd
+from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
+from dpcalc.theorems.setting import Setting, decay_rate
 
 _PAPER = "chourasia2021"
 _ASSUMED = (
@@ -58,47 +59,22 @@ def _enough(run: Run) -> Obstacle | None:
 ENOUGH_RECORDS = Condition("(records epsilon)^2 > 4 dimension ln(1/delta)", _enough)
 
 
-class Sizes(Setting):
-    """The numbers that determine the order of the least risk.
-
-    Attributes:
-        records, dimension: n and d, >= 1.
-        epsilon, log_delta: the budget, ln delta < 0.
-    """
-
-    records: int
-    dimension: int
-    epsilon: float
-    log_delta: float
+STRONGLY_CONVEX_NEEDS = ("records", "dimension", "lipschitz", "smoothness", "strong_convexity", "epsilon", "log_delta")
 
 
 class StronglyConvex(Setting):
-    """Noisy gradient descent on strongly convex losses, with a budget.
-
-    Attributes:
-        records, dimension: n and d, >= 1.
-        lipschitz, smoothness, strong_convexity: L > 0 and beta >= m > 0.
-        epsilon, log_delta: the budget, ln delta < 0.
-    """
-
-    records: int
-    dimension: int
-    lipschitz: float
-    smoothness: float
-    strong_convexity: float
-    epsilon: float
-    log_delta: float
+    """Noisy gradient descent on strongly convex losses, with a budget."""
 
     @property
     def reach(self) -> float:
         """2L/m, the largest distance of a start from the minimiser, rounded up."""
         return up(2.0 * self.lipschitz / self.strong_convexity)
 
-    def rate(self, step_size: float) -> float:
+    def rate_of(self, step_size: float) -> float:
         """Return -ln c of a step, rounded down."""
         return decay_rate(step_size, self.smoothness, self.strong_convexity)
 
-    def noise(self, steps: int, step_size: float) -> float:
+    def least_noise(self, steps: int, step_size: float) -> float:
         """Return the least sigma at which this number of hidden steps keeps the budget, rounded up."""
         return noisy_gd.contraction_noise_std(
             records=self.records, steps=steps, sensitivity=2.0 * self.lipschitz, step_size=step_size,
@@ -146,8 +122,7 @@ class StronglyConvex(Setting):
 @theorem(
     "langevin.explicit",
     title="Noisy gradient descent at the stated noise, with explicit constants",
-    setting=StronglyConvex,
-    gives=Risk,
+    needs=STRONGLY_CONVEX_NEEDS,
     algorithms=("noisy-gd",),
     reference=_PAPER,
     locator="Theorem 3, its constants computed",
@@ -182,8 +157,7 @@ def _explicit_excess(run: StronglyConvex) -> float:
 @theorem(
     "langevin.iterated",
     title="Noisy gradient descent at the stated noise",
-    setting=StronglyConvex,
-    gives=Risk,
+    needs=STRONGLY_CONVEX_NEEDS,
     algorithms=("noisy-gd",),
     reference=_PAPER,
     locator="Theorem 3, its recursion solved",
@@ -250,8 +224,7 @@ class Descent(NamedTuple):
 @theorem(
     "langevin.shifted",
     title="Noisy gradient descent at the least noise, minimiser inside",
-    setting=StronglyConvex,
-    gives=Risk,
+    needs=STRONGLY_CONVEX_NEEDS,
     algorithms=("noisy-gd",),
     reference="dpcalc",
     locator="Theorem 3 of Chourasia, Ye and Shokri 2021 with the noise of shifted interpolation",
@@ -283,8 +256,7 @@ def shifted(run: StronglyConvex) -> Risk:
 @theorem(
     "langevin.boundary",
     title="Noisy gradient descent at the least noise, minimiser anywhere",
-    setting=StronglyConvex,
-    gives=Risk,
+    needs=STRONGLY_CONVEX_NEEDS,
     algorithms=("noisy-gd",),
     reference="dpcalc",
     locator="proximal step inequality, with the noise of shifted interpolation",
@@ -325,11 +297,11 @@ def _best(run: StronglyConvex, excess: Callable[[Descent], float], longest: floa
     """
 
     def at(steps: int, eta: float = longest) -> Risk:
-        sigma = run.noise(steps, eta)
-        descent = Descent(steps, eta, sigma, run.rate(eta), run.dimension, run.reach)
+        sigma = run.least_noise(steps, eta)
+        descent = Descent(steps, eta, sigma, run.rate_of(eta), run.dimension, run.reach)
         return Risk(excess(descent), sigma, eta, steps, quantity=EMPIRICAL)
 
-    rate, limit = run.rate(longest), at(10**15)
+    rate, limit = run.rate_of(longest), at(10**15)
     if rate <= 0.0 or limit.noise_std is None or math.isinf(limit.noise_std):
         return limit
     start = excess(Descent(1, longest, 0.0, 0.0, run.dimension, 2.0 * run.lipschitz / run.strong_convexity))
@@ -351,8 +323,7 @@ def _best(run: StronglyConvex, excess: Callable[[Descent], float], longest: floa
 @theorem(
     "langevin.least_order",
     title="The order of the least risk of any private algorithm",
-    setting=Sizes,
-    gives=Risk,
+    needs=("records", "dimension", "epsilon", "log_delta"),
     kind="asymptotic",
     algorithms=("noisy-gd",),
     reference=_PAPER,
@@ -362,12 +333,12 @@ def _best(run: StronglyConvex, excess: Callable[[Descent], float], longest: floa
     erratum="An order and no bound: its constant is not known. The upper bounds exceed it by a factor ln(1/delta), "
     "which the announcement calls constant.",
 )
-def least_order(run: Sizes) -> Risk:
+def least_order(run: Setting) -> Risk:
     """Every (epsilon, delta)-private algorithm has an excess risk of at least this order on some losses.
 
     The constant is set to 1.
 
-    >>> least_order(Sizes(records=1000, dimension=10, epsilon=1.0, log_delta=-11.5)).excess_risk
+    >>> least_order(Setting(records=1000, dimension=10, epsilon=1.0, log_delta=-11.5)).excess_risk
     1e-05
     """
     spent = run.epsilon * run.records

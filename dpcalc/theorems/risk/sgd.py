@@ -13,7 +13,7 @@ from typing import NamedTuple
 from dpcalc.errors import NotApplicable
 from dpcalc.numerics import chi_square
 from dpcalc.numerics.floats import down, up
-from dpcalc.theorems.privacy import holder
+from dpcalc.theorems.holder import holder
 from dpcalc.theorems.risk import generalisation
 
 _LN2 = 0.6931471805599453

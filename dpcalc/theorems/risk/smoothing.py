@@ -16,9 +16,10 @@ from dpcalc.notions.risk import NO_BOUND, Risk
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.quotients import quotient_up
 from dpcalc.theorems.conditions import GAUSSIAN, NO_CLIPPING, ONE_RELEASE
-from dpcalc.theorems.record import Setting, theorem
+from dpcalc.theorems.record import theorem
 from dpcalc.theorems.risk.averaging import CLASSIC_RANGE, Budget
 from dpcalc.theorems.risk.utility import BALL, CLASSIC, LOCAL, PAPER, SAMPLED
+from dpcalc.theorems.setting import Setting
 
 _EXACT = "gradients are those of the smoothed loss, exactly"
 _SKIPPED = (
@@ -65,25 +66,10 @@ def printed_error(lipschitz: float, width: float, dimension: int) -> float:
     return quotient_up((lipschitz, width, math.sqrt(dimension)), (), 2.0)
 
 
-class Kernel(Setting):
-    """A Lipschitz loss to be made smooth.
-
-    Attributes:
-        dimension: d >= 1.
-        lipschitz: L > 0.
-        smoothness: beta > 0, of the smoothed loss.
-    """
-
-    dimension: int
-    lipschitz: float
-    smoothness: float
-
-
 @theorem(
     "smoothing.kernel",
     title="Making a Lipschitz loss smooth",
-    setting=Kernel,
-    gives=Risk,
+    needs=("dimension", "lipschitz", "smoothness"),
     algorithms=("skip", "stop", "pnsgd"),
     reference=PAPER,
     locator="Theorem 33, with its best constants",
@@ -91,12 +77,12 @@ class Kernel(Setting):
     assumes=("every loss is convex and Lipschitz", _EXACT),
     erratum="The paper has smoothness L/lambda and a two-sided error lambda L sqrt(d): true, and looser.",
 )
-def kernel(run: Kernel) -> Risk:
+def kernel(run: Setting) -> Risk:
     """Convolving with the narrowest Gaussian that gives this smoothness adds at most this much risk.
 
     It is added to the risk of the smoothed loss.
 
-    >>> round(kernel(Kernel(dimension=10, lipschitz=1.0, smoothness=10.0)).excess_risk, 12)
+    >>> round(kernel(Setting(dimension=10, lipschitz=1.0, smoothness=10.0)).excess_risk, 12)
     0.24609375
     """
     added = math.inf
@@ -106,6 +92,9 @@ def kernel(run: Kernel) -> Risk:
 
 
 # --- Corollary 34 -----------------------------------------------------------------------------------------------------
+
+
+NONSMOOTH_SKIP = ("records", "dimension", "lipschitz", "radius", "epsilon", "log_delta")
 
 
 class NonsmoothSkip(Budget):
@@ -134,7 +123,7 @@ class NonsmoothSkip(Budget):
     def at_classic_noise(self, error: float) -> Risk:
         """Return 4 sqrt(2) R G/sqrt(n) plus this error, at the classic noise and eta = sqrt(8) R/(G sqrt(n))."""
         sigma = self.classic_noise
-        norm = self.gradient_norm(sigma)
+        norm = self.noisy_norm(sigma)
         risk = quotient_up((4.0 * math.sqrt(2.0), self.radius, norm), (math.sqrt(self.records),), 8.0)
         return Risk(up(risk + error), sigma, self.step(2.0, norm, 0.5 * self.records))
 
@@ -142,8 +131,7 @@ class NonsmoothSkip(Budget):
 @theorem(
     "smoothing.skip",
     title="Random skip on smoothed losses, at the exact noise",
-    setting=NonsmoothSkip,
-    gives=Risk,
+    needs=NONSMOOTH_SKIP,
     algorithms=("skip", "local"),
     reference=PAPER,
     locator="Corollary 34, with the exact noise, the best kernel and the step size that balances both",
@@ -167,7 +155,7 @@ def skip(run: NonsmoothSkip) -> Risk:
         return NO_BOUND
     # 2 R^2/(eta c) + eta G^2/2 + L lambda E|Z| at lambda = eta L/sqrt(2 pi)
     kernel = up(math.sqrt(math.sqrt(2.0 / math.pi) * norm_mean(run.dimension)), 8.0)
-    norm = up(math.hypot(run.gradient_norm(sigma), quotient_up((run.lipschitz, kernel), ())), 4.0)
+    norm = up(math.hypot(run.noisy_norm(sigma), quotient_up((run.lipschitz, kernel), ())), 4.0)
     root = math.sqrt(run.records // 2 + 1)
     return Risk(
         quotient_up((2.0, run.radius, norm), (root,), 8.0), sigma, quotient_up((2.0, run.radius), (norm, root), 4.0)
@@ -177,8 +165,7 @@ def skip(run: NonsmoothSkip) -> Risk:
 @theorem(
     "smoothing.skip_classic",
     title="Random skip on smoothed losses, at the classic noise",
-    setting=NonsmoothSkip,
-    gives=Risk,
+    needs=NONSMOOTH_SKIP,
     algorithms=("skip", "local"),
     reference=PAPER,
     locator="Corollary 34, corrected",
@@ -202,8 +189,7 @@ def skip_classic(run: NonsmoothSkip) -> Risk:
 @theorem(
     "smoothing.skip_published",
     title="Random skip on smoothed losses, as printed",
-    setting=NonsmoothSkip,
-    gives=Risk,
+    needs=NONSMOOTH_SKIP,
     kind="published",
     algorithms=("skip", "local"),
     reference=PAPER,

@@ -20,7 +20,7 @@ from dpcalc.numerics.quotients import quotient_up
 from dpcalc.numerics.roots import greatest, least
 from dpcalc.numerics.sums import harmonic_up, log_sum_expm1_reciprocals_up
 from dpcalc.theorems.conditions import NO_CLIPPING
-from dpcalc.theorems.privacy import iteration, random_stop
+from dpcalc.theorems.one_pass import iteration, random_stop
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
 from dpcalc.theorems.risk.averaging import OnBall, averaged_risk, require_short_step, short_step_condition
 from dpcalc.theorems.risk.utility import PAPER, STOPPED
@@ -54,24 +54,11 @@ SMALL_BUDGET = Condition("0 < epsilon < 1, delta < 1/2", _small_budget)
 # --- the setting ------------------------------------------------------------------------------------------------------
 
 
+TASKS = ("records", "tasks", "dimension", "lipschitz", "smoothness", "radius", "epsilon", "log_delta")
+
+
 class Tasks(OnBall):
-    """Several smooth losses, each trained in a pass with a random stop over the same records.
-
-    Attributes:
-        records, tasks, dimension: n, k and d, >= 1.
-        lipschitz, radius: L and R, > 0.
-        smoothness: beta >= 0.
-        epsilon, log_delta: the budget of all passes together, ln delta < 0.
-    """
-
-    records: int
-    tasks: int
-    dimension: int
-    lipschitz: float
-    smoothness: float
-    radius: float
-    epsilon: float
-    log_delta: float
+    """Several smooth losses, each trained in a pass with a random stop over the same records."""
 
     @functools.cached_property
     def least_noise(self) -> float:
@@ -107,7 +94,7 @@ class Tasks(OnBall):
         """Return the risk ``constant`` R G/sqrt(n) of a random stop at the step size ``factor`` R/(G sqrt(n))."""
         if math.isinf(noise_std):
             return NO_BOUND
-        norm = self.gradient_norm(noise_std)
+        norm = self.noisy_norm(noise_std)
         risk = quotient_up((0.5, constant, averaged_risk(self.radius, norm, self.records)), ())
         return Risk(risk, noise_std, self.step(factor, norm, self.records))
 
@@ -223,14 +210,13 @@ class Passes(NamedTuple):
 @theorem(
     "tasks.stop",
     title="Several losses on the same records, at the least noise",
-    setting=Tasks,
-    gives=Risk,
+    needs=TASKS,
     algorithms=("stop",),
     reference=PAPER,
     locator="Theorem 32, with the exact Renyi divergence of Theorem 26 at the best order",
     formula="2 R G/sqrt(n), G^2 = L^2 + d sigma^2, the least sigma with k RDP_stop(a) + conversion(a) <= eps for some "
     "order a, or 2L sqrt(k)/mu(eps, delta); for k = 1 with delta_stop(eps) <= delta",
-    conditions=(short_step_condition(Tasks, _at_least_noise),),
+    conditions=(short_step_condition(Tasks, TASKS, _at_least_noise),),
     assumes=_ASSUMED,
     slow=True,
 )
@@ -250,14 +236,13 @@ def stop(run: Tasks) -> Risk:
 @theorem(
     "tasks.harmonic",
     title="Several losses on the same records",
-    setting=Tasks,
-    gives=Risk,
+    needs=TASKS,
     algorithms=("stop",),
     reference=PAPER,
     locator="Theorem 32, corrected: ln n replaced by the harmonic number",
     formula="(4 R L/sqrt(n)) sqrt(1 + 16 d q ln(1/delta)/eps^2), q = max(2 k H_n/n, 2 ln(1/delta)), "
     "sigma = 4L sqrt(q ln(1/delta))/eps, eta = 4R/(G sqrt(n))",
-    conditions=(SMALL_BUDGET, short_step_condition(Tasks, _at_load)),
+    conditions=(SMALL_BUDGET, short_step_condition(Tasks, TASKS, _at_load)),
     assumes=_ASSUMED,
     erratum=_LOGARITHM,
 )
@@ -275,14 +260,13 @@ def tasks_harmonic(run: Tasks) -> Risk:
 @theorem(
     "tasks.published",
     title="Several losses on the same records, as printed",
-    setting=Tasks,
-    gives=Risk,
+    needs=TASKS,
     kind="published",
     algorithms=("stop",),
     reference=PAPER,
     locator="Theorem 32",
     formula="as tasks.harmonic with q = max(2 k ln(n)/n, 2 ln(1/delta))",
-    conditions=(SMALL_BUDGET, short_step_condition(Tasks, _at_printed_load)),
+    conditions=(SMALL_BUDGET, short_step_condition(Tasks, TASKS, _at_printed_load)),
     assumes=_ASSUMED,
     erratum=_LOGARITHM,
 )

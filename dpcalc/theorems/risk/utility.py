@@ -51,41 +51,13 @@ WITHIN_PASS = Condition("steps <= records, each used once", _within_pass)
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
-class GivenNoise(OnBall):
-    """A pass with any noise, which keeps no particular budget, at the best step size.
-
-    Attributes:
-        lipschitz: L > 0, or with noise_std = 0 the root mean square of the stochastic gradient.
-        noise_std: sigma >= 0.
-        steps: T >= 1.
-    """
-
-    noise_std: float
-    steps: int
-
-
-class GivenRun(OnBall):
-    """A pass with any noise and step size.
-
-    Attributes:
-        noise_std: sigma >= 0.
-        step_size: eta > 0.
-        steps: T >= 1.
-    """
-
-    noise_std: float
-    step_size: float
-    steps: int
-
-
 # --- any run ----------------------------------------------------------------------------------------------------------
 
 
 @theorem(
     "utility.average",
     title="Noisy projected SGD stopped at a random step, any noise and step size",
-    setting=GivenRun,
-    gives=Risk,
+    needs=("radius", "lipschitz", "dimension", "noise_std", "step_size", "steps"),
     algorithms=("stop",),
     reference=PAPER,
     locator="Theorem 28, for every step size",
@@ -94,15 +66,15 @@ class GivenRun(OnBall):
     assumes=(*STOPPED, "any start in the domain"),
     erratum="The paper prints w + eta G in the update; the sign is minus.",
 )
-def average(run: GivenRun) -> Risk:
+def average(run: OnBall) -> Risk:
     """The expected excess risk of a uniformly random iterate has two parts: the distance of the start over the time,
     and the noise times the step size.
 
-    >>> run = GivenRun(radius=1.0, lipschitz=1.0, dimension=10, noise_std=1.0, step_size=0.01, steps=10000)
+    >>> run = OnBall(radius=1.0, lipschitz=1.0, dimension=10, noise_std=1.0, step_size=0.01, steps=10000)
     >>> round(average(run).excess_risk, 12)
     0.075
     """
-    norm = run.gradient_norm(run.noise_std)
+    norm = run.noisy_norm(run.noise_std)
     start = quotient_up((2.0, run.radius, run.radius), (run.step_size, run.steps), 2.0)
     noise = quotient_up((0.5, run.step_size, norm, norm), (), 4.0)
     return Risk(up(start + noise, 2.0), run.noise_std, run.step_size, run.steps)
@@ -111,8 +83,7 @@ def average(run: GivenRun) -> Risk:
 @theorem(
     "utility.average_published",
     title="Noisy projected SGD stopped at a random step, as printed",
-    setting=GivenNoise,
-    gives=Risk,
+    needs=("radius", "lipschitz", "dimension", "noise_std", "steps"),
     kind="published",
     algorithms=("stop",),
     reference=PAPER,
@@ -122,12 +93,12 @@ def average(run: GivenRun) -> Risk:
     assumes=(*STOPPED, "any start in the domain"),
     erratum="True; the constant 2 is enough at the same step size, which utility.average gives.",
 )
-def average_published(run: GivenNoise) -> Risk:
+def average_published(run: OnBall) -> Risk:
     """The paper's bound at its best step size.
 
     It is twice as large as needed.
 
-    >>> run = GivenNoise(radius=1.0, lipschitz=1.0, dimension=1, noise_std=0.0, steps=100)
+    >>> run = OnBall(radius=1.0, lipschitz=1.0, dimension=1, noise_std=0.0, steps=100)
     >>> round(average_published(run).excess_risk, 12)
     0.4
     """
@@ -140,8 +111,7 @@ def average_published(run: GivenNoise) -> Risk:
 @theorem(
     "utility.stop",
     title="Random stop at the exact noise",
-    setting=Budget,
-    gives=Risk,
+    needs=("records", "dimension", "lipschitz", "radius", "epsilon", "log_delta"),
     algorithms=("stop", "local"),
     reference=PAPER,
     locator="Theorem 29, with the exact Gaussian noise and the constant of its proof",
@@ -161,8 +131,7 @@ def stop(run: Budget) -> Risk:
 @theorem(
     "utility.stop_from_centre",
     title="Random stop at the exact noise, from the centre",
-    setting=Budget,
-    gives=Risk,
+    needs=("records", "dimension", "lipschitz", "radius", "epsilon", "log_delta"),
     algorithms=("stop", "local"),
     reference="dpcalc",
     locator="Theorem 29 of Feldman et al. 2018, all iterates of the pass counted",
@@ -183,8 +152,7 @@ def stop_from_centre(run: Budget) -> Risk:
 @theorem(
     "utility.stop_classic",
     title="Random stop at the classic noise",
-    setting=Budget,
-    gives=Risk,
+    needs=("records", "dimension", "lipschitz", "radius", "epsilon", "log_delta"),
     algorithms=("stop", "local"),
     reference=PAPER,
     locator="Theorem 29, inside the range of the classic noise",

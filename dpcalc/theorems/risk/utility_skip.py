@@ -14,7 +14,7 @@ from dpcalc.notions.risk import NO_BOUND, Risk
 from dpcalc.numerics.floats import ratio_up, up
 from dpcalc.numerics.quotients import quotient_up
 from dpcalc.theorems.conditions import GAUSSIAN, INDEX_IN_RANGE, NO_CLIPPING, ONE_RELEASE
-from dpcalc.theorems.privacy import random_skip
+from dpcalc.theorems.one_pass import random_skip
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
 from dpcalc.theorems.risk.averaging import CLASSIC_RANGE, Budget, require_short_step, short_step_condition
 from dpcalc.theorems.risk.utility import BALL, CENTRE, CLASSIC, LOCAL, PAPER, SAMPLED
@@ -42,17 +42,11 @@ FEWER_PUBLIC = Condition("public_records < records", _fewer_public)
 SOME_PUBLIC = Condition("public_records >= 1", _some_public)
 
 
+SMOOTH_BUDGET = ("records", "dimension", "lipschitz", "smoothness", "radius", "epsilon", "log_delta")
+
+
 class SmoothBudget(Budget):
-    """One pass over smooth losses that skips a random prefix of 0..h records, h = floor(n/2), with a budget.
-
-    Attributes:
-        smoothness: beta >= 0; no bound holds where the step size exceeds 2/beta.
-    """
-
-    smoothness: float
-    radius: float
-    epsilon: float
-    log_delta: float
+    """One pass over smooth losses that skips a random prefix of 0..h records, h = floor(n/2), with a budget."""
 
     @property
     def ends(self) -> int:
@@ -82,20 +76,11 @@ class SmoothBudget(Budget):
         )  # fmt: skip
 
 
+ONE_PERSON = ("records", "index", "dimension", "lipschitz", "smoothness", "radius", "epsilon", "log_delta")
+
+
 class OnePerson(SmoothBudget):
-    """A random skip with a budget for the first records only.
-
-    Attributes:
-        index: t, the last record with the budget, 1 <= t <= n.
-    """
-
-    index: int
-    dimension: int
-    lipschitz: float
-    smoothness: float
-    radius: float
-    epsilon: float
-    log_delta: float
+    """A random skip with a budget for the first records only."""
 
     @property
     def least_noise(self) -> float:
@@ -103,20 +88,11 @@ class OnePerson(SmoothBudget):
         return self.noise_up_to(self.index)
 
 
+PUBLIC_RECORDS = ("records", "public_records", "dimension", "lipschitz", "smoothness", "radius", "epsilon", "log_delta")
+
+
 class PublicRecords(SmoothBudget):
-    """A random skip in which public records, which need no budget, come last.
-
-    Attributes:
-        public_records: m of the n records, 0 <= m < n.
-    """
-
-    public_records: int
-    dimension: int
-    lipschitz: float
-    smoothness: float
-    radius: float
-    epsilon: float
-    log_delta: float
+    """A random skip in which public records, which need no budget, come last."""
 
     @property
     def least_noise(self) -> float:
@@ -143,14 +119,13 @@ class PublicRecords(SmoothBudget):
 @theorem(
     "utility.skip",
     title="Random skip at the exact noise: more privacy for early records",
-    setting=SmoothBudget,
-    gives=Risk,
+    needs=SMOOTH_BUDGET,
     algorithms=("skip", "local"),
     reference=PAPER,
     locator="Theorem 30, with the exact Gaussian noise and the constant of its proof",
     formula="2 R G/sqrt(floor(n/2) + 1), G^2 = L^2 + d sigma^2, sigma = 2L/mu(eps, delta), "
     "eta = 2R/(G sqrt(floor(n/2) + 1))",
-    conditions=(short_step_condition(SmoothBudget, lambda run: run.second_half(run.exact_noise)),),
+    conditions=(short_step_condition(SmoothBudget, SMOOTH_BUDGET, lambda run: run.second_half(run.exact_noise)),),
     assumes=(*SKIPPED, "any start in the domain", LOCAL),
 )
 def skip(run: SmoothBudget) -> Risk:
@@ -168,13 +143,12 @@ def skip(run: SmoothBudget) -> Risk:
 @theorem(
     "utility.skip_from_centre",
     title="Random skip at the exact noise, from the centre",
-    setting=SmoothBudget,
-    gives=Risk,
+    needs=SMOOTH_BUDGET,
     algorithms=("skip", "local"),
     reference="dpcalc",
     locator="Theorem 30 of Feldman et al. 2018, all iterates of the pass counted",
     formula="R G sqrt(n+1)/(floor(n/2) + 1), G and sigma as in utility.skip, eta = R/(G sqrt(n+1))",
-    conditions=(short_step_condition(SmoothBudget, lambda run: run.from_centre(run.exact_noise)),),
+    conditions=(short_step_condition(SmoothBudget, SMOOTH_BUDGET, lambda run: run.from_centre(run.exact_noise)),),
     assumes=(*SKIPPED, CENTRE, LOCAL),
 )
 def skip_from_centre(run: SmoothBudget) -> Risk:
@@ -191,14 +165,16 @@ def skip_from_centre(run: SmoothBudget) -> Risk:
 @theorem(
     "utility.skip_classic",
     title="Random skip at the classic noise",
-    setting=SmoothBudget,
-    gives=Risk,
+    needs=SMOOTH_BUDGET,
     algorithms=("skip", "local"),
     reference=PAPER,
     locator="Theorem 30, inside the range of the classic noise",
     formula="(4 sqrt(2) R L/sqrt(n)) sqrt(1 + 8 d ln(1.25/delta)/eps^2) at eta = sqrt(8) R/(G sqrt(n)), "
     "sigma = 2L sqrt(2 ln(1.25/delta))/eps",
-    conditions=(CLASSIC_RANGE, short_step_condition(SmoothBudget, lambda run: run.printed_risk(run.classic_noise))),
+    conditions=(
+        CLASSIC_RANGE,
+        short_step_condition(SmoothBudget, SMOOTH_BUDGET, lambda run: run.printed_risk(run.classic_noise)),
+    ),
     assumes=(*SKIPPED, "any start in the domain", LOCAL, "(epsilon/sqrt(n-t+1), delta) holds at index t"),
     erratum=CLASSIC + " The privacy at an index does not follow from Theorem 23 by the conversion that the paper has: "
     "that covers epsilon/sqrt(n-t+1) <= 0.45 only; the mu-GDP form covers the range.",
@@ -222,13 +198,15 @@ def skip_classic(run: SmoothBudget) -> Risk:
 @theorem(
     "utility.person",
     title="Random skip, noise for the first records alone",
-    setting=OnePerson,
-    gives=Risk,
+    needs=ONE_PERSON,
     algorithms=("skip",),
     reference="dpcalc",
     locator="Theorem 30 of Feldman et al. 2018 solved for the noise, with the exact mixture",
     formula="as utility.skip, sigma = 2L/(sqrt(n-t+1) mu(eps, delta/p_t)), p_t = min(t, h+1)/(h+1), h = floor(n/2)",
-    conditions=(INDEX_IN_RANGE, short_step_condition(OnePerson, lambda run: run.second_half(run.least_noise))),
+    conditions=(
+        INDEX_IN_RANGE,
+        short_step_condition(OnePerson, ONE_PERSON, lambda run: run.second_half(run.least_noise)),
+    ),
     assumes=(*SKIPPED, "any start in the domain", "(epsilon, delta) holds for the records up to the index, no other"),
 )
 def person(run: OnePerson) -> Risk:
@@ -246,13 +224,15 @@ def person(run: OnePerson) -> Risk:
 @theorem(
     "utility.public",
     title="Public records last, at the exact noise",
-    setting=PublicRecords,
-    gives=Risk,
+    needs=PUBLIC_RECORDS,
     algorithms=("skip",),
     reference=PAPER,
     locator="Corollary 31, corrected and with the exact noise",
     formula="as utility.person at t = n - m: sigma = 2L/(sqrt(m+1) mu(eps, delta)) for m <= n/2, less beyond",
-    conditions=(FEWER_PUBLIC, short_step_condition(PublicRecords, lambda run: run.second_half(run.least_noise))),
+    conditions=(
+        FEWER_PUBLIC,
+        short_step_condition(PublicRecords, PUBLIC_RECORDS, lambda run: run.second_half(run.least_noise)),
+    ),
     assumes=(*SKIPPED, "any start in the domain", "(epsilon, delta) holds for the private records, which come first"),
 )
 def public(run: PublicRecords) -> Risk:
@@ -269,8 +249,7 @@ def public(run: PublicRecords) -> Risk:
 @theorem(
     "utility.public_classic",
     title="Public records last, at the classic noise",
-    setting=PublicRecords,
-    gives=Risk,
+    needs=PUBLIC_RECORDS,
     algorithms=("skip",),
     reference=PAPER,
     locator="Corollary 31, corrected",
@@ -279,7 +258,7 @@ def public(run: PublicRecords) -> Risk:
     conditions=(
         FEWER_PUBLIC,
         CLASSIC_RANGE,
-        short_step_condition(PublicRecords, lambda run: run.printed_risk(run.shared_classic_noise)),
+        short_step_condition(PublicRecords, PUBLIC_RECORDS, lambda run: run.printed_risk(run.shared_classic_noise)),
     ),
     assumes=(*SKIPPED, "any start in the domain", "(epsilon, delta) holds for the private records, which come first"),
     erratum=CLASSIC,
@@ -300,8 +279,7 @@ def public_classic(run: PublicRecords) -> Risk:
 @theorem(
     "utility.public_published",
     title="Public records last, as printed",
-    setting=PublicRecords,
-    gives=Risk,
+    needs=PUBLIC_RECORDS,
     kind="published",
     algorithms=("skip",),
     reference=PAPER,
@@ -311,7 +289,7 @@ def public_classic(run: PublicRecords) -> Risk:
     conditions=(
         FEWER_PUBLIC,
         SOME_PUBLIC,
-        short_step_condition(PublicRecords, lambda run: run.printed_risk(run.printed_noise)),
+        short_step_condition(PublicRecords, PUBLIC_RECORDS, lambda run: run.printed_risk(run.printed_noise)),
     ),
     assumes=(*SKIPPED, "any start in the domain"),
     erratum="A factor sqrt(2) is missing in the noise. At (1, 1e-5) the private records have delta = 1.14e-5 by the "

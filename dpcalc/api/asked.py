@@ -1,0 +1,194 @@
+"""The keywords of a function: read as the command line reads its flags, and answered."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dpcalc.engine.ask import FEW
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.gate import Gate, parse
+from dpcalc.engine.question import Question, aimed
+from dpcalc.errors import SpecError
+from dpcalc.model.parameter import RATES, check, conversion, meant_by, not_covered, renamed
+from dpcalc.render.notes import report
+from dpcalc.report import Case, Report
+
+if TYPE_CHECKING:
+    from dpcalc.engine.attack_risk import RiskQuestion
+
+QUESTION = {
+    "epsilon": "the budget",
+    "delta": 'the budget; a string such as "1e-5000" where no float can hold it',
+    "order": "order or orders of Renyi divergence; without a budget the divergence itself is reported",
+    "solve": "name of a parameter to solve for instead, given both epsilon and delta",
+    "gates": 'assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one',
+    "certify": 'prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why '
+    "not",
+    "risk": "what an attacker can do, beside the answer: case.risk",
+    "fpr": "rates of false positives at which risk gives those of true ones",
+    "prior": "prior probabilities that the record is there, for how often a guess is right",
+    "baseline": "probabilities to guess a secret of the record right without the release",
+    "advantage": "solve for what keeps true positives less false ones of any attack at most this",
+    "tpr": "solve for what keeps the rate of true positives at fpr at most this",
+    "success": "solve for what keeps how often a guess is right, at prior, at most this",
+    "reconstruction": "solve for what keeps how often a secret is guessed, baseline without, at most this",
+}
+
+
+class Asked(NamedTuple):
+    """Every combination of the values given, and what is asked of each."""
+
+    runs: list[dict[str, Any]]
+    orders: tuple[float, ...]
+    solve: str | None
+    gates: list[Gate]
+    certify: bool = False
+    risks: RiskQuestion | None = None
+    listed: Mapping[str, Sequence[float]] = {}
+
+
+def read(command: str, /, **given: Any) -> Asked:
+    """Return what the keywords ask.
+
+    Raises:
+        SpecError: a gate does not parse, a list is empty, certify is no bool, or a keyword is unknown, be it None.
+    """
+    record = COMMANDS[command]
+    given = renamed(given)
+    for name in given:
+        if name not in (*record.parameters, "schedule", *QUESTION):
+            raise _unknown(command, name)
+    values = {name: value for name, value in given.items() if value is not None}
+    orders = tuple(float(check("order", order)) for order in several("order", values.pop("order", ())))
+    gates = [gate_of(text) for text in several("gates", values.pop("gates", ()))]
+    solve = values.pop("solve", None)
+    certify = False if record.trains else values.pop("certify", False)
+    listed = {name: several(name, values.pop(name)) for name in RATES if name in values}
+    risks = risks_of(values.pop("risk", False), listed)
+    if not isinstance(certify, bool):
+        raise SpecError(f"certify is {certify!r}; it must be True or False")
+    if record.compares and values.get("algorithm") == "all":
+        values["algorithm"] = record.algorithms
+    if "schedule" in values:
+        values["schedule"] = os.fspath(values["schedule"])
+    runs = product({name: several(name, value) for name, value in values.items()})
+    return Asked(runs, orders, solve, gates, certify, risks, listed)
+
+
+def _unknown(command: str, name: str) -> SpecError:
+    """Return the error about a keyword that a function does not take."""
+    from dpcalc.files.place import near
+
+    taken = (*COMMANDS[command].parameters, *QUESTION)
+    meant = meant_by(name, taken)
+    hint = f"did you mean {meant}?{conversion(meant)}" if meant else near(name, taken)
+    return SpecError(f"{command} does not take {name}", not_covered(name) or hint)
+
+
+def risks_of(asked: Any, listed: Mapping[str, Sequence[float]]) -> RiskQuestion | None:
+    """Return what is asked about attacks; None where nothing is.
+
+    Raises:
+        SpecError: risk is no bool, or a rate or probability is outside (0, 1).
+    """
+    if not isinstance(asked, bool):
+        raise SpecError(f"risk is {asked!r}; it must be True or False")
+    if not asked and not listed:
+        return None
+    from dpcalc.engine.attack_risk import risk_question
+
+    return risk_question(**listed)
+
+
+def known_of(rdp: Any, **sweeps: Any) -> list[dict[str, Any]]:
+    """Return every combination of what is known of a mechanism and asked about it.
+
+    Raises:
+        SpecError: a list is empty, or the bounds on the Renyi divergence are malformed.
+    """
+    from dpcalc.engine.convert import points_of
+
+    given = {name: several(name, value) for name, value in sweeps.items() if value is not None}
+    return product({**given, **({"rdp": [points_of(rdp)]} if rdp is not None else {})})
+
+
+def product(sweeps: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
+    """Return every combination of values.
+
+    Raises:
+        SpecError: a list is empty.
+    """
+    empty = [name for name, several in sweeps.items() if not several]
+    if empty:
+        raise SpecError(f"{empty[0]} has no value", "give one, or leave it out")
+    return [dict(zip(sweeps, chosen, strict=True)) for chosen in itertools.product(*sweeps.values())]
+
+
+def gate_of(text: Any) -> Gate:
+    """Return the gate that a text states.
+
+    Raises:
+        SpecError: it is no text, or states none.
+    """
+    if not isinstance(text, str):
+        raise SpecError(f"{text!r} is not an assertion", "write it as text, for example 'epsilon<=1'")
+    return parse(text)
+
+
+def answered(command: str, asked: Asked, alone: Callable[..., Case], among_others: Callable[..., Case]) -> Report:
+    """Return the report on every combination; ``alone`` raises where nothing holds, ``among_others`` says why."""
+    single = len(asked.runs) == 1
+    options = {"notes": len(asked.runs) <= FEW, "brief": not single, **({"certified": True} if asked.certify else {})}
+
+    def answer(by: Callable[..., Case], /, **run: Any) -> Case:
+        question = question_of(run.pop("epsilon", None), run.pop("delta", None), asked.orders, asked.solve)
+        question = aimed(question._replace(risks=asked.risks), run, asked.listed)
+        return by(command, run, question, gates=asked.gates, **options)
+
+    cases = [answer(alone if single else among_others, **run) for run in asked.runs]
+    if not any(case.best for case in cases):
+        answer(alone, **asked.runs[0])  # nothing holds anywhere: say why as for a single case
+    return report(command, cases)
+
+
+def several(name: str, value: Any) -> list[Any]:
+    """Return the values of a parameter, one or several, as Python's own numbers (those of numpy become so)."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, Mapping):
+        raise SpecError(f"{name} is {value!r}; it must be a value or a list of values")
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else [value]
+
+
+def question_of(
+    epsilon: float | None, delta: float | str | None, orders: tuple[float, ...] = (), solve: str | None = None
+) -> Question:
+    """Return the question with a checked budget.
+
+    Raises:
+        SpecError: epsilon or delta is outside its domain.
+    """
+    value, log_delta = delta_of(delta)
+    epsilon = None if epsilon is None else float(check("epsilon", epsilon))
+    return Question(epsilon, value, log_delta, orders, solve)
+
+
+def delta_of(delta: float | str | None) -> tuple[float | None, float | None]:
+    """Return delta as a double and its exact logarithm; a text may be far below the smallest double."""
+    if delta is None:
+        return None, None
+    if isinstance(delta, str):
+        from dpcalc.model.numbers import parse_delta
+
+        return parse_delta(delta)
+    value = float(check("delta", delta))
+    return value, math.log(value)
+
+
+def paths_of(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Return one path or several as a list of texts."""
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    return [os.fsdecode(path) for path in several]

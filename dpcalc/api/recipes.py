@@ -1,0 +1,108 @@
+"""Recipe files and their verdicts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dpcalc.api.asked import paths_of
+from dpcalc.report import Report
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+
+def check(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    run: str | None = None,
+    jobs: int = 1,
+    fail_fast: bool = False,
+    certify: bool = False,
+    timeout: float | None = None,
+    memory_limit: float | None = None,
+    strict: bool = False,
+    shard: str | None = None,
+    max_cases: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    executor: Executor | None = None,
+) -> Report:
+    """Return the verdict on every case of some recipe files.
+
+    Args:
+        paths: one file or several.
+        run: a regular expression; only cases whose names match it somewhere are checked.
+        jobs: how many processes share the work.
+        fail_fast: whether to stop after the first case that fails or has no answer.
+        certify: whether to prove the guarantees in ball arithmetic; a gated case fails of which one could be
+            and was not; where no definition exists, that is among the case's ``warnings``.
+        timeout: how many seconds a case may take at most, whatever its recipe says; None: as many as the recipe says.
+        memory_limit: how many GiB the process of a case may hold; None: as many as there are.
+        strict: whether to demand that nothing is skipped, left out or accepted, and all is gated and certified.
+        shard: such as ``"1/4"``: the cases of the first of four shards alone. `merge` makes one report of them.
+        max_cases: how many cases a recipe may have; None: 10^4. The cases of a larger check are on the disk, and each
+            is read whenever ``report.cases`` comes to it.
+        checkpoint: path of a file that each verdict is written to as it comes, and from which a check that was
+            interrupted is taken up.
+        executor: what computes in place of this process: any `concurrent.futures.Executor`, of threads, of processes or
+            of other machines that have this version of dpcalc. It is sent text and the name of a function, and every
+            answer is checked; cases that read files or compare with others are computed here. Limits of time and memory
+            end no computation of an executor's: where nobody answers for longer, it counts as lost. The cases then make
+            no `card`, as those of a checkpoint.
+
+    A case that exceeds a limit is an error of that case alone. Cases with a limit are evaluated in processes of their
+    own, as with ``jobs`` > 1; so this works in every thread.
+
+    Returns:
+        A report whose cases have ``check``: name, file, line and column, ``status`` (passed, failed, skipped or error),
+        and why. ``report.failed`` counts the cases of which a gate failed; a case without an answer is an error.
+
+    Raises:
+        SpecError: a recipe is malformed, no case is left to check, a limit is none, or the checkpoint is damaged, in
+            use or of another check.
+        WorkerLost: a worker of the executor died, did not answer in time, or answered something else.
+    """
+    from dpcalc.recipes.evaluate import limits_of
+    from dpcalc.recipes.matrix import MAX_CASES
+    from dpcalc.recipes.run import checked, read_all, refuse_all_skipped, select, summed_up
+    from dpcalc.recipes.shards import of_share, parse_share, taken
+
+    limits = limits_of(timeout, memory_limit)
+    recipes = read_all(paths_of(paths), MAX_CASES if max_cases is None else max_cases)
+    large = sum(len(recipe.entries) for recipe in recipes) > MAX_CASES
+    if large or executor is not None or checkpoint is not None:
+        from dpcalc.recipes.chunks import Options
+        from dpcalc.recipes.stream import Asked, places_of, streamed
+
+        most = MAX_CASES if max_cases is None else max_cases
+        asked = Asked(recipes, paths_of(paths), most, places_of(recipes, run), Options(certify, strict), limits)
+        asked = asked if shard is None else asked.of_share(parse_share(shard))
+        kept = None if checkpoint is None else os.fspath(checkpoint)
+        return streamed(asked, jobs=jobs, executor=executor, fail_fast=fail_fast, checkpoint=kept)
+    every = select(recipes, run)
+    refuse_all_skipped(every)
+    share = None if shard is None else parse_share(shard)
+    places, here, elsewhere = taken(every, share)
+    options = {"certify": certify, "strict": strict}
+    judged = list(checked(here, jobs=jobs, fail_fast=fail_fast, limits=limits, **options))
+    result = summed_up(recipes, judged, strict=strict, elsewhere=elsewhere)
+    if share is None:
+        return result
+    return of_share(result, recipes, every, places[: len(judged)], share, **options)
+
+
+def merge(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Report:
+    """Return the verdict on a recipe from the reports of its shards, as one check of all cases has it.
+
+    Args:
+        paths: of the JSON reports of every shard: `check` with ``shard``, or ``dpcalc check --shard``.
+
+    Raises:
+        SpecError: a file is no report of a shard by this version, or a shard is missing, doubled, or of another recipe
+            or other options.
+    """
+    from dpcalc.recipes.saved import read_report
+    from dpcalc.recipes.shards import merged
+
+    return merged([(path, read_report(path)) for path in paths_of(paths)])

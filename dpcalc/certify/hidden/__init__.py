@@ -1,0 +1,1 @@
+"""Definitions of last iterates: expanding maps, and clipped gradients."""

@@ -1,0 +1,355 @@
+"""Definitions of `hidden_position` and `shuffled_epochs`: passes in random order, by what their searches found.
+
+A record in a known position costs the mean over positions; one whose position stays secret what Theorem HW proves of
+the certificate (`hidden`). Of several ways the certificate says which one gives the least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flint import arb, fmpq
+
+from dpcalc.certify.guarantee import Gdp, Profile, Searched
+from dpcalc.certify.many_passes.fresh_orders import Law, Runs, cases, law
+from dpcalc.certify.numerics import sums
+from dpcalc.certify.numerics.balls import Inputs, OutOfReach, least, log
+from dpcalc.certify.numerics.gaussian import log_delta
+from dpcalc.certify.runs.allocation import Stretch, passes_cost, restarts_cost
+from dpcalc.certify.runs.batches import contraction
+from dpcalc.certify.runs.certificate import HIDDEN, KNOWN, OF_ANOTHER_RUN, WORST, certificate_of
+from dpcalc.certify.runs.losses import level
+from dpcalc.certify.runs.matching import Places, blocks_of, hockey_stick, known_mean, matched, rows_of
+from dpcalc.certify.runs.uses import Pace, SamePlaces, classes, cost
+from dpcalc.certify.table import defines
+from dpcalc.model.choices import Adjacency, Noise
+
+MOST_POSITIONS = 1500
+FINE, COARSE = (1000, 0.002), (100, 0.01)
+"""Blocks of positions where they count as known: for one order, and in each case of the earlier uses."""
+
+
+# --- runs ------------------------------------------------------------------------------------------------------------
+
+
+def _places(v: Inputs) -> Places:
+    """Return where a record may be; sizes are relative to a use in a full batch."""
+    found = classes(v)
+    full = max(alike.divisor for alike in found)
+    used = sum(alike.steps * alike.size for alike in found)
+    return Places(found, [arb(full) / alike.divisor for alike in found], v.records - used)
+
+
+def _ratio(v: Inputs, noise: str = "noise_std") -> arb:
+    """Return Delta/(d sigma), d the divisor of a full batch."""
+    return v.quotient(["sensitivity"], [max(alike.divisor for alike in classes(v)), noise])
+
+
+def _reach(v: Inputs) -> arb | None:
+    """Return the diameter in units of a use in a full batch; None where there is none."""
+    if v.diameter is None or v.exact("sensitivity") == 0:
+        return None
+    return v.quotient(["diameter", max(alike.divisor for alike in classes(v))], ["step_size", "sensitivity"])
+
+
+def _swaps(v: Inputs) -> tuple[tuple[int, int], ...]:
+    """Return what a use counts where the record is, and where its replacement is; a null one moves half as far."""
+    return ((2, 1), (1, 2)) if v.adjacency == Adjacency.NULL_RECORD else ((1, 1),)
+
+
+def _same_places(v: Inputs, epochs: int) -> SamePlaces:
+    return SamePlaces(Pace(v), epochs, _reach(v), max(_places(v).sizes, key=lambda size: float(size.mid())))
+
+
+def _root(ratio: arb) -> Callable[[arb], arb]:
+    return lambda squared: ratio * squared.sqrt()
+
+
+# --- one order -------------------------------------------------------------------------------------------------------
+
+
+def _pass_mean(v: Inputs, ratio: arb) -> arb:
+    """Return ln of the mean of delta_G(eps; r_k/sqrt k) over the positions of one pass."""
+    places, total = _places(v), arb(0)
+    for alike, size in zip(places.classes, places.sizes, strict=True):
+        last = alike.first + alike.steps - 1
+        total += alike.size * sums.hockey_sticks(v.epsilon, ratio * size, last, alike.first)
+    return log(total / places.records)
+
+
+def _mean(v: Inputs, ratio: arb, costs: Sequence[SamePlaces]) -> arb:
+    """Return ln of the mean over all positions, each at the least of the costs."""
+    places = _places(v)
+    if sum(alike.steps for alike in places.classes) > MOST_POSITIONS:
+        raise OutOfReach(f"more than {MOST_POSITIONS} steps in a pass")
+    total = arb(0)
+    for alike, size in zip(places.classes, places.sizes, strict=True):
+        for k in range(alike.first, alike.first + alike.steps):
+            mu = ratio * least(*(each.own(k, size) for each in costs)).sqrt()
+            total += alike.size * log_delta(v.epsilon, mu).exp()
+    return log(total / places.records)
+
+
+@defines("shuffled_epochs.once", Profile, slack=5e-3, weight=25.0, limit=f"{MOST_POSITIONS} steps a pass")
+def _once(v: Inputs) -> arb:
+    plain = SamePlaces(Pace(v, contracts=False), v.epochs, None, arb(1))
+    return _mean(v, _ratio(v), [plain, _same_places(v, v.epochs)])
+
+
+@defines("released.shuffle_once", Profile, slack=5e-3, weight=25.0, limit=f"{MOST_POSITIONS} steps a pass that forget")
+def _released_once(v: Inputs) -> arb:
+    ratio = _ratio(v, "scale") * arb(v.epochs).sqrt()
+    if v.diameter is None and v.exact("strong_convexity") == 0:
+        return _pass_mean(v, ratio)
+    plain = SamePlaces(Pace(v, contracts=False), 1, None, arb(1))
+    return _mean(v, ratio, [plain, _same_places(v, 1)])
+
+
+def places_curve(v: Inputs, *, deep: bool = True) -> Callable[[arb], arb] | None:
+    """Return delta of one pass, the mean over positions; None where steps need not contract and have no domain.
+
+    Args:
+        v: the run.
+        deep: whether delta is to be relatively sharp however small it is, which takes longer.
+    """
+    by_place = places_of_pass(v)
+    if by_place is None:
+        return None
+    if not deep:
+        return lambda z: sum((share * hockey_stick(z, mu) for share, mu in by_place), arb(0))
+    return lambda z: sum((share * log_delta(z, mu).exp() for share, mu in by_place), arb(0))
+
+
+def places_of_pass(v: Inputs) -> list[tuple[arb, arb]] | None:
+    """Return the share of the records at every position of one pass, and mu there; None as for `places_curve`."""
+    smooth = v.noise == Noise.GAUSSIAN and level(v)
+    if not smooth or v.exact("strong_convexity") > v.exact("smoothness"):
+        return None
+    if v.diameter is None and v.exact("strong_convexity") == 0:
+        return None
+    places, ratio, costs = _places(v), _ratio(v, "scale"), _same_places(v, 1)
+    if sum(alike.steps for alike in places.classes) > MOST_POSITIONS:
+        raise OutOfReach(f"more than {MOST_POSITIONS} steps in a pass")
+    return [
+        (arb(fmpq(alike.size, places.records)), ratio * costs.own(k, size).sqrt())
+        for alike, size in zip(places.classes, places.sizes, strict=True)
+        for k in range(alike.first, alike.first + alike.steps)
+    ]
+
+
+@defines("shuffled_epochs.worst_position", Gdp, slack=1e-8, weight=15.0)
+def _worst_position(v: Inputs) -> arb:
+    found, c = classes(v), contraction(v)
+    period = sum(alike.steps for alike in found)
+    if any(alike.size < alike.divisor for alike in found):
+        c = Pace(v).slowest
+    worst = arb(0)
+    for alike in found:
+        one = v.quotient(["sensitivity"], [alike.divisor, "noise_std"])
+        squared = arb(v.epochs - 1) / period + arb(1) / alike.first
+        if v.diameter is None or v.exact("sensitivity") == 0:
+            squared = squared.min(passes_cost(period, alike.first, v.epochs, c))
+        else:
+            reach = v.quotient(["diameter", alike.divisor], ["step_size", "sensitivity"])
+            squared = squared.min(restarts_cost(period, alike.first, v.epochs, c, reach))
+        worst = worst.max(one * squared.sqrt())
+    return worst
+
+
+def _hidden(v: Inputs, ratio: arb, costs: SamePlaces, known: Callable[[], arb]) -> arb:
+    """Return ln delta by the theorem that the certificate names.
+
+    Args:
+        v: the run, the epsilon and the certificate.
+        ratio: mu of a use in a full batch.
+        costs: of the positions.
+        known: ln delta where the order is known.
+    """
+    certificate = certificate_of(v)
+    if certificate["theorem"] == KNOWN:
+        return known()
+    matchings, swaps, places = certificate.get("matchings", ()), _swaps(v), _places(v)
+    if certificate["theorem"] != HIDDEN or len(matchings) != len(swaps) or any(len(m) != 1 for m in matchings):
+        raise OutOfReach(OF_ANOTHER_RUN)
+    worst = arb(0)
+    for swap, (matching,) in zip(swaps, matchings, strict=True):
+        if matching is None:
+            worst = worst.max(known_mean(rows_of(places, blocks_of(places, *FINE), _root(ratio), costs), v.epsilon))
+        else:
+            worst = worst.max(matched(places, matching, swap, _root(ratio), costs, v.epsilon))
+    return log(worst / places.records)
+
+
+@defines("hidden_position.shuffled", Searched, slack=1e-3, weight=300.0)
+def shuffled(v: Inputs) -> arb:
+    """Return ln delta of one pass in a secret order."""
+    ratio = _ratio(v, "scale")
+    return _hidden(v, ratio, _same_places(v, 1), lambda: _pass_mean(v, ratio))
+
+
+def shuffled_at(v: Inputs) -> Callable[[arb, Sequence[Any]], arb]:
+    """Return (epsilon, matchings) -> delta of one pass in a secret order by the matching of every swap.
+
+    None stands for a position that counts as known.
+    """
+    places, ratio, costs = _places(v), _ratio(v, "scale"), _Remembered(_same_places(v, 1))
+    swaps, mu_of = _swaps(v), _root(ratio)
+
+    def at(epsilon: arb, matchings: Sequence[Any]) -> arb:
+        worst = arb(0)
+        for swap, matching in zip(swaps, matchings, strict=True):
+            if matching is not None:
+                worst = worst.max(matched(places, matching, swap, mu_of, costs, epsilon))
+            else:
+                rows = rows_of(places, blocks_of(places, *FINE), mu_of, costs)
+                known = _pass_mean(v.changed(epsilon=epsilon), ratio).exp() * places.records
+                worst = worst.max(known_mean(rows, epsilon).min(known))
+        return worst / places.records
+
+    return at
+
+
+class _Remembered:
+    """Costs of positions, of which those of one use are remembered."""
+
+    def __init__(self, costs: SamePlaces) -> None:
+        self.pair, self.unused, self._own = costs.pair, costs.unused, costs.own
+        self._known: dict[tuple[int, float], arb] = {}
+
+    def own(self, k: int, size: arb) -> arb:
+        """Return the cost of uses of this size at k."""
+        at = (k, float(size.mid()))
+        if at not in self._known:
+            self._known[at] = self._own(k, size)
+        return self._known[at]
+
+
+@defines("released.shuffle_once_secret", Searched, slack=1e-3, weight=300.0)
+def _shuffle_once_secret(v: Inputs) -> arb:
+    ratio = _ratio(v, "scale") * arb(v.epochs).sqrt()
+    return _hidden(v, ratio, _same_places(v, 1), lambda: _pass_mean(v, ratio))
+
+
+@defines(
+    "shuffled_epochs.once_secret",
+    Searched,
+    slack=1e-3,
+    weight=300.0,
+    limit=f"{MOST_POSITIONS} steps a pass where known",
+)
+def _once_secret(v: Inputs) -> arb:
+    return _hidden(v, _ratio(v), _same_places(v, v.epochs), lambda: _once(v))
+
+
+# --- fresh orders ----------------------------------------------------------------------------------------------------
+
+
+@defines(
+    "shuffled_epochs.fresh", Searched, slack=5e-2, weight=500.0, limit=f"{MOST_POSITIONS} steps a pass of like batches"
+)
+def fresh(v: Inputs) -> arb:
+    """Return ln delta of passes in fresh orders, of which the last iterate is seen."""
+    certificate = certificate_of(v)
+    if certificate["theorem"] == WORST:
+        return log_delta(v.epsilon, _worst_position(v))
+    if certificate["theorem"] != KNOWN:
+        raise OutOfReach(OF_ANOTHER_RUN)
+    if "contracts" not in certificate:
+        return arb(0)
+    contracts = bool(certificate["contracts"])
+    if v.epochs == 1:
+        return _mean(v, _ratio(v), [_same_places(v, 1)]) if contracts else _pass_mean(v, _ratio(v))
+    if "blocks" not in certificate:
+        return _alike_mean(v, certificate["earlier"]["parts"])
+    runs = Runs(_places(v), Pace(v, contracts), v.epochs, _reach(v) if contracts else None)
+    mu_of, total = _root(_ratio(v)), arb(0)
+    for chance, costs in cases(runs, certificate["earlier"]):
+        total += chance * known_mean(rows_of(runs.places, certificate["blocks"], mu_of, costs), v.epsilon)
+    return log(total / v.records)
+
+
+@defines("shuffled_epochs.fresh_secret", Searched, slack=5e-2, weight=900.0)
+def _fresh_secret(v: Inputs) -> arb:
+    certificate = certificate_of(v)
+    if certificate["theorem"] != HIDDEN:
+        return fresh(v)
+    if v.epochs == 1:
+        return _hidden(v, _ratio(v), _same_places(v, 1), lambda: arb(0))
+    runs, mu_of, worst = Runs(_places(v), Pace(v), v.epochs, _reach(v)), _root(_ratio(v)), arb(0)
+    told = list(cases(runs, certificate["earlier"]))
+    swaps, matchings = _swaps(v), certificate["matchings"]
+    if len(matchings) != len(swaps) or any(len(each) != len(told) for each in matchings):
+        raise OutOfReach(OF_ANOTHER_RUN)
+    for swap, found in zip(swaps, matchings, strict=True):
+        total = arb(0)
+        for (chance, costs), matching in zip(told, found, strict=True):
+            if matching is None:
+                rows = rows_of(runs.places, blocks_of(runs.places, *COARSE), mu_of, costs)
+                total += chance * known_mean(rows, v.epsilon)
+            else:
+                total += chance * matched(runs.places, matching, swap, mu_of, costs, v.epsilon)
+        worst = worst.max(total)
+    return log(worst / v.records)
+
+
+def _alike_mean(v: Inputs, parts: Sequence[int]) -> arb:
+    """Return ln of the mean for 1-Lipschitz maps and batches that weigh a record alike; see docs/method.md.
+
+    The last use but one is at u and the first at v; with two passes there is no other, with three no more. All other
+    uses come in the last step of their pass.
+    """
+    places, epochs = _places(v), v.epochs
+    length = sum(alike.steps for alike in places.classes)
+    if length > MOST_POSITIONS or len({alike.divisor for alike in places.classes}) > 1:
+        raise OutOfReach(f"more than {MOST_POSITIONS} steps in a pass")
+    if len(parts) != min(2, epochs - 1):
+        raise OutOfReach(OF_ANOTHER_RUN)
+    laws, ratio, total = [law(length, each) for each in parts], _ratio(v), arb(0)
+    for alike in places.classes:
+        for k in range(alike.first, alike.first + alike.steps):
+            total += alike.size * _at_last(v.epsilon, ratio, laws, length, epochs, k)
+    if places.out:
+        unused = cost(*([_steps(epochs - 2, length * (epochs - 2))] if epochs > 2 else []), _steps(1, length + 1))
+        total += places.out * hockey_stick(v.epsilon, ratio * unused.sqrt())
+    return log(total / places.records)
+
+
+def _steps(size: int, count: int) -> Stretch:
+    return Stretch(arb(size), arb(count), arb(1))
+
+
+def _at_last(epsilon: arb, ratio: arb, laws: Sequence[Law], length: int, epochs: int, k: int) -> arb:
+    """Return the mean of delta over the other places, with the last use at k."""
+    later = laws[0]
+    found: list[tuple[arb, arb, arb]] = []  # cost, and the two weights
+    for u, flat, bent in zip(*later, strict=True):
+        ends = [_steps(1, length + u - k), _steps(1, k)]
+        if epochs == 2:
+            found.append((cost(*ends), flat, bent))
+            continue
+        for first, flat_too, bent_too in zip(*laws[1], strict=True):
+            if epochs == 3:
+                squared = cost(_steps(1, length + first - u), *ends)
+            else:
+                squared = arb(1) / (length + first - 1) + arb(epochs - 4) / length
+                squared += cost(_steps(1, length + 1 - u), *ends)
+            found.append((squared, flat * flat_too, bent * bent_too))
+    told = [hockey_stick(epsilon, ratio * squared.sqrt()) for squared, _, _ in found]
+    mean = sum((x * flat for x, (_, flat, _) in zip(told, found, strict=True)), arb(0))
+    largest = ratio * ratio * _largest([squared for squared, _, _ in found])
+    if epsilon * epsilon >= largest + largest * largest / 4:  # delta_G is convex in mu^2
+        return mean.min(sum((x * bent for x, (_, _, bent) in zip(told, found, strict=True)), arb(0)))
+    smallest = ratio * ratio * least(*(squared for squared, _, _ in found))
+    if epsilon * epsilon <= smallest + smallest * smallest / 4:  # it is concave: at most its value at the mean
+        squared = sum((squared * bent for squared, _, bent in found), arb(0))
+        return mean.min(hockey_stick(epsilon, ratio * squared.sqrt()))
+    return mean
+
+
+def _largest(values: Sequence[arb]) -> arb:
+    """Return the largest of the balls."""
+    largest = values[0]
+    for value in values[1:]:
+        largest = largest.max(value)
+    return largest

@@ -1,0 +1,461 @@
+"""An upper bound on delta of a composition, by the characteristic function of its privacy loss in ball arithmetic.
+
+A part is a pair of laws by its privacy profile delta(z), and by that of the exchanged pair where it is another one.
+Their values at knots, joined by chords in e^z, describe a law of finitely many losses that dominates the pair. With phi
+the product of the moments E exp(s L) of all parts, for every c > 0 and every M the sum
+
+    delta(eps) <= (1/M) sum_k phi(s_k) K(s_k), s_k = c + 2 pi i k/(M h), K(s) = sum over lattice points z > eps of
+    exp(-s z) (1 - exp(eps - z))
+
+bounds delta from above: on a lattice of step h it is exact but for delta(eps - j M h) exp(-c j M h), j = 1, -1, ...,
+and all of these are positive. Where the number of terms is small all are added, from one Fourier transform; otherwise
+those that are not near k = 0 are bounded together, by the largest modulus of phi.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from flint import acb, arb
+
+from dpcalc.certify.numerics.balls import OutOfReach, log, precision, square
+
+Curve = Callable[[arb], arb]
+"""z >= 0 -> delta; it need not be convex."""
+
+_BITS = 128
+_NEAR, _GROWTH = 400, 1 / 400  # knots that are one step apart, and how their distance grows further on
+_MOST_POINTS, _FEW_POINTS = 1 << 17, 1 << 15
+_FAR = 18.0  # so many standard deviations from the middle the characteristic function is no longer evaluated
+_TOO_LARGE = "a composition that would take too many points"
+
+
+class Part(NamedTuple):
+    """A pair of laws (P, Q), and how often it is composed.
+
+    Attributes:
+        curve: the profile of (P, Q).
+        copies: how often.
+        atom: the largest finite loss, where that has mass.
+        other: the profile of (Q, P); None where ``curve`` holds for both.
+    """
+
+    curve: Curve
+    copies: int
+    atom: arb | None = None
+    other: Curve | None = None
+
+    @property
+    def back(self) -> Curve:
+        """The profile of (Q, P)."""
+        return self.curve if self.other is None else self.other
+
+    def exchanged(self) -> Part:
+        """Return the part with P and Q in each other's place."""
+        return self if self.other is None else self._replace(curve=self.other, other=self.curve)
+
+
+class _Ends(NamedTuple):
+    """The largest loss that counts, and the size of the smallest."""
+
+    top: float
+    bottom: float
+
+
+class _Law(NamedTuple):
+    """A law of losses: (multiple of the step, probability), that of an infinite loss, and how often it counts."""
+
+    atoms: list[tuple[int, arb]]
+    told: arb
+    copies: int
+
+
+class _Tilt(NamedTuple):
+    """c, and the standard deviation of the loss under the law that is weighed by exp(c loss)."""
+
+    at: float
+    spread: float
+    period: float
+
+
+def log_delta(parts: Sequence[Part], epsilon: arb, about: float, fineness: int = 1) -> arb:
+    """Return an upper bound on ln delta of the composition.
+
+    Args:
+        parts: what is composed.
+        epsilon: >= 0.
+        about: roughly ln delta; the result is good for any.
+        fineness: how many times as many knots.
+
+    Raises:
+        OutOfReach: it would take too many points, or losses are too large.
+    """
+    with precision(_BITS):
+        parts = [part for part in parts if part.copies]
+        if len(parts) == 1 and parts[0].copies == 1:
+            return log(parts[0].curve(epsilon).upper())
+        rare = about - 16.0
+        ends = [_ends(part, rare) for part in parts]
+        try:
+            coarse = [_rough(part, each) for part, each in zip(parts, ends, strict=True)]
+            tilt = _tilt_of(coarse, float(epsilon.mid()), about)
+            widest = _step(coarse, tilt.at, parts)
+        except (OverflowError, ZeroDivisionError):
+            raise OutOfReach("losses so large that their exponentials are no doubles") from None
+        coarsest = 1.001 * tilt.period / _MOST_POINTS  # a finer step takes more points than are allowed
+        try:
+            delta = _by_step(parts, ends, widest / fineness, epsilon, tilt, fineness)
+        except OutOfReach:  # with a coarser one all points are added
+            if not widest / fineness < coarsest < widest:
+                raise
+            delta = _by_step(parts, ends, coarsest, epsilon, tilt, fineness, few=False)
+        return log(delta.upper().max(arb(0)).min(arb(1)))
+
+
+def _by_step(
+    parts: Sequence[Part],
+    ends: Sequence[_Ends],
+    step: float,
+    epsilon: arb,
+    tilt: _Tilt,
+    fineness: int,
+    *,
+    few: bool = True,
+) -> arb:
+    """Return an upper bound on delta, by laws on multiples of about this step.
+
+    Raises:
+        OutOfReach: it would take too many points.
+    """
+    h = _exact_step(step, parts)
+    laws = [_law(part, each, h, fineness) for part, each in zip(parts, ends, strict=True)]
+    return _finite(laws, h, epsilon, tilt, few=few) + sum((law.copies * law.told for law in laws), arb(0))
+
+
+# --- a first look, in doubles ----------------------------------------------------------------------------------------
+
+_Rough = tuple[list[tuple[float, float]], int]
+"""(loss, ln of its probability), and how often it counts."""
+
+
+def _ln(x: arb) -> float:
+    """Return ln of a ball's middle as a double, -inf at and below 0."""
+    middle = x.mid()
+    return float(middle.log().mid()) if middle > 0 else -math.inf
+
+
+def _ends(part: Part, rare: float) -> _Ends:
+    """Return the ends beyond which losses, as often as they count, are worth less than exp(``rare``)."""
+    goal = rare - math.log(part.copies)
+    if part.atom is not None:
+        top = float(part.atom.mid())
+        return _Ends(top, top)
+    top = _end(lambda z: _ln(part.curve(arb(z))) > goal)
+    return _Ends(top, top if part.other is None else _end(lambda z: _ln(part.back(arb(z))) - z > goal))
+
+
+def _end(counts: Callable[[float], bool]) -> float:
+    """Return about the least z from which on no loss counts."""
+    high = 1e-6
+    while counts(high):
+        high *= 2.0
+        if high > 1e7:
+            raise OutOfReach("a part with losses beyond all bounds")
+    low = high / 2.0
+    for _ in range(20):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if counts(middle) else (low, middle)
+    return high
+
+
+def _rough(part: Part, ends: _Ends, knots: int = 160) -> _Rough:
+    """Return a part as a few losses."""
+    shares = [1e-4 ** (1.0 - i / (knots - 1)) for i in range(knots)]
+    below = [-ends.bottom * share for share in reversed(shares)]
+    above = [0.0, *(ends.top * share for share in shares)]
+    rises = [*below, *above]
+    values = [-math.expm1(z) + math.exp(z) * float(part.back(arb(-z)).mid()) for z in below]
+    values += [float(part.curve(arb(z)).mid()) for z in above]
+    found, before = [], (values[0] - 1.0) / math.exp(rises[0])
+    for i, z in enumerate(rises):
+        after = 0.0
+        if i + 1 < len(rises):
+            after = (values[i + 1] - values[i]) / (math.exp(rises[i + 1]) - math.exp(z))
+        mass = math.exp(z) * (after - before)
+        before = after
+        if mass > 0.0:
+            found.append((z, math.log(mass)))
+    return found, part.copies
+
+
+def _moments(rough: _Rough, c: float) -> tuple[float, float, float, float]:
+    """Return ln E exp(c L), and the mean, the variance and the mean cubed size under the tilted law."""
+    logs = [(z, mass + c * z) for z, mass in rough[0]]
+    peak = max(mass for _, mass in logs)
+    weights = [(z, math.exp(mass - peak)) for z, mass in logs]
+    total = sum(w for _, w in weights)
+    mean = sum(w * z for z, w in weights) / total
+    variance = sum(w * (z - mean) ** 2 for z, w in weights) / total
+    cubed = sum(w * abs(z - mean) ** 3 for z, w in weights) / total
+    return peak + math.log(total), mean, variance, cubed
+
+
+def _tilt_of(rough: Sequence[_Rough], epsilon: float, about: float) -> _Tilt:
+    """Return about the c at which the bound exp(-c epsilon) E exp(c L)/(c (c + 1)) is least."""
+
+    def bound(x: float) -> float:
+        c = math.exp(x)
+        total = sum(each[1] * _moments(each, c)[0] for each in rough)
+        return total - c * epsilon - x - math.log1p(c)
+
+    low, high = -12.0, 16.0
+    for _ in range(40):
+        a, b = low + 0.382 * (high - low), low + 0.618 * (high - low)
+        low, high = (low, b) if bound(a) < bound(b) else (a, high)
+    c = math.exp(0.5 * (low + high))
+    spread = math.sqrt(sum(each[1] * _moments(each, c)[2] for each in rough))
+    return _Tilt(c, spread, max((20.0 - about) / c, 12.0 * spread))
+
+
+def _step(rough: Sequence[_Rough], c: float, parts: Sequence[Part]) -> float:
+    """Return the step: a small share of the deviation of a loss, or of how far its rare values lie."""
+    steps = []
+    for each in rough:
+        _, _, variance, cubed = _moments(each, c)
+        if variance > 0.0:
+            steps.append(max(math.sqrt(variance) / 250.0, cubed / variance / 2500.0))
+    return min(steps, default=1.0)
+
+
+def _exact_step(step: float, parts: Sequence[Part]) -> arb:
+    """Return the step, of which the largest loss is a multiple where it has mass."""
+    atoms = [part.atom for part in parts if part.atom is not None]
+    if atoms:
+        return atoms[0] / max(1, math.ceil(float(atoms[0].mid()) / step))
+    return arb(step)
+
+
+# --- the law of a part -----------------------------------------------------------------------------------------------
+
+
+def _law(part: Part, ends: _Ends, h: arb, fineness: int) -> _Law:
+    """Return a law that dominates the part, on multiples of the step."""
+    above, below = (_knots(end, h, fineness) for end in ends)
+    deltas = {j: part.curve(j * h).min(arb(1)) for j in above}
+    back = deltas if part.other is None else {j: part.back(j * h).min(arb(1)) for j in below[1:]}
+    points = [(arb(0), arb(1), 0)]
+    for j in reversed(below[1:]):
+        factor = (-j * h).exp()
+        points.append((factor, 1 - factor + factor * back[j], -j))
+    points += [((j * h).exp(), deltas[j], j) for j in above]
+    hull = _hull(points)
+    atoms = []
+    for i in range(1, len(hull)):
+        at, value, j = hull[i]
+        before = (value - hull[i - 1][1]) / (at - hull[i - 1][0])
+        after = (hull[i + 1][1] - value) / (hull[i + 1][0] - at) if i + 1 < len(hull) else arb(0)
+        atoms.append((j, (at * (after - before)).max(arb(0))))
+    return _Law(atoms, hull[-1][1], part.copies)
+
+
+def _knots(end: float, h: arb, fineness: int) -> list[int]:
+    """Return multiples of the step from 0 to the end, farther apart where they are large."""
+    knots, j, last = [0], 0, max(1, math.ceil(end / float(h.mid()) - 1e-9))
+    while j < last:
+        j = min(last, j + max(1, int(j * _GROWTH / fineness)))
+        knots.append(j)
+    return knots
+
+
+def _hull(points: Sequence[tuple[arb, arb, int]]) -> list[tuple[arb, arb, int]]:
+    """Return the corners of the lower convex hull, as far as balls can tell; a profile is convex and below it."""
+    found: list[tuple[arb, arb, int]] = []
+    for point in points:
+        while len(found) > 1:
+            (x0, y0, _), (x1, y1, _), (x2, y2, _) = found[-2], found[-1], point
+            if (y1 - y0) * (x2 - x1) <= (y2 - y1) * (x1 - x0):
+                break
+            found.pop()
+        found.append(point)
+    return found
+
+
+# --- the sum ---------------------------------------------------------------------------------------------------------
+
+
+def _finite(laws: Sequence[_Law], h: arb, epsilon: arb, tilt: _Tilt, *, few: bool) -> arb:
+    """Return an upper bound on the part of delta that is due to finite losses."""
+    c, width = arb(tilt.at), float(h.mid())
+    first = math.floor(float((epsilon / h).mid()) + 1e-9) + 1
+    while not first * h > epsilon:
+        first += 1
+    whole = 1 << max(10, math.ceil(math.log2(tilt.period / width)))
+    kernel = _Kernel(c, h, epsilon, first)
+    tilted = [_tilted(law, h, c) for law in laws]
+    if few and whole > _FEW_POINTS:
+        some = _by_few(laws, tilted, kernel, tilt)
+        if some is not None:
+            return some
+    if whole > _MOST_POINTS:
+        raise OutOfReach(_TOO_LARGE)
+    return _by_all(laws, tilted, kernel, whole)
+
+
+class _Kernel(NamedTuple):
+    """K(s) at s = c + i t, for lattice points from ``first`` on."""
+
+    c: arb
+    h: arb
+    epsilon: arb
+    first: int
+
+    def at(self, angle: arb) -> acb:
+        """Return K at t h = 2 pi ``angle``."""
+        turn = _turn(-angle)
+        fade = (-self.c * self.h).exp()
+        start = (-self.c * self.h * self.first).exp() * _turn(-angle * self.first)
+        near = (self.epsilon - self.first * self.h).exp()
+        return start * (1 / (1 - fade * turn) - near / (1 - fade * (-self.h).exp() * turn))
+
+    def largest(self) -> arb:
+        """Return a bound on |K| over all t."""
+        fade = (-self.c * self.h).exp()
+        near = (self.epsilon - self.first * self.h).exp()
+        return (-self.c * self.h * self.first).exp() * (1 / (1 - fade) + near / (1 - fade * (-self.h).exp()))
+
+
+def _turn(angle: arb) -> acb:
+    """Return exp(2 pi i angle)."""
+    return acb((2 * angle).cos_pi(), (2 * angle).sin_pi())
+
+
+def _tilted(law: _Law, h: arb, c: arb) -> list[tuple[int, arb]]:
+    """Return (multiple, probability times exp(c loss))."""
+    return [(j, mass * (c * h * j).exp()) for j, mass in law.atoms if not mass.is_zero()]
+
+
+def _by_all(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kernel: _Kernel, whole: int) -> arb:
+    """Return the sum over all k, from one Fourier transform a part."""
+    product: list[acb] | None = None
+    for law, weights in zip(laws, tilted, strict=True):
+        powers = [x**law.copies for x in _transformed(weights, whole)[: whole // 2 + 1]]
+        product = powers if product is None else [a * b for a, b in zip(product, powers, strict=True)]
+    assert product is not None
+    total = arb(0)
+    for k, value in enumerate(product):
+        share = 1 if k in (0, whole // 2) else 2
+        total += share * (value * kernel.at(arb(k) / whole)).real
+    return total / whole
+
+
+def _by_few(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kernel: _Kernel, tilt: _Tilt) -> arb | None:
+    """Return the sum over k near 0 and a bound on the rest; None where that is not small."""
+    width = float(kernel.h.mid())
+    many = math.ceil(tilt.period / width)
+    near = math.ceil(_FAR / tilt.spread * many * width / (2.0 * math.pi))
+    if near > 3000 or 2 * near + 2 > many:
+        return None
+    rest = _largest_beyond(laws, tilted, 2.0 * math.pi * near / many)
+    if rest is None:
+        return None
+    total = arb(0)
+    moments = [_moments_at(weights, many) for weights in tilted]
+    for k in range(near + 1):
+        value = kernel.at(arb(k) / many)
+        for law, moment in zip(laws, moments, strict=True):
+            value *= next(moment) ** law.copies
+        total += (1 if k == 0 else 2) * value.real
+    total = total / many
+    rest *= kernel.largest()
+    return total + rest if rest < total * arb(2) ** -20 else None
+
+
+def _moments_at(weights: list[tuple[int, arb]], many: int) -> Iterator[acb]:
+    """Yield the sums of the weights, each turned by its multiple of 2 pi k/many, for k = 0, 1, ...
+
+    Every weight is turned a step further each time: a product costs a tenth of a sine.
+    """
+    turned = [acb(weight) for _, weight in weights]
+    steps = [_turn(arb(j) / many) for j, _ in weights]
+    while True:
+        yield sum(turned, acb(0))
+        turned = [value * step for value, step in zip(turned, steps, strict=True)]
+
+
+class _Spread(NamedTuple):
+    """A tilted law about its mean: its total, and the moments of first to fourth order, in steps."""
+
+    total: arb
+    mean: arb
+    first: arb
+    second: arb
+    third: arb
+    fourth: arb
+
+    def edge(self) -> float:
+        """Return about the largest t with t r/6 + t^2 q/24 <= v/4 and t^2 v <= 2, proved; 0 where there is none."""
+        v, r, q = (float(x.mid()) for x in (self.second, self.third, self.fourth))
+        t = math.sqrt(1.99 / v) if v > 0.0 else 0.0
+        while t > 1e-12 and t * r / 6.0 + t * t * q / 24.0 > 0.249 * v:
+            t *= 0.9
+        proved = t * self.third / 6 + square(arb(t)) * self.fourth / 24 <= self.second / 4
+        return t if proved and square(arb(t)) * self.second <= 2 else 0.0
+
+
+def _spread(weights: list[tuple[int, arb]]) -> _Spread:
+    total = sum((weight for _, weight in weights), arb(0))
+    middle = (sum((j * weight for j, weight in weights), arb(0)) / total).mid()
+    moments = [arb(0) for _ in range(5)]
+    for j, weight in weights:
+        away, share = j - middle, weight / total
+        size = abs(away)
+        for i, term in enumerate((away, size, size * size, size**3, square(size * size))):
+            moments[i] += term * share
+    return _Spread(total, *moments)
+
+
+def _largest_beyond(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], start: float) -> arb | None:
+    """Return a bound on |phi| for h times t from ``start`` to pi, or None where none is at hand.
+
+    Let v, r, q be the second, third and fourth moments about the mean, in size. Where t r/6 + t^2 q/24 <= v/4 and
+    t^2 v <= 2, |E exp(i t L)| is at most 1 - t^2 v/4: its real part lies between 0 and 1 - t^2 v/2 + t^4 q/24, and its
+    imaginary part is at most t^3 r/6. Beyond, it differs from its value at the nearest point of a Fourier transform by
+    at most their distance times E |L - mean|.
+    """
+    spreads = [_spread(weights) for weights in tilted]
+    edge = min(spread.edge() for spread in spreads)
+    bounds = []
+    if start < edge:
+        near = arb(0)
+        for law, spread in zip(laws, spreads, strict=True):
+            modulus = 1 - square(arb(start)) * spread.second / 4 + arb(start) * abs(spread.mean)
+            near += law.copies * (spread.total * modulus.min(arb(1))).log()
+        bounds.append(near)
+    from_here = max(edge, start)
+    points = next((1 << n for n in (13, 15, 16, 17, 18) if from_here * (1 << n) >= 40.0), 0)
+    if not points:
+        return None
+    skipped, half = int(from_here * points / (2.0 * math.pi)), arb.pi() / points
+    far = [arb(0)] * (points // 2 + 1 - skipped)
+    for law, weights, spread in zip(laws, tilted, spreads, strict=True):
+        moduli = [abs(x) for x in _transformed(weights, points)[skipped : points // 2 + 1]]
+        far = [
+            known + law.copies * (x + half * spread.first * spread.total).min(spread.total).log()
+            for known, x in zip(far, moduli, strict=True)
+        ]
+    for bound in far:
+        bounds.append(bound)
+    largest = bounds[0]
+    for bound in bounds[1:]:
+        largest = largest.max(bound)
+    return largest.exp()
+
+
+def _transformed(weights: list[tuple[int, arb]], points: int) -> list[acb]:
+    """Return the sums of the weights, each turned by its multiple of 2 pi k/points, for every k."""
+    column = [arb(0)] * points
+    for j, weight in weights:
+        column[-j % points] += weight
+    return list(acb.dft([acb(x) for x in column]))

@@ -1,0 +1,1 @@
+"""Definitions of excess risks, by the table `dpcalc.certify.risk.costs.PRICES`."""

@@ -1,0 +1,215 @@
+"""The hockey-stick divergence step by step: products of contractions, the non-linear recursion and shift bounds.
+
+Recursions are walked one step at a time, up to `LONGEST` steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from flint import arb
+
+from dpcalc.certify.numerics.balls import ABYSS, ZERO, Inputs, OutOfReach, infinite, log
+from dpcalc.certify.numerics.gaussian import log_delta, log_step
+from dpcalc.certify.runs.batches import batch as batch_and_tail
+from dpcalc.certify.runs.losses import factor, level
+from dpcalc.model.choices import LossClass, Noise
+
+LONGEST = 4000
+SLACK = 2e-3  # as docs/method.md states: 1e-3 in sums; past 4096 steps a last value is that of 1/1000 fewer steps
+
+
+class Pass(NamedTuple):
+    """A pass in units of its noise.
+
+    Attributes:
+        noise, epsilon: the kind of noise, and the epsilon asked for.
+        own: r_A, of the record's own step.
+        following: r_B, of every later step; None where it is unbounded.
+        reach: D/(eta sigma), the diameter over a step's noise.
+        rate: -ln c of the Lipschitz factor c; None where there is none.
+        shifts: whether shift bounds apply.
+        level: whether the maps are 1-Lipschitz and shift bounds cover the noise.
+    """
+
+    noise: Noise
+    epsilon: arb
+    own: arb
+    following: arb | None = None
+    reach: arb | None = None
+    rate: arb | None = None
+    shifts: bool = False
+    level: bool = False
+
+
+def run_of(v: Inputs, size: int, *, shifts: bool = True) -> Pass:
+    """Return the run of a record in a batch of ``size``; without ``shifts`` the Lipschitz factor is left out."""
+    own = v.quotient(["sensitivity"], [size, "scale"])
+    bounded = v.diameter is not None
+    reach = v.quotient(["diameter"], ["step_size", "scale"]) if bounded else None
+    following = None
+    if bounded and v.displacement is not None:
+        following = v.quotient(["displacement", "diameter"], ["step_size", "scale"])
+    smooth = v.smoothness is not None and v.loss_class in (LossClass.CONVEX_SMOOTH, LossClass.SMOOTH)
+    rate = None
+    if smooth and shifts:
+        c = factor(v)
+        rate = arb.pos_inf() if c == 0 else -arb(c).log()
+    return Pass(v.noise, v.epsilon, own, following, reach, rate, shifts and rate is not None)
+
+
+def run_without_shift(v: Inputs, size: int) -> Pass:
+    """Return the run for bounds that use no Lipschitz factor."""
+    return run_of(v, size, shifts=False)
+
+
+def batch(v: Inputs) -> tuple[int, int]:
+    """Return (what the sum of the record's batch is divided by, steps behind it)."""
+    divisor, tail = batch_and_tail(v)
+    return divisor, tail - 1
+
+
+def with_level(v: Inputs, run: Pass) -> Pass:
+    """Return the run with ``level``: whether its maps are 1-Lipschitz and shift bounds cover its noise."""
+    return run._replace(level=level(v) and (run.noise == Noise.GAUSSIAN or v.dimension in (None, 1)))
+
+
+# --- products --------------------------------------------------------------------------------------------------------
+
+
+def log_geometric(log_b: arb, terms: int) -> arb:
+    """Return ln(1 + B + ... + B^(terms-1))."""
+    if infinite(log_b) or terms == 1:
+        return arb(0)
+    if log_b.is_zero():
+        return arb(terms).log()
+    if abs(log_b) * terms < arb(2) ** -200 or not log_b < 0:
+        return arb(terms).log() + (log_b * terms).min(arb(0)).union(arb(0))
+    return ((log_b * terms).expm1() / log_b.expm1()).log()
+
+
+def log_falling(log_b: arb, terms: int) -> arb:
+    """Return ln(n + (n-1) B + ... + B^(n-1))."""
+    n = arb(terms)
+    if infinite(log_b):
+        return n.log()
+    if log_b.is_zero() or abs(log_b) * n < arb(2) ** -200 or not log_b < 0:
+        return (n * (n + 1) / 2).log() + (log_b * n).min(arb(0)).union(arb(0))
+    left = -log_b.expm1()
+    return ((n - log_b.exp() * -(log_b * n).expm1() / left) / left).log()
+
+
+def ends(run: Pass) -> tuple[arb, arb]:
+    """Return (ln A, ln B)."""
+    return log_step(run.noise, run.epsilon, run.own), log_step(run.noise, run.epsilon, run.following)
+
+
+def product_last(run: Pass, later: int) -> arb:
+    """Return ln(A B^later)."""
+    a, b = ends(run)
+    if later == 0 or infinite(a):
+        return a
+    return ZERO if infinite(b) else a + later * b
+
+
+def product_sum(run: Pass, terms: int, falling: bool = False) -> arb:
+    """Return ln of A times the sum of B^k, k < terms, or of (terms - k) B^k."""
+    a, b = ends(run)
+    return a if infinite(a) else a + (log_falling if falling else log_geometric)(b, terms)
+
+
+# --- recursions ------------------------------------------------------------------------------------------------------
+
+
+def shrunk(epsilon: arb, log_e: arb) -> arb:
+    """Return ln(1 + (e^eps - 1)/e)."""
+    if epsilon.is_zero():
+        return arb(0)
+    x = epsilon.expm1().log() - log_e
+    return x + arb(0).union(arb(-(10**6)).exp()) if x > 10**6 else x.exp().log1p()
+
+
+def shift_log_mu(run: Pass, later: int) -> arb:
+    """Return ln mu of the shift bound: mu^2 = min(r_A^2/(1 + S), (D/(eta sigma))^2/S), S = c^-2 + ... + c^(-2k)."""
+    if later == 0 or run.own.is_zero():
+        return log(run.own)
+    assert run.rate is not None
+    if not run.rate < arb.pos_inf():
+        return ZERO
+    x = run.rate + run.rate
+    if x.is_zero():
+        log_s = arb(later).log()
+    elif x > 0:
+        log_s = later * x + (-(-later * x).expm1()).log() - (-(-x).expm1()).log()
+    else:
+        log_s = x + (-(later * x).expm1()).log() - (-x.expm1()).log()
+    more = log_s + (-log_s).exp().log1p() if log_s > 0 else log_s.exp().log1p()
+    best = run.own.log() - more / 2
+    return best if run.reach is None else best.min(run.reach.log() - log_s / 2)
+
+
+def log_delta_of(epsilon: arb, log_mu: arb) -> arb:
+    """Return ln delta_G(epsilon; mu) from ln mu."""
+    return ZERO if infinite(log_mu) else log_delta(epsilon, log_mu.exp())
+
+
+def walk(run: Pass, terms: int, start: arb | None = None) -> Iterator[arb]:
+    """Yield ln e_0 ... ln e_(terms-1) of the non-linear recursion, or the Gaussian shift bound where it is less.
+
+    ln e_0 is ``start``, or by default that of the record's own step.
+
+    Raises:
+        OutOfReach: more than `LONGEST` terms matter.
+    """
+    log_e = log_step(run.noise, run.epsilon, run.own) if start is None else start
+    for k in range(terms):
+        if k > LONGEST:
+            raise OutOfReach(f"a recursion of more than {LONGEST} steps")
+        if k and not infinite(log_e) and not log_e <= ABYSS:
+            step = log_step(run.noise, shrunk(run.epsilon, log_e), run.following)
+            log_e = ZERO if infinite(step) else log_e + step
+        if run.shifts and run.noise == Noise.GAUSSIAN and not infinite(log_e):
+            log_e = log_e.min(log_delta_of(run.epsilon, shift_log_mu(run, k)))
+        log_e = log_e if infinite(log_e) else log_e.max(ABYSS)
+        yield log_e
+
+
+def last_of(run: Pass, later: int, start: arb | None = None) -> arb:
+    """Return ln e_later."""
+    value = ZERO
+    for value in walk(run, later + 1, start):
+        if infinite(value):
+            break
+    return value
+
+
+def total_of(
+    run: Pass,
+    terms: int,
+    *,
+    first: int = 0,
+    falling: bool = False,
+    weight: Callable[[arb], arb] | None = None,
+    small: int = 120,
+) -> arb:
+    """Return ln of the sum of e_k, first <= k < first + terms, weighed by terms - k or by exp(weight(ln e_k))."""
+    peak, total = ZERO, arb(0)
+    for k, log_e in enumerate(walk(run, first + terms), -first):
+        if infinite(log_e):
+            break
+        if k < 0:
+            continue
+        term = log_e if weight is None else log_e + weight(log_e)
+        if infinite(term):
+            break  # weights fall with e
+        if falling:
+            term += arb(terms - k).log()
+        if infinite(peak):
+            peak = term
+        part = (term - peak).exp()
+        total += part
+        if k > 1 and part * (terms - k) < total * arb(2) ** -small:  # neither e_k nor its weight rises again
+            total += (part * (terms - k)).union(arb(0))
+            break
+    return ZERO if infinite(peak) else peak + total.log()

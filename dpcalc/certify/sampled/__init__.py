@@ -1,0 +1,1 @@
+"""Definitions of steps on batches drawn at random."""

@@ -1,0 +1,226 @@
+"""The curves of an epoch of balls in bins: a record falls into one of t steps, each as likely as the others.
+
+With L = e^{mu y - mu^2/2}, y standard normal, let S be the mean of t independent copies, E S = 1. A removed record has
+the profile E (S - g)_+ = 1 - g + K(g), an added one E (1 - g S)_+ = g K(1/g), both by the one convex function
+
+    K(x) = E (x - S)_+.
+
+The law of L is replaced by that on multiples of h whose E (L - x)_+ is the chord of the true one, which is larger in
+convex order and has the same mean; so K rises. The law of the sum of t of them has the coefficients of a power of a
+polynomial. K needs those below x alone, and what cannot come back below it is left out at no cost. What is left out
+because it is rare adds at most its probability times x to K. Coefficients are whole numbers of 2^-BITS, rounded up.
+Several h are used, each for the x up to its top; between multiples of h/t K is at most its chord.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+from flint import arb, fmpq, fmpz_poly
+
+from dpcalc.certify.numerics.balls import OutOfReach, precision
+from dpcalc.certify.runs.matching import hockey_stick
+
+_BITS = 160
+_NEGLIGIBLE = 1 << 40  # in units of 2^-BITS: mass at an end that is left out
+_LENGTH = 1 << 12  # about how many points a lattice has
+_RARE = 11.0  # so many standard deviations from the mean of y nothing is likely
+_TAIL = 9.0  # so far the likelihood ratio of a step has a lattice
+_MOST_BINS = 2000
+
+
+class Epoch:
+    """The two curves of an epoch.
+
+    Args:
+        mu: the clipping norm over the standard deviation of the noise, or more.
+        bins: t >= 2.
+    """
+
+    def __init__(self, mu: arb, bins: int) -> None:
+        self._mu = mu
+        self._lattices = _lattices(mu, bins)
+        self._ways: list[tuple[float, float]] = []
+
+    @staticmethod
+    def of(mu: arb, bins: int) -> Epoch:
+        """Return the epoch of a slightly larger mu, so that both readings of a number share their work.
+
+        Raises:
+            OutOfReach: too many steps, or a mu that is too large or too small.
+        """
+        size = float(mu.mid())
+        if bins > _MOST_BINS or not 1e-3 < size < 8.0:
+            raise OutOfReach(f"more than {_MOST_BINS} steps in an epoch, or noise that is far from the clipping norm")
+        shift = 50 - math.frexp(size)[1]
+        return _epoch(_units(mu * arb(2) ** shift), shift, bins)
+
+    def removed(self, z: arb) -> arb:
+        """Return the profile of a removed record; it falls, and is at most that of a known step."""
+        x = z.exp().min(self._lattices[-1].reach())
+        return self._known(z).min((1 - x + self._mean_below(x)).max(arb(0)))
+
+    def added(self, z: arb) -> arb:
+        """Return the profile of an added record."""
+        return self._known(z).min(z.exp() * self._mean_below((-z).exp()))
+
+    def replaced(self, z: arb) -> arb:
+        """Return a profile of a record replaced by another, by way of the run without it; at most that of a known step.
+
+        With any share s of z, it is at most that of a removed record at s z and e^(s z) that of an added one at the
+        rest.
+        """
+        if not self._ways:
+            self._ways = [self._best_way(float(self._mu.mid()) * 10.0 ** (k / 8.0)) for k in range(-24, 13)]
+        share = min(self._ways, key=lambda way: abs(way[0] - float(z.mid())))[1]
+        return hockey_stick(z, 2 * self._mu).min(self._by_way(z, share))
+
+    def _by_way(self, z: arb, share: float) -> arb:
+        near = z * arb(share)
+        return self.removed(near) + near.exp() * self.added(z - near)
+
+    def _best_way(self, z: float) -> tuple[float, float]:
+        """Return a size of z, and the share that suits it; any share gives a bound."""
+        return z, min((i / 64.0 for i in range(4, 60)), key=lambda share: float(self._by_way(arb(z), share).mid()))
+
+    def _known(self, z: arb) -> arb:
+        return hockey_stick(z, self._mu)
+
+    def _mean_below(self, x: arb) -> arb:
+        """Return a bound on K(x) by the finest lattice that reaches x; K(x) is at most x."""
+        for lattice in self._lattices:
+            found = lattice.at(x)
+            if found is not None:
+                return found.min(x)
+        return x
+
+
+class _Lattice(NamedTuple):
+    """Bounds on K at the points (first + m) unit, m = 0, 1, ..., up to last unit; and the mass that was left out."""
+
+    unit: fmpq
+    first: int
+    last: int
+    values: list[arb]
+    spare: arb
+
+    def reach(self) -> arb:
+        """Return the largest x at which K is known."""
+        return arb(self.unit * (self.last - 1))
+
+    def at(self, x: arb) -> arb | None:
+        """Return a bound on K(x), None where the lattice does not reach so far."""
+        place = x / arb(self.unit) - self.first
+        m = math.floor(float(place.mid()))
+        if m + self.first >= self.last:  # a coarser lattice goes on from here
+            return None
+        found, end = self.spare * x + place.rad() * arb(self.unit), len(self.values) - 1
+        if m < 0:
+            return found
+        if m >= end:  # no more mass is here: the slope of K is at most 1
+            return found + self.values[end] + (place - end).max(arb(0)) * arb(self.unit)
+        low, high = self.values[m], self.values[m + 1]
+        return found + low + (high - low) * (place - m).max(arb(0)).min(arb(1))
+
+
+class _Law(NamedTuple):
+    """The law of a sum: a polynomial in units of 2^-BITS, the index of its first point, and the mass left out."""
+
+    first: int
+    masses: fmpz_poly
+    lost: int
+
+
+@functools.lru_cache(maxsize=8)
+def _epoch(whole: int, shift: int, bins: int) -> Epoch:
+    with precision(_BITS + 64):
+        return Epoch(arb(whole) / arb(2) ** shift, bins)
+
+
+def _lattices(mu: arb, bins: int) -> list[_Lattice]:
+    """Return lattices from the finest to the coarsest: K is finely resolved where most of the mass of S is."""
+    size = float(mu.mid())
+    spread = math.sqrt(math.expm1(size * size) / bins)
+    lowest = max(math.exp(-_RARE * size - 0.5 * size * size), 1.0 - 1.2 * _RARE * spread)
+    highest = max(1.0 + 40.0 * spread, math.exp(_TAIL * size - 0.5 * size * size) / bins)
+    tops = [top for top in (0.05, 0.3) if top > lowest + spread] + [1.0 + 0.5 * min(spread, 1.0)]
+    while tops[-1] < highest:
+        tops.append(1.0 + 3.0 * (tops[-1] - 1.0))
+    steps = [fmpq(*((top - lowest) * bins / _LENGTH).as_integer_ratio()) for top in tops]
+    return [_lattice(mu, bins, top, step) for top, step in zip(tops, steps, strict=True)]
+
+
+def _lattice(mu: arb, bins: int, top: float, step: fmpq) -> _Lattice:
+    """Return K up to about ``top``, on multiples of ``step``/t."""
+    last = math.ceil(top * bins / float(arb(step)))
+    law = _sum(_single(mu, arb(step), last), bins, last)
+    unit = step / bins
+    below, area, areas = 0, 0, [0]
+    for mass in law.masses.coeffs():
+        below += int(mass)
+        area += below
+        areas.append(area)
+    scale = arb(unit) * arb(2) ** -_BITS
+    return _Lattice(unit, law.first, last, [x * scale for x in areas], arb(law.lost) * arb(2) ** -_BITS)
+
+
+def _single(mu: arb, h: arb, last: int) -> _Law:
+    """Return the law of L on multiples of h up to ``last``: the second differences of E (L - x)_+ over h."""
+    size, step = float(mu.mid()), float(h.mid())
+    start = math.floor(math.exp(-_RARE * size - 0.5 * size * size) / step)
+    stop = min(last, math.ceil(math.exp(_RARE * size - 0.5 * size * size) / step) + 1)
+    unit = arb(2) ** _BITS
+
+    def above(j: int) -> arb:
+        return 1 - j * h if j <= 0 else hockey_stick((j * h).log(), mu)
+
+    before, here, masses = above(start - 1), above(start), []
+    slope = (before - here) / h  # P(L > x) somewhere below the first point, or more
+    low = _units((1 - slope) * unit) if start > 0 else 0
+    for j in range(start, stop + 1):
+        after = above(j + 1)
+        masses.append(_units((before - 2 * here + after) / h * unit))
+        before, here = here, after
+    high = 0 if stop == last else _units((before - here) / h * unit)
+    return _Law(start, fmpz_poly(masses), low + high)
+
+
+def _units(x: arb) -> int:
+    """Return a whole number that is no smaller than what the ball holds, and not negative."""
+    whole = x.upper().ceil().unique_fmpz()
+    assert whole is not None
+    return max(int(whole), 0)
+
+
+def _sum(law: _Law, times: int, last: int) -> _Law:
+    """Return the law of the sum of independent copies, up to ``last``."""
+    result, copies = law, 1
+    for bit in bin(times)[3:]:
+        for other, more in ((result, copies), (law, 1)) if bit == "1" else ((result, copies),):
+            copies += more
+            result = _added(result, other, last - (times - copies) * law.first)
+    return result
+
+
+def _added(a: _Law, b: _Law, last: int) -> _Law:
+    """Return the law of the sum of two, up to ``last``, without ends of negligible mass."""
+    first = a.first + b.first
+    product = a.masses.mul_low(b.masses, max(last - first + 1, 1))
+    masses = [-(-int(x) >> _BITS) for x in product.coeffs()]
+    start, low = _negligible(masses)
+    stop, high = _negligible(masses[::-1])
+    kept = masses[start : len(masses) - stop] or [0]
+    # A law's mass is at most 1 in units, but for what rounding has added.
+    return _Law(first + start, fmpz_poly(kept), a.lost + b.lost + (a.lost + b.lost >> 20) + 1 + low + high)
+
+
+def _negligible(masses: list[int]) -> tuple[int, int]:
+    """Return how many of the first masses may be left out together, and their sum."""
+    total = 0
+    for i, mass in enumerate(masses):
+        if total + mass > _NEGLIGIBLE:
+            return i, total
+        total += mass
+    return 0, 0

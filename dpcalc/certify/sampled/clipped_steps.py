@@ -1,0 +1,217 @@
+"""Definitions of `sampled`: clipped gradients of batches drawn at random, every iterate public.
+
+Lengths are in units of the noise: N(m) is a normal law of variance 1, mu = 1/z, and M_a = (1-q) N(0) + q N(a mu).
+"""
+
+from __future__ import annotations
+
+from flint import arb, fmpq
+
+from dpcalc.certify.guarantee import Gdp, InOrders
+from dpcalc.certify.numerics.balls import ZERO, Inputs, OutOfReach, log, power
+from dpcalc.certify.numerics.composition import Curve, Part
+from dpcalc.certify.numerics.gaussian import upper_tail
+from dpcalc.certify.released.compositions import geometric, plan_of
+from dpcalc.certify.runs.batches import room
+from dpcalc.certify.runs.matching import hockey_stick
+from dpcalc.certify.sampled.balls_in_bins import Epoch
+from dpcalc.certify.sampled.with_replacement import Draws
+from dpcalc.certify.table import defines
+from dpcalc.model.choices import Adjacency, Sampling
+
+_LIMIT = "compositions that would take too many points"
+
+
+# --- every use seen ---------------------------------------------------------------------------------------------------
+
+
+def _composed(v: Inputs, uses: int) -> arb:
+    """Return sqrt(uses)/z, twice that where a record is replaced by another."""
+    apart = 2 if v.adjacency == Adjacency.REPLACE_ONE else 1
+    return apart * arb(uses).sqrt() / v.noise_multiplier
+
+
+def _bins(v: Inputs) -> int:
+    """Return the number of steps of an epoch."""
+    return -(-int(v.records) // int(v.batch_size))
+
+
+def _epochs(v: Inputs) -> int:
+    """Return the number of epochs, a last one that is cut short counted whole."""
+    return -(-int(v.steps) // _bins(v))
+
+
+@defines("sampled.full", Gdp)
+def _full(v: Inputs) -> arb:
+    return _composed(v, v.steps)
+
+
+@defines("sampled.shuffle", Gdp)
+def _shuffle(v: Inputs) -> arb:
+    return _composed(v, _epochs(v))
+
+
+# --- one step ---------------------------------------------------------------------------------------------------------
+
+
+def _gaussian(mu: arb) -> Curve:
+    return lambda z: hockey_stick(z, mu)
+
+
+def _removed(mu: arb, q: arb) -> Curve:
+    """Return the profile of (M_1, N(0)): q delta_G(ln(1 + (g-1)/q))."""
+    return lambda z: q * hockey_stick((z.expm1() / q).log1p(), mu)
+
+
+def _added(mu: arb, q: arb) -> Curve:
+    """Return the profile of (N(0), M_1): a delta_G(ln(g q/a)), a = 1 - g (1-q); it is at most a, and 0 for a <= 0."""
+
+    def curve(z: arb) -> arb:
+        a = q - z.expm1() * (1 - q)
+        if not a > 0:
+            return a.max(arb(0))
+        return a * hockey_stick(z + (q / a).log(), mu)
+
+    return curve
+
+
+def _replaced(mu: arb, q: arb) -> Curve:
+    """Return the profile of (M_1, M_-1): that of the half-line y > t/mu, beyond which P exceeds g Q.
+
+    There q e^{-mu^2/2} (w - g/w) = K for w = e^t and K = (g-1)(1-q).
+    """
+
+    def curve(z: arb) -> arb:
+        g, k, a = z.exp(), z.expm1() * (1 - q), q * (-mu * mu / 2).exp()
+        y = ((k + (k * k + 4 * g * a * a).sqrt()) / (2 * a)).log() / mu
+        return q * upper_tail(y - mu) - g * q * upper_tail(y + mu) - k * upper_tail(y)
+
+    return curve
+
+
+def _nulled(mu: arb, q: arb) -> Curve:
+    """Return the profile of (M_2, M_1): that of the half-line y > t/mu, with A w^2 - B w = K for w = e^t.
+
+    A = q e^{-2 mu^2}, B = g q e^{-mu^2/2} and K = (g-1)(1-q).
+    """
+
+    def curve(z: arb) -> arb:
+        g, k = z.exp(), z.expm1() * (1 - q)
+        a, b = q * (-2 * mu * mu).exp(), g * q * (-mu * mu / 2).exp()
+        y = ((b + (b * b + 4 * a * k).sqrt()) / (2 * a)).log() / mu
+        return q * upper_tail(y - 2 * mu) - g * q * upper_tail(y - mu) - k * upper_tail(y)
+
+    return curve
+
+
+def _rate(v: Inputs) -> arb:
+    """Return q, b/n where both are known."""
+    if v.records is not None and v.batch_size is not None:
+        return arb(fmpq(int(v.batch_size), int(v.records)))
+    return arb(v.exact("sample_rate"))
+
+
+@defines("sampled.poisson", InOrders, weight=20000.0, limit=_LIMIT)
+def _poisson(v: Inputs) -> list[Part]:
+    if _rate(v) == 1:
+        return [Part(_gaussian(_composed(v, v.steps)), 1)]
+    return [_step_poisson(v, 1 / v.noise_multiplier, v.steps)]
+
+
+def _step_poisson(v: Inputs, mu: arb, steps: int) -> Part:
+    """Return so many steps on Poisson batches."""
+    q = _rate(v)
+    if v.adjacency == Adjacency.REPLACE_ONE:
+        return Part(_replaced(mu, q), steps)
+    return Part(_removed(mu, q), steps, other=_added(mu, q))
+
+
+@defines("sampled.fixed", InOrders, weight=20000.0, limit=_LIMIT)
+def _fixed(v: Inputs) -> list[Part]:
+    return [_step_fixed(v, 1 / v.noise_multiplier, v.steps)]
+
+
+def _step_fixed(v: Inputs, mu: arb, steps: int) -> Part:
+    """Return so many steps on batches of fixed size."""
+    q = _rate(v)
+    if v.adjacency == Adjacency.NULL_RECORD:
+        return Part(_nulled(mu, q), steps, other=_removed(mu, q))
+    other = None if v.adjacency == Adjacency.REPLACE_ONE else _added(2 * mu, q)
+    return Part(_removed(2 * mu, q), steps, other=other)
+
+
+@defines("sampled.with_replacement", InOrders, weight=40000.0, limit=_LIMIT)
+def _with_replacement(v: Inputs) -> list[Part]:
+    of, mu = Draws(int(v.batch_size), int(v.records)), 1 / v.noise_multiplier
+    if v.adjacency == Adjacency.REPLACE_ONE:
+        return [Part(of.replaced(2 * mu), v.steps)]
+    if v.adjacency == Adjacency.NULL_RECORD:
+        return [Part(of.nulled(mu), v.steps, other=of.replaced(mu))]
+    return [Part(of.removed(mu), v.steps, other=of.added(mu))]
+
+
+# --- hidden iterates --------------------------------------------------------------------------------------------------
+
+
+@defines("sampled.hidden", InOrders, weight=20000.0, limit=_LIMIT)
+def _hidden(v: Inputs) -> tuple[list[Part], arb]:
+    plan, mu = plan_of(v), 1 / v.noise_multiplier
+    step = _step_poisson if v.sampling == Sampling.POISSON else _step_fixed
+    if plan is None:
+        return [step(v, mu, v.steps)], ZERO
+    c, q, done = _contraction(v), arb(plan["fraction"]), v.steps - plan["composed"]
+    apart = _apart(v) * geometric(c, done)
+    if v.clip is not None and v.diameter is not None:
+        apart = apart.min(v.diameter * v.batch_size / (v.step_size * v.clip))
+    shift = apart * power(c, plan["composed"]) * mu / (q * room(c, plan["split"])).sqrt()
+    hides = [Part(_gaussian(shift), 1)] if done and not shift.is_zero() else []
+    split = [step(v, mu / (1 - q).sqrt(), plan["split"])]
+    whole = [step(v, mu, plan["composed"] - plan["split"])] if plan["composed"] > plan["split"] else []
+    return [*hides, *split, *whole], _too_large(v)
+
+
+def _apart(v: Inputs) -> int:
+    """Return how far a use takes two steps apart: 2 where another record comes in the place of this one."""
+    alone = v.adjacency == Adjacency.NULL_RECORD or (
+        v.sampling == Sampling.POISSON and v.adjacency != Adjacency.REPLACE_ONE
+    )
+    return 1 if alone else 2
+
+
+def _contraction(v: Inputs) -> arb:
+    """Return the Lipschitz factor of a step on a batch that is not too large.
+
+    Raises:
+        OutOfReach: it is above 1.
+    """
+    eta, weight = v.exact("step_size"), v.exact("regularisation")
+    beta = weight if v.sampling == Sampling.POISSON else v.exact("smoothness")
+    c = max(abs(1 - eta * weight), abs(1 - eta * beta))
+    if c > 1:
+        raise OutOfReach("the step size is above 2/smoothness, in this reading of the two")
+    return arb(c)
+
+
+def _too_large(v: Inputs) -> arb:
+    """Return ln of T P(Bin(n-1, q) >= K), K = floor((2 - 2 eta lambda) b/(eta beta)); a step on K records contracts."""
+    eta, weight, beta = v.exact("step_size"), v.exact("regularisation"), v.exact("smoothness")
+    if v.sampling == Sampling.FIXED or not beta:
+        return ZERO
+    most = max(int(((2 - 2 * eta * weight) * v.batch_size / (eta * beta)).floor()), 0)
+    if most >= v.records:
+        return ZERO
+    tail = _rate(v).beta_lower(arb(most), arb(v.records - most), regularized=1) if most else arb(1)
+    return log(v.steps * tail).min(arb(0))
+
+
+# --- an epoch of balls in bins ----------------------------------------------------------------------------------------
+
+
+@defines("sampled.balls_in_bins", InOrders, weight=60000.0, limit="epochs of very many steps")
+def _balls_in_bins(v: Inputs) -> list[Part]:
+    if _bins(v) == 1:
+        return [Part(_gaussian(_composed(v, _epochs(v))), 1)]
+    epoch = Epoch.of(1 / v.noise_multiplier, _bins(v))
+    if v.adjacency == Adjacency.REPLACE_ONE:
+        return [Part(epoch.replaced, _epochs(v))]
+    return [Part(epoch.removed, _epochs(v), other=epoch.added)]

@@ -1,0 +1,175 @@
+"""Definitions of `dp_sgd` and `noisy_sgd`: records drawn afresh for every step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from flint import arb, fmpq, fmpz
+
+from dpcalc.certify.guarantee import Point, Profile, Rdp
+from dpcalc.certify.numerics.balls import ZERO, Inputs, OutOfReach, infinite, least, log, power, square
+from dpcalc.certify.numerics.gaussian import classic_factor, classic_holds, log_delta
+from dpcalc.certify.table import defines
+
+MOST_HITS = 3000
+
+
+def gradient_within(v: Inputs, radius: arb | None) -> arb:
+    """Return M + L R^alpha."""
+    alpha = v.holder_exponent
+    if alpha.is_zero():
+        return v.gradient_at_zero + v.holder_constant
+    assert radius is not None
+    return v.gradient_at_zero + v.holder_constant * (arb(0) if radius.is_zero() else (radius.log() * alpha).exp())
+
+
+def gradient(v: Inputs, *, unconstrained: bool) -> arb:
+    """Return G: lipschitz, or M + L R^alpha in the ball; without a ball R is how far the iterates get."""
+    bounds: list[arb] = [v.lipschitz] if v.lipschitz is not None else []
+    if None not in (v.holder_exponent, v.holder_constant, v.gradient_at_zero):
+        radius = v.radius
+        if unconstrained and radius is None and not bounds and not v.holder_exponent.is_zero():
+            square = 2 * v.step_size * v.loss_at_zero + drift_square(v, v.step_size * v.holder_constant)
+            radius = (v.steps * square).sqrt()
+        if radius is not None or v.holder_exponent.is_zero():
+            bounds.append(gradient_within(v, radius))
+    return least(*bounds)
+
+
+def drift_square(v: Inputs, x: arb) -> arb:
+    """Return (1-alpha)/(1+alpha) x^(2/(1-alpha)), 0 at alpha = 1."""
+    rest = 1 - v.exact("holder_exponent")
+    if rest == 0:
+        return arb(0)
+    return arb(rest) / (1 + v.holder_exponent) * (x.log() * 2 / arb(rest)).exp()
+
+
+def drift(v: Inputs) -> arb:
+    """Return a: sqrt((1-alpha)/(1+alpha)) (2^-alpha L eta)^(1/(1-alpha)), over (1 - eta m)^(alpha/(1-alpha))."""
+    rest = 1 - v.exact("holder_exponent")
+    if rest == 0:
+        return arb(0)
+    alpha = v.holder_exponent
+    x = v.holder_constant * v.step_size * (-alpha * arb(2).log()).exp()
+    a = drift_square(v, x).sqrt()
+    if v.strong_convexity is not None and not v.strong_convexity.is_zero():
+        a *= (-alpha / arb(rest) * (-v.step_size * v.strong_convexity).log1p()).exp()
+    return a
+
+
+def stability(v: Inputs) -> Callable[[int], arb]:
+    """Return Delta*(k): (k-1) b + sqrt(b^2 + (T-k) a^2), or b (1 - (1 - eta m)^k)/(eta m) where alpha = 1 and m > 0."""
+    use = 2 * v.step_size * gradient(v, unconstrained=True)
+    curved = v.strong_convexity is not None and not v.strong_convexity.is_zero() and v.exact("holder_exponent") == 1
+    a = least(drift(v), use)
+
+    def apart(hits: int) -> arb:
+        if hits == 0:
+            return arb(0)
+        if curved:
+            x = v.step_size * v.strong_convexity
+            return use * (1 - power(1 - x, hits)) / x
+        return (hits - 1) * use + (use * use + (v.steps - hits) * a * a).sqrt()
+
+    return apart
+
+
+def hits_law(steps: int, records: int) -> tuple[arb, Callable[[int], arb]]:
+    """Return (P(0 hits), k -> P(k)/P(k-1)) of Bin(T, 1/n)."""
+    if records == 1:
+        raise OutOfReach("a single record, which every step draws")
+    return (steps * (arb(-1) / records).log1p()).exp(), lambda k: arb(fmpq(steps - k + 1, k * (records - 1)))
+
+
+@defines("dp_sgd.output", Profile, slack=2e-2, weight=20.0, limit=f"{MOST_HITS} hits")
+def log_delta_of_output(v: Inputs) -> arb:
+    """Return ln delta of noise on the average iterate."""
+    apart = stability(v)
+    if v.records == 1:
+        return log_delta(v.epsilon, apart(v.steps) / v.noise_std)
+    mass, grows = hits_law(v.steps, v.records)
+    total = arb(0)
+    for k in range(1, v.steps + 1):
+        if k > MOST_HITS:
+            raise OutOfReach(f"more than {MOST_HITS} hits")
+        mass *= grows(k)
+        total += mass * log_delta(v.epsilon, apart(k) / v.noise_std).exp()
+        ahead = grows(k + 1) if k < v.steps else arb(0)
+        if ahead < arb(1) / 2 and 2 * mass * ahead < total * arb(2) ** -80:
+            return (total + (2 * mass * ahead).union(arb(0))).log()
+    return log(total)
+
+
+@defines("dp_sgd.output_split", Profile, slack=2e-2, weight=20.0, limit=f"{MOST_HITS} hits")
+def _output_split(v: Inputs) -> arb:
+    apart = stability(v)
+    if v.records == 1:
+        return log_delta(v.epsilon, apart(v.steps) / v.noise_std)
+    mass, grows = hits_law(v.steps, v.records)
+    masses = [mass]
+    for k in range(1, v.steps + 1):
+        if k > MOST_HITS:
+            raise OutOfReach(f"more than {MOST_HITS} hits")
+        masses.append(masses[-1] * grows(k))
+        if k < v.steps and grows(k + 1) < arb(1) / 2 and masses[-1] < arb(2) ** -1500:
+            break
+    rest = (2 * masses[-1]).union(arb(0)) if len(masses) <= v.steps else arb(0)
+    best = arb(0)
+    for k in range(len(masses) - 1, -1, -1):
+        of_hits = log_delta(v.epsilon, apart(k) / v.noise_std)
+        both = rest + (arb(0) if infinite(of_hits) else of_hits.exp())
+        best = best.min(ZERO if both.is_zero() else both.log())
+        rest += masses[k]
+    return best
+
+
+@defines("dp_sgd.output_published", Point, limit="the range of the classic calibration", weight=3.0)
+def _output_published(v: Inputs) -> arb:
+    if v.strong_convexity is not None and not v.strong_convexity.is_zero():
+        raise OutOfReach("not stated with an l2 term")
+    half = v.log_delta - arb(2).log()
+    n, steps = v.records, v.steps
+    x = 3 * arb(n) / steps * (arb(n).log() - half)
+    kappa = arb(steps) / n * (1 + x.max(x.sqrt()))
+    g = v.lipschitz
+    if g is None:
+        radius = v.radius
+        if radius is None and v.loss_at_zero is not None:
+            if v.exact("holder_exponent") == 0:
+                rate = (v.gradient_at_zero + v.holder_constant) ** 2 + 2 * v.loss_at_zero
+            else:
+                rate = drift_square(v, v.holder_constant) + 2 * v.loss_at_zero
+            radius = (rate * steps * v.step_size).sqrt()
+        g = gradient_within(v, radius)
+    apart = (arb(1).exp() * (square(drift(v)) * steps + 4 * square(g * v.step_size) * (1 + kappa) * kappa)).sqrt()
+    epsilon = apart / v.noise_std * classic_factor(half)
+    if not classic_holds(epsilon, half):
+        raise OutOfReach("the classic calibration is false at this epsilon")
+    return epsilon
+
+
+def _whole_order(v: Inputs) -> int:
+    """Return the whole order at which the curve is evaluated: the order asked for, rounded up."""
+    return max(2, math.ceil(v.as_double("order")))
+
+
+@defines("dp_sgd.gradient_renyi", Rdp, weight=3.0, limit="orders up to 1024")
+def _gradient_renyi(v: Inputs) -> arb:
+    order = _whole_order(v)
+    if order > 1024:
+        raise OutOfReach("an order above 1024")
+    y = square(2 * gradient(v, unconstrained=False) / (v.batch_size * v.noise_std))
+    p = arb(fmpq(v.batch_size, v.records)).min(arb(1))
+    total = p * p * fmpz(math.comb(order, 2)) * (4 * y.expm1()).min(2 * y.exp())
+    for j in range(3, order + 1):
+        total += 2 * power(p, j) * fmpz(math.comb(order, j)) * (fmpz(j * (j - 1)) * y / 2).exp()
+    return v.steps * total.log1p() / (order - 1)
+
+
+@defines("dp_sgd.gradient_lemma", Rdp, limit="its two conditions", slack=math.inf)
+def _gradient_lemma(v: Inputs) -> arb:
+    order, p = _whole_order(v), arb(fmpq(v.batch_size, v.records))
+    noise = square(v.batch_size * v.noise_std / (2 * gradient(v, unconstrained=False)))
+    # More noise than the conditions allow is answered by the most that they do, which is no smaller a divergence.
+    return v.steps * arb(7) / 2 * p * p * order / noise

@@ -1,0 +1,199 @@
+"""Shift bounds for Laplace noise in one dimension, with 1-Lipschitz maps and equal steps.
+
+Two routes. Spread evenly over k+1 steps, a shift costs each of them pure privacy Delta/(v (k+1)), and pure privacy
+composes exactly. Or: a Laplace variable of scale v is a Gaussian of variance 2 v^2 W, W exponential; with the W
+published (they are independent of the data) the Gaussian shift bound holds for each draw, and by joint convexity
+
+    delta <= E delta_G(eps; (Delta/v)/sqrt(2 G)),   G ~ Gamma(k+1).
+
+The sum over k = 0 .. n-1 is the integral of delta_G(eps; (Delta/v)/sqrt(2 g)) against P(Gamma(n) > g). That weight has
+integral n and delta_G falls, so that the integral over 0 < g < n is an upper bound.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+
+from dpcalc.model.choices import Noise
+from dpcalc.notions import gaussian, optimal_composition
+from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.sums import log_integral_hockey_sticks_up
+from dpcalc.theorems.contraction import recursion
+from dpcalc.theorems.contraction.recursion import Trace
+
+_MOST_SHARES = 10**6
+_FEW = 12  # so many numbers of shares are tried, beside all of them
+_DEEP = 46.0  # a term below e^-46 of the largest ends a sum
+_SUM_ONE_BY_ONE = 8
+_WIDTHS = tuple(1e-9 * 1.5**n for n in range(64))
+_COMPOSED = 10_000  # the hybrid composes shares of fewer later steps only
+
+
+@functools.lru_cache(maxsize=64)
+def composed_of(*, ratio: float, count: int, epsilon: float) -> float:
+    """Return an upper bound on ln delta of ``count`` equal shares of the shift ``ratio`` (in scales), composed."""
+    return composed_shares(share=up(ratio / count, 2.0), count=count, epsilon=epsilon)
+
+
+def composed_shares(*, share: float, count: int, epsilon: float) -> float:
+    """Return an upper bound on ln delta of ``count`` mechanisms of pure privacy ``share`` each, composed."""
+    return optimal_composition.log_delta(epsilon0=share, log_delta0=-math.inf, count=count, epsilon=epsilon)
+
+
+def least_scale(*, sensitivity: float, epsilon: float, log_delta: float) -> float:
+    """Return the least Laplace scale with which one step alone is (epsilon, delta)-DP, rounded up.
+
+    v = Delta/(epsilon - 2 ln(1 - delta)).
+    """
+    return up(sensitivity / (epsilon - 2.0 * math.log1p(-math.exp(log_delta))), 8.0)
+
+
+def composed(*, ratio: float, later: int, epsilon: float) -> float:
+    """Return the least of `composed_of` over how many of the steps are used, among a few numbers and all.
+
+    Args:
+        ratio: Delta/v.
+        later: k, steps after the record's own; shares are capped at a million.
+        epsilon: >= 0.
+    """
+    if epsilon >= ratio:
+        return -math.inf
+    most = min(later + 1, _MOST_SHARES)
+    counts = {*range(1, min(most, _FEW) + 1), most, max(1, most - 1)}
+    return min(composed_of(ratio=ratio, count=count, epsilon=epsilon) for count in counts)
+
+
+def mixture(*, ratio: float, later: int, epsilon: float) -> float:
+    """Return an upper bound on ln of E delta_G(eps; ratio/sqrt(2 G)), G ~ Gamma(later + 1), and of the own step alone.
+
+    With G = a e^t, a = later + 1, the integrand is exp(-a (e^t - 1 - t)) delta_G up to a constant: analytic and with
+    one peak, so that the trapezoidal rule converges faster than any power. Two step sizes are compared; their
+    difference is added.
+    """
+    own = recursion.log_one_step(Noise.LAPLACE, epsilon, ratio)
+    if own == -math.inf or later == 0 or not 1e-100 < ratio < 1e90:
+        return own
+    a = later + 1.0
+    reduced = ratio / math.sqrt(2.0 * a) * (1.0 + 4.0 * UNIT)
+
+    def log_integrand(t: float) -> float:
+        mu = min(1e300, reduced * math.exp(min(600.0, -0.5 * t)))
+        return gaussian.log_delta(mu=mu, epsilon=epsilon) - a * _excess(t)
+
+    depth = -log_integrand(0.0)
+    if depth > 1e12:
+        # Fewer steps than there are will do: the noise of the rest is not counted.
+        fewer = int(later * 1e11 / depth)
+        return min(own, mixture(ratio=ratio, later=fewer, epsilon=epsilon)) if 0 < fewer < later else own
+    peak = _peak(log_integrand, -(math.sqrt(2.0 * depth / a) + depth / a + 1.0), 0.0)
+    top = log_integrand(peak)
+    width = min(
+        _half_width(log_integrand, peak, top, -1.0),
+        _half_width(log_integrand, peak, top, 1.0),
+        0.5 / math.sqrt(1.0 + epsilon),
+    )
+    step = min(0.25, 0.25 * width)
+    fine = _trapezoid(log_integrand, peak, top, step)
+    coarse = _trapezoid(log_integrand, peak + step, top, 2.0 * step)
+    log_density = 0.5 * math.log(a / (2.0 * math.pi)) - _stirling_error(a)
+    value = top + log_density + math.log(fine + 2.0 * abs(fine - coarse))
+    return min(own, value + 1e-12 + UNIT * 16.0 * abs(value), 0.0)
+
+
+def mixture_sum(*, ratio: float, terms: int, epsilon: float) -> float:
+    """Return an upper bound on ln of the sum of `mixture` over later = 0 .. terms-1."""
+    if terms <= _SUM_ONE_BY_ONE:
+        values = [mixture(ratio=ratio, later=k, epsilon=epsilon) for k in range(terms)]
+        peak = max(values)
+        if peak == -math.inf:
+            return peak
+        return peak + math.log(math.fsum(math.exp(v - peak) for v in values)) + 1e-14
+    if not 1e-90 < ratio < 1e90:
+        return math.log(terms) + recursion.log_one_step(Noise.LAPLACE, epsilon, ratio)
+    return log_integral_hockey_sticks_up(epsilon, up(ratio * math.sqrt(0.5), 2.0), float(terms))
+
+
+def hybrid_last(trace: Trace, later: int) -> float:
+    """Return the least of the non-linear recursion alone, and started from a shift bound at step 0, 1, 3, 7, ... or k.
+
+    Args:
+        trace: of Laplace noise in one dimension with 1-Lipschitz maps, without a shift bound of its own.
+        later: k.
+    """
+    best = recursion.last(trace, later)
+    for start in sorted({later, *powers_less_one(later)}):
+        if best == -math.inf:
+            break
+        log_e = mixture(ratio=trace.first, later=start, epsilon=trace.epsilon)
+        if start < _COMPOSED:
+            log_e = min(log_e, composed(ratio=trace.first, later=start, epsilon=trace.epsilon))
+        best = min(best, recursion.last(trace._replace(start=log_e), later - start))
+    return best
+
+
+def powers_less_one(most: int) -> list[int]:
+    """Return 0, 1, 3, 7, ... up to ``most``: where a later start is tried."""
+    return [2**j - 1 for j in range(most.bit_length())]
+
+
+def _excess(t: float) -> float:
+    """Return e^t - 1 - t, without cancellation."""
+    if abs(t) > 0.1:
+        return math.expm1(t) - t
+    total = 0.0
+    for j in range(12, 1, -1):
+        total = total * t + 1.0 / math.factorial(j)
+    return total * t * t
+
+
+def _stirling_error(a: float) -> float:
+    """Return ln Gamma(a+1) - ((a + 1/2) ln a - a + ln(2 pi)/2), rounded down, for a >= 1."""
+    if a < 64.0:
+        exact = math.lgamma(a + 1.0) - ((a + 0.5) * math.log(a) - a + 0.9189385332046728)
+        return exact - 1e-13
+    return 1.0 / (12.0 * a) - 1.0 / (360.0 * a**3)
+
+
+def _peak(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return about where a function of one peak is largest, by golden sections."""
+    ratio = 0.6180339887498949
+    a, b = high - ratio * (high - low), low + ratio * (high - low)
+    at_a, at_b = function(a), function(b)
+    for _ in range(40):
+        if at_a < at_b:
+            low, a, at_a = a, b, at_b
+            b = low + ratio * (high - low)
+            at_b = function(b)
+        else:
+            high, b, at_b = b, a, at_a
+            a = high - ratio * (high - low)
+            at_a = function(a)
+    return 0.5 * (low + high)
+
+
+def _half_width(function: Callable[[float], float], peak: float, top: float, sign: float) -> float:
+    """Return about how far from the peak the function has fallen by 1/2."""
+    within, beyond = -1, next(n for n, width in enumerate(_WIDTHS) if width >= 64.0)
+    while beyond - within > 1:
+        middle = (within + beyond) // 2
+        if function(peak + sign * _WIDTHS[middle]) > top - 0.5:
+            within = middle
+        else:
+            beyond = middle
+    return _WIDTHS[beyond]
+
+
+def _trapezoid(function: Callable[[float], float], start: float, top: float, step: float) -> float:
+    """Return step times the sum of exp(function - top) at start + j step, out to where it has fallen by e^-46."""
+    total = math.exp(function(start) - top)
+    for sign in (-1.0, 1.0):
+        t = start
+        while True:
+            t += sign * step
+            value = function(t) - top
+            total += math.exp(value)
+            if value < -_DEEP:
+                break
+    return step * total

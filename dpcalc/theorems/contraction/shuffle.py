@@ -1,0 +1,612 @@
+"""One pass in a random order: averages over where the record falls (Sordello, Bu and Dong, corrected and sharpened).
+
+Let e_k be delta of a record after k later steps; then delta = (1/n) (e_0 + ... + e_{n-1}). The proof averages over
+orders, so these bounds hold even if the order is published, and for a uniformly random rotation as well; the law of the
+order must not depend on the data. For a secret order see `dpcalc.theorems.hidden.hidden_position`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dpcalc.model import loss_class as loss
+from dpcalc.model.choices import Noise
+from dpcalc.notions.guarantee import Profile
+from dpcalc.numerics.floats import UNIT, decimal_quotient_up, ratio_up, up
+from dpcalc.numerics.logspace import log_add_exp, log_expm1
+from dpcalc.numerics.sums import log_sum_hockey_sticks_up
+from dpcalc.theorems.batch_layout import Layout
+from dpcalc.theorems.conditions import (
+    BATCHES_OF_ONE,
+    DOMAIN,
+    GAUSSIAN_NOISE,
+    LAPLACE_NOISE,
+    ONE_DIMENSION,
+    ONE_RELEASE,
+    RANDOM_ORDER,
+    STEP_WITHIN,
+    WHERE_BOUNDED,
+)
+from dpcalc.theorems.contraction import laplace, recursion
+from dpcalc.theorems.contraction.contraction import (
+    DISPLACED,
+    FRESH,
+    LIPSCHITZ_STEPS,
+    PAPER,
+    expands_nothing,
+    later_ratio,
+    own_ratio,
+)
+from dpcalc.theorems.contraction.recursion import SLACK, Trace
+from dpcalc.theorems.many_passes.epochs import once_log_delta
+from dpcalc.theorems.many_passes.passes import Passes, pace_of, reach_of
+from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import BATCHES, BOUNDED_STEP, NOISY_STEP, Setting
+
+_LINEAR = (RANDOM_ORDER, FRESH, DOMAIN, DISPLACED, ONE_RELEASE)
+_WHERE_USED = (RANDOM_ORDER, FRESH, WHERE_BOUNDED, "where used: " + LIPSCHITZ_STEPS, ONE_RELEASE)
+_SHUFFLED = ("shuffled", "rotation")
+_HALTED = "the pass stops after a uniformly random number of steps"
+_TUNED = "the noise follows the schedule tuned to n, and n grows without bound"
+_LIMIT_ERRATUM = (
+    "The paper states delta = delta* + O(.) for n large enough. delta* is the limit of a linear bound as n grows; at "
+    "its own Figure 2 the bound at n is above delta* for every n, and no finite run is covered by it."
+)
+
+
+_LARGEST = 1e90  # a ratio beyond this one hides nothing
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+class ShuffledPass(Setting):
+    """One pass in a random order, noise in every step."""
+
+    def own(self, divisor: int) -> float:
+        """Return r_A, the distance of the record's own step over ``divisor``, in units of the noise."""
+        return own_ratio(self.sensitivity, self.scale, divisor)
+
+    def trace(self, epsilon: float, divisor: int) -> Trace:
+        """Return what a record leaves at epsilon whose gradient sum is divided by ``divisor``."""
+        return Trace(self.noise, epsilon, self.own(divisor), 0.0)
+
+
+class BoundedShuffle(ShuffledPass):
+    """A pass in a random order on a bounded domain."""
+
+    @functools.cached_property
+    def following(self) -> float:
+        """r_B, how far a later step leaves two points, in units of the noise."""
+        return later_ratio(self.displacement, self.diameter, self.step_size, self.scale)
+
+    @functools.cached_property
+    def reach(self) -> float:
+        """D/(eta scale), the diameter in units of the noise."""
+        return decimal_quotient_up((self.diameter,), (self.step_size, self.scale))
+
+    def trace(self, epsilon: float, divisor: int) -> Trace:
+        """Return what a record leaves at epsilon whose gradient sum is divided by ``divisor``."""
+        return Trace(self.noise, epsilon, self.own(divisor), self.following)
+
+
+SMOOTH_SHUFFLE = (*BATCHES, *NOISY_STEP, "step_size", "smoothness")
+
+
+class PlacedShuffle(ShuffledPass):
+    """A pass in a random order, with what may be known of the losses and the domain."""
+
+    @functools.cached_property
+    def places(self) -> Passes | None:
+        """The pass by the places of a record in it, where its Gaussian noise is known to hide more than its maps'
+        being 1-Lipschitz says: they contract, or the domain is bounded.
+        """
+        found = self.gaussian_pass
+        return None if found is None or found.bare else found
+
+    @functools.cached_property
+    def gaussian_pass(self) -> Passes | None:
+        """The pass by the places of a record in it, where its noise is Gaussian and its maps are 1-Lipschitz."""
+        if self.noise != Noise.GAUSSIAN or not expands_nothing(self.loss_class, self.step_size, self.smoothness):
+            return None
+        assert self.smoothness is not None  # else the maps may expand
+        if self.strong_convexity > self.smoothness:
+            return None
+        plan = self.layout
+        found = Passes(
+            plan,
+            1,
+            ratio_up(self.sensitivity, plan.size * self.scale),
+            pace_of(plan, self.step_size, self.smoothness, self.strong_convexity),
+            reach_of(plan, self.diameter, self.step_size, self.sensitivity),
+        )
+        return None if found.ratio > _LARGEST else found
+
+
+class AnyShuffle(PlacedShuffle):
+    """A pass in a random order with a bounded domain, Lipschitz maps, or both."""
+
+    @functools.cached_property
+    def reach(self) -> float:
+        """D/(eta scale), the diameter in units of the noise; inf where the domain is unbounded."""
+        return (
+            decimal_quotient_up((self.diameter,), (self.step_size, self.scale))
+            if math.isfinite(self.diameter)
+            else math.inf
+        )
+
+    def trace(self, epsilon: float, divisor: int) -> Trace:
+        """Return what a record leaves at epsilon whose gradient sum is divided by ``divisor``, with the Gaussian shift
+        bound where that holds.
+        """
+        return _shift_trace(self, epsilon, self.own(divisor))
+
+
+class ShuffledStop(Setting):
+    """One pass over single records in a random order that stops after a random number of steps."""
+
+    @functools.cached_property
+    def own(self) -> float:
+        """r_A, the distance of the record's own step, in units of the noise."""
+        return own_ratio(self.sensitivity, self.scale)
+
+
+class BoundedShuffledStop(ShuffledStop):
+    """A pass over single records, stopped at random, on a bounded domain."""
+
+    def trace(self, epsilon: float) -> Trace:
+        """Return what a record leaves at epsilon."""
+        following = later_ratio(self.displacement, self.diameter, self.step_size, self.scale)
+        return Trace(self.noise, epsilon, self.own, following)
+
+
+class AnyShuffledStop(ShuffledStop):
+    """A pass over single records, stopped at random, with a bounded domain, Lipschitz maps, or both."""
+
+    def trace(self, epsilon: float) -> Trace:
+        """Return what a record leaves at epsilon, with the Gaussian shift bound where that holds."""
+        return _shift_trace(self, epsilon, self.own)
+
+
+class TunedNoise(Setting):
+    """A pass whose noise follows the schedule tuned to the number of records, as that grows."""
+
+    @property
+    def log_twice(self) -> float:
+        """ln of C/C1: C is 2 C1 for Gaussian noise, C1 for Laplace noise."""
+        return math.log(2.0) if self.noise == Noise.GAUSSIAN else 0.0
+
+
+def _shift_trace(run: AnyShuffle | AnyShuffledStop, epsilon: float, own: float) -> Trace:
+    """Return the trace by the distance of later steps, the Gaussian shift bound, or both, as far as each applies."""
+    return recursion.shift_trace(
+        noise=run.noise,
+        epsilon=epsilon,
+        first=own,
+        following=later_ratio(run.displacement, run.diameter, run.step_size, run.scale),
+        reach=ratio_up(run.diameter, run.step_size * run.scale) if math.isfinite(run.diameter) else math.inf,
+        rate=loss.rate(
+            loss_class=run.loss_class,
+            step_size=run.step_size,
+            smoothness=run.smoothness,
+            strong_convexity=run.strong_convexity,
+        ),
+    )
+
+
+# --- the mean over where the record falls -----------------------------------------------------------------------------
+
+
+class Behind(NamedTuple):
+    """The steps behind the last of a class of batches.
+
+    Attributes:
+        steps: how many.
+        reach: how far each leaves two points at most, in units of the noise, where that is not what every step does:
+            the one step of a short last batch.
+    """
+
+    steps: int
+    reach: float | None = None
+
+
+Remainders = Callable[[Trace, int, Behind], float]
+"""(trace, l, behind) -> ln of what is left of a record, summed over the l batches that it may be in."""
+
+_BEHIND_NOTHING = Behind(0)
+
+
+def _mean(run: ShuffledPass, epsilon: float, remainders: Remainders, reach: float = 0.0) -> float:
+    """Return ln delta of a pass, rounded up: the mean over the place of the record; ``reach`` is the diameter."""
+    return _mean_of(run.layout, lambda divisor: run.trace(epsilon, divisor), remainders, reach)
+
+
+def _mean_of(plan: Layout, trace: Callable[[int], Trace], remainders: Remainders, reach: float = 0.0) -> float:
+    """Return ln delta of a pass; ``trace`` says what a record leaves whose gradient sum is divided by its argument."""
+    shares, behind = [], _BEHIND_NOTHING
+    for alike in plan.positions:
+        left = trace(alike.divisor)
+        shares.append((remainders(left, alike.steps, behind), alike.size, plan.records))
+        behind = _behind(plan, left, reach) if plan.short_is_last else Behind(behind.steps + alike.steps)
+    return _shares(*shares)
+
+
+def _behind(plan: Layout, trace: Trace, reach: float) -> Behind:
+    """Return the step of a short last batch.
+
+    Divided by the nominal size, it is smaller than the others: (1 - s) identity + s times a full step's map.
+    """
+    last = plan.positions[0]
+    share = last.size / last.divisor
+    return Behind(1, trace.following if share == 1.0 else up((1.0 - share) * reach + share * trace.following, 4.0))
+
+
+def _shares(*parts: tuple[float, int, int]) -> float:
+    """Return ln of the sum of exp(value) numerator/denominator, rounded up and at most 0."""
+    total = -math.inf
+    for value, numerator, denominator in parts:
+        total = log_add_exp(total, value + math.log(numerator) - math.log(denominator))
+    if total == -math.inf:
+        return total
+    return min(0.0, total + UNIT * (4.0 * abs(total) + 8.0 * math.log(parts[0][2] + 1) + 8.0))
+
+
+def _products(trace: Trace, terms: int, behind: Behind) -> float:
+    """Return the remainders by the product of contraction coefficients."""
+    value = recursion.product_sum(trace, terms)
+    if not behind.steps:
+        return value
+    factor = trace.log_factor if behind.reach is None else _log_one(trace, behind.reach)
+    return up(value + behind.steps * factor, 4.0) if value > -math.inf and factor > -math.inf else -math.inf
+
+
+def _log_one(trace: Trace, reach: float) -> float:
+    return recursion.log_one_step(trace.noise, trace.epsilon, reach)
+
+
+def _walked(trace: Trace, terms: int, behind: Behind) -> float:
+    """Return the remainders by the trace's recursion, walked step by step."""
+    if behind.reach is None:
+        return recursion.total(recursion.walked_on(trace, behind.steps), terms)
+    gap, reach = log_expm1(trace.epsilon), behind.reach
+
+    def after(log_e: float) -> float:
+        return recursion.log_one_step(trace.noise, recursion.shrunk_epsilon(gap, log_e), reach)
+
+    return recursion.total(trace, terms, weight=after)
+
+
+def _shifted(trace: Trace, terms: int, behind: Behind) -> float:
+    """Return the remainders by the Gaussian shift bound with 1-Lipschitz maps."""
+    mean = mean_of_shifts(steps=terms, after=behind.steps, ratio=trace.first, epsilon=trace.epsilon)
+    return mean + math.log(terms) * (1.0 + 2.0 * UNIT)
+
+
+def _laplace_shifted(trace: Trace, terms: int, behind: Behind) -> float:
+    """Return the remainders by the Laplace shift bounds.
+
+    The step of a short last batch is ignored. Behind more steps the batches of a class leave no more than their share
+    of all that would stand there in their place, and none more than the last of them.
+    """
+    if behind.steps <= 1:
+        return laplace.mixture_sum(ratio=trace.first, terms=terms, epsilon=trace.epsilon)
+    together = behind.steps + terms
+    of_all = laplace.mixture_sum(ratio=trace.first, terms=together, epsilon=trace.epsilon) - math.log(together)
+    of_last = laplace.mixture(ratio=trace.first, later=behind.steps, epsilon=trace.epsilon)
+    return min(of_all, of_last) + math.log(terms) + 4.0 * UNIT * math.log(together)
+
+
+@functools.lru_cache(maxsize=64)
+def mean_of_shifts(*, steps: int, after: int, ratio: float, epsilon: float) -> float:
+    """Return an upper bound on ln of the mean of delta_G(eps; ratio/sqrt(k)) over k = after+1 .. after+steps."""
+    if ratio > 1e90:
+        return 0.0
+    total = log_sum_hockey_sticks_up(epsilon, max(ratio, 1e-290), steps + after, 1 + after)
+    value = total - math.log(steps)
+    return min(0.0, value + 4.0 * UNIT * (abs(value) + math.log(steps)) + 1e-323)
+
+
+# --- one pass ---------------------------------------------------------------------------------------------------------
+
+
+@theorem(
+    "shuffle.product",
+    title="Shuffled pass, product of contraction coefficients",
+    needs=(*BATCHES, *NOISY_STEP, *BOUNDED_STEP),
+    algorithms=_SHUFFLED,
+    reference=PAPER,
+    locator="Theorem 2, with the displacement factor corrected, and for batches",
+    formula="delta(eps) = A (1 - B^n)/(n (1 - B))",
+    assumes=_LINEAR,
+    erratum="The limits of Theorems 3 and 4 are limits of this linear bound, not of the privacy of the run; the rate "
+    "O(1/n) of Theorem 3 holds only for 2 L eta >= c D. That shuffling beats a random stop is true of the published "
+    "bounds only: at its worst record the exact one equals this.",
+)
+def product(run: BoundedShuffle) -> Profile:
+    """A random order averages over how many later noisy steps shrink what the record left.
+
+    >>> run = BoundedShuffle(records=10, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN,
+    ...                      scale=2.0, step_size=0.5, displacement=0.75, diameter=2.0)
+    >>> round(product(run).profile(0.5), 10)
+    -4.6855692513
+    """
+    return Profile(lambda epsilon: _mean(run, epsilon, _products, run.reach))
+
+
+def loss_atom(*, noise: Noise, own: float, following: float, terms: int) -> float:
+    """Return the probability of a privacy loss of exactly 0 for the curve of `product`: 1 - delta(0) + 2 delta'(0+).
+
+    Args:
+        noise: ``gaussian`` or ``laplace``.
+        own, following: distances r_A and r_B of the own and of every later step, in units of the noise.
+        terms: n; evaluated one by one.
+    """
+
+    def at_zero(ratio: float) -> tuple[float, float]:
+        """Return h(0, r) and its slope in epsilon."""
+        if noise == Noise.LAPLACE:
+            return -math.expm1(-0.5 * ratio), -0.5 * math.exp(-0.5 * ratio)
+        coefficient = math.erf(0.5 * ratio * math.sqrt(0.5))
+        return coefficient, -0.5 * (1.0 - coefficient)
+
+    (a, slope_a), (b, slope_b) = at_zero(own), at_zero(following)
+    mean = math.fsum(b**k for k in range(terms)) / terms
+    slope = math.fsum(k * b ** (k - 1) for k in range(1, terms)) / terms * slope_b
+    return 1.0 - a * mean + 2.0 * (slope_a * mean + a * slope)
+
+
+@theorem(
+    "shuffle.nonlinear",
+    title="Shuffled pass, non-linear contraction",
+    needs=(*BATCHES, *NOISY_STEP, *BOUNDED_STEP),
+    algorithms=_SHUFFLED,
+    reference="dpcalc",
+    locator="average of the non-linear recursion over positions",
+    formula="delta(eps) = (1/n) (e_0 + ... + e_(n-1)), e_k = e_(k-1) h(ln(1 + (e^eps - 1)/e_(k-1)), r_B)",
+    assumes=_LINEAR,
+    slack=SLACK,
+    slow=True,
+)
+def nonlinear(run: BoundedShuffle) -> Profile:
+    """The average over positions of what the non-linear recursion leaves of the record.
+
+    >>> run = BoundedShuffle(records=10, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN,
+    ...                      scale=2.0, step_size=0.5, displacement=0.75, diameter=2.0)
+    >>> round(nonlinear(run).profile(0.5), 10)
+    -5.1775927972
+    """
+    return Profile(lambda epsilon: _mean(run, epsilon, _walked, run.reach))
+
+
+@theorem(
+    "shuffle.mixture",
+    title="Shuffled pass, position mixture",
+    needs=SMOOTH_SHUFFLE,
+    algorithms=_SHUFFLED,
+    reference="bok2024",
+    locator="shift bound for each position, averaged",
+    formula="delta(eps) = (1/n) sum_{k=1}^{n} delta_G(eps; mu_1/sqrt(k)), mu_1 = Delta/(b sigma)",
+    conditions=(GAUSSIAN_NOISE, STEP_WITHIN),
+    assumes=(RANDOM_ORDER, LIPSCHITZ_STEPS, "fresh Gaussian noise in every step", ONE_RELEASE),
+)
+def mixture(run: ShuffledPass) -> Profile:
+    """At each position the noise of all later steps hides the record's shift; no bounded domain is needed.
+
+    >>> run = ShuffledPass(records=10, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN,
+    ...                    scale=2.0, step_size=0.5, smoothness=1.0)
+    >>> round(mixture(run).profile(0.5), 10)
+    -4.831092856
+    """
+    farthest = max(run.own(alike.divisor) for alike in run.layout.positions)
+    return Profile(lambda epsilon: _mean(run, epsilon, _shifted), whole_mu=farthest)
+
+
+def shifted_pass(plan: Layout, own: float, epsilon: float) -> float:
+    """Return ln delta of `mixture` from the layout of the pass and r_A of its largest batch."""
+    return _mean_of(
+        plan, lambda divisor: Trace(Noise.GAUSSIAN, epsilon, _scaled(own, plan.size, divisor), 0.0), _shifted
+    )
+
+
+def _scaled(own: float, size: int, divisor: int) -> float:
+    """Return r_A of a batch divided by ``divisor`` from that of one divided by ``size``, rounded up."""
+    return own if size == divisor else own * size / divisor * (1.0 + 4.0 * UNIT)
+
+
+@theorem(
+    "shuffle.laplace_mixture",
+    title="Shuffled pass, position mixture for Laplace noise",
+    needs=SMOOTH_SHUFFLE,
+    algorithms=_SHUFFLED,
+    reference="dpcalc",
+    locator="Laplace noise as a Gaussian of random variance, averaged over positions",
+    formula="delta(eps) = (1/n) int_0^n delta_G(eps; (Delta/v)/sqrt(2 g)) dg",
+    conditions=(LAPLACE_NOISE, ONE_DIMENSION, STEP_WITHIN),
+    assumes=(RANDOM_ORDER, LIPSCHITZ_STEPS, "fresh Laplace noise in every step, one dimension", ONE_RELEASE),
+    slack="up to 8 per cent near epsilon = Delta/(2 b v) and for few records; positive where epsilon >= Delta/(b v)",
+)
+def laplace_mixture(run: ShuffledPass) -> Profile:
+    """The position mixture with each step's Laplace noise drawn as a Gaussian of exponential variance."""
+    return Profile(lambda epsilon: _mean(run, epsilon, _laplace_shifted))
+
+
+_HYBRID = (
+    *BATCHES, *NOISY_STEP, "step_size", "loss_class", "displacement?", "diameter?", "smoothness?", "strong_convexity?",
+    "dimension?",
+)  # fmt: skip
+
+
+@theorem(
+    "shuffle.hybrid",
+    title="Shuffled pass, least of contraction and shift",
+    needs=_HYBRID,
+    algorithms=_SHUFFLED,
+    reference="dpcalc",
+    locator="average of the hybrid recursion over positions",
+    formula="delta(eps) = (1/n) (e_0 + ... + e_(n-1)), e_k the least of the non-linear step and the shift bound; or, "
+    "if less, the mean over positions of the shift bound whose steps contract each by its own factor",
+    assumes=_WHERE_USED,
+    slack=SLACK,
+    slow=True,
+)
+def hybrid(run: AnyShuffle) -> Profile:
+    """The average over positions of what the sharpest recursion leaves of the record."""
+    remainders, places = _sharpest(run), run.places if len(run.layout.positions) > 1 else None
+
+    def log_delta(epsilon: float) -> float:
+        mean = _mean(run, epsilon, remainders, run.reach)
+        return min(mean, once_log_delta(places, epsilon)) if places else mean
+
+    return Profile(log_delta)
+
+
+def _sharpest(run: AnyShuffle) -> Remainders:
+    """Return the recursion, or where all maps are 1-Lipschitz the less of it and the shift bound."""
+    gaussian = run.noise == Noise.GAUSSIAN
+    if not (gaussian or run.dimension == 1) or not expands_nothing(run.loss_class, run.step_size, run.smoothness):
+        return _walked
+    shifted = _shifted if gaussian else _laplace_shifted
+
+    def least(trace: Trace, terms: int, behind: Behind) -> float:
+        return min(_walked(trace, terms, behind), shifted(trace, terms, behind))
+
+    return least
+
+
+# --- shuffled, and stopped at random ----------------------------------------------------------------------------------
+
+
+def _over_square(log_sum: float, run: ShuffledStop) -> float:
+    """Return ln of a sum over position and stopping time, divided by n^2 and rounded up."""
+    if log_sum == -math.inf:
+        return log_sum
+    log_n = math.log(run.records)
+    value = log_sum - 2.0 * log_n
+    return min(0.0, value + UNIT * (4.0 * abs(log_sum) + 8.0 * log_n + 4.0))
+
+
+@theorem(
+    "shuffle.stop_product",
+    title="Shuffled and stopped at random, product of contraction coefficients",
+    needs=("records", "batch_size", *NOISY_STEP, *BOUNDED_STEP),
+    algorithms=("shuffled-stop",),
+    reference="dpcalc",
+    locator="average of Theorem 1 of Sordello, Bu and Dong over position and stopping time",
+    formula="delta(eps) = A/(n^2 (1 - B)) (n - B (1 - B^n)/(1 - B))",
+    conditions=(BATCHES_OF_ONE,),
+    assumes=(*_LINEAR, _HALTED),
+)
+def stop_product(run: BoundedShuffledStop) -> Profile:
+    """A random order and a random stop: the record may not be used at all, or anywhere before the end."""
+    return Profile(lambda epsilon: _over_square(recursion.product_falling_sum(run.trace(epsilon), run.records), run))
+
+
+_STOP_HYBRID = (
+    "records", "batch_size", *NOISY_STEP, "step_size", "loss_class", "displacement?", "diameter?", "smoothness?",
+    "strong_convexity?",
+)  # fmt: skip
+
+
+@theorem(
+    "shuffle.stop_hybrid",
+    title="Shuffled and stopped at random, least of contraction and shift",
+    needs=_STOP_HYBRID,
+    algorithms=("shuffled-stop",),
+    reference="dpcalc",
+    locator="average of the hybrid recursion over position and stopping time",
+    formula="delta(eps) = (1/n^2) sum_{k<n} (n - k) e_k",
+    conditions=(BATCHES_OF_ONE,),
+    assumes=(*_WHERE_USED, _HALTED),
+    slack=SLACK,
+    slow=True,
+)
+def stop_hybrid(run: AnyShuffledStop) -> Profile:
+    """A random order and a random stop, averaged over what the sharpest recursion leaves of the record."""
+    return Profile(lambda epsilon: _over_square(recursion.total(run.trace(epsilon), run.records, falling=True), run))
+
+
+# --- limits of the tuned schedules ------------------------------------------------------------------------------------
+
+
+@theorem(
+    "shuffle.limit",
+    title="Limit of the product bound under the tuned schedule",
+    needs=("noise", "c1", "c2"),
+    kind="asymptotic",
+    algorithms=("shuffled",),
+    reference=PAPER,
+    locator="Theorems 3 (Laplace) and 4 (Gaussian)",
+    formula="delta* = (1 - e^-x)/x, x = C1 e^(eps/2) (Laplace) or 2 C1 e^(eps/2) (Gaussian)",
+    assumes=(*_LINEAR, _TUNED),
+    erratum=_LIMIT_ERRATUM,
+)
+def limit(run: TunedNoise) -> Profile:
+    """Where the product bound tends as the schedule is followed to larger n; no guarantee at any n.
+
+    To rounding, on no promised side.
+    """
+
+    def profile(epsilon: float) -> float:
+        log_x = math.log(run.c1) + 0.5 * epsilon + run.log_twice
+        if log_x > 600.0:
+            return -log_x
+        x = math.exp(log_x)
+        return math.log(-math.expm1(-x)) - log_x if x > 0.0 else 0.0
+
+    return Profile(profile)
+
+
+@theorem(
+    "shuffle.nonlinear_limit",
+    title="Limit of the non-linear bound under the tuned schedule",
+    needs=("noise", "c1", "c2"),
+    kind="asymptotic",
+    algorithms=("shuffled",),
+    reference="dpcalc",
+    locator="the schedules of Theorems 3 and 4 with the non-linear recursion",
+    formula="(1/C) (sqrt(g) - (g-1)/2 ln((sqrt(g)+1)/(sqrt(g)-1))), g = e^eps, C = C1 (Laplace) or 2 C1 (Gaussian)",
+    assumes=(*_LINEAR, _TUNED),
+    erratum=_LIMIT_ERRATUM + " With 1-Lipschitz steps the hybrid bound even tends to 0.",
+)
+def nonlinear_limit(run: TunedNoise) -> Profile:
+    """Where the non-linear bound tends as the schedule is followed to larger n; no guarantee at any n.
+
+    To rounding, on no promised side; 0 where C < ln((sqrt(g)+1)/(sqrt(g)-1)), for which the formula does not hold.
+    """
+    log_c = math.log(run.c1) + run.log_twice
+
+    def profile(epsilon: float) -> float:
+        y = math.exp(-0.5 * epsilon)  # 1/sqrt(g)
+        if y == 1.0 or log_c < math.log(2.0 * math.atanh(y)):
+            return 0.0
+        if y > 0.9:
+            inner = 1.0 / y - (1.0 / (y * y) - 1.0) * math.atanh(y)
+            return math.log(inner) - log_c
+        # y times the sum of 2 y^(2j)/((2j+1)(2j+3)).
+        series = math.fsum(2.0 * y ** (2 * j) / ((2 * j + 1) * (2 * j + 3)) for j in range(200))
+        return -0.5 * epsilon + math.log(series) - log_c
+
+    return Profile(profile)
+
+
+class TunedRate(NamedTuple):
+    """How fast the product bound nears its limit under the tuned schedule.
+
+    Attributes:
+        kappa: Delta eta/(c D). Below 1, the bound comes from below the limit (Laplace), or may start there (Gaussian).
+        exponent: the difference falls as n^-exponent; None where it falls as 1/ln n.
+    """
+
+    kappa: float
+    exponent: float | None
+
+
+def tuned_rate(
+    *, noise: Noise, sensitivity: float, step_size: float, displacement: float, diameter: float
+) -> TunedRate:
+    """Return how fast the product bound nears its limit under the tuned schedule (Theorem 3, corrected)."""
+    kappa = sensitivity * step_size / (displacement * diameter) if displacement else math.inf
+    return TunedRate(kappa, None if noise == Noise.GAUSSIAN else min(kappa, 1.0))

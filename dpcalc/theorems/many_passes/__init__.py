@@ -1,0 +1,1 @@
+"""Several passes whose iterates stay hidden: cyclic, full batch and shuffled, and training that goes on to forget."""

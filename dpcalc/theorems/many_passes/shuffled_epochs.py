@@ -1,0 +1,389 @@
+"""Several passes in random order whose iterates stay hidden: one order for all passes, or a fresh one for each.
+
+The public forms average over where the record falls and hold for published orders; see `epochs`. The
+secret forms hide the position among all of a pass (`hidden_position`). In one order for all epochs the
+swap of two records changes two steps of every epoch (`same_places`). In fresh orders the orders of the earlier epochs
+are given away, and only the last one is secret (`fresh_places`).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from dpcalc.model.algorithm import Release, in_one_random_order
+from dpcalc.notions import gaussian
+from dpcalc.notions.certificate import HIDDEN, KNOWN, WORST, Certificate
+from dpcalc.notions.guarantee import Gdp, Profile
+from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
+from dpcalc.numerics.floats import UNIT, down, ratio_up, up
+from dpcalc.numerics.sums import log_sum_expm1_reciprocals_up
+from dpcalc.theorems.batch_layout import Positions
+from dpcalc.theorems.conditions import CONVEXITY_WITHIN, ONE_ORDER, ONE_RELEASE, STEP_WITHIN, WHERE_BOUNDED
+from dpcalc.theorems.contraction.contraction import own_ratio
+from dpcalc.theorems.contraction.shuffle import shifted_pass
+from dpcalc.theorems.hidden.fresh_places import Cases, cases_of
+from dpcalc.theorems.hidden.hidden_position import SECRET, hidden_pass, least_of, likely, swaps_of
+from dpcalc.theorems.hidden.position_certificates import Cell, Found, least_certificates, likely_epsilon, places_of
+from dpcalc.theorems.hidden.same_places import SamePlaces
+from dpcalc.theorems.many_passes.epochs import fresh_log_delta, known_cases, once_log_delta
+from dpcalc.theorems.many_passes.passes import Passes, pace_of, reach_of
+from dpcalc.theorems.many_passes.periodic_allocation import Uses, bounded_mu, contracting_mu
+from dpcalc.theorems.many_passes.repeated_allocation import Pace, rate_in_range
+from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import BATCHES, GAUSSIAN_STEP, Setting
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+_SECRET_PARTS, _FEWER = 12, 2  # pieces of the law of the last position but one: in the likeliest case, and otherwise
+_LARGEST = 1e90  # a ratio beyond this one hides nothing
+
+_STEPS = "every loss is convex and smooth, step_size <= 2/smoothness"
+_FRESH = (
+    "a fresh order for every epoch, all orders equally likely, independent, and drawn without looking at the data; "
+    "they may be published after the run"
+)
+_NOISE = "fresh Gaussian noise in every step"
+_SECRET_DATA = "the sensitivity holds between all records that may occur, not only between the two compared"
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+class RandomOrders(Setting):
+    """Several passes in random order with Gaussian noise and steps that are Lipschitz maps."""
+
+    @functools.cached_property
+    def passes(self) -> Passes:
+        """The passes, of which no more than 1-Lipschitz maps is used."""
+        ratio = ratio_up(self.sensitivity, self.layout.size * self.noise_std)
+        return Passes(self.layout, self.epochs, ratio, pace_of(self.layout, self.step_size, self.smoothness, 0.0))
+
+    @functools.cached_property
+    def sharper(self) -> Passes:
+        """The passes with what strong convexity and the domain give."""
+        return self.passes._replace(
+            pace=pace_of(self.layout, self.step_size, self.smoothness, self.strong_convexity),
+            reach=reach_of(self.layout, self.diameter, self.step_size, self.sensitivity),
+        )
+
+    @functools.cached_property
+    def worst(self) -> float:
+        """mu of a record that stands in the same place of every pass, wherever it is least private."""
+        return max(self._mu_in_last_of(alike) for alike in self.layout.positions)
+
+    def _mu_in_last_of(self, alike: Positions) -> float:
+        plan, rate = self.layout, self.sharper.pace.slowest
+        uses = Uses(self.sensitivity, alike.divisor, self.noise_std, plan.steps, alike.first, self.epochs)
+        if math.isinf(self.diameter):
+            return contracting_mu(uses, rate)
+        return bounded_mu(uses, rate, self.step_size, self.diameter)
+
+
+PUBLIC_ORDERS = (*BATCHES, "epochs", *GAUSSIAN_STEP, "step_size", "smoothness", "strong_convexity?", "diameter?")
+
+
+SECRET_ORDERS = (*PUBLIC_ORDERS, "adjacency")
+
+
+# --- public orders ----------------------------------------------------------------------------------------------------
+
+
+@theorem(
+    "shuffled_epochs.once",
+    title="One random order for all epochs, position mixture",
+    needs=PUBLIC_ORDERS,
+    algorithms=in_one_random_order(Release.LAST),
+    reference="dpcalc",
+    locator="optimal shifts of a cyclic run for each position, averaged",
+    formula="delta(eps) = (1/l) sum_{k=1}^{l} delta_G(eps; mu_1 sqrt((E-1)/l + 1/k)), mu_1 = Delta/(b sigma)",
+    conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
+    assumes=(ONE_ORDER, _STEPS, _NOISE, WHERE_BOUNDED, ONE_RELEASE),
+    slack="below 0.3 % of delta",
+)
+def once(run: RandomOrders) -> Profile:
+    """The record keeps its place in every epoch: all uses but the last have a whole epoch to fade in, and the last has
+    what is left of it.
+
+    >>> run = RandomOrders( records=1000, batch_size=1, last_batch="own", epochs=10, sensitivity=2.0, noise_std=2.0,
+    ...                    step_size=1.0, smoothness=1.0, )
+    >>> round(once(run).profile(1.0), 2)
+    -8.51
+    """
+    return Profile(lambda epsilon: _public(run, epsilon, once_log_delta), whole_mu=run.worst)
+
+
+@theorem(
+    "shuffled_epochs.worst_position",
+    title="One random rotation for all epochs, worst position",
+    needs=PUBLIC_ORDERS,
+    algorithms=("rotation-epochs",),
+    reference="dpcalc",
+    locator="a cyclic run at its last position, of which all others are post-processed",
+    formula="mu = mu_1 sqrt((E-1)/l + 1), or as multi_epoch.cyclic_contraction and cyclic_domain at k = 1; "
+    "mu_1 = Delta/(b sigma) in the smallest batch",
+    conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
+    assumes=(ONE_ORDER, _STEPS, _NOISE, WHERE_BOUNDED, ONE_RELEASE),
+)
+def worst_position(run: RandomOrders) -> Gdp:
+    """Wherever the record falls, the iterate after its last use is that of a cyclic run with the record in the last
+    place; what follows hides it further. It needs no random start, and the mean over positions is better.
+
+    >>> run = RandomOrders( records=100, batch_size=1, last_batch="own", epochs=10, sensitivity=2.0, noise_std=1.0,
+    ...                    step_size=1.0, smoothness=1.0, )
+    >>> round(worst_position(run).mu, 12)
+    2.088061301782
+    """
+    return Gdp(run.worst)
+
+
+def once_rdp(
+    *, steps: int, epochs: int, ratio: float, order: float, contraction: float = 1.0, reach: float = math.inf
+) -> float:
+    """Return the Renyi divergence of one order for all epochs, batches of one size: the log-mean-exp over positions.
+
+    ln((1/l) sum_k exp((a-1) a mu_k^2/2))/(a-1), mu_k^2 = r^2 ((E-1)/l + 1/k) or what the optimal allocation makes of
+    it; `once` is sharper in every (epsilon, delta).
+
+    Args:
+        steps, epochs: l and E, 1 to 1e15.
+        ratio: r = Delta/(b sigma) > 0.
+        order: a > 1.
+        contraction: c, 0 to 1, by which every step contracts at least.
+        reach: the diameter of the domain in units of one use's shift, D b/(eta Delta); inf for none.
+
+    Returns:
+        RDP at the order, rounded up.
+    """
+    x = 0.5 * (order - 1.0) * order * ratio * ratio
+    rate = down(-math.log(contraction), 4.0) if contraction > 0.0 else math.inf
+    places = SamePlaces(Pace(steps, ((float(steps), rate_in_range(rate)),)), epochs, ratio, reach)
+    spread = log_sum_expm1_reciprocals_up(x, steps) - math.log(steps)
+    mean = spread + math.log1p(math.exp(-spread)) if spread > 0.0 else math.log1p(math.exp(spread))
+    plain = up((x * (epochs - 1) / steps + mean) / (order - 1.0), 64.0)
+    return plain if places.bare else min(plain, _once_rdp(places, x, order))
+
+
+def _once_rdp(places: SamePlaces, x: float, order: float) -> float:
+    """Return the Renyi divergence with contraction or a domain; x cost is its exponent at a position."""
+    length = places.pace.steps
+    least = x * float(places.own_cost(float(length), 1.0))
+
+    def terms(k: Array) -> TermBounds:
+        import numpy as np
+
+        # Relative to the smallest term, so that a small divergence is not lost beside 1.
+        gap = np.maximum(x * places.own_cost(k, 1.0) * (1.0 + 4.0 * UNIT) - least, 1e-300)
+        logs = gap + np.log(-np.expm1(-gap))
+        return TermBounds(logs[None], logs[None], np.zeros(k.shape, bool)[None])
+
+    spread = log_sum_decreasing_up(terms, 1, length) - math.log(length)
+    mean = spread + math.log1p(math.exp(-spread)) if spread > 0.0 else math.log1p(math.exp(spread))
+    return up((least + mean) / (order - 1.0), 64.0)
+
+
+@theorem(
+    "shuffled_epochs.fresh",
+    title="A fresh random order for every epoch, position mixture",
+    needs=PUBLIC_ORDERS,
+    algorithms=("shuffled-epochs",),
+    reference="dpcalc",
+    locator="optimal shifts for each sequence of positions, most of them delayed to the end of their epoch, averaged",
+    formula="delta(eps) = E delta_G(eps; mu_1 sqrt(S)), S <= (E-2)/l + 1/(l+1-k) + 1/k, or (E-2)/l + 4/(l+1) where "
+    "2k > l+1; k uniform on 1..l",
+    conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
+    assumes=(_FRESH, _STEPS, _NOISE, WHERE_BOUNDED, ONE_RELEASE),
+    slack="up to 5 % of delta against the mean over all positions; more with few steps in an epoch, and with strong "
+    "convexity, a domain or a short batch at very small deltas",
+)
+def fresh(run: RandomOrders) -> Profile:
+    """Wherever the record falls in the earlier epochs, its uses there cost little more than 1/l each; the mean over the
+    last epoch's place decides.
+
+    >>> run = RandomOrders( records=1000, batch_size=1, last_batch="own", epochs=10, sensitivity=2.0, noise_std=2.0,
+    ...                    step_size=1.0, smoothness=1.0, )
+    >>> round(fresh(run).profile(1.0), 2)
+    -8.51
+    """
+    return Profile(
+        lambda epsilon: _public(run, epsilon, fresh_log_delta),
+        certificate=lambda epsilon: _fresh_certificate(run, epsilon),
+        floor=lambda epsilon: _floor(run, epsilon),
+    )
+
+
+def _floor(run: RandomOrders, epsilon: float) -> float:
+    """Return what ln delta is not below: the uses of the last pass alone, and the worst position."""
+    if run.passes.ratio > _LARGEST:
+        return 0.0
+    return min(
+        once_log_delta(run.sharper._replace(epochs=1), epsilon), gaussian.log_delta(mu=run.worst, epsilon=epsilon)
+    )
+
+
+def _public(run: RandomOrders, epsilon: float, log_delta: Callable[[Passes, float], float]) -> float:
+    """Return the least of ln delta without the contraction and the domain, with them, and at the worst position."""
+    return min(value for value, _ in _ways(run, epsilon, log_delta))
+
+
+def _ways(
+    run: RandomOrders, epsilon: float, log_delta: Callable[[Passes, float], float]
+) -> list[tuple[float, Certificate]]:
+    """Return the values of the theorems that apply, each with its name."""
+    if run.passes.ratio > _LARGEST:
+        return [(0.0, Certificate(KNOWN))]
+    plain = Certificate(KNOWN, contracts=False)
+    if run.epochs == 1:
+        own = own_ratio(run.sensitivity, run.noise_std, run.layout.size)
+        found = [(shifted_pass(run.layout, own, epsilon), plain)]
+    else:
+        worst = gaussian.log_delta(mu=run.worst, epsilon=epsilon)
+        found = [(log_delta(run.passes, epsilon), plain), (worst, Certificate(WORST))]
+    if not run.sharper.bare:
+        found.append((log_delta(run.sharper, epsilon), Certificate(KNOWN, contracts=True)))
+    return found
+
+
+def _fresh_certificate(run: RandomOrders, epsilon: float) -> Certificate:
+    """Return which theorem gives the least ln delta for fresh orders, with the cases of its mean."""
+    chosen = min(_ways(run, epsilon, fresh_log_delta), key=lambda way: way[0])[1]
+    if chosen.contracts is None or run.epochs == 1:
+        return chosen
+    earlier, blocks = known_cases(run.sharper if chosen.contracts else run.passes)
+    return chosen._replace(earlier=earlier, blocks=blocks)
+
+
+# --- secret orders -------------------------------------------------------------------------------------------------
+
+
+_SECRET_ASSUMES = (
+    "the orders, the seed that made them, logs of single steps and every intermediate iterate stay secret for ever",
+    _SECRET_DATA,
+    _STEPS,
+    _NOISE,
+    WHERE_BOUNDED,
+    ONE_RELEASE,
+)
+
+
+@theorem(
+    "shuffled_epochs.once_secret",
+    title="One secret random order for all epochs, hidden position",
+    needs=SECRET_ORDERS,
+    algorithms=("shuffle-once",),
+    reference="dpcalc",
+    locator="hidden position, with the swap of two records carried through all epochs",
+    formula="delta(eps) = sum_km w_k R_km delta_G(ln(M_km/R_km); mu_km), mu_km the optimal allocation for uses at k "
+    "and m in every epoch; equal batches, c = 1: mu_kk^2 = mu_1^2 ((E-1)/l + 1/k)",
+    conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
+    promises=(SECRET,),
+    assumes=("one order for all epochs, all orders equally likely and drawn without looking at the data (no rotation)",
+             *_SECRET_ASSUMES),
+    slack="as hidden_position.shuffled; at most shuffled_epochs.once",
+    slow=True,
+    not_monotone_in=("records",),
+)  # fmt: skip
+def once_secret(run: RandomOrders) -> Profile:
+    """Nobody who sees the last iterate knows where in the secret order the record stood; telling two places apart costs
+    twice the earlier uses, which is why many epochs take the gain away.
+    """
+    return _secret(run, once_log_delta, _same, _likely_same)
+
+
+def _same(run: RandomOrders, epsilon: float, rough: bool) -> Found:
+    return hidden_pass(run.sharper, run.adjacency, epsilon, rough=rough)
+
+
+def _likely_same(run: RandomOrders, log_delta: float) -> float:
+    return likely(run.sharper, run.adjacency, log_delta)
+
+
+@theorem(
+    "shuffled_epochs.fresh_secret",
+    title="A fresh secret random order for every epoch, hidden last position",
+    needs=SECRET_ORDERS,
+    algorithms=("shuffled-epochs",),
+    reference="dpcalc",
+    locator="hidden position in the last epoch, given the orders of the others",
+    formula="delta(eps) = E_u sum_km w_k R_km delta_G(ln(M_km/R_km); mu_km(u)), mu(u) the optimal allocation for the "
+    "uses before the last epoch and those at k, or at k and m",
+    conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
+    promises=(SECRET,),
+    assumes=("a fresh order for every epoch, all orders equally likely, independent, and drawn without looking at the "
+             "data (no rotation)", *_SECRET_ASSUMES),
+    slack="as hidden_position.shuffled; at most shuffled_epochs.fresh",
+    slow=True,
+    not_monotone_in=("records",),
+)  # fmt: skip
+def fresh_secret(run: RandomOrders) -> Profile:
+    """The orders of all epochs but the last may be given away; where the record falls in the last one stays hidden."""
+    profile = _secret(run, fresh_log_delta, _fresh, _likely_fresh)
+
+    def certificate(epsilon: float) -> Certificate:
+        assert profile.certificate is not None
+        found = profile.certificate(epsilon)
+        if found.theorem != HIDDEN:
+            return _fresh_certificate(run, epsilon)
+        return found if run.epochs == 1 else found._replace(earlier=_cases(run).earlier)
+
+    return profile._replace(certificate=certificate, rough=None)  # a rough mixture may be far above for small deltas
+
+
+def _cases(run: RandomOrders) -> Cases:
+    return cases_of(run.sharper, _SECRET_PARTS, _FEWER)
+
+
+def _fresh(run: RandomOrders, epsilon: float, rough: bool) -> Found:
+    """Return ln delta of fresh orders; the matchings are in the order of the cases."""
+    if run.epochs == 1:
+        return _same(run, epsilon, rough)
+    cases = _cases(run)
+    weights = cases.weight.ravel()
+    order = (-weights).argsort(kind="stable").tolist()
+    cells = [Cell(math.log(weights[i]), cases.single(i)) for i in order]
+    found = least_certificates(places_of(run.layout, swaps_of(run.adjacency)), cells, epsilon, rough=rough)
+    return _in_order(found, sorted(range(len(order)), key=order.__getitem__))
+
+
+def _in_order(found: Found, places: Sequence[int]) -> Found:
+    """Return the same with the matching of every cell in its place."""
+    matchings, moved = found.matchings, found.moved
+    assert matchings is not None
+    assert moved is not None
+    return Found(
+        found.log_delta,
+        lambda: tuple(tuple(swap[i] for i in places) for swap in matchings()),
+        lambda epsilon: _in_order(moved(epsilon), places),
+    )
+
+
+def _likely_fresh(run: RandomOrders, log_delta: float) -> float:
+    if run.epochs == 1:
+        return _likely_same(run, log_delta)
+    cases = _cases(run)
+    likeliest = cases.single(int(cases.weight.argmax()))
+    return likely_epsilon(places_of(run.layout, swaps_of(run.adjacency)), likeliest, log_delta)
+
+
+def _secret(
+    run: RandomOrders,
+    log_delta: Callable[[Passes, float], float],
+    hidden: Callable[[RandomOrders, float, bool], Found],
+    start: Callable[[RandomOrders, float], float],
+) -> Profile:
+    """Return the least of what a published and a secret order give; ``start`` as in `least_of`."""
+
+    def search(epsilon: float, *, rough: bool = False) -> Found:
+        return hidden(run, epsilon, rough) if run.passes.ratio <= _LARGEST else Found(0.0)
+
+    return least_of(
+        functools.lru_cache(maxsize=32)(lambda epsilon: _public(run, epsilon, log_delta)),
+        search,
+        lambda log_delta: start(run, log_delta) if run.passes.ratio <= _LARGEST else math.inf,
+    )

@@ -1,0 +1,176 @@
+"""Privacy amplification by iteration for one fixed-order pass (Feldman, Mironov, Talwar and Thakurta 2018).
+
+Notation of the formulas: Delta is the sensitivity (2L when a record is replaced, L when it is replaced by a null
+record), sigma the noise, n the number of records, t the index, b the size of the record's own batch, k the number of
+steps from the record's own to the last (n + 1 - t in steps of one record), a >= 1 a Renyi order. All privacy statements
+hold in both directions. Every value is rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dpcalc.notions import renyi
+from dpcalc.notions.guarantee import Gdp, Rdp
+from dpcalc.numerics.floats import ratio_up, up
+from dpcalc.theorems.conditions import (
+    CONVEX_SMOOTH,
+    CONVEXITY_WITHIN,
+    DOMAIN,
+    EQUAL_MAPS,
+    FIXED_ORDER,
+    GAUSSIAN,
+    INDEX_IN_RANGE,
+    NO_CLIPPING,
+    ONE_RELEASE,
+    STEP_WITHIN,
+    STRONGLY_CONVEX,
+)
+from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, PLACE, Setting, decay_rate
+
+PAPER = "feldman2018"
+PASS = (FIXED_ORDER, CONVEX_SMOOTH, GAUSSIAN, ONE_RELEASE, NO_CLIPPING)
+_SMALLEST = 5e-324
+"""The smallest positive double: it stands for what would underflow."""
+
+
+class SinglePass(Setting):
+    """A pass in steps of one record each."""
+
+    @property
+    def steps_to_end(self) -> int:
+        """k, the number of steps from the record's own to the last, itself included."""
+        return self.records + 1 - self.index
+
+
+def own_message(run: Setting, order: float) -> float:
+    """Return the RDP of the record's own step in its batch, rounded up."""
+    return renyi.gaussian(order=order, shift=run.sensitivity, scale=run.own_batch * run.noise_std)
+
+
+def own_step(run: SinglePass | Setting, order: float) -> float:
+    """Return the RDP of the record's own step alone, rounded up."""
+    return renyi.gaussian(order=order, shift=run.sensitivity, scale=run.noise_std)
+
+
+# --- one pass ---------------------------------------------------------------------------------------------------------
+
+
+@theorem(
+    "iteration.pnsgd",
+    title="Amplification by iteration, mu-GDP form",
+    needs=(*PLACE, *GAUSSIAN_STEP),
+    algorithms=("pnsgd",),
+    reference=PAPER,
+    locator="Theorem 23, in the Gaussian-DP form of shifted interpolation",
+    formula="mu = Delta / (b sigma sqrt(k))",
+    conditions=(INDEX_IN_RANGE, STEP_WITHIN),
+    assumes=PASS,
+)
+def pnsgd(run: Setting) -> Gdp:
+    """The last iterate of one noisy pass is mu-GDP for the record at ``index``: the k steps from its own to the last
+    share the shift it caused.
+
+    >>> run = Setting(records=100, index=1, batch_size=1, sensitivity=2.0, noise_std=1.0)
+    >>> round(pnsgd(run).mu, 13)
+    0.2
+    """
+    return Gdp(ratio_up(run.sensitivity, run.own_batch * run.noise_std, run.steps_to_end))
+
+
+@theorem(
+    "iteration.pnsgd_rdp",
+    title="Amplification by iteration, Renyi form",
+    needs=(*PLACE, *GAUSSIAN_STEP),
+    algorithms=("pnsgd",),
+    reference=PAPER,
+    locator="Theorem 23",
+    formula="RDP(a) = a Delta^2 / (2 b^2 sigma^2 k)",
+    conditions=(INDEX_IN_RANGE, STEP_WITHIN),
+    assumes=PASS,
+    implied_by="iteration.pnsgd",
+)
+def pnsgd_rdp(run: Setting) -> Rdp:
+    """The last iterate of one noisy pass satisfies Renyi DP for the record at ``index``; the mu-GDP form of the same
+    bound implies it and gives a smaller epsilon.
+
+    >>> run = Setting(records=100, index=1, batch_size=1, sensitivity=2.0, noise_std=1.0)
+    >>> round(pnsgd_rdp(run).curve(2.0), 13)
+    0.04
+    """
+    steps = float(run.steps_to_end)
+    return Rdp(lambda order: ratio_up(own_message(run, order), steps))
+
+
+@theorem(
+    "iteration.pnsgd_contraction",
+    title="Amplification by iteration with strong convexity",
+    needs=(*PLACE, *GAUSSIAN_STEP, *CURVED_STEP),
+    algorithms=("pnsgd",),
+    reference="bok2024",
+    locator="optimal shift allocation for one use (shifted interpolation)",
+    formula="mu = Delta/(b sigma) c^(k-1) sqrt((1-c^2)/(1-c^(2k))), c = max(|1 - eta m|, |1 - eta beta|)",
+    conditions=(INDEX_IN_RANGE, STEP_WITHIN, STRONGLY_CONVEX, EQUAL_MAPS),
+    assumes=(FIXED_ORDER, "every loss is strongly convex and smooth", GAUSSIAN, ONE_RELEASE, NO_CLIPPING),
+)
+def pnsgd_contraction(run: Setting) -> Gdp:
+    """Strongly convex losses contract what is left of the record in every later step, so its trace fades geometrically.
+
+    Where mu would underflow it is the smallest positive double.
+
+    >>> run = Setting(records=10, index=1, batch_size=1, sensitivity=2.0, noise_std=1.0, step_size=0.5, smoothness=1.0,
+    ...               strong_convexity=1.0)
+    >>> round(pnsgd_contraction(run).mu, 12)
+    0.003382913347
+    """
+    ratio, steps = ratio_up(run.sensitivity, run.own_batch * run.noise_std), run.steps_to_end
+    rate = decay_rate(run.step_size, run.smoothness, run.strong_convexity)
+    return Gdp(_faded(ratio, rate, steps - 1, steps))
+
+
+@theorem(
+    "iteration.pnsgd_domain",
+    title="Amplification by iteration on a bounded domain",
+    needs=(*PLACE, "noise_std", *CURVED_STEP, "diameter"),
+    algorithms=("pnsgd",),
+    reference="bok2024",
+    locator="restart after the record's step, one use",
+    formula="mu = D/(eta sigma) c^(k-1) sqrt((1-c^2)/(1-c^(2(k-1)))), or D/(eta sigma sqrt(k-1)) at c = 1",
+    conditions=(INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, EQUAL_MAPS),
+    assumes=(*PASS, DOMAIN),
+)
+def pnsgd_domain(run: Setting) -> Gdp:
+    """Whatever the record did, the two runs are no further apart than the diameter right after its step, and the later
+    steps hide that distance.
+
+    mu is infinite for the last step, which nothing follows.
+
+    >>> run = Setting(records=101, index=1, batch_size=1, noise_std=1.0, step_size=0.5, smoothness=1.0,
+    ...               strong_convexity=0.0, diameter=0.5)
+    >>> round(pnsgd_domain(run).mu, 13)
+    0.1
+    """
+    later = run.steps_to_end - 1
+    if later == 0:
+        return Gdp(math.inf)
+    ratio = up(run.diameter / run.step_size / run.noise_std, 4.0)
+    rate = decay_rate(run.step_size, run.smoothness, run.strong_convexity)
+    return Gdp(_faded(ratio, rate, later, later))
+
+
+def _faded(ratio: float, rate: float, lag: int, steps: int) -> float:
+    """Return ratio c^lag sqrt((1 - c^2)/(1 - c^(2 steps))) for c = exp(-rate), rounded up (ratio/sqrt(steps) at c = 1).
+
+    The GDP parameter of one shift (in units of the noise of a step) that is spent optimally over ``steps`` steps, when
+    ``lag`` contractions stand between the shift and the end.
+    """
+    if rate == 0.0:
+        return up(ratio / math.sqrt(steps), 8.0)
+    if math.isinf(rate):
+        return ratio if lag == 0 else _SMALLEST
+    spread = math.expm1(-2.0 * rate) / math.expm1(-2.0 * rate * steps)
+    exponent = min(rate * lag, 1500.0)
+    quarter = math.exp(-0.25 * exponent)  # four factors, none of them subnormal
+    value = ratio * quarter * quarter * math.sqrt(spread) * quarter * quarter
+    return up(max(value, _SMALLEST), 32.0 + 4.0 * exponent)

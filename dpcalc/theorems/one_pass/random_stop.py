@@ -1,0 +1,208 @@
+"""A pass that stops after a uniformly random number of steps, which stays hidden (Feldman et al. 2018, Theorem 26).
+
+Notation as in `iteration`. Every value is rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dpcalc.notions.guarantee import Profile, Rdp
+from dpcalc.numerics.floats import ratio_up, up
+from dpcalc.numerics.logspace import log_add_exp
+from dpcalc.numerics.sums import harmonic_up, log_sum_expm1_reciprocals_up, log_sum_hockey_sticks_up
+from dpcalc.theorems.conditions import BATCHES_OF_ONE, INDEX_IN_RANGE, STEP_WITHIN
+from dpcalc.theorems.one_pass.iteration import PAPER, PASS, SinglePass, own_step
+from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import GAUSSIAN_STEP, Setting
+
+_STOP = (*PASS, "the pass stops after a uniformly random number of steps, which stays hidden")
+_STOP_ERRATUM = (
+    "The paper's proof bounds 1 + 1/2 + ... + 1/m by ln m, which is smaller. Its result fails for n = 1, is not "
+    "implied for n = 2, and holds for n >= 3 by another proof; the intermediate per-record form fails near the end of "
+    "the pass. The exact mixture needs no condition on sigma."
+)
+
+
+@theorem(
+    "iteration.stop",
+    title="Random stop, exact average of privacy profiles",
+    needs=("records", "index", *GAUSSIAN_STEP),
+    algorithms=("stop",),
+    reference=PAPER,
+    locator="Theorem 26, corrected and in mu-GDP form",
+    formula="delta(eps) = (1/n) sum_{j=1}^{k} delta_G(eps; Delta/(sigma sqrt(j)))",
+    conditions=(INDEX_IN_RANGE, STEP_WITHIN, BATCHES_OF_ONE),
+    assumes=_STOP,
+    erratum=_STOP_ERRATUM,
+)
+def stop(run: SinglePass) -> Profile:
+    """Stopping at a random step averages over how many noisy steps follow the record's own, or if it is used.
+
+    The cost of an evaluation does not grow with the records.
+
+    >>> run = SinglePass(records=100, index=100, sensitivity=2.0, noise_std=4.0)
+    >>> round(stop(run).profile(0.1), 11)
+    -6.44238419207
+    """
+    ratio, log_records = ratio_up(run.sensitivity, run.noise_std), math.log(run.records)
+
+    def profile(epsilon: float) -> float:
+        if ratio > 1e90:
+            return 0.0
+        total = log_sum_hockey_sticks_up(epsilon, max(ratio, 1e-290), run.steps_to_end)
+        return min(0.0, up(total - log_records, 4.0) + 2.0**-52 * log_records)
+
+    return Profile(profile)
+
+
+@theorem(
+    "iteration.stop_rdp",
+    title="Random stop, exact average of Renyi divergences",
+    needs=("records", "index", *GAUSSIAN_STEP),
+    algorithms=("stop",),
+    reference=PAPER,
+    locator="Theorem 26, corrected",
+    formula="RDP(a) = ln(1 + (1/n) sum_{j=1}^{k} (e^(x/j) - 1))/(a-1), x = a(a-1) Delta^2/(2 sigma^2)",
+    conditions=(INDEX_IN_RANGE, STEP_WITHIN, BATCHES_OF_ONE),
+    assumes=_STOP,
+    erratum=_STOP_ERRATUM,
+)
+def stop_rdp(run: SinglePass) -> Rdp:
+    """The Renyi divergence after a random stop is at most the log-mean-exp of those at each stopping time.
+
+    There is no condition on sigma or the order.
+
+    >>> run = SinglePass(records=2, index=1, sensitivity=2.0, noise_std=2.0)
+    >>> round(stop_rdp(run).curve(2.0), 13)
+    0.7809298036202
+    """
+    steps, log_records = run.steps_to_end, math.log(run.records)
+
+    def curve(order: float) -> float:
+        single = own_step(run, order)
+        if order == 1.0:
+            return up(single * harmonic_up(steps) / run.records, 8.0)
+        a1 = order - 1.0
+        x = up(a1 * single, 4.0)
+        if math.isinf(x):
+            return single
+        log_mean = log_sum_expm1_reciprocals_up(max(x, 1e-300), steps) - log_records
+        log_mean += 2.0**-51 * (log_records + abs(log_mean))
+        return up(log_add_exp(0.0, log_mean) / a1, 8.0)
+
+    return Rdp(curve)
+
+
+@theorem(
+    "iteration.stop_harmonic",
+    title="Random stop, harmonic form",
+    needs=("records", "index", *GAUSSIAN_STEP),
+    algorithms=("stop",),
+    reference=PAPER,
+    locator="Theorem 26, corrected: ln n replaced by the harmonic number",
+    formula="RDP(a) = a Delta^2 H_k/(n sigma^2) if a(a-1) Delta^2 <= 2 sigma^2, else nothing",
+    conditions=(INDEX_IN_RANGE, STEP_WITHIN, BATCHES_OF_ONE),
+    assumes=_STOP,
+    erratum=_STOP_ERRATUM,
+)
+def stop_harmonic(run: SinglePass) -> Rdp:
+    """A simple upper bound on the random stop's Renyi divergence at the orders where sigma is large enough.
+
+    It is infinite where a (a-1) Delta^2 > 2 sigma^2.
+
+    >>> run = SinglePass(records=100, index=1, sensitivity=2.0, noise_std=4.0)
+    >>> round(stop_harmonic(run).curve(2.0), 12)
+    0.025936887588
+    """
+    total = harmonic_up(run.steps_to_end)
+
+    def curve(order: float) -> float:
+        single = own_step(run, order)
+        return math.inf if _too_large(single, order) else up(2.0 * single * total / run.records, 8.0)
+
+    return Rdp(curve)
+
+
+@theorem(
+    "iteration.stop_linear",
+    title="Random stop, best linear form",
+    needs=("records", *GAUSSIAN_STEP),
+    algorithms=("stop",),
+    reference=PAPER,
+    locator="Theorem 26, corrected with the best constant",
+    formula="RDP(a) = a Delta^2 C_n/(2 n sigma^2) if a(a-1) Delta^2 <= 2 sigma^2, C_n = n ln((1/n) sum_{j<=n} e^(1/j))",
+    conditions=(STEP_WITHIN, BATCHES_OF_ONE),
+    assumes=_STOP,
+    erratum=_STOP_ERRATUM,
+)
+def stop_linear(run: Setting) -> Rdp:
+    """The best bound on the random stop's Renyi divergence that is linear in the order, for the worst record.
+
+    It is infinite where a (a-1) Delta^2 > 2 sigma^2.
+
+    >>> run = Setting(records=100, sensitivity=2.0, noise_std=4.0)
+    >>> round(stop_linear(run).curve(2.0), 10)
+    0.0151810552
+    """
+    constant = stop_constant(records=run.records)
+
+    def curve(order: float) -> float:
+        single = own_step(run, order)
+        return math.inf if _too_large(single, order) else up(single * constant / run.records, 8.0)
+
+    return Rdp(curve)
+
+
+def stop_constant(*, records: int) -> float:
+    """Return C_n = n ln((1/n) sum_{j<=n} e^(1/j)), rounded up: between H_n and H_n + 1.0782."""
+    log_mean = log_sum_expm1_reciprocals_up(1.0, records) - math.log(records)
+    return up(records * math.log1p(math.exp(log_mean)), 8.0 + 2.0 * math.log(records))
+
+
+@theorem(
+    "iteration.stop_published",
+    title="Random stop as printed",
+    needs=("records", *GAUSSIAN_STEP),
+    kind="published",
+    algorithms=("stop",),
+    reference=PAPER,
+    locator="Theorem 26 as printed",
+    formula="RDP(a) = a Delta^2 ln(n)/(n sigma^2) if a(a-1) Delta^2 <= 2 sigma^2",
+    conditions=(STEP_WITHIN, BATCHES_OF_ONE),
+    assumes=_STOP,
+    erratum=_STOP_ERRATUM,
+)
+def stop_published(run: Setting) -> Rdp:
+    """What the paper prints for the random stop, for comparison only.
+
+    It is infinite where its condition fails, and for n < 3, where it is not a bound.
+
+    >>> run = Setting(records=2, sensitivity=2.0, noise_std=4.0)
+    >>> stop_published(run).curve(2.0)
+    inf
+    """
+
+    def curve(order: float) -> float:
+        outside = run.records < 3 or _too_large(own_step(run, order), order)
+        return math.inf if outside else stop_printed(run, order)
+
+    return Rdp(curve)
+
+
+def stop_printed(run: Setting, order: float) -> float:
+    """Return a Delta^2 ln(n)/(n sigma^2), what the paper prints: false at n = 1, unproved at n = 2."""
+    return order * (run.sensitivity / run.noise_std) ** 2 * math.log(run.records) / run.records
+
+
+def _too_large(single: float, order: float) -> bool:
+    """Return whether the RDP of one step is beyond the simple forms: a (a-1) Delta^2 > 2 sigma^2."""
+    return (order - 1.0) * single > 1.0
+
+
+def mixture_factor(*, largest: float) -> float:
+    """Return (e^c - 1)/c, rounded up: a mixture's Renyi divergence is at most this times the mean of its parts'.
+
+    The best constant in Lemma 25 (which has 1 + c), when every part is at most c/(order - 1), c > 0.
+    """
+    return up(math.expm1(largest) / largest, 4.0)

@@ -1,1 +1,0 @@
-"""Guarantees: upper bounds on what a run reveals."""

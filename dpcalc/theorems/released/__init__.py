@@ -1,0 +1,1 @@
+"""Passes whose ends are released."""

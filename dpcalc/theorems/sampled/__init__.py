@@ -1,0 +1,1 @@
+"""Steps on batches that are drawn at random, released or hidden."""

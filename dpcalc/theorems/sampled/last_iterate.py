@@ -1,0 +1,80 @@
+"""The heuristic of Steinke et al. for the last iterate of DP-SGD: what the run would reveal if its losses were linear.
+
+It is what is plausible and not what is proved. Losses whose gradients depend on the iterate can reveal more.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dpcalc.model.choices import Adjacency, Releases, Sampling
+from dpcalc.model.run import Run
+from dpcalc.notions.guarantee import Profile
+from dpcalc.theorems.lower.random_linear_losses import counted
+from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, Unmet, theorem
+from dpcalc.theorems.sampled.sampled_steps import sampling_is
+from dpcalc.theorems.setting import Setting
+
+
+def _only_the_last(run: Run) -> Obstacle | None:
+    if run.release == Releases.LAST:
+        return None
+    return NotNeeded("speaks of the last iterate alone", "give --release last, if no other one is seen", ("release",))
+
+
+def _record_comes_or_goes(run: Run) -> Obstacle | None:
+    if run.adjacency != Adjacency.REPLACE_ONE:
+        return None
+    return Unmet("speaks of a record that comes or goes", "use --adjacency add-remove or zero-out", ("adjacency",))
+
+
+def _nothing_is_forgotten(run: Run) -> Obstacle | None:
+    if not run.regularisation and run.diameter is None:
+        return None
+    return Unmet(
+        "speaks of runs without a regulariser and a domain, by which a run forgets",
+        "leave out --regularisation and --diameter",
+        ("regularisation", "diameter"),
+    )
+
+
+@theorem(
+    "sampled.last_iterate_heuristic",
+    title="The last iterate, as if the losses were linear",
+    needs=("sampling", "adjacency", "sample_rate", "steps", "noise_multiplier"),
+    algorithms=("dp-sgd",),
+    kind="heuristic",
+    reference="steinke2025",
+    locator="Theorem 1",
+    formula="delta(eps) = max(H_eps(P, Q), H_eps(Q, P)), P = Binomial(T, q) + N(0, z^2 T), Q = N(0, z^2 T)",
+    conditions=(
+        sampling_is(Sampling.POISSON),
+        Condition("only the last iterate is released", _only_the_last),
+        Condition("a record comes or goes, or is nulled", _record_comes_or_goes),
+        Condition("no regulariser and no domain", _nothing_is_forgotten),
+    ),
+    assumes=(
+        "a heuristic and no guarantee: no gradient depends on the iterate, which is true of linear losses alone",
+        "every step takes each record by itself with probability sample_rate, afresh; noise on the sum, which is "
+        "divided by a constant",
+    ),
+    caution="Exact for linear losses, and so no guarantee for all losses can be below it. It proves nothing of any "
+    "other loss: where later gradients depend on the iterate, the truth can be above it.",
+    slack="the best event tried, with blocks of many numbers as one: a few per cent too low at most",
+    slow=True,
+    not_monotone_in=("records", "batch_size", "sample_rate", "steps", "epochs"),
+)
+def last_iterate_heuristic(run: Setting) -> Profile:
+    """Where no gradient depends on the iterate, the last one is the start, the sum of all gradients and all noise, in
+    which the record is Binomial(T, q) times.
+
+    >>> run = Setting(sampling="poisson", adjacency="remove", sample_rate=0.1, steps=1, noise_multiplier=1.0)
+    >>> round(math.exp(last_iterate_heuristic(run).profile(0.0)), 6)  # 0.1 (2 Phi(1/2) - 1)
+    0.038292
+    """
+    from fractions import Fraction
+
+    apart = 1.0 / run.noise_multiplier / math.sqrt(run.steps)
+    gradients = {Adjacency.REMOVE: [(1.0, 0.0)], Adjacency.ADD: [(0.0, -1.0)]}
+    both = [(1.0, 0.0), (0.0, -1.0)]
+    return Profile(counted(run.steps, Fraction(run.sample_rate), apart, gradients.get(run.adjacency, both)))

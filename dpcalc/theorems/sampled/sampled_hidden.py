@@ -1,0 +1,183 @@
+"""DP-SGD on clipped gradients of a linear model, of which only the last iterate is seen; Poisson or fixed batches.
+
+Clipped gradients of a linear model are those of a convex loss (`dpcalc.model.clipping`), so that a step contracts if
+its batch is not too large: the sum of a batch is divided by a constant, and a Poisson batch may be large. Lengths are
+in units of what one clipped gradient moves a step, step_size clip/batch_size; the noise of a step is then z.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from dpcalc.model import loss_class as loss
+from dpcalc.model.choices import Adjacency, Releases, Sampling
+from dpcalc.model.run import Run
+from dpcalc.notions.certificate import COMPOSED, Certificate
+from dpcalc.notions.guarantee import Composition
+from dpcalc.numerics.binomial import chernoff_log_tail_up
+from dpcalc.numerics.floats import down, ratio_up, up
+from dpcalc.theorems.conditions import NOT_LINEAR, ONE_RELEASE, STEP_WITHIN
+from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Unmet, theorem
+from dpcalc.theorems.sampled import noisy_sgd
+from dpcalc.theorems.sampled.sampled_steps import fixed_pair, in_each_order, poisson_pair
+from dpcalc.theorems.setting import Setting
+
+if TYPE_CHECKING:
+    from dpcalc.notions.pld import Pair
+
+CONVEX_IF_CLIPPED = (
+    "clipped gradients are those of a convex and smooth loss, as for a linear model; step_size <= 2/smoothness"
+)
+_MOST_MU = 4e7  # past this one a Gaussian mechanism hides nothing that shows
+
+
+class HiddenRun(Setting):
+    """Steps on batches drawn at random, over a linear model."""
+
+    @property
+    def apart(self) -> float:
+        """How far a use of the record takes two steps apart: 2 where another record comes in its place."""
+        moved = self.sampling == Sampling.FIXED and self.adjacency in (Adjacency.ADD, Adjacency.REMOVE,
+                                                                       Adjacency.ADD_REMOVE)  # fmt: skip
+        return 2.0 if moved or self.adjacency == Adjacency.REPLACE_ONE else 1.0
+
+    @property
+    def factor(self) -> float:
+        """c, by which a step on a batch that is not too large contracts, rounded up."""
+        beta = self.regularisation if self.sampling == Sampling.POISSON else self.smoothness
+        return loss.contraction(step_size=self.step_size, smoothness=beta, strong_convexity=self.regularisation)
+
+    @property
+    def chain(self) -> noisy_sgd.Chain:
+        """The steps as maps, uses and noise."""
+        wide = math.inf
+        if self.clip is not None and math.isfinite(self.diameter):
+            wide = ratio_up(up(self.diameter * self.batch_size), down(self.step_size * self.clip))
+        return noisy_sgd.Chain(self.steps, self.factor, self.apart, self.noise_multiplier, wide)
+
+    @property
+    def most_contracting(self) -> int:
+        """K: a step on at most so many records contracts by the factor; eta (2 lambda + K beta/b) <= 2, in decimals."""
+        from fractions import Fraction
+
+        eta, beta, weight = (Fraction(repr(x)) for x in (self.step_size, self.smoothness, self.regularisation))
+        return math.floor((2 - 2 * eta * weight) * self.batch_size / (eta * beta)) if beta else self.records
+
+    @property
+    def log_too_large(self) -> float:
+        """ln of the chance that some batch has more records than that, rounded up; -inf where none can."""
+        if self.sampling == Sampling.FIXED or self.most_contracting >= self.records:
+            return -math.inf
+        others = max(0, self.most_contracting)  # the record itself is one more
+        tail = chernoff_log_tail_up(others, self.records - 1, self.sample_rate)
+        total = math.log(self.steps) + tail
+        return min(0.0, total + 1e-14 * (math.log(self.steps) - tail))
+
+    def step(self, fraction: float) -> Pair:
+        """Return the pair of a step in which this share of the noise's variance hides earlier ones."""
+        mu = noisy_sgd.sample_mu(up(1.0 / self.noise_multiplier), fraction)
+        if self.sampling == Sampling.FIXED:
+            return fixed_pair(mu, self.sample_rate, self.adjacency)
+        return poisson_pair(mu, self.sample_rate, replaced=self.adjacency == Adjacency.REPLACE_ONE)
+
+
+# --- conditions -------------------------------------------------------------------------------------------------------
+
+
+def _linear(run: Run) -> Obstacle | None:
+    if run.convex_if_clipped:
+        return None
+    if run.loss is not None:
+        return Unmet(
+            "speaks of gradients of convex losses, and clipped ones of a softmax of more than two classes are none",
+            "give --model capped, if the softmax is capped (see `dpcalc help method`)", ("model",),
+        )  # fmt: skip
+    return NotNeeded(NOT_LINEAR.because, NOT_LINEAR.cure, NOT_LINEAR.parameters)
+
+
+def _drawn_afresh(run: Run) -> Obstacle | None:
+    if run.sampling is None:
+        return Missing(("sampling",), "needs to know how batches are drawn", "give --sampling")
+    if run.sampling in (Sampling.POISSON, Sampling.FIXED):
+        return None
+    if run.sampling in (Sampling.SHUFFLE, Sampling.FULL):
+        own = f"see sampled.hidden_{run.sampling}"
+        return NotNeeded("speaks of batches that are drawn afresh in every step", own, ("sampling",))
+    return Unmet("speaks of batches that are drawn afresh in every step", "use --sampling poisson", ("sampling",))
+
+
+def _only_the_last(run: Run) -> Obstacle | None:
+    if run.release == Releases.LAST:
+        return None
+    return Unmet("speaks of the last iterate alone", "give --release last, if no other one is seen", ("release",))
+
+
+def _leaves_one_out(run: Run) -> Obstacle | None:
+    n, b = run.records, run.batch_size
+    if n is None or b is None or b < n:
+        return None
+    return Unmet(f"a batch of {b} is all {n} records", "use --algorithm noisy-gd, or a smaller --batch-size")
+
+
+LINEAR_MODEL = Condition("the model is linear", _linear)
+ONLY_THE_LAST = Condition("only the last iterate is released", _only_the_last)
+
+
+# --- the guarantee ----------------------------------------------------------------------------------------------------
+
+
+@theorem(
+    "sampled.hidden",
+    title="Poisson or fixed batches with hidden iterates",
+    needs=(
+        "sampling", "adjacency", "records", "batch_size", "sample_rate", "steps", "noise_multiplier", "step_size",
+        "smoothness", "regularisation?", "clip?", "diameter?",
+    ),
+    algorithms=("dp-sgd",),
+    reference="dpcalc",
+    locator="shifted interpolation with the same batches, split noise, the pairs of the adjacency",
+    formula="G(c^k x/(z sqrt(s (1 + c^2 + ... + c^(2j-2))))) with the pair of a step k - j times, and that with noise "
+    "z sqrt(1-s) j times, x = min(D b/(eta C), a (1 + c + ... + c^(T-k-1))), a = 1 or 2; Poisson: delta grows by T "
+    "P(Bin(n-1, q) >= K), K = floor((2 - 2 eta lambda) b/(eta beta))",
+    conditions=(
+        LINEAR_MODEL, Condition("sampling is poisson or fixed", _drawn_afresh),
+        Condition("batch_size < records", _leaves_one_out), STEP_WITHIN,
+        ONLY_THE_LAST,
+    ),
+    assumes=(
+        "every step draws its batch afresh: each record by itself with probability batch_size/records (Poisson), or "
+        "batch_size records without replacement (fixed)",
+        "for add and remove: records counts the larger data set; of Poisson batches, data sets of at most so many "
+        "records are spoken of, and of fixed ones, of just so many",
+        "each record's gradient is clipped to norm clip, an intercept with the rest; a regulariser's is added after",
+        "the sum of a batch is divided by batch_size, whatever the size of the batch that was drawn",
+        "fresh Gaussian noise of standard deviation noise_multiplier x clip on the sum, in every coordinate and step",
+        "where a diameter is given, every iterate is projected onto a set of that diameter", CONVEX_IF_CLIPPED,
+        ONE_RELEASE,
+    ),
+    slow=True,
+    slack="the split is optimised for a Gaussian approximation, and evaluated exactly",
+    not_monotone_in=("records", "batch_size", "sample_rate", "step_size"),
+)  # fmt: skip
+def hidden(run: HiddenRun) -> Composition:
+    """What was done before the last steps is hidden by a share of their noise, unless a batch is too large to contract.
+
+    >>> run = HiddenRun(sampling="poisson", adjacency="remove", records=100, batch_size=10, sample_rate=0.1, steps=1,
+    ...                 noise_multiplier=1.0, step_size=1.0, smoothness=0.25)
+    >>> round(math.exp(hidden(run).log_delta(0.0).value), 6)  # 0.1 (2 Phi(1/2) - 1)
+    0.038292
+    """
+    from dpcalc.notions import pld
+
+    chain, mu = run.chain, run.apart / run.noise_multiplier
+    plan = noisy_sgd.best_plan(chain, mu, run.sample_rate)
+    if plan is None or (shift := noisy_sgd.shift_mu(chain, plan)) > _MOST_MU or run.log_too_large >= 0.0:
+        every = in_each_order(run.adjacency, [(run.step(0.0), run.steps)])
+        return every._replace(certificate=lambda _: Certificate(COMPOSED))
+    parts = [
+        (pld.gaussian(mu=max(shift, 1e-30)), 1), (run.step(plan.fraction), plan.split),
+        (run.step(0.0), plan.composed - plan.split),
+    ]  # fmt: skip
+    composed = in_each_order(run.adjacency, [(pair, count) for pair, count in parts if count])
+    return composed._replace(certificate=lambda _: noisy_sgd.split_certificate(plan), log_failure=run.log_too_large)

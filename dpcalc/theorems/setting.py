@@ -1,0 +1,167 @@
+"""The parameters of a run as a theorem reads them: typed, and known where its `needs` name them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+from dpcalc.model.choices import Adjacency, LastBatch, LossClass, Noise, Permutation, Sampling
+from dpcalc.model.frozen import once
+from dpcalc.numerics.floats import down, up
+from dpcalc.theorems import batch_layout
+from dpcalc.theorems.batch_layout import Layout
+
+if TYPE_CHECKING:
+    from dpcalc.model.chain import Chain
+    from dpcalc.model.run import Run
+
+S = TypeVar("S", bound="Setting")
+
+_UNKNOWN: Any = None  # what a parameter is that a theorem may not know; the theorem asks
+# What many theorems need; a name with a question mark may be unknown.
+PLACE = ("records", "index", "batch_size", "last_batch?")
+BATCHES = ("records", "batch_size", "last_batch")
+GAUSSIAN_STEP = ("sensitivity", "noise_std")
+NOISY_STEP = ("sensitivity", "noise", "scale")
+CURVED_STEP = ("step_size", "smoothness", "strong_convexity")
+BOUNDED_STEP = ("step_size", "displacement", "diameter")
+
+
+def decay_rate(step_size: float, smoothness: float, strong_convexity: float) -> float:
+    """Return -ln c, rounded down, for c = max(|1 - eta m|, |1 - eta beta|); 0 when c = 1, inf when c = 0."""
+    # Each product is moved to its unsafe side before 1 is subtracted, where its rounding would be magnified.
+    shrunk = down(step_size * strong_convexity, 4.0)
+    from_convexity = -math.log1p(-shrunk) if shrunk < 1.0 else math.inf
+    overshoot = up(step_size * smoothness, 4.0) - 1.0
+    from_smoothness = -math.log(overshoot) if overshoot > 0.0 else math.inf
+    return max(0.0, down(min(from_convexity, from_smoothness), 4.0))
+
+
+class Setting:
+    """The parameters of a run that a theorem reads; `dpcalc.model.parameter` has their units and domains.
+
+    Those that a theorem needs are known. One with a default here says nothing where it is unknown: no strong convexity,
+    an unbounded domain. The others are then None. A family whose formulas share more than this class has derives from
+    it, and its own class has properties alone.
+
+    Attributes:
+        fields: the names of all parameters.
+        known: name -> value of every parameter that is known.
+    """
+
+    fields: ClassVar[frozenset[str]]
+    known: Mapping[str, Any]
+
+    adjacency: Adjacency = Adjacency.REPLACE_ONE
+    group_size: int = 1
+    records: int = _UNKNOWN
+    index: int = _UNKNOWN
+    batch_size: int = _UNKNOWN
+    last_batch: LastBatch = LastBatch.OWN
+    steps: int = _UNKNOWN
+    epochs: int = _UNKNOWN
+    permutation: Permutation
+    public_records: int
+    tasks: int
+    epoch_epsilon: float
+    epoch_delta: float
+    lipschitz: float = math.inf
+    sensitivity: float
+    loss_class: LossClass
+    smoothness: float = _UNKNOWN
+    strong_convexity: float = 0.0
+    holder_exponent: float = _UNKNOWN
+    holder_constant: float = _UNKNOWN
+    gradient_at_zero: float = _UNKNOWN
+    loss_at_zero: float = _UNKNOWN
+    regularisation: float = 0.0
+    diameter: float = math.inf
+    radius: float = math.inf
+    displacement: float = _UNKNOWN
+    dimension: int = 1
+    failure_probability: float
+    step_size: float = _UNKNOWN
+    noise: Noise
+    scale: float
+    noise_std: float
+    laplace_scale: float
+    c1: float
+    c2: float
+    decay_exponent: float
+    schedule_factor: float
+    sampling: Sampling
+    sample_rate: float
+    clip: float = _UNKNOWN
+    noise_multiplier: float
+    epsilon: float
+    log_delta: float
+    schedule: Chain
+    contraction: float = _UNKNOWN
+    start_distance: float
+    gradient_norm: float = 0.0
+    requests: int = 1
+    clean_steps: int
+
+    def __init__(self, **known: Any) -> None:
+        if strange := known.keys() - self.fields:
+            raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(strange))}")
+        self.__dict__.update(known, known=known)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be set")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and isinstance(other, Setting) and self.known == other.known
+
+    def __hash__(self) -> int:
+        return hash((type(self), frozenset(self.known.items())))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.known.items())})"
+
+    @classmethod
+    def of(cls, run: Run, names: tuple[str, ...] = ()) -> Self:
+        """Return what is known of a run: all of it, or the parameters of these names alone."""
+        known = run.values
+        return cls(**{name: known[name] for name in names or cls.fields if name in known})
+
+    def part(self, setting: type[S], *, without: str = "") -> S:
+        """Return the same parameters for the theorems of another family, but for one that these do not read."""
+        return setting(**{name: value for name, value in self.known.items() if name != without})
+
+    def changed(self, **changes: Any) -> Self:
+        """Return a copy with some parameters changed."""
+        return type(self)(**{**self.known, **changes})
+
+    @once
+    def layout(self) -> Layout:
+        """How the records of a pass fall into steps."""
+        return batch_layout.layout(self.records, self.batch_size, self.last_batch)
+
+    @once
+    def _step(self) -> batch_layout.Place:
+        return self.layout.place(self.index)
+
+    @property
+    def own_batch(self) -> int:
+        """b, what the gradient sum of the record's own step is divided by: the size of its batch, but for `nominal`."""
+        return self._step.divisor
+
+    @property
+    def steps_to_end(self) -> int:
+        """k, the number of steps from the record's own to the last, itself included."""
+        return self._step.tail
+
+    @property
+    def period(self) -> int:
+        """l, the number of steps in a pass."""
+        return self.layout.steps
+
+    @once
+    def rate(self) -> float:
+        """How a step contracts, as -ln c, rounded down; smooth losses."""
+        return decay_rate(self.step_size, self.smoothness, self.strong_convexity)
+
+
+Setting.fields = frozenset(Setting.__annotations__) - {"fields", "known"}

@@ -1,0 +1,387 @@
+"""Pairs of neighbouring data sets that are hard to tell apart for no run: what an audit trains on.
+
+All records pull along the first coordinate, with gradients of at most the accounted Lipschitz constant L:
+
+* ``linear``: the record's gradient is +L in one data set and -L in the other (0, for null records), whatever the
+  iterate; all other records rest, or pull the other way where the order is random.
+* ``wall``: the others push the iterates to the boundary of the domain, which forgets the noise before the record.
+* ``reset``: the others pull to 0 with the largest curvature that is accounted, which forgets it as well.
+* ``low-bits``: of one step, the others rest, and the record pulls or rests as well. Where noise cancels the pull, what
+  is left is a multiple of the last bit of the pull; noise alone is finer (Mironov 2012).
+
+Every loss is convex and within the constants that were accounted; `dpcalc.training.run.checks.check_loss` looks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.errors import MissingParameter, NotApplicable
+from dpcalc.model.algorithm import Order, Release
+from dpcalc.model.choices import Adjacency, Noise, Permutation
+from dpcalc.model.loss import Loss, of
+from dpcalc.model.loss.base import ArrayDescent, ScalarDescent
+from dpcalc.model.run import Run
+from dpcalc.plain_enum import PlainEnum
+from dpcalc.training.audit.traces import Passes, Seeing, Steps, beyond_the_end
+from dpcalc.training.run.domain import Whole
+from dpcalc.training.run.plan import Batch, Plan
+from dpcalc.training.run.problem import Problem
+from dpcalc.training.run.rounding import Rounding
+
+Array = NDArray[np.float64]
+
+_ROOM = 1e-9
+"""By which part the constants of the curved loss stay below those accounted, for their rounding."""
+
+_COLUMNS = 2000
+"""Of the data of low-order bits, where the run has no dimension: noise cancels some of many small pulls."""
+
+_STEEP = 8.0
+"""How many times as long as the clip the gradients of the attack are where they are clipped."""
+
+
+class Attack(PlainEnum):
+    """What the records of an audit do."""
+
+    LINEAR = "linear"
+    WALL = "wall"
+    RESET = "reset"
+    LOW_BITS = "low-bits"
+    BEST = "best"  # of those that apply, the one that shows most in the pilot runs
+    CUSTOM = "custom"
+
+
+class Linear(Loss):
+    """-y z: its gradient is -y x, whatever the iterate. Labels are bounded by a power of two."""
+
+    name: ClassVar[str] = "linear"
+
+    def data_values(self, z: Array, labels: Array) -> Array:
+        """As `Loss.data_values`; it has no minimum."""
+        return -labels * z
+
+    def scalar_descent(self) -> ScalarDescent:
+        """As `Loss.scalar_descent`."""
+        return lambda z, y: y
+
+    def array_descent(self) -> ArrayDescent:
+        """As `Loss.array_descent`."""
+
+        def overwrite(z: Array, y: Any) -> None:
+            z[...] = y
+
+        return overwrite
+
+    @property
+    def lipschitz(self) -> float:
+        """The largest gradient norm of the data part."""
+        return self.feature_bound * (self.label_bound or 1.0)
+
+    @property
+    def gradient_at_zero(self) -> float:
+        """As `lipschitz`."""
+        return self.lipschitz
+
+    @property
+    def loss_at_zero(self) -> float:
+        """The loss at w = 0 is 0."""
+        return 0.0
+
+    def hoelder_constant(self, exponent: float | None = None) -> float:
+        """Return the curvature of the regulariser, as the data part has none."""
+        return self.regularisation
+
+
+class Pair(NamedTuple):
+    """Two data sets that differ in one record.
+
+    Attributes:
+        attack: an `Attack`.
+        others: what the other records do, in words.
+        plan: what is executed on both.
+        first, second: the data sets; the record pulls up in the first.
+        direction: of the projection that tells them apart, shape (d,); None where the pilot runs find it.
+        steps: where more is public than the last iterate, how the steps tell the two apart; the score is then of all.
+        bits_of: the drift whose low-order bits are looked for, in place of a projection.
+        one_by_one: whether the runs are those of `dpcalc.training.run.single`, rounded as ``rounding`` says.
+    """
+
+    attack: str
+    others: str
+    plan: Plan
+    first: Problem
+    second: Problem
+    direction: Array | None
+    steps: Steps | Passes | None = None
+    bits_of: float | None = None
+    rounding: Rounding | None = None
+    one_by_one: bool = False
+
+    @property
+    def looks_at(self) -> str:
+        """What the score is made of."""
+        if self.bits_of is not None:
+            return "the low-order bits of the last iterate"
+        return "the last iterate" if self.steps is None else self.steps.looks_at
+
+    @property
+    def trace(self) -> Callable[[], Seeing] | None:
+        """What makes the score of all that is public; None where that is of the last iterate."""
+        plan, steps = self.plan, self.steps
+        return None if steps is None else lambda: steps.trace(plan)
+
+    def scores(self, weights: Array) -> Array:
+        """Return the projections of what runs release, shape (m, d) to (m,)."""
+        if self.bits_of is not None:
+            return _has_bits(weights, self.bits_of)
+        return weights[:, 0] if self.direction is None else weights @ self.direction
+
+
+def pairs(run: Run, plan: Plan, attack: str = Attack.BEST) -> list[Pair]:
+    """Return the pairs of an attack on a run; of all that apply for ``best``.
+
+    Raises:
+        MissingParameter: the Lipschitz constant is not known.
+        NotApplicable: the attack is on no such run.
+    """
+    refuse_unfit(run)
+    lengths = [float(length) for length in (run.lipschitz, run.gradient_at_zero) if length is not None]
+    if not lengths:
+        raise MissingParameter(
+            "the gradients of an audit are as long as the run allows, and no Lipschitz constant is known",
+            "give --lipschitz",
+            parameters=("lipschitz",),
+        )
+    makers: dict[str, Callable[[_Scene], Iterator[Pair]]] = {
+        Attack.LINEAR: _linear, Attack.WALL: _wall, Attack.RESET: _reset, Attack.LOW_BITS: _low_bits,
+    }  # fmt: skip
+    scene = _Scene(run, plan, min(lengths))
+    if attack == Attack.BEST:
+        return [pair for make in (_linear, _wall, _reset) for pair in make(scene)]
+    found = list(makers[attack](scene))
+    if not found:
+        raise NotApplicable(_WHY_NOT[attack], "--attack linear is on every run")
+    return found
+
+
+_WHY_NOT: dict[str, str] = {
+    Attack.LOW_BITS: "low-order bits are looked for in one step with Gaussian noise",
+    Attack.WALL: "iterates are not projected, so there is no wall to push them to",
+    Attack.RESET: "the accounted losses have no curvature that forgets the past, or are bounded or clipped",
+}
+
+
+def refuse_unfit(run: Run) -> None:
+    """Refuse runs that an audit has no neighbouring data sets for.
+
+    Raises:
+        NotApplicable: groups of records, or a displacement that linear losses do not have.
+    """
+    if (run.group_size or 1) != 1:
+        raise NotApplicable("an audit is of one record, and the guarantee is of a group", "leave out --group-size")
+    if run.typed("displacement"):
+        raise NotApplicable(
+            "the linear losses of an audit have displacement factor 1, and another is given", "leave out --displacement"
+        )
+
+
+class _Scene(NamedTuple):
+    """What an attack is made for: L > 0 is how long gradients may be."""
+
+    run: Run
+    plan: Plan
+    lipschitz: float
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the record has a known place."""
+        return self.plan.order is Order.FIXED
+
+    @property
+    def place(self) -> int:
+        """The row of the record."""
+        if not self.fixed or self.run.algorithm.local:
+            return 0
+        return (self.run.index or self.plan.records) - 1
+
+    @property
+    def absent(self) -> float:
+        """The label of the record in the second data set, where it is 1 in the first."""
+        return 0.0 if self.run.adjacency == Adjacency.NULL_RECORD else -1.0
+
+    @property
+    def regularisation(self) -> float:
+        """The accounted weight of the regulariser."""
+        known = self.plan.accounted
+        return known.get("regularisation", known.get("strong_convexity", 0.0))
+
+    def pair(self, attack: str, others: str, pulls: Array) -> Pair:
+        """Return the pair whose other records have these labels, shape (n,), of a linear loss."""
+        steep = _STEEP if self.plan.clip == self.lipschitz else 1.0
+        loss = Linear(feature_bound=self.lipschitz, label_bound=steep, regularisation=self.regularisation)
+        features = np.zeros((self.plan.records, self.plan.columns))
+        features[:, 0] = self.lipschitz
+
+        def problem(label: float) -> Problem:
+            labels = steep * pulls
+            labels[self.place] = steep * label
+            return Problem(features, labels, loss)
+
+        pair = Pair(attack, others, self.plan, problem(1.0), problem(self.absent), None)
+        return lean(pair, self.place) if not np.any(np.delete(pulls, self.place)) else pair
+
+    def public(self, pair: Pair, pull: float) -> Iterator[Pair]:
+        """Yield the pair with a score of all iterates where they are public; the other records have this label."""
+        plan = self.plan
+        if plan.order not in (Order.SAMPLE, Order.FULL) or plan.output_scale or self.run.algorithm.local:
+            return
+        if plan.release is Release.STEP or (plan.release is Release.AVERAGE and plan.order is Order.SAMPLE):
+            [batch] = plan.batches
+            others = (batch.size - 1) * pull
+            labels = (batch.size * pull, others + 1.0, others + self.absent)
+            means = [self.lipschitz * label / batch.divisor for label in labels]
+            yield pair._replace(
+                steps=Steps(
+                    chance=batch.size / plan.records, without=means[0], first=means[1], second=means[2],
+                    pull=self.regularisation * batch.size / batch.divisor,
+                )
+            )  # fmt: skip
+
+    def beyond(self, pair: Pair, curvature: float = 0.0, before: bool = False) -> Iterator[Pair]:
+        """Yield the pair with a score of all that is public, where the last iterate tells less.
+
+        The other records, or those before the record, have a loss of this curvature whose minimum is at 0.
+        """
+        if self.run.algorithm.local:
+            return
+        passes = Passes(
+            place=self.place, first=self.lipschitz, second=self.absent * self.lipschitz, curvature=curvature,
+            before=before, weight=self.regularisation,
+        )  # fmt: skip
+        more = beyond_the_end(self.plan, passes, public=self.run.permutation != Permutation.SECRET)
+        if more is not None:
+            yield pair._replace(steps=more)
+
+    def before(self) -> Array:
+        """Return 1 for the records before the record's own place, else 0."""
+        return (np.arange(self.plan.records) < self.place).astype(np.float64)
+
+
+def _linear(scene: _Scene) -> Iterator[Pair]:
+    ways = {"the others rest": 0.0}
+    if scene.plan.order not in (Order.FIXED, Order.FULL) and isinstance(scene.plan.domain, Whole):
+        ways["the others pull down"] = -1.0
+        if scene.absent == 0.0:
+            ways["the others pull up"] = 1.0
+    for others, pull in ways.items():
+        pair = scene.pair(Attack.LINEAR, others, np.full(scene.plan.records, pull))
+        yield pair
+        yield from scene.public(pair, pull)
+        if not pull:
+            yield from scene.beyond(pair)
+
+
+def _wall(scene: _Scene) -> Iterator[Pair]:
+    if isinstance(scene.plan.domain, Whole):
+        return
+    ways = {"up": 1.0, "down": -1.0} if scene.absent == 0.0 else {"up": 1.0}
+    for way, sign in ways.items():
+        yield scene.pair(Attack.WALL, f"the others push {way}", np.full(scene.plan.records, sign))
+        if scene.fixed and scene.place:
+            yield scene.pair(
+                Attack.WALL, f"those before the record push {way}, those behind it rest", sign * scene.before()
+            )
+
+
+def _reset(scene: _Scene) -> Iterator[Pair]:
+    plan = scene.plan
+    eta = float(np.max(plan.step_size))
+    curvature = min(plan.accounted.get("smoothness", math.inf), 1.0 / eta) - scene.regularisation
+    if not curvature > 0.0 or plan.clip is not None or plan.output_scale or plan.records == 1:
+        return
+    if "loss_at_zero" in plan.accounted:  # this loss is large there
+        return
+    bound = math.sqrt(curvature) * (1.0 - _ROOM)
+    threshold = scene.lipschitz / bound * (1.0 - _ROOM)
+    noise = float(np.max(plan.scale)) * math.sqrt(plan.steps)
+    furthest = min(plan.domain.radius, eta * (plan.steps * scene.lipschitz + 100.0 * noise))
+    far = threshold + bound * furthest
+    loss = of("huber", feature_bound=bound, huber_threshold=threshold, label_bound=far).changed(
+        regularisation=scene.regularisation
+    )
+    ways = {"the others pull to 0": np.ones(plan.records)}
+    if scene.fixed and scene.place:
+        ways["those before the record pull to 0, those behind it rest"] = scene.before()
+    for others, active in ways.items():
+
+        def problem(label: float, active: Array = active) -> Problem:
+            features, labels = np.zeros((plan.records, plan.columns)), np.zeros(plan.records)
+            features[:, 0] = bound * active
+            features[scene.place, 0], labels[scene.place] = bound * abs(label), far * label
+            return Problem(features, labels, loss)
+
+        pair = Pair(Attack.RESET, others, plan, problem(1.0), problem(scene.absent), None)
+        yield pair
+        yield from scene.beyond(pair, bound * bound, before=not np.all(active))
+
+
+def _low_bits(scene: _Scene) -> Iterator[Pair]:
+    plan = scene.plan
+    if plan.steps != 1 or plan.output_scale or plan.noise != Noise.GAUSSIAN:
+        return
+    if scene.run.dimension == 1:
+        raise NotApplicable(
+            "low-order bits are looked for in many small pulls, and the run has one dimension",
+            "leave out --dimension, or audit a run of more",
+        )
+    columns = plan.columns if plan.columns > 1 else _COLUMNS
+    loss = Linear(feature_bound=scene.lipschitz, label_bound=1.0, regularisation=scene.regularisation)
+    features, labels = np.zeros((plan.records, columns)), np.zeros(plan.records)
+    each = scene.lipschitz / math.sqrt(columns) * (1.0 - _ROOM)
+    features[scene.place] = each
+    present = labels.copy()
+    present[scene.place] = 1.0
+    pair = Pair(
+        Attack.LOW_BITS, "the others rest", plan._replace(columns=columns), Problem(features, present, loss),
+        Problem(features, labels, loss), None,
+    )  # fmt: skip
+    yield lean(pair, scene.place)._replace(bits_of=plan.step_size_at(0) * each / plan.batches[0].divisor)
+
+
+def _has_bits(weights: Array, drift: float) -> Array:
+    """Return 1 for runs with entries far below the drift, all multiples of half its last bit, zeros aside; else 0."""
+    small = (weights != 0.0) & (np.abs(weights) < drift / 64.0)
+    multiple = np.fmod(weights, 0.5 * math.ulp(drift)) == 0.0
+    found: Array = (small.any(axis=1) & (multiple | ~small).all(axis=1)).astype(np.float64)
+    return found
+
+
+def lean(pair: Pair, place: int) -> Pair:
+    """Return a pair whose runs have the same law, without the records that rest: where every step uses all records.
+
+    A step divides by the number of all records still; the regulariser of the one record that is left counts for all.
+    """
+    plan, records = pair.plan, pair.plan.records
+    if plan.order is not Order.FULL or records == 1:
+        return pair
+    weight = pair.first.loss.regularisation * records
+    accounted = {name: value for name, value in plan.accounted.items() if name in ("lipschitz", "clip")}
+    one = plan._replace(
+        records=1,
+        batches=(Batch(plan.batches[0].steps, 1, records),),
+        accounted={**accounted, "regularisation": weight},
+    )
+
+    def alone(problem: Problem) -> Problem:
+        rows = slice(place, place + 1)
+        return Problem(
+            problem.features[rows].copy(), problem.labels[rows].copy(), problem.loss.changed(regularisation=weight)
+        )
+
+    return pair._replace(plan=one, first=alone(pair.first), second=alone(pair.second))

@@ -1,0 +1,202 @@
+"""A case with an audit beside its guarantee: a run is described, accounted, and attacked."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dpcalc.engine.ask import ask, without_guarantee
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.description import run_of
+from dpcalc.engine.gate import Gate
+from dpcalc.engine.question import Question
+from dpcalc.errors import Infeasible, MissingParameter, NotApplicable, NotConverged, SpecError
+from dpcalc.model.algorithm import ALGORITHMS
+from dpcalc.model.quantities import Quantity
+from dpcalc.model.run import NOISE_SCALES, Description, Run
+from dpcalc.model.source import Source
+from dpcalc.report import Assertion, Case, Result
+from dpcalc.training.audit.attacks import Attack, Pair, pairs, refuse_unfit
+from dpcalc.training.audit.estimate import Audit, Progress, Setup, audit, check_setup, exceeded, to_json
+from dpcalc.training.audit.neighbours import pair_of_files
+from dpcalc.training.run.domain import Whole
+from dpcalc.training.run.plan import Batch, Plan, plan, refuse_unexecutable
+from dpcalc.training.run.remote import There
+from dpcalc.version import __version__
+
+COMMAND = "compare"
+"""The command whose words describe the run."""
+
+
+def audited(
+    given: Mapping[str, Any], question: Question, attack: str, setup: Setup, *, custom: tuple[str, str] | None = None,
+    as_released: bool = False, sources: Mapping[str, Source] | None = None, gates: Sequence[Gate] = (),
+    progress: Progress | None = None, brief: bool = False, there: There | None = None,
+) -> Case:  # fmt: skip
+    """Return the case of a run, with what an attack on it found; a gate fails where that contradicts the guarantee.
+
+    Args:
+        given: parameter name -> value, None where not given; ``schedule`` may hold a path.
+        question: epsilon and delta; the noise is sought where it is not given.
+        attack: an `Attack`.
+        setup: how many runs, and the confidence.
+        custom: the paths of two data sets, for the custom attack.
+        as_released: whether each run is that of the engine that trains one model, its numbers rounded as released; so
+            are those whose low-order bits are looked for.
+        sources, gates, brief: as in `dpcalc.engine.ask.ask`.
+        progress: called with (steps of runs done, in all).
+        there: other machines that compute the runs.
+
+    Raises:
+        SpecError: the description, the numbers or the data sets are malformed.
+        NotApplicable, Infeasible: nothing is guaranteed, or there is no such attack on the run.
+    """
+    check_setup(setup)
+    algorithm = ALGORITHMS.get(str(given.get("algorithm")))
+    if algorithm is not None:
+        refuse_unexecutable(algorithm)
+    case = ask(COMMAND, given, question, sources=sources, gates=gates, notes=False, brief=brief)
+    best = case.best
+    assert best is not None
+    run = _accounted(given, best)
+    refuse_unfit(run)
+    attacks = pairs(run, plan_of(run), attack) if custom is None else [pair_of_files(run, given, *custom)]
+    if as_released or attack == Attack.LOW_BITS:
+        attacks = [_rounded(pair, best.bound) for pair in attacks if pair.steps is None]
+    epsilon, delta = _point(best)
+    mu = _least_mu(given, question, case, best)
+    found = audit(attacks, delta, setup, progress, there)
+    gate = _gate(found, epsilon, mu)
+    return case._replace(audit=to_json(found, epsilon, mu), assertions=(*case.assertions, gate))
+
+
+def audited_among_others(given: Mapping[str, Any], question: Question, attack: str, setup: Setup, **more: Any) -> Case:
+    """As `audited`, for one of several cases: one that cannot be audited says why.
+
+    Raises:
+        SpecError: the description is malformed.
+    """
+    try:
+        return audited(given, question, attack, setup, **more)
+    except (NotApplicable, Infeasible, NotConverged) as error:
+        return without_guarantee(COMMAND, given, question, error, more.get("gates", ()), more.get("sources"))
+
+
+def paths_of_custom(attack: str, data: str | None, neighbour: str | None) -> tuple[str, str] | None:
+    """Return the paths of the two data sets of a custom attack; None for another attack.
+
+    Raises:
+        SpecError: they are given with another attack, or one of them is missing.
+    """
+    if attack != Attack.CUSTOM:
+        if data is not None or neighbour is not None:
+            raise SpecError("--data and --neighbour are of a custom attack", "give --attack custom, or leave them out")
+        return None
+    if data is None or neighbour is None:
+        raise SpecError("a custom attack needs two data sets", "give --data FILE and --neighbour FILE")
+    return data, neighbour
+
+
+def bug_report(case: Case) -> str:
+    """Return what a report of a contradicted guarantee should contain."""
+    told, best = case.audit, case.best
+    assert told is not None
+    assert best is not None
+    inputs = ", ".join(f"{name}={value!r}" for name, (value, _) in case.inputs.items())
+    events = (f"{e['says']}: {e['true_positives']} true, {e['false_positives']} false" for e in told["events"])
+    return "\n".join(
+        (
+            f"dpcalc {__version__}, Python {platform.python_version()}, {platform.platform()}",
+            f"algorithm: {case.algorithm}",
+            f"inputs: {inputs}",
+            f"bound: {best.bound}, epsilon = {told['epsilon']!r} at delta = {told['delta']!r}, mu = {told['mu']!r}",
+            f"audit: epsilon >= {told['epsilon_lower']!r}, mu >= {told['mu_lower']!r}, with confidence "
+            f"{told['confidence']!r}",
+            f"attack: {told['attack']} ({told['others']}), {told['replicas']} runs, seed {told['seed']}; "
+            + "; ".join(events),
+        )
+    )
+
+
+def _accounted(given: Mapping[str, Any], best: Result) -> Run:
+    """Return the run as accounted, with the noise that was sought."""
+    _, run, _ = run_of(COMMANDS[COMMAND], Description(_with_noise(given, best)))
+    return run
+
+
+def _with_noise(given: Mapping[str, Any], best: Result) -> dict[str, Any]:
+    """Return what describes the run, with the noise that was sought."""
+    return {**given, **({best.quantity: best.value} if best.quantity in NOISE_SCALES else {})}
+
+
+def _least_mu(given: Mapping[str, Any], question: Question, case: Case, best: Result) -> float | None:
+    """Return the least mu that is guaranteed of the run as accounted; None where there is none.
+
+    Where the noise was sought, each bound found one of its own, and its mu is of that one. So all bounds are asked once
+    more, about the noise that the run has.
+    """
+    if best.quantity in NOISE_SCALES:
+        known = question._replace(epsilon=None, targets=(), risks=None, curves=False)
+        try:
+            case = ask(COMMAND, _with_noise(given, best), known, notes=False, brief=True)
+        except (NotApplicable, Infeasible, NotConverged, MissingParameter):
+            return None
+    mus = [result.mu for result in case.results if result.guarantee and result.mu is not None]
+    return min(mus, default=None)
+
+
+def plan_of(run: Run) -> Plan:
+    """Return what is executed."""
+    if run.records is None:
+        raise MissingParameter("runs are carried out, and the number of records is not known", "give --records")
+    planned = plan(run, run.records, run.dimension or 1)
+    return _own_message(run, planned) if run.algorithm.local else planned
+
+
+def _rounded(pair: Pair, bound: str) -> Pair:
+    """Return the pair whose runs are those of a model that is released.
+
+    Raises:
+        NotApplicable: rounding errors have no bound, so that no such model is released.
+    """
+    from dpcalc.training.rule.guarantee import rounding_of
+
+    return pair._replace(rounding=rounding_of(bound, pair.plan, pair.first.loss), one_by_one=True)
+
+
+def _own_message(run: Run, planned: Plan) -> Plan:
+    """Return the plan of the one step that the record is part of: its message is all that is told of it."""
+    place = run.index or planned.records
+    for batch in planned.batches:
+        if place <= batch.steps * batch.size:
+            return planned._replace(
+                records=batch.size, batches=(Batch(1, batch.size, batch.divisor),), passes=1, domain=Whole()
+            )
+        place -= batch.steps * batch.size
+    raise SpecError(f"the record at position {run.index} is dropped", "choose another --index")
+
+
+def _point(best: Result) -> tuple[float | None, float | None]:
+    """Return the epsilon and the delta that are guaranteed; None twice where mu is.
+
+    Raises:
+        SpecError: Renyi divergences are.
+    """
+    if best.quantity == Quantity.RDP:
+        raise SpecError("an audit is of epsilon at a delta, or of mu", "give --delta in place of --order")
+    epsilon = best.value if best.quantity == Quantity.EPSILON else best.epsilon
+    if epsilon is None or best.delta is None:
+        return None, None
+    return epsilon, best.delta
+
+
+def _gate(found: Audit, epsilon: float | None, mu: float | None) -> Assertion:
+    """Return the gate that fails where the runs contradict the guarantee."""
+    if epsilon is not None and found.epsilon is not None:
+        text, value, slack = "audited epsilon<=guaranteed", found.epsilon, epsilon - found.epsilon
+    else:
+        text, value, slack = "audited mu<=guaranteed", found.mu, (mu if mu is not None else found.mu) - found.mu
+    if mu is not None and found.mu > mu:
+        text, value, slack = "audited mu<=guaranteed", found.mu, mu - found.mu
+    return Assertion(text, not exceeded(found, epsilon, mu), value, slack)

@@ -1,0 +1,433 @@
+"""A lower bound on epsilon from many runs on two neighbouring data sets, and its confidence.
+
+Whatever the run releases is projected to one number, its score. For every event E of the score, and for the two data
+sets in either order, (epsilon, delta)-privacy says P(E) <= e^epsilon Q(E) + delta, and mu-GDP says that
+Phi^-1(P(E)) <= Phi^-1(Q(E)) + mu. The events are chosen on pilot runs that count no further. Of the other runs it is
+counted how many are in each event; exact bounds on the two probabilities of all events hold together with the
+confidence stated, and so does what follows from them (docs/method.md).
+
+The runs are those of `dpcalc.training.run.ensemble`, which ``train --replicas`` uses as well. Blocks of runs draw from
+streams of their own, and counts are added: the result does not depend on the number of workers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.errors import SpecError
+from dpcalc.numerics import clopper_pearson
+from dpcalc.numerics.floats import down, up
+from dpcalc.numerics.normal import quantile
+from dpcalc.training.audit.attacks import Pair
+from dpcalc.training.run import ensemble, single
+from dpcalc.training.run.noise import Source
+from dpcalc.training.run.overflow import refuse_overflow
+from dpcalc.training.run.problem import Problem
+from dpcalc.training.run.remote import Rows, There, answered, run_all
+
+Array = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+LEAST, MOST = 1000, 10**9
+"""Of the runs of each data set."""
+
+_SHARE, _PILOT = 10, 200_000
+"""One run in so many is a pilot run, and no more than this."""
+
+_BLOCK = 256
+"""Runs of the engine that trains one model between two calls of progress."""
+
+_DOUBT = 0.05
+"""How often a share of pilot runs may be less telling than it is taken for."""
+
+_TRIED = 400
+"""Thresholds that the pilot runs are looked at with."""
+
+
+class Setup(NamedTuple):
+    """How an audit is carried out.
+
+    Attributes:
+        replicas: runs of each data set, pilot runs included.
+        seed: of all randomness.
+        workers: threads; None: as many as there are processors.
+        confidence: the probability with which all that is reported of the run holds, at least.
+    """
+
+    replicas: int = 100_000
+    seed: int = 0
+    workers: int | None = None
+    confidence: float = 0.99
+
+    @property
+    def pilot(self) -> int:
+        """Pilot runs of each data set, for each attack that is tried."""
+        return min(_PILOT, max(LEAST // 2, self.replicas // _SHARE))
+
+    @property
+    def counted(self) -> int:
+        """Runs of each data set that count."""
+        return self.replicas - self.pilot
+
+
+def check_setup(setup: Setup) -> None:
+    """Refuse numbers out of range.
+
+    Raises:
+        SpecError: one is.
+    """
+    if not LEAST <= setup.replicas <= MOST:
+        raise SpecError(f"replicas is {setup.replicas}; it must be a whole number from {LEAST} to {MOST}", "try 1e5")
+    if not 0.5 <= setup.confidence < 1.0:
+        raise SpecError(f"confidence is {setup.confidence:g}; it must be a number >= 0.5 and < 1", "try 0.99")
+    if setup.workers is not None and setup.workers < 1:
+        raise SpecError(f"workers is {setup.workers}; it must be a whole number from 1", "leave it out for all")
+    if not 0 <= setup.seed < 1 << 64:
+        raise SpecError(f"seed is {setup.seed}; it must be a whole number from 0 to 2^64 - 1", "leave it out")
+
+
+class Event(NamedTuple):
+    """That the score is at least the threshold (``upwards``), or below it.
+
+    An attacker who sees it says that the data set was the first one, or the second.
+    """
+
+    upwards: bool
+    threshold: float
+
+    def holds(self, scores: Array) -> NDArray[np.bool_]:
+        """Return in which runs it happens, shape (m,)."""
+        return scores >= self.threshold if self.upwards else scores < self.threshold
+
+
+class Seen(NamedTuple):
+    """How often an event was seen, and what its probabilities are at most and at least.
+
+    Attributes:
+        event: what was looked for.
+        true, false: how many runs had it: of the data set that it speaks for, and of the other.
+        tpr: a lower bound on the probability of the one.
+        fpr: an upper bound on that of the other.
+    """
+
+    event: Event
+    true: int
+    false: int
+    tpr: float
+    fpr: float
+
+    def epsilon(self, delta: float) -> float:
+        """Return what epsilon is at least, at this delta, rounded down; 0 where nothing follows."""
+        left = down(self.tpr - delta, 2.0) if self.tpr > delta else 0.0
+        return max(0.0, down(math.log(left / self.fpr) - 1e-15, 4.0)) if left > self.fpr else 0.0
+
+    def mu(self) -> float:
+        """Return what mu of Gaussian privacy is at least, rounded down; 0 where nothing follows."""
+        if not self.tpr > self.fpr or self.fpr >= 1.0:
+            return 0.0
+        # Q(z) = p: the quantile of an upper tail.
+        caught = quantile(min(-5e-324, down(math.log(self.tpr), 4.0)), upwards=True)
+        false = quantile(min(-5e-324, up(math.log(self.fpr), 4.0)), upwards=False)
+        return max(0.0, down(false - caught, 4.0) - 1e-13)
+
+
+class Audit(NamedTuple):
+    """What was found out.
+
+    Attributes:
+        pair: the attack.
+        setup: how it was carried out.
+        tried: every attack that was tried in pilot runs, and the epsilon (without a delta, the mu) that it promised.
+        seen: the events.
+        delta: at which epsilon is bounded; None where mu alone is.
+        epsilon: what it is at least; None without a delta.
+        mu: what mu is at least, if the run is Gaussian private for some mu.
+    """
+
+    pair: Pair
+    setup: Setup
+    tried: tuple[tuple[Pair, float], ...]
+    seen: tuple[Seen, ...]
+    delta: float | None
+    epsilon: float | None
+    mu: float
+
+
+def audit(
+    pairs: Sequence[Pair],
+    delta: float | None,
+    setup: Setup,
+    progress: Progress | None = None,
+    there: There | None = None,
+) -> Audit:
+    """Return what many runs tell of epsilon and of mu.
+
+    Args:
+        pairs: the attacks; the one that promises most in pilot runs is carried out.
+        delta: in [0, 1), at which epsilon is bounded; None where it is not.
+        setup: how many runs, and the confidence.
+        progress: called with (steps of runs done, in all).
+        there: other machines that compute the runs; the result does not depend on it.
+
+    Raises:
+        SpecError: the numbers are out of range, or the runs might leave the range of doubles.
+    """
+    check_setup(setup)
+    for pair in pairs:
+        refuse_overflow(pair.plan, pair.first.loss)
+    steps = [pair.plan.steps for pair in pairs]
+    work = _Work(setup, progress, there, 2 * sum(steps) * setup.pilot + 2 * max(steps) * setup.counted)
+    pilots = [_pilot(pair, delta, number, work) for number, pair in enumerate(pairs)]
+    best = max(range(len(pairs)), key=lambda number: pilots[number].promise)
+    chosen = pilots[best]
+    seen = _counted(chosen.pair, chosen.events, best, work)
+    tried = tuple((each.pair, each.promise[0]) for each in pilots)
+    epsilon = None if delta is None else max(each.epsilon(delta) for each in seen)
+    return Audit(chosen.pair, setup, tried, seen, delta, epsilon, max(each.mu() for each in seen))
+
+
+class _Work:
+    """Runs of an ensemble, each phase with a seed of its own, and how many steps are done."""
+
+    def __init__(self, setup: Setup, progress: Progress | None, there: There | None, total: int) -> None:
+        self.setup, self.progress, self.there, self.total, self.done = setup, progress, there, total, 0
+
+    def run(
+        self, pair: Pair, problem: Problem, replicas: int, key: tuple[int, ...], events: Sequence[Event] = ()
+    ) -> Array:
+        """Return the outcomes of independent runs on a data set, of the streams with this key.
+
+        Returns:
+            Shape (replicas, d); with events, in how many runs of each block each of them was seen, shape
+            (blocks, events).
+        """
+        statistic = _statistic(pair, events)
+        words = np.random.SeedSequence(self.setup.seed, spawn_key=key).generate_state(4)
+        seed = sum(int(word) << (32 * place) for place, word in enumerate(words))
+        before, report = self.done, self.progress
+
+        def progress(done: int, _: int) -> None:
+            assert report is not None
+            report(before + done, self.total)
+
+        shown = None if report is None else progress
+        if self.there is not None:
+            result = self._elsewhere(self.there, pair, problem, replicas, seed, tuple(events), shown)
+            self.done += pair.plan.steps * replicas
+            return result
+        if pair.one_by_one:
+            result = _one_by_one(pair, problem, replicas, seed, statistic, shown)
+            self.done += pair.plan.steps * replicas
+            return result
+        result = ensemble.train(
+            pair.plan, problem, replicas, seed, workers=self.setup.workers, statistic=statistic,
+            progress=shown, trace=pair.trace,
+        )  # fmt: skip
+        self.done += pair.plan.steps * replicas
+        return result
+
+    def _elsewhere(
+        self, there: There, pair: Pair, problem: Problem, replicas: int, seed: int, events: tuple[Event, ...],
+        progress: Progress | None,
+    ) -> Array:  # fmt: skip
+        """Do as `run`, on other machines."""
+        plan, widths, done = pair.plan, _widths(pair, replicas), 0
+        columns = plan.columns if pair.steps is None else 1
+        rows = [Rows((1, len(events)), width) if events else Rows((width, columns), None) for width in widths]
+
+        def add(blocks: int) -> None:
+            nonlocal done
+            done += blocks
+            if progress is not None:
+                progress(replicas * plan.steps * done // len(widths), replicas * plan.steps)
+
+        common = pair, problem is pair.first, replicas, str(seed), events
+        return run_all(there, run_blocks, common, rows, plan.steps * widths[0] * plan.columns, add)
+
+
+def run_blocks(document: str) -> str:
+    """Return the outcomes of some blocks of an audit as text: nobody else has to call it."""
+    return answered(document, _outcomes)
+
+
+def _outcomes(common: Any, blocks: range) -> list[Array]:
+    pair, first, replicas, seed, events = common
+    problem = pair.first if first else pair.second
+    if pair.one_by_one:
+        ends = _ends_one_by_one(pair, problem, replicas, int(seed), blocks)
+    else:
+        ends = ensemble.train_some(pair.plan, problem, replicas, int(seed), blocks, pair.trace)
+    statistic = _statistic(pair, events)
+    return [statistic(weights) for weights in ends]
+
+
+def _widths(pair: Pair, replicas: int) -> list[int]:
+    """Return how many runs each block has."""
+    if pair.one_by_one:
+        return [min(_BLOCK, replicas - first) for first in range(0, replicas, _BLOCK)]
+    return ensemble.widths(pair.plan, replicas)
+
+
+def _statistic(pair: Pair, events: Sequence[Event]) -> Callable[[Array], Array]:
+    """Return what is made of the ends of some runs: themselves, or how often each event was seen, shape (1, events)."""
+    if not events:
+        return np.array
+
+    def counts(weights: Array) -> Array:
+        scores = pair.scores(weights)
+        return np.array([[np.count_nonzero(event.holds(scores)) for event in events]], dtype=np.float64)
+
+    return counts
+
+
+def _one_by_one(
+    pair: Pair,
+    problem: Problem,
+    replicas: int,
+    seed: int,
+    statistic: Callable[[Array], Array],
+    progress: Progress | None,
+) -> Array:
+    """Return the statistic of runs of the engine that trains one model, rounded as a model that is released."""
+    results, widths, done = [], _widths(pair, replicas), 0
+    for ends in _ends_one_by_one(pair, problem, replicas, seed, range(len(widths))):
+        results.append(statistic(ends))
+        done += len(ends)
+        if progress is not None:
+            progress(done * pair.plan.steps, replicas * pair.plan.steps)
+    return np.concatenate(results)
+
+
+def _ends_one_by_one(pair: Pair, problem: Problem, replicas: int, seed: int, blocks: range) -> Iterator[Array]:
+    """Yield the ends of the runs of some blocks, shape (runs, d) for each."""
+    widths = _widths(pair, replicas)
+    for block in blocks:
+        stream = np.random.SeedSequence(seed, spawn_key=(block,))
+        source = Source(np.random.Generator(np.random.SFC64(stream)), False, "an audit")
+        with np.errstate(all="ignore"):
+            runs = range(widths[block])
+            ends = [single.train(pair.plan, problem, source, rounding=pair.rounding).weights for _ in runs]
+        yield np.array(ends)
+
+
+class _Pilot(NamedTuple):
+    """What the pilot runs of a pair promise: (epsilon, mu), or (mu, mu) without a delta; and by which events."""
+
+    pair: Pair
+    events: tuple[Event, ...]
+    promise: tuple[float, float]
+
+
+def _pilot(pair: Pair, delta: float | None, number: int, work: _Work) -> _Pilot:
+    """Run the pilots of a pair, and choose its events."""
+    runs = [
+        work.run(pair, problem, work.setup.pilot, (0, number, world))
+        for world, problem in enumerate((pair.first, pair.second))
+    ]
+    if pair.direction is None and pair.attack == "custom":
+        moved = runs[0].mean(axis=0) - runs[1].mean(axis=0)
+        length = float(np.linalg.norm(moved))
+        pair = pair._replace(direction=moved / length if length > 0.0 else np.eye(len(moved))[0])
+    first, second = (pair.scores(weights) for weights in runs)
+    return _chosen(pair, first, second, delta, work.setup)
+
+
+def _chosen(pair: Pair, first: Array, second: Array, delta: float | None, setup: Setup) -> _Pilot:
+    """Return the best event for mu, and the best for epsilon in either direction, as far as pilot runs tell."""
+    pooled = np.unique(np.concatenate([first, second]))
+    evenly = np.linspace(0, len(pooled) - 1, _TRIED).astype(np.int64)
+    tails = np.geomspace(1, len(pooled), _TRIED).astype(np.int64) - 1  # closer where events are rare
+    thresholds = pooled[np.unique(np.concatenate([evenly, tails, len(pooled) - 1 - tails]))]
+    above = [1.0 - np.searchsorted(np.sort(scores), thresholds) / len(scores) for scores in (first, second)]
+    best: list[tuple[float, float, Event]] = []
+    for upwards in (True, False):
+        true, false = above if upwards else (1.0 - above[1], 1.0 - above[0])
+        epsilons, mus = _promised(true, false, delta, setup)
+        gap = true - false  # where nothing is promised
+        for place in {int(np.argmax(each if each.any() else gap)) for each in (epsilons, mus)}:
+            event = Event(upwards, float(thresholds[place]))
+            best.append((float(epsilons[place]), float(mus[place]), event))
+    events = [max(best, key=lambda each: each[1])[2]]
+    if delta is not None:
+        events += [max((e for e in best if e[2].upwards is way), key=lambda e: e[:2])[2] for way in (True, False)]
+    mu = max(each[1] for each in best)
+    return _Pilot(pair, tuple(dict.fromkeys(events)), (mu if delta is None else max(e[0] for e in best), mu))
+
+
+def _promised(true: Array, false: Array, delta: float | None, setup: Setup) -> tuple[Array, Array]:
+    """Return the epsilon and the mu that the bounds will give, roughly, where pilot runs had these shares.
+
+    The shares are first taken for less telling than they were in the pilot runs, where the best of many may be so by
+    chance.
+    """
+    from scipy.special import ndtri
+
+    alpha = (1.0 - setup.confidence) / 6.0
+    likely = _ends(true, false, setup.pilot, _DOUBT)
+    tpr, fpr = _ends(*likely, setup.counted, alpha)
+    epsilons = np.zeros(len(true))
+    if delta is not None:
+        epsilons = np.log(np.maximum((tpr - delta) / fpr, 1.0))
+    return epsilons, np.maximum(ndtri(tpr) - ndtri(fpr), 0.0)
+
+
+def _ends(true: Array, false: Array, runs: int, alpha: float) -> tuple[Array, Array]:
+    """Return the bounds of Clopper and Pearson for shares of so many runs, not rounded, within (0, 1)."""
+    from scipy.special import betaincinv
+
+    hits, misses = np.maximum(true * runs, 1e-9), np.minimum(false * runs, runs - 1e-9)
+    return betaincinv(hits, runs - hits + 1.0, alpha), betaincinv(misses + 1.0, runs - misses, 1.0 - alpha)
+
+
+def _bounded(event: Event, true: int, false: int, setup: Setup, alpha: float) -> Seen:
+    """Return what follows from counts, where each of the two bounds fails with probability at most alpha."""
+    tpr = clopper_pearson.lower(true, setup.counted, alpha)
+    return Seen(event, true, false, tpr, clopper_pearson.upper(min(false, setup.counted), setup.counted, alpha))
+
+
+def _counted(pair: Pair, events: Sequence[Event], number: int, work: _Work) -> tuple[Seen, ...]:
+    """Return how often the events are seen in runs that were not looked at before."""
+    setup = work.setup
+    first, second = (
+        work.run(pair, problem, setup.counted, (1, number, world), events).sum(axis=0).astype(np.int64).tolist()
+        for world, problem in enumerate((pair.first, pair.second))
+    )
+    alpha = down(1.0 - setup.confidence, 4.0) / (2 * len(events))
+    return tuple(
+        _bounded(event, one if event.upwards else other, other if event.upwards else one, setup, alpha)
+        for event, one, other in zip(events, first, second, strict=True)
+    )
+
+
+def to_json(found: Audit, epsilon: float | None, mu: float | None) -> dict[str, Any]:
+    """Return what is reported, JSON types only; beside it the epsilon and the mu that are guaranteed."""
+    setup, pair = found.setup, found.pair
+    return {
+        "attack": pair.attack, "others": pair.others, "looks_at": pair.looks_at, "as_released": pair.one_by_one,
+        "exceeded": exceeded(found, epsilon, mu),
+        "confidence": setup.confidence, "delta": found.delta, "epsilon_lower": found.epsilon, "epsilon": epsilon,
+        "mu_lower": found.mu, "mu": mu, "replicas": setup.replicas, "pilot": setup.pilot, "seed": setup.seed,
+        "events": [
+            {
+                "says": "first" if each.event.upwards else "second", "threshold": each.event.threshold,
+                "true_positives": each.true, "false_positives": each.false, "tpr_lower": each.tpr,
+                "fpr_upper": each.fpr,
+            }
+            for each in found.seen
+        ],
+        "tried": [
+            {"attack": tried.attack, "others": tried.others, "looks_at": tried.looks_at, "promised": value}
+            for tried, value in found.tried
+        ],
+    }  # fmt: skip
+
+
+def exceeded(found: Audit, epsilon: float | None, mu: float | None) -> bool:
+    """Return whether the runs contradict a guarantee of this epsilon or of this mu."""
+    above = found.epsilon is not None and epsilon is not None and found.epsilon > epsilon
+    return above or (mu is not None and found.mu > mu)

@@ -1,0 +1,1 @@
+"""Records: read from files, mapped by public rules and brought within bounds; this folder knows nothing of training."""

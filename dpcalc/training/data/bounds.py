@@ -1,0 +1,405 @@
+"""Records within their bounds: what becomes of a record depends on it and on public rules alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.errors import SpecError
+from dpcalc.files.row_file import Room
+from dpcalc.training.data.ranges import Ranges, encode, middles_and_halves, settle
+from dpcalc.training.data.tables import Stored, Table, empty
+
+Array = NDArray[np.float64]
+
+_BLOCK = 1 << 18  # cells looked at together
+_ACROSS = 1 << 10  # cells of rows that are changed together
+_COLUMNS = 1 << 13  # whose squares are added at once: numpy's buffer
+_TINY = 1e-140  # of a bound: the squares of smaller ones lose their digits
+_LARGE = 1e150  # of the bounds: squares of larger ones are no doubles
+_USUAL = 1e-200, 1e280  # of a row's square, which is then as exact as a sum can be
+_MIDDLE = 1e100  # of usual ranges: numbers of a usual size stay far within the range of a double
+_ROOM = 1e-12  # by which clipped rows stay below their bound: more than rounding adds
+
+
+class Prepared(NamedTuple):
+    """Records within their bounds, ready for training.
+
+    Attributes:
+        features: shape (n, d), C-contiguous; |x| <= feature_bound in every row.
+        labels: shape (n,).
+        counts: rows_clipped, labels_clipped (shortened) and unreadable (cells that are no finite number): known from
+            the records, and covered by no guarantee.
+    """
+
+    features: Array
+    labels: Array
+    counts: Mapping[str, int]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of records and of columns."""
+        rows, columns = self.features.shape
+        return rows, columns
+
+
+def _blocks(rows: int, columns: int, cells: int = _BLOCK) -> Iterator[slice]:
+    step = max(1, cells // max(1, columns))
+    return (slice(first, min(first + step, rows)) for first in range(0, rows, step))
+
+
+def prepared(
+    table: Table,
+    *,
+    feature_bound: float,
+    label_bound: float | None,
+    signed: bool,
+    ranges: Ranges | None = None,
+    intercept: bool = False,
+    share: float | None = None,
+    norm: int = 2,
+    uncentred: bool = False,
+) -> Prepared:
+    """Return the records within their bounds; the table's array is overwritten.
+
+    1. With ranges, every number is mapped affinely, and the target too if it has a range; a column of words becomes a
+       column for each of its levels (see `encode`).
+    2. What is no finite number is 0 (so that a mapped value is the middle of its range), unless the ranges say what
+       stands for it.
+    3. Rows longer than B are shortened to it: x min(1, B/|x|). With an intercept, a constant column of b B is appended,
+       and rows are shortened to sqrt(1 - b^2) B (in the 1-norm, (1 - b) B), so that whole rows are within B.
+    4. Labels of a classification are +1 where the target is above 0, else -1; others are cut to
+       [-label_bound, label_bound].
+
+    Args:
+        table: as read.
+        feature_bound: B > 0.
+        label_bound: Y >= 0, or None for no cut.
+        signed: whether labels are to be +1 and -1.
+        ranges: the affine map.
+        intercept: whether to append the constant column.
+        share: b, 0 < b < 1; by default as much as the features may have: see `intercept_of`.
+        norm: 1 or 2, of rows.
+        uncentred: whether rows are shortened to B although a constant column follows: they are centred later.
+
+    Raises:
+        SpecError: rows or labels of such a size cannot be computed with in double precision.
+    """
+    rule = bounds_of(
+        table, feature_bound=feature_bound, label_bound=label_bound, signed=signed, ranges=ranges, intercept=intercept,
+        share=share, norm=norm, uncentred=uncentred,
+    )  # fmt: skip
+    cells = table.cells
+    if isinstance(cells, Stored):
+        raise ValueError("the records are not in memory")
+    n, kept = len(cells), rule.columns
+    # Rows are written over those before them, but for levels, which take more room.
+    flat = (cells if kept <= cells.shape[1] else empty("the table with its levels", n, kept)).reshape(-1)
+    labels, counts = np.empty(n), NO_COUNTS
+    for rows in _blocks(n, rule.width, _BLOCK // 4):  # which takes some copies
+        x, labels[rows], found = rule.kept(cells[rows])
+        flat[rows.start * kept : rows.stop * kept] = x.reshape(-1)
+        counts = added(counts, found)
+    return Prepared(flat[: n * kept].reshape(n, kept), labels, counts)
+
+
+NO_COUNTS: Mapping[str, int] = {"rows_clipped": 0, "labels_clipped": 0, "unreadable": 0}
+
+
+def added(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    """Return the sums of counts of the same names."""
+    return {name: count + more[name] for name, count in counts.items()}
+
+
+class Bounds(NamedTuple):
+    """How a raw record is brought within its bounds: see `prepared`. What becomes of it depends on it alone.
+
+    Attributes:
+        width: of a row with its levels and the target.
+        rest: the length to which rows are shortened, the constant column apart.
+        constant: what that holds; 0 where there is none.
+        label_bound, signed, ranges, norm: as there.
+        affine: what rows of features are mapped by, the constant column with them; None where they are not mapped, or
+            by numbers of an unusual size.
+    """
+
+    width: int
+    rest: float
+    constant: float
+    label_bound: float | None
+    signed: bool
+    ranges: Ranges | None
+    norm: int
+    affine: _Affine | None = None
+
+    @property
+    def columns(self) -> int:
+        """How many features there are, the constant one included."""
+        return self.width - (not self.constant)
+
+    def within(self, bound: float, norm: int) -> bool:
+        """Return whether all rows that are kept are within a bound in the 1- or 2-norm, up to rounding."""
+        whole = self.rest + self.constant if self.norm == 1 else math.hypot(self.rest, self.constant)
+        return self.norm <= norm and whole <= bound * (1.0 + _ROOM)
+
+    def kept(self, cells: Array, room: Room | None = None, unit: float | None = None) -> Prepared:
+        """Return some records within their bounds.
+
+        Args:
+            cells: shape (m, raw columns), as read; they may be overwritten.
+            room: for the features; by default they have memory of their own.
+            unit: where it is given, features are whole numbers of units: see `shorten`.
+        """
+        held = 1.0 - max(_ROOM, (self.width + 8) * 2.0**-52)
+        labels = cells[:, -1].copy()
+        within = self.columns == cells.shape[1] and cells.flags.c_contiguous and cells.flags.writeable
+        x = cells if within else (room or Room()).of("features", (len(cells), self.columns), np.dtype(np.float64))
+        with np.errstate(all="ignore"):  # of the square of what is not finite
+            plain = self._is_plain(cells)
+        unreadable = 0 if plain else self._encode(cells, x)
+        if plain:
+            self._encode_plain(cells, x)
+        size = lengths(x, self.norm)
+        clipped = int(np.count_nonzero(size > self.rest))
+        shorten(x, size, self.rest * held, unit)
+        if self.constant:
+            x[:, -1] = in_units(self.constant * held, unit)
+        if self.signed:
+            positive = labels > 0.0
+            if not plain:
+                unreadable += len(labels) - int(np.count_nonzero(np.isfinite(labels)))
+                positive &= labels < math.inf
+            labels, cut = np.where(positive, 1.0, -1.0), 0
+        else:
+            interval = self.ranges.target if self.ranges else None
+            unreadable += settle(labels, interval, self.label_bound or 1.0)
+            most = math.inf if self.label_bound is None else self.label_bound
+            cut = int(np.count_nonzero(np.abs(labels) > most))
+            np.clip(labels, -most, most, out=labels)
+        return Prepared(x, labels, {"rows_clipped": clipped, "labels_clipped": cut, "unreadable": unreadable})
+
+    def _encode(self, cells: Array, out: Array) -> int:
+        """Write what `encode` returns of the features, with a 0 in the place of the constant, and count as it does."""
+        out[:, self.width - 1 :] = 0.0
+        out[:, : self.width - 1], unreadable = encode(cells[:, :-1], self.ranges)
+        return unreadable
+
+    def _is_plain(self, cells: Array) -> bool:
+        """Return whether all cells are numbers of a usual size, as are their features."""
+        if self.ranges is not None and (self.ranges.words or (self.ranges.features is not None and not self.affine)):
+            return False
+        flat = cells.reshape(-1)
+        return float(np.dot(flat, flat)) <= _USUAL[1]  # and no nan
+
+    def _encode_plain(self, cells: Array, out: Array) -> None:
+        """As `_encode` of what is plain, in fewer looks at it; ``out`` may be the memory of the cells."""
+        if out is not cells:
+            # Whole rows are next to each other: the target gives its place to the constant.
+            np.copyto(out, cells if self.constant else cells[:, :-1])
+        if self.affine is not None:
+            self.affine.apply(out)
+        elif self.constant:
+            out[:, -1] = 0.0
+
+
+class _Affine(NamedTuple):
+    """What rows are mapped by: (x - middle)/half, in every bit.
+
+    Attributes:
+        middle: of several rows that are next to each other; None where all are 0.
+        half: of as many; or their reciprocals where all are powers of two: those products are the quotients.
+        operation: of the two.
+    """
+
+    middle: Array | None
+    half: Array
+    operation: np.ufunc
+
+    @classmethod
+    def of(cls, ranges: Ranges | None, constant: bool) -> _Affine | None:
+        """Return the map of the features, and of a column that becomes 0; None for none, or of unusual numbers."""
+        if ranges is None or ranges.features is None:
+            return None
+        middle, half = middles_and_halves(*ranges.features)
+        if not (float(np.abs(middle).max()) <= _MIDDLE and float(half.min()) >= 1.0 / _MIDDLE):
+            return None
+        products = float(half.max()) <= _MIDDLE and bool((np.frexp(half)[0] == 0.5).all())
+        if constant:
+            middle, half = np.append(middle, 0.0), np.append(half, math.inf)
+        shift = several(middle) if middle.any() else None
+        return cls(shift, several(1.0 / half), np.multiply) if products else cls(shift, several(half), np.divide)
+
+    def apply(self, rows: Array) -> None:
+        """Map rows, shape (m, d), C-contiguous, in place."""
+        if self.middle is not None:
+            on_rows(np.subtract, rows, self.middle)
+        on_rows(self.operation, rows, self.half)
+
+
+def bounds_of(
+    table: Table, *, feature_bound: float, label_bound: float | None, signed: bool, ranges: Ranges | None = None,
+    intercept: bool = False, share: float | None = None, norm: int = 2, uncentred: bool = False,
+) -> Bounds:  # fmt: skip
+    """Return how the records of a table are brought within their bounds.
+
+    Args:
+        table, feature_bound, label_bound, signed, ranges, intercept, share, norm, uncentred: see `prepared`.
+
+    Raises:
+        SpecError: rows or labels of such a size cannot be computed with in double precision.
+    """
+    bounds = {"feature_bound": feature_bound, **({} if label_bound is None else {"label_bound": label_bound})}
+    for name, most in bounds.items():
+        if not most >= _TINY:
+            raise SpecError(f"{name} is {most:g}: squares of less than {_TINY:g} lose their digits", "use other units")
+        if most > _LARGE:
+            raise SpecError(f"{name} is {most:g}: squares above {_LARGE:g} are no doubles", "use other units")
+    constant = feature_bound * (share or intercept_of(1.0, norm)) if intercept else 0.0
+    rest = feature_bound if uncentred else rest_of(feature_bound, constant, norm)
+    affine = _Affine.of(ranges, bool(constant))
+    return Bounds(width_of(table, ranges), rest, constant, label_bound, signed, ranges, norm, affine)
+
+
+def width_of(table: Table, ranges: Ranges | None) -> int:
+    """Return the length of a row with its levels and the target."""
+    raw = table.cells.shape[1] - 1
+    return 1 + (raw if ranges is None else ranges.width(raw))
+
+
+def intercept_of(feature_bound: float, norm: int = 2) -> float:
+    """Return the constant that an intercept's column holds."""
+    return feature_bound / (2.0 if norm == 1 else 2.0**0.5)
+
+
+def rest_of(feature_bound: float, constant: float, norm: int = 2) -> float:
+    """Return the length that a row may have beside a constant column, so that the whole is within the bound."""
+    b = constant / feature_bound
+    return feature_bound * (1.0 - b if norm == 1 else math.sqrt((1.0 - b) * (1.0 + b)))
+
+
+def lengths(x: Array, norm: int) -> Array:
+    """Return the 1- or 2-norms of rows, also where squares would leave the range of a double."""
+    if norm == 1:
+        return np.asarray(np.abs(x).sum(axis=1))
+    squares = row_squares(x)
+    norms: Array = np.sqrt(squares)
+    if not (squares.min(initial=1.0) >= _USUAL[0] and squares.max(initial=1.0) <= _USUAL[1]):  # or nan
+        unusual = ~((squares >= _USUAL[0]) & (squares <= _USUAL[1]))
+        some = x[unusual]
+        largest = np.abs(some).max(axis=1)
+        scale = np.where(largest > 0.0, largest, 1.0)
+        scaled = some / scale[:, np.newaxis]
+        norms[unusual] = scale * np.sqrt(row_squares(scaled))
+    return norms
+
+
+def row_squares(x: Array) -> Array:
+    """Return the sums of squares of rows, shape (m,), each the same in every bit whatever other rows are there.
+
+    numpy sums what is longer than its buffer in another order where there is one row. The blocks fit it.
+    """
+    if x.strides[1] != x.itemsize:
+        x = np.ascontiguousarray(x)
+    squares: Array = np.einsum("ij,ij->i", x[:, :_COLUMNS], x[:, :_COLUMNS])
+    for first in range(_COLUMNS, x.shape[1], _COLUMNS):
+        some = x[:, first : first + _COLUMNS]
+        squares += np.einsum("ij,ij->i", some, some)
+    return squares
+
+
+def several(row: Array) -> Array:
+    """Return so many copies of a row, end to end, as `on_rows` changes together."""
+    return np.concatenate([row] * max(1, _ACROSS // len(row)))
+
+
+def on_rows(operation: np.ufunc, x: Array, rows: Array) -> None:
+    """Replace every row by ``operation(row of x, row)``, some rows at a time: numpy is slow where rows are short.
+
+    Args:
+        operation: of one number each.
+        x: shape (m, d), C-contiguous; overwritten.
+        rows: what `several` returns of the row.
+    """
+    columns = x.shape[1]
+    many = len(rows) // columns
+    whole = len(x) // many * many
+    together = x[:whole].reshape(-1, len(rows))
+    operation(together, rows, out=together)
+    if whole < len(x):
+        operation(x[whole:], rows[:columns], out=x[whole:])
+
+
+def shorten(x: Array, size: Array, most: float, unit: float | None = None) -> None:
+    """Shorten rows that are longer than ``most`` to that, in place.
+
+    With a unit u, a power of two from 2^-100 to 2^100, rows become trunc(x/u): what is shortened, cut towards 0 to
+    multiples of u, and divided by u. The factors of rows are divided by u, which changes no digit of a product.
+
+    Args:
+        x: shape (m, d).
+        size: their lengths, shape (m,).
+        most: > 0.
+        unit: u; None for rows that are not cut.
+    """
+    outside = size > most
+    far = outside & ~((size <= _LARGE) & (most >= 1.0 / _LARGE))
+    if far.any():  # first to norm 1: the ratio of the two may be no normal double, and then far off
+        x[far] = x[far] / size[far, np.newaxis] * most
+        size = np.where(far, most, size)
+        outside &= ~far
+    if outside.any():
+        factors = most / np.maximum(size, most)
+        x *= (factors if unit is None else factors / unit)[:, np.newaxis]
+    elif unit is not None:
+        x *= 1.0 / unit
+    if unit is not None:
+        np.trunc(x, out=x)
+
+
+def in_units(value: float, unit: float | None) -> float:
+    """Return what becomes of a number as `shorten` makes of those in rows."""
+    return value if unit is None else float(math.trunc(value / unit))
+
+
+def aside_count(n: int, fraction: float) -> int:
+    """Return how many of n records are set aside."""
+    return 0 if fraction == 0.0 else max(1, round(fraction * n))
+
+
+def aside_of(n: int, fraction: float, generator: np.random.Generator) -> NDArray[np.int64] | None:
+    """Return the rising numbers of a uniformly random set of ``fraction`` of n records; None where it is empty.
+
+    Raises:
+        SpecError: fewer than 2 records are left for training.
+    """
+    aside = aside_count(n, fraction)
+    if n - aside < 2:
+        raise SpecError(f"{n} records, {aside} of them for testing, are too few", "at least 2 are needed for training")
+    return np.sort(generator.choice(n, aside, replace=False, shuffle=False)) if aside else None
+
+
+def split(data: Prepared, fraction: float, generator: np.random.Generator) -> tuple[Prepared, Prepared | None]:
+    """Return training and test records: a uniformly random set of ``fraction`` of them is set aside.
+
+    The training records keep their order, and the memory of ``data``.
+
+    Raises:
+        SpecError: fewer than 2 records are left for training.
+    """
+    n = len(data.labels)
+    aside = aside_of(n, fraction, generator)
+    if aside is None:
+        return data, None
+    chosen = np.zeros(n, dtype=bool)
+    chosen[aside] = True
+    test = data._replace(features=data.features[chosen], labels=data.labels[chosen])
+    kept = 0
+    for rows in _blocks(n, data.features.shape[1]):
+        block = data.features[rows][~chosen[rows]]
+        data.features[kept : kept + len(block)] = block
+        kept += len(block)
+    return data._replace(features=data.features[:kept], labels=data.labels[~chosen]), test

@@ -1,0 +1,227 @@
+"""Rows about a noisy mean, in units of a noisy mean distance from it: two more things that a run asks of its records.
+
+A row z, mapped and shortened to |z| <= B, becomes (z - m)/s, shortened once more, with a constant column. Here m is
+the mean row, from noisy sums of z, and s = min(u r, 1) for units of u mean distances r, where r B is the mean of
+min(|z - m|, 2 B), from noisy sums of min(|z - m|, 2 B) - B. An r below the standard deviation of its noise is mostly
+noise and becomes that, which is public: rows in units far too small differ in direction alone. What a record adds
+to such a sum has a norm of at most B. So a noisy sum with noise of n sigma B/L is as private as a step of noisy
+gradient descent, whose sum of gradients of norm at most L has noise of n sigma: both are accounted as such steps,
+ahead of those of the descent (`docs/method.md`). The noisy sums of m are taken several times, and their mean is used.
+
+Sums are exact, as those of gradients (`dpcalc.training.run.exact_sums`): rows and m are cut to multiples of a power of
+two, so that |z - m|^2 is a number that doubles hold, and what a record adds depends on it and on m alone.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.errors import NotApplicable, SpecError
+from dpcalc.files.row_file import Room
+from dpcalc.model.loss import Loss
+from dpcalc.numerics.floats import up
+from dpcalc.training.data.bounds import Bounds, Prepared, in_units, lengths, on_rows, rest_of, several, shorten
+from dpcalc.training.data.stored import OnDisk
+from dpcalc.training.data.threads import summed
+from dpcalc.training.release.model import LEAST_SCALE
+from dpcalc.training.rule.full_batches import Centring
+from dpcalc.training.rule.records import Records
+from dpcalc.training.run.checks import lipschitz_of
+from dpcalc.training.run.exact_sums import cut, exponent_of, grid_of, rounded_sum
+from dpcalc.training.run.noise import Source
+from dpcalc.training.run.plan import Batch, Plan
+from dpcalc.training.run.problem import refuse_outside
+from dpcalc.training.run.rounding import Rounding
+
+Array = NDArray[np.float64]
+_BITS = 52  # of a sum
+_MOST_BITS = 20  # kept of rows: a square of a distance then has at most 45
+_PIECE = 1 << 16  # entries looked at together
+_LEAST = 1e-290  # of the scale of noise: a normal double
+_ROOM = 1e-12  # by which rows stay below their bound, as in `dpcalc.training.data.bounds.Bounds`
+
+
+class Centre(NamedTuple):
+    """What becomes of a row that was mapped and shortened; it depends on released numbers and on that row alone.
+
+    Attributes:
+        shift: m, shape (d,).
+        scale: s, from 0.02 to 1.
+        rest: the length to which a row is then shortened, the constant column apart.
+        constant: what that column holds.
+    """
+
+    shift: Array
+    scale: float
+    rest: float
+    constant: float
+
+    def apply(self, rows: Array, unit: float | None = None) -> None:
+        """Change rows, shape (m, d + 1), whose last column is the constant one, in place.
+
+        With a unit they are whole numbers of units: see `dpcalc.training.data.bounds.shorten`.
+        """
+        columns = rows.shape[1]
+        held = 1.0 - max(_ROOM, (columns + 9) * 2.0**-52)
+        on_rows(np.subtract, rows, several(np.append(self.shift, 0.0)))
+        rows /= self.scale
+        rows[:, -1] = 0.0
+        shorten(rows, lengths(rows, 2), self.rest * held, unit)
+        rows[:, -1] = in_units(self.constant * held, unit)
+
+
+class _CentredBounds(NamedTuple):
+    """As `dpcalc.training.data.bounds.Bounds`, and centred."""
+
+    bounds: Bounds
+    centre: Centre
+
+    @property
+    def width(self) -> int:
+        return self.bounds.width
+
+    @property
+    def columns(self) -> int:
+        return self.bounds.columns
+
+    @property
+    def norm(self) -> int:
+        return 2
+
+    def within(self, bound: float, norm: int) -> bool:
+        return self.bounds._replace(rest=self.centre.rest, constant=self.centre.constant).within(bound, norm)
+
+    def kept(self, cells: Array, room: Room | None = None, unit: float | None = None) -> Prepared:
+        part = self.bounds.kept(cells, room)
+        self.centre.apply(part.features, unit)
+        return part
+
+
+class Centred(NamedTuple):
+    """What is trained on centred rows: the records, how they became what they are, and the plan of the descent."""
+
+    records: Records
+    centre: Centre
+    plan: Plan
+
+
+def centred(plan: Plan, loss: Loss, records: Records, source: Source, rounding: Rounding, how: Centring) -> Centred:
+    """Take the first noisy sums of an accounted run, and return the records about their noisy mean.
+
+    Args:
+        plan: as accounted, with the noisy sums that are taken here.
+        loss: with the bound on features.
+        records: mapped and shortened to that bound, with room for a constant column; overwritten.
+        source: of the noise.
+        rounding: of noisy sums.
+        how: how many of the plan's steps are taken here, and what becomes of rows.
+
+    Raises:
+        NotApplicable: iterates stay hidden.
+        SpecError: the noise is too small for its grid, or out of range.
+    """
+    if rounding.grid is not None:
+        raise NotApplicable("centring is covered only where every noisy sum may be public", "give --no-centre")
+    [batch] = plan.batches
+    bound = float(loss.feature_bound)
+    noise = _scale_of(float(np.max(plan.scale)), lipschitz_of(plan, loss), batch.divisor, bound)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a warning would tell of the records
+        asked = _Asked(records.train, bound, noise, source)
+        shift = asked.mean(how.mean)
+        scale = min(how.units * asked.distance(shift, how.distance), 1.0)
+        constant = how.constant * bound
+        centre = Centre(shift, scale, rest_of(bound, constant, 2), constant)
+        train, test = (_moved(each, centre) for each in (records.train, records.test))
+    assert train is not None
+    left = plan._replace(batches=(Batch(batch.steps - how.sums, batch.size, batch.divisor),))
+    moved = records._replace(train=train, test=test, constant=constant, bound=centre.rest)
+    return Centred(moved, centre, left)
+
+
+def _scale_of(noise_std: float, lipschitz: float, divisor: float, bound: float) -> float:
+    """Return n sigma B/L, rounded up: sigma/L comes first, since sigma B may be below all normal doubles.
+
+    Raises:
+        SpecError: that, or sigma/L, is not from 1e-290 to 1e290.
+    """
+    ratio = noise_std / lipschitz
+    scale = up(ratio * divisor * bound, 8.0)
+    if not all(_LEAST <= each <= 1.0 / _LEAST for each in (ratio, ratio * divisor, scale)):
+        raise SpecError(f"noise of scale {scale:g} on sums of rows is out of range", "use other units")
+    return scale
+
+
+class _Asked:
+    """The records, and noisy sums over them."""
+
+    def __init__(self, train: Prepared | OnDisk, bound: float, scale: float, source: Source) -> None:
+        self.train, self.bound, self.scale, self.source = train, bound, scale, source
+        self.rows = train.shape[0]
+        kept = min(_MOST_BITS, _BITS - (self.rows - 1).bit_length())
+        self.unit = math.ldexp(1.0, exponent_of(bound) - kept)
+        if not self.rows * bound / grid_of(scale) < 2.0**_BITS:
+            raise SpecError(f"noise of scale {scale:g} on sums of rows is lost in rounding", "use more noise")
+
+    def mean(self, times: int) -> Array:
+        """Return m: the mean of noisy mean rows, shortened to the bound and cut."""
+        shift = self._noisy_mean(lambda z: z.sum(axis=0), self.train.shape[1] - 1, times)
+        shift *= min(1.0, self.bound / max(float(lengths(shift[np.newaxis], 2)[0]), self.bound))
+        return cut(shift, self.unit)
+
+    def distance(self, shift: Array, times: int) -> float:
+        """Return r, from noisy means of min(|z - m|, 2 B) - B; at least the standard deviation of its noise."""
+
+        def of(z: Array) -> Array:
+            z -= shift
+            sizes = np.sqrt(np.einsum("ij,ij->i", z, z))  # of exact sums of squares
+            near = np.minimum(sizes, 2.0 * self.bound) - self.bound
+            return np.array([cut(near, self.unit).sum()])
+
+        [found] = self._noisy_mean(of, 1, times)
+        deviation = self.scale / self.bound / self.rows / math.sqrt(times)
+        return min(max(1.0 + float(found) / self.bound, deviation, LEAST_SCALE), 1.0)
+
+    def _noisy_mean(self, of: Callable[[Array], Array], entries: int, times: int) -> Array:
+        """Return the mean of ``times`` noisy sums, each rounded to its grid, over the number of records."""
+        total = self._sum(of)
+        noise = self.source.generator.standard_normal((times, entries))
+        noisy = np.zeros(entries)
+        for each in noise:
+            noisy += rounded_sum(total, each, self.scale)
+        noisy /= times * self.rows
+        return noisy
+
+    def _sum(self, of: Callable[[Array], Array]) -> Array:
+        """Return the sum of ``of`` over the rows, cut, without the constant column: exact, whoever adds which."""
+        train = self.train
+        step = train.step if isinstance(train, OnDisk) else max(1, _PIECE // train.shape[1])
+        rooms = threading.local()
+
+        def of_piece(first: int) -> Array:
+            some = slice(first, min(first + step, self.rows))
+            room = rooms.__dict__.setdefault("room", Room())
+            part = train.at(some, room).features if isinstance(train, OnDisk) else train.features[some]
+            z = cut(part[:, :-1], self.unit)
+            refuse_outside(np.sqrt(np.einsum("ij,ij->i", z, z)), self.bound, first, "feature_bound")
+            return of(z)
+
+        return np.asarray(summed(of_piece, range(0, self.rows, step)))
+
+
+def _moved(records: Prepared | OnDisk | None, centre: Centre) -> Any:
+    """Return centred records; those in memory are overwritten."""
+    if isinstance(records, OnDisk):
+        return records.bounded(lambda bounds: _CentredBounds(bounds, centre))
+    if records is not None:
+        step = max(1, _PIECE // records.shape[1])
+        for first in range(0, len(records.labels), step):
+            centre.apply(records.features[first : first + step])
+    return records

@@ -1,0 +1,234 @@
+"""What an accounted run comes to when it is executed: a model, or many independent ones, and how good they are."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.model.loss import Loss
+from dpcalc.training.data.bounds import Prepared
+from dpcalc.training.data.progress import Phases, silent
+from dpcalc.training.data.stored import OnDisk
+from dpcalc.training.release import metrics
+from dpcalc.training.release.metrics import Optimum
+from dpcalc.training.rule.draft import Draft
+from dpcalc.training.rule.records import Records
+from dpcalc.training.rule.setup import NoiseSource, Setup, Solver
+from dpcalc.training.run import ensemble, noise, products, single
+from dpcalc.training.run.overflow import refuse_overflow
+from dpcalc.training.run.plan import Plan
+from dpcalc.training.run.problem import AnyProblem, Problem, StoredProblem
+from dpcalc.training.run.remote import There
+from dpcalc.training.run.rounding import Rounding
+
+Array = NDArray[np.float64]
+Parts = dict[str, AnyProblem]
+"""The problem on the training records, ``train``, and on the test records if there are any, ``test``."""
+
+Metrics = dict[str, dict[str, float]]
+"""Part -> metric -> value."""
+
+EXPERIMENT = "an experiment: many models from the same records, which is not what was accounted; none is released"
+
+
+class Randomness(NamedTuple):
+    """Where the noise came from.
+
+    Attributes:
+        source: for reports.
+        seed: if there was one.
+        why_not_private: why the outcome is not private, None where it is.
+    """
+
+    source: str
+    seed: int | None
+    why_not_private: str | None
+
+    @property
+    def private(self) -> bool:
+        """Whether what was accounted holds of the outcome."""
+        return self.why_not_private is None
+
+
+class Trained(NamedTuple):
+    """One model.
+
+    Attributes:
+        weights: shape (d,).
+        released: shape (k, d), the iterates that may be public.
+        randomness: where its noise came from.
+        metrics: how good it is.
+    """
+
+    weights: Array
+    released: Array
+    randomness: Randomness
+    metrics: Metrics
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is reported, JSON types only."""
+        source, seed, because = self.randomness
+        seeded = {} if seed is None else {"seed": seed}
+        why = {} if because is None else {"why_not_private": because}
+        return {"private": self.randomness.private, "noise_source": source, **seeded, **why, "metrics": self.metrics}
+
+
+class Replicas(NamedTuple):
+    """Many models, of which none is released.
+
+    Attributes:
+        number: how many.
+        randomness: where their noise came from.
+        seconds: how long they took together: of one run it could tell when a random stop came.
+        metrics: how good they are on average.
+        quantiles: part -> metric -> its quantiles.
+    """
+
+    number: int
+    randomness: Randomness
+    seconds: float
+    metrics: Metrics
+    quantiles: dict[str, dict[str, list[float]]]
+
+    def to_json(self) -> dict[str, Any]:
+        """As `Trained.to_json`."""
+        source, seed, because = self.randomness
+        return {
+            "private": self.randomness.private, "why_not_private": because, "noise_source": source, "seed": seed,
+            "replicas": self.number, "seconds": self.seconds, "metrics": self.metrics,
+            "quantiles": {"probabilities": list(metrics.QUANTILES), **self.quantiles},
+        }  # fmt: skip
+
+
+class NonPrivate(NamedTuple):
+    """The non-private minimiser over the same domain, and how good it is."""
+
+    optimum: Optimum
+    metrics: Metrics
+
+    def to_json(self) -> dict[str, Any]:
+        """As `Trained.to_json`."""
+        return {**self.metrics, "optimality_gap": self.optimum.gap}
+
+
+def execute(
+    plan: Plan, records: Records, draft: Draft, setup: Setup, phases: Phases, rounding: Rounding | None,
+    source: noise.Source, start: Array | None = None,
+) -> tuple[Trained | Replicas, NonPrivate | None]:  # fmt: skip
+    """Return what was trained, and what it is compared with if that is asked for.
+
+    The noise comes from ``source``; of replicas it comes from the seed. The run goes on from ``start``, shape (d,), by
+    default 0.
+
+    Raises:
+        SpecError: on some records, numbers might leave the range of doubles.
+    """
+    loss = draft.loss
+    parts = parts_of(records, loss)
+    if setup.solver != Solver.SUMS:
+        refuse_overflow(plan, loss)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a warning would tell of the records
+        trained: Trained | Replicas
+        if setup.replicas > 1:
+            trained = _train_replicas(plan, parts, setup, phases)
+        else:
+            trained = _train_one(plan, parts, setup, phases, rounding, source, start)
+        if not setup.reference:
+            return trained, None
+        optimum = metrics.minimise(parts["train"], draft.radius, phases)
+        non_private = NonPrivate(optimum, measured(optimum.weights, parts))
+    _add_excess_risk(trained, optimum)
+    return trained, non_private
+
+
+def parts_of(records: Records, loss: Loss) -> Parts:
+    """Return the problem on the training records, and that on the test records if there are any."""
+    parts = {"train": _problem(records.train, loss)}
+    if records.test is not None:
+        parts["test"] = _problem(records.test, loss)
+    return parts
+
+
+def _problem(records: Prepared | OnDisk, loss: Loss) -> AnyProblem:
+    if isinstance(records, OnDisk):
+        return StoredProblem(records, loss)
+    return Problem(records.features, records.labels, loss)
+
+
+def measured(weights: Array, parts: Parts, phases: Phases = silent) -> Metrics:
+    """Return how good a model is on every part."""
+    return {
+        name: metrics.measure(weights, part, phases(f"measured {name} records")) for name, part in parts.items()
+    }  # fmt: skip
+
+
+def source_of(setup: Setup) -> noise.Source:
+    """Return where the noise of a run comes from."""
+    if setup.seed is not None:
+        return noise.seeded(setup.seed)
+    return noise.secure() if setup.noise_source == NoiseSource.SECURE else noise.from_os()
+
+
+def why_seeded(setup: Setup) -> str | None:
+    """Return why the outcome of a seeded run is not private; None where there is no seed."""
+    return None if setup.seed is None else f"the noise can be drawn again from the seed {setup.seed}"
+
+
+def randomness_of(setup: Setup, label: str) -> Randomness:
+    """Return where the noise of one model came from."""
+    because = why_seeded(setup)
+    return Randomness(label, setup.seed, None if because is None else f"seeded: {because}")
+
+
+def _train_one(
+    plan: Plan, parts: Parts, setup: Setup, phases: Phases, rounding: Rounding | None, source: noise.Source,
+    start: Array | None,
+) -> Trained:  # fmt: skip
+    if setup.solver == Solver.SUMS:
+        weights, _ = products.solved(plan, parts["train"], source)
+        released = weights[np.newaxis]
+    else:
+        weights, released = single.train(
+            plan, parts["train"], source, start=start, progress=phases("steps"), rounding=rounding
+        )
+    return Trained(weights, released, randomness_of(setup, source.label), measured(weights, parts, phases))
+
+
+def _train_replicas(plan: Plan, parts: Parts, setup: Setup, phases: Phases) -> Replicas:
+    seed = setup.seed or 0
+    begun = time.perf_counter()
+    problem = parts["train"]
+    assert isinstance(problem, Problem)  # replicas are trained on what is held in memory
+    there = None if setup.executor is None else There.of(setup.executor)
+    weights = ensemble.train(
+        plan, problem, setup.replicas, seed, workers=setup.workers, progress=phases("replicas"), there=there
+    )  # fmt: skip
+    seconds = round(time.perf_counter() - begun, 3)
+    columns = {name: metrics.measure_all(weights, part) for name, part in parts.items()}
+    means = {name: {metric: float(c.mean()) for metric, c in each.items()} for name, each in columns.items()}
+    quantiles = {name: {metric: metrics.quantiles(c) for metric, c in each.items()} for name, each in columns.items()}
+    return Replicas(setup.replicas, Randomness(f"seed {seed}", seed, EXPERIMENT), seconds, means, quantiles)
+
+
+def _add_excess_risk(trained: Trained | Replicas, optimum: Optimum) -> None:
+    """Add the empirical excess risk: how far the loss is above the least that the domain allows."""
+    measured = trained.metrics["train"]
+    measured["excess_risk"] = measured["loss"] - optimum.loss
+    if isinstance(trained, Replicas):
+        spread = trained.quantiles["train"]
+        spread["excess_risk"] = [loss - optimum.loss for loss in spread["loss"]]
+
+
+def finite(tree: Any) -> Any:
+    """Return a tree of JSON types with None for every number that is not finite."""
+    if isinstance(tree, float):
+        return tree if math.isfinite(tree) else None
+    if isinstance(tree, dict):
+        return {name: finite(value) for name, value in tree.items()}
+    return [finite(value) for value in tree] if isinstance(tree, list) else tree

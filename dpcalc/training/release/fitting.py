@@ -1,0 +1,239 @@
+"""One model, or many replicas: a described run is accounted, executed and measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.errors import MissingParameter, NotApplicable, SpecError
+from dpcalc.model.run import Description
+from dpcalc.notes import Centred, CostOfTries, Note, NotTrained, SumsOfProducts
+from dpcalc.report import Assertion, Case
+from dpcalc.training.rule import batches, full_batches, sums_of_products
+from dpcalc.training.rule.accounting import account, accounted_run, least_risk, takes_dimension
+from dpcalc.training.rule.defaults import fill_loss, fill_split, fill_steps
+from dpcalc.training.rule.draft import Draft
+from dpcalc.training.rule.full_batches import Centring, Rule
+from dpcalc.training.rule.setup import OF_UNLEARNING, Average, Setup, Solver
+from dpcalc.training.rule.task import Task
+
+if TYPE_CHECKING:
+    from dpcalc.training.release.model import Model
+    from dpcalc.training.rule.guarantee import Guaranteed
+    from dpcalc.training.rule.records import Records
+
+_RUNS = 10  # a usual number of tries, of which a note states the cost
+
+
+class Described(NamedTuple):
+    """A run that lacks nothing but its noise.
+
+    Attributes:
+        draft, setup, records: what is run, and on what.
+        rule: what the default rule chose, if it did.
+    """
+
+    draft: Draft
+    setup: Setup
+    records: Records
+    rule: Rule | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of records and of weights."""
+        rows, columns = self.records.shape
+        return rows, columns * self.draft.loss.scores
+
+
+class Fit(NamedTuple):
+    """A case with what was measured, and the model if one was trained."""
+
+    case: Case
+    model: Model | None
+
+
+def fit_described(task: Task) -> Fit:
+    """Return the case of a run that is neither tuned nor to forget records; see `dpcalc.training.fit.fit`."""
+    from dpcalc.training.rule.guarantee import guarantee
+
+    run = described(task)
+    draft, question = run.draft, task.question
+    if run.setup.solver == Solver.SUMS:
+        return _fit_sums(run, task)
+    centring = None
+    try:
+        fill_steps(draft, question, run.shape[1])
+        if run.records.centred:  # noisy sums of rows are as private as steps, and come first
+            centring = full_batches.centring(draft, question, int(draft["steps"]), *run.records.shape)
+            draft.choose("steps", int(draft["steps"]) + centring.sums)
+        made = None if run.setup.replicas > 1 else guarantee(draft, question, task.gates, run.shape)
+    except MissingParameter as error:
+        raise full_batches.without(error, draft) from None
+    case = account(draft, question, task.gates) if made is None else made.case
+    case = judged_case(case, draft, run.rule, task)
+    return Fit(case, None) if case.failed else _executed(case, made, run, task, centring)
+
+
+def judged_case(case: Case, draft: Draft, rule: Rule | None, task: Task) -> Case:
+    """Return the case with warnings and gates, and a note where it failed.
+
+    Raises:
+        NotApplicable: nothing is guaranteed.
+    """
+    warnings = (*case.warnings, *(rule.warnings() if rule else ()))
+    case = case._replace(inputs=draft.with_sources(case.inputs), warnings=warnings)
+    if case.best is not None and case.best.delta == 1.0:
+        raise NotApplicable("nothing is guaranteed: delta is 1", "use more noise, or a larger --epsilon")
+    return gated_case(case, task)
+
+
+def gated_case(case: Case, task: Task) -> Case:
+    """Return the case with the gate on privacy, and a note where a gate fails."""
+    if case.assertions and not task.accepting:
+        case = case._replace(assertions=(*case.assertions, *_privacy_gate(task.setup)))
+    return case._replace(note_data=(*case.note_data, NotTrained())) if case.failed else case
+
+
+def _privacy_gate(setup: Setup) -> tuple[Assertion, ...]:
+    """Return a gate that fails where the outcome is not private, whatever was accounted; none where it is."""
+    from dpcalc.training.release.execution import EXPERIMENT, why_seeded
+
+    because = EXPERIMENT if setup.replicas > 1 else why_seeded(setup)
+    return () if because is None else (Assertion("private", False, because, None),)
+
+
+def _fit_sums(run: Described, task: Task) -> Fit:
+    """Account for noisy sums of products, and solve least squares by them."""
+    from dpcalc.training.rule.guarantee import guarantee
+    from dpcalc.training.run.products import entries
+
+    rows, columns = run.records.shape
+    accounted = sums_of_products.described(run.draft)
+    made = guarantee(accounted, task.question, task.gates, (rows, entries(columns)))
+    case = judged_case(made.case, accounted, run.rule, task)
+    if case.failed:
+        return Fit(case, None)
+    return _executed(case._replace(note_data=(*case.note_data, SumsOfProducts())), made, run, task)
+
+
+def described(task: Task, read: Callable[..., Records] | None = None) -> Described:
+    """Return the run with all that the default rule and the data say of it.
+
+    Args:
+        task: what is asked. What is tuned is a descent.
+        read: what reads the records; by default `dpcalc.training.rule.records.read_records`.
+
+    Raises:
+        SpecError: description or data are malformed.
+        MissingParameter: there is no budget to choose by.
+    """
+    from dpcalc.training.rule.records import read_records
+
+    question, asked = task.question, task.setup
+    draft = Draft(Description(task.given, task.sources))
+    _check_names(draft)
+    fill_loss(draft, asked)
+    batched = batches.applies(draft, question)
+    ruled = batched or full_batches.applies(draft, question)
+    if asked.solver == Solver.SUMS:
+        sums_of_products.check(draft, asked)
+    setup = full_batches.settle(asked, draft, ruled=ruled, batched=batched)
+
+    def centres(rows: int, columns: int) -> bool:
+        whole = ruled and not batched
+        return read is None and full_batches.centres(draft, question, asked, rows, columns, ruled=whole)
+
+    share = full_batches.CONSTANT if ruled else None
+    progress = task.phases("records read")
+    records = (read or read_records)(draft, setup, share=share, progress=progress, centres=centres)
+    setup = setup._replace(centre=records.centred)
+    rows, columns = records.shape
+    draft.take_shape(rows, columns, with_dimension=draft.laplace and takes_dimension(draft.algorithm))
+    rule = None
+    if ruled and not batched and asked.solver != Solver.DESCENT and draft["loss"] == "squares":
+        rule = full_batches.fill_sums(draft, question, asked, columns)
+    if rule is not None or asked.solver == Solver.SUMS:
+        return Described(draft, setup._replace(solver=Solver.SUMS, average=Average.NONE), records, rule)
+    if batched:
+        rule, average = batches.fill(draft, question, asked, columns)
+        setup = setup._replace(average=average)
+    elif ruled:
+        rule = full_batches.fill(draft, question, asked, columns, centred=records.centred)
+    fill_split(draft)
+    draft.fill_model()
+    return Described(draft, setup, records, rule)
+
+
+def _check_names(draft: Draft) -> None:
+    """Refuse parameters and algorithms that train does not take."""
+    train = COMMANDS["train"]
+    unknown = sorted(set(draft) - set(train.parameters))
+    if unknown:
+        raise SpecError(f"train does not take {', '.join(unknown)}", f"it takes {', '.join(train.parameters)}")
+    algorithm = str(draft["algorithm"])
+    of_others = [name for name in OF_UNLEARNING if name in draft]
+    if of_others:
+        raise SpecError(
+            f"{of_others[0]} is of a model that is to forget records, and none is given",
+            "give --unlearn MODEL, or ask `dpcalc unlearn` for the number alone",
+        )
+    if algorithm not in train.algorithms:
+        raise SpecError(f"algorithm is {algorithm!r}; to train it must be one of {', '.join(train.algorithms)}")
+
+
+def _executed(case: Case, made: Guaranteed | None, run: Described, task: Task, centring: Centring | None = None) -> Fit:
+    """Carry out what is guaranteed; for replicas, which are an experiment, what was accounted on real numbers.
+
+    Rows are centred by the first steps where ``centring`` says how many of them, and how.
+    """
+    from dpcalc.training.release.execution import execute, source_of
+    from dpcalc.training.release.outcome import Outcome, refuse_unwritable_model
+    from dpcalc.training.run.plan import plan
+
+    draft, setup, records, rule = run
+    best = case.best
+    assert best is not None
+    if made is None:
+        accounted, rounding = accounted_run(draft, best), None
+        planned = plan(accounted, *run.shape)
+    else:
+        _, accounted, planned, rounding = made
+    if setup.average == Average.TAIL:
+        planned = planned.averaged()
+    refuse_unwritable_model(setup, draft, planned, records.shape[1])
+    source, centre = source_of(setup), None
+    if centring is not None:
+        from dpcalc.training.release.centring import centred
+
+        assert rounding is not None  # replicas are not centred
+        note = Centred(mean_sums=centring.mean, distance_sums=centring.distance, accounted_steps=planned.steps)
+        case = case._replace(note_data=(*case.note_data, note))
+        records, centre, planned = centred(planned, draft.loss, records, source, rounding, centring)
+    trained, non_private = execute(planned, records, draft, setup, task.phases, rounding, source)
+    unknown = planned.tail or setup.solver == Solver.SUMS or draft.loss.classified
+    risk = None if unknown else least_risk(draft, accounted, best, run.records.shape[1])
+    outcome = Outcome(draft, setup, records, planned, trained, non_private, risk, rule, centre=centre)
+    notes = (*case.note_data, *outcome.notes(), *_cost_of_tries(case, setup))
+    case = case._replace(training=outcome.to_json(), note_data=notes)
+    return Fit(case, outcome.model(case))
+
+
+def _cost_of_tries(case: Case, setup: Setup) -> Iterator[Note]:
+    """Yield what choosing among several such runs would have cost, where one is known by its mu."""
+    from dpcalc.notions import gaussian
+    from dpcalc.notions.guarantee import Gdp
+    from dpcalc.notions.tuning import Law, tuned_epsilon, tuning_of
+
+    best = case.best
+    mu = ((best.details or {}).get("floating_point") or {}).get("mu") if best is not None else None
+    if best is None or mu is None or best.log_delta is None or best.epsilon is None:
+        return
+    value = tuned_epsilon(Gdp(mu), tuning_of(Law.GEOMETRIC, _RUNS), best.log_delta)
+    fixed = gaussian.epsilon(mu=gaussian.together([(mu, _RUNS)]), log_delta_target=best.log_delta)
+    if math.isfinite(value):
+        yield CostOfTries(
+            runs=_RUNS, epsilon=best.epsilon, value=value, fixed_number=fixed if math.isfinite(fixed) else None,
+            tunable=setup.solver != Solver.SUMS,
+        )  # fmt: skip

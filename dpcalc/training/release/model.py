@@ -1,0 +1,323 @@
+"""A trained model as a file: its weights, the map from rows to features, and the guarantee of its privacy."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.errors import SpecError
+from dpcalc.files.arrays import damaged_as, open_archive, read_member
+from dpcalc.files.limits import MODEL_BYTES
+from dpcalc.files.output import write_bytes
+from dpcalc.files.place import FileError
+from dpcalc.files.reading import opened
+from dpcalc.inert import json_text
+from dpcalc.report import strict_json
+from dpcalc.training.data.bounds import lengths
+from dpcalc.training.data.cells import Classes, Labels, Levels
+from dpcalc.training.data.ranges import Ranges, encode
+from dpcalc.training.rule.setup import check_path
+from dpcalc.version import __version__
+
+Array = NDArray[np.float64]
+
+SCHEMA = "dpcalc.model/1"
+_DIGITS, _REST = 40, 1 << 20  # bytes of a number in JSON, with its indentation, and of all else in a file
+LEAST_SCALE = 0.02  # that rows are centred with: a smaller one is noise
+_CENTRED = ("centre", "scale", "centred_bound")
+_ARRAYS = ("weights", "low", "high", "released", "centre")
+
+
+class Model(NamedTuple):
+    """A linear model on raw columns.
+
+    Attributes:
+        weights: one for each feature: a column of numbers is one, and a column of words one for each of its levels. For
+            K classes there are K for each: shape (features, K).
+        intercept: 0 where there is none; of K classes shape (K,).
+        columns: names of the d raw columns, in order.
+        target: name of the target.
+        positive: the label that +1 stands for, if one was named.
+        low, high: shape (d,): the interval of each column that is mapped to [-1, 1]; None where no column is mapped.
+        target_range: the interval of the target that was mapped to [-label_bound, label_bound], if one was.
+        bound, norm: rows are shortened to this length in the 1- or 2-norm.
+        loss: name and parameters of the loss.
+        privacy: what is guaranteed and by which theorem, or why nothing is.
+        negative: the name of what -1 stands for, if it has one.
+        released: shape (k, features + 1): weights and intercept of every iterate that was released, of which the model
+            is the last or a mean, and K times as many columns for K classes; None where the model was released alone.
+        levels: column of words -> its levels.
+        missing: column -> what stands for a missing cell: a number, or a level; where it is not named, the middle of
+            the interval, or no level.
+        classes: the names of several classes, in the order of their scores; None for a model of one score.
+        centre, scale, centred_bound: of a model of centred rows, shape (features,) and two numbers: a row x that was
+            shortened becomes (x - centre)/scale, and is shortened to this length; None where rows are not centred.
+    """
+
+    weights: Array
+    intercept: Any
+    columns: tuple[str, ...]
+    target: str
+    positive: str | None
+    low: Array | None
+    high: Array | None
+    target_range: tuple[float, float] | None
+    bound: float
+    norm: int
+    loss: Mapping[str, Any]
+    privacy: Mapping[str, Any]
+    negative: str | None = None
+    released: Array | None = None
+    levels: Mapping[str, Sequence[str]] = {}
+    missing: Mapping[str, Any] = {}
+    classes: tuple[str, ...] | None = None
+    centre: Array | None = None
+    scale: float | None = None
+    centred_bound: float | None = None
+
+    @property
+    def labels(self) -> Labels | Classes:
+        """How cells of the target are read."""
+        if self.classes is not None:
+            return Classes(self.classes)
+        return Labels(self.positive, self.negative)
+
+    @property
+    def ranges(self) -> Ranges:
+        """How raw rows become features: see `dpcalc.training.data.tables.encode`."""
+        words = tuple(
+            Levels(tuple(self.levels[name]), self.missing.get(name)) if name in self.levels else None
+            for name in self.columns
+        )
+        numbers = tuple(None if name in self.levels else self.missing.get(name) for name in self.columns)
+        return Ranges(self.low, self.high, self.target_range, words, numbers)
+
+    @property
+    def words(self) -> dict[str, Levels]:
+        """Column of words -> how its cells are read, as `dpcalc.training.data.tables.read` takes it."""
+        return {self.columns[place]: rule for place, rule in self.ranges.words.items()}
+
+    def scores(self, rows: Array) -> Array:
+        """Return <w, x> + intercept for raw rows, shape (m, d), which are mapped and shortened as in training.
+
+        The shape is (m,), or (m, K) for K classes.
+
+        As in training, a number that is not finite counts as 0, unless `missing` says otherwise; in a column of words
+        stand the places of its levels.
+
+        The sign is the class for hinge and logistic, and the largest of K scores for softmax; for other losses the
+        score is the prediction, on the scale of the labels as trained.
+
+        Raises:
+            SpecError: rows have another number of columns.
+        """
+        x = np.array(rows, dtype=np.float64, ndmin=2)
+        if x.shape[1:] != (len(self.columns),):
+            raise SpecError(f"rows have shape {x.shape}", f"the model takes {len(self.columns)} columns")
+        x, _ = encode(x, self.ranges)
+        _shorten(x, self.norm, self.bound)
+        if self.centre is not None and self.scale is not None and self.centred_bound is not None:
+            x = (x - self.centre) / self.scale
+            _shorten(x, self.norm, self.centred_bound)
+        scores: Array = x @ self.weights + self.intercept
+        return scores
+
+
+def _shorten(x: Array, norm: int, bound: float) -> None:
+    """Shorten rows that are longer than the bound, in place."""
+    size = lengths(x, norm)
+    x *= np.minimum(1.0, bound / np.where(size > 0.0, size, 1.0))[:, np.newaxis]
+
+
+def refuse_too_large(path: str, numbers: int) -> None:
+    """Refuse a model of so many numbers whose file could not be read back, before it is trained.
+
+    Raises:
+        SpecError: the file would be larger than is read.
+    """
+    compact = path.lower().endswith(".npz")
+    if numbers * (8 if compact else _DIGITS) + _REST > MODEL_BYTES:
+        cure = "release fewer iterates" if compact else "write an .npz file, or release fewer iterates"
+        raise SpecError(f"-o {path}: {numbers} numbers are released, more than a model file holds", cure)
+
+
+def save(model: Model, path: str, *, statement: str | None = None) -> None:
+    """Write the model to a .json or .npz file, atomically.
+
+    Args:
+        model: what is written.
+        path: of the file.
+        statement: a paragraph on its privacy for the file, if that is to have one.
+
+    Raises:
+        SpecError: it cannot be written.
+    """
+    check_path(path)
+    if statement is not None:
+        model = model._replace(privacy={**model.privacy, "statement": statement})
+    described = _described(model)
+    if path.lower().endswith(".json"):
+        data = (json_text(described, 2) + "\n").encode()
+    else:
+        buffer = io.BytesIO()
+        arrays = {name: np.array(described.pop(name)) for name in _ARRAYS if described.get(name) is not None}
+        np.savez(buffer, description=np.array(json.dumps(described, allow_nan=False)), **arrays)  # type: ignore[arg-type]
+        data = buffer.getvalue()
+    write_bytes(data, path, "-o")
+
+
+def _described(model: Model) -> dict[str, Any]:
+    fields = model._asdict()
+    for name in _ARRAYS:
+        fields[name] = None if fields[name] is None else fields[name].tolist()
+    if fields["centre"] is None:
+        for name in _CENTRED:
+            del fields[name]
+    if fields["classes"] is None:
+        del fields["classes"]
+    else:
+        fields["intercept"] = fields["intercept"].tolist()
+    fields["privacy"] = strict_json(model.privacy)  # delta may be exactly 0, and its logarithm no number
+    return {"schema": SCHEMA, "dpcalc": __version__, **fields}
+
+
+def load(path: str) -> Model:
+    """Return the model in a file that `save` wrote; nothing in it is evaluated.
+
+    Raises:
+        SpecError: it is not such a file.
+    """
+    refusal = SpecError(f"{path} is not a model file", f"give one that dpcalc train -o wrote ({SCHEMA})")
+    with opened(path) as stream, damaged_as(refusal):
+        if os.fstat(stream.fileno()).st_size > MODEL_BYTES:
+            raise SpecError(f"{path} is larger than {MODEL_BYTES} bytes", "give a model file")
+        if path.lower().endswith(".npz"):
+            return _model(_read_npz(path, stream))
+        return _model(_parsed(stream.read().decode()))
+
+
+def _read_npz(path: str, stream: IO[bytes]) -> dict[str, Any]:
+    try:
+        archive = open_archive(path, stream)
+    except FileError:
+        raise ValueError(path) from None  # no model, whatever else it is
+    with archive:
+        members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+        if sum(info.file_size for info in members.values()) > MODEL_BYTES:
+            raise SpecError(f"{path} would unpack to more than {MODEL_BYTES} bytes", "give a model file")
+        fields = _parsed(str(read_member(archive, members["description"])))
+        return {**fields, **{name: read_member(archive, members[name]) for name in _ARRAYS if name in members}}
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    return dict(json.loads(text, parse_float=_finite, parse_constant=_finite))
+
+
+def _finite(word: str) -> float:
+    value = float(word)
+    if not math.isfinite(value):
+        raise ValueError(word)
+    return value
+
+
+def _model(fields: dict[str, Any]) -> Model:
+    """Return the model with these fields; any exception means that they are not those of a model."""
+    if fields.pop("schema") != SCHEMA:
+        raise ValueError("schema")
+    fields.pop("dpcalc")
+    for name in _ARRAYS:
+        fields[name] = None if fields.get(name) is None else np.array(fields[name], dtype=np.float64)
+    fields["columns"] = tuple(fields["columns"])
+    if fields["target_range"] is not None:
+        low, high = map(float, fields["target_range"])
+        fields["target_range"] = low, high
+    fields["bound"] = float(fields["bound"])
+    if fields.get("classes") is None:
+        fields["intercept"] = float(fields["intercept"])
+    else:
+        fields["classes"] = tuple(fields["classes"])
+        fields["intercept"] = np.array(fields["intercept"], dtype=np.float64)
+    fields["levels"] = {name: tuple(levels) for name, levels in dict(fields.get("levels", {})).items()}
+    fields["missing"] = dict(fields.get("missing", {}))
+    model = Model(**fields)
+    if not _consistent(model):
+        raise ValueError("fields")
+    return model
+
+
+def _consistent(model: Model) -> bool:
+    """Return whether every field is what `Model` says."""
+    mapped = () if model.low is None and model.high is None else (model.low, model.high)
+    words = (*model.columns, model.target, *(label for label in (model.positive, model.negative) if label is not None))
+    return (
+        _declares(model)
+        and _has_weights(model)
+        and _is_centred_or_not(model)
+        and all(_is_vector(each, len(model.columns)) for each in mapped)
+        and bool(np.isfinite(model.target_range or 0.0).all())
+        and (model.low is None or model.high is None or bool((model.low < model.high).all()))
+        and all(isinstance(word, str) for word in words)
+        and 0.0 < model.bound < math.inf
+        and model.norm in (1, 2)
+        and isinstance(model.loss, Mapping)
+        and isinstance(model.privacy, Mapping)
+        and (model.released is None or _is_matrix(model.released, model.weights.size + np.size(model.intercept)))
+    )
+
+
+def _has_weights(model: Model) -> bool:
+    """Return whether weights and intercept are those of one score, or of as many as there are classes."""
+    width = model.ranges.width(len(model.columns))
+    if model.classes is None:
+        return _is_vector(model.weights, width) and math.isfinite(model.intercept)
+    count = len(model.classes)
+    return (
+        count >= 2
+        and all(isinstance(name, str) for name in model.classes)
+        and model.weights.shape == (width, count)
+        and bool(np.isfinite(model.weights).all())
+        and _is_vector(model.intercept, count)
+        and model.positive is None
+        and model.negative is None
+    )
+
+
+def _is_centred_or_not(model: Model) -> bool:
+    """Return whether rows are not centred, or all is there that says how."""
+    if model.centre is None:
+        return model.scale is None and model.centred_bound is None
+    return (
+        _is_vector(model.centre, model.ranges.width(len(model.columns)))
+        and all(isinstance(each, float) and math.isfinite(each) for each in (model.scale, model.centred_bound))
+        and LEAST_SCALE <= (model.scale or 0.0) <= 1.0
+        and (model.centred_bound or 0.0) > 0.0
+        and model.norm == 2
+    )
+
+
+def _is_matrix(value: Array, columns: int) -> bool:
+    return value.ndim == 2 and value.shape[1] == columns and len(value) > 0 and bool(np.isfinite(value).all())
+
+
+def _declares(model: Model) -> bool:
+    """Return whether levels and what stands for missing cells are those of columns."""
+    levels, missing = model.levels, model.missing
+    return (
+        {*levels, *missing} <= set(model.columns)
+        and all(words and all(isinstance(word, str) for word in words) for words in levels.values())
+        and all(
+            each in levels[name] if name in levels else isinstance(each, float) and math.isfinite(each)
+            for name, each in missing.items()
+        )
+    )
+
+
+def _is_vector(value: Array | None, length: int) -> bool:
+    return value is not None and value.shape == (length,) and bool(np.isfinite(value).all())

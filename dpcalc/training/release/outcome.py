@@ -1,0 +1,246 @@
+"""What is reported of a run that was executed, beside its guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.notes import LabelReading, ModelFile, NotCovered, Note, NoTestRecords, NotPrivate, UnreadableCells
+from dpcalc.report import Case
+from dpcalc.training.data.cells import Classes
+from dpcalc.training.release import remarks
+from dpcalc.training.release.centring import Centre
+from dpcalc.training.release.execution import NonPrivate, Replicas, Trained, finite
+from dpcalc.training.release.model import Model, refuse_too_large
+from dpcalc.training.rule.accounting import RiskBound
+from dpcalc.training.rule.defaults import CLASSIFYING
+from dpcalc.training.rule.draft import Draft
+from dpcalc.training.rule.full_batches import Rule, centring_steps
+from dpcalc.training.rule.records import Records
+from dpcalc.training.rule.setup import Setup, Solver, card_path
+from dpcalc.training.run.plan import Plan
+
+Array = NDArray[np.float64]
+
+UNCOVERED = "computed from the records without noise: not covered by the guarantee"
+FROM_RECORDS = (
+    "rows_clipped", "labels_clipped", "unreadable", "metrics", "quantiles", "seconds", "non_private", "remarks",
+)  # fmt: skip
+"""The fields of a report that depend on the records, and are not what the run releases."""
+
+
+def covered(case: Case) -> Case:
+    """Return the report of a run without what no guarantee covers: whoever gets it learns what the run releases."""
+    training = case.training or {}
+    kept = {name: value for name, value in training.items() if name not in (*FROM_RECORDS, "metrics_are")}
+    empty: dict[str, Any] = {"metrics": {}, "non_private": None, "remarks": [], "uncovered": []}
+    notes = tuple(note for note in case.note_data if not isinstance(note, (NotCovered, NoTestRecords, ModelFile)))
+    return case._replace(training={**kept, **empty}, note_data=notes)
+
+
+class Outcome(NamedTuple):
+    """A run that was executed.
+
+    Attributes:
+        draft, setup, records, plan: what was executed, and on what.
+        trained: what it came to.
+        non_private: what that is compared with, if it is.
+        risk: a bound on its excess risk, if one covers exactly this run.
+        rule: what the default rule chose, if it did.
+        tuning: what is public of the choice among candidates, if there was one.
+        centre: what rows are centred by, if they are.
+    """
+
+    draft: Draft
+    setup: Setup
+    records: Records
+    plan: Plan
+    trained: Trained | Replicas
+    non_private: NonPrivate | None
+    risk: RiskBound | None
+    rule: Rule | None = None
+    tuning: dict[str, Any] | None = None
+    centre: Centre | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is reported, JSON types only."""
+        rows, columns = self.records.shape
+        fields = {
+            "records": rows,
+            "test_records": self.records.test_count,
+            "dimension": columns,
+            **({"classes": self.draft.loss.scores} if self.draft.loss.classified else {}),
+            "intercept": self.setup.intercept,
+            "norm": self.plan.norm,
+            "steps": self.plan.steps,
+            "average": self.setup.average,
+            **({} if self.centre is None else {"centre": self._centre(self.centre)}),
+            **self._solver(),
+            "rule": None if self.rule is None else self.rule.to_json(),
+            **({} if self.tuning is None else {"tuning": self.tuning}),
+            **self.records.counts,
+            "released": self.setup.output,
+            "iterates_released": self._iterates_released,
+            **self.trained.to_json(),
+            "non_private": None if self.non_private is None else self.non_private.to_json(),
+            "metrics_are": UNCOVERED + self._units,
+            **_risk_to_json(self.risk),
+        }
+        return {**finite(fields), "remarks": list(self._remarks()), "uncovered": list(FROM_RECORDS)}
+
+    def _centre(self, centre: Centre) -> dict[str, Any]:
+        """Return what is said of centred rows; all of it is released."""
+        mean, distance = centring_steps(self.plan.steps)
+        return {"mean": mean, "distance": distance, "scale": centre.scale}
+
+    def _solver(self) -> dict[str, Any]:
+        """Return what a case says of a run that is no descent, and how its records are bounded."""
+        if self.setup.solver != Solver.SUMS:
+            return {}
+        return {"solver": self.setup.solver, **{name: self.draft[name] for name in ("feature_bound", "label_bound")}}
+
+    @property
+    def _units(self) -> str:
+        """What RMSE and loss are measured in, where that is not the target's own unit."""
+        ranges = self.records.ranges
+        if self.draft["loss"] in CLASSIFYING or ranges is None or ranges.target is None:
+            return ""
+        (low, high), bound = ranges.target, float(self.draft.get("label_bound", 1.0))
+        return f"; in units of the mapped target: {low:g} to {high:g} goes to [{-bound:g}, {bound:g}]"
+
+    def _remarks(self) -> Iterator[str]:
+        """Yield what the records give reason to say: no guarantee covers it."""
+        total = self.records.shape[0] + self.records.test_count + self._held_out
+        yield from remarks.on_records(self.records, self.draft["loss"], total, read=self.setup.synthetic is None)
+        if isinstance(self.trained, Trained):
+            yield from remarks.on_model(self.records, self.trained.metrics)
+
+    @property
+    def _held_out(self) -> int:
+        """How many records runs were scored on that are held out of the training records."""
+        score = {} if self.tuning is None else self.tuning["score"]
+        return score["records"] if score.get("epsilon") is not None else 0
+
+    def notes(self) -> Iterator[Note]:
+        """Yield what holds of every run described like this one, whatever the records are."""
+        if self.rule is not None:
+            yield self.rule.note()
+        if self.setup.synthetic is None:
+            if self.draft["loss"] in CLASSIFYING or self.records.labels.takes_words:
+                yield LabelReading(reading=self.records.labels.said)
+            yield UnreadableCells()
+        if self.trained.randomness.why_not_private:
+            yield NotPrivate(because=self.trained.randomness.why_not_private)
+        yield NotCovered(because=UNCOVERED)
+        if not self.records.test_count:
+            yield NoTestRecords()
+        if self.setup.replicas == 1:
+            yield self._model_file()
+
+    def _model_file(self) -> ModelFile:
+        path = str(self.setup.output) if self.setup.output else None
+        carded = path is not None and self.setup.card and self.trained.randomness.private
+        return ModelFile(path=path, card=card_path(path) if path is not None and carded else None)
+
+    @property
+    def _iterates_released(self) -> int:
+        """How many iterates a model file holds: all that may be public where that was asked for, else the model's."""
+        asked = isinstance(self.trained, Trained) and self.draft.given("release")
+        return len(self.trained.released) if asked else 1  # type: ignore[union-attr]
+
+    def model(self, case: Case) -> Model | None:
+        """Return the model as a file holds it, but for the statement of its privacy; None of many replicas."""
+        if isinstance(self.trained, Replicas):
+            return None
+        records, ranges, labels = self.records, self.records.ranges, self.records.labels
+        scores = self.draft.loss.scores if self.draft.loss.classified else None
+        weights, intercept = _parted(self.trained.weights, records.constant, scores)
+        named = {"positive": None, "classes": labels.names} if isinstance(labels, Classes) else labels._asdict()
+        centre = self.centre
+        moved: dict[str, Any] = (
+            {} if centre is None else {"centre": centre.shift, "scale": centre.scale, "centred_bound": centre.rest}
+        )
+        bound = records.bound if centre is None else float(self.draft["feature_bound"])
+        released = self.trained.released if self._iterates_released > 1 else None
+        return Model(
+            weights=weights, intercept=intercept, columns=records.names[:-1], target=records.names[-1],
+            low=ranges.low if ranges else None, high=ranges.high if ranges else None,
+            target_range=ranges.target if ranges else None, bound=bound, norm=self.draft.norm,
+            loss=self.draft.described_loss, privacy=_privacy(self.trained, case, self.tuning),
+            released=None if released is None else _with_intercepts(released, records.constant, scores),
+            **named, **_declared(records), **moved,
+        )  # fmt: skip
+
+
+def refuse_unwritable_model(setup: Setup, draft: Draft, plan: Plan, columns: int) -> None:
+    """Refuse a model whose file could not be read back, before it is trained.
+
+    Raises:
+        SpecError: more numbers would be released than a file holds.
+    """
+    if setup.output is not None:
+        iterates = plan.iterates_released if draft.given("release") else 1
+        refuse_too_large(setup.output, iterates * (columns + 1) * draft.loss.scores + columns)
+
+
+def _parted(weights: Array, constant: float, classes: int | None) -> tuple[Array, Any]:
+    """Return the weights of the features, and the intercept: what a constant column adds to a score, or 0.
+
+    Args:
+        weights: shape (d,), of K classes (d K,).
+        constant: what the last column holds, 0 where there is no intercept.
+        classes: K, or None for one score.
+
+    Returns:
+        Shapes (features,) and (), or (features, K) and (K,).
+    """
+    rows = weights if classes is None else weights.reshape(-1, classes)
+    if constant:
+        rows, last = rows[:-1], rows[-1] * constant
+    else:
+        last = 0.0 * rows[-1]
+    return (rows, float(last)) if classes is None else (rows, last)
+
+
+def _with_intercepts(released: Array, constant: float, classes: int | None) -> Array:
+    """Return iterates, each a row, with the intercept after the weights of the features."""
+    parts = (_parted(each, constant, classes) for each in released)
+    return np.array([np.append(weights, intercept) for weights, intercept in parts])
+
+
+def _declared(records: Records) -> dict[str, Any]:
+    """Return the levels of columns of words, and what stands for missing cells."""
+    ranges, columns = records.ranges, records.names[:-1]
+    if ranges is None:
+        return {}
+    words = {columns[place]: rule for place, rule in ranges.words.items()}
+    missing: dict[str, Any] = {name: rule.missing for name, rule in words.items() if rule.missing is not None}
+    numbers = zip(columns, ranges.missing, strict=False)
+    return {
+        "levels": {name: rule.levels for name, rule in words.items()},
+        "missing": {**missing, **{name: float(value) for name, value in numbers if value is not None}},
+    }
+
+
+def _risk_to_json(risk: RiskBound | None) -> dict[str, Any]:
+    if risk is None:
+        return {"excess_risk_bound": None, "excess_risk_bound_because": "no known bound covers exactly this run"}
+    return {"excess_risk_bound": {**risk._asdict(), "assumes": list(risk.assumes)}}
+
+
+def _privacy(trained: Trained, case: Case, tuning: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what is guaranteed of a model, or why nothing is."""
+    source, seed, because = trained.randomness
+    seeded = {**({} if because is None else {"why_not_private": because}), **({} if seed is None else {"seed": seed})}
+    best = case.best
+    assert best is not None
+    return {
+        "private": trained.randomness.private, **seeded, "noise_source": source,
+        **{name: getattr(best, name) for name in ("epsilon", "delta", "log_delta", "mu", "bound", "reference")},
+        "adjacency": best.adjacency, "assumes": list(best.assumes),
+        **{name: value for name, value in (best.details or {}).items() if name == "floating_point"},
+        **({} if tuning is None else {"tuning": tuning}),
+    }  # fmt: skip

@@ -1,0 +1,193 @@
+"""What a model says of rows: labels by their names, targets in their own units.
+
+Predictions are computed from the released model and the rows alone: of the records that the model was trained on they
+tell nothing that the model does not.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.errors import SpecError
+from dpcalc.inert import spreadsheet_text
+from dpcalc.model.choices import LossName
+from dpcalc.model.loss import LOSSES, SIGNED
+from dpcalc.training.data.cells import NUMBERS
+from dpcalc.training.data.readers import Rule
+from dpcalc.training.data.tables import path_of, rows_of, rows_of_array
+from dpcalc.training.release.model import Model
+from dpcalc.training.run import softmax as several
+
+Array = NDArray[np.float64]
+
+
+class Predictor(NamedTuple):
+    """A model, and how its scores are read.
+
+    Attributes:
+        model: that predicts.
+        classes: the names of -1 and +1, or of several classes in the order of their scores; None for a regression.
+        probable: whether the scores are log-odds, or logarithms of the odds of several classes.
+        middle, half: of a regression: a score z stands for the target ``middle + half z``.
+        width: of the interval that targets were cut to in training.
+    """
+
+    model: Model
+    classes: tuple[str, ...] | None
+    probable: bool
+    middle: float
+    half: float
+    width: float
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What is predicted of a row, by the names of the columns."""
+        if self.classes is None:
+            return ("prediction",)
+        return ("prediction", "probability" if self.probable else "score")
+
+    @property
+    def several(self) -> bool:
+        """Whether each class has a score of its own."""
+        return self.model.classes is not None
+
+    def places(self, scores: Array) -> NDArray[Any]:
+        """Return the places of the classes that scores stand for: the largest of several, or 1 above 0 and else 0."""
+        return scores.argmax(axis=1) if self.several else np.asarray(scores > 0.0).astype(np.intp)
+
+    def right(self, scores: Array, targets: Array) -> NDArray[np.bool_]:
+        """Return which rows are predicted right, for targets as their cells are read."""
+        return np.asarray(self.places(scores) == (targets if self.several else targets > 0.0))
+
+    def targets(self, scores: Array) -> Array:
+        """Return the targets, in their own units, that the scores of a regression stand for."""
+        return np.asarray(self.middle + self.half * scores)
+
+    def read(self, scores: Array) -> dict[str, NDArray[Any]]:
+        """Return what is predicted, name -> array of shape (m,): see `names`; a score of 0 counts as -1."""
+        if self.classes is None:
+            return {"prediction": self.targets(scores)}
+        if self.several:
+            most = several.probabilities(scores).max(axis=1)
+            return {"prediction": np.array(self.classes)[self.places(scores)], "probability": most}
+        labels = np.where(scores > 0.0, self.classes[1], self.classes[0])
+        return {"prediction": labels, self.names[1]: probabilities(scores) if self.probable else scores}
+
+
+def predictor(model: Model) -> Predictor:
+    """Return how a model's scores are read; the model may come from anywhere.
+
+    The classes of a model that was trained without names for them are -1 and 1; that of everything but ``positive`` is
+    ``not positive`` where it has no name.
+
+    Raises:
+        SpecError: its loss is not known.
+    """
+    name, bound = model.loss.get("loss"), model.loss.get("label_bound")
+    if not isinstance(name, str) or name not in LOSSES:
+        raise SpecError("the model's loss is not known", "give a model that this release wrote")
+    if (model.classes is not None) != (name == LossName.SOFTMAX):
+        raise SpecError("the model's loss and its classes do not go together", "give a model that this release wrote")
+    if model.classes is not None:
+        return Predictor(model, model.classes, True, 0.0, 1.0, 2.0)
+    if name in SIGNED:
+        other = f"not {model.positive}" if model.negative is None else model.negative
+        classes = ("-1", "1") if model.positive is None else (other, model.positive)
+        return Predictor(model, classes, name == "logistic", 0.0, 1.0, 2.0)
+    scale = _label_bound(bound)
+    if model.target_range is None:
+        return Predictor(model, None, False, 0.0, 1.0, 2.0 * scale)
+    low, high = model.target_range
+    return Predictor(model, None, False, 0.5 * low + 0.5 * high, (0.5 * high - 0.5 * low) / scale, high - low)
+
+
+def _label_bound(bound: Any) -> float:
+    """Return the number that the end of the target's range was mapped to in training."""
+    if not bound:
+        return 1.0
+    if not isinstance(bound, (int, float)) or not 0.0 < bound < math.inf:
+        raise SpecError("the model's label bound is no positive number", "give a model that this release wrote")
+    return float(bound)
+
+
+def probabilities(scores: Array) -> Array:
+    """Return 1/(1 + e^-z)."""
+    with np.errstate(over="ignore"):
+        return np.asarray(1.0 / (1.0 + np.exp(-scores)))
+
+
+def scored(model: Model, source: Any, *, target: bool = False) -> Iterator[tuple[Array, Array]]:
+    """Yield scores, shape (m,) or (m, K), and targets as their cells are read, shape (m,), of some rows at a time.
+
+    Args:
+        model: whose columns are read.
+        source: a path or ``example:NAME``; an array of rows in the order of the model's columns, or with a target a
+            pair of arrays.
+        target: whether the target is read; else it is empty.
+
+    Raises:
+        SpecError: the rows cannot be read, or a column is missing.
+    """
+    d = len(model.columns)
+    for cells in _blocks(model, source, target):
+        yield model.scores(cells[:, :d]), cells[:, d:].reshape(-1)
+
+
+def _blocks(model: Model, source: Any, target: bool) -> Iterator[Array]:
+    names: tuple[str, ...] = model.columns
+    rules: list[Rule] = [model.words.get(name, NUMBERS) for name in model.columns]
+    if target:
+        names, rules = (*names, model.target), [*rules, model.labels]
+    if isinstance(source, str):
+        return rows_of(path_of(source), names, rules)
+    if not target:
+        return rows_of_array(source, rules)
+    if not isinstance(source, (tuple, list)) or len(source) != 2:
+        raise SpecError("the data are no pair of arrays", "give (rows, target)")
+    return rows_of_array(source[0], rules, source[1])
+
+
+def predicted(predicting: Predictor, source: Any) -> Iterator[dict[str, NDArray[Any]]]:
+    """Yield what is predicted of some rows at a time; see `Predictor.read` and `scored`."""
+    pieces = scored(predicting.model, source)
+    while True:
+        with np.errstate(all="ignore"):  # numbers may be far from those of training
+            scores, _ = next(pieces, (None, None))
+            read = None if scores is None else predicting.read(scores)
+        if read is None:
+            return
+        yield read
+
+
+def write_csv(predicting: Predictor, source: Any, write: Callable[[str], None]) -> int:
+    """Write a CSV with one line per row, in the order of the rows, and return how many rows there were.
+
+    Args:
+        predicting: the model.
+        source: as in `scored`.
+        write: takes whole lines.
+    """
+    if predicting.classes is not None:
+        predicting = predicting._replace(classes=tuple(map(_cell, predicting.classes)))
+    head, count = ",".join(predicting.names) + "\n", 0
+    for read in predicted(predicting, source):
+        buffer = io.StringIO()
+        columns = [column.tolist() for column in read.values()]
+        csv.writer(buffer, lineterminator="\n").writerows(zip(*columns, strict=True))
+        write(("" if count else head) + buffer.getvalue())
+        count += len(columns[0])
+    if not count:
+        write(head)
+    return count
+
+
+def _cell(label: str) -> str:
+    """Return a label as a cell; a number stays one."""
+    return label if label in ("-1", "1") else spreadsheet_text(label)

@@ -1,0 +1,274 @@
+"""A model is trained on by noisy steps on the records kept, until it hides those that are gone (`docs/method.md`).
+
+The steps are full batches of the loss that the model file names, with a regulariser, within a ball; the start is the
+model in the file. What is certified is that the outcome hides whether the records that are gone were ever trained on:
+it is no guarantee for the records kept.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.engine.ask import ask
+from dpcalc.errors import GateRefused, MissingParameter, SpecError
+from dpcalc.model import loss as losses
+from dpcalc.model.loss import SIGNED
+from dpcalc.model.run import Description
+from dpcalc.model.source import Source
+from dpcalc.notes import Forgets
+from dpcalc.report import Result
+from dpcalc.training.data import bounds as bounding
+from dpcalc.training.data import tables
+from dpcalc.training.data.progress import Phases
+from dpcalc.training.release.fitting import Fit, judged_case
+from dpcalc.training.release.model import Model, load
+from dpcalc.training.release.outcome import Outcome
+from dpcalc.training.rule.accounting import accounted_run
+from dpcalc.training.rule.draft import Draft
+from dpcalc.training.rule.guarantee import Carried, guarantee
+from dpcalc.training.rule.records import Records
+from dpcalc.training.rule.setup import OF_UNLEARNING, Average, Setup, Solver
+from dpcalc.training.rule.task import Task
+from dpcalc.training.run.plan import plan
+
+Array = NDArray[np.float64]
+
+_TAKEN = (*OF_UNLEARNING, "regularisation", "radius", "step_size", "noise_std")
+_LOSS = tuple(name for name in losses.PARAMETERS if name not in ("regularisation", "radius"))
+_LEAST, _MOST, _LEFT = 10, 1000, 0.01
+NOT_FOR_THE_REST = (
+    "what is certified is that the model has forgotten the records left out; for the records kept it is no guarantee"
+)
+
+
+class _Start(NamedTuple):
+    """Where the steps start.
+
+    Attributes:
+        model: as its file has it.
+        bound: the length to which whole rows are shortened.
+        constant: what the column of the intercept holds, 0 where there is none.
+    """
+
+    model: Model
+    bound: float
+    constant: float
+
+    @property
+    def weights(self) -> Array:
+        """The weights of every column, shape (d,)."""
+        weights = np.asarray(self.model.weights, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            return np.append(weights, np.divide(self.model.intercept, self.constant)) if self.constant else weights
+
+
+def fit_unlearned(task: Task) -> Fit:
+    """Return the case of a model that forgets; as `dpcalc.training.fit.fit`.
+
+    Raises:
+        SpecError: the model, the data or the description are malformed, or the run is not one of those covered.
+        MissingParameter: the start distance, the ball or the regulariser is not known.
+        NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`.
+    """
+    from dpcalc.training.release.execution import Trained, execute, source_of
+
+    setup, phases = task.setup, task.phases
+    assert setup.unlearn is not None
+    _check(setup)
+    if task.gates:
+        raise GateRefused(
+            f"{task.gates[0].text!r} is a gate on privacy, and forgetting is none of the records kept",
+            "gate `dpcalc unlearn` with the same distance and steps",
+        )
+    start = _start_of(load(setup.unlearn))
+    draft = _draft(task, start)
+    records = _records(setup, draft, start, phases)
+    rows, columns = records.shape
+    draft.take_shape(rows, columns, with_dimension=False)
+    _fill(draft)
+    accounted = _accounted(draft)
+    steps = draft.replacing(steps=draft["clean_steps"])
+
+    question_of = {name: value for name, value in accounted.items() if name != "algorithm"}
+
+    def carried(row: Result) -> Carried:
+        run = accounted_run(_descent(steps), row)
+        planned = plan(run, rows, columns)
+        return Carried(run, planned._replace(algorithm="unlearning", started=True))
+
+    made = guarantee(
+        accounted, task.question, (), (rows, columns), carried=carried, loss=draft.loss,
+        account=lambda asked: ask("unlearn", question_of, asked, notes=False),
+    )  # fmt: skip
+    case = judged_case(made.case, draft, None, task)
+    if case.failed:
+        return Fit(case, None)
+    weights = start.weights
+    with np.errstate(over="ignore"):  # of the square of its norm
+        made.plan.domain.project(weights)
+    trained, non_private = execute(
+        made.plan, records, draft, setup, phases, made.rounding, source_of(setup), start=weights
+    )
+    assert isinstance(trained, Trained)
+    because = "; ".join(filter(None, (NOT_FOR_THE_REST, trained.randomness.why_not_private)))
+    trained = trained._replace(randomness=trained.randomness._replace(why_not_private=because))
+    outcome = Outcome(draft, setup, records, made.plan, trained, non_private, None)
+    forgets = Forgets(model=setup.unlearn, steps=made.plan.steps)
+    case = case._replace(training=outcome.to_json(), note_data=(*case.note_data, forgets, *outcome.notes()))
+    return Fit(case, outcome.model(case))
+
+
+def _check(setup: Setup) -> None:
+    """Refuse what a run that forgets does not have.
+
+    Raises:
+        SpecError: it is asked for.
+    """
+    strange = {
+        "--synthetic": setup.synthetic is not None, "--replicas": setup.replicas > 1, "--tune": setup.tune is not None,
+        "--solver sums": setup.solver == Solver.SUMS, "--centre": bool(setup.centre),
+        "--average tail": setup.average == Average.TAIL, "--test-fraction": setup.test_fraction > 0.0,
+    }  # fmt: skip
+    of_the_model = {
+        "--target": setup.target, "--labels": setup.labels, "--positive": setup.positive, "--ranges": setup.ranges,
+        "--target-range": setup.target_range, "--intercept": setup.intercept is not None,
+    }  # fmt: skip
+    for flag, asked in strange.items():
+        if asked:
+            raise SpecError(f"a run that forgets takes no {flag}", f"leave out {flag}")
+    for flag, asked in of_the_model.items():
+        if asked:
+            raise SpecError(f"{flag} follows from the model that is to forget", f"leave out {flag}")
+
+
+def _start_of(model: Model) -> _Start:
+    """Return where the steps start.
+
+    Raises:
+        SpecError: nothing is known of steps from such a model.
+    """
+    if model.centre is not None:
+        raise SpecError("rows of the model are centred on others than those kept", "train it with --no-centre")
+    if model.classes is not None:
+        raise SpecError("the model has several scores, and one is covered", "give a model of two classes or a number")
+    bound = model.loss.get("feature_bound")
+    for name in _LOSS:
+        value = model.loss.get(name)
+        if value is not None and not (isinstance(value, (int, float)) and math.isfinite(value)):
+            raise SpecError(f"the model's {name} is no number", "give one that dpcalc train -o wrote")
+    if model.norm != 2 or not isinstance(bound, (int, float)) or not 0.0 < model.bound <= bound < math.inf:
+        raise SpecError("the model does not say how its rows were bounded", "give one that dpcalc train -o wrote")
+    constant = math.sqrt(bound - model.bound) * math.sqrt(bound + model.bound)
+    if model.intercept and not constant:
+        raise SpecError("the model has an intercept and no column for it", "give one that dpcalc train -o wrote")
+    start = _Start(model, float(bound), constant)
+    if not np.isfinite(start.weights).all():
+        raise SpecError("the model's weights are too large", "give one that dpcalc train -o wrote")
+    return start
+
+
+def _draft(task: Task, start: _Start) -> Draft:
+    """Return the run with the loss of the model.
+
+    Raises:
+        SpecError: something is given that a run that forgets does not take, or that contradicts the model.
+        MissingParameter: the regulariser or the ball is not given.
+    """
+    named = Description(task.given, task.sources)
+    known = {name: start.model.loss[name] for name in ("loss", *_LOSS) if start.model.loss.get(name) is not None}
+    for name in named:
+        if name in known and named[name] == known[name]:
+            continue
+        if name not in _TAKEN:
+            raise SpecError(f"a run that forgets takes no {name}", f"it takes {', '.join(_TAKEN)}")
+    draft = Draft(Description({**known, **named.values}, {**dict.fromkeys(known, Source.DATA), **named.sources}))
+    for name, why in (
+        ("regularisation", "the steps forget by a regulariser, whose weight"),
+        ("radius", "the steps stay in a ball, whose radius"),
+    ):
+        if not draft.get(name):
+            example = f"for example --{name} {_EXAMPLE[name]}"
+            if name in named:
+                raise SpecError(f"{why} is 0", f"give one above 0; {example}")
+            raise MissingParameter(f"{why} is not given", f"give --{name}; {example}")
+    if "start_distance" not in draft:
+        raise MissingParameter(
+            "how far the model may be from one that never saw the records left out is not given",
+            f"give --start-distance; {_APART}",
+        )
+    if draft["start_distance"] == 0.0 and "noise_std" not in draft:
+        raise SpecError(
+            "a model at a distance of 0 from one that never saw the records left out has nothing to forget: "
+            "no noise is the least that is enough",
+            f"give the distance; {_APART}",
+        )
+    return draft
+
+
+_EXAMPLE = {"regularisation": "0.01", "radius": "5"}
+_APART = "of k records left out of n, minimisers are k Delta/(m n) apart"
+
+
+def _fill(draft: Draft) -> None:
+    """Fill in steps and step size: as many steps as leave a hundredth of the distance.
+
+    Raises:
+        SpecError: the loss is not smooth.
+    """
+    smoothness = draft.loss.smoothness
+    if smoothness is None:
+        raise SpecError(
+            f"the {draft['loss']} loss is not smooth", "give a model of the logistic, huber or squares loss"
+        )
+    draft.default("step_size", 1.0 / smoothness)
+    shrinks = -math.log1p(-min(float(draft["step_size"]) * float(draft["regularisation"]), 0.5))
+    draft.default("clean_steps", max(_LEAST, min(_MOST, math.ceil(math.log(1.0 / _LEFT) / shrinks))))
+
+
+def _descent(draft: Draft) -> Draft:
+    """Return the same steps as those of a descent, which is how they are carried out."""
+    return Draft(Description({k: v for k, v in draft.items() if k not in OF_UNLEARNING}))
+
+
+def _accounted(draft: Draft) -> Draft:
+    """Return what is accounted: the steps, from models a known distance apart."""
+    loss = draft.loss
+    known: dict[str, Any] = {
+        "algorithm": "unlearning", "diameter": 2.0 * float(draft["radius"]), "smoothness": loss.smoothness,
+        "strong_convexity": draft["regularisation"],
+    }  # fmt: skip
+    given = {name: draft[name] for name in (*OF_UNLEARNING, "step_size", "noise_std") if name in draft}
+    derived = dict.fromkeys(known, Source.DERIVED)
+    return Draft(Description({**known, **given}, derived))
+
+
+def _records(setup: Setup, draft: Draft, start: _Start, phases: Phases) -> Records:
+    """Return the records kept, mapped as the model maps its rows.
+
+    Raises:
+        SpecError: they cannot be read, or have other columns.
+    """
+    model = start.model
+    if not isinstance(setup.data, str):
+        raise SpecError("the records kept are read from a file", "give the path of one")
+    table = tables.read(
+        tables.path_of(setup.data), target=model.target, labels=model.labels, ignore=setup.ignore, words=model.words,
+        held=True, progress=phases("records read"),
+    )  # fmt: skip
+    if table.names != (*model.columns, model.target):
+        raise SpecError(
+            f"the records have the columns {', '.join(table.names)[:200]}",
+            f"they must be those of the model: {', '.join((*model.columns, model.target))[:200]} (see --ignore)",
+        )
+    mapped = model.low is not None or model.words or model.missing or model.target_range is not None
+    ranges = model.ranges if mapped else None
+    share = start.constant / start.bound
+    kept = bounding.prepared(
+        table, feature_bound=start.bound, label_bound=draft.get("label_bound"), signed=draft["loss"] in SIGNED,
+        ranges=ranges, intercept=bool(share), share=share or None, norm=2,
+    )  # fmt: skip
+    return Records(kept, None, table.names, ranges, model.labels, start.constant, model.bound)

@@ -1,0 +1,170 @@
+"""What is asked of a tuned run: the candidates, the law of the number of runs, and what tells which run is best."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dpcalc.errors import SpecError
+from dpcalc.model.numbers import parse_number
+from dpcalc.model.parameter import PARAMETERS, check
+from dpcalc.notions.tuning import Law, Tuning, tuning_of
+
+TRAVEL = "travel"
+"""How far the default rule lets the weights travel, over kappa: see `dpcalc.training.rule.full_batches`."""
+
+TUNABLE = ("clip", TRAVEL, "steps", "step_size", "regularisation", "batch_size", "epochs")
+"""What may be tuned: how the run is carried out, and not how records are read."""
+
+LAWS = (Law.GEOMETRIC, Law.LOGARITHMIC, Law.POISSON)
+
+MEAN, HELD_OUT = 10.0, 0.2
+MOST_RUNS, MOST_CANDIDATES = 1000.0, 99  # a card has a case for each candidate, and one for the total: 100 at most
+
+Candidate = dict[str, Any]
+"""Parameter -> value."""
+
+
+class Tune(NamedTuple):
+    """A choice among settings that is to be paid for.
+
+    Attributes:
+        settings: parameter -> its values, all of which are fixed before a record is read.
+        mean: E K, the mean of the number of runs.
+        law: of the number of runs.
+        held_out: the share of the training records on which runs are scored, privately; None with a public file.
+        public: path of public records on which runs are scored; None where some are held out.
+    """
+
+    settings: Mapping[str, tuple[Any, ...]]
+    mean: float = MEAN
+    law: Law = Law.GEOMETRIC
+    held_out: float | None = HELD_OUT
+    public: str | None = None
+
+    @property
+    def tuning(self) -> Tuning:
+        """The law of the number of runs, as what is proved of it takes it."""
+        return tuning_of(self.law, self.mean)
+
+    @property
+    def accounted(self) -> Tuning:
+        """The law as it is read back from a card, of a mean that was rounded up once more: it costs a little more."""
+        return tuning_of(self.law, self.tuning.mean)
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """Every combination of the values: each run draws one of them uniformly."""
+        return [dict(zip(self.settings, values, strict=True)) for values in itertools.product(*self.settings.values())]
+
+
+def tune_of(
+    settings: Mapping[str, Any] | Sequence[str], runs: Any = None, law: str | None = None, score: Any = None
+) -> Tune | None:
+    """Return what is asked, None where nothing is.
+
+    Args:
+        settings: parameter -> values; or texts such as ``clip=0.05,0.1; travel=10,30``.
+        runs: the mean number of runs, from 1 to 1000; 10 by default.
+        law: of the number of runs; geometric by default.
+        score: the share of the training records that is held out for scoring, or the path of a public file.
+
+    Raises:
+        SpecError: it is malformed, or says how to tune and not what.
+    """
+    if not settings:
+        given = {"--tune-runs": runs, "--tune-law": law, "--tune-score": score}
+        if strange := next((flag for flag, value in given.items() if value is not None), None):
+            raise SpecError(f"{strange} is of a tuned run", "give --tune, for example --tune clip=0.05,0.1,0.3")
+        return None
+    pairs = settings.items() if isinstance(settings, Mapping) else _pairs(settings)
+    read: dict[str, tuple[Any, ...]] = {}
+    for name, values in pairs:
+        name = str(name).strip().replace("-", "_")
+        if name in read:
+            raise SpecError(f"--tune has {name} twice", "give all its values at once")
+        read[name] = _values(name, values)
+    if {TRAVEL, "step_size"} <= set(read):
+        raise SpecError("travel says how long the steps are, and so does step_size", "tune one of them")
+    tune = Tune(read, _mean(runs), _law(law), *_score(score))
+    count = len(tune.candidates)
+    if not 1 <= count <= MOST_CANDIDATES:
+        raise SpecError(f"--tune describes {count} candidates", f"from 1 to {MOST_CANDIDATES} are taken")
+    return tune
+
+
+def _pairs(texts: Iterable[str]) -> Iterable[tuple[str, str]]:
+    for text in texts:
+        for part in str(text).split(";"):
+            name, sign, values = part.partition("=")
+            if part.strip() and not sign:
+                raise SpecError(f"--tune {part.strip()[:60]!r} names no values", "for example --tune clip=0.05,0.1,0.3")
+            if sign:
+                yield name, values
+
+
+def _values(name: str, values: Any) -> tuple[Any, ...]:
+    """Return the values of a parameter, each within its domain.
+
+    Raises:
+        SpecError: it cannot be tuned, or a value is none.
+    """
+    if name not in TUNABLE:
+        raise SpecError(f"{name[:60]} cannot be tuned", f"--tune takes {', '.join(TUNABLE)}")
+    listed = values.split(",") if isinstance(values, str) else values
+    listed = list(listed) if isinstance(listed, Iterable) else [listed]
+    found = [parse_number(each.strip()) if isinstance(each, str) else each for each in listed]
+    if not found:
+        raise SpecError(f"--tune {name} has no value", f"for example --tune {name}=1,2")
+    if name == TRAVEL:
+        if not all(isinstance(each, (int, float)) and 0.0 < each <= 1e6 for each in found):
+            raise SpecError("travel must be > 0 and <= 1e6, in units of kappa", "for example --tune travel=10,30")
+        return tuple(map(float, found))
+    integer = PARAMETERS[name].integer
+    found = [int(each) if integer and isinstance(each, float) and each == int(each) else each for each in found]
+    return tuple(check(name, each) for each in found)
+
+
+def _mean(runs: Any) -> float:
+    mean = MEAN if runs is None else _float(runs, "the mean number of runs")
+    if not 1.0 <= mean <= MOST_RUNS:
+        raise SpecError(f"the mean number of runs is {mean:g}; it must be from 1 to {MOST_RUNS:g}", "10 is usual")
+    return mean
+
+
+def _float(value: Any, name: str) -> float:
+    if isinstance(value, str):
+        return parse_number(value)
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        kind = type(value).__name__
+        raise SpecError(f"{name} is given as a {kind}", "give a number, or for a score the path of a file") from None
+
+
+def _law(law: str | None) -> Law:
+    if law is None:
+        return Law.GEOMETRIC
+    found = next((each for each in LAWS if each == law), None)
+    if found is None:
+        raise SpecError(f"the number of runs is {law!r}", f"one of {', '.join(LAWS)}")
+    return found
+
+
+def _score(score: Any) -> tuple[float | None, str | None]:
+    """Return the share that is held out, or the public file."""
+    if score is None:
+        return HELD_OUT, None
+    if isinstance(score, os.PathLike):
+        return None, os.fspath(score)
+    try:
+        share = _float(score, "what runs are scored on")
+    except SpecError:
+        if not isinstance(score, str):
+            raise
+        return None, score
+    if not 0.0 < share < 1.0:
+        raise SpecError(f"the share held out is {share:g}; it must be > 0 and < 1", "for example --tune-score 0.2")
+    return share, None

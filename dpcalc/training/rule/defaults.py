@@ -1,0 +1,163 @@
+"""What a run has where it is not given: a loss, its bounds, the number of steps and the step size.
+
+No choice is made by looking at the records: all follow from the constants of the loss, the budget and the size of the
+domain.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dpcalc.engine.question import Question
+from dpcalc.errors import MissingParameter, SpecError
+from dpcalc.model.algorithm import Order
+from dpcalc.model.choices import LastBatch, LossName
+from dpcalc.model.loss import SIGNED, Loss
+from dpcalc.model.source import Source
+from dpcalc.training.rule.accounting import noise_scale
+from dpcalc.training.rule.draft import Draft
+from dpcalc.training.rule.setup import Setup
+
+MAX_STEPS = 1000
+"""Full-batch steps that are chosen at most."""
+
+CLASSIFYING = (*SIGNED, LossName.SOFTMAX)
+"""Losses of classes."""
+
+_SYNTHETIC_LOSSES = {"logistic": "logistic", "linear": "squares"}
+
+
+def fill_loss(draft: Draft, setup: Setup) -> None:
+    """Fill in the loss and its bounds.
+
+    Raises:
+        MissingParameter: no loss is given, and nothing says whether to classify or to fit numbers.
+        SpecError: what is given says both.
+    """
+    from dpcalc.training.data.cells import Classes, as_classes
+
+    if "loss" not in draft:
+        draft.default("loss", _usual_loss(setup))
+    if draft["loss"] in CLASSIFYING and setup.target_range is not None:
+        raise SpecError(f"the {draft['loss']} loss has labels, and a target range is given", "leave out --target-range")
+    draft.default("feature_bound", 1.0)
+    if draft["loss"] not in CLASSIFYING:
+        draft.default("label_bound", 1.0)
+    if draft["loss"] == LossName.SOFTMAX:
+        if setup.synthetic is not None or setup.replicas > 1:
+            raise SpecError("a softmax is trained on data, and once", "leave out --synthetic and --replicas")
+        draft.default("classes", len(as_classes(setup.label_rule, draft.get("classes")).names), Source.DERIVED)
+    elif isinstance(setup.label_rule, Classes):
+        raise SpecError(f"the {draft['loss']} loss has two labels, and more are given", "take --loss softmax")
+
+
+def _usual_loss(setup: Setup) -> str:
+    """Return the loss that suits what is said of the target; the records are not asked."""
+    from dpcalc.training.data.cells import Classes
+    from dpcalc.training.data.tables import EXAMPLES
+
+    if setup.example and not isinstance(setup.label_rule, Classes):
+        return EXAMPLES[setup.example][2]
+    if setup.synthetic:
+        return _SYNTHETIC_LOSSES.get(setup.synthetic, "squares")
+    labelled, ranged = setup.labels or setup.positive, setup.target_range is not None
+    if labelled and ranged:
+        raise SpecError("a target has labels or a range, and both are given", "leave one of them out")
+    if not labelled and not ranged:
+        raise MissingParameter(
+            "whether to classify or to predict a number is not known, and the records do not decide it",
+            "to classify give --positive YES or --labels NO,YES (or --loss logistic); to predict a number give "
+            "--target-range LOW,HIGH (or --loss squares)",
+        )
+    if not labelled:
+        return "squares"
+    return str(LossName.SOFTMAX) if isinstance(setup.label_rule, Classes) else "logistic"
+
+
+def fill_split(draft: Draft) -> None:
+    """Fill in batches of sizes that differ by at most one, where passes go through all records.
+
+    A short last batch would hide its few records least, and dropping them would waste them. Where the batch size
+    divides the number of records, every split is the same.
+    """
+    algorithm = draft.algorithm
+    in_passes = algorithm.order in (Order.FIXED, Order.SHUFFLE, Order.SHUFFLE_ONCE, Order.ROTATION)
+    if in_passes and not algorithm.single and draft.get("batch_size", 1) > 1:
+        draft.default("last_batch", LastBatch.BALANCED)
+
+
+def fill_steps(draft: Draft, question: Question, dimension: int) -> None:
+    """Fill in steps and step size by the bound R^2/(2 eta T) + eta (V + d sigma^2)/2 on the excess risk.
+
+    It is the bound for averaged noisy SGD on convex losses, with V the variance of a batch's gradient and sigma the
+    noise at T steps; here it is advice, whatever the algorithm releases. With full batches and eta = 1/smoothness the
+    noise is sigma = s sqrt(T), and T = R/(eta sqrt(d) s) balances the two.
+
+    Raises:
+        MissingParameter: what the choice depends on is not given.
+    """
+    loss = draft.loss
+    if draft.algorithm.full_batch and "steps" not in draft and "epochs" not in draft:
+        draft.default("steps", _full_batch_steps(draft, question, loss, dimension))
+    if "step_size" not in draft:
+        if "c1" in draft or "decay_exponent" in draft:
+            raise MissingParameter(
+                "this noise depends on the step size", "give --step-size; for example --step-size 0.1"
+            )
+        draft.default("step_size", _step_size(draft, question, loss, dimension))
+
+
+def _full_batch_steps(draft: Draft, question: Question, loss: Loss, dimension: int) -> int:
+    radius, smoothness = draft.radius, loss.smoothness
+    if radius is None or question.epsilon is None:
+        budget = {"epsilon": question.epsilon, "delta": question.log_delta}
+        missing = [name for name, value in {"radius": radius, **budget}.items() if value is None]
+        raise MissingParameter(
+            "how many steps suit is not known", f"give --steps; or {_listed(missing)}; for example {_example(missing)}"
+        )
+    single = draft.replacing(steps=1, step_size=1.0 / smoothness if smoothness else radius / _steepest(draft, loss))
+    noise = math.sqrt(dimension) * noise_scale(single, question)
+    steps = radius * smoothness / noise if smoothness else (_steepest(draft, loss) / noise) ** 2
+    return max(1, min(MAX_STEPS, math.ceil(steps)))
+
+
+_EXAMPLES = {"radius": "1", "epsilon": "1", "delta": "1e-6"}
+
+
+def _listed(names: list[str]) -> str:
+    flags = [f"--{name}" for name in names]
+    return " and ".join([*([", ".join(flags[:-1])] if flags[1:] else []), flags[-1]])
+
+
+def _example(names: list[str]) -> str:
+    return " ".join(f"--{name} {_EXAMPLES[name]}" for name in names)
+
+
+def _step_size(draft: Draft, question: Question, loss: Loss, dimension: int) -> float:
+    radius, full_batch = draft.radius, draft.algorithm.full_batch
+    longest = 1.0 / loss.smoothness if loss.smoothness else None
+    if radius is None:
+        if longest is None or not full_batch:
+            raise MissingParameter(
+                "which step size suits is not known", "give --radius, or --step-size; for example --radius 1"
+            )
+        return longest
+    first = longest or radius / _steepest(draft, loss)
+    noise = math.sqrt(dimension) * noise_scale(draft.replacing(step_size=first), question)
+    variance = 0.0 if full_batch and longest else _steepest(draft, loss) ** 2 / draft.get("batch_size", 1)
+    advised = radius / math.sqrt(_steps(draft) * (variance + noise * noise))
+    step_size = advised if longest is None else min(longest, advised)
+    return float(f"{step_size:.3g}") if step_size < first else step_size
+
+
+def _steps(draft: Draft) -> int:
+    """Return the number of steps, which is given or follows from that of epochs."""
+    if "steps" in draft:
+        return int(draft["steps"])
+    steps_per_epoch = 1 if draft.algorithm.full_batch else -(-draft["records"] // draft.get("batch_size", 1))
+    return int(draft.get("epochs", 1)) * steps_per_epoch
+
+
+def _steepest(draft: Draft, loss: Loss) -> float:
+    """Return the bound on the gradients: the clip, where they are clipped."""
+    return float(draft["clip"]) if "clip" in draft else loss.lipschitz

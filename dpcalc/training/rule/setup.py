@@ -1,0 +1,293 @@
+"""What is trained on and how: everything that no bound asks for."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dpcalc.errors import SpecError
+from dpcalc.files.digest import digest_of
+from dpcalc.files.output import check_outputs
+from dpcalc.model.numbers import parse_number
+from dpcalc.notions.tuning import Law
+from dpcalc.plain_enum import PlainEnum
+from dpcalc.training.data.intervals import is_interval
+from dpcalc.training.rule.candidates import Tune
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from dpcalc.training.data.cells import Classes, Labels
+
+
+class NoiseSource(PlainEnum):
+    """What the noise is drawn from."""
+
+    OS = "os"
+    SECURE = "secure"
+
+
+class Average(PlainEnum):
+    """What is made of the iterates that are released."""
+
+    TAIL = "tail"  # the mean of the second half of them
+    NONE = "none"
+
+
+class Solver(PlainEnum):
+    """How a model comes from records."""
+
+    DESCENT = "descent"  # by an algorithm that is accounted, step by step
+    SUMS = "sums"  # least squares from noisy sums of products
+
+
+MODEL_ENDINGS = (".json", ".npz")
+
+OF_UNLEARNING = ("start_distance", "clean_steps")
+"""What describes a run by which a model forgets, and no other."""
+
+
+class Setup(NamedTuple):
+    """What is trained on and how.
+
+    Attributes:
+        data: path of a file, ``example:NAME``, or a pair (features, target) of arrays.
+        synthetic: ``logistic`` or ``linear``, in place of data.
+        target, ignore, ranges: see `dpcalc.training.data.tables`.
+        labels: two labels, or a text "no,yes": the second counts as +1, everything else as -1.
+        positive: the label that counts as +1, alone.
+        intercept: whether the model has one; None: as the default rule has it.
+        test_fraction: share of the records set aside at random for testing.
+        seed: of noise, order and split; the run is then not private. None: the operating system's.
+        noise_source: a `NoiseSource`.
+        replicas: how many independent runs; 1 trains a model.
+        workers: of the replicas; None: as many as there are processors.
+        output: where the model is written, or None.
+        card: whether a privacy card is written beside the model, if that is private.
+        target_range: the interval of the target of a regression, (low, high) or a text "low,high": it goes to [-Y, Y].
+        average: an `Average`; None: as the default rule has it.
+        reference: whether the non-private minimiser is sought, to compare with.
+        tune: the settings to choose from, where the choice is part of what is accounted; else None.
+        solver: a `Solver`; None: as the default rule has it.
+        centre: whether rows are centred (`dpcalc.training.release.centring`); None: as the default rule has it.
+        executor: what computes the replicas; None: this machine does.
+        unlearn: path of a model that is to forget the records that are not among the data, or None.
+    """
+
+    data: Any = None
+    synthetic: str | None = None
+    target: str | None = None
+    positive: str | None = None
+    ignore: tuple[str, ...] = ()
+    ranges: str | None = None
+    intercept: bool | None = None
+    test_fraction: float = 0.0
+    seed: int | None = None
+    noise_source: str = NoiseSource.OS
+    replicas: int = 1
+    workers: int | None = None
+    output: str | None = None
+    labels: Any = None
+    card: bool = True
+    target_range: Any = None
+    average: str | None = None
+    reference: bool = False
+    tune: Tune | None = None
+    solver: str | None = None
+    centre: bool | None = None
+    executor: Executor | None = None
+    unlearn: str | None = None
+
+    @property
+    def example(self) -> str | None:
+        """The name of the shipped data set, if the data are one."""
+        from dpcalc.training.data.tables import example_of
+
+        return example_of(self.data) if isinstance(self.data, str) else None
+
+    @property
+    def label_rule(self) -> Labels | Classes:
+        """The rule by which the target's cells become +1 and -1, or the places of more classes.
+
+        Raises:
+            SpecError: the labels are malformed.
+        """
+        from dpcalc.training.data.cells import declared
+        from dpcalc.training.data.tables import EXAMPLES
+
+        if self.example and self.labels is None and self.positive is None:
+            return EXAMPLES[self.example][1]
+        return declared(self.labels, self.positive)
+
+    @property
+    def target_interval(self) -> tuple[float, float] | None:
+        """The interval of the target, if one is given.
+
+        Raises:
+            SpecError: it is none.
+        """
+        return None if self.target_range is None else interval(self.target_range)
+
+
+def interval(text: Any) -> tuple[float, float]:
+    """Return the interval that a text "low,high" or a pair of numbers means.
+
+    Raises:
+        SpecError: it is none.
+    """
+    try:
+        parts = text.split(",") if isinstance(text, str) else list(text)
+        low, high = (parse_number(part.strip()) if isinstance(part, str) else float(part) for part in parts)
+    except (SpecError, ValueError, TypeError):
+        low = high = math.nan
+    if not is_interval(low, high):
+        message = f"the target range is {str(text)[:60]!r}"
+        if low < high:
+            raise SpecError(f"{message}, which is too narrow", "use other units")
+        raise SpecError(message, "give (low, high), two public numbers; at the prompt --target-range 0,100")
+    return low, high
+
+
+def _refuse_existing(*paths: str) -> None:
+    """Refuse to write where a file is already: if nothing is released, it would stay, and be taken for the outcome.
+
+    Raises:
+        SpecError: there is one.
+    """
+    for path in paths:
+        if os.path.lexists(path):
+            raise SpecError(
+                f"{path} is there already, and stays where the number of runs that is drawn is 0",
+                "remove it, choose another file for -o, or another --tune-law",
+            )
+
+
+_OF_FILES = ("target", "labels", "positive", "ignore", "ranges", "target_range")
+
+
+def check_setup(setup: Setup, cases: int = 1) -> None:
+    """Refuse a setup that contradicts itself, before anything is read.
+
+    Args:
+        setup: what is checked.
+        cases: how many models it is to train.
+
+    Raises:
+        SpecError: no data or two sources of it, a number out of range, or a model to be written where none is released.
+    """
+    if (setup.data is None) == (setup.synthetic is None):
+        raise SpecError("what to train on is not known", "give either --data FILE or --synthetic logistic|linear")
+    _check_numbers(setup)
+    _check_randomness(setup)
+    only_files = [name for name in _OF_FILES if getattr(setup, name)]
+    if setup.synthetic is not None and only_files:
+        flags = ", ".join("--" + name for name in only_files)
+        raise SpecError(f"synthetic data take no {flags}", f"leave out {flags}")
+    _ = setup.label_rule  # refused if it is malformed
+    if setup.centre:
+        _check_centred(setup)
+    if setup.tune is not None:
+        _check_tuned(setup, cases)
+    if setup.target_range is not None:
+        interval(setup.target_range)
+    if setup.output is not None:
+        _check_output(setup, setup.output, cases)
+
+
+def _check_numbers(setup: Setup) -> None:
+    if not 0.0 <= setup.test_fraction < 1.0:
+        raise SpecError(f"the test fraction is {setup.test_fraction:g}; it must be a number >= 0 and < 1", "try 0.2")
+    if setup.replicas < 1:
+        raise SpecError(f"replicas is {setup.replicas}; it must be a whole number from 1", "1 trains a model")
+    if setup.workers is not None and setup.workers < 1:
+        raise SpecError(f"workers is {setup.workers}; it must be a whole number from 1", "leave it out for all")
+    if setup.seed is not None and not 0 <= setup.seed < 1 << 64:
+        raise SpecError(f"seed is {setup.seed}; it must be a whole number from 0 to 2^64 - 1", "leave it out")
+
+
+def _check_tuned(setup: Setup, cases: int) -> None:
+    if setup.replicas > 1:
+        raise SpecError("replicas are an experiment, and a tuned run is a release", "leave out --replicas, or --tune")
+    if setup.reference:
+        raise SpecError("a tuned run has no bound to compare the non-private fit with", "leave out --reference")
+    scored = setup.tune.public if setup.tune is not None else None
+    if scored is not None and isinstance(setup.data, str) and _same(scored, setup.data):
+        raise SpecError(
+            "runs would be scored without noise on the records that they are trained on: nothing covers that",
+            "give a public file, or a share that is held out, such as --tune-score 0.2",
+        )
+    if cases > 1:
+        raise SpecError(f"{cases} cases would be tuned, each at its own cost", "give one budget and one algorithm")
+
+
+def _check_centred(setup: Setup) -> None:
+    contradictions = {
+        "--no-intercept": setup.intercept is False, "--average none": setup.average == Average.NONE,
+        "--solver sums": setup.solver == Solver.SUMS, "--replicas": setup.replicas > 1,
+        "--tune": setup.tune is not None,
+    }  # fmt: skip
+    for flag, given in contradictions.items():
+        if given:
+            raise SpecError(f"rows are not centred with {flag}", f"leave out {flag}, or --centre")
+
+
+def _same(one: str, other: str) -> bool:
+    """Return whether two files are one, or have the same content."""
+    from dpcalc.training.data.tables import path_of
+
+    one, other = path_of(one), path_of(other)
+    if os.path.realpath(one) == os.path.realpath(other):
+        return True
+    if not (os.path.isfile(one) and os.path.isfile(other)):
+        return False  # refused where it is read
+    if os.path.samefile(one, other):
+        return True
+    return os.path.getsize(one) == os.path.getsize(other) and digest_of(one) == digest_of(other)
+
+
+def _check_randomness(setup: Setup) -> None:
+    if setup.noise_source != NoiseSource.SECURE:
+        return
+    if setup.seed is not None:
+        raise SpecError("a seed and the secure source contradict each other", "leave out --seed")
+    if setup.replicas > 1:
+        raise SpecError("replicas are drawn from a seed, and the secure source has none", "leave out --noise-source")
+
+
+def check_path(path: str) -> None:
+    """Refuse a path that no model can be written to.
+
+    Raises:
+        SpecError: its ending is not one of `MODEL_ENDINGS`, or its folder does not exist.
+    """
+    if os.path.splitext(path)[1].lower() not in MODEL_ENDINGS:
+        raise SpecError(f"-o {path}: a model is written to a .json or .npz file", "the report goes to standard output")
+    if "\0" in path:
+        raise SpecError(f"-o {path!r} is not a path", "give the path of a file")
+    if not os.path.isdir(os.path.dirname(os.path.realpath(path))):
+        raise SpecError(f"-o {path}: there is no such folder", "create it first")
+
+
+def card_path(path: str) -> str:
+    """Return where the privacy card of a model is written: beside it.
+
+    >>> card_path("out/model.json")
+    'out/model.card.json'
+    """
+    return os.path.splitext(path)[0] + ".card.json"
+
+
+def _check_output(setup: Setup, path: str, cases: int) -> None:
+    if setup.replicas > 1:
+        raise SpecError("replicas are an experiment: no model is released", "leave out -o, or --replicas")
+    if cases > 1:
+        raise SpecError(
+            f"{cases} models would be trained, and a guarantee is of one alone", "leave out -o, or choose one case"
+        )
+    check_path(path)
+    if setup.tune is not None and setup.tune.law is Law.POISSON:
+        _refuse_existing(path, card_path(path))
+    scored = setup.tune.public if setup.tune is not None else None
+    read = [each for each in (setup.data, setup.ranges, scored, setup.unlearn) if isinstance(each, str)]
+    check_outputs([(path, "-o"), *([(card_path(path), "-o")] if setup.card else [])], read)

@@ -1,0 +1,92 @@
+"""Least squares from noisy sums of products, as in AdaSSP (Wang 2018): a release of its own, and not a descent.
+
+A record has features x with |x| <= B and a target y with |y| <= Y. Released are the sums of x x'/B^2, a symmetric
+matrix, and of x y/(B Y), a vector, with normal noise: of standard deviation s on the diagonal and on the vector, and
+s/sqrt(2) on the entries off the diagonal, each of which stands in the matrix twice. Measured in units of the noise,
+replacing a record moves all of that by at most sqrt(4.5)/s, so that the release is (sqrt(4.5)/s)-Gaussian private; the
+fit is computed from it alone. `docs/method.md` has the proof.
+
+That is one step of noisy gradient descent on linear losses, whose gradients are the sums, in units in which the noise
+is the same on all of them: so it is accounted, with s = n sigma and half of sqrt(4.5) as the bound on a gradient.
+`dpcalc.training.run.products` carries it out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from dpcalc.errors import SpecError
+from dpcalc.model.loss.base import flag_of
+from dpcalc.model.run import Description
+from dpcalc.model.source import Source
+from dpcalc.numerics.floats import up
+from dpcalc.training.rule.draft import Draft
+from dpcalc.training.rule.setup import Average, Setup
+
+HALF_MOVE = up(0.5 * math.sqrt(4.5), 4.0)
+"""Half of how far a replaced record moves the sums, measured in units of s."""
+
+_LARGEST = 2.0**400  # of bounds whose products are neither too large nor too small
+
+_TAKEN = ("loss", "feature_bound", "label_bound", "records", "dimension", "noise_std")
+"""What may be given of a run that is no descent."""
+
+_ACCOUNTED = ("algorithm", "records", "noise_std")
+
+_STEP = {"steps": 1, "step_size": 1.0, "lipschitz": HALF_MOVE}
+
+
+def check(draft: Draft, setup: Setup) -> None:
+    """Refuse what the solver does not do.
+
+    Raises:
+        SpecError: another loss, or something that only a descent has.
+    """
+    if draft["loss"] != "squares":
+        raise SpecError(f"sums of products solve least squares, and the loss is {draft['loss']}", "take --loss squares")
+    strange = _strange(draft)
+    if setup.average == Average.TAIL:
+        strange.append("average")
+    if setup.replicas > 1:
+        strange.append("replicas")
+    if setup.tune is not None:
+        strange.append("tune")
+    if strange:
+        raise SpecError(
+            f"least squares by sums of products takes no {strange[0]}",
+            f"leave out {flag_of(strange[0])}, or --solver sums",
+        )
+    for name in ("feature_bound", "label_bound"):
+        if not 1.0 / _LARGEST <= float(draft[name]) <= _LARGEST:
+            raise SpecError(f"{name} is {draft[name]:g}: products of such numbers are no doubles", "use other units")
+
+
+def suits(draft: Draft, setup: Setup) -> bool:
+    """Return whether nothing that is given asks for a descent."""
+    try:
+        check(draft, setup)
+    except SpecError:
+        return False
+    return setup.solver is None and setup.average is None and not setup.centre
+
+
+def _strange(draft: Draft) -> list[str]:
+    return [name for name in draft if draft.given(name) and name not in _TAKEN]
+
+
+def described(draft: Draft) -> Draft:
+    """Return the run as it is accounted: one step of noisy gradient descent on linear losses."""
+    given = {name: draft[name] for name in _ACCOUNTED[1:] if name in draft}
+    sources = {"records": Source.DATA, **dict.fromkeys(_STEP, Source.DEFAULT)}
+    return Draft(Description({"algorithm": "noisy-gd", **given, **_STEP}, sources))
+
+
+def describes(given: object) -> bool:
+    """Return whether these parameters are those of `described`."""
+    return (
+        isinstance(given, Mapping)
+        and given.get("algorithm") == "noisy-gd"
+        and _STEP.items() <= given.items()
+        and set(given) <= {*_ACCOUNTED, *_STEP}
+    )

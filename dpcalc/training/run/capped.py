@@ -1,0 +1,297 @@
+"""Slopes of the capped softmax, each with a proven error.
+
+With c the cap of a record, q in the simplex and g = q - e_y, the slope g* is the g that maximises <g, z> - sum q ln q
+over |g| <= c. Write a_j = z_j - z_y for the other classes. Where the slope of the softmax is longer than c, numbers
+l_j = ln q_j and s > 0 are sought. For any such numbers let m = sum q_j, k = c/sqrt(m^2 + sum q_j^2) and
+r_j = a_j - l_j - ln k + ln(1 - k m) - s k (q_j + m), over the other classes. Then g with g_j = k q_j and g_y = -k m is
+exactly c long, and the slope of the scores z - r: as slopes are 1/2-Lipschitz in z, |g - g*| <= |r|/2. So the error of
+a slope is seen from what was found, however that was found (`docs/method.md`).
+
+Newton's method settles nearly all records at once. What it leaves is bisected, and what doubles leave is solved with 40
+digits. Every operation is one on single entries or in the order of the classes, so that a slope is a function of its
+record alone, bit for bit: no record goes on moving because another one has not settled.
+
+Scores and slopes have one row for each class and one column for each record.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.numerics.floats import up
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+LARGEST_CAP = 63.0 / 64.0
+"""Longer caps below sqrt(2) are lowered to this: near 1 a slope can change with its cap as fast as a square root does.
+
+At sqrt(2) and above nothing is capped.
+"""
+
+WIDEST = 2.0**30
+"""Scores that are further apart have no slope of a proven error: they are shortened without it."""
+
+_UNIT = 2.0**-53
+_OMEGAS, _FREE, _ITERATIONS = 1, 8, 16  # the first iteration and the last ones solve ln q + s q = x exactly
+_HALVINGS, _STEPS = 60, 60
+
+
+def slope_error(classes: int, apart: float, log_cap: float) -> float:
+    """Return a bound on the distance of a slope from that of the capped softmax, for the scores as doubles.
+
+    Args:
+        classes: K.
+        apart: A, how far two scores may be apart, at most `WIDEST`.
+        log_cap: the largest |ln c| of a cap, before it is lowered.
+    """
+    return up(3.0 * _tolerance(classes, apart + math.log(classes) + log_cap), 16.0)
+
+
+def _tolerance(classes: int, range_of: float) -> float:
+    """Return what |r|/2 may be: more than rounding adds, or half of that where functions are off by 4 last places."""
+    return 6.0 * _UNIT * math.sqrt(classes) * (classes + 16.0) * (range_of + 16.0)
+
+
+def lowered(caps: Array) -> Array:
+    """Return the caps that are kept to: infinity where there is none."""
+    held: Array = np.where(caps < math.sqrt(2.0), np.minimum(caps, LARGEST_CAP), np.inf)
+    return held
+
+
+def capped_descents(scores: Array, labels: Array, caps: Array) -> Array:
+    """Return minus the slopes of the capped softmax.
+
+    Args:
+        scores: shape (m, K).
+        labels: m whole numbers from 0 to K - 1.
+        caps: how long the slope of a record may be, shape (m,), positive. They are lowered first.
+
+    Returns:
+        -g, shape (K, m): 0 where scores are not finite, and no more than a cap long but for rounding.
+    """
+    count, classes = scores.shape
+    place, own = np.arange(count), labels.astype(np.intp)
+    others = np.arange(classes - 1)[:, np.newaxis]
+    others = others + (others >= own)
+    with np.errstate(all="ignore"):
+        apart = scores[place, others] - scores[place, own]
+        shares = _shares(apart)
+        total, length = _sizes(shares)
+        caps = lowered(caps)
+        widest = np.abs(apart).max(axis=0)
+        long = length > caps
+        solved = np.flatnonzero(long & (widest <= WIDEST))
+        if len(solved):
+            some = shares[:, solved]
+            shares[:, solved] = _capped(apart[:, solved], caps[solved], some, total[solved])
+        wide = long & ~(widest <= WIDEST)
+        shares *= np.where(wide, caps / np.maximum(length, caps), 1.0)
+    np.copyto(shares, 0.0, where=~np.isfinite(widest))
+    descents = np.zeros((classes, count))
+    descents[others, place] = -shares
+    descents[own, place] = _total(shares)
+    return descents
+
+
+def _shares(apart: Array) -> Array:
+    """Return the softmax of the other classes, where 0 is the score of the label's."""
+    top = np.maximum(apart.max(axis=0), 0.0)
+    shares: Array = np.exp(apart - top)
+    shares /= _total(shares) + np.exp(-top)
+    return shares
+
+
+def _sizes(shares: Array) -> tuple[Array, Array]:
+    """Return m, the sum of the shares of the other classes, and the length of the slope."""
+    total = _total(shares)
+    scale = np.where(total > 0.0, total, 1.0)
+    return total, scale * np.sqrt((total / scale) ** 2 + _total((shares / scale) ** 2))
+
+
+def _total(rows: Array) -> Array:
+    """Return the sum of the rows, in their order."""
+    total: Array = rows[0].copy()
+    for row in rows[1:]:
+        total += row
+    return total
+
+
+# --- what is solved ---------------------------------------------------------------------------------------------------
+
+
+class _State(NamedTuple):
+    """Records that are being solved; all have a column each.
+
+    Attributes:
+        apart, cap: a and c.
+        low, high: bounds on s.
+        level, total, spread: l, m and s.
+    """
+
+    apart: Array
+    cap: Array
+    low: Array
+    high: Array
+    level: Array
+    total: Array
+    spread: Array
+
+    def of(self, chosen: Index) -> _State:
+        """Return some of the records."""
+        return _State(*(each[..., chosen] for each in self))
+
+
+def _capped(apart: Array, cap: Array, shares: Array, total: Array) -> Array:
+    """Return k q of the other classes, where the slope of the softmax is longer than the cap.
+
+    Args:
+        apart, shares: a, and the softmax of the other classes, shape (K - 1, m).
+        cap, total: c, and the sum of the shares, shape (m,).
+    """
+    found = np.empty_like(apart)
+    left, state = np.arange(len(cap)), _start(apart, cap, shares, total)
+    for iteration in range(_ITERATIONS):
+        if iteration < _OMEGAS or iteration >= _FREE:
+            state = state._replace(level=_solved_levels(state))
+        share = np.exp(state.level)
+        left, state, share = _settled(left, state, share, found)
+        if not len(left):
+            return found
+        state = _newton(state, share)
+    left, state, _ = _settled(left, state, np.exp(state.level), found)
+    if len(left):
+        state = _bisected(state)
+        for _ in range(4):
+            left, state, share = _settled(left, state, np.exp(state.level), found)
+            if not len(left):
+                return found
+            state = _newton(state, share)
+    for place, column in enumerate(left):
+        found[:, column] = _slowly(state.apart[:, place], float(state.cap[place]))
+    return found
+
+
+def _settled(left: Index, state: _State, share: Array, found: Array) -> tuple[Index, _State, Array]:
+    """Write down the records whose slope is near enough; return the others."""
+    scaled, near = _slopes_and_errors(state, share)
+    found[:, left[near]] = scaled[:, near]
+    rest = np.flatnonzero(~near)
+    return left[rest], state.of(rest), share[:, rest]
+
+
+def _slopes_and_errors(state: _State, share: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Return k q, and whether |r|/2 and the levels are small enough."""
+    classes, widest = len(share) + 1, np.abs(state.apart).max(axis=0)
+    total, length = _sizes(share)
+    factor = state.cap / length
+    scaled, most = factor * share, factor * total
+    missing = state.apart - state.level - np.log(factor) + np.log1p(-most) - state.spread * (scaled + most)
+    range_of = widest + math.log(classes) + np.abs(np.log(state.cap))
+    near = 0.5 * np.sqrt(_total(missing * missing)) <= _tolerance(classes, range_of)
+    near &= np.abs(state.level).max(axis=0) <= 4.0 * (range_of + 4.0)
+    return scaled, near
+
+
+def _start(apart: Array, cap: Array, shares: Array, total: Array) -> _State:
+    """Return where Newton's method starts: as if the other classes kept their shares of m.
+
+    With A = ln sum e^(a_j), s is between (A - logit c)/(2 c) and (A - logit m) / m at m = c/sqrt(2).
+    """
+    top = apart.max(axis=0)
+    height = top + np.log(_total(np.exp(apart - top)))
+    part = shares / total
+    square = _total(part * part)
+    middle, least = cap / np.sqrt(1.0 + square), cap * math.sqrt(0.5)
+    low = np.maximum((height - _logit(cap)) / (2.0 * cap), 0.0)
+    high = np.maximum((height - _logit(least)) / least, 0.0) * (1.0 + 1e-9) + 1e-12
+    spread = np.clip((height - _logit(middle)) / (middle * (1.0 + square)), np.maximum(low, 1e-12), high)
+    return _State(apart, cap, low, high, apart, middle, spread)
+
+
+def _logit(share: Array) -> Array:
+    """Return ln(m/(1 - m))."""
+    odds: Array = np.log(share) - np.log1p(-share)
+    return odds
+
+
+def _solved_levels(state: _State) -> Array:
+    """Return l with l + s e^l = a + ln(1 - m) - s m, by the Wright omega function."""
+    from scipy.special import wrightomega  # takes longer to import than most runs, which cap no softmax
+
+    x = state.apart + (np.log1p(-state.total) - state.spread * state.total)
+    levels: Array = np.minimum(x - wrightomega(x + np.log(state.spread)), 0.0)
+    return levels
+
+
+def _newton(state: _State, share: Array) -> _State:
+    """Take a step of Newton's method for r = 0, sum q = m and m^2 + sum q^2 = c^2, within bounds."""
+    apart, cap, low, high, level, total, spread = state
+    pull, both = spread + 1.0 / (1.0 - total), share + total
+    missing = apart + np.log1p(-total) - level - spread * both
+    slow = 1.0 + spread * share
+    weight = share / slow
+    squared = weight * share
+    one = total - _total(share) - _total(weight * missing)
+    two = 0.5 * (cap * cap - total * total - _total(share * share)) - _total(squared * missing)
+    a, b = -pull * _total(weight) - 1.0, -_total(weight * both)
+    c, d = -pull * _total(squared) + total, -_total(squared * both)
+    determinant = a * d - b * c
+    next_total = total + (one * d - b * two) / determinant
+    next_spread = spread + (a * two - c * one) / determinant
+    least = cap * math.sqrt(0.5)
+    next_total = np.clip(
+        np.where(np.isfinite(next_total), next_total, total), 0.5 * (total + least), 0.5 * (total + cap)
+    )
+    next_spread = np.clip(np.where(np.isfinite(next_spread), next_spread, spread), 0.25 * spread, 4.0 * spread)
+    next_spread = np.clip(next_spread, low, high)
+    change = (missing - pull * (next_total - total) - both * (next_spread - spread)) / slow
+    level = np.minimum(level + np.clip(change, -4.0, 2.0), 0.0)
+    return _State(apart, cap, low, high, level, next_total, next_spread)
+
+
+def _bisected(state: _State) -> _State:
+    """Return s by bisection, and the levels that it gives: the slope is the shorter, the larger s is."""
+    low, high = state.low.copy(), state.high.copy()
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        levels = _levels_at(state.apart, middle)
+        long = _sizes(np.exp(levels))[1] > state.cap
+        low, high = np.where(long, middle, low), np.where(long, high, middle)
+    level = _levels_at(state.apart, high)
+    return state._replace(level=level, total=_total(np.exp(level)), spread=high)
+
+
+def _levels_at(apart: Array, spread: Array) -> Array:
+    """Return ln q of the other classes for q = softmax(z - s g).
+
+    ln q_j + s q_j = z_j + s [j = y] - N. The sum of q falls with N and is convex: Newton's method comes from where it
+    is at least 1, and stays on that side. A record stays where it settles, however long the others take.
+    """
+    from scipy.special import wrightomega
+
+    whole = np.vstack((spread, apart))
+    normaliser = whole.max(axis=0) - spread
+    for _ in range(_STEPS):
+        level = whole - normaliser
+        omega = wrightomega(level + np.log(spread))
+        share = omega / spread
+        excess = _total(share) - 1.0
+        moves = excess > 1e-15
+        if not moves.any():
+            break
+        normaliser = np.where(moves, normaliser + excess / _total(share / (1.0 + omega)), normaliser)
+    level = whole - normaliser
+    levels: Array = (level - wrightomega(level + np.log(spread)))[1:]
+    return levels
+
+
+def _slowly(apart: Array, cap: float) -> Array:
+    """Return k q of the other classes of one record, solved with 40 digits."""
+    from dpcalc.training.run.capped_slowly import solved
+
+    return np.array(solved(apart.tolist(), cap))

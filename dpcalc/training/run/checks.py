@@ -1,0 +1,130 @@
+"""That data, loss and start are what was accounted."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.errors import MissingParameter, SpecError
+from dpcalc.model.loss import Loss
+from dpcalc.training.run.plan import Plan
+from dpcalc.training.run.problem import AnyProblem, verify
+
+Array = NDArray[np.float64]
+_MAX_RELEASED = 1 << 28  # numbers that are held in memory: 2 GiB
+
+
+def starting_point(plan: Plan, problem: AnyProblem, start: Array | None) -> Array:
+    """Return the first iterate, after a check that data, loss and start are what was accounted.
+
+    Raises:
+        SpecError: data, loss or start are not what was accounted, or the iterates to be released are too many.
+    """
+    if problem.shape != (plan.records, plan.columns):
+        raise SpecError(f"the plan is for data of shape {plan.records, plan.columns}, not {problem.shape}", "plan anew")
+    check_loss(plan, problem.loss)
+    verify(problem, norm=plan.norm)
+    count = plan.iterates_released
+    if count * plan.columns > _MAX_RELEASED:
+        raise SpecError(f"{count} iterates of {plan.columns} numbers are released: too many to hold", "fewer steps")
+    w = _checked_start(plan, start)
+    if not plan.domain.contains(w):
+        raise SpecError("the start lies outside the constraint set", "choose one within")
+    if plan.from_zero and w.any():
+        raise SpecError("this algorithm starts at 0, and the constraint set does not hold it", "choose one that does")
+    return w
+
+
+def _checked_start(plan: Plan, start: Array | None) -> Array:
+    """Return the start, or the point of the domain that is nearest to 0."""
+    w = np.zeros(plan.columns) if start is None else np.array(start, dtype=np.float64)
+    if w.shape != (plan.columns,) or not np.isfinite(w).all():
+        raise SpecError(
+            f"the start has shape {w.shape}; it must be {plan.columns} finite numbers", "leave it out for 0"
+        )
+    if plan.from_zero and w.any():
+        raise SpecError("this algorithm starts at 0", "leave out the start")
+    if start is None:
+        plan.domain.project(w)
+    return w
+
+
+def check_loss(plan: Plan, loss: Loss) -> None:
+    """Refuse a loss whose constants are not within those accounted.
+
+    Raises:
+        SpecError: one is not.
+        MissingParameter: one that was accounted is not finite for this loss on the domain.
+    """
+    accounted = plan.accounted
+    weight = accounted.get("regularisation", accounted.get("strong_convexity", 0.0))
+    if loss.regularisation != weight:
+        raise SpecError(
+            f"the loss has regularisation {loss.regularisation:g}, accounted was {weight:g}", "use the same"
+        )
+    for name, value in _constants(loss, plan).items():
+        if value is None or not value <= accounted[name]:
+            shown = "none" if value is None else f"{value:.17g}"
+            raise SpecError(
+                f"the {loss.name} loss has {name} {shown}, accounted was {accounted[name]:.17g}",
+                "describe the run by the loss that is trained",
+            )
+
+
+def _constants(loss: Loss, plan: Plan) -> dict[str, float | None]:
+    """Return the constants of the loss that were accounted, on the domain of the plan."""
+    accounted, data = plan.accounted, loss.changed(regularisation=0.0)
+    constants: dict[str, float | None] = {}
+    if "lipschitz" in accounted:
+        constants["lipschitz"] = gradient_bound(data, plan)
+    if "smoothness" in accounted:
+        constants["smoothness"] = loss.smoothness
+    if "holder_constant" in accounted:
+        constants["holder_constant"] = data.hoelder_constant(accounted.get("holder_exponent"))
+    for name in ("gradient_at_zero", "loss_at_zero"):
+        if name in accounted:
+            constants[name] = getattr(data, name)
+    return constants
+
+
+def lipschitz_of(plan: Plan, loss: Loss) -> float:
+    """Return the bound on the gradients of the data part that was accounted, else that of the loss on the domain."""
+    return plan.accounted.get("lipschitz") or gradient_bound(loss.changed(regularisation=0.0), plan)
+
+
+def gradient_bound(loss: Loss, plan: Plan) -> float:
+    """Return the least bound on the gradients of single records, on the domain of the plan and clipped as it says.
+
+    Raises:
+        MissingParameter: no bound is finite.
+    """
+    try:
+        bound = _lipschitz(loss, plan.domain.radius)
+    except MissingParameter:
+        if plan.clip is None:
+            raise
+        return plan.clip
+    return bound if plan.clip is None else min(bound, plan.clip)
+
+
+def _lipschitz(loss: Loss, radius: float) -> float:
+    """Return the least bound on the gradients where |w| <= radius.
+
+    Raises:
+        MissingParameter: no bound is finite.
+    """
+    forms = [loss.changed(radius=radius)] if math.isfinite(radius) else []
+    if loss.radius is not None and radius <= loss.radius:
+        forms.append(loss)
+    forms.append(loss.changed(radius=None))
+    bounds = []
+    for form in forms:
+        try:
+            bounds.append(form.lipschitz)
+        except MissingParameter as error:
+            missing = error
+    if not bounds:
+        raise missing
+    return min(bounds)

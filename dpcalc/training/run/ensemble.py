@@ -1,0 +1,279 @@
+"""Independent runs by the thousand, as one array.
+
+The runs are cut into blocks whose width follows from the plan and their number alone, and every block draws from a
+generator of its own, ``SeedSequence(seed, spawn_key=(0, block))``: the numbers do not depend on how many threads or
+processes share the blocks, nor on which takes which block.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.errors import SpecError
+from dpcalc.model.algorithm import Order, Release
+from dpcalc.training.data.progress import Progress
+from dpcalc.training.data.threads import cores
+from dpcalc.training.run import orders
+from dpcalc.training.run.checks import starting_point
+from dpcalc.training.run.gradients import PlainSums
+from dpcalc.training.run.kernel import Kernel, Move, plain_move
+from dpcalc.training.run.noise import fill
+from dpcalc.training.run.plan import Plan
+from dpcalc.training.run.problem import Problem
+from dpcalc.training.run.remote import Rows, There, answered, run_all
+from dpcalc.training.run.workers import by_processes, may_fork
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+Statistic = Callable[[Array], Array]
+
+_ENTRIES = 1 << 15  # of a block's state, and of the noise drawn at once: 256 KiB
+_ORDERS = 1 << 24  # indices of a block's orders: 64 MiB
+_MUCH = 1 << 22  # numbers of noise, which take more time than the copies of a process
+_BEATS = 1 << 22  # numbers of noise between two calls of progress
+
+
+class Trace(Protocol):
+    """What is made of all iterates of some runs."""
+
+    def see(self, number: int, weights: Array, rows: Index | None) -> None:
+        """Take the iterates after the step that ``number`` steps come before, shape (d, m); they change afterwards.
+
+        ``rows`` are the records that the step used, as in `dpcalc.training.run.orders.Step`.
+        """
+
+    def result(self) -> Array:
+        """Return one number a run, shape (m,)."""
+
+
+def train(
+    plan: Plan, problem: Problem, replicas: int, seed: int | None = None, *, workers: int | None = None,
+    common_order: bool = False, start: Array | None = None, progress: Progress | None = None,
+    statistic: Statistic | None = None, trace: Callable[[], Trace] | None = None, there: There | None = None,
+) -> Array:  # fmt: skip
+    """Return what independent runs of a plan end with.
+
+    Args:
+        plan, problem, start: as in `dpcalc.training.run.single.train`.
+        replicas: number of runs, >= 1.
+        seed: of all randomness; by default from the operating system.
+        workers: number of processes, or of threads where the process cannot be copied (`may_fork`), the work is little
+            or there is a statistic; by default one per available core.
+        common_order: whether all runs share one draw of the order of records, of the skip and of the stop, which is
+            cheaper. Every run has noise of its own; the runs then follow the law conditional on the order.
+        progress: called with (steps of runs done, in all), one call at a time, from any thread.
+        statistic: a function of the weights of some runs, shape (m, d), to an array whose first axis is m, which is
+            returned in place of the weights. It may be called from several threads.
+        trace: makes what sees all iterates of some runs; its result, shape (m, 1), stands for their weights.
+        there: other machines that compute; not with ``statistic``, ``trace`` or ``common_order``.
+
+    Returns:
+        The weights of every run, shape (replicas, d); or the values of ``statistic``, joined.
+
+    Raises:
+        SpecError: as in `dpcalc.training.run.single.train`, or there is nothing to run.
+    """
+    runs = _Runs(plan, problem, replicas, seed, common_order, start, trace)
+    report = _Progress(progress, plan.steps * replicas)
+    workers = min(len(runs.widths), workers or cores())
+    plain = statistic is None and trace is None
+    if there is not None:
+        if not plain or common_order or start is not None:
+            raise SpecError("only the last iterates of independent runs are computed on other machines")
+        return _run_remotely(there, runs, report)
+    if workers > 1 and plain and plan.steps * replicas * plan.columns >= _MUCH and may_fork():
+        return by_processes(runs.block, runs.edges, plan.columns, workers, report.add)
+
+    def run(block: int) -> Array:
+        report.add(0)
+        try:
+            weights = runs.block(block, report.add)
+            return weights if statistic is None else np.asarray(statistic(weights))
+        except BaseException as error:
+            report.cause = report.cause or error
+            raise
+
+    if workers == 1:
+        return np.concatenate([run(block) for block in range(len(runs.widths))])
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            results = [pool.submit(run, block) for block in range(len(runs.widths))]
+            return np.concatenate([result.result() for result in results])
+        except BaseException as error:  # an interrupt, too, is to end the blocks under way
+            report.cause = report.cause or error
+            raise
+
+
+def _run_remotely(there: There, runs: _Runs, report: _Progress) -> Array:
+    plan, widths = runs.plan, runs.widths
+    common = plan, runs.problem, runs.replicas, str(runs.root.entropy)
+    rows = [Rows((width, plan.columns), None) for width in widths]
+    cost, each = plan.steps * widths[0] * plan.columns, plan.steps * runs.replicas / len(rows)
+    return run_all(there, run_blocks, common, rows, cost, lambda blocks: report.add(int(each * blocks)))
+
+
+def run_blocks(document: str) -> str:
+    """Return the outcomes of some blocks of `train` as text: nobody else has to call it."""
+
+    def outcomes(common: Any, blocks: range) -> list[Array]:
+        plan, problem, replicas, entropy = common
+        return list(train_some(plan, problem, replicas, int(entropy), blocks))
+
+    return answered(document, outcomes)
+
+
+def train_some(
+    plan: Plan, problem: Problem, replicas: int, seed: int, blocks: range, trace: Callable[[], Trace] | None = None
+) -> Iterator[Array]:
+    """Yield what the runs of some blocks end with, those of `train` with these arguments; one array for each.
+
+    Raises:
+        SpecError: as in `train`.
+    """
+    runs = _Runs(plan, problem, replicas, seed, trace=trace)
+    return (runs.block(block) for block in blocks)
+
+
+def widths(plan: Plan, replicas: int) -> list[int]:
+    """Return how many runs each block of `train` has."""
+    return [b - a for a, b in pairwise(_edges(plan, replicas, False))]
+
+
+def _generator(root: np.random.SeedSequence, *key: int) -> np.random.Generator:
+    """Return the generator with this key; a sequence that is spawned from keeps a count, which no result may show."""
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(root.entropy, spawn_key=key)))
+
+
+def _edges(plan: Plan, replicas: int, common: bool) -> list[int]:
+    """Return where blocks of runs begin, and the number of runs: as equal as can be, and no wider than caches like."""
+    widest = max(64, _ENTRIES // plan.columns)
+    if plan.order in (Order.SHUFFLE, Order.SHUFFLE_ONCE) and not common:
+        widest = max(1, min(widest, _ORDERS // plan.records))
+    blocks = -(-replicas // widest)
+    if blocks > 1 and blocks % 2 and replicas // (blocks + 1) >= 64:
+        blocks += 1  # two threads share an even number best
+    return [replicas * block // blocks for block in range(blocks + 1)]
+
+
+class _Progress:
+    """The steps that the threads have done together; an error in one of them stops the others."""
+
+    def __init__(self, report: Progress | None, total: int) -> None:
+        self.report, self.total, self.done, self.lock = report, total, 0, threading.Lock()
+        self.cause: BaseException | None = None
+
+    def add(self, steps: int) -> None:
+        if self.cause is not None:
+            raise self.cause
+        if self.report is not None and steps:
+            with self.lock:
+                self.done += steps
+                self.report(self.done, self.total)
+
+
+class _Runs:
+    """What all blocks share."""
+
+    def __init__(
+        self, plan: Plan, problem: Problem, replicas: int, seed: int | None, common_order: bool = False,
+        start: Array | None = None, trace: Callable[[], Trace] | None = None,
+    ) -> None:  # fmt: skip
+        if replicas < 1:
+            raise SpecError(f"{replicas} runs are asked for", "ask for one or more")
+        if seed is not None and seed < 0:
+            raise SpecError(f"the seed is {seed}; it must be a whole number >= 0", "see --seed")
+        last = plan._replace(release=Release.LAST) if plan.release in (Release.PASS, Release.STEP) else plan
+        self.start = starting_point(last, problem, start)
+        self.plan, self.problem, self.replicas, self.trace = plan, problem, replicas, trace
+        self.root, self.common_order = np.random.SeedSequence(seed), common_order
+        self.edges = _edges(plan, replicas, common_order)
+        self.widths = [b - a for a, b in pairwise(self.edges)]
+        self.sums = PlainSums(plan, problem, max(self.widths))
+
+    def block(self, number: int, beat: Callable[[int], None] = lambda steps: None) -> Array:
+        """Return what the runs of a block end with, shape (runs, d), or their traces, shape (runs, 1).
+
+        ``beat`` is called with the number of steps taken since it was last called.
+        """
+        shared = _generator(self.root, 1) if self.common_order else None
+        trace = self.trace() if self.trace is not None else None
+        weights = _Block(self, self.widths[number], _generator(self.root, 0, number), shared).execute(trace, beat)
+        return weights if trace is None else trace.result()[:, np.newaxis]
+
+
+class _Block:
+    """The runs of one block; their iterates are the columns of an array of shape (d, runs)."""
+
+    def __init__(
+        self, runs: _Runs, width: int, generator: np.random.Generator, shared: np.random.Generator | None
+    ) -> None:
+        self.runs, self.plan, self.width, self.generator, self.shared = runs, runs.plan, width, generator, shared
+        start = np.repeat(runs.start[:, np.newaxis], width, axis=1)
+        self.kernel = Kernel(self.plan, runs.problem.loss.regularisation, start)
+
+    def execute(self, trace: Trace | None, beat: Callable[[int], None]) -> Array:
+        """Return the weights of every run, shape (runs, d)."""
+        plan, kernel, width = self.plan, self.kernel, self.width
+        drawing = self.shared or self.generator
+        skips, stops = orders.extents(plan, drawing, 1 if self.shared else width)
+        skips, stops = (np.broadcast_to(each, width) for each in (skips, stops))
+        last, longest = int(stops.max()), int(skips.max())
+        ends = np.empty((width, plan.columns))  # the last iterates
+        often, told = max(1, _BEATS // (plan.columns * width)), 0
+        with np.errstate(over="ignore"):  # of e^(y z), where the gradient is 0
+            for step, noise in zip(self._steps(drawing), self._noise(), strict=False):
+                if step.number >= last:
+                    break
+                kernel.take(step, self._move(step, noise))
+                if step.number < longest:
+                    kernel.weights[:, skips > step.number] = self.runs.start[:, np.newaxis]
+                if trace is not None:
+                    trace.see(step.number, kernel.weights, step.rows)
+                done = step.number + 1
+                if plan.stops or done == last:
+                    ended = stops == done
+                    ends[ended] = kernel.weights[:, ended].T
+                if done % often == 0:
+                    beat(often * width)
+                    told += often
+        beat((plan.steps - told) * width)
+        if plan.tail or plan.release is Release.AVERAGE:
+            ends = kernel.mean
+        if plan.output_scale:
+            noise = np.empty(ends.shape)
+            fill(self.generator, plan.noise, noise)
+            ends = ends + plan.output_scale * noise
+        return ends
+
+    def _steps(self, drawing: np.random.Generator) -> Iterator[orders.Step]:
+        plan = self.plan
+        if self.shared or plan.order in (Order.FIXED, Order.FULL):
+            return (step for stretch in orders.stretches(plan, drawing) for step in stretch.each())
+        return orders.own_steps(plan, self.generator, self.width)
+
+    def _noise(self) -> Iterator[Array]:
+        """Yield the noise of every step, of scale 1, shape (d, runs), in memory that may be overwritten."""
+        plan = self.plan
+        many = max(1, min(plan.steps, _ENTRIES // (plan.columns * self.width))) if not plan.output_scale else 1
+        noise = np.empty((many, plan.columns, self.width))
+        while True:
+            if plan.output_scale:
+                noise.fill(0.0)
+            else:
+                fill(self.generator, plan.noise, noise)
+            yield from noise
+
+    def _move(self, step: orders.Step, noise: Array) -> Move:
+        """Return what a step adds to the iterates; noise is added as drawn, as its law is symmetric."""
+        eta = self.plan.step_size_at(step.number)
+        noise *= eta * self.plan.scale_at(step.number)
+        descent = partial(self.runs.sums.descent, rows=step.rows)
+        return partial(plain_move, descent, noise, eta / step.divisor)

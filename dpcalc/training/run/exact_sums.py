@@ -1,0 +1,412 @@
+"""Sums of gradients without rounding errors, and noise rounded to a grid: what is released tells no low-order bits.
+
+The features are cut once, and the slopes in every step, to multiples of powers of two. Every product of the two, and
+every sum of such products, is then a number that doubles hold: the sum over a batch is exact in any order, by any
+library. The iterate is cut for the scores in the same way, so that a record's score depends on the iterate and on that
+record alone, wherever the record stands. Noise is added to the part of the sum between two points of a grid, and the
+outcome is rounded to the grid: a step's noisy sum is the exact rounding of a sum of reals, but for a probability that
+`dpcalc.training.run.rounding` bounds. Every iterate is a function of released sums: their errors do not accumulate.
+
+All units are public: they follow from the size of a batch, from the bounds on features and gradients, and from the
+scale of the noise.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.errors import SpecError
+from dpcalc.files.row_file import Chosen, Copy, Room
+from dpcalc.model.algorithm import Order
+from dpcalc.training.data.bounds import lengths
+from dpcalc.training.data.threads import ahead, summed
+from dpcalc.training.run.checks import lipschitz_of
+from dpcalc.training.run.kernel import Move
+from dpcalc.training.run.orders import Stretch
+from dpcalc.training.run.plan import Plan
+from dpcalc.training.run.problem import AnyProblem, Problem, StoredProblem
+from dpcalc.training.run.softmax import descents
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+_UNIT = 2.0**-53
+_BITS = 52  # of a sum of products; one more is a double's
+_MOST_BITS = 20  # kept of features and slopes
+_LEAST = 1e-290
+_SHORTEST = 1e-140  # of bounds: their squares are normal doubles
+_LEAST_EXPONENT = -900  # of iterates that scores tell from 0
+_SQUARES = 1e-290, 1e300  # sums of squares that are right but for rounding
+_GENTLE = 1e-9  # more than rounding adds to the length of a record
+_ROOM = 2.0**-40  # by which gradients stay below their bound: more than the rounding of a norm
+_ENTRIES, _CAPPED_ENTRIES = 1 << 15, 1 << 20  # of weights times records, taken at once
+_PASSES = 3  # from which on a copy of what was cut pays
+_USUAL = 2.0**-100, 2.0**100  # of units: numbers of records are then counted in them without a rounding error
+
+
+def grid_of(scale: float) -> float:
+    """Return the largest power of two g with scale/g >= 8: then scale/g < 16.
+
+    >>> grid_of(1.0), grid_of(0.9)
+    (0.125, 0.0625)
+    """
+    return math.ldexp(1.0, math.frexp(scale)[1] - 4)
+
+
+def bits_kept(size: int) -> int:
+    """Return k, the bits kept of features and of slopes, for sums over so many records: size <= 2^(52 - 2k)."""
+    return min(_MOST_BITS, (_BITS - (size - 1).bit_length()) // 2)
+
+
+def cut(values: Array, unit: float, out: Array | None = None) -> Array:
+    """Return values cut towards 0 to multiples of a unit, a power of two from 2^-1000 to 2^1000."""
+    parts: Array = np.multiply(values, 1.0 / unit, out=out)
+    np.trunc(parts, out=parts)
+    parts *= unit
+    return parts
+
+
+def rounded(values: Array, grid: float) -> Array:
+    """Return values rounded to multiples of a power of two; none is -0."""
+    nearest: Array = values / grid
+    np.rint(nearest, out=nearest)
+    nearest *= grid
+    nearest += 0.0
+    return nearest
+
+
+def rounded_sum(total: Array, noise: Array, scale: float) -> Array:
+    """Return total + scale noise, rounded to the grid of the scale: only the noise within a cell is rounded twice.
+
+    Args:
+        total: shape (d,), multiples of a power of two that doubles hold.
+        noise: shape (d,), of scale 1.
+        scale: s > 0.
+    """
+    grid = grid_of(scale)
+    return rounded_cells(total / grid, scale * noise / grid) * grid
+
+
+def rounded_cells(total: Array, noise: Array) -> Array:
+    """As `rounded_sum`, where the noise has its scale and all is in cells of the grid; both arrays are overwritten."""
+    cells: Array = np.rint(total)
+    np.subtract(total, cells, total)  # exact
+    np.add(total, noise, noise)
+    np.rint(noise, noise)
+    np.add(cells, noise, cells)
+    cells += 0.0  # no -0
+    return cells
+
+
+class ExactSums:
+    """The sums of minus the clipped gradients of a problem's records, without the regulariser.
+
+    Each gradient has a norm of at most ``bound``, whatever rounding does to its slope: the slope is cut off there. Of
+    several classes a slope is a vector and a gradient a matrix, whose norm is that of all its entries.
+    """
+
+    def __init__(
+        self, problem: AnyProblem, bound: float, size: int, norm: int = 2, passes: float = 1, capped: bool = False
+    ) -> None:
+        """Cut the features.
+
+        Args:
+            problem: features of norm at most ``feature_bound``, and the loss.
+            bound: L > 0, on the norm of a record's gradient.
+            size: of the largest batch.
+            norm: of features and gradients, 1 or 2.
+            passes: how often all records are looked at in the order of their file: after the first of several, what is
+                read is what it has made of them.
+            capped: whether slopes of several classes are those of a capped softmax.
+
+        Raises:
+            SpecError: the bounds, or the units, are out of the range of doubles.
+        """
+        self.problem, loss, (self.count, columns) = problem, problem.loss, problem.shape
+        kept, longest = bits_kept(size), loss.feature_bound
+        if not min(longest, bound / longest) >= _SHORTEST:
+            raise _too_short(bound)
+        self.unit = math.ldexp(1.0, exponent_of(longest) - kept)
+        self.slope_unit = math.ldexp(1.0, exponent_of(bound / longest) - kept)
+        self.kept, self.limit = kept, size * bound
+        if not min(self.unit, self.slope_unit, self.unit * self.slope_unit) >= _LEAST:
+            raise _too_short(bound)
+        self.norm, self.capped = norm, capped
+        self.most = bound * (1.0 - max(_ROOM, 4.0 * (columns + loss.scores + 8) * _UNIT))
+        self.scaled = None if loss.classified else loss.scaled_descent()
+        self.rows = max(1, (_CAPPED_ENTRIES if capped else _ENTRIES) // columns)
+        # Features in a file are counted in units, which changes no digit; the iterate and the sum make up for it.
+        self.scale = 1.0 if isinstance(problem, Problem) or not _USUAL[0] <= self.unit <= _USUAL[1] else self.unit
+        self.gentle = 0.0  # in units of slopes, at most the steepest one of every record
+        if isinstance(problem, StoredProblem) and problem.records.within(longest, norm):
+            self.gentle = min(self.most / longest / self.slope_unit * (1.0 - _GENTLE), 2.0**_BITS)
+        self.copy: Copy | None = None
+        self.copied = 0  # rows of the copy that later passes read
+        if isinstance(problem, Problem):
+            self.labels, self.features = problem.labels, cut(problem.features, self.unit)
+            self.steepest = self._steepest(self.features)
+        elif passes >= _PASSES and self.scale == self.unit:
+            self.copy = Copy(self.count, problem.records.shape[1], 2)
+
+    @classmethod
+    def of(cls, plan: Plan, problem: AnyProblem) -> ExactSums:
+        """Return the sums of a plan whose every step has noise.
+
+        Raises:
+            SpecError: the noise is too small, or the bounds on the data are.
+        """
+        ordered = plan.order in (Order.FIXED, Order.FULL)
+        passes = sum(batch.steps * batch.size for batch in plan.batches) * plan.passes / plan.records
+        size = max(batch.size for batch in plan.batches)
+        bound = lipschitz_of(plan, problem.loss)
+        sums = cls(problem, bound, size, plan.norm, passes if ordered else 0.0, plan.capped)
+        sums.check_scale(float(np.min(plan.scale)) * min(batch.divisor for batch in plan.batches))
+        return sums
+
+    def moves(self, stretch: Stretch, eta: Array, scale: Array, noise: Array) -> Iterator[Move]:
+        """Yield what every step of a stretch adds to the iterate, as `dpcalc.training.run.gradients.PlainSums.moves`.
+
+        A noisy sum is rounded to its grid, and all else is computed from that.
+        """
+        scale = scale * stretch.divisor
+        grids = np.array([grid_of(each) for each in scale.tolist()])
+        noise *= (-scale / grids)[:, np.newaxis]  # in cells of the grid
+        factors = (eta / stretch.divisor * grids).tolist()
+        given = zip(self.of_steps(stretch.rows, stretch.steps), grids.tolist(), noise, factors, strict=True)
+        for descent, grid, drawn, factor in given:
+            yield functools.partial(_rounded_move, descent, grid, drawn, factor)
+
+    def _steepest(self, x: Array) -> Array:
+        """Return how steep the loss of every record may be in its score, in units of slopes.
+
+        Features are cut, and in units of the scale: their squares are whole numbers, whose sum is exact.
+        """
+        size_of = lengths(x, self.norm) * self.scale
+        steepest = self.slope_unit * 2.0**_BITS
+        caps: Array = np.minimum(self.most / np.maximum(size_of, self.most / steepest), steepest)
+        caps /= self.slope_unit
+        return caps
+
+    def check_scale(self, scale: float) -> None:
+        """Refuse noise on the sum that is too small for its grid.
+
+        Raises:
+            SpecError: a sum has 2^52 cells or more.
+        """
+        if not self.limit / grid_of(scale) < 2.0**_BITS:
+            raise SpecError(
+                f"noise of scale {scale:g} on a sum up to {self.limit:g} is lost in rounding", "use more noise"
+            )
+
+    def descent(self, w: Array, rows: Index | None) -> Array:
+        """Return the sum over the records of these rows (None: all), shape (d,) or (d K,), exactly."""
+        w = self._cut_iterate(w)
+        if isinstance(self.problem, StoredProblem):
+            return self._read(self.problem, w, rows)
+        total = np.zeros_like(w)
+        count = self.count if rows is None else len(rows)
+        for first in range(0, count, self.rows):  # the places of records in a batch do not depend on what they hold
+            some = slice(first, first + self.rows)
+            chosen = some if rows is None else rows[some]
+            total += self._of(self.features[chosen], self.labels[chosen], self.steepest[chosen], w)
+        return total
+
+    def of_steps(self, rows: Index | None, steps: int) -> Iterator[Move]:
+        """Yield for every step what makes its sum of its iterate: each is asked before the next one is yielded.
+
+        Args:
+            rows: shape (steps, size); None where every step uses all records.
+            steps: how many.
+        """
+        problem = self.problem
+        if rows is None or (isinstance(problem, Problem) and 2 * rows.shape[1] > self.rows):
+            for k in range(steps):
+                yield functools.partial(self._descent_of, None if rows is None else rows[k])
+        elif isinstance(problem, Problem):
+            yield from self._of_held_steps(rows)
+        else:
+            yield from self._of_read_steps(problem, rows)
+
+    def _of_held_steps(self, rows: Index) -> Iterator[Move]:
+        """As `of_steps`, of records in memory: those of several steps are gathered together."""
+        (steps, size), room = rows.shape, Room()
+        many = self.rows // size
+        for start in range(0, steps, many):
+            chosen = rows[start : start + many].reshape(-1)
+            x = room.of("features", (len(chosen), self.features.shape[1]), self.features.dtype)
+            self.features.take(chosen, axis=0, out=x, mode="clip")  # indices are within, and need no check
+            y, steepest = self.labels[chosen], self.steepest[chosen]
+            for first in range(0, len(y), size):
+                some = slice(first, first + size)
+                yield functools.partial(self._of_held, x[some], y[some], steepest[some])
+
+    def _of_read_steps(self, problem: StoredProblem, rows: Index) -> Iterator[Move]:
+        """As `of_steps`, of records in a file."""
+        (steps, size), chosen, step = rows.shape, rows.reshape(-1), problem.records.step
+        start = _start_of(chosen)
+        if start is None and 2 * size > step:
+            for each in rows:
+                yield functools.partial(self._descent_of, each)
+            return
+        # Pieces are of whole steps, or a step is of several pieces.
+        many = step // size * size if 2 * size <= step else 0
+        places = [
+            slice(first, min(first + (many or step), last))
+            for begin, last in ([(0, len(chosen))] if many else [(k * size, (k + 1) * size) for k in range(steps)])
+            for first in range(begin, last, many or step)
+        ]  # fmt: skip
+        copying = self.copy is not None and start is not None and start == self.copied
+
+        def read(some: slice, room: Room) -> tuple[Array, Array, Array | None]:
+            part = self._cut_rows(problem, chosen[some], room)
+            if copying and start is not None:
+                self._write(start + some.start, *part)
+            return part
+
+        # What is sought record by record gains nothing from threads.
+        room = Room()
+        parts = (read(some, room) for some in places) if start is None else ahead(read, places)
+        if many:
+            for x, y, steepest in parts:
+                for first in range(0, len(y), size):
+                    of = slice(first, first + size)
+                    yield functools.partial(self._of_cut, [(x[of], y[of], None if steepest is None else steepest[of])])
+        else:
+            for _ in range(steps):
+                yield functools.partial(self._of_cut, islice(parts, -(-size // step)))
+        if copying:
+            self.copied += len(chosen)
+
+    def _of_held(self, x: Array, y: Array, steepest: Array, w: Array) -> Array:
+        return self._of(x, y, steepest, self._cut_iterate(w))
+
+    def _descent_of(self, rows: Index | None, w: Array) -> Array:
+        return self.descent(w, rows)
+
+    def _of_cut(self, parts: Iterable[tuple[Array, Array, Array | None]], w: Array) -> Array:
+        """Return the sum over records that are cut, in one or more parts."""
+        w = self._cut_iterate(w) * self.scale
+        total: Array = sum((self._of(*part, w) for part in parts), np.zeros_like(w)) * self.scale
+        return total
+
+    def _read(self, problem: StoredProblem, w: Array, rows: Index | None) -> Array:
+        """As `descent`, of records in a file: they are cut as they are read.
+
+        Sums are exact, so that it does not matter who adds which records, nor in which pieces.
+        """
+        begin, count, step = _start_of(rows), self.count if rows is None else len(rows), problem.records.step
+        copying, rooms = self.copy is not None and begin == self.copied, threading.local()
+        w = w * self.scale
+
+        def of(first: int) -> Array:
+            last = min(first + step, count)
+            chosen = slice(first, last) if rows is None else rows[first:last]
+            room = rooms.__dict__.setdefault("room", Room())
+            x, y, steepest = self._cut_rows(problem, chosen, room)
+            if copying and begin is not None:
+                self._write(begin + first, x, y, steepest)
+            return self._of(x, y, steepest, w)
+
+        total = np.asarray(summed(of, range(0, count, step))) * self.scale
+        if copying:
+            self.copied += count
+        return total
+
+    def _write(self, first: int, x: Array, y: Array, steepest: Array | None) -> None:
+        if self.copy is not None:
+            steepest = self._steepest(x) if steepest is None else steepest
+            self.copy.write(first, x.astype(np.float32), np.column_stack([y, steepest]))
+
+    def _cut_rows(
+        self, problem: StoredProblem, chosen: Chosen, room: Room
+    ) -> tuple[Array, Array, Array | None]:  # fmt: skip
+        """Return the cut features in units of the scale, the labels, and how steep losses may be if that is known."""
+        if self.copy is not None and self.copy.finished:
+            kept, beside = self.copy.rows(chosen, room)
+            x = room.of("features", kept.shape, np.dtype(np.float64))
+            np.copyto(x, kept)
+            return x, np.ascontiguousarray(beside[:, 0]), np.ascontiguousarray(beside[:, 1])
+        if self.scale == self.unit:
+            x, y, _ = problem.records.at(chosen, room, self.unit)
+            return x, y, None
+        x, y, _ = problem.records.at(chosen, room)
+        return cut(x, self.unit, out=x), y, None
+
+    def _cut_iterate(self, w: Array) -> Array:
+        """Return w cut so that its scores are sums of numbers that doubles hold: to some 32 bits.
+
+        It is times ``inner`` of the loss, a power of two: so are the scores.
+        """
+        square = float(np.dot(w, w))
+        usual = _SQUARES[0] <= square <= _SQUARES[1]  # and no nan
+        length = math.sqrt(square) if usual else float(lengths(w[np.newaxis], 2)[0])
+        exponent = max(_LEAST_EXPONENT, math.frexp(length)[1] + 1)
+        unit = math.ldexp(1.0, exponent + self.kept - _BITS)
+        parts = np.multiply(w, 1.0 / unit)
+        np.trunc(parts, parts)
+        np.multiply(parts, unit if self.scaled is None else unit * self.scaled.inner, parts)
+        return parts
+
+    def _of(self, x: Array, y: Array, steepest: Array | None, w: Array) -> Array:
+        """Return the sum over some records.
+
+        A slope that is no number is taken for the steepest; of several classes it is taken for 0.
+        """
+        total: Array
+        if self.scaled is None:
+            caps = (self._steepest(x) if steepest is None else steepest) * self.slope_unit
+            several = descents(x @ w.reshape(x.shape[1], -1), y, caps, capped=self.capped)
+            total = (cut(several, self.slope_unit) @ x).T.reshape(-1)
+            return total
+        slopes: Array = np.dot(x, w)
+        self.scaled.overwrite(slopes, y)
+        np.multiply(slopes, self.scaled.outer / self.slope_unit, slopes)
+        if steepest is None:
+            self._cut_off_steep(slopes, x)
+        else:
+            np.fmin(slopes, steepest, slopes)
+            np.fmax(slopes, -steepest, slopes)
+        np.trunc(slopes, slopes)
+        total = np.dot(slopes, x)
+        np.multiply(total, self.slope_unit, total)  # exact
+        return total
+
+    def _cut_off_steep(self, slopes: Array, x: Array) -> None:
+        """Cut off slopes that are too steep, in place; how steep one may be is computed where it might matter."""
+        if max(float(slopes.max()), -float(slopes.min())) <= self.gentle:  # and none is nan
+            return
+        steep = np.flatnonzero(~(np.abs(slopes) <= self.gentle))
+        chosen = steep if 4 * len(steep) < len(slopes) else slice(None)
+        steepest = self._steepest(x[chosen])
+        slopes[chosen] = np.fmax(np.fmin(slopes[chosen], steepest), -steepest)
+
+
+def _rounded_move(descent: Move, grid: float, noise: Array, factor: float, w: Array) -> Array:
+    """Return factor times the noisy sum in cells of the grid."""
+    cells = rounded_cells(descent(w) / grid, noise)
+    cells *= factor
+    return cells
+
+
+def _start_of(rows: Index | None) -> int | None:
+    """Return the first of records that are in the order of their file, without a gap; None for others."""
+    if rows is None:
+        return 0
+    return int(rows[0]) if len(rows) and bool((np.diff(rows) == 1).all()) else None
+
+
+def _too_short(bound: float) -> SpecError:
+    return SpecError(f"gradients of at most {bound:g} are too short for sums without rounding", "use other units")
+
+
+def exponent_of(value: float) -> int:
+    """Return the least e with 2^e >= value > 0."""
+    fraction, exponent = math.frexp(value)
+    return exponent - (fraction == 0.5)

@@ -1,0 +1,292 @@
+"""What is executed, derived from what was accounted and from nothing else."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.errors import NotApplicable, SpecError
+from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length, Order, Release
+from dpcalc.model.choices import LastBatch, Model, Noise
+from dpcalc.model.run import Run
+from dpcalc.model.source import Source
+from dpcalc.numerics.floats import up
+from dpcalc.theorems.batch_layout import layout
+from dpcalc.theorems.contraction.stream_noise import Stream
+from dpcalc.training.run.domain import Ball, Domain, Whole
+
+Array = NDArray[np.float64]
+
+_MAX_STEPS = 10**12
+_TINY, _HUGE = 1e-290, 1e140  # noise below the one has no digits left; the square of a step above the other overflows
+
+
+class Batch(NamedTuple):
+    """``steps`` in a row on ``size`` records each, the sum of whose gradients is divided by ``divisor``."""
+
+    steps: int
+    size: int
+    divisor: int
+
+
+class Plan(NamedTuple):
+    """A run as it is executed.
+
+    Step t takes w to Pi(w - eta_t (g + scale_t Z)): g is the sum of the gradients of its batch, each with the
+    regulariser's, over the divisor; Z has independent entries of scale 1; Pi is the projection onto ``domain``.
+
+    Attributes:
+        algorithm: as accounted.
+        records, columns: how many records there are, and how many weights: of K classes K for each column.
+        order: ``fixed`` (that of the data), ``rotation`` (from a uniform record on), ``shuffle`` (a fresh uniform order
+            each pass), ``shuffle-once`` (one for all), ``sample`` (fresh uniform batches without replacement),
+            ``draw`` (single records with replacement), ``full``.
+        passes: how often ``batches`` is gone through.
+        batches: the steps of a pass (of the whole run, where there are no passes).
+        step_size, scale: eta_t and the scale of Z: numbers, or arrays of shape (steps,).
+        noise: ``gaussian`` or ``laplace``.
+        output_scale: of Gaussian noise on what is released; 0 for none.
+        domain: what iterates are projected onto after every step.
+        longest_skip: a uniform number of records from 0 to this is skipped first.
+        stops: whether the run ends after a uniform number of steps, from 1 on.
+        stop_law: the law of that number where it is not uniform, shape (steps,).
+        from_zero: whether the theorem needs the run to start at 0.
+        release: ``last`` iterate, ``average`` of those that gradients were taken at, iterate after every ``pass`` or
+            every ``step``.
+        accounted: the constants of the loss that the accounting used, name -> value; ``clip`` is among them where
+            gradients are clipped.
+        tail: whether the mean of the second half of the released iterates is what the run is for. All of them are
+            accounted as public, so that the mean is post-processing.
+        started: whether the run goes on from a model, which is projected first.
+        capped: whether clipped slopes of several classes are those of a capped softmax, and not shortened.
+    """
+
+    algorithm: str
+    records: int
+    columns: int
+    order: Order
+    passes: int
+    batches: tuple[Batch, ...]
+    step_size: float | Array
+    scale: float | Array
+    noise: str
+    output_scale: float
+    domain: Domain
+    longest_skip: int
+    stops: bool
+    stop_law: Array | None
+    from_zero: bool
+    release: Release
+    accounted: dict[str, float]
+    tail: bool = False
+    started: bool = False
+    capped: bool = False
+
+    @property
+    def steps_per_pass(self) -> int:
+        """Steps of one pass."""
+        return sum(batch.steps for batch in self.batches)
+
+    @property
+    def steps(self) -> int:
+        """Steps of the whole run, if none is skipped and it does not stop early."""
+        return self.passes * self.steps_per_pass
+
+    @property
+    def iterates_released(self) -> int:
+        """How many iterates are released."""
+        return {Release.STEP: self.steps, Release.PASS: self.passes}.get(self.release, 1)
+
+    @property
+    def clip(self) -> float | None:
+        """The norm to which the gradient of every record is clipped; None where none is."""
+        return self.accounted.get("clip")
+
+    def step_size_at(self, number: int) -> float:
+        """Return eta_t of the step that so many come before."""
+        return self.step_size if isinstance(self.step_size, float) else float(self.step_size[number])
+
+    def scale_at(self, number: int) -> float:
+        """Return the scale of the noise of the step that so many come before."""
+        return self.scale if isinstance(self.scale, float) else float(self.scale[number])
+
+    def averaged(self) -> Plan:
+        """Return the plan of which the mean of the second half of the released iterates is wanted.
+
+        Raises:
+            SpecError: iterates stay hidden.
+        """
+        if self.release not in (Release.PASS, Release.STEP):
+            raise SpecError("a mean of iterates is covered only where each of them is", "give --release epoch")
+        return self._replace(tail=True)
+
+    def averages(self, steps: int) -> bool:
+        """Return whether the iterate after so many steps is one of those whose mean is wanted."""
+        each = 1 if self.release is Release.STEP else self.steps_per_pass
+        return self.tail and steps % each == 0 and steps // each > self.steps // each // 2
+
+    @property
+    def norm(self) -> int:
+        """The norm in which features are bounded: 1 for Laplace noise in several dimensions, else 2."""
+        return 1 if self.noise == Noise.LAPLACE and self.columns > 1 else 2
+
+
+def plan(run: Run, rows: int, columns: int, domain: Domain | None = None, *, tail: bool = False) -> Plan:
+    """Return what the accounted run does to data of so many rows and columns.
+
+    Args:
+        run: as described to the accountant.
+        rows, columns: of the data.
+        domain: a convex set within the accounted radius and diameter; by default the largest ball about 0 that is.
+        tail: whether the mean of the second half of the released iterates is wanted.
+
+    Raises:
+        SpecError: run and data disagree, or something that the execution needs was not accounted.
+        NotApplicable: the algorithm is not one that can be executed.
+    """
+    algorithm = run.algorithm
+    refuse_unexecutable(algorithm)
+    _refuse_other_shape(run, rows, columns)
+    batches = _batches(run, rows)
+    passes = int(_need(run, "epochs")) if algorithm.length is Length.PASSES else 1
+    step_size, scale = _step_sizes_and_scales(run, passes * sum(batch.steps for batch in batches))
+    _refuse_extremes(step_size, scale, run.lipschitz or 0.0)
+    stop_law = _stop_law(run)
+    on_output = algorithm.noisy_output
+    planned = Plan(
+        algorithm=algorithm.name, records=rows, columns=columns, order=algorithm.order, passes=passes, batches=batches,
+        step_size=step_size, scale=0.0 if on_output else scale, noise=run.noise or Noise.GAUSSIAN,
+        output_scale=float(np.max(scale)) if on_output else 0.0, domain=_domain(run, domain),
+        longest_skip=rows // 2 if algorithm.skips else 0, stops=algorithm.stops, stop_law=stop_law,
+        from_zero=on_output, release=algorithm.release, accounted=_accounted_constants(run),
+        capped=run.model == Model.CAPPED,
+    )  # fmt: skip
+    return planned.averaged() if tail else planned
+
+
+def _need(run: Run, name: str) -> Any:
+    value = run.value(name)
+    if value is None:
+        raise SpecError(f"the run has no {name}", f"give --{name.replace('_', '-')}")
+    return value
+
+
+def refuse_unexecutable(algorithm: Algorithm) -> None:
+    """Refuse an algorithm that cannot be carried out.
+
+    Raises:
+        NotApplicable: it is one.
+    """
+    if not algorithm.executed:
+        names = [a.name for a in ALGORITHMS.values() if a.executed and a.name == a.base]
+        raise NotApplicable(
+            f"{algorithm.name} is no algorithm that can be executed", "train one of " + ", ".join(names)
+        )
+
+
+def _refuse_other_shape(run: Run, rows: int, columns: int) -> None:
+    """Refuse data that have not the accounted number of records or the accounted dimension."""
+    records = _need(run, "records")
+    # The number of records is a default only where privacy depends on no other record: then any number will do.
+    if records != rows and run.source("records") is not Source.DEFAULT:
+        raise SpecError(f"the run is of {records} records, and the data have {rows}", "they must be as many")
+    laplace = run.noise == Noise.LAPLACE
+    dimension = 1 if run.dimension is None and laplace else run.dimension
+    if dimension is not None and dimension != columns:
+        raise SpecError(
+            f"the run is of dimension {dimension}, and the data have {columns} columns",
+            f"give --dimension {columns}" + (", and bounds in the 1-norm" if laplace and columns > 1 else ""),
+        )
+
+
+def _batches(run: Run, rows: int) -> tuple[Batch, ...]:
+    """Return the steps of a pass, or of a run without passes, as the bounds count and divide them."""
+    algorithm, size = run.algorithm, run.batch_size or 1
+    if algorithm.single and size != 1:
+        raise SpecError(
+            f"{algorithm.base} takes single records, and the batch size is {size}", "leave out --batch-size"
+        )
+    if algorithm.full_batch:
+        return (Batch(int(_need(run, "steps")), rows, rows),)
+    if algorithm.order in (Order.SAMPLE, Order.DRAW):
+        return (Batch(int(_need(run, "steps")), size, size),)
+    cut = layout(rows, size, run.last_batch or LastBatch.OWN)
+    return tuple(Batch(alike.steps, alike.size, alike.divisor) for alike in reversed(cut.positions))
+
+
+def _step_sizes_and_scales(run: Run, steps: int) -> tuple[float | Array, float | Array]:
+    """Return the step size and the scale of the noise: numbers, or one per step."""
+    if steps > _MAX_STEPS:
+        raise SpecError(f"the run has {steps} steps; at most {_MAX_STEPS} are executed", "use fewer passes or steps")
+    if run.algorithm.length is Length.STREAM:
+        return float(_need(run, "step_size")), _scales_of_stream(run, steps)
+    scale = run.noise_std if run.scale is None else run.scale
+    if scale is None:
+        raise SpecError("the run has no noise", "give --noise-std or --laplace-scale")
+    chain = run.schedule
+    if chain is None:
+        return float(_need(run, "step_size")), float(scale)
+    if len(chain) != steps:
+        raise SpecError(f"the schedule has {len(chain)} steps, and the run {steps}", "one step per record")
+    # What is accounted is rounded down from the same product.
+    return np.array(chain.step_size, dtype=np.float64), float(scale) * np.asarray(chain.noise, dtype=np.float64)
+
+
+def _scales_of_stream(run: Run, steps: int) -> Array:
+    """Return each record's scale, never below the accounted one: that is rounded down by fewer than 32 units."""
+    stream = Stream(**{name: _need(run, name) for name in Stream.fields})
+    return np.fromiter((up(scale, 32.0) for _, scale in stream.scales(1, steps)), np.float64, steps)
+
+
+def _refuse_extremes(step_size: float | Array, scale: float | Array, lipschitz: float) -> None:
+    """Refuse steps that double precision cannot take: the theorems speak of real numbers."""
+    with np.errstate(over="ignore", under="ignore"):
+        least = float(np.min(np.minimum(np.minimum(step_size, scale), np.multiply(step_size, scale))))
+        most = float(np.max(np.multiply(step_size, np.add(scale, lipschitz))))
+    if not (least >= _TINY and most <= _HUGE):
+        raise SpecError(
+            f"a step's noise, its factors or its length range from {least:g} to {most:g}",
+            f"double precision is enough from {_TINY:g} to {_HUGE:g}: use other units",
+        )
+
+
+def _stop_law(run: Run) -> Array | None:
+    """Return the law of the number of steps that the schedule gives, if it gives one."""
+    law: Array | None = getattr(run.schedule, "probability", None)
+    if law is not None and not (run.algorithm.stops and run.algorithm.order is Order.FIXED):
+        raise NotApplicable(
+            "the schedule's column probability is a law that no order of all records follows", "leave it out"
+        )
+    return law
+
+
+def _domain(run: Run, domain: Domain | None) -> Domain:
+    """Return the domain, or the largest ball within the accounted radius and diameter.
+
+    Some bounds hold for the whole space alone: a projection may erase the noise before it.
+    """
+    radius = math.inf if run.radius is None else run.radius
+    diameter = math.inf if run.diameter is None else run.diameter
+    if domain is None:
+        largest = min(radius, 0.5 * diameter)
+        return Ball(largest) if math.isfinite(largest) else Whole()
+    if math.isinf(min(radius, diameter)) and math.isfinite(min(domain.radius, domain.diameter)):
+        raise SpecError("the run was accounted without a constraint set, and one is given", "account for its radius")
+    for name, size, accounted in (("radius", domain.radius, radius), ("diameter", domain.diameter, diameter)):
+        if not size <= accounted:
+            raise SpecError(f"the constraint set has {name} {size:g}, and {accounted:g} was accounted", "shrink it")
+    return domain
+
+
+_CONSTANTS = (
+    "lipschitz", "smoothness", "strong_convexity", "regularisation", "holder_exponent", "holder_constant",
+    "gradient_at_zero", "loss_at_zero", "loss_range", "clip",
+)  # fmt: skip
+
+
+def _accounted_constants(run: Run) -> dict[str, float]:
+    constants = {name: run.value(name) for name in _CONSTANTS}
+    return {name: value for name, value in constants.items() if value is not None}

@@ -1,0 +1,212 @@
+"""The data and the loss of a linear model, and a check that the data are within the accounted bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.errors import SpecError
+from dpcalc.files.row_file import Chosen
+from dpcalc.model.loss import Loss
+from dpcalc.training.data.bounds import Prepared, lengths
+from dpcalc.training.data.stored import OnDisk
+from dpcalc.training.data.threads import ahead
+
+Array = NDArray[np.float64]
+
+_PIECE = 1 << 16  # entries looked at together
+_ROOM = 1e-12  # by which clipped gradients stay below their bound
+
+
+class Problem(NamedTuple):
+    """A linear model's data and loss.
+
+    Attributes:
+        features: shape (n, d), float64, C-contiguous; may be a memory map.
+        labels: shape (n,), float64; of a loss of K classes whole numbers from 0 to K - 1.
+        loss: of the catalogue, with the bounds on features and labels.
+    """
+
+    features: Array
+    labels: Array
+    loss: Loss
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of records and of weights: one for each column, and of several classes for each of them."""
+        rows, columns = self.features.shape
+        return rows, columns * self.loss.scores
+
+    def at(self, chosen: Chosen) -> tuple[Array, Array]:
+        """Return the features, shape (m, d), and the labels, shape (m,), of some records."""
+        return self.features[chosen], self.labels[chosen]
+
+    def each(self, chosen: Sequence[Chosen]) -> Iterator[tuple[Array, Array]]:
+        """Yield what `at` returns, for some choices of records one after another."""
+        return map(self.at, chosen)
+
+    def pieces(self, step: int) -> Iterator[tuple[Array, Array]]:
+        """Yield all records in their order, so many at a time."""
+        return self.each([slice(first, first + step) for first in range(0, len(self.labels), step)])
+
+    def piece(self, least: int) -> int:
+        """Return a multiple of so many records: how many are best looked at together."""
+        return least
+
+    @property
+    def label_variance(self) -> float:
+        """The variance of the labels."""
+        return float(np.var(self.labels))
+
+
+class StoredProblem(NamedTuple):
+    """The data of a linear model, in a file, and its loss."""
+
+    records: OnDisk
+    loss: Loss
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """As `Problem.shape`."""
+        rows, columns = self.records.shape
+        return rows, columns * self.loss.scores
+
+    def at(self, chosen: Chosen) -> tuple[Array, Array]:
+        """As `Problem.at`; whatever is returned is new.
+
+        Raises:
+            SpecError: the file cannot be read, or has changed.
+        """
+        part = self.records.at(chosen)
+        return part.features, part.labels
+
+    def each(self, chosen: Sequence[Chosen]) -> Iterator[tuple[Array, Array]]:
+        """As `Problem.each`; the memory of a piece is overwritten once the next one is asked for."""
+        return ((part.features, part.labels) for part in ahead(self.records.at, chosen))
+
+    def pieces(self, step: int) -> Iterator[tuple[Array, Array]]:
+        """As `Problem.pieces`; the memory is overwritten, as in `each`. Every record is checked once more.
+
+        A model is measured on such pieces; steps read their records without this check.
+
+        Raises:
+            SpecError: a record is outside its bounds.
+        """
+
+        def check(first: int, part: Prepared) -> None:
+            _verify_piece(part.features, part.labels, self.loss, first, self.records.norm)
+
+        return ((part.features, part.labels) for part in self.records.pieces(step, check))
+
+    def piece(self, least: int) -> int:
+        """As `Problem.piece`."""
+        return max(1, self.records.step // least) * least
+
+    @property
+    def label_variance(self) -> float:
+        """As `Problem.label_variance`."""
+        return self.records.survey().spread
+
+
+AnyProblem = Problem | StoredProblem
+
+
+def slope_caps(features: Array, clip: float | None, norm: int = 2) -> Array | None:
+    """Return how steep the loss of every record may be in its score, shape (n,): C/|x|, and inf where x is 0.
+
+    The clipped gradient is clip(phi'(z), -C/|x|, C/|x|) x: see `dpcalc.model.clipping`. The caps are lower by more than
+    rounding adds to the norm of a gradient.
+
+    Args:
+        features: shape (n, d).
+        clip: C > 0, or None where gradients are not clipped: then there are no caps.
+        norm: of the features: 2 or 1.
+    """
+    if clip is None:
+        return None
+    caps, columns = np.empty(len(features)), features.shape[1]
+    held = clip * (1.0 - max(_ROOM, (columns + 8) * 2.0**-52))  # a slope of K scores fits into the room as well
+    step = max(1, _PIECE // columns)
+    with np.errstate(divide="ignore", over="ignore"):
+        for first in range(0, len(features), step):
+            caps[first : first + step] = held / lengths(features[first : first + step], norm)
+    return caps
+
+
+def verify(problem: AnyProblem, *, norm: int = 2) -> None:
+    """Refuse data outside the bounds by which the loss was accounted.
+
+    Records in a file are brought within their bounds whenever they are read, and here it is checked that these bounds
+    are within those of the loss. Single records are not looked at here: see `StoredProblem.pieces`.
+
+    Args:
+        problem: data and loss.
+        norm: of the features: 2, or 1 for Laplace noise in several dimensions.
+
+    Raises:
+        SpecError: wrong shapes or types, features longer than ``feature_bound``, labels beyond ``label_bound`` or, for
+            hinge and logistic, other than +1 and -1.
+    """
+    loss = problem.loss
+    if isinstance(problem, StoredProblem):
+        if not problem.records.within(loss.feature_bound, norm):
+            raise SpecError(
+                f"records in a file are not shortened to feature_bound {loss.feature_bound:.17g}", "use the same bounds"
+            )
+        return
+    x, y, _ = problem
+    if x.ndim != 2 or y.shape != (len(x),) or not len(x) or not x.shape[1]:
+        raise SpecError(
+            f"features have shape {x.shape} and labels {y.shape}", "they must be (records, columns) and (records,)"
+        )
+    if x.dtype != np.float64 or y.dtype != np.float64 or not x.flags.c_contiguous:
+        raise SpecError("features and labels must be float64 in C order", "use np.ascontiguousarray(x, dtype=float)")
+    step = max(1, _PIECE // x.shape[1])
+    for first in range(0, len(x), step):
+        _verify_piece(x[first : first + step], y[first : first + step], loss, first, norm)
+
+
+def _verify_piece(x: Array, y: Array, loss: Loss, first: int, norm: int) -> None:
+    refuse_outside(lengths(x, norm), loss.feature_bound, first, "feature_bound")
+    _refuse_labels(y, loss, first)
+
+
+def _refuse_labels(y: Array, loss: Loss, first: int) -> None:
+    if loss.signed:
+        wrong = np.abs(y) != 1.0
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise SpecError(
+                f"the label of record {first + row + 1} is {y[row]:g}", f"labels of {loss.name} are +1 and -1"
+            )
+    elif loss.classified:
+        wrong = (y != np.floor(y)) | ~((y >= 0.0) & (y < loss.scores))
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise SpecError(
+                f"the label of record {first + row + 1} is {y[row]:g}",
+                f"labels of {loss.name} are whole numbers from 0 to {loss.scores - 1}",
+            )
+    elif loss.label_bound is not None:
+        refuse_outside(np.abs(y), loss.label_bound, first, "label_bound")
+    elif not np.isfinite(y).all():
+        row = int(np.isfinite(y).argmin())
+        raise SpecError(f"the label of record {first + row + 1} is not finite", "leave it out")
+
+
+def refuse_outside(size: Array, bound: float, first: int, name: str) -> None:
+    """Refuse records whose size is above a bound; ``first`` records came before them.
+
+    Raises:
+        SpecError: there is one.
+    """
+    outside = ~(size <= bound)  # nan is outside
+    if outside.any():
+        row = int(outside.argmax())
+        raise SpecError(
+            f"record {first + row + 1} has {size[row]:.17g}, and {name} is {bound:.17g}",
+            f"clip the data, with a little room for rounding, or give a larger --{name.replace('_', '-')}",
+        )

@@ -1,0 +1,124 @@
+"""One run: the algorithm as accounted, on one set of data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.model.algorithm import Release
+from dpcalc.training.data.progress import Progress
+from dpcalc.training.run import orders
+from dpcalc.training.run.checks import starting_point
+from dpcalc.training.run.exact_sums import ExactSums, rounded
+from dpcalc.training.run.gradients import PlainSums
+from dpcalc.training.run.kernel import Kernel, Move
+from dpcalc.training.run.noise import Source, fill
+from dpcalc.training.run.plan import Plan
+from dpcalc.training.run.problem import AnyProblem
+from dpcalc.training.run.rounding import Rounding
+
+Array = NDArray[np.float64]
+_ENTRIES = 1 << 15  # noise drawn at once: 256 KiB
+_STEPS = 512  # steps whose noise is drawn at once, at most: progress is not silent for longer
+
+
+class Trained(NamedTuple):
+    """The outcome of a run.
+
+    Attributes:
+        weights: what the algorithm is run for, shape (d,); of K classes (d K,), those of a column one after another.
+        released: all that it may publish, shape (k, d) or (k, d K); the last row is ``weights``, unless these are the
+            mean of the second half of them (`Plan.tail`).
+    """
+
+    weights: Array
+    released: Array
+
+
+def train(
+    plan: Plan, problem: AnyProblem, source: Source, *, start: Array | None = None, progress: Progress | None = None,
+    rounding: Rounding | None = None,
+) -> Trained:  # fmt: skip
+    """Execute a plan.
+
+    Args:
+        plan: what is executed.
+        problem: data and loss, within the bounds accounted.
+        source: of the order of records and of the noise.
+        start: shape (d,), in the domain and chosen without looking at the data; by default 0.
+        progress: called with (steps done or skipped, steps in all) after every step, and at the end.
+        rounding: of what is released; None for plain doubles, whose low-order bits no guarantee covers.
+
+    Raises:
+        SpecError: data, loss or start are not what was accounted, or the iterates to be released are too many.
+    """
+    return _Run(plan, problem, source, starting_point(plan, problem, start), rounding).execute(progress)
+
+
+class _Run:
+    """A run, whose released numbers are rounded, or every noisy sum of it."""
+
+    def __init__(
+        self, plan: Plan, problem: AnyProblem, source: Source, start: Array, rounding: Rounding | None
+    ) -> None:
+        self.plan, self.generator = plan, source.generator
+        self.grid = None if rounding is None else rounding.grid
+        exact = rounding is not None and rounding.grid is None
+        self.sums = ExactSums.of(plan, problem) if exact else PlainSums(plan, problem)
+        self.kernel = Kernel(plan, problem.loss.regularisation, start, keep_unprojected=self.grid is not None)
+        self.released: list[Array] = []
+
+    def execute(self, progress: Progress | None) -> Trained:
+        """Take all steps."""
+        plan, kernel = self.plan, self.kernel
+        within = orders.extent(plan, self.generator)
+        with np.errstate(over="ignore"):  # of e^(y z), where the gradient is 0
+            for step, move in self._steps(within):
+                kernel.take(step, move)
+                if plan.release is Release.STEP or (plan.release is Release.PASS and step.ends_pass):
+                    self.released.append(self._rounded_iterate())
+                if progress is not None:
+                    progress(step.number + 1, plan.steps)
+        if progress is not None and within.end < plan.steps:
+            progress(plan.steps, plan.steps)
+        return self._outcome()
+
+    def _steps(self, within: orders.Extent) -> Iterator[tuple[orders.Step, Move]]:
+        """Yield all steps with what each adds to the iterate; noise is drawn for many at once."""
+        plan = self.plan
+        block = max(1, min(_STEPS, _ENTRIES // plan.columns, plan.steps))
+        for stretch in orders.stretches(plan, self.generator, within):
+            for part in stretch.parts(block):
+                noise = np.zeros((part.steps, plan.columns))
+                if not plan.output_scale:
+                    fill(self.generator, plan.noise, noise)
+                places = slice(part.first, part.first + part.steps)
+                eta, scale = (
+                    np.full(part.steps, value) if isinstance(value, float) else value[places]
+                    for value in (plan.step_size, plan.scale)
+                )
+                yield from zip(part.each(), self.sums.moves(part, eta, scale, noise), strict=True)
+
+    def _rounded_iterate(self) -> Array:
+        """Return the last iterate as it is released: rounded before it is projected, as a projection has atoms."""
+        if self.grid is None or self.kernel.unprojected is None:
+            return self.kernel.weights.copy()
+        w = rounded(self.kernel.unprojected, self.grid)
+        self.plan.domain.project(w)
+        return w
+
+    def _outcome(self) -> Trained:
+        plan = self.plan
+        average = plan.release is Release.AVERAGE
+        weights = self.kernel.mean if average or plan.tail else self._rounded_iterate()
+        if plan.output_scale:
+            noise = np.empty(plan.columns)
+            fill(self.generator, plan.noise, noise)
+            weights = weights + plan.output_scale * noise
+        if average and self.grid is not None:
+            weights = rounded(weights, self.grid)
+        released = np.array(self.released) if self.released else weights[np.newaxis].copy()
+        return Trained(weights, released)

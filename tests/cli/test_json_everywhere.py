@@ -1,0 +1,39 @@
+"""``--json`` prints JSON, also of what is text by itself, and what once failed on tiny numbers answers."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import warnings
+
+import pytest
+
+from dpcalc.cli.main import main
+
+RUN = "--algorithm shuffled -n 100 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6"
+
+
+def ran(line: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(line))
+    return int(stop.value.code or 0)
+
+
+@pytest.mark.parametrize(
+    "line", ["explain iteration.pnsgd", f"explain {RUN}", "cite iteration.pnsgd", "cite", f"cite {RUN}"]
+)
+def test_json_is_json(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran(f"{line} --json") == 0
+    assert json.loads(capsys.readouterr().out)
+
+
+def test_a_displacement_beyond_all_numbers_is_refused() -> None:
+    line = "hockey-stick -n 100 -L 1 --loss-class lipschitz --eta .1 --laplace-scale 1 -D 1e-320 -d 1e-3"
+    assert ran(line) == 2
+
+
+def test_noise_that_fades_away_warns_of_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        line = "shuffle -n 1e6 -L 10 --smoothness 1 --eta 0.1 -D 1.08e-57 --c1 1 --c2 1e-300 -d 1e-6"
+        assert ran(line) == 0

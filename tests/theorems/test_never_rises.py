@@ -1,0 +1,130 @@
+"""Delta never rises with epsilon: of any guarantee, of groups, of ledgers, of hidden runs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import pytest
+
+import dpcalc
+from dpcalc.engine.evaluate import guarantee_from
+from dpcalc.errors import NotApplicable
+from dpcalc.model.run import describe
+from dpcalc.notions import gaussian
+from dpcalc.notions.curves import profile_of
+from dpcalc.notions.envelope import envelope
+from dpcalc.notions.groups import group_log_delta, grouped
+from dpcalc.notions.guarantee import Point
+from dpcalc.theorems.record import Theorem
+from tests.formulas import run_of
+from tests.theorems.test_registry import BOUNDS, SEARCHED, parameters, runs
+
+EPSILONS = tuple(10.0 ** (0.25 * place) for place in range(-4, 17, 2))
+"""From 0.1 to 1e4."""
+
+SEARCHED_IN_GROUPS = (
+    *SEARCHED, "released.shuffle_once", "dp_sgd.output", "expanding.once", "sampled.hidden_shuffle",
+)  # fmt: skip
+GUARANTEES = [
+    pytest.param(
+        bound, size, id=f"{name}-{size}",
+        marks=pytest.mark.campaign if bound.slow or name in (SEARCHED if size == 1 else SEARCHED_IN_GROUPS) else (),
+    )
+    for name, bound in BOUNDS.items() for size in (1, 3)
+    if bound.guarantee and bound.gives is not Point
+]  # fmt: skip
+FIXED = {"records": 60000, "batch_size": 256, "steps": 2340, "noise_multiplier": 1.0, "sampling": "fixed"}
+HIDDEN = {
+    "records": 1000, "batch_size": 50, "steps": 200, "noise_multiplier": 2.0, "clip": 1.0, "loss": "logistic",
+    "feature_bound": 1.0, "step_size": 0.5, "radius": 0.1, "release": "last", "sampling": "fixed",
+}  # fmt: skip
+
+
+def rises(values: list[float]) -> list[tuple[float, float]]:
+    return [(before, after) for before, after in itertools.pairwise(values) if after > before]
+
+
+@pytest.mark.parametrize(("bound", "size"), GUARANTEES)
+def test_of_every_guarantee(bound: Theorem, size: int) -> None:
+    for r, _ in itertools.islice(runs(bound), 1):
+        values = parameters(bound, r)
+        try:
+            found = grouped(guarantee_from(bound, bound.prove(run_of(values)), ()), size, slow=bound.slow)
+        except NotApplicable:
+            continue
+        told = [found.log_delta(epsilon).value for epsilon in EPSILONS]
+        assert not rises(told), rises(told)
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
+@pytest.mark.parametrize(("given", "size"), [(FIXED, 3), (FIXED, 40), (HIDDEN, 2), (HIDDEN, 9)])
+def test_of_runs(given: dict[str, Any], size: int, adjacency: str) -> None:
+    told = []
+    for epsilon in (1.0, 10.0, 50.0, 100.0, 110.0, 200.0, 1e3, 1e4):
+        row = dpcalc.dp_sgd(**given, adjacency=adjacency, group_size=size, epsilon=epsilon).cases[0].best
+        assert row is not None
+        assert row.log_delta is not None
+        told.append(row.log_delta)
+    assert not rises(told), told
+
+
+def test_a_group_of_three_under_fixed_size_has_an_epsilon() -> None:
+    answered = dpcalc.dp_sgd(**FIXED, adjacency="replace-one", group_size=3, delta=1e-6).cases[0].best
+    assert answered is not None
+    assert answered.value < 100.0
+    asked = dpcalc.dp_sgd(**FIXED, adjacency="replace-one", group_size=3, epsilon=answered.value).cases[0].best
+    assert asked is not None
+    assert asked.value <= 1e-6
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_of_a_ledger(size: int) -> None:
+    entries = [
+        {"command": "dp-sgd", **FIXED, "steps": 50},
+        {"mu": 0.5},
+        {"laplace_scale": 2.0, "sensitivity": 1.0, "times": 5},
+    ]  # fmt: skip
+    told = []
+    for epsilon in (10.0, 100.0, 200.0, 1e4):
+        row = dpcalc.ledger(entries, epsilon=epsilon, group_size=size).cases[0].best
+        assert row is not None
+        assert row.log_delta is not None
+        told.append(row.log_delta)
+    assert not rises(told), told
+
+
+def test_the_gaussian_member_is_k_mu() -> None:
+    """Past the last chain that pays there is delta_G at k sqrt(T) 2/z, and nothing is below the largest single loss."""
+    case = dpcalc.dp_sgd(**FIXED, adjacency="replace-one", group_size=3, epsilon=1e5).cases[0].best
+    assert case is not None
+    assert case.log_delta is not None
+    exact = gaussian.log_delta(mu=3.0 * 2.0 * math.sqrt(2340.0), epsilon=1e5)
+    assert exact * (1.0 + 1e-12) <= case.log_delta <= exact * (1.0 - 1e-9)
+
+
+def test_the_envelope_has_proved_points_alone() -> None:
+    """Where a curve grows behind its least value, each value of the envelope is that of a smaller epsilon."""
+    asked: dict[float, float] = {}
+
+    def curve(epsilon: float) -> float:
+        asked[epsilon] = -epsilon if epsilon < 37.0 else max(-5.0, -40.0 + 0.01 * epsilon)
+        return asked[epsilon]
+
+    bounded = envelope(curve)
+    for epsilon in (0.0, 0.3, 20.0, 36.9, 40.0, 300.0, 1e5):
+        value = bounded(epsilon)
+        assert value >= min(curve(point) for point in asked if point <= epsilon)
+        assert value == pytest.approx(-min(epsilon, 39.0), abs=3.0)
+
+
+def test_chains_alone_do_rise() -> None:
+    """What the envelope is for: the chain of equal steps of one curve grows past its last kink."""
+    one = profile_of(grouped(guarantee_from(*_fixed(), ()), 1))
+    assert group_log_delta(one, 110.0, 3) > group_log_delta(one, 90.0, 3)
+
+
+def _fixed() -> tuple[Theorem, Any]:
+    bound = BOUNDS["sampled.fixed"]
+    return bound, bound.prove(describe("dp-sgd", {**FIXED, "adjacency": "replace-one"}))
