@@ -11,6 +11,8 @@ from benchmarks.peers.questions import INTRODUCTIONS, KINDS, SECTIONS
 Answer = dict[str, Any]
 Row = dict[str, Any]
 
+ENOUGH = 5  # timings: the median of fewer moves with whatever else the machine does
+ROUGH = "So few timings are rough: a ratio between 0.5 and 2 says little."
 SHARP = ("gaussian", "gaussian noise", "repeated")
 ROUNDING = 1e-12  # a shortfall below this, relatively, is called rounding
 QUADRATURE = 1e-8  # what the truth of the other kinds may be off by
@@ -32,7 +34,8 @@ documented functions. Noise is relative to a sensitivity of 1 under each questio
 
 *Error* is relative to the exact answer, which comes from no accountant: 40 or more digits for Gaussian and repeated
 mechanisms, an inverse transform of moments otherwise (good to 1e-8). **Below the truth** is what no guarantee may be; a
-shortfall of less than 1e-12 is rounding. Balls in bins have no exact answer here: PLD_accounting proves two ends.
+shortfall of less than 1e-12 is rounding. Balls in bins have no exact answer here: PLD_accounting proves two ends, where
+it answers in time.
 """
 
 
@@ -141,8 +144,9 @@ def summary(results: dict[str, Any]) -> Iterator[str]:
         yield f"The loosest answer of dpcalc to these is {_error(max(errors))} above the exact one."
     loose = sum(1 for answer in ours if any(True for _ in tighter(answer)))
     yield f"A peer is tighter than dpcalc in {loose} of the {len(ours)}, by what is listed [below](#where-a-peer-wins)."
-    quick = sum(1 for answer in ours if any(valid(answer, row) for row in faster(answer)))
-    yield f"A peer has a valid answer in less time in process in {quick} of them, looser or not; these are listed too."
+    finite = [[row for row in faster(answer) if valid(answer, row) and math.isfinite(row["value"])] for answer in ours]
+    quick = sum(1 for rows in finite if rows)
+    yield f"A peer has a finite, valid answer in less time in process in {quick} of them, looser or not."
     for found in results["cold"]:
         ratios = [row["ratio"] for row in found["rows"] if row["package"] != "dpcalc" and "ratio" in row]
         if ratios:
@@ -159,7 +163,9 @@ def _machine(results: dict[str, Any]) -> str:
     machine = results["machine"]
     return (
         f"Measured with CPython {machine['python']} on {machine['cores']} cores ({machine['system']}), load "
-        f"{machine['load']:.1f} at the start, in {results['minutes']:.0f} minutes.\n"
+        f"{machine['load']:.1f} at the start, in {results['minutes']:.1f} minutes."
+        + (f" {ROUGH}" if results["repeats"] < ENOUGH else "")
+        + "\n"
     )
 
 
@@ -207,27 +213,16 @@ def _wins(results: dict[str, Any]) -> str:
         for answer in results["answers"]
         if (found := list(tighter(answer)))
     ]
-    quick = [
-        f"* {_title(answer)}: {'; '.join(_quick(answer, row) for row in found)}"
-        for answer in results["answers"]
-        if (found := [row for row in faster(answer) if valid(answer, row)])
-    ]
     return (
         "Tighter than dpcalc, by more than the exact answer is known to, with the error of each:\n\n"
         + ("\n".join(tight) or "nothing.")
-        + "\n\nFaster in process than dpcalc, with a valid answer: times dpcalc, and the error of each:\n\n"
-        + ("\n".join(quick) or "nothing.")
-        + "\n"
+        + "\n\nFaster in process than dpcalc: every row of a peer with a finite answer and less than 1 under *times dpcalc*; "
+        "its error says at what price.\n"
     )
 
 
 def _who(row: Row) -> str:
     return f"{row['package']}, {row['method']}"
-
-
-def _quick(answer: Answer, row: Row) -> str:
-    judged = _judged(answer, row)
-    return f"{_who(row)}: {_ratio(row, asked(answer))}" + (f" ({judged})" if judged else "")
 
 
 # ---- words for numbers -----------------------------------------------------------------------------------------------
@@ -240,7 +235,7 @@ def _title(answer: Answer) -> str:
 
 def _value(row: Row) -> str:
     if "failed" in row:
-        return f"**{row['failed']}**"
+        return f"**{row['says'] if row['failed'] == 'timeout' else row['failed']}**"
     value = row["value"]
     return f"{value:.9g}" if math.isfinite(value) else f"**{value}**"
 
