@@ -216,8 +216,8 @@ def _wins(results: dict[str, Any]) -> str:
     return (
         "Tighter than dpcalc, by more than the exact answer is known to, with the error of each:\n\n"
         + ("\n".join(tight) or "nothing.")
-        + "\n\nFaster in process than dpcalc: every row of a peer with a finite answer and less than 1 under *times dpcalc*; "
-        "its error says at what price.\n"
+        + "\n\nFaster in process than dpcalc: every row of a peer with a finite answer and less than 1 under "
+        "*times dpcalc*; its error says at what price.\n"
     )
 
 
