@@ -138,7 +138,7 @@ def _answers(
     print(f"{question.kind}: {question.title}", flush=True)
     result: dict[str, Any] = {"section": question.section, "kind": question.kind, "given": question.given}
     if question.kind in truth.methods:
-        found = truth.ask(question.kind, "truth", question.given, patience=300.0)
+        found = truth.ask(question.kind, "truth", question.given, patience=3 * options.timeout)
         result["truth"], result["no truth"] = found.get("value"), found.get("says", "")
     return result | {"rows": rows}
 

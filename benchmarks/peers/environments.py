@@ -18,14 +18,13 @@ PINS: dict[str, tuple[str, ...]] = {
     "dp-accounting": ("dp-accounting==0.6.0",),
     "prv-accountant": ("prv-accountant==0.2.0",),
     "autodp": ("autodp==0.2.3.1",),
-    "opacus": ("opacus==1.6.0", "torch==2.13.0"),
-    "riskcal": ("riskcal==1.5.1",),
+    "pld-accounting": ("PLD_accounting==2.0", "dp-accounting==0.6.0"),
     "truth": ("mpmath==1.4.1", "python-flint==0.9.0", "numpy==2.4.6"),
 }
 """What is installed where; numpy and scipy are pinned for all of them by `COMMON`."""
 
 COMMON = ("numpy==2.4.6", "scipy==1.17.1")
-TOLD = ("numpy", "scipy", "torch", "dp-accounting", "mpmath")  # the dependencies whose versions matter to a reader
+TOLD = ("numpy", "scipy", "dp-accounting")  # the dependencies whose versions matter to a reader
 
 
 @dataclass

@@ -1,8 +1,9 @@
 """What is asked: every question as data, in sections of the report.
 
 Noise is relative to a sensitivity of 1: how far the sum changes when one record is added or removed (`poisson`, as the
-packages for it define their neighbours) or replaced (`batches`: fixed-size samples without replacement), so that the
-same number means the same pair of laws to everybody. For `gaussian` and `laplace` the pair is the same either way.
+packages for it define their neighbours), left out (`balls`) or replaced (`batches`: fixed-size samples without
+replacement), so that the same number means the same pair of laws to everybody. For `gaussian` and `laplace` the pair is
+the same either way.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ def _batches(section: str, sigma: float, batch: int, count: int, delta: float) -
     return Question(section, "batches", given)
 
 
+def _balls(section: str, sigma: float, bins: int, epochs: int, delta: float) -> Question:
+    return Question(section, "balls", {"sigma": sigma, "bins": bins, "epochs": epochs, "delta": delta})
+
+
 def _laplace(section: str, scale: float, count: int, delta: float) -> Question:
     return Question(section, "laplace", {"scale": scale, "count": count, "delta": delta})
 
@@ -65,53 +70,38 @@ SECTIONS = {
 INTRODUCTIONS = {
     "inverse": "An answer below the truth is too little noise.",
     "hidden": (
-        "The last iterate alone is released, and the loss is convex and smooth. A peer has no theorem for that: it "
-        "accounts for the same run as if every iterate were released, and is right about that run. So these are not "
-        "answers to one question: they differ by what hiding the iterates is worth. *lower bound* is the largest "
-        "epsilon that is proved necessary under the same assumptions, by `dpcalc compare`. Neighbours differ in one "
-        "replaced record; the peers are given the noise relative to how far that moves a step, "
-        "noise_std batch/(2 lipschitz)."
+        "Only the last iterate is released, and the loss is convex and smooth. A peer has no theorem for that and "
+        "accounts for every iterate: the answers differ by what hiding is worth. *lower bound* is what "
+        "`dpcalc compare` proves necessary. One record is replaced; peers are given noise_std batch/(2 lipschitz)."
     ),
 }
 
 QUESTIONS = (
     _gaussian("everyday", 20.0, 1000, 1e-6),
-    _gaussian("everyday", 20.0, 1000, 0.1),
     _poisson("everyday", 1.0, 0.01, 1000, 1e-6),
-    _poisson("everyday", 0.7, 0.004, 10000, 1e-6),
     _batches("everyday", 1.0, 600, 1000, 1e-6),
-    _batches("everyday", 0.7, 240, 10000, 1e-6),
+    _balls("everyday", 1.0, 100, 10, 1e-6),
     _laplace("everyday", 32.0, 1000, 1e-6),
     Question("inverse", "gaussian noise", {"count": 1000, "epsilon": 8.0, "delta": 1e-5}),
-    Question("inverse", "gaussian noise", {"count": 1000, "epsilon": 1.0, "delta": 1e-6}),
     Question("inverse", "poisson noise", {"rate": 0.01, "count": 1000, "epsilon": 2.0, "delta": 1e-6}),
     Question(
         "inverse", "batches noise", {"records": 60000, "batch": 600, "count": 1000, "epsilon": 2.0, "delta": 1e-6}
     ),
     _repeated("composition", 0.1, 1e-8, 100, 1e-4),
-    _repeated("composition", 0.1, 1e-8, 10000, 1e-4),
     _repeated("composition", 0.1, 0.0, 100, 1e-6),
-    _repeated("composition", 1e-3, 1e-12, 1000000, 1e-4),
     _repeated("composition", 0.1, 1e-8, 1000000, 1e-2),
     _repeated("composition", 0.1, 1e-8, 1000000, 1e-4),
     _gaussian("extremes", 20.0, 1000, 1e-20),
-    _gaussian("extremes", 20.0, 1000, 1e-100),
     _gaussian("extremes", 20.0, 1000, 1e-300),
     _gaussian("extremes", 2000.0, 1000000, 1e-6),
     _gaussian("extremes", 0.01, 1, 1e-6),
-    _gaussian("extremes", 1e6, 1, 1e-9),
     _poisson("extremes", 1.0, 0.01, 1000, 1e-20),
     _poisson("extremes", 1.0, 0.01, 1000, 1e-100),
     _poisson("extremes", 1.0, 0.001, 1000000, 1e-6),
-    _batches("extremes", 1.0, 600, 1000, 1e-20),
-    _batches("extremes", 1.0, 600, 1000, 1e-100),
-    _batches("extremes", 1.0, 60, 1000000, 1e-6),
-    _laplace("extremes", 1000.0, 1000000, 1e-20),
+    _balls("extremes", 1.0, 1000, 1, 1e-20),
     _run("run: fixed order", epochs=20, noise_std=0.05),
-    _run("run: fixed order", epochs=200, noise_std=0.05, strong_convexity=0.01),
     _run("run: fixed order, noise", epochs=20, epsilon=1.0),
     _run("run: new order", epochs=20, noise_std=0.05),
-    _run("run: fresh batches", steps=48000, noise_std=0.01, strong_convexity=0.05),
 )
 
 KINDS = {
@@ -121,20 +111,13 @@ KINDS = {
     "poisson noise": "Gaussian mechanism on Poisson samples, one record added or removed: the least sigma",
     "batches": "Gaussian mechanism on samples of fixed size without replacement, one record replaced",
     "batches noise": "Gaussian mechanism on samples of fixed size, one record replaced: the least sigma",
+    "balls": "Gaussian mechanism on balls in bins, one of so many bins in every epoch, one record left out",
     "laplace": "Laplace mechanism, count times",
     "repeated": "(epsilon0, delta0)-private mechanisms, count times",
     "run: fixed order": "training in a fixed order",
     "run: fixed order, noise": "training in a fixed order: the least noise",
     "run: new order": "training in a new random order every epoch",
-    "run: fresh batches": "training on fresh batches",
 }
-
-ABSENT = {
-    "poisson": "dpcalc has no command for Poisson samples: the row is its library, given both curves of the pair.",
-    "poisson noise": "dpcalc has no answer to this one.",
-    "laplace": "dpcalc has no command for Laplace noise whose every result is released: the row is its library.",
-}
-"""What dpcalc cannot be asked, or not from the prompt."""
 
 
 def quick() -> tuple[Question, ...]:

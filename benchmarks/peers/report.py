@@ -6,39 +6,36 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from benchmarks.peers.questions import ABSENT, INTRODUCTIONS, KINDS, SECTIONS
+from benchmarks.peers.questions import INTRODUCTIONS, KINDS, SECTIONS
 
 Answer = dict[str, Any]
 Row = dict[str, Any]
 
+ENOUGH = 5  # timings: the median of fewer moves with whatever else the machine does
+ROUGH = "So few timings are rough: a ratio between 0.5 and 2 says little."
 SHARP = ("gaussian", "gaussian noise", "repeated")
 ROUNDING = 1e-12  # a shortfall below this, relatively, is called rounding
 QUADRATURE = 1e-8  # what the truth of the other kinds may be off by
 
 INTRODUCTION = """# Benchmarks
 
-dpcalc beside other privacy accountants, asked the same questions. This page is written by one command, and every number
-on it is what that command measured:
+dpcalc beside other privacy accountants, asked the same questions. One command wrote this page (it needs a checkout and
+a package index; `--help` has its options):
 
 ```sh
 python -m benchmarks.peers{options}
 ```
 
-It needs a checkout, Python 3.11 or newer and a package index; every package gets an environment of its own, with the
-pinned version, under a cache folder (`--cache`). `--only` names some peers, `--quick` asks one question of every
-section.
+Every package answers in a process of its own, from pinned versions; all are asked in turns, and times are medians of at
+most {repeats} questions that differ in the tenth digit of delta. **Times are ratios to the dpcalc of the same turns**:
+seconds do not travel between machines. An answer may take {timeout:g} s and {memory} GiB. dpcalc is asked through its
+Python API, which evaluates every bound that applies and makes the whole report of the command; a peer through its
+documented functions. Noise is relative to a sensitivity of 1 under each question's own adjacency.
 
-**How it is measured.** Every package answers in a process of its own; all are asked in turns, every other turn
-backwards, and medians are given: of {repeats} timings below half a second, of 3 below three seconds, of 1 above. Ratios
-travel between machines, seconds do not. No timing is of a question asked before: delta differs in the tenth digit. An
-answer may take {timeout:g} s and {memory} GiB of address space. *Error* is relative to the exact answer, which comes
-from no accountant: 40 or more decimal digits for Gaussian and repeated mechanisms, an inverse transform of moments
-otherwise (good to 1e-8). **Below the truth** is what no guarantee may be; a shortfall of less than 1e-12 is marked as
-rounding.
-
-**Who is asked what.** dpcalc by `command` is its Python API, which evaluates every bound that applies and returns the
-whole report; `function` is the numerical routine under it. A peer is asked through its documented functions, by every
-method that it has for the question. Noise is relative to a sensitivity of 1 under each question's own adjacency.
+*Error* is relative to the exact answer, which comes from no accountant: 40 or more digits for Gaussian and repeated
+mechanisms, an inverse transform of moments otherwise (good to 1e-8). **Below the truth** is what no guarantee may be; a
+shortfall of less than 1e-12 is rounding. Balls in bins have no exact answer here: PLD_accounting proves two ends, where
+it answers in time.
 """
 
 
@@ -49,13 +46,13 @@ def render(results: dict[str, Any]) -> str:
         _machine(results),
         "## In short\n\n" + "\n".join(f"* {line}" for line in summary(results)) + "\n",
         "## Versions and size\n\n" + _environments(results["environments"]),
-        "## From the shell, cold\n\n" + "\n".join(_cold(found) for found in results["cold"]),
+        "## From the shell, cold\n\n" + _cold(results["cold"]),
     ]
     for section, title in SECTIONS.items():
         answers = [answer for answer in results["answers"] if answer["section"] == section]
         if answers:
             told = INTRODUCTIONS[section] + "\n\n" if section in INTRODUCTIONS else ""
-            parts.append(f"## {title}\n\n{told}" + "\n".join(_answer(answer) for answer in answers))
+            parts.append(f"## {title}\n\n{told}" + _section(answers))
     parts.append("## Where a peer wins\n\n" + _wins(results))
     return "\n".join(parts)
 
@@ -147,8 +144,9 @@ def summary(results: dict[str, Any]) -> Iterator[str]:
         yield f"The loosest answer of dpcalc to these is {_error(max(errors))} above the exact one."
     loose = sum(1 for answer in ours if any(True for _ in tighter(answer)))
     yield f"A peer is tighter than dpcalc in {loose} of the {len(ours)}, by what is listed [below](#where-a-peer-wins)."
-    quick = sum(1 for answer in ours if any(valid(answer, row) for row in faster(answer)))
-    yield f"A peer has a valid answer in less time in process in {quick} of them, looser or not; these are listed too."
+    finite = [[row for row in faster(answer) if valid(answer, row) and math.isfinite(row["value"])] for answer in ours]
+    quick = sum(1 for rows in finite if rows)
+    yield f"A peer has a finite, valid answer in less time in process in {quick} of them, looser or not."
     for found in results["cold"]:
         ratios = [row["ratio"] for row in found["rows"] if row["package"] != "dpcalc" and "ratio" in row]
         if ratios:
@@ -165,7 +163,9 @@ def _machine(results: dict[str, Any]) -> str:
     machine = results["machine"]
     return (
         f"Measured with CPython {machine['python']} on {machine['cores']} cores ({machine['system']}), load "
-        f"{machine['load']:.1f} at the start, in {results['minutes']:.0f} minutes.\n"
+        f"{machine['load']:.1f} at the start, in {results['minutes']:.1f} minutes."
+        + (f" {ROUGH}" if results["repeats"] < ENOUGH else "")
+        + "\n"
     )
 
 
@@ -175,103 +175,54 @@ def _environments(environments: dict[str, Any]) -> str:
         if name == "truth":
             continue
         if found["failed"]:
-            rows.append((name, found["versions"].get(name, ""), f"not asked: {found['failed']}", "", ""))
+            rows.append((name, found["versions"].get(name, ""), f"not asked: {found['failed']}", ""))
             continue
         needs = ", ".join(f"{package} {version}" for package, version in found["versions"].items() if package != name)
-        rows.append((name, found["versions"][name], needs, f"{found['mebibytes']:.0f}", f"{found['seconds']:.0f}"))
-    told = "Size is of everything installed with the package, without pip; seconds are of the installation.\n\n"
-    return told + _table(("package", "version", "with", "MiB", "seconds"), rows)
+        rows.append((name, found["versions"][name], needs, f"{found['mebibytes']:.0f}"))
+    told = "Size is of everything installed with the package, without pip.\n\n"
+    return told + _table(("package", "version", "with", "MiB"), rows)
 
 
-def _cold(found: dict[str, Any]) -> str:
+def _cold(asked: list[dict[str, Any]]) -> str:
     rows = []
-    for row in found["rows"]:
-        ratio = f"{row['ratio']:.2f}" if "ratio" in row else ""
-        said = row["failed"] or f"{row['seconds']:.3f}"
-        told = (_who(row), said, ratio, f"{row['cpu']:.3f}", f"{row['mebibytes']:.0f}")
-        rows.append(told)
-    words = "\n".join(row["line"] for row in found["rows"])
-    heads = ("asked", "seconds", "times dpcalc", "CPU seconds", "MiB in memory")
-    told = f"A new process each, medians of {found['repeats']}; ratios are medians of paired runs."
-    return f"### {found['title']}\n\n{told}\n\n{_table(heads, rows)}\nThe commands:\n\n```sh\n{words}\n```\n"
+    for found in asked:
+        for place, row in enumerate(found["rows"]):
+            ratio = row["failed"] or f"{row['ratio']:.2g}"
+            rows.append((found["title"] if place == 0 else "", _who(row), ratio, f"{row['mebibytes']:.0f}"))
+    told = "A new process each; the commands are in `benchmarks/peers/shell.py`. Ratios are medians of paired runs.\n\n"
+    return told + _table(("question", "asked", "times dpcalc", "MiB in memory"), rows)
 
 
-def _answer(answer: Answer) -> str:
-    head = f"### {_title(answer)}\n\n"
-    if answer["kind"] in ABSENT:
-        head += ABSENT[answer["kind"]] + "\n\n"
-    if answer["section"] == "hidden":
-        return head + _hidden(answer)
-    if answer.get("truth") is not None:
-        head += f"Exact: {answer['truth']:.12g}\n\n"
-    elif "truth" in answer:
-        head += f"The exact answer was not found: {answer['no truth']}\n\n"
+def _section(answers: list[Answer]) -> str:
+    rows = [cells for answer in answers for cells in _answer(answer)]
+    return _table(("question", "asked", "answer", "error", "times dpcalc"), rows)
+
+
+def _answer(answer: Answer) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of a question: its words and the exact answer first, then what everybody says."""
+    exact = "" if answer.get("truth") is None else f"{answer['truth']:.9g}"
+    yield _title(answer), "exact" if exact else "", exact, "", ""
     base = asked(answer)
-    rows = [(_who(row), _value(row), _judged(answer, row), _ms(row), _ratio(row, base)) for row in answer["rows"]]
-    return head + _table(("asked", "answer", "error", "ms", "times dpcalc"), rows)
-
-
-def _hidden(answer: Answer) -> str:
-    base = next(row for row in answer["rows"] if row["package"] == "dpcalc")
-    rows = []
     for row in answer["rows"]:
-        known = "value" in row and base.get("value")
-        rows.append((
-            _who(row),
-            _value(row),
-            f"{row['value'] / base['value']:.3g}" if known else "",
-            _ms(row),
-        ))  # fmt: skip
-    return _table(("asked", "answer", "times the hidden one", "ms"), rows)
+        yield "", _who(row), _value(row), _judged(answer, row), _ratio(row, base)
 
 
 def _wins(results: dict[str, Any]) -> str:
-    parts = []
     tight = [
-        (_title(answer), "; ".join(f"{_who(row)}: {_judged(answer, row)}" for row in found), _ours(answer))
+        f"* {_title(answer)}: {'; '.join(f'{_who(row)}: {_judged(answer, row)}' for row in found)}"
         for answer in results["answers"]
         if (found := list(tighter(answer)))
     ]
-    parts.append("Tighter than dpcalc, by more than the exact answer is known to, with the error of each:\n")
-    parts.append(_table(("question", "peers", "error of dpcalc"), tight) if tight else "nothing.\n")
-    quick = [
-        (_title(answer), "; ".join(_quick(answer, row) for row in found), _ours(answer))
-        for answer in results["answers"]
-        if (found := list(faster(answer)))
-    ]
-    parts.append("Faster in process than dpcalc, whatever the answer is worth: times dpcalc, and the error of each:\n")
-    parts.append(_table(("question", "peers", "error of dpcalc"), quick) if quick else "nothing.\n")
-    sizes = {name: found["mebibytes"] for name, found in results["environments"].items() if name != "truth"}
-    small = [
-        (name, f"{size:.0f}", f"{sizes['dpcalc']:.0f}") for name, size in sizes.items() if 0 < size < sizes["dpcalc"]
-    ]
-    parts.append("Smaller than dpcalc on disk, with all that is installed along:\n")
-    parts.append(_table(("peer", "MiB", "MiB of dpcalc"), small) if small else "nothing.\n")
-    cold = [
-        (found["title"], _who(row), f"{row['ratio']:.2f}")
-        for found in results["cold"]
-        for row in found["rows"]
-        if row["package"] != "dpcalc" and row.get("ratio", 1.0) < 1.0 and not row["failed"]
-    ]
-    parts.append("Faster than dpcalc from the shell:\n")
-    parts.append(_table(("question", "peer", "times dpcalc"), cold) if cold else "nothing.\n")
-    return "\n".join(parts)
-
-
-def _ours(answer: Answer) -> str:
-    if answer.get("truth") is None:
-        return ""
-    row = best(answer, "dpcalc")
-    return _judged(answer, row) if row else "no answer"
+    return (
+        "Tighter than dpcalc, by more than the exact answer is known to, with the error of each:\n\n"
+        + ("\n".join(tight) or "nothing.")
+        + "\n\nFaster in process than dpcalc: every row of a peer with a finite answer and less than 1 under "
+        "*times dpcalc*; its error says at what price.\n"
+    )
 
 
 def _who(row: Row) -> str:
     return f"{row['package']}, {row['method']}"
-
-
-def _quick(answer: Answer, row: Row) -> str:
-    judged = _judged(answer, row)
-    return f"{_who(row)}: {_ratio(row, asked(answer))}" + (f" ({judged})" if judged else "")
 
 
 # ---- words for numbers -----------------------------------------------------------------------------------------------
@@ -284,9 +235,9 @@ def _title(answer: Answer) -> str:
 
 def _value(row: Row) -> str:
     if "failed" in row:
-        return f"**{row['failed']}**"
+        return f"**{row['says'] if row['failed'] == 'timeout' else row['failed']}**"
     value = row["value"]
-    return f"{value:.12g}" if math.isfinite(value) else f"**{value}**"
+    return f"{value:.9g}" if math.isfinite(value) else f"**{value}**"
 
 
 def _judged(answer: Answer, row: Row) -> str:
@@ -302,10 +253,6 @@ def _judged(answer: Answer, row: Row) -> str:
 
 def _error(found: float) -> str:
     return f"{100.0 * found:+.3g} %" if 1e-3 <= abs(found) < math.inf else f"{found:+.1e}" if found else "0"
-
-
-def _ms(row: Row) -> str:
-    return f"{1e3 * row['median']:.3g}" if "median" in row else ""
 
 
 def _ratio(row: Row, base: Row | None) -> str:

@@ -71,7 +71,7 @@ class Session:
             ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, end - time.monotonic()))
             if not ready:
                 self.close()
-                return {"failed": "timeout", "says": f"no answer in {patience:g} s"}
+                return {"failed": "timeout", "says": f"longer than {patience:g} s"}
             piece = os.read(self._process.stdout.fileno(), 1 << 16)
             if not piece:
                 return self._lost()

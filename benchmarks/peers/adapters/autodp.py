@@ -37,12 +37,12 @@ def _poisson_noise(given):
     return found.params["sigma"]
 
 
-def _batches(given, count="count"):
+def _batches(given):
     mechanism = mechanism_zoo.GaussianMechanism(given["sigma"])
     mechanism.neighboring = "replace_one"
     sampling = transformer_zoo.AmplificationBySampling(PoissonSampling=False)
     step = sampling(mechanism, given["batch"] / given["records"], improved_bound_flag=True)
-    return transformer_zoo.Composition()([step], [given[count]]).get_approxDP(given["delta"])
+    return transformer_zoo.Composition()([step], [given["count"]]).get_approxDP(given["delta"])
 
 
 def _laplace(given):
@@ -70,5 +70,4 @@ METHODS = {
     "laplace": {"RDP": _laplace},
     "repeated": {"KOV": _repeated},
     "run: fixed order": {"every iterate, exact": lambda given: _exact(_run(given) | {"count": given["epochs"]})},
-    "run: fresh batches": {"every iterate, RDP": lambda given: _batches(_run(given), "steps")},
 }

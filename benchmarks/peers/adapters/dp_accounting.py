@@ -75,10 +75,6 @@ def _passes(given):
     return dp_accounting.get_epsilon_gaussian(_multiplier(given) / math.sqrt(given["epochs"]), given["delta"])
 
 
-def _batches(given):
-    return _spent(_replace_one, _batch(_multiplier(given), given), {**given, "count": given["steps"]})
-
-
 def _passes_noise(given):
     multiplier = dp_accounting.get_sigma_gaussian(given["epsilon"], given["delta"]) * math.sqrt(given["epochs"])
     return multiplier * 2.0 * given["lipschitz"] / given["batch"]
@@ -110,5 +106,4 @@ METHODS = {
     "run: fixed order": {"every iterate, closed form": _passes},
     "run: fixed order, noise": {"every iterate, closed form": _passes_noise},
     "run: new order": {"every iterate, closed form": _passes},
-    "run: fresh batches": {"every iterate, RDP": _batches},
 }
