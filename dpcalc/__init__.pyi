@@ -1541,7 +1541,7 @@ def schema(
     """Return a JSON schema, of JSON types.
 
     Args:
-        name: ``report``, ``recipe`` or ``card``.
+        name: ``report``, ``recipe``, ``policy`` or ``card``.
 
     Raises:
         SpecError: there is none of this name.
@@ -1573,6 +1573,7 @@ def check(
     timeout: float | None = ...,
     memory_limit: float | None = ...,
     strict: bool = ...,
+    policy: str | os.PathLike[str] | None = ...,
     shard: str | None = ...,
     max_cases: int | None = ...,
     checkpoint: str | os.PathLike[str] | None = ...,
@@ -1590,6 +1591,8 @@ def check(
         timeout: how many seconds a case may take at most, whatever its recipe says; None: as many as the recipe says.
         memory_limit: how many GiB the process of a case may hold; None: as many as there are.
         strict: whether to demand that nothing is skipped, left out or accepted, and all is gated and certified.
+        policy: path of a policy: limits on the answers themselves, whatever the recipes assert. What it does not allow
+            fails. Keep it where whoever writes the recipes cannot change it.
         shard: such as ``"1/4"``: the cases of the first of four shards alone. `merge` makes one report of them.
         max_cases: how many cases a recipe may have; None: 10^4. The cases of a larger check are on the disk, and each
             is read whenever ``report.cases`` comes to it.
@@ -2045,7 +2048,8 @@ def ledger(
         file: path of a ledger; the entries are added to those in it.
         epsilon: budget of all entries together; without delta, delta at it is sought. A list is a sweep.
         delta: of all entries together.
-        adjacency: what neighbouring data sets differ in; by default what the file says, else replace-one.
+        adjacency: what neighbouring data sets differ in; by default what the file says, else what all entries say, else
+            replace-one.
         group_size: so many records of one person differ.
         partition: ``"kept"``: a record that is replaced stays in its part.
         solve: noise_std, noise_multiplier or laplace_scale of the last entry is solved for; needs the budget.

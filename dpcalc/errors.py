@@ -49,6 +49,12 @@ class MissingParameter(NotApplicable):
     exit_code = 2
 
 
+class DeltaMissing(NotApplicable):
+    """The question is for mu, which the run has not: a delta must be asked about (exit 2)."""
+
+    exit_code = 2
+
+
 class Superseded(NotApplicable):
     """A theorem is for other runs, and sharper ones speak of this one."""
 

@@ -141,7 +141,7 @@ class Check(NamedTuple):
 
     ``message`` says why where it did not pass, ``hint`` what to do, and ``exit_code`` is what the case alone would exit
     with. ``accepted`` names the exceptions that the case accepts, ``objections`` say why it fails although its gates
-    hold, ``strict`` is whether it is strict.
+    hold, ``strict`` is whether it is strict, ``policy`` where the rule of a policy stands that it is judged by.
     """
 
     name: str
@@ -156,6 +156,7 @@ class Check(NamedTuple):
     accepted: tuple[str, ...] = ()
     objections: tuple[str, ...] = ()
     strict: bool = False
+    policy: str | None = None
 
 
 LOG_DELTA_ALONE = -14.0

@@ -115,7 +115,7 @@ def alike(report: dict[str, Any]) -> dict[str, Any]:
          {"loss": "logistic", "feature_bound": 1, "records": 600, "step_size": 0.1, "noise_std": 2, "delta": "1e-6"}),
         (f"rdp --algorithm stop,skip {FLAGS} -i 3", "rdp",
          {**RUN, "algorithm": ("stop", "skip"), "index": 3, "delta": ["1e-6"]}),
-        ("shuffle -n 100,200 -L 1 --smoothness 1 --eta 0.1 --sigma 1:3:1 -e 1", "shuffle",
+        ("shuffle -n 100:200:100 -L 1 --smoothness 1 --eta 0.1 --sigma 1:3:1 -e 1", "shuffle",
          {**RUN, "records": (100, 200), "noise_std": numpy.linspace(1, 3, 3), "epsilon": 1}),
         ("rdp -n 60 -L 1 --smoothness 1 --eta 0.1 --sigma 2 --order 2,4", "rdp", {**RUN, "order": [2, 4]}),
         ("rdp -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -e 1 -d 1e-5000 --solve index", "rdp",

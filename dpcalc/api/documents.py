@@ -105,16 +105,19 @@ def schema(name: str = "report") -> dict[str, Any]:
     """Return a JSON schema, of JSON types.
 
     Args:
-        name: ``report``, ``recipe`` or ``card``.
+        name: ``report``, ``recipe``, ``policy`` or ``card``.
 
     Raises:
         SpecError: there is none of this name.
     """
+    from dpcalc.recipes.policy_file import policy_schema
     from dpcalc.recipes.schema import recipe_schema
     from dpcalc.references import read
 
     if name == "recipe":  # what is shipped is a frame, which the records of the parameters fill
         return recipe_schema()
+    if name == "policy":
+        return policy_schema()
     try:
         document: dict[str, Any] = json.loads(read(f"{os.path.basename(name)}-1.schema.json"))
     except FileNotFoundError:

@@ -35,7 +35,8 @@ def ledger(
         file: path of a ledger; the entries are added to those in it.
         epsilon: budget of all entries together; without delta, delta at it is sought. A list is a sweep.
         delta: of all entries together.
-        adjacency: what neighbouring data sets differ in; by default what the file says, else replace-one.
+        adjacency: what neighbouring data sets differ in; by default what the file says, else what all entries say, else
+            replace-one.
         group_size: so many records of one person differ.
         partition: ``"kept"``: a record that is replaced stays in its part.
         solve: noise_std, noise_multiplier or laplace_scale of the last entry is solved for; needs the budget.

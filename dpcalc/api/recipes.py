@@ -23,6 +23,7 @@ def check(
     timeout: float | None = None,
     memory_limit: float | None = None,
     strict: bool = False,
+    policy: str | os.PathLike[str] | None = None,
     shard: str | None = None,
     max_cases: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -40,6 +41,8 @@ def check(
         timeout: how many seconds a case may take at most, whatever its recipe says; None: as many as the recipe says.
         memory_limit: how many GiB the process of a case may hold; None: as many as there are.
         strict: whether to demand that nothing is skipped, left out or accepted, and all is gated and certified.
+        policy: path of a policy: limits on the answers themselves, whatever the recipes assert. What it does not allow
+            fails. Keep it where whoever writes the recipes cannot change it.
         shard: such as ``"1/4"``: the cases of the first of four shards alone. `merge` makes one report of them.
         max_cases: how many cases a recipe may have; None: 10^4. The cases of a larger check are on the disk, and each
             is read whenever ``report.cases`` comes to it.
@@ -65,18 +68,22 @@ def check(
     """
     from dpcalc.recipes.evaluate import limits_of
     from dpcalc.recipes.matrix import MAX_CASES
+    from dpcalc.recipes.policy_file import policy_of
     from dpcalc.recipes.run import checked, read_all, refuse_all_skipped, select, summed_up
     from dpcalc.recipes.shards import of_share, parse_share, taken
 
     limits = limits_of(timeout, memory_limit)
-    recipes = read_all(paths_of(paths), MAX_CASES if max_cases is None else max_cases)
+    demanded = policy_of(None if policy is None else os.fspath(policy), strict=strict)
+    recipes = read_all(paths_of(paths), MAX_CASES if max_cases is None else max_cases, demanded)
     large = sum(len(recipe.entries) for recipe in recipes) > MAX_CASES
     if large or executor is not None or checkpoint is not None:
         from dpcalc.recipes.chunks import Options
         from dpcalc.recipes.stream import Asked, places_of, streamed
 
         most = MAX_CASES if max_cases is None else max_cases
-        asked = Asked(recipes, paths_of(paths), most, places_of(recipes, run), Options(certify, strict), limits)
+        asked = Asked(
+            recipes, paths_of(paths), most, places_of(recipes, run), Options(certify, demanded.source), limits
+        )
         asked = asked if shard is None else asked.of_share(parse_share(shard))
         kept = None if checkpoint is None else os.fspath(checkpoint)
         return streamed(asked, jobs=jobs, executor=executor, fail_fast=fail_fast, checkpoint=kept)
@@ -84,12 +91,11 @@ def check(
     refuse_all_skipped(every)
     share = None if shard is None else parse_share(shard)
     places, here, elsewhere = taken(every, share)
-    options = {"certify": certify, "strict": strict}
-    judged = list(checked(here, jobs=jobs, fail_fast=fail_fast, limits=limits, **options))
-    result = summed_up(recipes, judged, strict=strict, elsewhere=elsewhere)
+    judged = list(checked(here, jobs=jobs, fail_fast=fail_fast, limits=limits, certify=certify))
+    result = summed_up(recipes, judged, elsewhere=elsewhere)
     if share is None:
         return result
-    return of_share(result, recipes, every, places[: len(judged)], share, **options)
+    return of_share(result, recipes, every, places[: len(judged)], share, certify=certify, policy=demanded.source)
 
 
 def merge(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Report:

@@ -72,6 +72,11 @@ _FEW = 20  # cases without a progress bar
     help="Fail where a case is skipped, not selected, without a gate, not certified although it could be, or accepts.",
 )
 @click.option(
+    "--policy",
+    type=FILE,
+    help="A policy, held by whoever runs the check: what it does not allow fails, whatever the recipes assert.",
+)
+@click.option(
     "--shard",
     metavar="I/N",
     help="Only shard I of N, for one of N machines; dpcalc merge makes one verdict of their --report json=FILE.",
@@ -94,7 +99,7 @@ _FEW = 20  # cases without a progress bar
 @click.option(
     "--baseline",
     type=FILE,
-    help="An earlier --report json=FILE to compare with; with --strict, what asks for less fails.",
+    help="An earlier --report json=FILE to compare with; what asks for less fails.",
 )
 @report_options
 def command(
@@ -107,6 +112,7 @@ def command(
     memory_limit: str,
     certify: bool,
     strict: bool,
+    policy: str | None,
     shard: str | None,
     max_cases: int,
     checkpoint: str | None,
@@ -136,7 +142,8 @@ def command(
       dpcalc check budget.yaml --report junit=gates.xml
 
     A gate on a seeded model, one record, a large delta or a secret order fails unless the case accepts that by name,
-    such as accept: one-index. --strict, or strict: true in a recipe, accepts nothing.
+    such as accept: one-index. --strict, or strict: true in a recipe, accepts nothing. --policy POLICY.yaml holds limits
+    that no recipe can change: take it from the base branch, or keep it outside the checkout.
 
     Exits with 0 if every gate held; 1 if one did not; 2 if a recipe is malformed, nothing matched, all is skipped, or
     a report could not be written; 3 if a case has no valid bound or is infeasible; 4 on an internal error, or if
@@ -146,6 +153,7 @@ def command(
     """
     from dpcalc.cli.streaming import in_lines
     from dpcalc.recipes.chunks import Options
+    from dpcalc.recipes.policy_file import policy_of
     from dpcalc.recipes.recipe import Malformed, files_of
     from dpcalc.recipes.run import checked, malformed, read_all, refuse_all_skipped, select, summed_up, with_curves
     from dpcalc.recipes.shards import of_share, parse_share, taken
@@ -157,19 +165,20 @@ def command(
     printing = Printing.of(**output)
     wanted = _destinations(reports)
     outputs = _outputs(printing.file, wanted, checkpoint)
-    check_outputs(outputs, (*files, baseline))
+    check_outputs(outputs, (*files, baseline, policy))
+    demanded = policy_of(policy, strict=strict)
     share = None if shard is None else parse_share(shard)
     if share is not None and baseline is not None:
         raise SpecError("a shard is compared with no baseline", "give --baseline to dpcalc merge")
     earlier = load_baseline(baseline)
     try:
-        recipes = read_all(files, max_cases)
+        recipes = read_all(files, max_cases, demanded)
         check_outputs(outputs, (path for recipe in recipes for path in files_of(recipe)))
         large = sum(len(recipe.entries) for recipe in recipes) > MAX_CASES
         printed = printing.format == "jsonl" and not (listing or baseline)
         if large or checkpoint is not None or there is not None or (printed and in_lines(wanted)):
-            options = {"certify": certify, "strict": strict}
-            asked = Asked(recipes, files, max_cases, places_of(recipes, pattern), Options(**options), limits)
+            options = Options(certify, demanded.source)
+            asked = Asked(recipes, files, max_cases, places_of(recipes, pattern), options, limits)
             asked = asked if share is None else asked.of_share(share)
             _streamed(asked, printing, wanted, jobs, fail_fast, checkpoint, listing, baseline, there)
             return
@@ -187,15 +196,13 @@ def command(
     refuse_all_skipped(every)
     if len(selected) <= MOST_CURVES and any(each.kind != PLOT and CHECKED[each.kind].curves for each in wanted):
         selected = with_curves(selected)
-    options = {"certify": certify, "strict": strict}
-    running = checked(selected, jobs=jobs, fail_fast=fail_fast, limits=limits, **options)
+    running = checked(selected, jobs=jobs, fail_fast=fail_fast, limits=limits, certify=certify)
     with contextlib.closing(running), progress(running, len(selected)) as cases:
         judged = list(_kept(cases))
-    result = summed_up(recipes, judged, strict=strict, elsewhere=elsewhere)
+    result = summed_up(recipes, judged, elsewhere=elsewhere)
     if share is not None:
-        result = of_share(result, recipes, every, places[: len(judged)], share, **options)
-    strictly = [recipe.file for recipe in recipes if strict or recipe.strict]
-    conclude(result, printing, wanted, earlier, strictly, unchecked=len(selected) - len(judged))
+        result = of_share(result, recipes, every, places[: len(judged)], share, certify=certify, policy=demanded.source)
+    conclude(result, printing, wanted, earlier, unchecked=len(selected) - len(judged))
 
 
 def _streamed(
@@ -229,7 +236,6 @@ def _streamed(
     refuse_all_skipped(asked)
     files = [path for path in (printing.file, *(each.path for each in wanted)) if path not in (None, STANDARD_STREAM)]
     beside = os.path.dirname(files[0]) or "." if files and files[0] else None
-    strictly = [recipe.file for recipe in asked.recipes if asked.options.strict or recipe.strict]
     with contextlib.ExitStack() as closing:
         how: dict[str, Any] = {}
         if there is not None:
@@ -239,7 +245,7 @@ def _streamed(
             Stream(asked, jobs=jobs, fail_fast=fail_fast, checkpoint=checkpoint, beside=beside, **how)
         )
         finished = Finished(stream, asked)
-        check_streamed(stream, printing, wanted, count=len(places), finished=finished, strict=strictly)
+        check_streamed(stream, printing, wanted, count=len(places), finished=finished)
 
 
 def _limits(timeout: str | None, memory: str) -> Limits:

@@ -57,7 +57,6 @@ def conclude(
     printing: Printing,
     destinations: Sequence[Destination],
     earlier: Snapshot | None,
-    strict: Sequence[str],
     *,
     unchecked: int = 0,
     said: bool = False,
@@ -68,7 +67,6 @@ def conclude(
         result: of a check.
         printing, destinations: how it is printed, and the reports asked for.
         earlier: what it is compared with.
-        strict: the files of the recipes that are strict.
         unchecked: how many cases were left when the check stopped.
         said: whether the cases were printed already, where they are printed as they come, and their warnings.
 
@@ -79,10 +77,10 @@ def conclude(
     from dpcalc.recipes.run import exit_code
 
     if earlier is not None:
-        from dpcalc.recipes.strict import fail_weaker
+        from dpcalc.recipes.objections import fail_weaker
         from dpcalc.render.check.baseline import compared
 
-        result = fail_weaker(compared(result, earlier, printing.precision), strict)
+        result = fail_weaker(compared(result, earlier, printing.precision))
     for case in () if said else result.cases:
         for warning in case.warnings:
             say(printable(f"warning: {case.check.name if case.check else ''}: {warning}"))
@@ -99,16 +97,16 @@ def conclude(
     if exit_code(result.cases):
         say(_first_trouble(result))
     tell(lost)
-    codes = [exit_code(result.cases), left_out(result, strict), *(one.exit_code for one in lost)]
+    codes = [exit_code(result.cases), left_out(result), *(one.exit_code for one in lost)]
     if code := worst(codes):
         raise click.exceptions.Exit(code)
 
 
-def left_out(result: Report, strict: Sequence[str]) -> int:
+def left_out(result: Report) -> int:
     """Return 1, and say why, where a strict check is of one shard: the gates of the others were not judged."""
     shard = result.shard
     others = 0 if shard is None else shard.cases - len(shard.places)
-    if not others or not strict:
+    if shard is None or not others or not any(strict for _, strict in shard.recipes):
         return 0
     said = f"error: strict: {others} cases are left to other shards, and this one is no verdict"
     say(f"{said}\n  hint: {MERGE}")

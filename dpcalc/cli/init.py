@@ -17,8 +17,9 @@ from dpcalc.inert import printable
 @click.argument("config", metavar="CONFIG")
 @click.option("--command", "command_", metavar="NAME", help="What the recipe asks (default: dp-sgd or compare).")
 @click.option("--algorithm", metavar="NAME", help="What is run, where the configuration does not say.")
+@click.option("--policy", is_flag=True, help="CONFIG is a recipe: write a policy with the budgets that it asserts.")
 @click.option("--output", "-o", type=FILE, help="Write to FILE, atomically, instead of stdout.")
-def command(config: str, command_: str | None, algorithm: str | None, output: str | None) -> None:
+def command(config: str, command_: str | None, algorithm: str | None, policy: bool, output: str | None) -> None:
     """Write a recipe from a training configuration: YAML, JSON or TOML.
 
     Keys that mean a parameter, in the words of dpcalc or of other programs, become references to the configuration, so
@@ -27,10 +28,19 @@ def command(config: str, command_: str | None, algorithm: str | None, output: st
     \b
       dpcalc init train.yaml -o budget.yaml
       dpcalc check budget.yaml
+    A policy, which limits what recipes may assert and ask:
+      dpcalc init --policy budget.yaml -o policy.yaml
+      dpcalc check budget.yaml --policy policy.yaml
     """
     from dpcalc.recipes.draft import draft
 
     check_outputs([(output, "-o")], (config,))
+    if policy:
+        from dpcalc.recipes.policy_file import drafted
+        from dpcalc.recipes.read import read
+
+        write(drafted(read(config)), output)
+        return
     found = draft(config, output, command_, algorithm)
     write(found.text, output)
     try:

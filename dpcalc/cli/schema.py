@@ -9,9 +9,9 @@ from dpcalc.references import read
 
 
 @click.command("schema")
-@click.argument("name", type=click.Choice(["report", "recipe", "card"]), default="report")
+@click.argument("name", type=click.Choice(["report", "recipe", "policy", "card"]), default="report")
 def command(name: str) -> None:
-    """Print a JSON schema: of a report (the default), of a recipe, or of a privacy card.
+    """Print a JSON schema: of a report (the default), of a recipe, of a policy, or of a privacy card.
 
     \b
     An editor with YAML's language server completes a recipe that starts with
@@ -19,10 +19,11 @@ def command(name: str) -> None:
     beside which this was run:
       dpcalc schema recipe > recipe-1.schema.json
     """
-    if name != "recipe":
+    if name not in ("recipe", "policy"):
         write(read(f"{name}-1.schema.json"), None)
         return
     from dpcalc.inert import json_text
+    from dpcalc.recipes.policy_file import policy_schema
     from dpcalc.recipes.schema import recipe_schema
 
-    write(json_text(recipe_schema(), 2) + "\n", None)
+    write(json_text(recipe_schema() if name == "recipe" else policy_schema(), 2) + "\n", None)

@@ -61,7 +61,6 @@ def check_streamed(
     *,
     count: int,
     finished: Finished,
-    strict: Sequence[str],
 ) -> None:
     """Check the cases of a stream, write what is asked for, and exit with the code of the verdict.
 
@@ -70,7 +69,6 @@ def check_streamed(
         printing, destinations: how the verdict is printed, and the reports asked for.
         count: of the cases.
         finished: makes the report, once all cases were yielded.
-        strict: the files of the recipes that are strict.
 
     Raises:
         click.exceptions.Exit: with the code, where that is not 0.
@@ -88,9 +86,9 @@ def check_streamed(
     left = count - (result.tally.cases - finished.more)
     if count <= MAX_CASES:
         whole = Report(**{**result._asdict(), "cases": tuple(result.cases)})
-        conclude(whole, printing, destinations, None, strict, unchecked=left, said=True)
+        conclude(whole, printing, destinations, None, unchecked=left, said=True)
         return
-    _conclude(result, printing, destinations, left, strict)
+    _conclude(result, printing, destinations, left)
 
 
 def _print_lines(lines: Iterable[str], file: str | None, finished: Finished) -> Streamed:
@@ -116,9 +114,7 @@ def _warn(line: str) -> None:
             say(printable(f"warning: {fields['check']['name']}: {warning}"))
 
 
-def _conclude(
-    result: Streamed, printing: Printing, destinations: Sequence[Destination], left: int, strict: Sequence[str]
-) -> None:
+def _conclude(result: Streamed, printing: Printing, destinations: Sequence[Destination], left: int) -> None:
     lost: list[Lost] = []
     some = result.excerpt()
     for each in destinations:
@@ -134,7 +130,7 @@ def _conclude(
     if result.exit_code:
         say(_first(result, some))
     tell(lost)
-    if code := worst([result.exit_code, left_out(result, strict), *(one.exit_code for one in lost)]):
+    if code := worst([result.exit_code, left_out(result), *(one.exit_code for one in lost)]):
         raise click.exceptions.Exit(code)
 
 

@@ -98,7 +98,7 @@ def ask(
     if case.best is not None and not question.targets:
         asked = Asked(COMMANDS[command], given, sources or {}, run, question, case, case.best, brief)
         case = _with_notes(asked, bounds, notes=notes)
-        case = _warned_of_noise(asked._replace(case=case), told=notes and not brief)
+        case = _warned_of_noise(asked._replace(case=case), told=bool(gates) or not brief)
     case = case._replace(note_data=(*case.note_data, *run_notes))
     if run.algorithm.chained:
         case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
@@ -178,13 +178,6 @@ def _with_notes(asked: Asked, bounds: Sequence[Theorem], *, notes: bool) -> Case
     return case
 
 
-def warned_of_noise(record: Command, given: Values, run: Run, question: Question, case: Case) -> Case:
-    """Return the answer with a warning where the noise looks like another parameter's; no other reading is tried."""
-    if case.best is None:
-        return case
-    return _warned_of_noise(Asked(record, given, {}, run, question, case, case.best, False), told=False)
-
-
 def _warned_of_noise(asked: Asked, *, told: bool) -> Case:
     run, case = asked.run, asked.case
     if not run.typed("noise_std") or (run.noise_multiplier or 0.0) <= (run.noise_std or 0.0):
@@ -233,12 +226,18 @@ def _priced(record: Command, description: Description, question: Question, gates
 
 
 def judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
-    """Return the verdict on every gate; one more fails where delta is so large that none of them says anything."""
+    """Return the verdict on every gate; one more fails where delta is so large that none of them says anything.
+
+    Raises:
+        GateRefused, SpecError: as `dpcalc.engine.gate.judge`; or the noise of the case has two readings.
+    """
     if not gates:
         return ()
     from dpcalc.engine.gate import judge
     from dpcalc.engine.large_delta import large_delta_gate
+    from dpcalc.engine.misread_noise import refuse_misread
 
+    refuse_misread(case)
     return (*(judge(gate, case) for gate in gates), *large_delta_gate(case))
 
 

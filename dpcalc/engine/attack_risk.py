@@ -166,7 +166,7 @@ def risk_of(
     told["tpr"] = [{"fpr": a, **_least((curve.tpr(a), name) for name, curve in curves)} for a in risks.fprs]
     even = [(guess.probability, guess.bound)] if guess else []
     told["success"] = [
-        {"prior": p, **_least([*(even if p == 0.5 else ()), *((curve.success(p), name) for name, curve in curves)])}
+        {"prior": p, **_least(even if even and p == 0.5 else [(curve.success(p), name) for name, curve in curves])}
         for p in risks.priors
     ]
     told["reconstruction"] = [

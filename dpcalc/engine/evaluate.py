@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from dpcalc.engine.question import Question
-from dpcalc.errors import NotApplicable
+from dpcalc.errors import DeltaMissing, NotApplicable
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import (
@@ -247,7 +247,10 @@ def mu_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
 def _mu(guarantee: Guarantee, described: Described, question: Question) -> list[Result]:
     mu = _mu_of(guarantee)
     if mu is None:
-        raise NotApplicable("has no mu-GDP form", "give --delta, --epsilon or --order; for example --delta 1e-6")
+        raise DeltaMissing(
+            "what is proved of this run has no mu: a delta is needed",
+            "give --delta, --epsilon or --order; for example --delta 1e-6",
+        )
     if math.isinf(mu):
         raise NotApplicable("gives no finite mu here", "more noise")
     return [described.row("mu", mu, mu=mu)]

@@ -159,7 +159,7 @@ def judge(gate: Gate, case: Case) -> Assertion:
         _refuse_another_run(result, case)
         _refuse_unproved(gate, result)
     value = max(gated_quantity(result, gate.name, case) for result in chosen)
-    _refuse_vacuous(gate)
+    refuse_vacuous(gate)
     limit, compared = gate.limit, value
     if gate.log_limit is not None and best.log_delta is not None and min(gate.log_limit, best.log_delta) < -690.0:
         limit, compared = gate.log_limit, best.log_delta
@@ -176,7 +176,7 @@ def _judge_attack(gate: Gate, case: Case) -> Assertion:
     """
     from dpcalc.engine.attack_risk import risk_value
 
-    _refuse_vacuous(gate)
+    refuse_vacuous(gate)
     value = risk_value(case, gate.name, gate.at)
     if value is None:
         raise SpecError(f"{gate.text!r}: this answer has no {gate.name}", "ask a query about one run")
@@ -216,7 +216,7 @@ def _refuse_unproved(gate: Gate, result: Result) -> None:
     )
 
 
-def _refuse_vacuous(gate: Gate) -> None:
+def refuse_vacuous(gate: Gate) -> None:
     """Raise GateRefused where whatever is answered keeps the limit: every probability, or all that is searched."""
     if isinstance(gate.limit, str) or gate.sign == Sign.EQUAL:
         return

@@ -28,6 +28,8 @@ Proved = Sequence[tuple[str, Part]]
 """(id, guarantee), the best one first; all hold."""
 
 _ONE_WAY = ("add", "remove")
+_NO_BETTER = 1.0 - 1e-9
+"""A curve that gains less is the answer's own, rounded otherwise: the same run then has the same number everywhere."""
 
 
 def guess_of(case: Case, run: Run, orders: tuple[float, ...]) -> Guess | None:
@@ -56,7 +58,7 @@ def least_guess(proved: Proved, best: Result) -> Guess:
     else:
         found = [least_advantage(curves)] if (curves := _curves(proved)) else []
     least = min(found, default=(math.inf, ""))
-    if least[0] > alone.advantage:
+    if least[0] > alone.advantage * _NO_BETTER:
         return alone._replace(from_point=alone.from_point and not found)
     return _guess(*least, from_point=False)
 

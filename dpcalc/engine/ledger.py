@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dpcalc.engine.ask import implied_gate, judged
@@ -15,6 +15,7 @@ from dpcalc.engine.ledger_entries import (
     Ledger,
     check_entries,
     chosen_of,
+    described_run,
     known_of,
     line_of,
     of_one_adjacency,
@@ -113,7 +114,26 @@ def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ())
     case = case._replace(guess=_guess(case, parts))
     if question.curves and ledger.adjacency not in ONE_WAY:
         case = _with_curves(case, _worst_of(parts))
+    case = case._replace(warnings=tuple(_misread(asked, question, case)))
     return case._replace(assertions=(*implied_gate(question, case), *judged(gates, case)))
+
+
+def _misread(ledger: Ledger, question: Question, case: Case) -> Iterator[str]:
+    """Yield a warning for each entry whose noise may be a noise multiplier, with the total of that reading."""
+    from dpcalc.engine.misread_noise import is_misread, words
+
+    for place, entry in enumerate(ledger.entries):
+        typed = entry.given.get("noise_std") if entry.command else None
+        if typed is None or not is_misread(run := described_run(entry, ledger)):
+            continue
+        given = {**entry.given, "noise_multiplier": typed, "noise_std": None}
+        entries = (*ledger.entries[:place], entry._replace(given=given), *ledger.entries[place + 1 :])
+        try:
+            other = answer_ledger(ledger._replace(entries=entries), question).best
+        except DpcalcError:
+            other = None
+        assert case.best is not None
+        yield f"{entry.name}: {words(run, case.best, other)}"
 
 
 def _with_curves(case: Case, totals: Sequence[Total]) -> Case:

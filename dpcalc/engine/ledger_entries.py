@@ -274,7 +274,7 @@ def in_groups(entry: Entry, ledger: Ledger) -> Part | None:
 
 def _run_in_groups(entry: Entry, ledger: Ledger) -> Part | None:
     """Return what a theorem about groups proves of a run, or k mu where mu is proved; None where neither is."""
-    run = _described(entry, ledger, ledger.group_size)
+    run = described_run(entry, ledger, ledger.group_size)
     families = COMMANDS[entry.command].families or run.algorithm.families
     for bound in contenders(for_algorithm(run.algorithm.name, families), run):
         if not bound.guarantee or bound.unpromised(run):
@@ -288,7 +288,7 @@ def _run_in_groups(entry: Entry, ledger: Ledger) -> Part | None:
     return None
 
 
-def _described(entry: Entry, ledger: Ledger, size: int = 1) -> Run:
+def described_run(entry: Entry, ledger: Ledger, size: int = 1) -> Run:
     """Return the run that an entry describes, for the adjacency of the ledger, and for groups of a size.
 
     Raises:
@@ -323,7 +323,7 @@ def _runs_parts(entry: Entry, ledger: Ledger) -> list[Part]:
     Raises:
         NotApplicable: no theorem speaks of it.
     """
-    run = _described(entry, ledger)
+    run = described_run(entry, ledger)
     families = COMMANDS[entry.command].families or run.algorithm.families
     bounds = contenders(for_algorithm(run.algorithm.name, families), run)
     parts: list[Part] = []

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.engine.answer import ROWS, answer
-from dpcalc.engine.ask import bounds_of, implied_gate, warned_of_noise
+from dpcalc.engine.ask import bounds_of, implied_gate
 from dpcalc.engine.commands import COMMANDS, Command
 from dpcalc.engine.description import run_of
 from dpcalc.engine.guess import guess_of
+from dpcalc.engine.misread_noise import is_misread
 from dpcalc.engine.moved import Pattern
 from dpcalc.engine.question import Question, check_question, query_of, unknown_of
 from dpcalc.errors import DpcalcError
@@ -81,7 +82,7 @@ class Sweep:
             return None
         try:
             run = self._described(record, given)
-            if run is None:
+            if run is None or is_misread(run):  # what the other reading of a noise gives takes more
                 return None
             check_question(question)
             settled = self._bounds(record, run, question)
@@ -90,7 +91,6 @@ class Sweep:
             case = answer(run, question, settled.bounds, settled.refused_of(run))
         except DpcalcError:
             return None  # the error names what is nearest to the run, which takes more
-        case = warned_of_noise(record, given, run, question, case)
         if self._notes:
             case = case._replace(note_data=self._notes)
         case = case._replace(query=query_of(command, given, question), guess=guess_of(case, run, question.orders))

@@ -94,6 +94,7 @@ def parse_integer(text: str) -> int:
     text = _checked(text)
     if text.isascii() and text.isdecimal() and len(text) < 18:
         return int(text)
+    _refuse_separators(text, ".", "a whole number has no fraction")
     times = _SUFFIXES.get(text[-1], 1)
     rational = _rational(text if times == 1 else text[:-1]) * times
     if rational.denominator != 1:
@@ -115,8 +116,10 @@ def parse_sweep(text: str, parse: Callable[[str], Number]) -> list[Number]:
     """
     if len(text) > MAX_SWEEP * 20:
         raise SpecError(f"a sweep of {len(text)} characters is too long", f"at most {MAX_SWEEP} values")
-    if parse is parse_integer and _has_separators(text):
-        text = text.replace(",", "")
+    if parse is parse_integer:
+        if _has_separators(text):
+            text = text.replace(",", "")
+        _refuse_separators(text, ",", "for several values, put a blank after each comma")
     values: list[Number] = []
     for part in text.split(",", MAX_SWEEP):
         room = MAX_SWEEP - len(values)
@@ -133,6 +136,19 @@ def _has_separators(text: str) -> bool:
         first.isdecimal() and 0 < len(first) <= 3 and any(group.startswith("0") for group in groups)
         and all(group.isdecimal() and len(group) == 3 for group in groups)
     )  # fmt: skip
+
+
+def _refuse_separators(text: str, mark: str, otherwise: str) -> None:
+    """Refuse a count that may be one number with separated thousands, such as ``10,500``, or something else.
+
+    Raises:
+        SpecError: it may be.
+    """
+    first, *groups = text.split(mark, 7)
+    numbers = all(part.isdecimal() for part in (first, *groups))
+    if groups and numbers and len(first) <= 3 and first[0] != "0" and all(len(group) == 3 for group in groups):
+        joined = first + "".join(groups)
+        raise SpecError(f"{text!r} may be {joined}, and may be something else", f"write {joined}; {otherwise}")
 
 
 def _range(text: str, parse: Callable[[str], Number], room: int) -> list[Number]:

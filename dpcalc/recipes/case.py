@@ -21,6 +21,7 @@ from dpcalc.recipes.expected import Expected, read_expected
 from dpcalc.recipes.gates import RecipeGate, read_gates
 from dpcalc.recipes.ledger import of_ledger, read_ledger_case
 from dpcalc.recipes.matrix import MAX_CASES, Combination, Combinations, Matrix, Vocabulary, shown
+from dpcalc.recipes.policy import LENIENT, Policy
 from dpcalc.recipes.recipe import Entry
 from dpcalc.recipes.reference import Files, Unreadable
 from dpcalc.recipes.settings import (
@@ -56,7 +57,7 @@ class Defaults(NamedTuple):
         gates: of every case.
         timeout: seconds of a case that says nothing.
         unread: why the defaults cannot be used, where a file that they refer to is not what it must be.
-        strict: whether the recipe is checked strictly.
+        policy: what is demanded of the cases.
         most: how many cases it may have.
     """
 
@@ -66,7 +67,7 @@ class Defaults(NamedTuple):
     gates: tuple[RecipeGate, ...]
     timeout: float | None = None
     unread: Unreadable | None = None
-    strict: bool = False
+    policy: Policy = LENIENT
     most: int = MAX_CASES
 
 
@@ -85,7 +86,17 @@ def read_case(
     except Unreadable as error:
         body = table(field.node, f"case {name}")
         command = read_command(body.fields.get("command"), defaults.command)
-        return [Entry(name, field.place, command, {}, Question(None, None, None, (), None), unread=error)]
+        return [
+            Entry(
+                name,
+                field.place,
+                command,
+                {},
+                Question(None, None, None, (), None),
+                unread=error,
+                rule=defaults.policy.rule_of(name),
+            )
+        ]
 
 
 def read_timeout(field: Field | None, otherwise: float | None) -> float | None:
@@ -143,7 +154,7 @@ class _CaseReader:
         self.gates = self._gates(defaults.gates)
         self.expected = self._expected()
         self.accept = self._accept()
-        self.strict, self.most = defaults.strict, defaults.most
+        self.rule, self.most = defaults.policy.rule_of(name), defaults.most
         self.skip = self._skip()
         self.timeout = read_timeout(self.body.fields.get("timeout"), defaults.timeout)
 
@@ -234,7 +245,7 @@ class _CaseReader:
             parameters, question = of_ledger(*self.ledger, parameters, question)
         return Entry(
             _case_name(self.name, chosen.items()), place, self.command, parameters, question, self.gates,
-            self.expected, self.skip, self.notes, self.timeout, None, self.accept, self.strict,
+            self.expected, self.skip, self.notes, self.timeout, None, self.accept, self.rule,
         )  # fmt: skip
 
     @functools.cached_property
@@ -253,7 +264,7 @@ class _CaseReader:
         question = Question(
             parameters.pop("epsilon", None), delta.value if delta else None, delta.log if delta else None,
             parameters.pop("order", ()), parameters.pop("solve", None),
-            risks=risks_of((gate.gate for gate in self.gates), _risks(listed)),
+            risks=risks_of((*(gate.gate for gate in self.gates), *self.rule.limits), _risks(listed)),
         )  # fmt: skip
         try:
             return parameters, aimed(question, parameters, listed)

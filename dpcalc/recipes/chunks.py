@@ -21,6 +21,8 @@ from dpcalc.engine.sweep import Sweep
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.paths import ProjectFile
 from dpcalc.recipes.evaluate import Limits, Outcome, broken, evaluate
+from dpcalc.recipes.policy import LENIENT
+from dpcalc.recipes.policy_file import again
 from dpcalc.recipes.read import read
 from dpcalc.recipes.recipe import Entry, Recipe
 from dpcalc.recipes.saved import Garbled, case_of_line, refuse_other_inputs, whole_case_of_line
@@ -39,7 +41,7 @@ class Options(NamedTuple):
     """What verdicts depend on beside the recipes."""
 
     certify: bool = False
-    strict: bool = False
+    policy: str = LENIENT.source
 
 
 class Located:
@@ -47,7 +49,7 @@ class Located:
 
     Args:
         recipes: as read.
-        options: of the check; a strict one makes every case strict.
+        options: of the check.
     """
 
     def __init__(self, recipes: Sequence[Recipe], options: Options | None = None) -> None:
@@ -68,8 +70,7 @@ class Located:
             raise IndexError(place)
         number = bisect_right(self._ends, place)
         recipe, group = self._groups[number]
-        entry = group[place - self._ends[number] + len(group)]
-        return recipe, entry._replace(strict=True) if self.options.strict else entry
+        return recipe, group[place - self._ends[number] + len(group)]
 
 
 def written_check(recipes: Sequence[Recipe], paths: Sequence[str], most: int, options: Options) -> str:
@@ -266,27 +267,29 @@ def _answered(document: str, *, raising: bool) -> str:
     return "\n".join([json.dumps(_head(document, lines)), *lines])
 
 
+def _as_bytes(documents: Mapping[str, str]) -> dict[str, bytes]:
+    return {name: text.encode("latin-1") for name, text in documents.items()}
+
+
 class _Prepared:
     """Recipes that were read, and what their cases seen so far have in common."""
 
     def __init__(self, check: str) -> None:
         asked = json.loads(check)
         self.check = check
-        self._options = Options(asked["certify"], asked["strict"])
-        recipes = [
-            read(one["path"], asked["most"], {name: text.encode("latin-1") for name, text in one["documents"].items()})
-            for one in asked["recipes"]
-        ]
+        self._options = Options(asked["certify"], asked["policy"])
+        policy = again(asked["policy"])
+        recipes = [read(one["path"], asked["most"], _as_bytes(one["documents"]), policy) for one in asked["recipes"]]
         self._located = Located(recipes, self._options)
         self._sweep, self._seen = Sweep(), Seen()
-        self._known: dict[tuple[int, bool, str], Outcome] = {}
+        self._known: dict[tuple[int, str], Outcome] = {}
 
     def line(self, place: int, *, raising: bool) -> str:
         """Return the verdict on a case as a line; with ``raising``, raise MemoryError where memory is short."""
         recipe, entry = self._located.at(place)
 
         def outcomes(other: Entry) -> Outcome:
-            key = id(recipe), other.strict, other.name
+            key = id(recipe), other.name
             if key not in self._known:
                 if len(self._known) >= _KEPT:
                     self._known.clear()

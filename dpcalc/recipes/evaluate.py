@@ -77,7 +77,7 @@ def evaluate(entry: Entry, *, certify: bool = False, sweep: Sweep | None = None)
     if entry.unread is not None:
         return Outcome(None, "SpecError", entry.unread.message, entry.unread.hint, 2)
     try:
-        return Outcome(_answer(entry, certify or entry.strict))
+        return Outcome(_answer(entry, certify or entry.rule.certified))
     except Disproved as error:
         return Outcome(None, "Disproved", f"{error.message}: {'; '.join(error.report.splitlines())}", None, 4)
     except DpcalcError as error:
@@ -88,7 +88,7 @@ def evaluate(entry: Entry, *, certify: bool = False, sweep: Sweep | None = None)
 
 def _swept(entry: Entry, sweep: Sweep, certify: bool, *, closed: bool = False) -> Outcome | None:
     """Return the answer to a case by what it shares with others; None where it is to be asked by itself."""
-    if certify or entry.strict or entry.unread is not None:
+    if certify or entry.rule.certified or entry.unread is not None:
         return None
     try:
         case = sweep.ask(entry.command, entry.parameters, entry.question, closed=closed)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
 from dpcalc.engine.large_delta import REASON, has_large_delta
+from dpcalc.engine.misread_noise import ON_MEAN, misread_of
 from dpcalc.errors import DpcalcError
 from dpcalc.files.nodes import Field, items, repeated, text
 from dpcalc.files.place import clipped, near
@@ -32,6 +33,7 @@ EXCEPTIONS = {
     "one-index": "the guarantee does not cover every record: an index, a window or public records were chosen",
     "large-delta": REASON,
     "secret-order": "the random order and its seed must stay secret for ever, for which nobody has vouched",
+    ON_MEAN: "the noise is so large that a noise multiplier may be meant, by which the run is far less private",
 }
 """The names that ``accept:`` takes, and what each means."""
 
@@ -63,6 +65,7 @@ def exceptions(entry: Entry, case: Case) -> tuple[str, ...]:
         _covers_some(entry, case) or _entry_covers_some(entry),
         has_large_delta(case, entry.parameters.get("ledger")),
         _value(case, "permutation") == Permutation.SECRET or Permutation.SECRET in _of_entries(entry, "permutation"),
+        misread_of(case) is not None,
     )
     return tuple(itertools.compress(EXCEPTIONS, applies))
 

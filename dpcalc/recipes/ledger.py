@@ -134,11 +134,18 @@ def _ledger(body: Table, files: Files, added: Mapping[str, Field]) -> tuple[Ledg
         raise body.place.error("there are no entries", "write them under entries:, each with a name of its own")
     ledger = Ledger(
         tuple(read),
-        stated or Adjacency.REPLACE_ONE,
+        stated or _common(read),
         _whole(fields.get("group_size"), "group_size", 10**6, files),
         _kept(fields.get("partition")),
     )
     return ledger, _budget(fields.get("budget"), files)
+
+
+def _common(entries: Sequence[Entry]) -> Adjacency:
+    """Return the adjacency that all entries state; replace-one where they differ, or one states none."""
+    adjacencies = {entry.adjacency for entry in entries}
+    only = adjacencies.pop()
+    return Adjacency.REPLACE_ONE if only is None or adjacencies else only
 
 
 def read_ledger_case(body: Table, files: Files, earlier: Mapping[str, Sequence[CaseEntry]]) -> tuple[Ledger, Question]:
@@ -164,6 +171,8 @@ def read_ledger_case(body: Table, files: Files, earlier: Mapping[str, Sequence[C
             ledger = ledger._replace(entries=(*ledger.entries, _case_entry(name, field, files, stated, earlier)))
     if not ledger.entries:
         raise body.place.error("the ledger has no entries", "write entries: {name: {mu: 1}}, or file: ledger.yaml")
+    if "file" not in body.fields:
+        ledger = ledger._replace(adjacency=_common(ledger.entries))
     if "partition" in body.fields:
         ledger = ledger._replace(kept=_kept(body.fields["partition"]))
     return ledger, budget

@@ -16,6 +16,7 @@ from dpcalc.recipes.case import Defaults, read_case, read_timeout
 from dpcalc.recipes.comparisons import check_comparisons
 from dpcalc.recipes.gates import read_gates
 from dpcalc.recipes.matrix import MAX_CASES
+from dpcalc.recipes.policy import LENIENT, Policy
 from dpcalc.recipes.recipe import Cases, Entry, Malformed, Names, Recipe
 from dpcalc.recipes.reference import Files, Unreadable
 from dpcalc.recipes.settings import CASE_KEYS, SHARED_KEYS, all_parameters, read_command, read_settings, suggestion
@@ -34,13 +35,16 @@ SYNTAX = Rules(
 """How a recipe's YAML is read: no list has more values than a sweep."""
 
 
-def read(path: str, most: int = MAX_CASES, documents: Mapping[str, bytes] | None = None) -> Recipe:
+def read(
+    path: str, most: int = MAX_CASES, documents: Mapping[str, bytes] | None = None, policy: Policy = LENIENT
+) -> Recipe:
     """Return the recipe in a file, ``-`` for standard input.
 
     Args:
         path: of the file.
         most: how many cases it may have.
         documents: what stands in the recipe and in the files that it refers to, where it was read elsewhere.
+        policy: what is demanded of its cases; the recipe itself may demand that all of that is strict.
 
     Raises:
         Malformed: it is not one; the first `MAX_ERRORS` mistakes are named.
@@ -48,27 +52,27 @@ def read(path: str, most: int = MAX_CASES, documents: Mapping[str, bytes] | None
     try:
         files = Files(path, documents)
         shown = str(document_place(path))
-        return _read_recipe(shown, parse_yaml(shown, files.text(files.recipe, "recipe"), SYNTAX), files, most)
+        return _read_recipe(shown, parse_yaml(shown, files.text(files.recipe, "recipe"), SYNTAX), files, most, policy)
     except Malformed:
         raise
     except FileError as error:
         raise Malformed([error]) from None
 
 
-def _read_recipe(shown: str, node: Node | None, files: Files, most: int) -> Recipe:
+def _read_recipe(shown: str, node: Node | None, files: Files, most: int, policy: Policy) -> Recipe:
     if node is None:
         raise Place(shown).error("is empty", f"a recipe starts with dpcalc: {VERSION}")
     top = table(node, "the recipe")
     _check_version(top)
     _check_keys(top.fields, KEYS)
     cases = _cases(top)
-    strict = _is_strict(top.fields.get("strict"))
-    defaults = _defaults(top.fields.get("defaults"), files)._replace(strict=strict, most=most)
+    policy = policy._replace(strict=policy.strict or _is_strict(top.fields.get("strict")))
+    defaults = _defaults(top.fields.get("defaults"), files)._replace(policy=policy, most=most)
     made, errors = _read_cases(cases, defaults)
     few = sum(map(len, made.values())) <= MAX_CASES
     entries = {entry.name: entry for group in made.values() for entry in group} if few else Cases(made)
     groups = {name: tuple(entry.name for entry in group) if few else Names(group) for name, group in made.items()}
-    recipe = Recipe(shown, entries, groups, strict, made, files.documents)
+    recipe = Recipe(shown, entries, groups, policy, made, files.documents)
     errors = errors or check_comparisons(recipe, MAX_ERRORS)
     if errors:
         raise Malformed(errors)

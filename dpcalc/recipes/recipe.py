@@ -13,6 +13,7 @@ from dpcalc.files.place import FileError, Place
 from dpcalc.notes import Note
 from dpcalc.recipes.expected import Expected
 from dpcalc.recipes.gates import RecipeGate
+from dpcalc.recipes.policy import LENIENT, Policy, Rule
 from dpcalc.recipes.reference import Unreadable
 
 _MOST_LOOKED_AT = 10_000  # cases: those beyond name the same files, or the schedules of a matrix
@@ -34,7 +35,7 @@ class Entry(NamedTuple):
         timeout: seconds that it may take.
         unread: why there is nothing to evaluate, where a file that the case refers to is not what it must be.
         accept: the exceptions that it accepts by name.
-        strict: whether it is checked strictly.
+        rule: what is demanded of it.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Entry(NamedTuple):
     timeout: float | None = None
     unread: Unreadable | None = None
     accept: tuple[str, ...] = ()
-    strict: bool = False
+    rule: Rule = Rule()
 
     @property
     def group(self) -> str:
@@ -108,7 +109,7 @@ class Recipe(NamedTuple):
         file: as messages show it.
         entries: the cases by name.
         groups: the names that each case of the text was expanded to.
-        strict: whether it is checked strictly.
+        policy: what is demanded of its cases.
         made: the cases that each case of the text stands for.
         documents: the bytes of the files that were read for it, itself among them, by their names.
     """
@@ -116,7 +117,7 @@ class Recipe(NamedTuple):
     file: str
     entries: Mapping[str, Entry]
     groups: Mapping[str, Sequence[str]]
-    strict: bool = False
+    policy: Policy = LENIENT
     made: Mapping[str, Sequence[Entry]] = {}
     documents: Mapping[str, bytes] = {}
 

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.files.place import FileError
-from dpcalc.recipes import strict as strictly
 from dpcalc.recipes.evaluate import Limits, answers, broken
 from dpcalc.recipes.matrix import MAX_CASES
+from dpcalc.recipes.objections import check_installed, left_out, not_selected
+from dpcalc.recipes.policy import LENIENT, Policy
 from dpcalc.recipes.read import read
 from dpcalc.recipes.recipe import Entry, Malformed, Recipe
 from dpcalc.recipes.verdict import Seen, error, judged
@@ -25,8 +26,8 @@ class Selected(NamedTuple):
     entry: Entry
 
 
-def read_all(paths: Sequence[str], most: int = MAX_CASES) -> list[Recipe]:
-    """Return the recipes in some files, each of ``most`` cases at most.
+def read_all(paths: Sequence[str], most: int = MAX_CASES, policy: Policy = LENIENT) -> list[Recipe]:
+    """Return the recipes in some files, each of ``most`` cases at most, with what a policy demands of them.
 
     Raises:
         Malformed: some are not recipes; what is wrong with any of them is in its ``errors``.
@@ -37,7 +38,7 @@ def read_all(paths: Sequence[str], most: int = MAX_CASES) -> list[Recipe]:
     recipes, errors = list[Recipe](), list[FileError]()
     for path in paths:
         try:
-            recipes.append(read(path, most))
+            recipes.append(read(path, most, policy=policy))
         except Malformed as refusal:
             errors += refusal.errors
     if errors:
@@ -83,7 +84,6 @@ def checked(
     fail_fast: bool = False,
     certify: bool = False,
     limits: Limits = Limits(),  # noqa: B008 (a tuple)
-    strict: bool = False,
 ) -> Generator[Case]:
     """Yield the cases evaluated and judged, in their order; the results do not depend on ``jobs``.
 
@@ -94,15 +94,12 @@ def checked(
         certify: whether to recompute the guarantees in ball arithmetic; a gated case fails whose guarantee has a
             definition and could not be, and one without a definition is a warning of its case.
         limits: of each case; one that exceeds them is an error, and costs no other its verdict.
-        strict: whether to be strict with every case (`dpcalc.recipes.strict`), not only where a recipe says so.
 
     Raises:
         SpecError: a strict check without python-flint.
     """
-    if strict:
-        selected = [one._replace(entry=one.entry._replace(strict=True)) for one in selected]
-    if any(one.entry.strict for one in selected):
-        strictly.check_installed()
+    if any(one.entry.rule.certified for one in selected):
+        check_installed()
     to_answer = [one.entry for one in selected if one.entry.skip is None]
     seen = Seen()
     with answers(to_answer, jobs, certify, limits) as outcomes:
@@ -116,19 +113,16 @@ def checked(
                 return
 
 
-def summed_up(
-    recipes: Sequence[Recipe], cases: Sequence[Case], *, strict: bool = False, elsewhere: Iterable[Selected] = ()
-) -> Report:
+def summed_up(recipes: Sequence[Recipe], cases: Sequence[Case], *, elsewhere: Iterable[Selected] = ()) -> Report:
     """Return the report on the cases checked, with what was not selected of their recipes.
 
     Args:
         recipes: as read.
         cases: that were checked.
-        strict: as in `checked`.
         elsewhere: the cases that are checked in other shards.
     """
-    missing = strictly.not_selected(recipes, cases, elsewhere)
-    every = report("check", (*cases, *strictly.left_out(recipes, missing, strict)))
+    missing = not_selected(recipes, cases, elsewhere)
+    every = report("check", (*cases, *left_out(recipes, missing)))
     return every._replace(not_selected=missing)
 
 

@@ -354,7 +354,7 @@ def _shard(found: Any) -> Shard:
     for name in ("digest", "options", "content"):
         _text(fields[name])
     options = json.loads(fields["options"])
-    if set(options) != {"certify", "strict"} or not all(isinstance(value, bool) for value in options.values()):
+    if set(options) != {"certify", "policy"} or not isinstance(options["certify"], bool):
         raise _Invalid("the options are none of a check")
     fields["places"] = tuple(map(_whole, _list(fields["places"])))
     fields["recipes"] = tuple((_text(file), bool(strict)) for file, strict in _list(fields["recipes"]))

@@ -123,7 +123,8 @@ def of_share(
     selected: Sequence[Selected],
     places: Sequence[int],
     share: Share,
-    **options: bool,
+    certify: bool,
+    policy: str,
 ) -> Report:
     """Return the report with what it says of its share.
 
@@ -132,12 +133,14 @@ def of_share(
         recipes, selected: as read, and the cases of all shares.
         places: of the cases that were checked.
         share: which one.
-        options: of the check, as far as verdicts depend on them.
+        certify: whether guarantees were to be proved.
+        policy: the source of the policy.
     """
+    strict = tuple((one.file, one.policy.strict or bool(one.policy.rules)) for one in recipes)
     shard = Shard(
         number=share.number, of=share.of, cases=len(selected), places=tuple(places),
-        recipes=tuple((recipe.file, recipe.strict) for recipe in recipes), digest=_digest(selected),
-        options=json.dumps(options, sort_keys=True),
+        recipes=strict, digest=_digest(selected),
+        options=json.dumps({"certify": certify, "policy": hashlib.sha256(policy.encode()).hexdigest()}, sort_keys=True),
     )  # fmt: skip
     return result._replace(shard=shard._replace(content=_content(result, shard)))
 
@@ -155,7 +158,7 @@ def of_sweep(result: Report, asked: Sequence[str], places: Sequence[int], share:
     shard = Shard(
         number=share.number, of=share.of, cases=len(asked) - 1, places=tuple(places), recipes=(),
         digest=hashlib.sha256("\n".join(asked).encode("utf-8", "backslashreplace")).hexdigest(),
-        options=json.dumps({"certify": certify, "strict": False}, sort_keys=True),
+        options=json.dumps({"certify": certify, "policy": ""}, sort_keys=True),
     )  # fmt: skip
     return result._replace(shard=shard._replace(content=_content(result, shard)))
 
@@ -264,8 +267,8 @@ def _refuse_others(shards: Sequence[tuple[str, Shard]]) -> None:
 
 
 _EQUAL = {
-    "of": "the number of shards", "recipes": "their recipes", "cases": "the number of cases",
-    "digest": "what their cases ask", "options": "the options of the check",
+    "options": "the options of the check", "of": "the number of shards", "recipes": "their recipes",
+    "cases": "the number of cases", "digest": "what their cases ask",
 }  # fmt: skip
 
 

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 from dpcalc.cluster.spread import Piece, Submit, spread, through
 from dpcalc.errors import PRECEDENCE, SpecError, WorkerLost
 from dpcalc.files.paths import ProjectFile
-from dpcalc.recipes import strict as strictly
 from dpcalc.recipes.chunks import (
     Chunk,
     Located,
@@ -35,6 +34,7 @@ from dpcalc.recipes.chunks import (
 from dpcalc.recipes.evaluate import Limits
 from dpcalc.recipes.journal import SCHEMA, Journal
 from dpcalc.recipes.matrix import MAX_CASES, MOST_CASES
+from dpcalc.recipes.objections import check_installed, left_out
 from dpcalc.recipes.recipe import Recipe
 from dpcalc.recipes.run import Selected
 from dpcalc.recipes.shards import Share, hash_of, of_share, shared_out
@@ -278,8 +278,9 @@ class Stream:
         self._asked, self._jobs, self._executor, self._fail_fast = asked, jobs, executor, fail_fast
         self._located = Located(asked.recipes, asked.options)
         self._check = written_check(asked.recipes, asked.paths, asked.most, asked.options)
-        if asked.options.strict or any(recipe.strict for recipe in asked.recipes):
-            strictly.check_installed()
+        policies = [recipe.policy for recipe in asked.recipes]
+        if any(policy.strict or any(rule.certified for rule in policy.rules.values()) for policy in policies):
+            check_installed()
         self._kept = checkpoint is not None
         self._in_flight, self._attempts = in_flight or (jobs if self._kept else IN_FLIGHT), attempts
         self.tally = Tally()
@@ -406,7 +407,7 @@ class Finished:
         done = self._stream.tally.cases
         selected = (asked.places, done) if asked.share is None else (asked.everywhere, len(asked.everywhere))
         missing = tuple(not_checked(Located(asked.recipes), *selected))
-        more = tuple(strictly.left_out(asked.recipes, missing, asked.options.strict))
+        more = tuple(left_out(asked.recipes, missing))
         self.more = len(more)
         report = self._stream.report(missing=missing, more=more)
         return asked._replace(places=asked.places[:done]).with_share(report)

@@ -9,21 +9,23 @@ from dpcalc.engine.ask import implied_gate
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import Gate, gated_quantity, judge
 from dpcalc.engine.inputs import inputs_of
+from dpcalc.engine.misread_noise import ON_MEAN, misread_of
 from dpcalc.engine.question import query_of
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.place import Place
 from dpcalc.model.quantities import RISKS
 from dpcalc.model.source import Source
 from dpcalc.notes import Note, OnePass
-from dpcalc.recipes import strict as strictly
 from dpcalc.recipes.alike import Passed
 from dpcalc.recipes.comparisons import same_computation
 from dpcalc.recipes.evaluate import Outcome
 from dpcalc.recipes.exceptions import exceptions, objection
 from dpcalc.recipes.expected import ERRORS, Expectation, judge_expectation
 from dpcalc.recipes.gates import RecipeGate, best_of, judge_gate
+from dpcalc.recipes.objections import kept, objections_to, skipped, uncertified_of
 from dpcalc.recipes.recipe import Entry, Recipe
 from dpcalc.recipes.settings import SETUP
+from dpcalc.recipes.values import without_flags
 from dpcalc.report import Assertion, Case, Check, Obstacle, Status
 
 Outcomes = Callable[[Entry], Outcome]
@@ -102,12 +104,15 @@ def judged_again(entry: Entry, case: Case, *, certify: bool = False) -> Case:
         places = [(place.line, place.column) for place in (entry.place, *(item.place for item in _to_judge(entry)))]
         if (check.line, check.column) not in places:
             raise SpecError("it has another place")
-        return case._replace(check=check._replace(accepted=entry.accept, strict=entry.strict))
+        return case._replace(
+            check=check._replace(accepted=entry.accept, strict=entry.rule.strict, policy=_rule_of(entry))
+        )
     if entry.expected is not None and (wanted := entry.expected.error) is not None:
         answered = not all(gate.passed for gate in case.assertions)
         outcome = Outcome(case) if answered else Outcome(None, ERRORS[wanted], check.message or "")
         return _judge_refusal(entry, wanted, entry.expected.place, outcome)
-    count = len(case.assertions) - len(_to_judge(entry))
+    limits = len(entry.rule.limits)
+    count = len(case.assertions) - len(_to_judge(entry)) - limits
     if count < 0:
         raise SpecError("a gate was not judged")
     own, read = case.assertions[:count], iter(case.assertions[count:])
@@ -149,8 +154,8 @@ def _asked(case: Case, entry: Entry) -> Case:
 
 
 def _skipped(entry: Entry, reason: str) -> Case:
-    strict = _failed(entry, entry.place, (strictly.skipped(reason),))
-    return _unanswered(entry, strict if entry.strict else _check(entry, entry.place, Status.SKIPPED, reason))
+    strict = _failed(entry, entry.place, (skipped(entry.rule, reason),))
+    return _unanswered(entry, strict if entry.rule.strict else _check(entry, entry.place, Status.SKIPPED, reason))
 
 
 def _to_judge(entry: Entry) -> list[RecipeGate | Expectation]:
@@ -177,13 +182,18 @@ def _with_verdicts(
         except DpcalcError as refusal:
             outcome = Outcome(None, "", refusal.message, refusal.hint, refusal.exit_code)
             return error(entry, item.place, outcome, case)
-    case = case._replace(assertions=tuple([assertion for _, assertion in verdicts]))
+    limits = [kept(gate, entry, case) for gate in entry.rule.limits]
+    case = case._replace(assertions=(*[assertion for _, assertion in verdicts], *limits))
     own = exceptions(entry, case) if entry.accept or case.assertions else ()
     for name in entry.accept:
         if name not in own and is_stale(name):
             hint = f"leave {name} out of accept"
             outcome = Outcome(None, "", f"accept: {name} does not apply to this case", hint, 2)
             return error(entry, entry.place, outcome, case)
+    if ON_MEAN in own and ON_MEAN not in entry.accept:
+        hint = f"write noise_multiplier in place of noise_std; or, if it is meant so, accept: {ON_MEAN}"
+        message = f"a gate needs one reading of the noise: {without_flags(misread_of(case))}"
+        return error(entry, entry.place, Outcome(None, "", message, hint, 2), case._replace(assertions=()))
     objections = tuple(_objections(entry, case, own, certify))
     failed = [(place, assertion) for place, assertion in verdicts if not assertion.passed]
     if not failed and not objections:
@@ -197,10 +207,9 @@ def _objections(entry: Entry, case: Case, own: tuple[str, ...], certify: bool) -
     """Yield why a case fails whether or not its gates hold; ``own`` are the exceptions that it is."""
     if case.assertions:
         yield from (objection(name) for name in own if name not in entry.accept)
-        if certify or entry.strict:
-            yield from strictly.uncertified_of(case)
-    if entry.strict:
-        yield from strictly.objections_to(entry, case)
+        if certify or entry.rule.certified:
+            yield from uncertified_of(case)
+    yield from objections_to(entry, case)
 
 
 def _is_stale(name: str, recipe: Recipe, entry: Entry, outcomes: Outcomes, stale: Stale) -> bool:
@@ -265,7 +274,7 @@ def _judge_refusal(entry: Entry, wanted: str, place: Place, outcome: Outcome) ->
         return error(entry, entry.place, outcome)
     case = _unanswered(entry, _check(entry, entry.place, Status.PASSED, outcome.message))
     case = case._replace(assertions=(Assertion(f"error=={wanted}", True, wanted, None),))
-    objections = tuple(strictly.objections_to(entry, case)) if entry.strict else ()
+    objections = tuple(objections_to(entry, case))
     return case._replace(check=_failed(entry, place, objections)) if objections else case
 
 
@@ -296,5 +305,10 @@ def _check(
 ) -> Check:
     return Check(
         entry.name, entry.command, entry.place.file, place.line, place.column, status, message, hint, code,
-        entry.accept, (), entry.strict,
+        entry.accept, (), entry.rule.strict, _rule_of(entry),
     )  # fmt: skip
+
+
+def _rule_of(entry: Entry) -> str | None:
+    """Return where the rule of a policy file stands that a case is judged by."""
+    return None if entry.rule.place is None else str(entry.rule.place)

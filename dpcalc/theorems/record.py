@@ -400,6 +400,8 @@ def lookup(id: str) -> Theorem:
     Raises:
         SpecError: there is none; the hint names the nearest.
     """
+    if id in _THEOREMS:  # its module is imported: no other has to be
+        return _THEOREMS[id]
     theorems = all_bounds()
     if id not in theorems:
         import difflib

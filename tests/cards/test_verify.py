@@ -24,6 +24,7 @@ from dpcalc.cards.read import card_of_text
 from dpcalc.cards.schema import KEYWORDS, objection
 from dpcalc.cards.verify import Verification, verify
 from dpcalc.errors import DpcalcError, SpecError
+from dpcalc.numerics.floats import up
 from dpcalc.references import read
 from dpcalc.report import Report
 
@@ -285,7 +286,9 @@ def stating(factor: float, monkeypatch: pytest.MonkeyPatch, version: str) -> dic
         )
         risk = {**(case.risk or {})}
         risk["advantage"] = {**risk["advantage"], "value": min(1.0, factor * risk["advantage"]["value"])}
-        return case._replace(results=results, risk=risk)
+        advantage = risk["advantage"]["value"]
+        guess = case.guess._replace(probability=up(0.5 + 0.5 * advantage, 2.0), advantage=advantage)
+        return case._replace(results=results, risk=risk, guess=guess)
 
     report = REPORTS["epsilon"]()
     best = report.cases[0].best

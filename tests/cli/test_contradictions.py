@@ -19,8 +19,7 @@ def noisier(bound: Theorem, factor: float) -> Theorem:
     """Return the theorem as it would be if there were so many times the noise."""
 
     def wrong(run: Any) -> Any:
-        known = {name: getattr(run, name) for name in run.fields}
-        return bound.function(bound.setting(**{**known, "scale": factor * run.scale}))
+        return bound.function(run.changed(scale=factor * run.scale))
 
     return bound._replace(function=wrong) if bound.guarantee and "scale" in bound.parameters else bound
 

@@ -102,10 +102,10 @@ def test_what_certifies_is_imported_only_where_it_is_asked(line: str) -> None:
 
 ROOMS = {
     "cli": "file_words help_option kinds lost main options printing query types",
-    "engine": "answer ask commands description evaluate improvements inputs notes question rows search",
+    "engine": "answer ask commands description evaluate guess improvements inputs notes question rows search",
     "files": "output",
     "model": "algorithm choices frozen loss_class multiplier numbers parameter quantities run source",
-    "notions": "classic gaussian guarantee renyi risk",
+    "notions": "account classic curves gaussian guarantee renyi risk trade_off",
     "numerics": "floats logspace normal quadrature roots sums",
     "render": "allocation machine notes numbers positions",
     "theorems": "batch_layout conditions record setting",

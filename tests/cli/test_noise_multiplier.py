@@ -87,7 +87,8 @@ def test_either_word_gives_the_same_answer(command: str, run: dict[str, Any]) ->
     by_multiplier = ask(**run, noise_multiplier=2.0 * size, delta=1e-6).cases[0]
     by_noise_std = ask(**run, noise_std=6.0, delta=1e-6).cases[0]
     assert by_multiplier.best.value == pytest.approx(by_noise_std.best.value, rel=1e-12)
-    assert by_multiplier.best.value >= by_noise_std.best.value
+    # The noise is a hair less. Sums over a lattice are monotone in it but for their last digit.
+    assert by_multiplier.best.value >= by_noise_std.best.value * (1.0 - 2.0**-51)
     assert by_multiplier.inputs["noise_std"][1] == by_noise_std.inputs["noise_multiplier"][1] == Source.DERIVED
     assert by_noise_std.inputs["noise_multiplier"][0] == pytest.approx(2.0 * size, rel=1e-15)
 

@@ -82,8 +82,12 @@ def test_a_larger_batch_may_be_worse(capsys: pytest.CaptureFixture[str]) -> None
         (BATCH, "batch_size < 8", 2),
     ],
 )
-def test_a_gate_holds_only_where_its_limit_is_enough(line: str, gate: str, code: int) -> None:
-    assert exits(f"{line} --assert '{gate}'") == code
+def test_a_gate_holds_only_where_its_limit_is_enough(line: str, gate: str, code: int, capsys: Any) -> None:
+    """Deltas so large fail a gate of their own, which is none of a limit."""
+    assert exits(f"{line} --assert '{gate}' --json") == (2 if code == 2 else 1)
+    if code != 2:
+        verdicts = json.loads(capsys.readouterr().out)["cases"][0]["assertions"]
+        assert [(each["text"], each["passed"]) for each in verdicts] == [(gate, code == 0), ("large-delta", False)]
 
 
 def test_more_records_may_let_a_random_stop_come_later(capsys: pytest.CaptureFixture[str]) -> None:

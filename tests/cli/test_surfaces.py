@@ -105,7 +105,9 @@ def test_every_surface(line: str, ask: Any, tmp_path: Path, monkeypatch: pytest.
         assert re.search(rf"steps T\D*{steps}\b", page)
         assert card["mechanism"]["steps"]["steps"] == steps
 
-    recipe = {"dpcalc": "recipe/1", "cases": {"run": {"command": command, **given, "assert": f"epsilon <= {epsilon}"}}}
+    accepted = {"accept": ["one-index"]} if "index" in given else {}
+    gated = {"command": command, **given, **accepted, "assert": f"epsilon <= {epsilon}"}
+    recipe = {"dpcalc": "recipe/1", "cases": {"run": gated}}
     Path("budget.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
     ask("check budget.yaml --report json=v.json")
     [verdict] = json.loads(Path("v.json").read_text())["cases"]

@@ -495,7 +495,7 @@ def test_the_guarantee_of_the_run_and_of_its_rounding_keep_the_budget(algorithm:
 def test_a_sweep_is_drawn_with_bands(tmp_path: Path, ask: Any) -> None:
     pytest.importorskip("matplotlib")
     path = tmp_path / "f.svg"
-    line = "train --synthetic linear --dimension 2 -R 1 -n 100,200 --algorithm shuffled,stop --eta 0.01 --sigma 0.5"
+    line = "train --synthetic linear --dimension 2 -R 1 -n 100:200:100 --algorithm shuffled,stop --eta 0.01 --sigma 0.5"
     ask(f"{line} -d 1e-5 --replicas 20 --plot {path}")
     text = path.read_text()
     assert len(re.findall(r'id="\w*PolyCollection_\d+"', text)) == 2

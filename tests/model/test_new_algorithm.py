@@ -53,11 +53,8 @@ def missing(algorithm: Algorithm) -> Iterator[str]:
         yield "its plan in tests/training/test_plan.py"
     if algorithm.executed and name == base and name not in {*(case[0] for case in CASES), *WITHOUT_LAW}:
         yield "its law by brute force in tests/training/test_laws.py"
-    if name == base and not algorithm.chained:
-        if not re.search(rf"[ '\"(]{re.escape(name)}[ '\")]", text_of("completions/dpcalc.fish")):
-            yield "its completion: run `sh completions/update.sh`"
-        if name not in re.split(r"[^a-z-]+", text_of("docs/commands.md")):
-            yield "its place in the reference: run `python docs/build.py`"
+    if name == base and not algorithm.chained and name not in re.split(r"[^a-z-]+", text_of("docs/commands.md")):
+        yield "its place in the reference: run `python docs/build.py`"
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

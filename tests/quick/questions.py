@@ -22,7 +22,7 @@ _ONLY_SHARD = of_share(
     [0],
     Share(1, 1),
     certify=False,
-    strict=False,
+    policy="false",
 )
 
 FILES = {

@@ -136,8 +136,6 @@ def missing(bound: Theorem) -> Iterator[str]:
         yield "its row of the page: run `python -m tests.truth --write docs/tightness.md`"
     if not is_compared(bound.id):
         yield "an independent value: a test against a reference or brute force, named in TRUTH of this file"
-    if not re.search(rf"[ '\"]{re.escape(bound.id)}[ '\"]", text_of("completions/dpcalc.fish")):
-        yield "its completion: run `sh completions/update.sh`"
 
 
 @pytest.mark.parametrize("id", all_bounds())

@@ -115,6 +115,7 @@ def circumstances(check: Check, case: Case, precision: int) -> str:
             parts.append(f"{words} {value}{' (worst case)' if source == Source.WORST_CASE else ''}")
     parts += [f"promised: {text}" for r in case.results if r.best for text in (r.details or {}).get("demands", ())]
     parts += [f"accepted: {', '.join(check.accepted)}"] if check.accepted else []
+    parts += [f"policy {check.policy}"] if check.policy else []
     return printable(", ".join(parts))
 
 
