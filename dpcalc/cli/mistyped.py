@@ -178,5 +178,8 @@ def _elsewhere(word: str) -> str:
     from dpcalc.model.parameter import PARAMETERS, name_of
 
     name = name_of(word)
-    takers = [command for command, record in COMMANDS.items() if name in record.parameters and not record.compares]
+    single = {command: record for command, record in COMMANDS.items() if not record.compares}
+    if name == "schedule":
+        return f"{', '.join(command for command, record in single.items() if record.columns)} take a --schedule"
+    takers = [command for command, record in single.items() if name in record.parameters]
     return f"{PARAMETERS[name].flag} is a parameter of {', '.join(takers)}" if takers else ""

@@ -42,12 +42,16 @@ class Command(WithHelp):
 
 
 def parameter_options(command: str) -> Decorator:
-    """Return the decorator that adds a command's parameters and the question's as options."""
+    """Return the decorator that adds a command's parameters and the question's as options.
+
+    A command has ``--schedule`` where it takes columns of one.
+    """
+    scheduled = (_SCHEDULE,) if COMMANDS[command].columns else ()
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for target in reversed(TARGETS.values()):
             function = _option(target)(function)
-        for option in reversed(_QUESTION):
+        for option in reversed((*_ATTACKS, *scheduled, *_QUESTION)):
             function = option(function)
         return _with_parameters(output_options(function), command, ("epsilon", "delta", "order"))
 
@@ -152,10 +156,9 @@ _RISKS = (
 
 _SCHEDULE = click.option("--schedule", type=FILE, help="Per-step values: CSV with a header, NPY, NPZ or YAML.")
 
+_ATTACKS = (click.option("--risk", is_flag=True, help="What an attacker can do, beside the answer."), *_RISKS)
+
 _QUESTION = (
-    click.option("--risk", is_flag=True, help="What an attacker can do, beside the answer."),
-    *_RISKS,
-    _SCHEDULE,
     click.option(
         "--solve", metavar="NAME", type=Word(_solvable),
         help="Solve for this parameter; needs --epsilon and --delta, or --advantage, --tpr or the like.",

@@ -1,7 +1,7 @@
 """What an attacker can do against the guarantees of a report that was written before, case by case.
 
 A report has no curves but those that a mu or Renyi divergences stand for: of everything else one (epsilon, delta) is
-known, and the risk of the run itself, asked with ``--risk``, is often much less.
+known, and how often a guess is right. The risk of the run itself, asked with ``--risk``, is often much less.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from dpcalc.model.source import Source
 from dpcalc.notions import conversions
 from dpcalc.notions.account import Box, Part
 from dpcalc.notions.guarantee import Gdp
-from dpcalc.report import SCHEMA, Assertion, Case, Obstacle, Result, Status
+from dpcalc.notions.trade_off import log_up
+from dpcalc.report import SCHEMA, Assertion, Case, Guess, Obstacle, Result, Status
 
 if TYPE_CHECKING:
     from dpcalc.engine.gate import Gate
@@ -80,14 +81,33 @@ def _case_of(case: Mapping[str, Any], asked: RiskQuestion) -> Case:
         why = Obstacle("risk", "has no guarantee in both orders of two data sets", "ask for epsilon at a delta, or mu")
         return Case("risk", inputs, (), (why,))
     proved.sort(key=lambda pair: not any(row["best"] for row in rows if row["bound"] == pair[0]))
-    risk = risk_of(proved, asked, _USUAL_LOG_DELTA)
+    best = next((row for row in rows if row["best"]), None)
+    if best is not None and best["quantity"] in DIRECTIONS:  # the guarantee is of the run with the solution
+        value = _finite(best["value"])
+        inputs[best["quantity"]] = (int(value) if DIRECTIONS[best["quantity"]].integer else value, Source.DERIVED)
+    guess = None if best is None else _guess(case.get("guess"))
+    if guess is not None and all(isinstance(part, Box) for _, part in proved):
+        log_delta = log_up(guess.advantage) if guess.advantage else -math.inf
+        proved.append((guess.bound, Box(0.0, log_delta)))  # delta(0) is the largest advantage
+    risk = risk_of(proved, asked, _USUAL_LOG_DELTA, guess=guess)
     by = risk["advantage"]["bound"]
     row = Result(
         by, "what an attacker can do", Quantity.ADVANTAGE, risk["advantage"]["value"], Kind.UPPER,
-        adjacency="as_given", assumes=("the report is true",), conversion="exact", best=True,
-        reference=str(next(row["reference"] for row in rows if row["bound"] == by)),
+        adjacency="as_given" if guess is None or best is None else str(best["adjacency"]),
+        assumes=("the report is true",), conversion="exact", best=True,
+        reference=next((str(row["reference"]) for row in rows if row["bound"] == by), ""),
     )  # fmt: skip
-    return Case("risk", inputs, (row,), risk=risk, warnings=_reservations(case))
+    return Case("risk", inputs, (row,), risk=risk, warnings=_reservations(case), guess=guess)
+
+
+def _guess(found: Any) -> Guess | None:
+    """Return how often a guess is right, as a report says it; None where it does not."""
+    if found is None:
+        return None
+    probability, advantage = _finite(found["probability"]), _finite(found["advantage"])
+    if not 0.5 + 0.5 * advantage <= probability <= 1.0:
+        raise ValueError
+    return Guess(probability, advantage, str(found["bound"]), found["from_point"] is not False)
 
 
 def _unusable(case: Mapping[str, Any]) -> Obstacle | None:

@@ -102,7 +102,9 @@ def risk_lines(case: Case, precision: int) -> list[str]:
         lines.append(f"an attack with advantage {number(least, 4, Side.DOWN)} exists, on the worst data for the run")
     lines += _mu_lines(told["mu"], precision)
     if told["from_point"]:
-        lines.append("this is of one (epsilon, delta) alone; the curve of the run, where it is known, gives less")
+        of_curve = case.guess is not None and not case.guess.from_point
+        alone = "and of how often a guess is right" if of_curve else "alone"
+        lines.append(f"this is of one (epsilon, delta) {alone}; the curve of the run, where it is known, gives less")
     return lines
 
 

@@ -195,8 +195,8 @@ def promise(case: Case) -> str:
     best = case.best
     if best is None or best.forgetting:
         return "" if best is None else _FORGOTTEN
-    if best.quantity in RISKS or targets_text(best):
-        return _cost_promise(best) if best.quantity in RISKS else _attack_promise(case, targets_text(best))
+    if best.quantity in RISKS or (kept := _attacks_kept(best)):
+        return _cost_promise(best) if best.quantity in RISKS else _attack_promise(case, kept)
     if best.adjacency in _OTHER_NEIGHBOURS:
         return _OTHER_NEIGHBOURS[best.adjacency](best)
     who = record_meant(case) or "the differing record"
@@ -212,6 +212,13 @@ def promise(case: Case) -> str:
         f"Replacing {who} by {what} changes the probability of anything seen in the output by a factor of at most "
         f"{_factor(best)}, up to an additive delta, {scope}."
     )
+
+
+def _attacks_kept(best: Result) -> str:
+    """Return what attacks on a record of a run are kept to; empty where the answer is something else."""
+    if best.quantity == Quantity.ADVANTAGE and best.adjacency not in _OTHER_NEIGHBOURS:
+        return f"advantage {number(best.value, side=Side.UP)}"
+    return targets_text(best)
 
 
 def _attack_promise(case: Case, kept: str) -> str:

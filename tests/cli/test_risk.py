@@ -431,22 +431,60 @@ def test_of_every_case_of_a_report(tmp_path: Path) -> None:
     assert typed(f"risk {path} --assert 'advantage<=0.7'").exit_code == 0
 
 
-@pytest.mark.parametrize(
-    ("line", "same"),
-    [
-        (f"shuffle {PASS} --sigma 2 -d 1e-6", None),  # a profile: one point of it is all that the report has
-        (f"shuffle {PASS} -e 1 -d 1e-6", "-e 1 -d 1e-6"),
-        (f"rdp {PASS} --sigma 2 --order 2,8", "--mu 1"),
-        (f"rdp {PASS} --sigma 2", "--mu 1"),
-    ],
-)
-def test_what_a_report_says_of_a_run(line: str, same: str | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("order", ["", " --order 2,8"])
+def test_what_a_report_says_of_gaussian_privacy(order: str, tmp_path: Path) -> None:
+    found = told(f"risk {reported(tmp_path, f'rdp {PASS} --sigma 2{order}')}")
+    assert found["advantage"]["value"] == pytest.approx(told("risk --mu 1")["advantage"]["value"], rel=1e-9)
+
+
+PROFILES = [
+    f"shuffle {PASS} --sigma 2 -d 1e-6",
+    f"shuffle {PASS} -e 1 -d 1e-6",
+    "dp-sgd -n 1000 --batch-size 50 --steps 20 --noise-multiplier 4 --sampling poisson --adjacency zero-out -d 1e-6",
+]
+"""Runs of which a report has one point and how often a guess is right."""
+
+
+@pytest.mark.parametrize("line", PROFILES)
+def test_a_report_gives_the_guess_of_its_run(line: str, tmp_path: Path) -> None:
+    run = told(f"{line} --risk --fpr 0.1")
     path = reported(tmp_path, line)
-    if same is None:
-        same = f"-e {json.loads(Path(path).read_text())['cases'][0]['results'][0]['value']!r} -d 1e-6"
+    found = json.loads(typed(f"risk {path} --fpr 0.1 --json").stdout)["cases"][0]
+    assert found["risk"]["advantage"]["value"] == run["advantage"]["value"]
+    assert found["risk"]["success"] == run["success"]
+    assert found["guess"] == json.loads(Path(path).read_text())["cases"][0]["guess"]
+    [row] = found["risk"]["tpr"]  # at most the rate of false positives and the advantage, at least what the curve says
+    assert run["tpr"][0]["value"] <= row["value"] <= (0.1 + run["advantage"]["value"]) * (1.0 + 1e-12)
+    assert "No attack on a record goes beyond advantage" in typed(f"risk {path} --format plain -v").stdout
+
+
+def test_a_report_of_a_solution_speaks_of_what_was_solved_for(tmp_path: Path) -> None:
+    line = "rdp -n 1000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -e 1 -d 1e-6 --solve index"
+    path = reported(tmp_path, line)
+    index = json.loads(Path(path).read_text())["cases"][0]["results"][0]["value"]
+    assert f"the record at position {index:.0f} " in typed(f"risk {path}").stdout
+
+
+def test_a_report_without_a_guess_says_what_its_point_allows(tmp_path: Path) -> None:
+    path = Path(reported(tmp_path, PROFILES[0]))
+    report = json.loads(path.read_text())
+    del report["cases"][0]["guess"]
+    path.write_text(json.dumps(report))
+    point = report["cases"][0]["results"][0]["value"]
     assert told(f"risk {path}")["advantage"]["value"] == pytest.approx(
-        told(f"risk {same}")["advantage"]["value"], rel=1e-9
+        told(f"risk -e {point!r} -d 1e-6")["advantage"]["value"], rel=1e-9
     )
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"advantage": -0.1}, {"advantage": 2}, {"probability": 0.4}, {"probability": True}, {"advantage": 0.9}]
+)
+def test_a_guess_that_contradicts_itself_is_no_report(wrong: dict[str, Any], tmp_path: Path) -> None:
+    path = Path(reported(tmp_path, PROFILES[0]))
+    report = json.loads(path.read_text())
+    report["cases"][0]["guess"] |= wrong
+    path.write_text(json.dumps(report))
+    assert "is no JSON report" in typed(f"risk {path}").output
 
 
 @pytest.mark.parametrize(

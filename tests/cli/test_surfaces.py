@@ -87,6 +87,7 @@ def test_every_surface(line: str, ask: Any, tmp_path: Path, monkeypatch: pytest.
     assert card["guarantee"]["meaning"] == said
     assert said in shell
     assert said in page
+    assert said in ask("risk r.json")
     for text in (shell, statement, page, card["guarantee"]["headline"][0]):
         assert epsilon in text
     assert top["adjacency"] == card["unit"]["neighbours"] == best.adjacency
