@@ -17,7 +17,7 @@ from dpcalc.model.run import Run
 from dpcalc.notions import gaussian
 from dpcalc.notions.account import Box, Part
 from dpcalc.notions.curves import profile_of
-from dpcalc.notions.guarantee import LowerBound, Point, Rdp, Worst
+from dpcalc.notions.guarantee import Gdp, LowerBound, Point, Rdp, Worst
 from dpcalc.notions.trade_off import trade_off
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.logspace import exp_up
@@ -77,6 +77,8 @@ def _alone(best: Result) -> Guess:
     rounding = (best.details or {}).get("floating_point", {})
     mu = rounding.get("mu", best.mu)
     if mu is not None:
+        if not rounding:  # the number that a search for an advantage meets
+            return _guess(trade_off(Gdp(mu)).advantage(), best.bound, from_point=False)
         changed = float(rounding.get("probability", 0.0))
         return _guess(up(gaussian.delta(mu=mu, epsilon=0.0) + 2.0 * changed, 2.0), best.bound, from_point=False)
     box = Box(best.epsilon or 0.0, _log_delta(best))
