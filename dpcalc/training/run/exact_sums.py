@@ -144,7 +144,7 @@ class ExactSums:
         self.rows = max(1, (_CAPPED_ENTRIES if capped else _ENTRIES) // columns)  # taken at once
         self.gentle = 0.0  # in units of slopes, at most the steepest one of every record
         if isinstance(problem, StoredProblem):
-            self.rows = problem.records.step
+            self.rows = max(1, problem.records.step // 2)  # as threads read ahead, some pieces are held at once
         if isinstance(problem, StoredProblem) and problem.records.within(longest, norm):
             self.gentle = min(self.most / longest / self.slope_unit * (1.0 - _GENTLE), 2.0**_BITS)
         self.copy: Copy | None = None
