@@ -28,7 +28,7 @@ RUNS = {
     "-o": (f"{QUERY} -o OUT", "answer.txt", ()),
     "--report": (f"{QUERY} --report json=OUT", "answer.json", ()),
     "card": (f"{QUERY} --report card=OUT", "card.json", ()),
-    "--plot": (f"{QUERY} --index 10,500 --plot OUT", "plot.svg", ()),
+    "--plot": (f"{QUERY} --index 10,50 --plot OUT", "plot.svg", ()),
     "bounds": ("bounds -o OUT", "bounds.txt", ()),
     "init": ("init train.yaml -o OUT", "drafted.yaml", ("train.yaml",)),
     "check -o": (
