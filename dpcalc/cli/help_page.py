@@ -67,7 +67,7 @@ _MOST_USED = {
 }  # fmt: skip
 """The options that come first, where a command has others than most."""
 
-_FEW = 24
+FEW = 24
 """A command with so few options at most has no groups."""
 _COLUMN = 24
 """Where the words about an option start."""
@@ -88,7 +88,7 @@ def grouped(command: str, names: Sequence[str]) -> dict[str, list[str]]:
         command: the command's name.
         names: the names of its options.
     """
-    if len(names) <= _FEW:
+    if len(names) <= FEW:
         return {"Options": list(names)}
     first = most_used(command, names)
     groups = {"Most used": first}

@@ -255,7 +255,7 @@ REFUSED = [
     (f"online -n 100 -i 5 {STREAM.replace(' -D 1', '')} -e 1 -d 0.1 --solve diameter", 2, ("schedule",)),
     ("online -n 100 -L 1 --eta 0.1 -D 1 -e 1", 2, ("c1",)),
     ("online -L 1 --print-noise", 2, ("needs", "--c1")),
-    (f"online -n 100 {STREAM} --schedule x.csv -e 1", 2, ("takes no --schedule",)),
+    (f"online -n 100 {STREAM} --schedule x.csv -e 1", 2, ("No such option '--schedule'",)),
 ]
 
 

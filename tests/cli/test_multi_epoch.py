@@ -196,7 +196,7 @@ def test_a_secret_order(ask_json: Any) -> None:
             f"--algorithm cyclic {SMALL} --epochs 3 --sigma 1 --langevin-std 1 -e 1",
             ("both noise_std and langevin_std",),
         ),
-        (f"--algorithm cyclic {SMALL} --epochs 3 --sigma 1 -e 1 --schedule x.csv", ("takes no --schedule",)),
+        (f"--algorithm cyclic {SMALL} --epochs 3 --sigma 1 -e 1 --schedule x.csv", ("No such option '--schedule'",)),
         (f"--algorithm cyclic {SMALL} --epochs 0 --sigma 1 -e 1", ("epochs",)),
         (f"--algorithm spiral {SMALL} --epochs 2 --sigma 1 -e 1", ("spiral",)),
         (f"--algorithm cyclic {SMALL} --epochs 2 --sigma 1 -e 1 --release all", ("all",)),

@@ -28,7 +28,7 @@ RUNS = {
     "-o": (f"{QUERY} -o OUT", "answer.txt", ()),
     "--report": (f"{QUERY} --report json=OUT", "answer.json", ()),
     "card": (f"{QUERY} --report card=OUT", "card.json", ()),
-    "--plot": (f"{QUERY} --index 10,500 --plot OUT", "plot.svg", ()),
+    "--plot": (f"{QUERY} --index 10,50 --plot OUT", "plot.svg", ()),
     "bounds": ("bounds -o OUT", "bounds.txt", ()),
     "init": ("init train.yaml -o OUT", "drafted.yaml", ("train.yaml",)),
     "check -o": (
@@ -327,7 +327,7 @@ def test_the_work_does_not_begin(out: str, project: Path, monkeypatch: pytest.Mo
     def working(*_: Any, **__: Any) -> Any:
         raise AssertionError("the cases are evaluated")
 
-    monkeypatch.setattr("dpcalc.recipes.run.checked", working)
+    monkeypatch.setattr("dpcalc.recipes.running.run.checked", working)
     assert run(f"check budget.yaml --report json={out}") == 2
     assert out in capsys.readouterr().err
     assert run("check budget.yaml --report json=fine.json") == 4  # so that the above says something

@@ -54,7 +54,7 @@ def secure() -> Source:
         SpecError: randomgen is not installed.
     """
     try:
-        from randomgen import AESCounter  # type: ignore[import-not-found, unused-ignore]
+        from randomgen import AESCounter
     except ImportError:
         raise SpecError("the secure source needs randomgen", "pip install randomgen") from None
     bits: Any = AESCounter(key=int.from_bytes(os.urandom(16), "little"))
