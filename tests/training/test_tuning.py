@@ -19,8 +19,7 @@ from dpcalc.cards import card
 from dpcalc.cards.models import refuse_untrained
 from dpcalc.cli.main import main
 from dpcalc.errors import DpcalcError, MissingParameter, NotApplicable, SpecError
-from dpcalc.notions.account import Box
-from dpcalc.notions.guarantee import Gdp, Profile, Rdp
+from dpcalc.notions.guarantee import Box, Gdp, Profile, Rdp
 from dpcalc.notions.tuning import Law, tuning_of
 from dpcalc.training.data import tables
 from dpcalc.training.data.bounds import Prepared
