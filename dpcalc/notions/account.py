@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from dpcalc.errors import NotApplicable
 from dpcalc.notions import gaussian
-from dpcalc.notions.guarantee import Box, Composition, Gdp, Guarantee, Profile, Rdp, compose
+from dpcalc.notions.guarantee import NOT_COMPOSABLE, Box, Composition, Gdp, Guarantee, Profile, Rdp, compose
 from dpcalc.notions.randomised_response import boxes_log_delta
 from dpcalc.numerics.floats import up
 
@@ -59,5 +59,5 @@ def compose_all(parts: Sequence[tuple[Guarantee, int]], *, one_way: bool = False
     if all(part.has_renyi for part, _ in parts):
         totals.append(Total("renyi", Rdp(lambda order: up(math.fsum(n * part.rdp(order) for part, n in parts), 4.0))))
     if not totals:
-        raise NotApplicable("nothing composes these entries", "give each as mu, as pairs or as (epsilon, delta)")
+        raise NotApplicable(*NOT_COMPOSABLE)
     return totals

@@ -64,6 +64,7 @@ class Hints(NamedTuple):
 
 
 NO_HINTS = Hints()
+NOT_COMPOSABLE = ("nothing composes these entries", "give each as mu, as pairs or as (epsilon, delta)")
 
 
 class Guarantee:
@@ -163,11 +164,11 @@ class Guarantee:
 
     def times(self, count: int) -> Guarantee:
         """Return what holds of this mechanism so many times, adaptively."""
-        return compose([(self, count)])
+        raise NotApplicable(*NOT_COMPOSABLE)
 
     def pairs(self, log_delta: float, *, second: bool = False) -> Sequence[tuple[Pair, int]]:
         """Return dominating pairs in one order of the two data sets, best about this ln delta of a composition."""
-        raise NotApplicable("nothing composes these entries", "give each as mu, as pairs or as (epsilon, delta)")
+        raise NotApplicable(*NOT_COMPOSABLE)
 
     def grouped(self, size: int, *, slow: bool = False) -> Guarantee:
         """Return what holds of groups of ``size`` records, of a guarantee that holds of any one record.
@@ -220,6 +221,9 @@ class _Curved(Guarantee):
 
     def excess(self, epsilon: float, log_delta: float) -> float:
         return _clipped(self.log_delta(epsilon).value - log_delta)
+
+    def times(self, count: int) -> Guarantee:
+        return compose([(self, count)])
 
     def pairs(self, log_delta: float, *, second: bool = False) -> Sequence[tuple[Pair, int]]:
         return [(_tabulated_pair(self, _FLOORS * math.floor((log_delta - _BELOW) / _FLOORS)), 1)]

@@ -116,7 +116,7 @@ def _tuned_epsilon(i: Inputs) -> float:
 def _tuned_pure(i: Inputs) -> float:
     found = tuned(_box(i), _law(i))[0]
     assert isinstance(found, Box)
-    return found.epsilon
+    return found.epsilon0
 
 
 ATTACKS: dict[str, Callable[[Inputs], float | dict[str, float]]] = {
