@@ -140,7 +140,9 @@ def test_what_is_not_understood_is_listed_by_its_key(folder: Path, capsys: pytes
     code, text, _ = ended(capsys, "init train.json")
     listed = " ".join(line[1:].strip() for line in text.partition("first #\n")[2].splitlines())
     assert code == 0
-    assert listed.startswith("not understood, and left out: n, per_device_train_batch_size, gradient_accumulation_steps,")
+    assert listed.startswith(
+        "not understood, and left out: n, per_device_train_batch_size, gradient_accumulation_steps,"
+    )
     assert listed.endswith("k45 and 16 more")
     assert "secret" not in text
     assert case_of(text) == {"command": "dp-sgd", "noise_multiplier": {"from": "train.json#/noise_multiplier"}}

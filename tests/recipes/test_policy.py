@@ -191,10 +191,14 @@ def test_shards_of_different_policies_are_not_merged(write: Write) -> None:
         ("dpcalc: policy/1\ncases: {a: {adjacency: replace-one, epsilon: 0, delta: -1}}", "not a positive number"),
         ("dpcalc: policy/1\ncases: {a: {adjacency: replace-one, mu: nan}}", "'nan' is not a number"),
         ("dpcalc: policy/1\ncases: {a: {adjacency: replace-one, tpr@2: 0.1}}", "p.yaml:2:37: fpr is 2.0"),
-        ("dpcalc: policy/1\ncases:\n  a*: {adjacency: by-shift, mu: 1}\n  ab?: {adjacency: as-given, mu: 2}",
-         "p.yaml:4:3: rule ab? is never reached: a* fits all its names"),
-        ("dpcalc: policy/1\ncases:\n  ab: {adjacency: by-shift, mu: 1}\n  ab: {adjacency: as-given, mu: 2}",
-         "'ab' is there twice"),
+        (
+            "dpcalc: policy/1\ncases:\n  a*: {adjacency: by-shift, mu: 1}\n  ab?: {adjacency: as-given, mu: 2}",
+            "p.yaml:4:3: rule ab? is never reached: a* fits all its names",
+        ),
+        (
+            "dpcalc: policy/1\ncases:\n  ab: {adjacency: by-shift, mu: 1}\n  ab: {adjacency: as-given, mu: 2}",
+            "'ab' is there twice",
+        ),
         ("", "is empty"),
     ],
 )
