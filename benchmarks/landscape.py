@@ -54,10 +54,12 @@ DOMAIN = {
 }
 
 HEAD = """\
+<!-- Made by `python -m benchmarks.landscape --write docs/landscape.md`; do not edit. -->
+
 # The landscape: who assumes what, and when hiding the iterates helps
 
-Written by `python -m benchmarks.landscape --write docs/landscape.md`; a test compares this page with what the command
-prints. Numbers are guarantees of epsilon, rounded up, or the least noise for a budget.
+A test compares this page with what its command prints. Numbers are guarantees of epsilon, rounded up, or the least noise
+for a budget.
 
 Noisy gradient descent adds noise in every step. If every iterate is public, the privacy of a run is the composition of its
 steps, and more steps cost more. If only the last iterate is seen, the noise of later steps hides what earlier ones

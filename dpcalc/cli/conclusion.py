@@ -74,10 +74,10 @@ def conclude(
         click.exceptions.Exit: with the code, where that is not 0.
     """
     from dpcalc.cli.publish import publish, shown
-    from dpcalc.recipes.run import exit_code
+    from dpcalc.recipes.running.run import exit_code
 
     if earlier is not None:
-        from dpcalc.recipes.objections import fail_weaker
+        from dpcalc.recipes.judging.objections import fail_weaker
         from dpcalc.render.check.baseline import compared
 
         result = fail_weaker(compared(result, earlier, printing.precision))

@@ -62,6 +62,8 @@ def parse_yaml(shown: str, raw: bytes, rules: Rules) -> Node | None:
         mark = getattr(error, "problem_mark", None)
         place = Place(shown, mark.line + 1, mark.column + 1) if mark else Place(shown)
         problem = str(getattr(error, "problem", None) or "a character it must not have")
+        if "nesting depth" in problem:  # the parser, which reads ahead, has a limit of its own
+            raise place.error(f"nested more than {DOCUMENT_DEPTH} deep", rules.depth_hint) from None
         what = "not valid YAML" if rules.foreign else f"not valid YAML: {problem}"
         raise place.error(what, _syntax_hint(problem), discreet="not valid YAML") from None
 

@@ -16,8 +16,8 @@ from dpcalc.cli import lost, publish
 from dpcalc.cli.main import main
 from dpcalc.cli.reports import Destination
 from dpcalc.errors import SpecError
-from dpcalc.recipes import run as running
-from dpcalc.recipes import verdict
+from dpcalc.recipes.judging import verdict
+from dpcalc.recipes.running import run as running
 from dpcalc.render.check import KINDS, github, junit, markdown, render, sarif
 from dpcalc.report import Report
 from tests.cli.test_check import HEAD, RECIPES

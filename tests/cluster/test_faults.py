@@ -16,8 +16,8 @@ from dpcalc.cluster.calls import OtherVersions, versions
 from dpcalc.cluster.dask import ATTEMPTS, Cluster, answered, entered, sent
 from dpcalc.cluster.spread import Piece, spread, through
 from dpcalc.errors import SpecError, WorkerDied, WorkerLost
-from dpcalc.recipes import stream
-from dpcalc.recipes.run import read_all
+from dpcalc.recipes.running import stream
+from dpcalc.recipes.running.run import read_all
 from tests.cluster.fakes import Client, Faulty, KilledWorker, joined
 from tests.recipes.conftest import Write
 from tests.recipes.conftest import write as write  # noqa: PLC0414 (a fixture)
@@ -260,7 +260,7 @@ def test_a_cluster_is_sent_a_text_and_a_name() -> None:
 
 def test_a_call_that_is_dropped_is_dropped_there_too() -> None:
     sent: Future[Any] = Future()
-    answer = answered(sent, "dpcalc.recipes.chunks:run_chunk", "{}")
+    answer = answered(sent, "dpcalc.recipes.running.chunks:run_chunk", "{}")
     assert answer.cancel()
     assert sent.cancelled()
 

@@ -157,6 +157,7 @@ def shuffled_epochs(run: FreshOrders) -> Composition:
     "the least of all that is known",
     assumes=(_FRESH, FRESH, *_WHERE, EACH),
     slow=True,
+    looser_than="released.shuffled_epochs",
 )
 def shuffled_epochs_point(run: FreshOrders) -> Profile:
     """One point of a pass's curve, composed exactly in closed form; looser than the curve, for any number of passes."""
