@@ -35,6 +35,11 @@ SGD = (
 )
 
 
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
 def judged(write: Write, cases: str, policy: str = POLICY, **how: Any) -> dict[str, Any]:
     Path("policy.yaml").write_text(policy, encoding="utf-8")
     report = dpcalc.check(write(cases), policy="policy.yaml", **how)
