@@ -106,7 +106,7 @@ ROOMS = {
     "files": "output",
     "model": "algorithm choices frozen loss_class multiplier numbers parameter quantities run source",
     "notions": "account classic curves gaussian guarantee renyi risk trade_off",
-    "numerics": "floats logspace normal quadrature roots sums",
+    "numerics": "arrays floats logspace normal quadrature roots sums",
     "render": "allocation machine notes numbers positions",
     "theorems": "batch_layout conditions record setting",
 }
