@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dpcalc.model.algorithm import Release, in_one_random_order
 from dpcalc.notions import gaussian
 from dpcalc.notions.certificate import HIDDEN, KNOWN, WORST, Certificate
-from dpcalc.notions.guarantee import Gdp, Profile
+from dpcalc.notions.guarantee import Gdp, Hints, Profile
 from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
 from dpcalc.numerics.floats import UNIT, down, ratio_up, up
@@ -206,7 +206,7 @@ def fresh(run: RandomOrders) -> Profile:
     return Profile(
         lambda epsilon: _public(run, epsilon, fresh_log_delta),
         certificate=lambda epsilon: _fresh_certificate(run, epsilon),
-        floor=lambda epsilon: _floor(run, epsilon),
+        hints=Hints(floor=lambda epsilon: _floor(run, epsilon)),
     )
 
 
@@ -324,7 +324,8 @@ def fresh_secret(run: RandomOrders) -> Profile:
             return _fresh_certificate(run, epsilon)
         return found if run.epochs == 1 else found._replace(earlier=_cases(run).earlier)
 
-    return profile._replace(certificate=certificate, rough=None)  # a rough mixture may be far above for small deltas
+    hints = profile.hints._replace(rough=None)  # a rough mixture may be far above for small deltas
+    return profile.replacing(certificate=certificate, hints=hints)
 
 
 def _cases(run: RandomOrders) -> Cases:
