@@ -9,8 +9,8 @@ import pytest
 from dpcalc.engine.ask import ask
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError
-from dpcalc.recipes.evaluate import Limits, answers
-from dpcalc.recipes.run import checked, read_all, select
+from dpcalc.recipes.running.evaluate import Limits, answers
+from dpcalc.recipes.running.run import checked, read_all, select
 
 
 def alone(command: str, given: dict[str, Any], question: Question) -> object:
