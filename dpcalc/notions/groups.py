@@ -18,6 +18,7 @@ import functools
 import math
 
 from dpcalc.errors import NotApplicable
+from dpcalc.notions import gaussian
 from dpcalc.notions.account import at_negative
 from dpcalc.notions.curves import Curve, profile_of, sparse
 from dpcalc.notions.envelope import envelope
@@ -44,7 +45,7 @@ def grouped(guarantee: Guarantee, size: int, *, slow: bool = False) -> Guarantee
     if size == 1 or isinstance(guarantee, LowerBound):  # a group may have one record
         return guarantee
     if isinstance(guarantee, Gdp):
-        return Gdp(up(size * guarantee.mu))
+        return Gdp(gaussian.of_group(guarantee.mu, size))
     if isinstance(guarantee, Point):
         raise NotApplicable("gives epsilon at a delta only, and nothing of groups", "leave out the group size")
     if size > LARGEST:
@@ -54,7 +55,7 @@ def grouped(guarantee: Guarantee, size: int, *, slow: bool = False) -> Guarantee
     if isinstance(guarantee, Worst) and all(isinstance(member, Rdp) for member in guarantee.members):
         return Rdp(lambda order: group_renyi(guarantee, order, size))
     curve = sparse(profile_of(guarantee)) if slow else profile_of(guarantee)
-    mu = up(size * whole_mu(guarantee))
+    mu = whole_mu(guarantee, size)
     chained = envelope(lambda epsilon: group_log_delta(curve, epsilon, size), mu)
     return Profile(chained, ulps=1 << 28, whole_mu=mu)
 

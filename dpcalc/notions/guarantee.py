@@ -287,7 +287,66 @@ def _log_delta_of(parts: Parts, epsilon: float, expected: float | None = None, r
         target = 2.0 * min(answer.value, target)
         nearer = _composed_log_delta(_made(parts, target), epsilon, None, rough)
         answer = min(answer, nearer, key=lambda found: found.value)
+    if answer.rounding + answer.lattice > _ACCURATE:
+        # An answer that is mostly error may be above those at smaller epsilons, which hold here, too.
+        of_gaussian = gaussian.log_delta(mu=whole_mu_of(parts), epsilon=epsilon)
+        found = min(composed(parts)(epsilon), of_gaussian)
+        answer = answer if answer.value <= found else Answer(found, None, "pld")
     return answer
+
+
+def whole_mu_of(parts: Parts, size: int = 1) -> float:
+    """Return a mu of which a composition is mu-GDP at every epsilon, by the farthest laws of each pair; inf for none.
+
+    Of groups it is so many times that, or what it is where a step uses records of the group alone, if that is less.
+    """
+    made = _made(parts, _USUAL_LOG_DELTA)
+    farthest = [(min(gaussian.of_group(pair.whole_mu, size), pair.largest_mu), count) for pair, count in made]
+    return gaussian.together(farthest) if all(math.isfinite(mu) for mu, _ in farthest) else math.inf
+
+
+_TARGETS = (-2.0, -6.0, -14.0, -28.0, -50.0, -90.0, -160.0, -300.0, -600.0)
+"""The ln delta about which the laws of a composition are computed; one law answers for all that is near it."""
+
+_OF_INFINITE = 2.0**100  # no finite loss is so large: what a law leaves there is the mass of its infinite ones
+_NEAR_THEM = 1.5  # of ln delta: an answer that is so near to that mass may be all of it
+
+
+def composed(parts: Parts) -> Callable[..., float]:
+    """Return ln delta of a composition as a function of epsilon and, for what is less than close below it, a floor.
+
+    It never rises with epsilon, whatever else it was asked.
+    """
+    return _composed(parts if callable(parts) else tuple(parts))
+
+
+@functools.lru_cache(maxsize=16)
+def _composed(parts: Parts) -> Callable[..., float]:
+    """Return the profile of a composition, from laws made about one ln delta after another until one is near.
+
+    Each law is of finite losses and infinite ones, so that its delta falls as epsilon grows; and the smaller it is, the
+    more laws are asked. Whoever asks for the same composition shares the laws, and what they were asked.
+    """
+
+    @functools.cache
+    def law(target: float) -> tuple[Callable[[float], float], float]:
+        from dpcalc.notions import pld
+
+        curve = pld.curve(_made(parts, target), log_delta_target=target, resolution=_FAIR)
+        return curve, curve(_OF_INFINITE)
+
+    @functools.cache
+    def curve(epsilon: float, floor: float = -math.inf) -> float:
+        best = 0.0
+        for target, following in zip(_TARGETS, (*_TARGETS[1:], -math.inf), strict=True):
+            about, infinite = law(target)
+            value = about(epsilon)
+            best = min(best, value)
+            if best <= floor or (best > 0.5 * (target + following) and value > infinite + _NEAR_THEM):
+                break
+        return best
+
+    return curve
 
 
 def _extrapolated(coarser: tuple[Parts, ...], epsilon: float, expected: float | None) -> float:

@@ -23,7 +23,7 @@ from dpcalc.errors import NotApplicable
 from dpcalc.notions import gaussian
 from dpcalc.notions.account import Box, Part, box_curve
 from dpcalc.notions.curves import Curve, CurveWithFloor, profile_of
-from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, LowerBound, Point, Profile, Worst
+from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, LowerBound, Point, Profile, Worst, whole_mu_of
 from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.logspace import exp_down, exp_up, log_exp1p, log_expm1, log_one_minus_exp
 from dpcalc.numerics.normal import quantile
@@ -84,11 +84,10 @@ def least_mu(part: Part, log_delta: float) -> LeastMu:
     return LeastMu(mu, curve(top), regret(_below(part, curve), mu, top))
 
 
-_PAIRS_ABOUT = -14.0  # ln of the delta for which pairs are made; they hold for every other one
-
-
-def whole_mu(part: Part) -> float:
+def whole_mu(part: Part, size: int = 1) -> float:
     """Return a mu of which the guarantee's mechanism is mu-GDP at every epsilon, in closed form; inf for none.
+
+    Of groups it is ``size`` times that, or less where their farthest laws are known to be nearer.
 
     Of a mixture of Gaussian mechanisms it is the largest mu among them: delta is a mean of their deltas, for the same
     draw of which it is, and grows with mu. No smaller mu covers a mixture with positive weights. Mixtures compose as
@@ -96,17 +95,17 @@ def whole_mu(part: Part) -> float:
 
     >>> whole_mu(Worst([Gdp(1.0), Gdp(2.0)]))
     2.0
+    >>> round(whole_mu(Gdp(1.0), 3), 12)
+    3.0
     """
     if isinstance(part, Worst):
-        return max(whole_mu(member) for member in part.members)
+        return max(whole_mu(member, size) for member in part.members)
     if isinstance(part, Gdp):
-        return part.mu
+        return gaussian.of_group(part.mu, size)
     if isinstance(part, Profile):
-        return part.whole_mu
+        return gaussian.of_group(part.whole_mu, size)
     if isinstance(part, Composition) and part.log_failure == -math.inf:
-        orders = [parts(_PAIRS_ABOUT) if callable(parts) else parts for parts in part.orders]
-        if all(math.isfinite(pair.whole_mu) for made in orders for pair, _ in made):
-            return max(gaussian.together((pair.whole_mu, count) for pair, count in made) for made in orders)
+        return max(whole_mu_of(parts, size) for parts in part.orders)
     return math.inf
 
 
