@@ -1,4 +1,4 @@
-"""Delta never rises with epsilon, and epsilon at that delta is no larger: of any guarantee, groups, ledgers, hidden runs."""
+"""Delta never rises with epsilon, and epsilon at that delta is no larger: guarantees, groups, ledgers, hidden runs."""
 
 from __future__ import annotations
 
