@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.errors import PRECEDENCE
-from dpcalc.model.quantities import ATTACKS, RAN, RISKS, Kind
+from dpcalc.model.quantities import ATTACKS, RAN, RISKS, Kind, Quantity
 from dpcalc.model.source import Source
 from dpcalc.notes import Note
 from dpcalc.plain_enum import PlainEnum
@@ -51,6 +51,29 @@ class Result(NamedTuple):
     def forgetting(self) -> bool:
         """Whether it certifies that records were forgotten, and says nothing of those that were kept."""
         return self.bound.startswith("unlearning.")
+
+    @property
+    def log_value(self) -> float:
+        """The logarithm of the value, which of a delta is known where the delta itself underflows."""
+        if self.quantity == Quantity.DELTA and self.log_delta is not None:
+            return self.log_delta
+        return math.log(self.value) if self.value > 0.0 else -math.inf
+
+    @property
+    def size(self) -> float:
+        """What rows are ranked by: the value, of a delta its logarithm."""
+        return self.log_delta if self.quantity == Quantity.DELTA and self.log_delta is not None else self.value
+
+    @property
+    def value_fields(self) -> dict[str, Any]:
+        """The fields of a note that hold the value; ``log_delta`` is None unless that is a delta."""
+        log_delta = self.log_delta if self.quantity == Quantity.DELTA else None
+        return {"quantity": self.quantity, "value": self.value, "log_delta": log_delta}
+
+    @property
+    def alternative_fields(self) -> dict[str, Any]:
+        """The fields of a note on another run whose answer this is."""
+        return {**self.value_fields, "any": (self.details or {}).get("any"), "bound": self.bound}
 
     @property
     def guarantee(self) -> bool:

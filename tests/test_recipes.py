@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from dpcalc.cli.main import main
-from dpcalc.recipes.run import checked, exit_code, read_all, select
-from dpcalc.recipes.schema import recipe_schema
+from dpcalc.recipes.reading.schema import recipe_schema
+from dpcalc.recipes.running.run import checked, exit_code, read_all, select
 
 ROOT = Path(__file__).resolve().parents[1]
 RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))

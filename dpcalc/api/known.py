@@ -56,7 +56,7 @@ def ledger(
     1.019804
     """
     from dpcalc.engine.ledger import answer_ledger
-    from dpcalc.recipes.ledger import ledger_of, with_asked
+    from dpcalc.recipes.ledgers.ledger import ledger_of, with_asked
 
     path = None if file is None else os.fspath(file)
     read = ledger_of(entries, path, partition)

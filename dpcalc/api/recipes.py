@@ -66,19 +66,19 @@ def check(
             use or of another check.
         WorkerLost: a worker of the executor died, did not answer in time, or answered something else.
     """
-    from dpcalc.recipes.evaluate import limits_of
-    from dpcalc.recipes.matrix import MAX_CASES
-    from dpcalc.recipes.policy_file import policy_of
-    from dpcalc.recipes.run import checked, read_all, refuse_all_skipped, select, summed_up
-    from dpcalc.recipes.shards import of_share, parse_share, taken
+    from dpcalc.recipes.judging.policy_file import policy_of
+    from dpcalc.recipes.reading.matrix import MAX_CASES
+    from dpcalc.recipes.running.evaluate import limits_of
+    from dpcalc.recipes.running.run import checked, read_all, refuse_all_skipped, select, summed_up
+    from dpcalc.recipes.running.shards import of_share, parse_share, taken
 
     limits = limits_of(timeout, memory_limit)
     demanded = policy_of(None if policy is None else os.fspath(policy), strict=strict)
     recipes = read_all(paths_of(paths), MAX_CASES if max_cases is None else max_cases, demanded)
     large = sum(len(recipe.entries) for recipe in recipes) > MAX_CASES
     if large or executor is not None or checkpoint is not None:
-        from dpcalc.recipes.chunks import Options
-        from dpcalc.recipes.stream import Asked, places_of, streamed
+        from dpcalc.recipes.running.chunks import Options
+        from dpcalc.recipes.running.stream import Asked, places_of, streamed
 
         most = MAX_CASES if max_cases is None else max_cases
         asked = Asked(
@@ -108,7 +108,7 @@ def merge(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> R
         SpecError: a file is no report of a shard by this version, or a shard is missing, doubled, or of another recipe
             or other options.
     """
-    from dpcalc.recipes.saved import read_report
-    from dpcalc.recipes.shards import merged
+    from dpcalc.recipes.running.saved import read_report
+    from dpcalc.recipes.running.shards import merged
 
     return merged([(path, read_report(path)) for path in paths_of(paths)])

@@ -218,7 +218,7 @@ def _ledger_of(written: Mapping[str, Any] | None) -> Ledger:
     Raises:
         SpecError: it is no ledger.
     """
-    from dpcalc.recipes.ledger import ledger_of, with_asked
+    from dpcalc.recipes.ledgers.ledger import ledger_of, with_asked
 
     if written is None:
         raise SpecError("the card is of a ledger, and has none")

@@ -32,13 +32,13 @@ from dpcalc.render.notes import report
 from dpcalc.report import Case
 
 if TYPE_CHECKING:
-    from dpcalc.recipes.evaluate import Limits
-    from dpcalc.recipes.stream import Asked
+    from dpcalc.recipes.running.evaluate import Limits
+    from dpcalc.recipes.running.stream import Asked
 
 Shown = TypeVar("Shown")
 
 MAX_CASES, MOST_CASES = 10_000, 10_000_000
-"""As in `dpcalc.recipes.matrix`, which takes long to import."""
+"""As in `dpcalc.recipes.reading.matrix`, which takes long to import."""
 
 _TIMEOUT = 60.0  # seconds, where neither the command nor the recipe says how many
 _FROZEN = 256  # cases at a time
@@ -152,12 +152,20 @@ def command(
     report that fails costs no other. After an interrupt, no report is written.
     """
     from dpcalc.cli.streaming import in_lines
-    from dpcalc.recipes.chunks import Options
-    from dpcalc.recipes.policy_file import policy_of
-    from dpcalc.recipes.recipe import Malformed, files_of
-    from dpcalc.recipes.run import checked, malformed, read_all, refuse_all_skipped, select, summed_up, with_curves
-    from dpcalc.recipes.shards import of_share, parse_share, taken
-    from dpcalc.recipes.stream import Asked, places_of
+    from dpcalc.recipes.judging.policy_file import policy_of
+    from dpcalc.recipes.reading.recipe import Malformed, files_of
+    from dpcalc.recipes.running.chunks import Options
+    from dpcalc.recipes.running.run import (
+        checked,
+        malformed,
+        read_all,
+        refuse_all_skipped,
+        select,
+        summed_up,
+        with_curves,
+    )
+    from dpcalc.recipes.running.shards import of_share, parse_share, taken
+    from dpcalc.recipes.running.stream import Asked, places_of
 
     refuse_selecting(pattern)
     limits = _limits(timeout, memory_limit)
@@ -218,8 +226,8 @@ def _streamed(
 ) -> None:
     """Check cases that are written as they come."""
     from dpcalc.cli.streaming import check_streamed, in_lines, refuse_large
-    from dpcalc.recipes.chunks import Located
-    from dpcalc.recipes.stream import Finished, Stream, refuse_all_skipped
+    from dpcalc.recipes.running.chunks import Located
+    from dpcalc.recipes.running.stream import Finished, Stream, refuse_all_skipped
 
     located, places = Located(asked.recipes), asked.places
     if listing:
@@ -254,7 +262,7 @@ def _limits(timeout: str | None, memory: str) -> Limits:
     Raises:
         SpecError: a number is no limit.
     """
-    from dpcalc.recipes.evaluate import limits_of
+    from dpcalc.recipes.running.evaluate import limits_of
 
     seconds = None if timeout is None else _number("--timeout", timeout)
     usual = _TIMEOUT if seconds is None else None

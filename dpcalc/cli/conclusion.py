@@ -18,7 +18,7 @@ from dpcalc.render.check.verdicts import MERGE, place
 from dpcalc.report import Check, Report, Status
 
 if TYPE_CHECKING:
-    from dpcalc.render.check.baseline import Snapshot
+    from dpcalc.render.check.inputs import Snapshot
 
 
 class Printing(NamedTuple):
@@ -74,13 +74,14 @@ def conclude(
         click.exceptions.Exit: with the code, where that is not 0.
     """
     from dpcalc.cli.publish import publish, shown
-    from dpcalc.recipes.run import exit_code
+    from dpcalc.recipes.running.run import exit_code
 
     if earlier is not None:
-        from dpcalc.recipes.objections import fail_weaker
+        from dpcalc.recipes.judging.objections import fail_weaker
         from dpcalc.render.check.baseline import compared
+        from dpcalc.render.numbers import Digits
 
-        result = fail_weaker(compared(result, earlier, printing.precision))
+        result = fail_weaker(compared(result, earlier, Digits(printing.precision)))
     for case in () if said else result.cases:
         for warning in case.warnings:
             say(printable(f"warning: {case.check.name if case.check else ''}: {warning}"))

@@ -74,7 +74,7 @@ def command(file: str | None, added: tuple[str, ...], gates: tuple[str, ...], **
     """
     from dpcalc.engine.gate import parse
     from dpcalc.engine.ledger import answer_ledger
-    from dpcalc.recipes.ledger import read_ledger, with_asked
+    from dpcalc.recipes.ledgers.ledger import read_ledger, with_asked
 
     if file is None and not added:
         raise SpecError("no ledger was given", "name a file, or --add entries")

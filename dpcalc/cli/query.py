@@ -50,7 +50,7 @@ def run_query(command: str, flags: Flags) -> None:
         cases, output = run_cases(command, flags)
         emit(command, cases, output)
         return
-    from dpcalc.recipes.shards import cost, dealt_out, hash_of, of_sweep, parse_share
+    from dpcalc.recipes.running.shards import cost, dealt_out, hash_of, of_sweep, parse_share
 
     share, asked, places = parse_share(shard), list[str](), list[int]()
     certify, solved = bool(flags.get("certify")), flags.get("solve") is not None

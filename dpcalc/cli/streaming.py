@@ -20,13 +20,13 @@ from dpcalc.cli.reports import Destination, asked
 from dpcalc.errors import SpecError
 from dpcalc.files.output import in_pieces, say, write
 from dpcalc.inert import inert, printable
-from dpcalc.recipes.matrix import MAX_CASES
+from dpcalc.recipes.reading.matrix import MAX_CASES
 from dpcalc.render import render
 from dpcalc.render.check import GITHUB, KINDS, MARKDOWN
 from dpcalc.report import Report
 
 if TYPE_CHECKING:
-    from dpcalc.recipes.stream import Finished, Stream, Streamed
+    from dpcalc.recipes.running.stream import Finished, Stream, Streamed
 
 _NO_WARNING = '"warnings": []'
 

@@ -258,9 +258,9 @@ def _with_allocation(run: Run, result: Result) -> Result:
         return result
     from dpcalc.theorems.one_pass.allocation import describe_allocation
 
-    diameter = run.diameter if result.bound.endswith("_domain") else None
-    own = result.bound == "shifted.given_spend"
-    allocation = describe_allocation(run.schedule, run.start_distance or 0.0, diameter, own)
+    bound = lookup(result.bound)
+    diameter = run.diameter if "diameter" in bound.reads else None
+    allocation = describe_allocation(run.schedule, run.start_distance or 0.0, diameter, own=bound.given_allocation)
     return result._replace(details={**(result.details or {}), "allocation": allocation})
 
 

@@ -13,7 +13,7 @@ from dpcalc.errors import DpcalcError
 from dpcalc.model.choices import Adjacency, Sampling
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.run import Run
-from dpcalc.notes import AccountantPrints, Note, OtherAdjacencies, value_of
+from dpcalc.notes import AccountantPrints, Note, OtherAdjacencies
 from dpcalc.report import Result
 
 _LISTED = (Adjacency.ADD_REMOVE, Adjacency.NULL_RECORD, Adjacency.REPLACE_ONE)
@@ -37,25 +37,20 @@ def clipped_notes(asked: Asked) -> Iterator[Note]:
         own: float | None = (best.details or {}).get("achieved", {}).get("epsilon")
         asked = asked._replace(question=asked.question._replace(epsilon=None, solve=None))
     elif best.quantity in (Quantity.EPSILON, Quantity.DELTA):
-        at, run, own = None, asked.run, _size(best)
+        at, run, own = None, asked.run, best.size
     else:
         return
     found: dict[Adjacency, Result] = {}
     others = [other for adjacency in _LISTED if (other := _under(asked, run, adjacency, found)) is not None]
-    if any(own is None or not math.isclose(_size(result), own, rel_tol=_SAME) for _, result in others):
+    if any(own is None or not math.isclose(result.size, own, rel_tol=_SAME) for _, result in others):
         answers = [{"adjacency": adjacency.value, **_known(result)} for adjacency, result in others]
         yield OtherAdjacencies(quantity=others[0][1].quantity, answers=answers, at=at)
     yield from _accountant(asked, run, found, at)
 
 
-def _size(result: Result) -> float:
-    """Return the value, of a delta its logarithm, which is known where the delta itself underflows."""
-    return result.value if result.log_delta is None or result.quantity != Quantity.DELTA else result.log_delta
-
-
 def _known(result: Result) -> dict[str, Any]:
     """Return the value of an answer and its bound; ln delta where that is what was asked."""
-    fields = {**value_of(result), "bound": result.bound}
+    fields = {**result.value_fields, "bound": result.bound}
     return {name: value for name, value in fields.items() if value is not None and name != "quantity"}
 
 
@@ -100,5 +95,5 @@ def _accountant(
     if result is not None:
         covers = drawn_so and run.adjacency is not Adjacency.REPLACE_ONE
         yield AccountantPrints(
-            **value_of(result), sampling=str(run.sampling), adjacency=str(run.adjacency), covers_run=covers, at=at
+            **result.value_fields, sampling=str(run.sampling), adjacency=str(run.adjacency), covers_run=covers, at=at
         )

@@ -38,7 +38,7 @@ def tightness_of(case: Case, more: Sequence[Result] = ()) -> Tightness | None:
         return Tightness(best.bound, best.value, 1.0)
     floor = max(
         (result for result in (*case.results, *more) if result.kind == Kind.LOWER),
-        key=lambda result: _size(result) * _sense(result.quantity),
+        key=lambda result: result.size * _sense(result.quantity),
         default=None,
     )
     if floor is None:
@@ -59,7 +59,3 @@ def _ratio(best: Result, floor: Result) -> float | None:
 def _sense(quantity: str) -> int:
     """Return -1 where the largest value is sought, else 1."""
     return -1 if quantity in DIRECTIONS and not DIRECTIONS[quantity].more_is_private else 1
-
-
-def _size(result: Result) -> float:
-    return result.log_delta if result.quantity == Quantity.DELTA and result.log_delta is not None else result.value

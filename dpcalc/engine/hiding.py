@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from dpcalc.errors import DpcalcError
 from dpcalc.model.algorithm import Order, Release
+from dpcalc.model.choices import Noise
 from dpcalc.model.run import Run
 from dpcalc.notes import HidingPays
 from dpcalc.notions.guarantee import Gdp
@@ -20,25 +21,21 @@ _WORTH = 0.99
 
 def hiding(run: Run, best: Result, bounds: Sequence[Theorem]) -> Iterator[HidingPays]:
     """Yield from when on hiding helps, where it does not yet: the best bound is one that publishes every iterate."""
-    if run.algorithm.release is not Release.LAST or not best.bound.endswith(".composition"):
+    composed = next((bound for bound in bounds if bound.id == best.bound), None)
+    if composed is None or not composed.public_sums:
         return
-    sampled = run.algorithm.order is Order.SAMPLE
-    name = "epochs" if run.epochs is not None and not run.typed("steps") else "steps"
-    hidden = [bound for bound in bounds if bound.guarantee and bound.id != best.bound and bound.obstacle(run) is None]
-    if sampled:
-        found = _sampled(run, hidden)
-        if found is not None:
-            steps, bound = found
-            passes = math.ceil(steps * (run.batch_size or 1) / (run.records or 1))
-            yield HidingPays(parameter=name, value=passes if name == "epochs" else steps, bound=bound.id, about=True)
+    if run.algorithm.release is not Release.LAST or run.noise is Noise.LAPLACE:
         return
-    composed = next(bound for bound in bounds if bound.id == best.bound)
+    parameter = "steps" if run.epochs is None or run.typed("steps") else "epochs"
+    hidden = [bound for bound in bounds if bound.guarantee and bound is not composed and bound.obstacle(run) is None]
+    if run.algorithm.order is Order.SAMPLE:
+        yield from _sampled(run, parameter, hidden)
+        return
     for bound in hidden:
-        if bound.gives is Gdp:
-            value = _first(run, name, bound, composed)
-            if value is not None:
-                yield HidingPays(parameter=name, value=value, bound=bound.id, about=False)
-                return
+        value = _first(run, parameter, bound, composed) if bound.gives is Gdp else None
+        if value is not None:
+            yield HidingPays(parameter=parameter, value=value, bound=bound.id, about=False)
+            return
 
 
 def _first(run: Run, name: str, hidden: Theorem, composed: Theorem) -> int | None:
@@ -51,7 +48,7 @@ def _first(run: Run, name: str, hidden: Theorem, composed: Theorem) -> int | Non
         except DpcalcError:
             return False
 
-    low, high = int(run.value(name) or 1), int(run.value(name) or 1)
+    low = high = int(run.value(name) or 1)
     while not helps(high):
         if high >= _MOST:
             return None
@@ -62,22 +59,15 @@ def _first(run: Run, name: str, hidden: Theorem, composed: Theorem) -> int | Non
     return high
 
 
-def _sampled(run: Run, hidden: Sequence[Theorem]) -> tuple[int, Theorem] | None:
-    """Return the number of steps on fresh batches from which hiding helps, by a central limit approximation."""
-    from dpcalc.theorems.expanding import expanding_sampled
-    from dpcalc.theorems.sampled import noisy_sgd
-
-    found = []
-    for bound in hidden:
-        if bound.id == "noisy_sgd.hidden":
-            steps = noisy_sgd.steps_to_hide(bound.setting_of(run))
-        elif bound.id == "expanding.sampled":
-            steps = expanding_sampled.steps_to_hide(bound.setting_of(run))
-        elif bound.id == "expanding.domain":
-            whole = bound.function(bound.setting_of(run).changed(steps=_MOST))
-            steps = noisy_sgd.steps_to_reach(noisy_sgd.SampledSteps.of(run), whole.mu)
-        else:
-            continue
-        if (run.steps or 1) < steps < _MOST:
-            found.append((math.ceil(steps), bound))
-    return min(found, key=lambda row: row[0], default=None)
+def _sampled(run: Run, parameter: str, hidden: Sequence[Theorem]) -> Iterator[HidingPays]:
+    """Yield from how many steps on fresh batches hiding helps, by a central limit approximation."""
+    counts = [
+        (math.ceil(count), bound.id)
+        for bound in hidden
+        if bound.steps_to_hide is not None
+        and (run.steps or 1) < (count := bound.steps_to_hide(bound.setting_of(run))) < _MOST
+    ]
+    if counts:
+        steps, bound = min(counts, key=lambda count: count[0])
+        passes = math.ceil(steps * (run.batch_size or 1) / (run.records or 1))
+        yield HidingPays(parameter=parameter, value=passes if parameter == "epochs" else steps, bound=bound, about=True)

@@ -19,7 +19,7 @@ from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.question import Question
 from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import DpcalcError
-from dpcalc.model.algorithm import Length, Order, Release
+from dpcalc.model.algorithm import ALGORITHMS, ORDERS, Length, Order, Release
 from dpcalc.model.choices import LastBatch, LossClass, Noise, Permutation, Releases
 from dpcalc.model.loss_class import exceeds_two
 from dpcalc.model.numbers import plain
@@ -49,17 +49,8 @@ _SHARES = (0.1, 0.01, 1e-3)
 _LENGTHS = (1, 2, 3, 4, 5)
 """The diameters that are tried, as powers of ten of the length of a step: in a smaller set nothing can be learned."""
 
-_ORDERS = ("noisy-sgd", "shuffled-epochs", "shuffle-once", "cyclic")
-"""The orders of several passes, the likely best first: the others are then seen to be no better by one evaluation."""
-
-_IN_PUBLIC = ("noisy-sgd", "cyclic")
+_IN_PUBLIC = tuple(name for name in ORDERS if "permutation" not in ALGORITHMS[name].defaults)
 """The orders of which nothing depends on whether they stay secret."""
-
-_SHUFFLED = {"pnsgd": "shuffled", "cyclic": "shuffle-once"}
-"""The random order of the same passes that costs a fixed order no more than one shuffle."""
-
-_LOOSER = {"released.shuffled_epochs_point": "released.shuffled_epochs"}
-"""Bounds whose search is long and which are looser than another: a note is not worth their time."""
 
 _TINY = 1e-6
 
@@ -145,7 +136,7 @@ def _note(kind: type[Alternative], asked: Asked, result: Result, changes: Change
     """Return the note on what was answered with the changes."""
     options = " ".join(f"--{name.replace('_', '-')} {_typed(value)}" for name, value in changes.items())
     gain = math.exp(min(_LARGEST, _log_gain(result, asked.best)))
-    return kind.of(result, changes=dict(changes), options=options, gain=gain, **more)
+    return kind(**result.alternative_fields, changes=dict(changes), options=options, gain=gain, **more)
 
 
 def _typed(value: Any) -> str:
@@ -154,14 +145,7 @@ def _typed(value: Any) -> str:
 
 def _log_gain(result: Result, best: Result) -> float:
     """Return the logarithm of how many times better a value is than the best answer."""
-    return (_log_size(best) - _log_size(result)) * (1.0 if _smaller_is_better(best.quantity) else -1.0)
-
-
-def _log_size(result: Result) -> float:
-    """Return the logarithm of the value, which of a delta is known where the delta itself underflows."""
-    if result.quantity == Quantity.DELTA and result.log_delta is not None:
-        return result.log_delta
-    return math.log(result.value) if result.value > 0.0 else -math.inf
+    return (best.log_value - result.log_value) * (1.0 if _smaller_is_better(best.quantity) else -1.0)
 
 
 def _smaller_is_better(quantity: str) -> bool:
@@ -176,7 +160,7 @@ def _bounds(asked: Asked, run: Run) -> list[Theorem]:
     bounds = for_algorithm(run.algorithm.name, asked.command.families or run.algorithm.families)
     bounds = [bound for bound in bounds if bound.guarantee and bound.gives is not Rdp and not bound.unpromised(run)]
     ids = {bound.id for bound in bounds}
-    return [bound for bound in bounds if _LOOSER.get(bound.id) not in ids and bound.implied_by not in ids]
+    return [bound for bound in bounds if bound.looser_than not in ids and bound.implied_by not in ids]
 
 
 def _quick(asked: Asked, run: Run) -> list[Theorem]:
@@ -227,11 +211,11 @@ def _meets(asked: Asked, found: Guarantee, gain: float) -> bool:
     question, best = asked.question, asked.best
     value = best.value * math.exp(-gain)
     if best.quantity == Quantity.MU:
-        return isinstance(found, Gdp) and found.mu <= value
+        return found.mu is not None and found.mu <= value
     if best.quantity == Quantity.DELTA:
-        return bool(found.log_delta(question.safe_epsilon).value <= _log_size(best) - gain)
+        return bool(found.log_delta(question.safe_epsilon).value <= best.log_value - gain)
     epsilon = value if best.quantity == Quantity.EPSILON else question.safe_epsilon
-    if isinstance(found, Profile) and found.floor is not None and found.floor(epsilon) > question.safe_log_delta:
+    if found.hints.floor is not None and found.hints.floor(epsilon) > question.safe_log_delta:
         return False
     return found.log_delta(epsilon).value <= question.safe_log_delta
 
@@ -350,11 +334,11 @@ def _other_orders(asked: Asked) -> Iterator[Alternative]:
     if asked.command.compares and run.algorithm.order is Order.FIXED:
         yield from _secret_shuffle(asked)
         return
-    if run.algorithm.base not in _ORDERS:
+    if run.algorithm.base not in ORDERS:
         return
     found: tuple[Result, Changes] | None = None
     gain = _WORTH
-    for name in _IN_PUBLIC if run.permutation is Permutation.SECRET else _ORDERS:
+    for name in _IN_PUBLIC if run.permutation is Permutation.SECRET else ORDERS:
         if name == run.algorithm.base or name not in taken:
             continue
         changes = {"algorithm": name}
@@ -370,8 +354,8 @@ def _other_orders(asked: Asked) -> Iterator[Alternative]:
 
 def _secret_shuffle(asked: Asked) -> Iterator[Alternative]:
     """Yield what the passes give in a random order that stays secret; in a public one, if that is as good."""
-    name = _SHUFFLED.get(asked.run.algorithm.base)
-    if name is None:
+    name = ALGORITHMS[asked.run.algorithm.base].shuffled_as
+    if not name:
         return
     changes: dict[str, Any] = {"algorithm": name, "permutation": Permutation.SECRET}
     try:

@@ -44,12 +44,8 @@ def _candidates(algorithm: Algorithm) -> Iterator[tuple[str, Mapping[str, Any]]]
         yield released(algorithm.name), {"release": str(Releases.EPOCH)}
     if "diameter" in algorithm.parameters:
         yield algorithm.name, {"diameter": _UNIT_DIAMETER}
-    if algorithm.skips or algorithm.stops:
-        yield "pnsgd", {"algorithm": "pnsgd"}
-    if algorithm.one_pass and not algorithm.local:
-        yield "local", {"algorithm": "local"}
-    if algorithm.noisy_output:
-        yield "dp-sgd-gradient", {"algorithm": "dp-sgd-gradient"}
+    for name in algorithm.nearest:
+        yield name, {"algorithm": name}
 
 
 def _other_neighbours(run: Run) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -9,18 +9,15 @@ from dpcalc.engine.answer import answer
 from dpcalc.engine.improvements import Asked, improvements, other_release
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError
-from dpcalc.model.algorithm import Length
+from dpcalc.model.algorithm import Length, Release
 from dpcalc.model.choices import Noise
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.run import Run
 from dpcalc.model.source import Source
-from dpcalc.notes import BetterThanPublished, NewestRecord, Note, OtherIndex, TunedNoise, value_of
+from dpcalc.notes import BetterThanPublished, NewestRecord, Note, OtherIndex, TunedNoise
 from dpcalc.notions.guarantee import Rdp
 from dpcalc.report import Case, Result
 from dpcalc.theorems.record import Theorem
-
-_PUBLISHED = "shuffle.product"
-"""The bound that the literature has for a shuffled pass."""
 
 
 def notes_on(asked: Asked, bounds: Sequence[Theorem]) -> tuple[Note, ...]:
@@ -46,8 +43,8 @@ def notes_on(asked: Asked, bounds: Sequence[Theorem]) -> tuple[Note, ...]:
 def _said(asked: Asked, bounds: Sequence[Theorem]) -> Iterator[Note]:
     """Yield what is worth knowing of the answer as it is."""
     run = asked.run
-    if run.algorithm.name == "shuffled":
-        yield from _better_than_published(asked.case, asked.best)
+    if run.algorithm.published:
+        yield from _better_than_published(asked.case, asked.best, run.algorithm.published)
         yield from _tuned_noise(run)
     elif run.algorithm.length is Length.STREAM:
         yield _newest(run, asked.question, bounds)
@@ -56,19 +53,22 @@ def _said(asked: Asked, bounds: Sequence[Theorem]) -> Iterator[Note]:
 def _earlier(run: Run, question: Question, best: Result, bounds: Sequence[Theorem]) -> Iterator[Note]:
     """Yield how much better the first record and that in the middle are hidden than the last."""
     records = run.records or 0
-    if run.algorithm.name not in ("pnsgd", "skip") or run.source("index") is not Source.WORST_CASE or records < 2:
+    last_is_worst = (
+        run.algorithm.one_pass and run.algorithm.release is Release.LAST and not run.algorithm.first_is_worst
+    )
+    if not last_is_worst or run.source("index") is not Source.WORST_CASE or records < 2:
         return
     for index in sorted({1, (records + 1) // 2} - {records}):
         earlier = _at(run, question, bounds, index)
         if earlier is not None and _better(earlier, best):
-            yield OtherIndex.of(earlier, changes={"index": index})
+            yield OtherIndex(**earlier.alternative_fields, changes={"index": index})
 
 
 def _newest(run: Run, question: Question, bounds: Sequence[Theorem]) -> Note:
     """Return what holds of the newest record of a stream, which is not amplified at all."""
     records, index = int(run.values["records"]), int(run.values["index"])
     best = _at(run, question, bounds, records) if index != records else None
-    answered = {**value_of(best), "bound": best.bound} if best is not None else {}
+    answered = {**best.value_fields, "bound": best.bound} if best is not None else {}
     return NewestRecord(covered=index, newest=records, **answered)
 
 
@@ -82,23 +82,16 @@ def _at(run: Run, question: Question, bounds: Sequence[Theorem], index: int) -> 
         return None
 
 
-def _better_than_published(case: Case, best: Result) -> Iterator[Note]:
+def _better_than_published(case: Case, best: Result, published: str) -> Iterator[Note]:
     """Yield that the best bound is better than the published one, by more than a hundredth."""
-    published = next((result for result in case.results if result.bound == _PUBLISHED), None)
-    if published is not None and _better(best, published, 0.99):
-        yield BetterThanPublished(bound=best.bound, published=_PUBLISHED, **value_of(published))
-
-
-def _log_size(result: Result) -> float:
-    """Return the logarithm of the value, which of a delta is known where the delta itself underflows."""
-    if result.quantity == Quantity.DELTA and result.log_delta is not None:
-        return result.log_delta
-    return math.log(result.value) if result.value > 0.0 else -math.inf
+    earlier = next((result for result in case.results if result.bound == published), None)
+    if earlier is not None and _better(best, earlier, 0.99):
+        yield BetterThanPublished(bound=best.bound, published=published, **earlier.value_fields)
 
 
 def _better(result: Result, best: Result, share: float = 1.0) -> bool:
     """Return whether a value is below ``share`` of the best one."""
-    return _log_size(result) < _log_size(best) + math.log(share)
+    return result.log_value < best.log_value + math.log(share)
 
 
 def _tuned_noise(run: Run) -> Iterator[Note]:

@@ -1,4 +1,4 @@
-"""The privacy profile of any guarantee as a function of epsilon, for what transforms profiles: groups and tuning."""
+"""Privacy profiles as functions of epsilon, for what transforms profiles: groups and tuning."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
-from dpcalc.errors import NotApplicable
-from dpcalc.notions.guarantee import Composition, Guarantee, LowerBound, Point, Worst, composed
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace import log_add_exp
 
@@ -22,41 +20,6 @@ class CurveWithFloor(Protocol):
     def __call__(self, epsilon: float, floor: float = -math.inf, /) -> float:
         """Return an upper bound on ln delta."""
         ...
-
-
-def profile_of(guarantee: Guarantee) -> CurveWithFloor:
-    """Return ln delta of a guarantee as a function of epsilon, for the worse of both orders.
-
-    Raises:
-        NotApplicable: the guarantee has no profile.
-    """
-    if isinstance(guarantee, (Point, LowerBound)):
-        raise NotApplicable("gives epsilon at a delta only", "use a bound that has a curve")
-    if isinstance(guarantee, Worst):
-        curves = [profile_of(member) for member in guarantee.members]
-        return lambda epsilon, floor=-math.inf: max(curve(epsilon, floor) for curve in curves)
-    if isinstance(guarantee, Composition):
-        orders = [composed(parts) for parts in guarantee.orders]
-
-        def worse(epsilon: float, floor: float = -math.inf) -> float:
-            return guarantee.with_failure(max(curve(epsilon, floor) for curve in orders))
-
-        return functools.cache(worse)
-    known = functools.cache(lambda epsilon: guarantee.log_delta(epsilon).value)
-    return lambda epsilon, floor=-math.inf: known(epsilon)
-
-
-def profiles_of_orders(guarantee: Guarantee) -> tuple[CurveWithFloor, CurveWithFloor]:
-    """Return ln delta of P against Q, and of Q against P, where the two are told apart; as `profile_of`."""
-    if isinstance(guarantee, Composition) and len(guarantee.orders) == 2:
-        forward, backward = (_with_failure(guarantee, composed(parts)) for parts in guarantee.orders)
-        return forward, backward
-    both = profile_of(guarantee)
-    return both, both
-
-
-def _with_failure(guarantee: Composition, curve: CurveWithFloor) -> CurveWithFloor:
-    return functools.cache(lambda epsilon, floor=-math.inf: guarantee.with_failure(curve(epsilon, floor)))
 
 
 _PER_DOUBLING = 48  # points of a curve that is costly to evaluate

@@ -155,11 +155,6 @@ def together(parts: Iterable[tuple[float, float]]) -> float:
     return up(largest * math.sqrt(math.fsum(count * (mu / largest) ** 2 for mu, count in parts)), 8.0)
 
 
-def of_group(mu: float, size: int) -> float:
-    """Return mu of a group of so many records, rounded up: size mu."""
-    return up(size * mu) if size > 1 else mu
-
-
 def renyi(*, mu: float, order: float) -> float:
     """Return the RDP of a mu-GDP mechanism at ``order`` >= 1: order mu^2/2, rounded up (inf at inf)."""
     if mu == 0.0:

@@ -26,8 +26,8 @@ from typing import Any
 
 from dpcalc.cluster.dask import ATTEMPTS, cluster
 from dpcalc.errors import WorkerLost
-from dpcalc.recipes import stream
-from dpcalc.recipes.run import read_all
+from dpcalc.recipes.running import stream
+from dpcalc.recipes.running.run import read_all
 
 RECIPE = """\
 dpcalc: recipe/1

@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.recipes.read import KEYS
-from dpcalc.recipes.settings import CASE_KEYS
+from dpcalc.recipes.reading.read import KEYS
+from dpcalc.recipes.reading.settings import CASE_KEYS
 from tests.fuzz.lines import ODD, options, tried
 from tests.fuzz.mutate import NUMBERS, mutated
 from tests.fuzz.questions import CHECKS, described_run, gate, report, strict, xml

@@ -8,10 +8,10 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from dpcalc.recipes.matrix import MAX_CASES
-from dpcalc.recipes.read import MAX_ERRORS, read
-from dpcalc.recipes.recipe import Malformed
-from dpcalc.recipes.run import checked, malformed, select
+from dpcalc.recipes.reading.matrix import MAX_CASES
+from dpcalc.recipes.reading.read import MAX_ERRORS, read
+from dpcalc.recipes.reading.recipe import Malformed
+from dpcalc.recipes.running.run import checked, malformed, select
 from dpcalc.render.check import KINDS, render
 from dpcalc.render.check.baseline import load
 from dpcalc.render.check.markdown import MAX_CHARACTERS

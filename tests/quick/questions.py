@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import dpcalc
 from dpcalc.cards.card import card_text
-from dpcalc.recipes.shards import Share, of_share
+from dpcalc.recipes.running.shards import Share, of_share
 from dpcalc.report import Case, Check, Report, Status
 
 _PASSED = Check("run", "compare", "gate.yaml", 3, 3, Status.PASSED)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dpcalc.recipes.read import read
-from dpcalc.recipes.recipe import Malformed, Recipe
+from dpcalc.recipes.reading.read import read
+from dpcalc.recipes.reading.recipe import Malformed, Recipe
 
 HEAD = """\
 dpcalc: recipe/1

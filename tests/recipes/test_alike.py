@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from dpcalc.errors import SpecError
-from dpcalc.recipes.alike import Passed
-from dpcalc.recipes.evaluate import Limits, evaluate
-from dpcalc.recipes.recipe import Entry
-from dpcalc.recipes.run import Selected, checked, exit_code, read_all, select, summed_up
-from dpcalc.recipes.verdict import judged
+from dpcalc.recipes.judging.alike import Passed
+from dpcalc.recipes.judging.verdict import judged
+from dpcalc.recipes.reading.recipe import Entry
+from dpcalc.recipes.running.evaluate import Limits, evaluate
+from dpcalc.recipes.running.run import Selected, checked, exit_code, read_all, select, summed_up
 from dpcalc.render import render
 from dpcalc.report import Case
 

@@ -17,9 +17,9 @@ import pytest
 import dpcalc
 from dpcalc.cli.main import main
 from dpcalc.errors import SpecError, WorkerLost
-from dpcalc.recipes import chunks, queries
-from dpcalc.recipes.journal import Journal
-from dpcalc.recipes.workers import Pool
+from dpcalc.recipes.running import chunks, queries
+from dpcalc.recipes.running.journal import Journal
+from dpcalc.recipes.running.workers import Pool
 from tests.recipes.conftest import HEAD, Write
 
 BAD = "bad: {algorithm: shuffled, noise_std: 0.5, assert: epsilon <= 1}"

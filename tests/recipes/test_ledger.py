@@ -18,7 +18,7 @@ from dpcalc.engine.ledger_entries import Ledger
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.notions import gaussian, pld
-from dpcalc.recipes.ledger import read_ledger, with_asked
+from dpcalc.recipes.ledgers.ledger import read_ledger, with_asked
 from dpcalc.render import render
 from dpcalc.render.notes import report
 from dpcalc.report import Case

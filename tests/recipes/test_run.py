@@ -14,8 +14,8 @@ from dpcalc.engine.gate import judge, parse
 from dpcalc.errors import SpecError
 from dpcalc.files.nodes import Field, Scalar
 from dpcalc.files.place import Place
-from dpcalc.recipes.gates import Lookup, judge_gate, read_gates
-from dpcalc.recipes.run import Selected, checked, exit_code, read_all
+from dpcalc.recipes.reading.gates import Lookup, judge_gate, read_gates
+from dpcalc.recipes.running.run import Selected, checked, exit_code, read_all
 from dpcalc.render import render
 from dpcalc.report import Assertion, Case, Report, Result
 from tests.recipes.conftest import HEAD
@@ -212,7 +212,7 @@ def test_choosing_cases(check: Any) -> None:
 
 
 def test_a_broken_case_hides_no_other(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import dpcalc.recipes.evaluate as module
+    import dpcalc.recipes.running.evaluate as module
 
     def breaks(command: str, given: Any, *rest: Any, **more: Any) -> Case:
         if given["noise_std"] == 3.0:

@@ -15,10 +15,10 @@ import pytest
 
 import dpcalc
 from dpcalc.errors import SpecError
-from dpcalc.recipes.read import read
-from dpcalc.recipes.run import checked, read_all, refuse_all_skipped, select, summed_up
-from dpcalc.recipes.saved import read_report, report_of
-from dpcalc.recipes.shards import Share, parse_share, shared_out
+from dpcalc.recipes.reading.read import read
+from dpcalc.recipes.running.run import checked, read_all, refuse_all_skipped, select, summed_up
+from dpcalc.recipes.running.saved import read_report, report_of
+from dpcalc.recipes.running.shards import Share, parse_share, shared_out
 from dpcalc.render.check import KINDS
 from dpcalc.report import Report, Status
 from tests.recipes.conftest import Write

@@ -22,13 +22,13 @@ import dpcalc
 from dpcalc.cli.main import main
 from dpcalc.cluster import spread
 from dpcalc.errors import SpecError, WorkerLost
-from dpcalc.recipes import chunks, stream
-from dpcalc.recipes.chunks import Chunk, Located, Options, run_chunk, written_check
-from dpcalc.recipes.evaluate import Limits
-from dpcalc.recipes.journal import Journal
-from dpcalc.recipes.read import read
-from dpcalc.recipes.recipe import Cases, Recipe
-from dpcalc.recipes.run import read_all
+from dpcalc.recipes.reading.read import read
+from dpcalc.recipes.reading.recipe import Cases, Recipe
+from dpcalc.recipes.running import chunks, stream
+from dpcalc.recipes.running.chunks import Chunk, Located, Options, run_chunk, written_check
+from dpcalc.recipes.running.evaluate import Limits
+from dpcalc.recipes.running.journal import Journal
+from dpcalc.recipes.running.run import read_all
 from dpcalc.render import Asked
 from dpcalc.render.check import KINDS
 from dpcalc.report import Report
@@ -275,8 +275,8 @@ def test_a_recipe_of_many_cases_is_not_in_memory(write: Write) -> None:
 
 def _both(write: Write, monkeypatch: pytest.MonkeyPatch, text: str) -> tuple[Recipe, Recipe]:
     """Return a recipe with its cases in memory, and one that makes them when asked."""
-    from dpcalc.recipes import case
-    from dpcalc.recipes import read as reading
+    from dpcalc.recipes.reading import case
+    from dpcalc.recipes.reading import read as reading
 
     few = read(write(text))
     for module in (case, reading):
@@ -326,8 +326,8 @@ def test_many_cases_are_refused_as_few_are(
     with pytest.raises(SpecError) as caught:
         read(write(text))
     said.append((caught.value.message, caught.value.hint))
-    from dpcalc.recipes import case
-    from dpcalc.recipes import read as reading
+    from dpcalc.recipes.reading import case
+    from dpcalc.recipes.reading import read as reading
 
     for module in (case, reading):
         monkeypatch.setattr(module, "MAX_CASES", 3)
@@ -561,8 +561,8 @@ def test_a_long_check_shows_what_did_not_pass(
 ) -> None:
     """The reports are those of a check whose cases are in memory; the text is short."""
     from dpcalc.cli import check, streaming
-    from dpcalc.recipes import case
-    from dpcalc.recipes import read as reading
+    from dpcalc.recipes.reading import case
+    from dpcalc.recipes.reading import read as reading
 
     path = write(CASES)
     kinds = ("json", "jsonl", "csv", "junit", "sarif")

@@ -13,8 +13,8 @@ from dpcalc.engine.question import Query, Question
 from dpcalc.engine.sweep import Sweep
 from dpcalc.errors import DpcalcError
 from dpcalc.model.run import Run
-from dpcalc.recipes.evaluate import Limits, answers
-from dpcalc.recipes.run import checked, read_all, select
+from dpcalc.recipes.running.evaluate import Limits, answers
+from dpcalc.recipes.running.run import checked, read_all, select
 from dpcalc.report import Case
 
 PASS: dict[str, Any] = {"records": 100, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.1, "noise_std": 2.0}

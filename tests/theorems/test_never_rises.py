@@ -13,11 +13,9 @@ from dpcalc.engine.evaluate import guarantee_from
 from dpcalc.errors import NotApplicable
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
-from dpcalc.notions.curves import profile_of
 from dpcalc.notions.envelope import envelope
-from dpcalc.notions.groups import group_log_delta, grouped
+from dpcalc.notions.groups import group_log_delta
 from dpcalc.notions.guarantee import Point
-from dpcalc.notions.least_mu import whole_mu
 from dpcalc.theorems.record import Theorem
 from tests.formulas import run_of
 from tests.theorems.test_registry import BOUNDS, SEARCHED, parameters, runs
@@ -56,7 +54,7 @@ def test_of_every_guarantee(bound: Theorem, size: int) -> None:
     for r, _ in itertools.islice(runs(bound), 1):
         values = parameters(bound, r)
         try:
-            found = grouped(guarantee_from(bound, bound.prove(run_of(values)), ()), size, slow=bound.slow)
+            found = guarantee_from(bound, bound.prove(run_of(values)), ()).grouped(size, slow=bound.slow)
         except NotApplicable:
             continue
         told = [found.log_delta(epsilon).value for epsilon in EPSILONS]
@@ -95,7 +93,7 @@ def test_mu_of_draws_with_replacement_does_not_grow_with_the_group() -> None:
     bound = BOUNDS["sampled.with_replacement"]
     run = {"records": 50, "batch_size": 3, "steps": 4, "noise_multiplier": 2.0, "sampling": "with-replacement"}
     one = guarantee_from(bound, bound.prove(describe("dp-sgd", {**run, "adjacency": "replace-one"})), ())
-    assert [whole_mu(one, size) for size in (1, 5)] == pytest.approx([3.0 * 2.0 * 2.0 / 2.0] * 2)
+    assert [one.group_mu(size) for size in (1, 5)] == pytest.approx([3.0 * 2.0 * 2.0 / 2.0] * 2)
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -140,7 +138,7 @@ def test_the_envelope_has_proved_points_alone() -> None:
 
 def test_chains_alone_do_rise() -> None:
     """What the envelope is for: the chain of equal steps of one curve grows past its last kink."""
-    one = profile_of(grouped(guarantee_from(*_fixed(), ()), 1))
+    one = guarantee_from(*_fixed(), ()).privacy_profile()
     assert group_log_delta(one, 1000.0, 3) > group_log_delta(one, 800.0, 3)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcalc.model.algorithm import Release
+from dpcalc.training.run.domain import Ball, Box
 from dpcalc.training.run.kernel import Move, plain_move
 from dpcalc.training.run.orders import Stretch
 from dpcalc.training.run.plan import Plan
@@ -47,6 +50,46 @@ class PlainSums:
         factors = (eta / stretch.divisor).tolist()
         for descent, drawn, factor in zip(self._of_steps(stretch), noise, factors, strict=True):
             yield partial(plain_move, descent, drawn, factor)
+
+    def takes_at_once(self, stretch: Stretch) -> bool:
+        """Return whether `take_at_once` takes these steps: on single records, with no iterate used in between."""
+        hidden = self.plan.release in (Release.LAST, Release.PASS) and not isinstance(self.plan.domain, Box)
+        return hidden and stretch.rows is not None and stretch.size == 1 and not self.problem.loss.classified
+
+    def take_at_once(self, stretch: Stretch, eta: Array, scale: Array, noise: Array, w: Array) -> None:
+        """Take steps on single records in two small products each, which is 3 times faster than one by one.
+
+        Noise, record and iterate of a step are stacked: one product yields <w, x> and |w|^2, and another the next
+        iterate, in its place in the stack of the next step. The projection onto a ball waits for the next step, which
+        knows |w|^2, and shrinks w by its weight in the product.
+
+        Args:
+            stretch, eta, scale, noise: as in `moves`.
+            w: the iterate, shape (d,), changed in place; the last one is not projected.
+        """
+        assert stretch.rows is not None
+        rows, slope, dot, count = stretch.rows[:, 0], self.slope, np.dot, stretch.steps
+        domain = self.plan.domain
+        held, most = domain.inner(len(w)) if isinstance(domain, Ball) else (math.inf, math.inf)
+        x, y = self.problem.at(rows)
+        caps = self._caps(x, rows)
+        stacked = np.empty((count + 1, 3, len(w)))
+        stacked[:-1, 0] = noise * (-eta * scale)[:, np.newaxis]
+        stacked[:-1, 1], stacked[0, 2] = x, w
+        factors = (eta / stretch.divisor).tolist()
+        kept = (1.0 - eta * (self.problem.loss.regularisation / stretch.divisor)).tolist()
+        bounds = [math.inf] * count if caps is None else caps.tolist()
+        products, weights = np.empty(2), np.ones(3)  # of the noise, the record and the iterate
+        steps = zip(stacked, stacked[:, 1:], stacked[1:, 2], y.tolist(), bounds, factors, kept, strict=False)
+        for whole, pair, after, label, cap, factor, keep in steps:
+            dot(pair, pair[1], products)
+            z, square = products.tolist()
+            if square > most:
+                shrunk = held / math.sqrt(square)
+                z, keep = z * shrunk, keep * shrunk
+            weights[1], weights[2] = factor * max(-cap, min(cap, slope(z, label))), keep
+            dot(weights, whole, after)
+        w[:] = stacked[-1, 2]
 
     def _of_steps(self, stretch: Stretch) -> Iterator[Move]:
         """Yield the sum of every step; the records of several small steps are gathered together."""

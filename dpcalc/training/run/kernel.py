@@ -41,10 +41,14 @@ class Kernel:
         if self.regularisation:
             w *= 1.0 - plan.step_size_at(step.number) * (self.regularisation * step.size / step.divisor)
         w += moved
+        self.end(step.number + 1)
+
+    def end(self, steps: int) -> None:
+        """Project the iterate after so many steps, and add it to the mean where it belongs there."""
         if self.unprojected is not None:
-            self.unprojected = w.copy()
-        plan.domain.project(self._runs)
-        if plan.tail and plan.averages(step.number + 1):
+            self.unprojected = self.weights.copy()
+        self.plan.domain.project(self._runs)
+        if self.plan.tail and self.plan.averages(steps):
             self._add()
 
     def _add(self) -> None:

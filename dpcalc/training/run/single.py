@@ -14,7 +14,7 @@ from dpcalc.training.run import orders
 from dpcalc.training.run.checks import starting_point
 from dpcalc.training.run.exact_sums import ExactSums, rounded
 from dpcalc.training.run.gradients import PlainSums
-from dpcalc.training.run.kernel import Kernel, Move
+from dpcalc.training.run.kernel import Kernel
 from dpcalc.training.run.noise import Source, fill
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import AnyProblem
@@ -49,7 +49,8 @@ def train(
         problem: data and loss, within the bounds accounted.
         source: of the order of records and of the noise.
         start: shape (d,), in the domain and chosen without looking at the data; by default 0.
-        progress: called with (steps done or skipped, steps in all) after every step, and at the end.
+        progress: called with (steps done or skipped, steps in all) after every step, or after many small
+            ones, and at the end.
         rounding: of what is released; None for plain doubles, whose low-order bits no guarantee covers.
 
     Raises:
@@ -73,11 +74,10 @@ class _Run:
 
     def execute(self, progress: Progress | None) -> Trained:
         """Take all steps."""
-        plan, kernel = self.plan, self.kernel
+        plan = self.plan
         within = orders.extent(plan, self.generator)
         with np.errstate(over="ignore"):  # of e^(y z), where the gradient is 0
-            for step, move in self._steps(within):
-                kernel.take(step, move)
+            for step in self._taken(within):
                 if plan.release is Release.STEP or (plan.release is Release.PASS and step.ends_pass):
                     self.released.append(self._rounded_iterate())
                 if progress is not None:
@@ -86,8 +86,8 @@ class _Run:
             progress(plan.steps, plan.steps)
         return self._outcome()
 
-    def _steps(self, within: orders.Extent) -> Iterator[tuple[orders.Step, Move]]:
-        """Yield all steps with what each adds to the iterate; noise is drawn for many at once."""
+    def _taken(self, within: orders.Extent) -> Iterator[orders.Step]:
+        """Take all steps, whose noise is drawn for many at once; yield those after which the iterate may be used."""
         plan = self.plan
         block = max(1, min(_STEPS, _ENTRIES // plan.columns, plan.steps))
         for stretch in orders.stretches(plan, self.generator, within):
@@ -100,7 +100,14 @@ class _Run:
                     np.full(part.steps, value) if isinstance(value, float) else value[places]
                     for value in (plan.step_size, plan.scale)
                 )
-                yield from zip(part.each(), self.sums.moves(part, eta, scale, noise), strict=True)
+                if isinstance(self.sums, PlainSums) and self.sums.takes_at_once(part):
+                    self.sums.take_at_once(part, eta, scale, noise, self.kernel.weights)
+                    self.kernel.end(part.first + part.steps)
+                    yield from part.part(part.steps - 1, part.steps).each()
+                    continue
+                for step, move in zip(part.each(), self.sums.moves(part, eta, scale, noise), strict=True):
+                    self.kernel.take(step, move)
+                    yield step
 
     def _rounded_iterate(self) -> Array:
         """Return the last iterate as it is released: rounded before it is projected, as a projection has atoms."""
