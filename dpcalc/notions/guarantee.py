@@ -7,7 +7,6 @@ round up; `LowerBound` rounds down. What a notion cannot give is `NotApplicable`
 
 from __future__ import annotations
 
-import copy
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -106,8 +105,8 @@ class Guarantee:
 
     def replacing(self, **changes: Any) -> Self:
         """Return the same notion with other fields."""
-        changed = copy.copy(self)
-        changed.__dict__.update(changes)
+        changed = object.__new__(type(self))
+        changed.__dict__.update({**self.__dict__, **changes})
         return changed
 
     def epsilon(self, log_delta: float, *, rough: bool = False) -> Answer:
