@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
+from dpcalc.numerics.arrays import np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.isotonic.block_totals import (
     block_costs,

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 from numpy.typing import NDArray
 
+from dpcalc.numerics.arrays import np
 from dpcalc.numerics.floats import SPLITTER
 from dpcalc.numerics.isotonic.steps import Floats, Ints, pieces
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, TypeVar
 
-import numpy as np
-
+from dpcalc.numerics.arrays import np
 from dpcalc.numerics.isotonic.steps import CHUNK, Floats
 
 

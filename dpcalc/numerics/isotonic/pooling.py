@@ -6,8 +6,7 @@ from array import array
 from collections.abc import Callable, Iterator, MutableSequence
 from itertools import chain
 
-import numpy as np
-
+from dpcalc.numerics.arrays import np
 from dpcalc.numerics.isotonic import numbers
 from dpcalc.numerics.isotonic.numbers import Number, WideFloat, reversed_steps
 from dpcalc.numerics.isotonic.steps import Floats, Ints

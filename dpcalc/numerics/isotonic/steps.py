@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
+from dpcalc.numerics.arrays import Array, Integers, np
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+Floats = Array
+Ints = Integers
 
 CHUNK: Final = 1 << 16  # steps turned into Python numbers, or reduced by one tree, at a time
 
