@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from dpcalc.numerics.arrays import Array, distinct, np
+from dpcalc.numerics.arrays import Array, Booleans, distinct, np
 from dpcalc.numerics.floats import UNIT
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 _TOLERANCE = 1e-3
 _MOST_NODES = 6000
@@ -27,7 +23,7 @@ class TermBounds(NamedTuple):
 
     at_and_after: Array
     convex_form: Array
-    convex: NDArray[np.bool_]
+    convex: Booleans
 
 
 def log_sum_decreasing_up(
