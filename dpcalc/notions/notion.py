@@ -5,7 +5,6 @@ A subclass gives what follows from what it is; what a notion cannot give is `Not
 
 from __future__ import annotations
 
-import copy
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from dpcalc.errors import NotApplicable
 from dpcalc.notions import gaussian, trade_off
+from dpcalc.numerics.floats import up
 from dpcalc.numerics.logspace import exp_down
 from dpcalc.numerics.roots import greatest
 
@@ -107,10 +107,14 @@ class Guarantee:
         """A mu of which the mechanism is mu-GDP at every epsilon, in closed form; inf for none."""
         return math.inf
 
+    def group_mu(self, size: int) -> float:
+        """Return such a mu of groups of ``size`` records."""
+        return up(size * self.whole_mu)
+
     def replacing(self, **changes: Any) -> Self:
         """Return the same notion with other fields."""
-        changed = copy.copy(self)
-        changed.__dict__.update(changes)
+        changed = object.__new__(type(self))
+        changed.__dict__.update({**self.__dict__, **changes})
         return changed
 
     def epsilon(self, log_delta: float, *, rough: bool = False) -> Answer:
