@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dpcalc.errors import NotApplicable
-from dpcalc.notions import composed, gaussian, trade_off
+from dpcalc.notions import composed, trade_off
 from dpcalc.notions.notion import FARTHEST, NO_HINTS, Answer, Guarantee, Hints, LowerBound, clipped
-from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.numerics.roots import least
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.notions.pld.dominating_pair import Pair, gaussian
