@@ -17,7 +17,6 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from dpcalc.cluster.spread import Piece
-from dpcalc.engine.sweep import Sweep
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.paths import ProjectFile
 from dpcalc.recipes.judging.policy import LENIENT
@@ -272,7 +271,7 @@ def _as_bytes(documents: Mapping[str, str]) -> dict[str, bytes]:
 
 
 class _Prepared:
-    """Recipes that were read, and what their cases seen so far have in common."""
+    """Recipes that were read."""
 
     def __init__(self, check: str) -> None:
         asked = json.loads(check)
@@ -281,7 +280,7 @@ class _Prepared:
         policy = again(asked["policy"])
         recipes = [read(one["path"], asked["most"], _as_bytes(one["documents"]), policy) for one in asked["recipes"]]
         self._located = Located(recipes, self._options)
-        self._sweep, self._seen = Sweep(), Seen()
+        self._seen = Seen()
         self._known: dict[tuple[int, str], Outcome] = {}
 
     def line(self, place: int, *, raising: bool) -> str:
@@ -293,7 +292,7 @@ class _Prepared:
             if key not in self._known:
                 if len(self._known) >= _KEPT:
                     self._known.clear()
-                found = evaluate(other, certify=self._options.certify, sweep=self._sweep)
+                found = evaluate(other, certify=self._options.certify)
                 if raising and found.kind == MemoryError.__name__:
                     raise MemoryError
                 self._known[key] = found
@@ -309,7 +308,7 @@ class _Prepared:
 
 
 _OF_THREAD = threading.local()
-"""What each thread has read: a sweep is not shared."""
+"""What each thread has read."""
 
 
 def _prepared(check: str) -> _Prepared:

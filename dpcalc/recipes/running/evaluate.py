@@ -6,9 +6,8 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from dpcalc.engine.ask import ask
+from dpcalc.engine.ask import ask, closed_form_of
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.sweep import Sweep
 from dpcalc.errors import Disproved, DpcalcError, SpecError, debugging
 from dpcalc.recipes.reading.case import check_timeout
 from dpcalc.recipes.reading.recipe import Entry
@@ -70,10 +69,8 @@ class Outcome(NamedTuple):
     exit_code: int = 0
 
 
-def evaluate(entry: Entry, *, certify: bool = False, sweep: Sweep | None = None) -> Outcome:
-    """Return the answer to a case, or why there is none; ``sweep`` knows what it shares with those before it."""
-    if sweep is not None and (outcome := _swept(entry, sweep, certify)):
-        return outcome
+def evaluate(entry: Entry, *, certify: bool = False) -> Outcome:
+    """Return the answer to a case, or why there is none."""
     if entry.unread is not None:
         return Outcome(None, "SpecError", entry.unread.message, entry.unread.hint, 2)
     try:
@@ -84,17 +81,6 @@ def evaluate(entry: Entry, *, certify: bool = False, sweep: Sweep | None = None)
         return Outcome(None, type(error).__name__, error.message, without_flags(error.hint), error.exit_code)
     except Exception as error:
         return broken(error)
-
-
-def _swept(entry: Entry, sweep: Sweep, certify: bool, *, closed: bool = False) -> Outcome | None:
-    """Return the answer to a case by what it shares with others; None where it is to be asked by itself."""
-    if certify or entry.rule.certified or entry.unread is not None:
-        return None
-    try:
-        case = sweep.ask(entry.command, entry.parameters, entry.question, closed=closed)
-    except Exception:
-        return None
-    return None if case is None else Outcome(case)
 
 
 def broken(error: Exception) -> Outcome:
@@ -158,16 +144,15 @@ def answers(entries: Sequence[Entry], jobs: int, certify: bool, limits: Limits) 
     """
     if jobs == 1 and limits == Limits() and all(entry.timeout is None for entry in entries):
         outcomes: dict[int, Outcome] = {}
-        sweep = Sweep()
 
         def answer(entry: Entry) -> Outcome:
             if id(entry) not in outcomes:
-                outcomes[id(entry)] = evaluate(entry, certify=certify, sweep=sweep)
+                outcomes[id(entry)] = evaluate(entry, certify=certify)
             return outcomes[id(entry)]
 
         yield answer
         return
-    known = {} if limits.timeout is not None else _closed_forms(entries, certify)
+    known = {} if certify or limits.timeout is not None else _closed_forms(entries)
     if len(known) == len(entries) and not any(gate.terms for entry in entries for gate in entry.gates):
         yield lambda entry: known[id(entry)]  # and no other case is asked for: processes are not even imported
         return
@@ -188,25 +173,33 @@ def answers(entries: Sequence[Entry], jobs: int, certify: bool, limits: Limits) 
         yield lambda entry: known.get(id(entry)) or _await(start(entry))
 
 
-def _closed_forms(entries: Sequence[Entry], certify: bool) -> dict[int, Outcome]:
+def _closed_forms(entries: Sequence[Entry]) -> dict[int, Outcome]:
     """Return the answers of the cases that closed forms answer, by the identity of the case."""
-    sweep = Sweep()
-    answered = ((entry, _swept(entry, sweep, certify, closed=True)) for entry in entries if entry.timeout is None)
-    return {id(entry): outcome for entry, outcome in answered if outcome is not None}
+    plain = [e for e in entries if e.timeout is None and e.unread is None and not e.rule.certified]
+    answered = ((id(entry), _closed_form(entry)) for entry in plain)
+    return {place: Outcome(case) for place, case in answered if case is not None}
+
+
+def _closed_form(entry: Entry) -> Case | None:
+    """Return the answer that closed forms give; an error that nobody expected is left to the process of the case."""
+    try:
+        return closed_form_of(entry.command, entry.parameters, entry.question)
+    except Exception:
+        return None
 
 
 class _Evaluation:
     """Evaluates cases in a process of the pool, one after the other."""
 
     def __init__(self, certify: bool) -> None:
-        self._certify, self._sweep = certify, Sweep()
+        self._certify = certify
 
     def __call__(self, entry: Entry) -> Outcome:
         """Return the answer to a case; raise MemoryError where memory is short.
 
         The pool then ends the process, in which an import may have been cut off.
         """
-        outcome = evaluate(entry, certify=self._certify, sweep=self._sweep)
+        outcome = evaluate(entry, certify=self._certify)
         if outcome.kind == MemoryError.__name__:
             raise MemoryError
         return outcome

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dpcalc.model.choices import Adjacency, Permutation
 from dpcalc.model.run import Run
 from dpcalc.notions.certificate import HIDDEN, KNOWN, Certificate
-from dpcalc.notions.guarantee import Profile
+from dpcalc.notions.guarantee import Hints, Profile
 from dpcalc.numerics.floats import from_ordinal, ordinal, ratio_up
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, ONE_RELEASE, STEP_WITHIN, WHERE_BOUNDED
 from dpcalc.theorems.contraction.shuffle import ShuffledPass, mixture
@@ -111,9 +111,7 @@ def least_of(
     return Profile(
         lambda epsilon: min(public(epsilon), search(epsilon).log_delta),
         certificate=certificate,
-        budget=budget,
-        likely=likely,
-        rough=lambda: least_of(public, mixture, rough=True),
+        hints=Hints(budget, likely, rough=lambda: least_of(public, mixture, rough=True)),
     )
 
 

@@ -16,7 +16,7 @@ from dpcalc.model.algorithm import Release, in_one_random_order
 from dpcalc.model.choices import Adjacency
 from dpcalc.notions import gaussian
 from dpcalc.notions.certificate import HIDDEN, KNOWN, WORST, Certificate
-from dpcalc.notions.guarantee import Gdp, Profile
+from dpcalc.notions.guarantee import Gdp, Hints, Profile
 from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
 from dpcalc.numerics.floats import UNIT, down, ratio_up, up
@@ -208,7 +208,7 @@ def fresh(run: RandomOrders) -> Profile:
     return Profile(
         lambda epsilon: _public(run, epsilon, fresh_log_delta),
         certificate=lambda epsilon: _fresh_certificate(run, epsilon),
-        floor=lambda epsilon: _floor(run, epsilon),
+        hints=Hints(floor=lambda epsilon: _floor(run, epsilon)),
     )
 
 
@@ -318,7 +318,8 @@ def fresh_secret(run: RandomOrders) -> Profile:
             return _fresh_certificate(run, epsilon)
         return proof if run.epochs == 1 else proof._replace(earlier=_cases(run.sharper).earlier)
 
-    return profile._replace(certificate=certificate, rough=None)  # a rough mixture may be far above for small deltas
+    hints = profile.hints._replace(rough=None)  # a rough mixture may be far above for small deltas
+    return profile.replacing(certificate=certificate, hints=hints)
 
 
 def _cases(passes: Passes) -> Cases:
