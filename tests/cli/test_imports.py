@@ -106,7 +106,7 @@ ROOMS = {
     "inputs question rows solving solving.search",
     "files": "output",
     "model": "algorithm choices frozen loss_class multiplier numbers parameter quantities run source",
-    "notions": "answer classic composed curves gaussian guarantee randomised_response renyi risk trade_off",
+    "notions": "classic composed composition curves gaussian guarantee notion randomised_response renyi risk trade_off",
     "numerics": "arrays floats logspace normal quadrature roots sums",
     "render": "asked notes numbers words words.allocation words.positions",
     "theorems": "batch_layout conditions record setting",
