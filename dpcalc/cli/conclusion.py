@@ -18,7 +18,7 @@ from dpcalc.render.check.verdicts import MERGE, place
 from dpcalc.report import Case, Check, Report, Status
 
 if TYPE_CHECKING:
-    from dpcalc.render.check.baseline import Snapshot
+    from dpcalc.render.check.inputs import Snapshot
 
 
 class Printing(NamedTuple):
@@ -78,8 +78,9 @@ def conclude(
     if earlier is not None:
         from dpcalc.recipes.judging.objections import fail_weaker
         from dpcalc.render.check.baseline import compared
+        from dpcalc.render.numbers import Digits
 
-        result = fail_weaker(compared(result, earlier, printing.precision))
+        result = fail_weaker(compared(result, earlier, Digits(printing.precision)))
     for case in () if said else result.cases:
         warn(case)
     lost = publish(result, destinations, printing.precision, earlier)

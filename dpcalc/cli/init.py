@@ -59,6 +59,7 @@ def _ask(name: str, given: dict[str, Any], budget: dict[str, Any]) -> None:
     case = ask(name, given, question)
     best = case.best
     if best is not None:
-        from dpcalc.render.sentences import headline
+        from dpcalc.render.numbers import SIX
+        from dpcalc.render.words.sentences import headline
 
-        say(printable(f"as it stands: {'; '.join(headline(case, 6))} ({best.bound})"))
+        say(printable(f"as it stands: {'; '.join(headline(case, SIX))} ({best.bound})"))

@@ -18,10 +18,7 @@ from dpcalc.model.choices import Adjacency
 from dpcalc.model.quantities import ATTACKS, Kind, Quantity
 from dpcalc.model.run import Run
 from dpcalc.model.source import Source
-from dpcalc.notions.account import Box, Part
-from dpcalc.notions.guarantee import Gdp, LowerBound, Profile
-from dpcalc.notions.least_mu import least_mu, whole_mu, with_regret
-from dpcalc.notions.trade_off import trade_off
+from dpcalc.notions.guarantee import Box, Gdp, Guarantee, LowerBound
 from dpcalc.numerics.floats import UNIT, is_short, up
 from dpcalc.numerics.logspace import exp_up
 from dpcalc.report import Case, Guess, Result
@@ -116,13 +113,11 @@ def with_risk(case: Case, run: Run, orders: tuple[float, ...], risks: RiskQuesti
     return case._replace(risk=risk_of(proved, risks, log_delta, floors, case.guess))
 
 
-def _quick(name: str, part: Part, risks: RiskQuestion, log_delta: float) -> Part:
+def _quick(name: str, part: Guarantee, risks: RiskQuestion, log_delta: float) -> Guarantee:
     """Return what is proved by a bound; of one whose every point is a search, by few of its points."""
-    if not isinstance(part, Profile) or part.certificate is None or not lookup(name).slow:
+    if part.certificate is None or not lookup(name).slow:
         return part
-    from dpcalc.notions.few_points import few_points
-
-    return few_points(part, log_delta, (*risks.fprs, *risks.baselines), risks.priors)
+    return part.few_points(log_delta, (*risks.fprs, *risks.baselines), risks.priors)
 
 
 def _floor(row: Result, run: Run, orders: tuple[float, ...]) -> list[LowerBound]:
@@ -138,7 +133,7 @@ def _floor(row: Result, run: Run, orders: tuple[float, ...]) -> list[LowerBound]
 
 
 def risk_of(
-    proved: Sequence[tuple[str, Part]],
+    proved: Sequence[tuple[str, Guarantee]],
     risks: RiskQuestion,
     log_delta: float,
     floors: Sequence[tuple[str, LowerBound]] = (),
@@ -153,12 +148,10 @@ def risk_of(
         floors: (id, what no guarantee can beat).
         guess: what is said of the answer, where it is a run's: the advantage, and a guess with even odds.
     """
-    from dpcalc.notions.trade_off import advantage_down
-
-    curves = [(name, trade_off(part)) for name, part in proved]
+    curves = [(name, part.trade_off()) for name, part in proved]
     if not curves:
         return {}
-    known = [value for _, floor in floors if (value := advantage_down(floor)) is not None]
+    known = [value for _, floor in floors if (value := floor.advantage()) is not None]
     advantage, by = (guess.advantage, guess.bound) if guess else least_advantage(proved)
     told: dict[str, Any] = {"advantage": {"value": advantage, "bound": by}}
     if known:
@@ -189,14 +182,12 @@ CURVE_FPRS = (
 """The rates of false positives at which a curve is told: evenly in powers of ten up to 0.02, and evenly from there."""
 
 
-def _curve(proved: Sequence[tuple[str, Part]], floors: Sequence[tuple[str, LowerBound]]) -> dict[str, Any]:
+def _curve(proved: Sequence[tuple[str, Guarantee]], floors: Sequence[tuple[str, LowerBound]]) -> dict[str, Any]:
     """Return the rates of true positives of every bound, and those that no guarantee is below."""
-    from dpcalc.notions.trade_off import tpr_down, tprs
-
-    known = [(name, value) for name, floor in floors if (value := tpr_down(floor)) is not None]
+    known = [(name, value) for name, floor in floors if (value := floor.tpr()) is not None]
     return {
         "fpr": list(CURVE_FPRS),
-        "at_most": [{"bound": name, "tpr": tprs(part, CURVE_FPRS)} for name, part in proved],
+        "at_most": [{"bound": name, "tpr": part.tprs(CURVE_FPRS)} for name, part in proved],
         "at_least": [{"bound": name, "tpr": [value(a) for a in CURVE_FPRS]} for name, value in known],
     }
 
@@ -206,19 +197,17 @@ def _least(found: Iterable[tuple[float, str]]) -> dict[str, Any]:
     return {"value": value, "bound": bound}
 
 
-def _mu(proved: Sequence[tuple[str, Part]], log_delta: float) -> dict[str, Any] | None:
+def _mu(proved: Sequence[tuple[str, Guarantee]], log_delta: float) -> dict[str, Any] | None:
     """Return the least mu of the Gaussian guarantees; where there is none, the pair of the best one."""
-    gaussian = [(part.mu, name) for name, part in proved if isinstance(part, Gdp)]
+    gaussian = [(part.mu, name) for name, part in proved if part.mu is not None]
     if gaussian:
         mu, name = min(gaussian)
         return {"value": mu, "delta": 0.0, "regret": 0.0, "bound": name}
     name, part = proved[0]
-    whole, by = min((whole_mu(each), id) for id, each in proved)
-    found = least_mu(part, log_delta)
+    whole, by = min((each.whole_mu, id) for id, each in proved)
+    found = part.least_mu(log_delta)
     if whole <= found.mu or (math.isfinite(whole) and found.log_delta > _VACUOUS):
-        part = dict(proved)[by]
-        assert not isinstance(part, Box)  # of which no mu is known at every epsilon
-        name, found = by, with_regret(part, whole, log_delta)
+        name, found = by, dict(proved)[by].with_regret(whole, log_delta)
     if not math.isfinite(found.mu) or found.log_delta > _VACUOUS:
         return None
     told = {"value": found.mu, "delta": exp_up(found.log_delta), "regret": found.regret, "bound": name}
@@ -295,7 +284,7 @@ def risk_of_known(
     return case._replace(assertions=judged(gates, case))
 
 
-def _part(known: Known) -> Part:
+def _part(known: Known) -> Guarantee:
     """Return what is known as a guarantee with a curve."""
     from dpcalc.engine.convert import guarantee_of as converted
 

@@ -14,10 +14,8 @@ from dpcalc.errors import DpcalcError, isolate_failure
 from dpcalc.model.choices import Adjacency
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.run import Run
-from dpcalc.notions.account import Box, Part, box_curve
-from dpcalc.notions.curves import profile_of
-from dpcalc.notions.guarantee import Composition, Gdp, LowerBound, Profile
-from dpcalc.notions.trade_off import Points, tprs
+from dpcalc.notions.guarantee import Box, Composition, Gdp, Guarantee, LowerBound, Profile
+from dpcalc.notions.trade_off import Points
 from dpcalc.report import Case, Curves, Guess, Result, Tightness
 from dpcalc.theorems.record import Theorem, for_algorithm, lookup
 
@@ -47,7 +45,7 @@ def with_curves(case: Case, run: Run, question: Question) -> Case:
         return case
 
 
-def _quick(name: str, part: Part, best: Result) -> list[tuple[str, Part]]:
+def _quick(name: str, part: Guarantee, best: Result) -> list[tuple[str, Guarantee]]:
     """Return what is proved by a bound; of one whose every point is a search of its own, the answer alone."""
     if isinstance(part, Composition) or not lookup(name).slow:
         return [(name, part)]
@@ -57,7 +55,7 @@ def _quick(name: str, part: Part, best: Result) -> list[tuple[str, Part]]:
 
 
 def curves_of(
-    proved: Sequence[tuple[str, Part]],
+    proved: Sequence[tuple[str, Guarantee]],
     best: Result,
     floors: Sequence[tuple[str, LowerBound]] = (),
     tightness: Tightness | None = None,
@@ -100,9 +98,9 @@ def _lower(case: Case, run: Run, question: Question) -> tuple[list[Result], list
     return rows, floors
 
 
-def _profile(parts: Sequence[Part], best: Result) -> Points:
+def _profile(parts: Sequence[Guarantee], best: Result) -> Points:
     """Return ln delta, rounded up, at epsilons from 0 to beyond the answer."""
-    curves = [box_curve(part) if isinstance(part, Box) else profile_of(part) for part in parts]
+    curves = [part.privacy_profile() for part in parts]
     if not curves:
         return ()
 
@@ -121,11 +119,11 @@ def _top(curve: Callable[[float], float]) -> float:
     return top
 
 
-def _trade_off(parts: Sequence[Part], profile: Points) -> tuple[tuple[float, float], ...]:
+def _trade_off(parts: Sequence[Guarantee], profile: Points) -> tuple[tuple[float, float], ...]:
     """Return the largest rates of true positives at rates of false ones, by closed forms and the profile's points."""
-    known: list[Part] = [part for part in parts if isinstance(part, (Gdp, Box))]
+    known: list[Guarantee] = [part for part in parts if isinstance(part, (Gdp, Box))]
     if profile:
         known.append(Profile(dict(profile).__getitem__))
     nodes = [epsilon for epsilon, _ in profile]
-    found = [tprs(part, _FPRS, nodes) for part in known]
+    found = [part.tprs(_FPRS, nodes) for part in known]
     return tuple((fpr, min(each)) for fpr, *each in zip(_FPRS, *found, strict=True)) if found else ()

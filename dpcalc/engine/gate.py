@@ -116,6 +116,7 @@ def parse(text: str) -> Gate:
         SpecError: it does not parse, or asks an upper bound to be large.
     """
     from dpcalc.model.numbers import parse_log, parse_number
+    from dpcalc.model.parameter import check
 
     name, sign, limit = split(text)
     if name == BOUND:
@@ -124,7 +125,10 @@ def parse(text: str) -> Gate:
         log_limit = parse_log(limit)
         return Gate(text, name, sign, math.exp(log_limit) if log_limit < -700.0 else parse_number(limit), log_limit)
     base, _, at = name.partition("@")
-    return Gate(text, base, sign, parse_number(limit), at=parse_number(at) if at else None)
+    rate = parse_number(at) if at else None
+    if rate is not None:
+        check(ATTACKS[base], rate)
+    return Gate(text, base, sign, parse_number(limit), at=rate)
 
 
 def risks_of(gates: Iterable[Gate], asked: RiskQuestion | None = None) -> RiskQuestion | None:

@@ -15,16 +15,13 @@ from dpcalc.errors import DpcalcError, isolate_failure
 from dpcalc.model.quantities import RISKS, Quantity
 from dpcalc.model.run import Run
 from dpcalc.notions import gaussian
-from dpcalc.notions.account import Box, Part
-from dpcalc.notions.curves import profile_of
-from dpcalc.notions.guarantee import Gdp, LowerBound, Point, Rdp, Worst
-from dpcalc.notions.trade_off import trade_off
+from dpcalc.notions.guarantee import Box, Gdp, Guarantee, Rdp, Worst
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.logspace import exp_up
 from dpcalc.report import Case, Guess, Result
 from dpcalc.theorems.record import lookup
 
-Proved = Sequence[tuple[str, Part]]
+Proved = Sequence[tuple[str, Guarantee]]
 """(id, guarantee), the best one first; all hold."""
 
 _ONE_WAY = ("add", "remove")
@@ -78,13 +75,13 @@ def _alone(best: Result) -> Guess:
     mu = rounding.get("mu", best.mu)
     if mu is not None:
         if not rounding:  # the number that a search for an advantage meets
-            return _guess(trade_off(Gdp(mu)).advantage(), best.bound, from_point=False)
+            return _guess(Gdp(mu).trade_off().advantage(), best.bound, from_point=False)
         changed = float(rounding.get("probability", 0.0))
         return _guess(up(gaussian.delta(mu=mu, epsilon=0.0) + 2.0 * changed, 2.0), best.bound, from_point=False)
     box = Box(best.epsilon or 0.0, _log_delta(best))
     if best.adjacency in _ONE_WAY:
         return _guess(_one_way(box), best.bound, from_point=True)
-    return _guess(trade_off(box).advantage(), best.bound, from_point=True)
+    return _guess(box.trade_off().advantage(), best.bound, from_point=True)
 
 
 def least_advantage(proved: Proved) -> tuple[float, str]:
@@ -93,10 +90,10 @@ def least_advantage(proved: Proved) -> tuple[float, str]:
     Renyi curves, which prove more than the others next to never and take longest, are asked where they are alone.
     """
     asked = [(name, part) for name, part in proved if not _of_renyi(part)]
-    return min(((trade_off(part).advantage(), name) for name, part in asked or proved), key=lambda pair: pair[0])
+    return min(((part.trade_off().advantage(), name) for name, part in asked or proved), key=lambda pair: pair[0])
 
 
-def proved_of(case: Case, run: Run, orders: tuple[float, ...]) -> tuple[Run, list[tuple[str, Part]]]:
+def proved_of(case: Case, run: Run, orders: tuple[float, ...]) -> tuple[Run, list[tuple[str, Guarantee]]]:
     """Return the run, with the best solution where a parameter was solved for, and what is proved of it, best first."""
     best = case.best
     assert best is not None
@@ -118,19 +115,19 @@ def _guess(advantage: float, bound: str, *, from_point: bool) -> Guess:
     return Guess(min(1.0, up(0.5 + 0.5 * advantage, 2.0)), advantage, bound, from_point)
 
 
-def _curves(proved: Proved) -> list[tuple[str, Part]]:
+def _curves(proved: Proved) -> list[tuple[str, Guarantee]]:
     return [(name, part) for name, part in proved if not isinstance(part, Box)]
 
 
-def _of_renyi(part: Part) -> bool:
+def _of_renyi(part: Guarantee) -> bool:
     return isinstance(part, Rdp) or (isinstance(part, Worst) and all(map(_of_renyi, part.members)))
 
 
-def _one_way(part: Part) -> float:
+def _one_way(part: Guarantee) -> float:
     """Return the largest advantage against a guarantee of one order of the two data sets."""
     if isinstance(part, Box):
-        return up(1.0 - (1.0 - exp_up(part.log_delta)) * math.exp(-up(part.epsilon)) * (1.0 - 2.0**-50), 2.0)
-    return min(1.0, exp_up(min(0.0, profile_of(part)(0.0))))
+        return up(1.0 - (1.0 - exp_up(part.log_delta0)) * math.exp(-up(part.epsilon0)) * (1.0 - 2.0**-50), 2.0)
+    return min(1.0, exp_up(min(0.0, part.privacy_profile()(0.0))))
 
 
 def _log_delta(best: Result) -> float:
@@ -149,14 +146,14 @@ def _best_first(case: Case) -> Iterable[Result]:
     return seen.values()
 
 
-def _proved(row: Result, run: Run, orders: tuple[float, ...], best: Result) -> list[Part]:
+def _proved(row: Result, run: Run, orders: tuple[float, ...], best: Result) -> list[Guarantee]:
     """Return what a bound proves of the run: a curve, or the point that was answered."""
     try:
         with isolate_failure():
             guarantee = guarantee_of(lookup(row.bound), run, orders)
     except DpcalcError:
         guarantee = None
-    if guarantee is not None and not isinstance(guarantee, (Point, LowerBound)):
+    if guarantee is not None and guarantee.has_curve:
         return [guarantee]
     same = row.bound == best.bound or row.quantity not in DIRECTIONS
     if same and row.epsilon is not None and row.log_delta is not None:

@@ -211,11 +211,11 @@ def _meets(asked: Asked, found: Guarantee, gain: float) -> bool:
     question, best = asked.question, asked.best
     value = best.value * math.exp(-gain)
     if best.quantity == Quantity.MU:
-        return isinstance(found, Gdp) and found.mu <= value
+        return found.mu is not None and found.mu <= value
     if best.quantity == Quantity.DELTA:
         return bool(found.log_delta(question.safe_epsilon).value <= best.log_value - gain)
     epsilon = value if best.quantity == Quantity.EPSILON else question.safe_epsilon
-    if isinstance(found, Profile) and found.floor is not None and found.floor(epsilon) > question.safe_log_delta:
+    if found.hints.floor is not None and found.hints.floor(epsilon) > question.safe_log_delta:
         return False
     return found.log_delta(epsilon).value <= question.safe_log_delta
 

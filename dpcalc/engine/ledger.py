@@ -27,10 +27,9 @@ from dpcalc.model.choices import Adjacency
 from dpcalc.model.parameter import name_of
 from dpcalc.model.quantities import Kind, Quantity
 from dpcalc.model.source import Source
-from dpcalc.notions.account import Box, Part, Total, compose_all, with_pure
-from dpcalc.notions.curves import profile_of
-from dpcalc.notions.groups import grouped
-from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, Rdp, worst
+from dpcalc.notions.account import Total, compose_all
+from dpcalc.notions.guarantee import Box, Composition, Gdp, Guarantee, Rdp, worst
+from dpcalc.notions.randomised_response import with_pure
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.logspace import exp_up
 from dpcalc.report import Case, Guess, Result
@@ -226,7 +225,7 @@ def _totals(ledger: Ledger, chosen: Sequence[Chosen], part: str, chained: bool) 
         raise NotApplicable("nothing composes these entries", "give each in another form")
     size = ledger.group_size * (2 if chained else 1)
     return of_groups + [
-        total._replace(guarantee=grouped(total.guarantee, size, slow=total.form == "pld")) for total in totals.values()
+        total._replace(guarantee=total.guarantee.grouped(size, slow=total.form == "pld")) for total in totals.values()
     ]
 
 
@@ -240,7 +239,7 @@ def _in_groups(about: Sequence[Chosen]) -> list[Total]:
     return [total._replace(form="groups") for total in compose_all(parts)][:1]
 
 
-def _selection(about: Sequence[Chosen], kind: Any) -> list[Part] | None:
+def _selection(about: Sequence[Chosen], kind: Any) -> list[Guarantee] | None:
     """Return one form of this kind for every entry, or None where one has none."""
     found = [next((part for part in one.parts if isinstance(part, kind)), None) for one in about]
     return None if any(part is None for part in found) else [part for part in found if part is not None]
@@ -300,7 +299,7 @@ def _row(total: Total, ledger: Ledger, question: Question, chained: bool) -> Res
         "adjacency": "replace_one" if chained else str(ledger.adjacency).replace("-", "_"),
         "assumes": tuple(assumes),
         "reference": f"{SHORT[reference]}, {locator}",
-        "mu": guarantee.mu if isinstance(guarantee, Gdp) else None,
+        "mu": guarantee.mu,
     }
     epsilon: float | None
     if question.log_delta is not None:
@@ -399,8 +398,8 @@ def _excess(total: Total, epsilon: float, log_delta: float, rough: bool = False)
         return total.guarantee.epsilon(log_delta).value - epsilon
     if isinstance(total.guarantee, Composition):
         if rough and epsilon > 0.0:
-            return total.guarantee.rough_excess(epsilon, log_delta, _RESOLUTION)
-        return total.guarantee.excess(epsilon, log_delta)
+            return total.guarantee.upper_excess(epsilon, log_delta, _RESOLUTION)
+        return total.guarantee.sign(epsilon, log_delta)
     return min(100.0, total.guarantee.log_delta(epsilon).value - log_delta)
 
 
@@ -427,7 +426,7 @@ def _remaining(ledger: Ledger, chosen: Sequence[Chosen], question: Question, cha
     ]
     if any(_excess(total, epsilon, log_delta) > 0.0 for total in totals):
         return {"epsilon": 0.0}
-    curves = [profile_of(total.guarantee) for total in totals]
+    curves = [total.guarantee.privacy_profile() for total in totals]
 
     def keeps_pure(value: float) -> bool:
         box = up(size * value)

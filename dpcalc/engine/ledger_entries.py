@@ -17,8 +17,8 @@ from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.choices import Adjacency
 from dpcalc.model.run import Description, Run
 from dpcalc.model.source import Source
-from dpcalc.notions.account import Box, Part, Total, compose_all
-from dpcalc.notions.guarantee import Composition, Gdp, Point, Profile, Rdp
+from dpcalc.notions.account import Total, compose_all
+from dpcalc.notions.guarantee import Box, Composition, Gdp, Guarantee, Point
 from dpcalc.notions.tuning import Tuning, tuned
 from dpcalc.numerics.floats import UNIT, ratio_up, up
 from dpcalc.numerics.logspace import log_sum_exp
@@ -79,9 +79,9 @@ class Chosen(NamedTuple):
     """
 
     entry: Entry
-    parts: tuple[Part, ...]
+    parts: tuple[Guarantee, ...]
     epsilon: float
-    group: Part | None = None
+    group: Guarantee | None = None
 
 
 def check_entries(ledger: Ledger) -> None:
@@ -173,7 +173,7 @@ def chosen_of(entry: Entry, ledger: Ledger, log_delta: float, total: int, *, qui
     return Chosen(entry, tuple(parts[place] for _, place in ranked), ranked[0][0], group)
 
 
-def _refuse_points(entry: Entry, parts: Sequence[Part], ledger: Ledger) -> None:
+def _refuse_points(entry: Entry, parts: Sequence[Guarantee], ledger: Ledger) -> None:
     """Refuse (epsilon, delta) of one order alone: the worst mechanism that has it is not randomised response.
 
     Raises:
@@ -191,7 +191,7 @@ def _epsilon(total: Total, log_delta: float) -> float:
     return total.guarantee.epsilon(log_delta).value
 
 
-def _without_point(part: Part, log_delta: float, total: int) -> Part:
+def _without_point(part: Guarantee, log_delta: float, total: int) -> Guarantee:
     """Return a part; a rule for epsilon becomes (epsilon, delta) at a delta that is a small share of all."""
     if not isinstance(part, Point):
         return part
@@ -199,13 +199,13 @@ def _without_point(part: Part, log_delta: float, total: int) -> Part:
     return Box(part.rule(share), share)
 
 
-def _parts_of(entry: Entry, ledger: Ledger) -> list[Part]:
+def _parts_of(entry: Entry, ledger: Ledger) -> list[Guarantee]:
     if entry.command:
         return _runs_parts(entry, ledger)
     return [mechanism(entry, replaced=ledger.adjacency is Adjacency.REPLACE_ONE)]
 
 
-def _pure_forms(entry: Entry, parts: Sequence[Part]) -> list[Part]:
+def _pure_forms(entry: Entry, parts: Sequence[Guarantee]) -> list[Guarantee]:
     """Return the pure privacy of a Laplace mechanism that is composed very often: its largest loss.
 
     The lattice that composes the law of its loss adds some 1e-13 of delta for every one; two losses need no lattice.
@@ -216,7 +216,7 @@ def _pure_forms(entry: Entry, parts: Sequence[Part]) -> list[Part]:
     return [Box(pair.atom) for pair in pairs if pair.atom is not None]
 
 
-def mechanism(entry: Entry, *, replaced: bool = False) -> Part:
+def mechanism(entry: Entry, *, replaced: bool = False) -> Guarantee:
     """Return what holds of a mechanism that is described by its noise, its mu or its (epsilon, delta).
 
     A noise multiplier is over what one record adds at most; where a record is ``replaced`` the sum moves by twice that.
@@ -248,7 +248,7 @@ def mechanism(entry: Entry, *, replaced: bool = False) -> Part:
     return Gdp(ratio)
 
 
-def in_groups(entry: Entry, ledger: Ledger) -> Part | None:
+def in_groups(entry: Entry, ledger: Ledger) -> Guarantee | None:
     """Return what holds of groups of the ledger's size of one run of an entry; None where only the chain is known.
 
     A group of k moves a sum by k times what a record does; steps on Poisson samples have pairs of their own; and
@@ -264,15 +264,15 @@ def in_groups(entry: Entry, ledger: Ledger) -> Part | None:
         return mechanism(entry._replace(given=moved))
     part = mechanism(entry, replaced=ledger.adjacency is Adjacency.REPLACE_ONE)
     if isinstance(part, Box):
-        log_delta = part.log_delta
+        log_delta = part.log_delta0
         if log_delta > -math.inf:
-            whole = log_sum_exp([log_delta + j * part.epsilon for j in range(size)])
-            log_delta = whole + UNIT * (16.0 * (abs(log_delta) + size * part.epsilon) + 8.0 * size + 16.0)
-        return Box(up(size * part.epsilon), min(0.0, log_delta))
-    return Gdp(up(size * part.mu)) if isinstance(part, Gdp) else None
+            whole = log_sum_exp([log_delta + j * part.epsilon0 for j in range(size)])
+            log_delta = whole + UNIT * (16.0 * (abs(log_delta) + size * part.epsilon0) + 8.0 * size + 16.0)
+        return Box(up(size * part.epsilon0), min(0.0, log_delta))
+    return part.grouped(size) if part.mu is not None else None
 
 
-def _run_in_groups(entry: Entry, ledger: Ledger) -> Part | None:
+def _run_in_groups(entry: Entry, ledger: Ledger) -> Guarantee | None:
     """Return what a theorem about groups proves of a run, or k mu where mu is proved; None where neither is."""
     run = described_run(entry, ledger, ledger.group_size)
     families = COMMANDS[entry.command].families or run.algorithm.families
@@ -317,7 +317,7 @@ def described_run(entry: Entry, ledger: Ledger, size: int = 1) -> Run:
     return run
 
 
-def _runs_parts(entry: Entry, ledger: Ledger) -> list[Part]:
+def _runs_parts(entry: Entry, ledger: Ledger) -> list[Guarantee]:
     """Return what every theorem proves of a described run.
 
     Raises:
@@ -326,7 +326,7 @@ def _runs_parts(entry: Entry, ledger: Ledger) -> list[Part]:
     run = described_run(entry, ledger)
     families = COMMANDS[entry.command].families or run.algorithm.families
     bounds = contenders(for_algorithm(run.algorithm.name, families), run)
-    parts: list[Part] = []
+    parts: list[Guarantee] = []
     first: DpcalcError | None = None
     for bound in bounds:
         if not bound.guarantee or bound.unpromised(run):
@@ -346,12 +346,12 @@ def _runs_parts(entry: Entry, ledger: Ledger) -> list[Part]:
 def line_of(one: Chosen) -> dict[str, Any]:
     """Return what is shown of an entry."""
     entry = one.entry
-    kind = {Gdp: "mu", Box: "point", Rdp: "rdp", Profile: "log_delta"}.get(type(one.parts[0]), "parts")
-    line: dict[str, Any] = {"name": entry.name, "times": entry.times, "form": kind, "epsilon": one.epsilon}
+    part = one.parts[0]
+    line: dict[str, Any] = {"name": entry.name, "times": entry.times, "form": part.form, "epsilon": one.epsilon}
     if entry.command:
         line["algorithm"] = str(entry.given.get("algorithm", COMMANDS[entry.command].default))
-    if isinstance(one.parts[0], Gdp):
-        line["mu"] = one.parts[0].mu
+    if part.mu is not None:
+        line["mu"] = part.mu
     if entry.part:
         line["part"] = entry.part
     if entry.tuning is not None:

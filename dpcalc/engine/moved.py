@@ -17,7 +17,6 @@ from dpcalc.engine.rows import ranked
 from dpcalc.errors import DpcalcError
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.run import Run
-from dpcalc.notions.guarantee import Gdp, Rdp
 from dpcalc.numerics.floats import is_short
 from dpcalc.report import Case, Result
 from dpcalc.theorems.record import Condition, Theorem
@@ -102,7 +101,7 @@ class Pattern(NamedTuple):
         """Return the rows of what was proved; None where one has details."""
         answer, orders, results = ANSWERS[self.unknown], self.question.orders, list[Result]()
         for each, (bound, described) in zip(proved, self.rows, strict=True):
-            if not isinstance(each, (Gdp, Rdp)):
+            if not each.has_renyi:
                 return None
             results += answer(guarantee_from(bound, each, orders), described, self.question)
         if any(result.details for result in results):
@@ -152,15 +151,14 @@ class Divergences(NamedTuple):
         """Return the rows of what was proved, the best first; None where they are to be ranked anew."""
         values, means = list[float](), list[float | None]()
         for each in proved:
-            if not isinstance(each, Gdp) and (not isinstance(each, Rdp) or each.certificate is not None):
+            if not each.has_renyi or each.certificate is not None:
                 return None
-            mu = each.mu if isinstance(each, Gdp) else None
             for order in self.orders:
                 value = each.rdp(order)
                 if not value < math.inf:
                     return None
                 values.append(value)
-                means.append(mu)
+                means.append(each.mu)
         if _ranks(values) != self.ranks:
             return None
         rows = [

@@ -21,8 +21,7 @@ from dpcalc.model.choices import Adjacency
 from dpcalc.model.quantities import Kind, Quantity
 from dpcalc.model.source import Source
 from dpcalc.notions import conversions
-from dpcalc.notions.account import Box, Part
-from dpcalc.notions.guarantee import Gdp
+from dpcalc.notions.guarantee import Box, Gdp, Guarantee
 from dpcalc.notions.trade_off import log_up
 from dpcalc.report import SCHEMA, Assertion, Case, Guess, Obstacle, Result, Status
 
@@ -134,7 +133,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (int, float, str)) else str(value)
 
 
-def _part(row: Mapping[str, Any]) -> Part | None:
+def _part(row: Mapping[str, Any]) -> Guarantee | None:
     """Return what a row says; of a parameter that was solved for, of the best solution alone."""
     quantity = row["quantity"]
     if quantity in DIRECTIONS and not row["best"]:
@@ -153,7 +152,7 @@ def _part(row: Mapping[str, Any]) -> Part | None:
     )
 
 
-def _renyi(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Part]]:
+def _renyi(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Guarantee]]:
     """Return the Renyi divergences of each bound, at the orders that were asked about."""
     points: dict[str, dict[float, float]] = {}
     for row in rows:

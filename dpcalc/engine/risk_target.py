@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.model.quantities import ATTACKS
 from dpcalc.notions import gaussian
-from dpcalc.notions.guarantee import Guarantee, LowerBound, Point
-from dpcalc.notions.trade_off import FEW_SECTIONS, trade_off
+from dpcalc.notions.guarantee import Guarantee
+from dpcalc.notions.trade_off import FEW_SECTIONS
 from dpcalc.numerics.normal import quantile
 
 
@@ -72,9 +72,9 @@ def achieved(guarantee: Guarantee, targets: Sequence[Target], *, rough: bool = F
     Raises:
         NotApplicable: it has no curve.
     """
-    if isinstance(guarantee, (LowerBound, Point)):
+    if not guarantee.has_curve:
         raise NotApplicable("has no curve from which a risk follows", "solve with epsilon and delta")
-    curve = trade_off(guarantee, FEW_SECTIONS) if rough else trade_off(guarantee)
+    curve = guarantee.trade_off(FEW_SECTIONS if rough else None)
     return {
         target.key: curve.advantage() if target.at is None else getattr(curve, target.name)(target.at)
         for target in targets

@@ -7,11 +7,9 @@ from collections.abc import Callable, Sequence
 
 from dpcalc.engine.evaluate import guarantee_of, result_of, safe_budget
 from dpcalc.engine.question import Question
-from dpcalc.engine.solve import excess_of
 from dpcalc.errors import Disproved, NotApplicable
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.run import NOISE_SCALES, Run
-from dpcalc.notions.guarantee import Profile
 from dpcalc.report import Result
 from dpcalc.theorems.record import Theorem
 from dpcalc.version import __version__
@@ -129,10 +127,10 @@ def refuse_unless_better(bound: Theorem, run: Run, question: Question, unknown: 
     else:
         run, epsilon = run.replacing(**{unknown: _WORTHWHILE * min(guaranteed)}), question.safe_epsilon
     guarantee = guarantee_of(bound, run, question.orders)
-    likely = guarantee.likely if isinstance(guarantee, Profile) and unknown == Quantity.EPSILON else None
+    likely = guarantee.hints.likely if unknown == Quantity.EPSILON else None
     if likely is not None and likely(question.safe_log_delta) < _CLEARLY * epsilon:
         return
-    if excess_of(guarantee, epsilon, question.safe_log_delta) > 0.0:
+    if guarantee.excess(epsilon, question.safe_log_delta) > 0.0:
         raise NotApplicable(
             f"demands what is not promised ({'; '.join(bound.unpromised(run))}), and would gain less than 1%",
             "leave it",

@@ -39,8 +39,8 @@ from dpcalc.model.multiplier import multiplier_of
 from dpcalc.model.numbers import shown_apart
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
-from dpcalc.notions.guarantee import Answer, Composition, Gdp, Guarantee, LowerBound, Profile, Rdp, Worst
-from dpcalc.notions.renyi import optimise
+from dpcalc.notions.answer import Answer
+from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, Profile
 from dpcalc.numerics.floats import UNIT, from_ordinal, ordinal
 from dpcalc.numerics.roots import least
 from dpcalc.report import Result
@@ -126,9 +126,9 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
     @functools.cache
     def excess(value: float) -> float:
         guarantee = problem.guarantee_at(value)
-        if problem.exact and isinstance(guarantee, Composition):
-            return guarantee.excess(epsilon, log_delta)  # the search asks for no more than its sign
-        return excess_of(guarantee, epsilon, log_delta)
+        if problem.exact:
+            return guarantee.sign(epsilon, log_delta)  # the search asks for no more than that
+        return guarantee.excess(epsilon, log_delta)
 
     try:
         value = search(problem, excess)
@@ -300,12 +300,12 @@ def _unreachable(problem: Problem, error: Infeasible) -> Infeasible:
 
 def _epsilon_beyond(missed: float, profile: Profile, log_delta: float) -> float:
     """Return a little more than the least epsilon at ln delta, which is above ``missed``; inf if above 1e300."""
-    if profile.budget is not None:
-        return profile._replace(ulps=ROUGH).epsilon(log_delta).value
+    if profile.hints.budget is not None:
+        return profile.asked((), ROUGH).epsilon(log_delta).value
 
     def excess(epsilon: float) -> float:
         # Where delta ends in a step, a search does best by halves.
-        return min(1.0, max(-1.0, excess_of(profile, epsilon, log_delta)))
+        return min(1.0, max(-1.0, profile.excess(epsilon, log_delta)))
 
     low, high = missed, max(1.0, _STRIDE * missed)
     while excess(high) > 0.0:
@@ -350,9 +350,7 @@ def likely_noise_std(bound: Theorem, run: Run, question: Question) -> float | No
     epsilon, log_delta = safe_budget(bound, question)
 
     def rough(value: float) -> float:
-        guarantee = problem.guarantee_at(value)
-        assert isinstance(guarantee, Composition)
-        return min(_STEEP, max(-_STEEP, guarantee.likely_excess(epsilon, log_delta)))
+        return min(_STEEP, max(-_STEEP, problem.guarantee_at(value).likely_excess(epsilon, log_delta)))
 
     try:
         guess = _guess(problem)
@@ -401,9 +399,7 @@ def _whole_guess(problem: Problem, excess: Excess, low: int, high: int) -> int |
     epsilon, log_delta = safe_budget(problem.bound, problem.question)
 
     def rough(value: int) -> float:
-        guarantee = problem.guarantee_at(value)
-        assert isinstance(guarantee, Composition)
-        return guarantee.likely_excess(epsilon, log_delta) if epsilon > 0.0 else math.nan
+        return problem.guarantee_at(value).likely_excess(epsilon, log_delta) if epsilon > 0.0 else math.nan
 
     guess = roughly(rough, max(low, 1), high, _NEAR)
     if guess is None or not low < guess < high:
@@ -423,7 +419,7 @@ def _nearer(rough: Excess, excess: Excess, guess: int, low: int, high: int) -> i
 def _about(problem: Problem) -> Excess:
     """Return the excess for a search that is near its end: coarse lattices, which tell all else, are not asked."""
     epsilon, log_delta = safe_budget(problem.bound, problem.question)
-    return lambda value: excess_of(problem.guarantee_at(value), epsilon, log_delta)
+    return lambda value: problem.guarantee_at(value).excess(epsilon, log_delta)
 
 
 def _rough(problem: Problem) -> Callable[[float], float] | None:
@@ -433,10 +429,7 @@ def _rough(problem: Problem) -> Callable[[float], float] | None:
         return None
 
     def rough(value: float) -> float:
-        guarantee = problem.guarantee_at(value)
-        if not isinstance(guarantee, Composition):
-            return math.nan
-        return min(_STEEP, max(-_STEEP, guarantee.excess_about(epsilon, log_delta, rough=True)))
+        return problem.guarantee_at(value).rough_excess(epsilon, log_delta)
 
     return rough
 
@@ -536,18 +529,3 @@ def _longest(problem: Problem) -> float:
         return beta or 1.0
     curvature = beta + (problem.run.strong_convexity or 0.0)
     return 2.0 / curvature * (1.0 - 4.0 * UNIT) if curvature else problem.direction.high
-
-
-def excess_of(guarantee: Guarantee, epsilon: float, log_delta: float) -> float:
-    """Return a number that is <= 0 exactly when the guarantee implies (epsilon, delta)."""
-    if isinstance(guarantee, Worst):
-        return max(excess_of(member, epsilon, log_delta) for member in guarantee.members)
-    if isinstance(guarantee, Composition):
-        return min(_STEEP, max(-_STEEP, guarantee.excess_about(epsilon, log_delta)))
-    if isinstance(guarantee, (Gdp, Profile, LowerBound)):
-        return min(_STEEP, max(-_STEEP, guarantee.log_delta(epsilon).value - log_delta))
-    if isinstance(guarantee, Rdp) and not guarantee.orders:
-        excess = optimise(guarantee.curve, log_delta, rough=True).epsilon - epsilon
-    else:
-        excess = guarantee.epsilon(log_delta).value - epsilon
-    return excess if math.isfinite(excess) else 1e300

@@ -25,7 +25,6 @@ from dpcalc.engine.solve import (
 from dpcalc.errors import Infeasible, NotApplicable
 from dpcalc.model.multiplier import multiplier_of
 from dpcalc.model.run import Run
-from dpcalc.notions.guarantee import Gdp
 from dpcalc.numerics.floats import UNIT
 from dpcalc.report import Result
 from dpcalc.theorems.record import Theorem
@@ -63,7 +62,7 @@ def solve_for_risk(bound: Theorem, run: Run, question: Question, unknown: str) -
             details["noise_multiplier"] = multiplier
     reached = problem.guarantee_at(value)
     details["achieved"] = achieved(reached, question.targets)
-    return result_of(bound, run, unknown, value, mu=reached.mu if isinstance(reached, Gdp) else None, details=details)
+    return result_of(bound, run, unknown, value, mu=reached.mu, details=details)
 
 
 def _for_any(problem: Problem, excess: Excess) -> float | None:

@@ -1,19 +1,14 @@
-"""The privacy profile of any guarantee as a function of epsilon, for what transforms profiles: groups and tuning."""
+"""Privacy profiles as functions of epsilon, for what transforms profiles: groups and tuning."""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from dpcalc.errors import NotApplicable
-from dpcalc.notions.guarantee import Composition, Guarantee, LowerBound, Point, Worst
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace import log_add_exp
-
-if TYPE_CHECKING:
-    from dpcalc.notions.guarantee import Parts
 
 Curve = Callable[[float], float]
 """Epsilon >= 0 -> an upper bound on ln delta."""
@@ -25,77 +20,6 @@ class CurveWithFloor(Protocol):
     def __call__(self, epsilon: float, floor: float = -math.inf, /) -> float:
         """Return an upper bound on ln delta."""
         ...
-
-
-_TARGETS = (-2.0, -6.0, -14.0, -28.0, -50.0, -90.0, -160.0, -300.0, -600.0)
-"""The ln delta about which the laws of a composition are computed; one law answers for all that is near it."""
-
-_RESOLUTION = 512
-
-
-def profile_of(guarantee: Guarantee) -> CurveWithFloor:
-    """Return ln delta of a guarantee as a function of epsilon, for the worse of both orders.
-
-    Raises:
-        NotApplicable: the guarantee has no profile.
-    """
-    if isinstance(guarantee, (Point, LowerBound)):
-        raise NotApplicable("gives epsilon at a delta only", "use a bound that has a curve")
-    if isinstance(guarantee, Worst):
-        curves = [profile_of(member) for member in guarantee.members]
-        return lambda epsilon, floor=-math.inf: max(curve(epsilon, floor) for curve in curves)
-    if isinstance(guarantee, Composition):
-        orders = [_composed(_hashable(parts)) for parts in guarantee.orders]
-
-        def worse(epsilon: float, floor: float = -math.inf) -> float:
-            return guarantee.with_failure(max(curve(epsilon, floor) for curve in orders))
-
-        return functools.cache(worse)
-    known = functools.cache(lambda epsilon: guarantee.log_delta(epsilon).value)
-    return lambda epsilon, floor=-math.inf: known(epsilon)
-
-
-def profiles_of_orders(guarantee: Guarantee) -> tuple[CurveWithFloor, CurveWithFloor]:
-    """Return ln delta of P against Q, and of Q against P, where the two are told apart; as `profile_of`."""
-    if isinstance(guarantee, Composition) and len(guarantee.orders) == 2:
-        forward, backward = (_with_failure(guarantee, _composed(_hashable(parts))) for parts in guarantee.orders)
-        return forward, backward
-    both = profile_of(guarantee)
-    return both, both
-
-
-def _with_failure(guarantee: Composition, curve: CurveWithFloor) -> CurveWithFloor:
-    return functools.cache(lambda epsilon, floor=-math.inf: guarantee.with_failure(curve(epsilon, floor)))
-
-
-def _hashable(parts: Parts) -> Parts:
-    return parts if callable(parts) else tuple(parts)
-
-
-@functools.lru_cache(maxsize=16)
-def _composed(parts: Parts) -> CurveWithFloor:
-    """Return the profile of a composition, from laws made about one ln delta after another until one is near.
-
-    Whoever asks for the same composition shares the laws, and what they were asked.
-    """
-
-    @functools.cache
-    def law(target: float) -> Curve:
-        from dpcalc.notions import pld
-
-        made = tuple(parts(target) if callable(parts) else parts)
-        return pld.curve(made, log_delta_target=target, resolution=_RESOLUTION)
-
-    @functools.cache
-    def curve(epsilon: float, floor: float = -math.inf) -> float:
-        best = 0.0
-        for target, following in zip(_TARGETS, (*_TARGETS[1:], -math.inf), strict=True):
-            best = min(best, law(target)(epsilon))
-            if best > 0.5 * (target + following) or best <= floor:
-                break
-        return best
-
-    return curve
 
 
 _PER_DOUBLING = 48  # points of a curve that is costly to evaluate

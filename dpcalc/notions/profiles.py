@@ -27,6 +27,8 @@ _POINTS, _FIRST = 120, 16  # points of a sparse table, and those to begin with
 _NARROW = 1e-4  # two of them are no closer than that, in proportion: a curve may jump to delta = 0
 _DROP, _SHARE = 0.4, 0.02  # by how much ln delta may fall between two of them, far out by this share of itself
 _ENDS = -50.0
+_STEP_OF_TABLE = 0.1  # of ln delta between neighbouring points of a tabulated curve
+_MOST_TABULATED = 600
 
 
 def tabulate(curve: Callable[[Array], Array], top: float) -> Callable[[Array], Array]:
@@ -103,6 +105,58 @@ def sparse(
         known[middle] = log_delta(middle)
     nodes = sorted(known)
     return np.array(nodes), np.minimum.accumulate([known[node] for node in nodes])
+
+
+def tabulated(log_delta: Callable[[float], float], floor: float) -> Callable[[Array], Array]:
+    """Return a curve of arrays that bounds a profile from above: exact at some hundred points, with chords between.
+
+    Args:
+        log_delta: epsilon >= 0 -> an upper bound on ln delta, of a delta that is convex in e^epsilon and falls.
+        floor: below this ln delta the curve is constant.
+    """
+    import numpy as np
+
+    known = {0.0: min(0.0, log_delta(0.0))}
+
+    def at(epsilon: float) -> float:
+        if epsilon not in known:
+            known[epsilon] = min(0.0, log_delta(epsilon))
+        return known[epsilon]
+
+    top = 2.0**-40
+    while at(top) > floor and top < 2.0**40:
+        top *= 2.0
+    for _ in range(12):
+        nodes = sorted(known)
+        values = np.minimum.accumulate([known[e] for e in nodes])
+        fresh = [
+            0.5 * (left + right)
+            for left, right, high, low in zip(nodes, nodes[1:], values, values[1:], strict=False)
+            if high - max(low, floor) > _STEP_OF_TABLE * max(1.0, 0.05 * -high) and right - left > 1e-9 * right
+        ]
+        if not fresh or len(known) + len(fresh) > _MOST_TABULATED:
+            break
+        for epsilon in fresh:
+            at(epsilon)
+    points = np.array(sorted(known))
+    return chords(points, _narrowed(points, np.minimum.accumulate(np.array([known[e] for e in sorted(known)]))))
+
+
+def _narrowed(nodes: Array, values: Array) -> Array:
+    """Return the bounds on ln delta of both orders at increasing epsilons, each the least that all of them imply.
+
+    (e_j, delta_j) in both orders is worst for randomised response: at an epsilon below e_j delta is at most delta_j +
+    (1 - delta_j) (1 - e^(epsilon - e_j))/(1 + e^-e_j).
+    """
+    import numpy as np
+
+    with np.errstate(divide="ignore"):
+        pure = np.log(-np.expm1(np.minimum(nodes[:, None] - nodes[None, :], 0.0))) - np.log1p(np.exp(-nodes))[None, :]
+        implied = np.logaddexp(values[None, :], pure)
+    padding = 64.0 * UNIT * (1.0 + np.where(np.isfinite(implied), np.abs(implied), 0.0))
+    implied = np.where(nodes[:, None] < nodes[None, :], implied + padding, 0.0)
+    least: Array = np.minimum(values, implied.min(axis=1))
+    return least
 
 
 def chords(nodes: Array, values: Array) -> Callable[[Array], Array]:

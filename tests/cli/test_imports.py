@@ -106,8 +106,8 @@ ROOMS = {
     "files": "output",
     "model": "algorithm choices frozen loss_class multiplier numbers parameter quantities run source",
     "notions": "account classic curves gaussian guarantee renyi risk trade_off",
-    "numerics": "floats logspace normal quadrature roots sums",
-    "render": "allocation machine notes numbers positions",
+    "numerics": "arrays floats logspace normal quadrature roots sums",
+    "render": "asked notes numbers words words.allocation words.positions",
     "theorems": "batch_layout conditions record setting",
 }
 ALONE = "errors inert notes plain_enum references report version"

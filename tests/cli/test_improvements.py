@@ -13,7 +13,7 @@ from dpcalc import notes
 from dpcalc.engine import improvements, nearest
 from dpcalc.engine.search import DIRECTIONS
 from dpcalc.model.quantities import Kind
-from dpcalc.render.numbers import Side, delta_text, number
+from dpcalc.render.numbers import Digits, Side, number
 from dpcalc.report import Result
 from dpcalc.theorems.record import all_bounds
 from tests.cli.conftest import best
@@ -135,7 +135,7 @@ def test_the_words_say_what_the_data_say(ask: Any, ask_json: Any, line: str) -> 
         conditional = note["kind"] == "promise_not_made" and line.startswith("compare")
         side = Side.NEAREST if conditional else Side.DOWN if quantity in ("steps", "epochs") else Side.UP
         if quantity == "delta":
-            assert value == delta_text(note["value"], note["log_delta"], 4, side)
+            assert value == Digits(4).delta(note["value"], note["log_delta"], side)
         else:
             assert value == number(note["value"], 4, side)
 

@@ -57,7 +57,7 @@ def written() -> set[str]:
 @pytest.mark.parametrize(("recipe", "code"), [("pass", 4), *CAMPAIGN, ("typo", 2)])
 @pytest.mark.parametrize(
     ("kind", "module", "name"),
-    [("junit", junit, "render_junit"), ("sarif", sarif, "render_sarif"), ("github", github, "render_github"),
+    [("junit", junit, "junit_pieces"), ("sarif", sarif, "sarif_pieces"), ("github", github, "render_github"),
      ("markdown", markdown, "render_markdown")],
 )  # fmt: skip
 def test_a_report_that_breaks_costs_no_other(
@@ -74,7 +74,7 @@ def test_a_report_that_breaks_costs_no_other(
 
 @pytest.mark.parametrize(("recipe", "code"), [("pass", 4), ("fail", 4)])
 def test_a_plot_that_breaks_costs_no_report(run: Any, monkeypatch: pytest.MonkeyPatch, recipe: str, code: int) -> None:
-    monkeypatch.setattr("dpcalc.render.figure.draw_bars", breaks)
+    monkeypatch.setattr("dpcalc.render.chart.figure.draw_bars", breaks)
     found, out, err = run(f"check {recipe}.yaml {REPORTS}")
     assert found == code
     assert written() == FILES.keys() - {"plot"}
@@ -106,7 +106,7 @@ def test_a_file_that_cannot_be_written_after_all(
 
 
 def test_text_that_breaks_costs_no_report(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpcalc.render.checks.render", breaks)
+    monkeypatch.setattr("dpcalc.render.check.text.render", breaks)
     found, out, err = run(f"check fail.yaml {REPORTS}")
     assert (found, out) == (4, "")
     assert written() == FILES.keys()
@@ -158,7 +158,7 @@ def test_a_query_does_not_begin_either(run: Any, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_query_whose_plot_breaks_has_its_numbers(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpcalc.render.figure.draw", breaks)
+    monkeypatch.setattr("dpcalc.render.chart.figure.draw", breaks)
     line = "rdp -n 1000 -L 1 --smoothness 1 --eta 0.1 --sigma 2,3 -d 1e-6 --plot a.svg"
     found, out, err = run(line)
     assert found == 4

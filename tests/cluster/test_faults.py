@@ -14,6 +14,7 @@ import pytest
 import dpcalc
 from dpcalc.cluster.calls import OtherVersions, versions
 from dpcalc.cluster.dask import ATTEMPTS, Cluster, answered, entered, sent
+from dpcalc.cluster.spread import Piece, spread, through
 from dpcalc.errors import SpecError, WorkerDied, WorkerLost
 from tests.cluster.fakes import Client, Faulty, KilledWorker, joined
 from tests.recipes.conftest import Write, lines_of
@@ -158,6 +159,27 @@ def test_a_worker_without_tls_that_joins_late_is_refused() -> None:
     client.workers = {**client.workers, "tcp://10.0.0.1:1": 1}
     with pytest.raises(SpecError, match="without TLS"):
         there.ahead()
+
+
+def _never(text: str) -> str:
+    raise AssertionError(text)
+
+
+def test_a_scheduler_that_ends_is_named_before_patience_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpcalc.cluster.spread._LOOK", 0.01)
+    client = Client()
+    there = Cluster(client, send=lambda *_: Future())
+    looks = iter(("running", "connecting", "connecting"))
+
+    def ahead() -> int:
+        client.status = next(looks, "closed")
+        return there.ahead()
+
+    piece = Piece()
+    piece.document = "{}"
+    with pytest.raises(WorkerLost, match="the scheduler ended") as caught:
+        list(spread(iter([piece]), through(there, _never), ahead=ahead, patience=600.0))
+    assert "--checkpoint" in (caught.value.hint or "")
 
 
 class Gathering:

@@ -13,9 +13,8 @@ from dpcalc.engine.evaluate import guarantee_from
 from dpcalc.errors import NotApplicable
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
-from dpcalc.notions.curves import profile_of
 from dpcalc.notions.envelope import envelope
-from dpcalc.notions.groups import group_log_delta, grouped
+from dpcalc.notions.groups import group_log_delta
 from dpcalc.notions.guarantee import Point
 from dpcalc.theorems.record import Theorem
 from tests.formulas import run_of
@@ -51,7 +50,7 @@ def test_of_every_guarantee(bound: Theorem, size: int) -> None:
     for r, _ in itertools.islice(runs(bound), 1):
         values = parameters(bound, r)
         try:
-            found = grouped(guarantee_from(bound, bound.prove(run_of(values)), ()), size, slow=bound.slow)
+            found = guarantee_from(bound, bound.prove(run_of(values)), ()).grouped(size, slow=bound.slow)
         except NotApplicable:
             continue
         told = [found.log_delta(epsilon).value for epsilon in EPSILONS]
@@ -121,7 +120,7 @@ def test_the_envelope_has_proved_points_alone() -> None:
 
 def test_chains_alone_do_rise() -> None:
     """What the envelope is for: the chain of equal steps of one curve grows past its last kink."""
-    one = profile_of(grouped(guarantee_from(*_fixed(), ()), 1))
+    one = guarantee_from(*_fixed(), ()).privacy_profile()
     assert group_log_delta(one, 110.0, 3) > group_log_delta(one, 90.0, 3)
 
 

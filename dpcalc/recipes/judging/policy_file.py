@@ -6,6 +6,7 @@ import datetime
 import json
 import re
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from dpcalc.engine.commands import COMMANDS
@@ -16,12 +17,13 @@ from dpcalc.files.nodes import Field, Scalar, Table, items, table, text
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.files.reading import document_place, read_document
 from dpcalc.inert import printable
+from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.numbers import parse_integer
 from dpcalc.model.parameter import PARAMETERS, check
 from dpcalc.model.quantities import ATTACKS, Kind
 from dpcalc.recipes.judging.exceptions import EXCEPTIONS
 from dpcalc.recipes.judging.policy import Policy, Rule
-from dpcalc.recipes.reading.recipe import Recipe
+from dpcalc.recipes.reading.recipe import Entry, Recipe
 from dpcalc.recipes.reading.settings import BESIDE
 from dpcalc.recipes.reading.values import BOOLEANS
 
@@ -34,7 +36,11 @@ RULE_KEYS = (
 DESCRIBED = tuple(name for name, command in COMMANDS.items() if not command.prices)
 """The commands that answer for a run: allowed where a policy names none. Entries of a ledger may be bare numbers."""
 
-_PATTERN = re.compile(r"[A-Za-z0-9_*?-]{1,100}")
+BY_SHIFT, AS_GIVEN = "by-shift", "as-given"
+"""What answers are for that compare no data sets: of `shifted`, and of commands that convert a guarantee."""
+
+_LONGEST = 100  # characters of a pattern
+_PATTERN = re.compile(f"[A-Za-z0-9_*?-]{{1,{_LONGEST}}}")
 _SYNTAX = Rules(anchor_hint="put what rules share under defaults", depth_hint="a policy needs four levels")
 
 
@@ -84,7 +90,21 @@ def again(source: str) -> Policy:
     if cases is None or field is None or not cases.fields:
         raise top.place.error("there are no rules", "write them under cases:, each with a pattern of names")
     rules = {pattern: _rule(pattern, each, shared, passed) for pattern, each in cases.fields.items()}
+    for number, pattern in enumerate(rules):
+        if earlier := next((other for other in list(rules)[:number] if _covers(other, pattern)), None):
+            raise cases.fields[pattern].place.error(
+                f"rule {pattern} is never reached: {earlier} fits all its names", f"write {pattern} before {earlier}"
+            )
     return Policy(field.place, rules, strict, source)
+
+
+def _covers(one: str, other: str) -> bool:
+    """Return whether a pattern fits every name that another fits.
+
+    The names that are tried hold a letter of no pattern, which wildcards alone fit, for every wildcard of the other.
+    """
+    names = (other.replace("?", "\0").replace("*", "\0" * count) for count in (0, _LONGEST + 1))
+    return all(fnmatchcase(name, one) for name in names)
 
 
 def _check_keys(body: Table, names: Sequence[str]) -> None:
@@ -138,13 +158,15 @@ def _limit(key: str, field: Field) -> Gate:
     """Return the limit that a key sets.
 
     Raises:
-        SpecError: it is none, or every answer keeps it.
+        SpecError: it is none, every answer keeps it, or none does.
     """
     try:
         gate = parse(f"{key} <= {text(field.node, key)}")
         refuse_vacuous(gate)
     except SpecError as error:
         raise field.place.error(error.message, error.hint) from None
+    if isinstance(gate.limit, float) and gate.limit < 0.0:
+        raise field.place.error(f"no answer keeps {gate.text}", "write a number that is not negative")
     return gate
 
 
@@ -166,7 +188,10 @@ def _words(field: Field, key: str) -> list[str]:
 
 def _adjacencies(field: Field) -> tuple[str, ...]:
     try:
-        return tuple(str(check("adjacency", word)) for word in _words(field, "adjacency"))
+        return tuple(
+            word if word in (BY_SHIFT, AS_GIVEN) else str(check("adjacency", word))
+            for word in _words(field, "adjacency")
+        )
     except SpecError as error:
         raise field.place.error(f"adjacency: {error.message.removeprefix(f'{field.place}: ')}", error.hint) from None
 
@@ -219,17 +244,28 @@ def drafted(recipe: Recipe) -> str:
         question = entries[0].question
         epsilon, delta = limits.get("epsilon", question.epsilon), limits.get("delta", question.delta)
         ledger = entries[0].parameters.get("ledger")
-        adjacency = ledger.adjacency if ledger else entries[0].parameters.get("adjacency") or "replace-one"
         runs = [one.command for one in ledger.entries if one.command] if ledger else []
         lines += [
             f"  {group}:",
             "    required: true",
             "    epsilon: 1  # write your budget" if epsilon is None else f"    epsilon: {epsilon!r}",
             "    delta: 1e-6  # write your budget" if delta is None else f"    delta: {delta!r}",
-            f"    adjacency: {adjacency}",
+            f"    adjacency: {_adjacency_of(entries[0])}",
             f"    commands: [{', '.join(dict.fromkeys((entries[0].command, *runs)))}]",
         ]
+        if "train" in (entries[0].command, *runs):
+            lines.append("    certified: false  # a number of train is not")
     return "\n".join(lines) + "\n"
+
+
+def _adjacency_of(entry: Entry) -> str:
+    """Return what the answer of a case is for."""
+    if "ledger" in entry.parameters:
+        return str(entry.parameters["ledger"].adjacency)
+    if entry.command in BESIDE:
+        return AS_GIVEN
+    algorithm = entry.parameters.get("algorithm") or COMMANDS[entry.command].algorithms[0]
+    return str(entry.parameters.get("adjacency") or ALGORITHMS[algorithm].defaults.get("adjacency", BY_SHIFT))
 
 
 def policy_schema() -> dict[str, Any]:
@@ -244,7 +280,7 @@ def policy_schema() -> dict[str, Any]:
         "type": "object",
         "properties": {
             **{name: number for name in (*LIMITS, "records", "group_size") if not ATTACKS.get(name)},
-            "adjacency": some([*PARAMETERS["adjacency"].choices, "zero-out"]),
+            "adjacency": some([*PARAMETERS["adjacency"].choices, "zero-out", BY_SHIFT, AS_GIVEN]),
             "commands": some([*COMMANDS, *BESIDE]),
             "kinds": some([str(kind) for kind in Kind if kind.guarantee]),
             "accept": {"type": "object", "propertyNames": {"enum": list(EXCEPTIONS)},

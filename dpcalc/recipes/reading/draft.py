@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -20,6 +21,8 @@ from dpcalc.recipes.reading.values import may_be_referred, single
 _MOST_VALUES = 10_000
 """How many values of a configuration are looked at."""
 _MOST_DEPTH = 16
+_MOST_KEYS, _LONGEST_KEY = 50, 100
+"""How many keys that are not understood are listed, and characters of one."""
 _OF_DP_SGD = ("noise_multiplier", "clip", "sampling", "sample_rate")
 _NOISE = ("noise_multiplier", "noise_std", "laplace_scale", "langevin_std")
 _EITHER = (("epochs", "steps"), ("batch_size", "sample_rate"), ("noise_multiplier", "noise_std"))
@@ -120,17 +123,27 @@ def _found(node: Node, name: str, files: Files, remarks: list[str]) -> Iterator[
     """Yield the values whose keys are names of parameters; what is near to one is remarked upon."""
     waiting: list[tuple[Node, tuple[str, ...]]] = [(node, ())]
     looked_at = 0
+    passed_over: list[str] = []
     while waiting:
         node, path = waiting.pop()
         looked_at += 1
         if looked_at > _MOST_VALUES:
             remarks.append(f"only the first {_MOST_VALUES} values were looked at")
-            return
+            break
         if isinstance(node, Scalar):
+            said = len(remarks)
             if found := _meaning(node, path, name, files, remarks):
                 yield found
+            elif len(remarks) == said and not _is_off(node, path):
+                passed_over.append(".".join(path)[:_LONGEST_KEY])
         elif len(path) < _MOST_DEPTH:
             waiting += reversed([(child, (*path, key)) for key, child in _children(node)])
+        else:
+            passed_over.append(".".join(path)[:_LONGEST_KEY])
+    if passed_over:  # by their keys alone: a value may be a secret
+        more = f" and {len(passed_over) - _MOST_KEYS} more" if len(passed_over) > _MOST_KEYS else ""
+        listed = f"not understood, and left out: {', '.join(passed_over[:_MOST_KEYS])}{more}"
+        remarks += textwrap.wrap(printable(listed), 110, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _children(node: Table | Items) -> Iterator[tuple[str, Node]]:
@@ -138,6 +151,11 @@ def _children(node: Table | Items) -> Iterator[tuple[str, Node]]:
         yield from ((str(place), item) for place, item in enumerate(node.items))
     else:
         yield from ((key, field.node) for key, field in node.fields.items() if not field.merges)
+
+
+def _is_off(node: Scalar, path: tuple[str, ...]) -> bool:
+    """Return whether a key says that something is not used which no bound covers."""
+    return node.text.strip().lower() in _NOTHING and bool(path and not_covered(path[-1]))
 
 
 def _meaning(  # noqa: PLR0911 (one return a reason)
@@ -150,7 +168,7 @@ def _meaning(  # noqa: PLR0911 (one return a reason)
         return _answered(word, key, f"{name}#/{pointer}", node, remarks)
     meant = word if word in PARAMETERS else meant_by(word, [n for n in PARAMETERS if n != "lipschitz"])
     if len(word) < 2 or not meant or meant == "order":  # one letter may mean anything
-        if (why := not_covered(word)) and node.text.strip().lower() not in _NOTHING:
+        if (why := not_covered(word)) and not _is_off(node, path):
             remarks.append(f"{key}: {why}")
         return None
     if word not in PARAMETERS and not means_exactly(word, meant):

@@ -16,7 +16,7 @@ from typing import Protocol
 from dpcalc.model.choices import Adjacency, Permutation
 from dpcalc.model.run import Run
 from dpcalc.notions.certificate import HIDDEN, KNOWN, Certificate
-from dpcalc.notions.guarantee import Profile
+from dpcalc.notions.guarantee import Hints, Profile
 from dpcalc.numerics.floats import from_ordinal, ordinal, ratio_up
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, ONE_RELEASE, STEP_WITHIN, WHERE_BOUNDED
 from dpcalc.theorems.contraction.shuffle import ShuffledPass, mixture
@@ -130,9 +130,7 @@ def least_of(
     return Profile(
         lambda epsilon: min(public(epsilon), search(epsilon).log_delta),
         certificate=certificate,
-        budget=budget,
-        likely=start,
-        rough=lambda: least_of(public, functools.partial(hidden, rough=True), start),
+        hints=Hints(budget, start, rough=lambda: least_of(public, functools.partial(hidden, rough=True), start)),
     )
 
 

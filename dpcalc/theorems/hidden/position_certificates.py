@@ -26,16 +26,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from dpcalc.notions.certificate import Blocks, Matching
-from dpcalc.numerics.arrays import distinct
+from dpcalc.numerics.arrays import Array, distinct, np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.theorems.batch_layout import Layout
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
     Flags = NDArray[np.bool_]
     Picked = NDArray[np.intp]
     Chosen = tuple["_Cuts | None", ...]
@@ -137,8 +135,6 @@ def _rows(places: Places, distances: Distances, fewer: int) -> _Rows:
 @functools.lru_cache(maxsize=8)
 def _rows_of_all(places: Places, several: tuple[Distances, ...], fewer: int) -> list[_Rows]:
     """Return the rows of each of several distances."""
-    import numpy as np
-
     low, _, size, _ = _all_blocks(places, fewer)
     together = several[0].among([(each, len(low)) for each in several]) if len(several) > 1 else None
     if together is None:
@@ -151,8 +147,6 @@ def _rows_of_all(places: Places, several: tuple[Distances, ...], fewer: int) -> 
 @functools.lru_cache(maxsize=32)
 def _all_blocks(places: Places, fewer: int) -> tuple[Array, Array, Array, Array]:
     """Return the lowest position, the records, the size and the class of all blocks."""
-    import numpy as np
-
     found = blocks(places, fewer)
     low, weight, size = (np.concatenate(part) for part in zip(*found, strict=True))
     return low, weight, size, np.repeat(np.arange(len(found)), [len(part[0]) for part in found]).astype(float)
@@ -160,8 +154,6 @@ def _all_blocks(places: Places, fewer: int) -> tuple[Array, Array, Array, Array]
 
 def _sorted(places: Places, distances: Distances, fewer: int, mu: Array) -> _Rows:
     """Return the rows whose blocks have these mu."""
-    import numpy as np
-
     low, weight, size, kind = _all_blocks(places, fewer)
     if places.out:
         left_out = ((low, 0.0), (weight, places.out), (size, 0.0), (kind, -1.0))
@@ -186,8 +178,6 @@ def blocks_of(places: Places, fewer: int) -> Blocks:
 
 def blocks(places: Places, fewer: int) -> list[tuple[Array, Array, Array]]:
     """Return (lowest position, records, size) of blocks: single positions up to a point, then of equal ratio."""
-    import numpy as np
-
     top, (alone, growth) = _top(places), blocks_of(places, fewer)
     grid = np.arange(1, min(top, alone) + 1, dtype=np.int64)
     if top > alone:
@@ -265,8 +255,6 @@ def likely_epsilon(places: Places, distances: Distances, log_delta: float) -> fl
 
     The way starts at the epsilon of two Gaussians whose chi-squared divergence is the mean of those of all positions.
     """
-    import numpy as np
-
     from dpcalc.notions import gaussian
 
     rows = _rows(places, distances, 10)
@@ -413,8 +401,6 @@ def _matching(places: Places, rows: _Rows, cut: int, level: float) -> Matching:
 
 def _known(each: Sequence[_Rows], epsilon: float) -> list[float]:
     """Return ln delta for observers who know the position, at most 0: one for each of the rows."""
-    import numpy as np
-
     from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
     if not each:
@@ -426,8 +412,6 @@ def _known(each: Sequence[_Rows], epsilon: float) -> list[float]:
 
 def _log_mean(terms: Array, rows: _Rows, level: float) -> float:
     """Return ln of the sum of exp(terms) over the records, rounded up and at most 0."""
-    import numpy as np
-
     peak = float(terms.max())
     value = peak + math.log(float(np.exp(terms - peak).sum())) - math.log(float(rows.weight.sum()))
     return min(0.0, value + 1e-12 + 1e-14 * (abs(value) + level))
@@ -563,8 +547,6 @@ class _Cuts:
 
     def _nearest(self, coarse: _Cuts, cut: float) -> int:
         """Return the cut that is at the mu of one of a coarser grid, which may lie between two of its rows."""
-        import numpy as np
-
         mu = np.interp(cut + 1.0, np.arange(len(coarse.rows.mu)), coarse.rows.mu)
         return int((-self.rows.mu).searchsorted(-mu)) - 1
 
@@ -640,8 +622,6 @@ class _Terms(NamedTuple):
 
 def _certificates(several: Sequence[_Asked]) -> list[float]:
     """Return ln of the certificates; 0 where there is none. Few numbers take as long as many: they go together."""
-    import numpy as np
-
     moves = [_moves(asked) for asked in several]
     moved = [(asked, move) for asked, move in zip(several, moves, strict=True) if move is not None]
     if not moved:
@@ -677,8 +657,6 @@ class _Moves(NamedTuple):
 
 
 def _moves(asked: _Asked) -> _Moves | None:
-    import numpy as np
-
     rows, _, _, epsilon, cut, common = asked
     level = rows.mu * (common - 0.5 * rows.mu)  # ln gamma of every block
     index = np.arange(len(rows.mu))
@@ -689,8 +667,6 @@ def _moves(asked: _Asked) -> _Moves | None:
 
 
 def _terms(asked: _Asked, moves: _Moves, between: Array) -> _Terms:
-    import numpy as np
-
     rows, epsilon = asked.rows, asked.epsilon
     level, receives, donates, amount, taker, _ = moves
     # Rows with their own column: receivers keep e^eps/gamma of themselves, donors spend gamma, the others e^eps.
@@ -708,8 +684,6 @@ def _all_between(moved: Sequence[tuple[_Asked, _Moves]]) -> list[Array]:
     """Return mu of the transfers of several certificates: for the record in the block that takes, and its replacement
     in the one that gives.
     """
-    import numpy as np
-
     uses = [_uses(asked, moves) for asked, moves in moved]
     first, counts = moved[0][0].distances, [len(moves.amount) for _, moves in moved]
     k, here, m, there = (np.concatenate(part) for part in zip(*uses, strict=True))
@@ -731,8 +705,6 @@ def _uses(asked: _Asked, moves: _Moves) -> tuple[Array, Array, Array, Array]:
 
 def _between(distances: Distances, k: Array, here: Array, m: Array, there: Array) -> Array:
     """Return mu for the record at k and its replacement at m, with uses of these sizes; 0 stands for left out."""
-    import numpy as np
-
     both = (k > 0.0) & (m > 0.0)
     first = k > m
     early, late = np.where(first, here, there), np.where(first, there, here)
@@ -751,8 +723,6 @@ def _natural_cut(rows: _Rows, epsilon: float, near: float | None = None) -> tupl
     A row at that level has nothing to give or to take, so that moving the cut past it changes nothing in first order:
     certificates of like records are least about here.
     """
-    import numpy as np
-
     common = _common_level(rows, epsilon, None, near)
     if common is None:
         return None, 0
@@ -765,8 +735,6 @@ def _common_level(rows: _Rows, epsilon: float, cut: int | None, near: float | No
     Without a cut every row above the level e^eps receives, and every other one donates but for those of larger mu. It
     is found sooner from a z that is ``near``, if one is given.
     """
-    import numpy as np
-
     half = 0.5 * rows.mu
     with np.errstate(divide="ignore", invalid="ignore"):
         equal = np.where(rows.mu > 0.0, epsilon / rows.mu, math.inf) + half  # the level at which ln gamma = eps
@@ -849,8 +817,6 @@ def _matched(
     rows: _Rows, epsilon: float, level: Array, receives: Flags, donates: Flags
 ) -> tuple[Array, Picked, Picked] | None:
     """Return (amount in units of e^eps, receiving block, giving block) of every transfer, amounts rounded up."""
-    import numpy as np
-
     takers = np.flatnonzero(receives)[::-1]
     givers = np.flatnonzero(donates)[::-1]
     if not len(takers) or not len(givers):

@@ -11,12 +11,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from dpcalc.model.algorithm import Release, in_one_random_order
 from dpcalc.notions import gaussian
 from dpcalc.notions.certificate import HIDDEN, KNOWN, WORST, Certificate
-from dpcalc.notions.guarantee import Gdp, Profile
+from dpcalc.notions.guarantee import Gdp, Hints, Profile
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
 from dpcalc.numerics.floats import UNIT, down, ratio_up, up
 from dpcalc.numerics.sums import log_sum_expm1_reciprocals_up
@@ -34,12 +34,6 @@ from dpcalc.theorems.many_passes.periodic_allocation import Uses, bounded_mu, co
 from dpcalc.theorems.many_passes.repeated_allocation import Pace, rate_in_range
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import BATCHES, GAUSSIAN_STEP, Setting
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 _SECRET_PARTS, _FEWER = 12, 2  # pieces of the law of the last position but one: in the likeliest case, and otherwise
 _LARGEST = 1e90  # a ratio beyond this one hides nothing
@@ -176,8 +170,6 @@ def _once_rdp(places: SamePlaces, x: float, order: float) -> float:
     least = x * float(places.own_cost(float(length), 1.0))
 
     def terms(k: Array) -> TermBounds:
-        import numpy as np
-
         # Relative to the smallest term, so that a small divergence is not lost beside 1.
         gap = np.maximum(x * places.own_cost(k, 1.0) * (1.0 + 4.0 * UNIT) - least, 1e-300)
         logs = gap + np.log(-np.expm1(-gap))
@@ -214,7 +206,7 @@ def fresh(run: RandomOrders) -> Profile:
     return Profile(
         lambda epsilon: _public(run, epsilon, fresh_log_delta),
         certificate=lambda epsilon: _fresh_certificate(run, epsilon),
-        floor=lambda epsilon: _floor(run, epsilon),
+        hints=Hints(floor=lambda epsilon: _floor(run, epsilon)),
     )
 
 
@@ -332,7 +324,8 @@ def fresh_secret(run: RandomOrders) -> Profile:
             return _fresh_certificate(run, epsilon)
         return found if run.epochs == 1 else found._replace(earlier=_cases(run).earlier)
 
-    return profile._replace(certificate=certificate, rough=None)  # a rough mixture may be far above for small deltas
+    hints = profile.hints._replace(rough=None)  # a rough mixture may be far above for small deltas
+    return profile.replacing(certificate=certificate, hints=hints)
 
 
 def _cases(run: RandomOrders) -> Cases:

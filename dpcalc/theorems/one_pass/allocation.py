@@ -8,16 +8,11 @@ from weakref import WeakKeyDictionary
 
 from dpcalc.errors import SpecError
 from dpcalc.model.chain import Chain
-from dpcalc.numerics.arrays import distinct
+from dpcalc.numerics.arrays import Array, distinct, np
 from dpcalc.numerics.floats import UNIT, up
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from dpcalc.numerics.isotonic import Allocation
-
-    Array = NDArray[np.float64]
 
 _KNOWN: WeakKeyDictionary[Chain, dict[tuple[float, float | None], Allocation]] = WeakKeyDictionary()
 
@@ -122,8 +117,6 @@ def describe_allocation(chain: Chain, start: float, cap: float | None, own: bool
 
 def _quarters(chain: Chain, spent: Array) -> list[float]:
     """Return the share of mu^2 in each quarter of the steps."""
-    import numpy as np
-
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         cost = np.where(spent > 0.0, np.square(spent / chain.scale), 0.0)
         share = cost / cost.sum()
@@ -132,8 +125,6 @@ def _quarters(chain: Chain, spent: Array) -> list[float]:
 
 def _blocks(allocation: Allocation) -> list[dict[str, Any]]:
     """Return the costliest blocks: first and last step, share of the cost."""
-    import numpy as np
-
     costs = allocation.block_costs
     total = float(costs.sum()) or 1.0
     costliest = np.argsort(-costs, kind="stable")[:_SHOWN_BLOCKS]
@@ -146,8 +137,6 @@ def _blocks(allocation: Allocation) -> list[dict[str, Any]]:
 
 def _path(chain: Chain, spent: Array, start: float, tau: int, blocks: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the a_t and z_t of every step, or ``sampled`` where there are many; nothing where one overflows."""
-    import numpy as np
-
     from dpcalc.numerics.isotonic import remaining
 
     if not np.isfinite(spent).all():

@@ -29,12 +29,7 @@ from dpcalc.theorems.released.released import EACH, LipschitzOrders, RandomOrder
 from dpcalc.theorems.setting import BATCHES, NOISY_STEP
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from dpcalc.notions.pld import Pair
-
-    Array = NDArray[np.float64]
 
 _FRESH = "every pass in a fresh uniformly random order, drawn without looking at the data; the orders may be published"
 _WHERE = (WHERE_BOUNDED, "where used: " + LIPSCHITZ_STEPS)

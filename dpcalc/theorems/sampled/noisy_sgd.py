@@ -162,7 +162,7 @@ def hidden(run: HiddenSteps) -> Composition:
     chain, mu = run.chain, run.ratio
     plan = best_plan(chain, mu, run.batch_size / run.records)
     if plan is None or mu > _MOST_MU or (shift := shift_mu(chain, plan)) > _MOST_MU:
-        return composition(run)._replace(certificate=lambda _: Certificate(COMPOSED))
+        return composition(run).replacing(certificate=lambda _: Certificate(COMPOSED))
     parts = [
         (pld.gaussian(mu=max(shift, 1e-30)), 1),
         (run.step(sample_mu(mu, plan.fraction)), plan.split),

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dpcalc.inert import printable
-from dpcalc.render.bars import DECADES, Bars
 from dpcalc.render.chart import ENVELOPE, GUESSING, RATE, Axis, Chart, Panel, Series
+from dpcalc.render.chart.bars import DECADES, Bars
 from dpcalc.report import Status
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")

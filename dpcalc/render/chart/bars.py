@@ -12,6 +12,7 @@ from typing import NamedTuple
 from dpcalc.inert import printable
 from dpcalc.model.quantities import Quantity
 from dpcalc.render.check.verdicts import PUBLIC, checked, gate_name, not_private, rows, summary
+from dpcalc.render.numbers import Digits
 from dpcalc.report import Assertion, Case, Check, Report, Status
 
 MAX_BARS = 60
@@ -23,7 +24,7 @@ DECADES = 6
 MARKS = {Status.PASSED: "pass", Status.FAILED: "FAIL", Status.SKIPPED: "skip", Status.ERROR: "ERROR"}
 
 _EXPECTED = re.compile(r"[^=]*==(.*) within (.*)")
-_PRECISION = 5
+_FIVE = Digits(5)
 
 
 class Bar(NamedTuple):
@@ -96,7 +97,7 @@ def _before(gate: Assertion, share: float | None, was: float | None) -> float | 
 def _bars(check: Check, case: Case, several: bool, moved: Mapping[tuple[str, str, str], float]) -> Iterator[Bar]:
     """Yield the bars of a case: of its answer where its gates do not say it, and of each gate."""
     label = _clipped(f"{check.file}: {check.name}" if several else check.name, MAX_LABEL)
-    verdicts = rows(check, case, _PRECISION)
+    verdicts = rows(check, case, _FIVE)
     first_gate = len(verdicts) - len(case.assertions)
     for row in verdicts[:first_gate]:
         answer = f"{row.quantity} {row.value}" if row.value else printable(check.message or "")

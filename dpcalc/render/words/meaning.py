@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 
-from dpcalc.render.positions import record_meant
+from dpcalc.render.words.positions import SIZES_DIFFER, Neighbours, group_size, record_meant
 from dpcalc.report import Case, Guess, Result
-
-_COMINGS = ("add_remove", "add", "remove")
 
 
 def meaning(case: Case) -> str:
@@ -15,8 +13,7 @@ def meaning(case: Case) -> str:
     best, guess = case.best, case.guess
     if best is None or guess is None:
         return ""
-    size = int(case.inputs.get("group_size", (1, ""))[0] or 1)
-    asked = _asked(case, best, size)
+    asked = _asked(case, best, group_size(case))
     return f"Somebody who sees the output, knows all other records, and has to guess {asked}, {_right(guess)}."
 
 
@@ -24,11 +21,11 @@ def _asked(case: Case, best: Result, size: int) -> str:
     """Return between what the attacker has to choose."""
     if best.forgetting:
         return "whether the records to be forgotten were ever used (a priori as likely as not)"
-    if best.adjacency in _COMINGS:
+    if best.adjacency in SIZES_DIFFER:
         which = "whether one more record was used" if size == 1 else f"whether {size} more records were used"
         return f"{which} (a priori as likely as not)"
     who, has = (record_meant(case) or "a record", "has") if size == 1 else (f"any {size} records", "have")
-    if best.adjacency == "replace_one":
+    if best.adjacency == Neighbours.REPLACE_ONE:
         return f"which of two equally likely values {who} {has}"
     return f"whether {who} {'was' if size == 1 else 'were'} used or left out (a priori as likely as not)"
 

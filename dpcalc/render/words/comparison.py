@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpcalc.model.quantities import RISKS, Kind, Quantity
 from dpcalc.model.run import NOISE_SCALES
-from dpcalc.render.numbers import Side, number, value_text
+from dpcalc.render.numbers import Digits, Side
 from dpcalc.report import Case, Result
 
 COLUMNS = ("", "bound", "value", "kind", "how", "assumes")
@@ -23,39 +23,40 @@ def is_cost(case: Case) -> bool:
     return any(result.quantity in RISKS for result in case.results)
 
 
-def rows(case: Case, precision: int) -> list[tuple[str, ...]]:
+def rows(case: Case, digits: Digits) -> list[tuple[str, ...]]:
     """Return the comparison table's rows, one cell for each of `columns`."""
     numbers = assumption_numbers(case)
     table = []
     for r in case.results:
-        value = value_text(r, precision)
+        value = digits.value(r)
         if r.quantity == Quantity.RDP:
-            value += f" (order {number(r.order or 0.0, precision, Side.DOWN)})"
-        run = cost_cells(r, precision) if is_cost(case) else ()
+            value += f" (order {digits.order(r)})"
+        run = cost_cells(r, digits) if is_cost(case) else ()
         assumes = " ".join(numbers[text] for text in r.assumes)
-        table.append(("*" if r.best else "", r.bound, value, r.kind, *run, derivation(r, precision), assumes))
+        table.append(("*" if r.best else "", r.bound, value, r.kind, *run, derivation(r, digits), assumes))
     return table
 
 
-def cost_cells(result: Result, precision: int) -> tuple[str, ...]:
+def cost_cells(result: Result, digits: Digits) -> tuple[str, ...]:
     """Return the run that has a cost: algorithm, noise, step size and steps."""
     details = result.details or {}
     names = ("noise_std", "step_size", "steps")
     # The noise is what keeps the budget: it is never shown smaller than it is.
-    sides = {"noise_std": Side.UP}
-    numbers = [number(details[n], precision, sides.get(n, Side.NEAREST)) if n in details else "" for n in names]
+    sides = {names[0]: Side.UP}
+    numbers = [digits.number(details[n], sides.get(n, Side.NEAREST)) if n in details else "" for n in names]
     return "/".join(details.get("algorithms", ())), *numbers
 
 
-def cost_run(result: Result, precision: int) -> list[tuple[str, str]]:
+def cost_run(result: Result, digits: Digits) -> list[tuple[str, str]]:
     """Return the cells of the run that has a cost, those that it has, each with its name."""
     names = ("algorithm", "noise_std", "step_size", "steps")
-    return [(name, cell) for name, cell in zip(names, cost_cells(result, precision), strict=True) if cell]
+    return [(name, cell) for name, cell in zip(names, cost_cells(result, digits), strict=True) if cell]
 
 
+_PROFILE = "profile"
 _CONVERSIONS = {
     "exact": "exact conversion",
-    "profile": "exact profile",
+    _PROFILE: "exact profile",
     "pld": "privacy-loss distribution",
     "formula": "closed formula",
     "pure": "pure privacy",
@@ -65,19 +66,19 @@ _CONVERSIONS = {
 }
 
 
-def derivation(result: Result, precision: int) -> str:
+def derivation(result: Result, digits: Digits) -> str:
     """Return how the number came about: its mu, or the order and conversion."""
     if result.quantity in RISKS or result.quantity == Quantity.MU:
         return "Gaussian DP" if result.quantity == Quantity.MU else cost_kind(result)
     if result.mu is not None:
         side = Side.DOWN if result.kind == Kind.LOWER else Side.UP
-        return f"mu = {number(result.mu, precision, side)}, exact conversion"
+        return f"mu = {digits.number(result.mu, side)}, exact conversion"
     if result.order is not None and result.quantity != Quantity.RDP:
-        return f"RDP at order {number(result.order, precision)}, {_CONVERSIONS[str(result.conversion)]}"
+        return f"RDP at order {digits.number(result.order)}, {_CONVERSIONS[str(result.conversion)]}"
     details = result.details or {}
     if details.get("demands"):
         return "if " + "; ".join(details["demands"])
-    if details.get("slack") and result.conversion == "profile":
+    if details.get("slack") and result.conversion == _PROFILE:
         return "profile, to its slack"
     return _CONVERSIONS.get(str(result.conversion), "")
 

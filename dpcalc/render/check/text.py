@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpcalc.inert import printable
+from dpcalc.render.blocks import aligned
 from dpcalc.render.check.verdicts import (
     PUBLIC,
     changed,
@@ -16,7 +17,7 @@ from dpcalc.render.check.verdicts import (
     rows,
     summary,
 )
-from dpcalc.render.plain import aligned
+from dpcalc.render.numbers import SIX, Digits
 from dpcalc.report import Report, Status
 
 MAX_NOTES = 20
@@ -26,14 +27,14 @@ _COLORS = {"pass": "32", "FAIL": "1;31", "skip": "33", "ERROR": "1;31", PUBLIC: 
 _HEAD = ("", "case", "quantity", "value", "gate", "slack", "bound")
 
 
-def render(report: Report, precision: int = 6, *, color: bool = False) -> str:
+def render(report: Report, digits: Digits = SIX, *, color: bool = False) -> str:
     """Return the verdict on every gate; values are rounded to the safe side and slacks down."""
-    verdicts = list(_rows(report, precision))
+    verdicts = list(_rows(report, digits))
     head, *body = [line.rstrip() for line in aligned([_HEAD, *verdicts])]
     lines = [_colored(cells[0], line) if color else line for cells, line in zip(verdicts, body, strict=True)]
     for part in (
-        _about(report, precision),
-        _reasons(report, precision),
+        _about(report, digits),
+        _reasons(report, digits),
         _theorems(report),
         _notes(report),
         _beside(report),
@@ -43,14 +44,14 @@ def render(report: Report, precision: int = 6, *, color: bool = False) -> str:
     return "\n".join([*shown, "", summary(report) + _gates(report)]) + "\n"
 
 
-def _rows(report: Report, precision: int) -> Iterator[tuple[str, ...]]:
+def _rows(report: Report, digits: Digits) -> Iterator[tuple[str, ...]]:
     """Yield the cells of every line, its verdict first."""
     several = len({check.file for check, _ in checked(report)}) > 1
     for check, case in checked(report):
         name = printable(f"{check.file}: {check.name}" if several else check.name)
         best = case.best
         bound = best.bound if best else ""
-        for row in rows(check, case, precision):
+        for row in rows(check, case, digits):
             mark = PUBLIC if not_private(case) and row.status == Status.PASSED else _MARKS[row.status]
             yield mark, name, row.quantity, row.value, row.limit, row.slack, bound
 
@@ -59,21 +60,21 @@ def _colored(mark: str, line: str) -> str:
     return f"\x1b[{_COLORS[mark]}m{mark}\x1b[0m{line[len(mark) :]}"
 
 
-def _reasons(report: Report, precision: int) -> list[str]:
+def _reasons(report: Report, digits: Digits) -> list[str]:
     """Return where and why cases did not pass."""
     lines = []
     for check, case in checked(report):
         if check.status != Status.PASSED:
             lines.append(f"{_MARKS[check.status]} {printable(check.name)} at {place(check)}")
-            lines += [f"  {finding}" for finding in findings(check, case, precision)]
+            lines += [f"  {finding}" for finding in findings(check, case, digits)]
     return lines
 
 
-def _about(report: Report, precision: int) -> list[str]:
+def _about(report: Report, digits: Digits) -> list[str]:
     """Return what the verdicts are about, once for all the cases of which it is the same."""
     cases: dict[str, list[str]] = {}
     for check, case in checked(report):
-        if text := circumstances(check, case, precision):
+        if text := circumstances(check, case, digits):
             cases.setdefault(text, []).append(printable(check.name))
     return [f"{_several(names, 5)}: {text}" for text, names in cases.items()]
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from dpcalc.model.run import NOISE_SCALES
-from dpcalc.render.numbers import Side, number
+from dpcalc.render.numbers import Digits, Side, number
 from dpcalc.report import PARTS, Case, Report
 
 _NAMES = {
@@ -50,14 +47,13 @@ def kept_bounds(case: Case) -> str:
     norm = "1-norm" if case.training["norm"] == 1 else "Euclidean norm"
     return (
         f" Rows of the training data are shortened to {norm} at most {number(bound, side=Side.AS_GIVEN)} by a rule "
-        "that does not depend on the data."
-        + (_SUMS if case.training.get("solver") else "")
-        + _said_of_centre(case.training)
+        "that does not depend on the data." + (_SUMS if case.training.get("solver") else "") + _first_steps(case)
     )
 
 
-def _said_of_centre(training: Mapping[str, Any]) -> str:
+def _first_steps(case: Case) -> str:
     """Return what the first steps of a run on centred rows are, as the end of a statement."""
+    training = case.training or {}
     centre = training.get("centre")
     if not centre:
         return ""
@@ -76,7 +72,7 @@ _SUMS = (
 )
 
 
-def metric_rows(case: Case, precision: int) -> list[tuple[str, ...]]:
+def metric_rows(case: Case, digits: Digits) -> list[tuple[str, ...]]:
     """Return the table of metrics: the private model (of replicas the median and the range) and the non-private fit."""
     training = case.training
     if not training or not training["metrics"]:
@@ -85,7 +81,7 @@ def metric_rows(case: Case, precision: int) -> list[tuple[str, ...]]:
     own, body = "private" if training["private"] else "this model", []
     for name, label in _NAMES.items():
         for model, text in ((_METRICS, own), ("non_private", "non-private")):
-            cells = [_cell(case, model, part, name, precision) for part in parts]
+            cells = [_cell(case, model, part, name, digits) for part in parts]
             if any(cells):
                 body.append((label, text, *cells))
     return [("", "", *(f"{part} ({training[_COUNTS[part]]} records)" for part in parts)), *body]
@@ -97,21 +93,15 @@ _METRICS = "metrics"
 _COUNTS = {"train": "records", "test": "test_records"}
 
 
-def _cell(case: Case, model: str, part: str, name: str, precision: int) -> str:
+def _cell(case: Case, model: str, part: str, name: str, digits: Digits) -> str:
     training = case.training or {}
     spread = training.get("quantiles", {}).get(part, {}).get(name) if model == _METRICS else None
     if spread and None not in spread:
         low, *_, high = spread
         middle = spread[len(spread) // 2]
-        return f"{number(middle, precision)} [{number(low, precision)}, {number(high, precision)}]"
+        return f"{digits.number(middle)} [{digits.number(low)}, {digits.number(high)}]"
     value = (training[model] or {}).get(part, {}).get(name)
-    return "" if value is None else number(value, precision)
-
-
-def _held_out(training: Mapping[str, Any]) -> int:
-    """Return how many records were held out to score runs on."""
-    score = training.get("tuning", {}).get("score", {})
-    return score["records"] if score.get("epsilon") is not None else 0
+    return "" if value is None else digits.number(value)
 
 
 def chosen(case: Case) -> str:
@@ -140,42 +130,45 @@ def chosen(case: Case) -> str:
 def _counted(case: Case) -> str:
     """Return what was counted in the records."""
     training = case.training or {}
-    total = training["records"] + training["test_records"] + _held_out(training)
+    score = training.get("tuning", {}).get("score", {})
+    held_out = score["records"] if score.get("epsilon") is not None else 0  # to score runs on
+    total = training["records"] + training["test_records"] + held_out
     counts = f"{training['rows_clipped']} of {total} rows shortened"
     if training["labels_clipped"]:
         counts += f", {training['labels_clipped']} targets cut"
     return counts + (f", {training['unreadable']} cells no finite number" if training["unreadable"] else "")
 
 
-def training_lines(case: Case, precision: int) -> list[str]:
+def training_lines(case: Case, digits: Digits) -> list[str]:
     """Return what stands above and below the table of metrics."""
     training = case.training
     if not training:
         return []
-    runs = f"{training['replicas']} runs" if "replicas" in training else "trained"
+    replicas, quantiles = training.get("replicas"), training.get("quantiles")
+    runs = f"{replicas} runs" if replicas else "trained"
     features = f"{training['dimension']} columns" + (", one of them constant" if training["intercept"] else "")
     steps = f"{training['steps']} steps on {training['records']} records of {features}"
-    lines = [f"{runs}: {steps}; noise: {training['noise_source']}", *filter(None, [chosen(case), _centred(training)])]
-    if "quantiles" in training:
-        probabilities = training["quantiles"]["probabilities"]
+    lines = [f"{runs}: {steps}; noise: {training['noise_source']}", *filter(None, [chosen(case), _centred(case)])]
+    if quantiles:
+        probabilities = quantiles["probabilities"]
         lines.append(f"median [{probabilities[0]:.0%}, {probabilities[-1]:.0%} quantiles] over the runs")
     bound = training["excess_risk_bound"]
     if bound:
-        value = number(bound["value"], precision, Side.UP)
-        empty = ", before rounding" if case.best and "floating_point" in (case.best.details or {}) else ""
+        value = digits.number(bound["value"], Side.UP)
+        empty = ", before rounding" if case.best and (case.best.details or {}).get("floating_point") is not None else ""
         empty += ", vacuous" if bound["vacuous"] else ""
         lines.append(f"{_RISKS[bound['quantity']]} <= {value} ({bound['bound']}{empty})")
     elif training["non_private"]:
         lines.append(f"excess risk: {training['excess_risk_bound_because']}")
-    if "metrics_are" not in training:  # a report that holds nothing that was measured
+    if training.get("metrics_are") is None:  # a report that holds nothing that was measured
         return lines
     lines.append(f"{training['metrics_are']}:")
     return [*lines, *(f"  {line}" for line in (_counted(case), *training["remarks"]))]
 
 
-def _centred(training: Mapping[str, Any]) -> str:
+def _centred(case: Case) -> str:
     """Return in a sentence how rows are centred; empty where they are not."""
-    centre = training.get("centre")
+    centre = (case.training or {}).get("centre")
     if not centre:
         return ""
     return (
@@ -189,18 +182,15 @@ def summary_names(report: Report) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for case in report.cases:
         metrics = (case.training or {}).get("metrics", {})
-        part = "test" if "test" in metrics else "train"
-        for name in ("accuracy", "rmse"):
-            if name in metrics.get(part, {}):
-                names[f"{part} {name}"] = None
-        if "excess_risk" in metrics.get("train", {}):
-            names["train excess_risk"] = None
+        part = PARTS[1] if PARTS[1] in metrics else PARTS[0]
+        columns = ((part, "accuracy"), (part, "rmse"), (PARTS[0], "excess_risk"))
+        names.update({f"{part} {name}": None for part, name in columns if name in metrics.get(part, {})})
     return tuple(names)
 
 
-def summary_cells(case: Case, names: tuple[str, ...], precision: int) -> tuple[str, ...]:
+def summary_cells(case: Case, names: tuple[str, ...], digits: Digits) -> tuple[str, ...]:
     """Return a case's cells under `summary_names`."""
     if not case.training:
-        return tuple("" for _ in names)
+        return ("",) * len(names)
     pairs = [name.partition(" ") for name in names]
-    return tuple(_cell(case, _METRICS, part, metric, min(precision, 4)) for part, _, metric in pairs)
+    return tuple(_cell(case, _METRICS, part, metric, digits.at_most(4)) for part, _, metric in pairs)
