@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dpcalc.recipes.running.checking import Checking
     from dpcalc.recipes.running.many import ManyCases
     from dpcalc.recipes.running.selection import Selection
-    from dpcalc.render.check.baseline import Snapshot
+    from dpcalc.render.check.inputs import Snapshot
 
 _FROZEN = 256  # cases at a time
 _FEW = 20  # cases without a progress bar

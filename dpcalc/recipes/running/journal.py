@@ -81,9 +81,7 @@ class Journal:
         weakref.finalize(journal, journal._file.close)
         try:
             _lock(journal._file, path)
-            journal._end = journal._read(
-                journal._file, path, {"schema": SCHEMA, "dpcalc": __version__, **header}, counts
-            )
+            journal._end = journal._read(journal._file, path, header, counts)
         except BaseException:
             journal._file.close()
             raise
