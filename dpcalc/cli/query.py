@@ -12,7 +12,7 @@ import click
 
 from dpcalc.cli.printing import Output, emit
 from dpcalc.cli.types import Delta, delta_of
-from dpcalc.engine.ask import FEW, ask, side_by_side
+from dpcalc.engine.ask import FEW, ask, best_of, side_by_side
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.question import Question, aimed
 from dpcalc.errors import SpecError
@@ -112,12 +112,16 @@ def run_cases(
     askers = askers or Askers(ask, side_by_side)
     options = {"notes": len(combinations) <= FEW, "brief": not single, **({"certified": True} if certified else {})}
 
+    only_best = output.best_only and not (options["notes"] or certified or gates or COMMANDS[command].compares)
+
     def evaluate(values: Flags, asker: Callable[..., Case]) -> Case:
         given, question = _question(values, orders, solve)
         question = aimed(question._replace(risks=risks, curves=curves), given, listed)
         if schedule is not None:
             given["schedule"] = schedule
         sources = dict.fromkeys(given, Source.FLAG)
+        if only_best and asker is side_by_side and (case := best_of(command, given, question, sources)):
+            return case
         return asker(command, given, question, sources=sources, gates=gates, **options)
 
     here = combinations if chosen is None else chosen(combinations)

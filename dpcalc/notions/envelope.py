@@ -1,7 +1,8 @@
 """The non-increasing curve below proved points of a privacy profile whose evaluations may grow with epsilon.
 
-delta at epsilon is at most delta at any smaller one. A search over chains ends where its last one stops paying, and
-grows from there on; what is proved before that point holds behind it. What is mu-GDP besides has delta_G as well.
+delta is convex in e^epsilon and does not grow: it lies below its chords, and is at most delta at any smaller epsilon. A
+search over chains ends where its last one stops paying, and grows from there on; what is proved before that point holds
+behind it. What is mu-GDP besides has delta_G as well, and a chord leads from the least proved point to that curve.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ import functools
 import math
 
 from dpcalc.notions import gaussian
-from dpcalc.notions.curves import Curve
+from dpcalc.notions.curves import Curve, chord
 
 _LEAST, _FARTHEST = -20, 40  # powers of two between which the curve is asked; sums of losses beyond 2^40 are not met
 _SHORT = 1.0 - 2.0**-7  # a curve that does not fall over such a step has passed its least value
 _SECTIONS = 40  # golden sections of an interval of two octaves: 0.618^40 leaves 2e-8 of it
 _NOISE = 2e-5  # relative, of searches over chains: where a curve is flat, values so near to each other are one
 _GOLDEN = 0.6180339887498949
+_CELLS = tuple(2.0**place for place in range(-4, 4))  # a chord in e^epsilon that ends 8 later falls by e^-8 at most
 
 
 def envelope(curve: Curve, mu: float = math.inf) -> Curve:
@@ -53,25 +55,30 @@ def envelope(curve: Curve, mu: float = math.inf) -> Curve:
         return best
 
     @functools.cache
-    def proved_before(epsilon: float) -> float:
-        """Return the least ln delta that is proved at smaller epsilons."""
-        least = known(0.0)
+    def least_before(epsilon: float) -> tuple[float, float]:
+        """Return the proved point with the least ln delta at smaller epsilons: ln delta, and its epsilon."""
+        points = [0.0]
         for place in range(_LEAST, min(_FARTHEST, math.frexp(epsilon)[1] + 1)):
+            points.append(math.ldexp(1.0, place))
             if power(place) <= min(power(place - 1), power(place + 1)) and power(place) < power(place - 1):
-                lowest = lowest_near(place)
-                least = min(least, known(lowest)) if lowest <= epsilon else least
-            elif math.ldexp(1.0, place) <= epsilon:
-                least = min(least, power(place))
-        return least
+                points.append(lowest_near(place))
+        return min((known(point), point) for point in points if point <= epsilon)
+
+    def of_gaussian(epsilon: float) -> float:
+        return gaussian.log_delta(mu=mu, epsilon=epsilon)
 
     @functools.cache
     def bounded(epsilon: float) -> float:
         value = known(epsilon)
         noise = -_NOISE * value
         if math.isfinite(value) and epsilon > 0.0 and not value < known(_SHORT * epsilon) - noise:
-            before = proved_before(epsilon)
-            after = proved_before(math.ldexp(1.0, math.frexp(epsilon)[1]))
-            value = before if before <= value + noise else max(value, after)
-        return min(value, gaussian.log_delta(mu=mu, epsilon=epsilon))
+            least, where = least_before(epsilon)
+            after, _ = least_before(math.ldexp(1.0, math.frexp(epsilon)[1]))
+            value = least if least <= value + noise else max(value, after)
+            if mu < math.inf:
+                # The ends of the chords are the same for all epsilons of a cell, for no larger one to have a worse one.
+                ends = (cell * (math.floor(epsilon / cell) + 1.0) for cell in _CELLS)
+                value = min(value, *(chord(where, least, end, of_gaussian(end), epsilon) for end in ends))
+        return min(value, of_gaussian(epsilon))
 
     return bounded

@@ -34,7 +34,6 @@ LARGEST_GROUP = 1000
 _GROUP_ULPS = 1 << 28  # 6e-8: a chain of links costs a search for every epsilon
 _STEEP = 100.0  # no search tells larger excesses of ln delta apart; steep steps slow false position down
 _FARTHEST = 1e300  # a search for epsilon ends here
-_PAIRS_ABOUT = -14.0  # ln of the delta for which pairs are made to read their mu; they hold for every other one
 _BELOW = 16.0  # a curve is tabulated down to e^-16 of the target, and what is rarer counts as an infinite loss
 _FLOORS = 8.0  # tables are made for every eighth ln delta, so that neighbouring targets share one
 
@@ -100,6 +99,10 @@ class Guarantee:
     def whole_mu(self) -> float:
         """A mu of which the mechanism is mu-GDP at every epsilon, in closed form; inf for none."""
         return math.inf
+
+    def group_mu(self, size: int) -> float:
+        """Return such a mu of groups of ``size`` records."""
+        return up(size * self.whole_mu)
 
     def replacing(self, **changes: Any) -> Self:
         """Return the same notion with other fields."""
@@ -236,7 +239,7 @@ class _Curved(Guarantee):
 
         _check_group(size)
         curve = sparse(self.privacy_profile()) if slow else self.privacy_profile()
-        mu = up(size * self.whole_mu)
+        mu = self.group_mu(size)
         return Profile(groups.chained(curve, size, mu), ulps=_GROUP_ULPS, whole_mu=mu)
 
     def privacy_profile(self) -> CurveWithFloor:
@@ -541,12 +544,12 @@ class Composition(_OfProfile):
         same draw of which it is, and grows with mu. No smaller mu covers a mixture with positive weights. Mixtures
         compose as the mechanisms that dominate them: mu^2 adds.
         """
+        return self.group_mu(1)
+
+    def group_mu(self, size: int) -> float:
         if self.log_failure > -math.inf:
             return math.inf
-        ways = [composed.pairs_for(parts, _PAIRS_ABOUT) for parts in self.ways]
-        if any(math.isinf(pair.whole_mu) for pairs in ways for pair, _ in pairs):
-            return math.inf
-        return max(gaussian.together((pair.whole_mu, count) for pair, count in pairs) for pairs in ways)
+        return max(composed.whole_mu(parts, size) for parts in self.ways)
 
     def epsilon(self, log_delta: float, *, rough: bool = False) -> Answer:
         if (log_rest := self._without_failure(log_delta)) == -math.inf:

@@ -134,6 +134,7 @@ def refusal(obstacle: Obstacle) -> NotApplicable:
     return obstacle.error(obstacle.because, obstacle.cure, parameters=obstacle.parameters)
 
 
+@functools.cache
 def needs(*names: str) -> Missing:
     """Return the obstacle that names the parameters to be given."""
     flags = ", ".join("--" + name.replace("_", "-") for name in names)
@@ -146,11 +147,7 @@ def lacking(run: Run, *names: str) -> Missing:
 
 
 class Condition(NamedTuple):
-    """A precondition as data: its text, and ``check``, which returns what stands in the way or None.
-
-    What ``check`` returns depends on nothing but the fields of the run that it reads: where they are alike in many
-    cases, it is called once (`dpcalc.engine.sweep`).
-    """
+    """A precondition as data: its text, and ``check``, which returns what stands in the way or None."""
 
     text: str
     check: Callable[[Run], Obstacle | None]

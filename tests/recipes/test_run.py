@@ -220,7 +220,7 @@ def test_a_broken_case_hides_no_other(write: Any, monkeypatch: pytest.MonkeyPatc
         return ask(command, given, *rest, **more)
 
     monkeypatch.setattr(module, "ask", breaks)
-    monkeypatch.setattr(module.Sweep, "ask", lambda *_, **__: 1 // 0)  # what cases share hides none, either
+    monkeypatch.setattr(module, "closed_form_of", lambda *_, **__: 1 // 0)  # nor does it where closed forms answer
     recipes = read_all([write("s: {command: rdp, matrix: {noise_std: [2, 3, 4]}, assert: epsilon <= 1}")])
     report = checked(Selection(recipes))
     assert [outcome(case) for case in report.cases] == [("failed", 1), ("error", 4), ("failed", 1)]

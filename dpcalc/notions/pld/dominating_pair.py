@@ -41,6 +41,8 @@ class Pair(NamedTuple):
     whole_mu: float = math.inf
     """A mu with which a Gaussian pair dominates this one, where that is known: of a mixture, that of its farthest laws.
     """
+    largest_mu: float = math.inf
+    """The same for groups of any size, where a step uses so many records at most and those may all be of the group."""
 
 
 def from_curve(log_delta: LogProfile, backward: LogProfile | None = None) -> Pair:

@@ -151,7 +151,7 @@ def run_chunk(document: str) -> str:
 
 
 _OF_THREAD = threading.local()
-"""What each thread has read: a sweep is not shared."""
+"""What each thread has read."""
 
 
 def _judge_of(text: str) -> Judge:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from dpcalc.engine.ask import ask
+from dpcalc.engine.ask import ask, closed_form_of
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.sweep import Sweep
 from dpcalc.errors import Disproved, DpcalcError, SpecError, debugging
 from dpcalc.recipes.reading.case import check_timeout
 from dpcalc.recipes.reading.recipe import Entry, Recipe
@@ -78,10 +77,8 @@ class Outcome(NamedTuple):
     exit_code: int = 0
 
 
-def evaluate(entry: Entry, *, certify: bool = False, sweep: Sweep | None = None) -> Outcome:
-    """Return the answer to a case, or why there is none; ``sweep`` knows what it shares with those before it."""
-    if sweep is not None and (outcome := _swept(entry, sweep, certify)):
-        return outcome
+def evaluate(entry: Entry, *, certify: bool = False) -> Outcome:
+    """Return the answer to a case, or why there is none."""
     if entry.unread is not None:
         return Outcome(None, "SpecError", entry.unread.message, entry.unread.hint, 2)
     try:
@@ -92,17 +89,6 @@ def evaluate(entry: Entry, *, certify: bool = False, sweep: Sweep | None = None)
         return Outcome(None, type(error).__name__, error.message, without_flags(error.hint), error.exit_code)
     except Exception as error:
         return broken(error)
-
-
-def _swept(entry: Entry, sweep: Sweep, certify: bool, *, closed: bool = False) -> Outcome | None:
-    """Return the answer to a case by what it shares with others; None where it is to be asked by itself."""
-    if certify or entry.rule.certified or entry.unread is not None:
-        return None
-    try:
-        case = sweep.ask(entry.command, entry.parameters, entry.question, closed=closed)
-    except Exception:
-        return None
-    return None if case is None else Outcome(case)
 
 
 def broken(error: Exception) -> Outcome:
@@ -170,7 +156,7 @@ class Answers:
     """
 
     def __init__(self, jobs: int, certify: bool, limits: Limits) -> None:
-        self._jobs, self._certify, self._limits, self._sweep = jobs, certify, limits, Sweep()
+        self._jobs, self._certify, self._limits = jobs, certify, limits
         self._known: dict[tuple[int, str], Outcome] = {}
         self._running: dict[tuple[int, str], Future[Outcome]] = {}
         self._processes = contextlib.ExitStack()
@@ -209,10 +195,15 @@ class Answers:
     def _computed_here(self, entry: Entry) -> Outcome | None:
         limits = self._limits
         if not self._jobs or (self._jobs == 1 and limits.memory is None and limits.seconds(entry) is None):
-            return evaluate(entry, certify=self._certify, sweep=self._sweep)
-        if any(limit is not None and limit < _LONG for limit in (entry.timeout, limits.timeout)):
+            return evaluate(entry, certify=self._certify)
+        short = any(limit is not None and limit < _LONG for limit in (entry.timeout, limits.timeout))
+        if short or self._certify or entry.rule.certified or entry.unread is not None:
             return None
-        return _swept(entry, self._sweep, self._certify, closed=True)
+        try:
+            case = closed_form_of(entry.command, entry.parameters, entry.question)
+        except Exception:  # one that nobody expected is left to the process of the case
+            return None
+        return None if case is None else Outcome(case)
 
     def _submitted(self, entry: Entry) -> Future[Outcome]:
         if self._pool is None:
@@ -228,14 +219,14 @@ class _Evaluation:
     """Evaluates cases in a process of the pool, one after the other."""
 
     def __init__(self, certify: bool) -> None:
-        self._certify, self._sweep = certify, Sweep()
+        self._certify = certify
 
     def __call__(self, entry: Entry) -> Outcome:
         """Return the answer to a case; raise MemoryError where memory is short.
 
         The pool then ends the process, in which an import may have been cut off.
         """
-        outcome = evaluate(entry, certify=self._certify, sweep=self._sweep)
+        outcome = evaluate(entry, certify=self._certify)
         if outcome.kind == MemoryError.__name__:
             raise MemoryError
         return outcome
