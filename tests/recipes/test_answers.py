@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dpcalc.recipes.running.run import checked, read_all
 
 from dpcalc.engine.ask import ask
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError
-from dpcalc.recipes.running.evaluate import Limits
+from dpcalc.recipes.running.checking import checked
+from dpcalc.recipes.running.evaluate import Answers, Limits
+from dpcalc.recipes.running.selection import Selection, read_all
 
 
 def alone(command: str, given: dict[str, Any], question: Question) -> object:
