@@ -105,7 +105,7 @@ ROOMS = {
     "engine": "answer ask commands description evaluate guess improvements inputs notes question rows search",
     "files": "output",
     "model": "algorithm choices frozen loss_class multiplier numbers parameter quantities run source",
-    "notions": "account classic curves gaussian guarantee renyi risk trade_off",
+    "notions": "classic composed composition curves gaussian guarantee notion randomised_response renyi risk trade_off",
     "numerics": "arrays floats logspace normal quadrature roots sums",
     "render": "asked notes numbers words words.allocation words.positions",
     "theorems": "batch_layout conditions record setting",
