@@ -49,7 +49,7 @@ _PUBLIC = {
     "GateFailed": "dpcalc.errors",
     "WorkerLost": "dpcalc.errors",
     "PrivacyWarning": "dpcalc.errors",
-    "Accountant": "dpcalc.recipes.accountant",
+    "Accountant": "dpcalc.recipes.ledgers.accountant",
 }
 
 __all__ = [*_PUBLIC, "__version__"]  # noqa: PLE0604

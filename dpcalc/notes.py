@@ -7,13 +7,9 @@ words.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any
 
 from dpcalc.model.frozen import Frozen
-from dpcalc.model.quantities import Quantity
-
-if TYPE_CHECKING:
-    from dpcalc.report import Result
 
 
 class Note(Frozen):
@@ -24,12 +20,6 @@ class Note(Frozen):
     def as_json(self) -> dict[str, Any]:
         """Return the fields that apply, as JSON types."""
         return {name: value for name, value in self.to_dict().items() if value is not None}
-
-
-def value_of(result: Result) -> dict[str, Any]:
-    """Return the fields of a note that hold the value of a result; ``log_delta`` is None unless that is a delta."""
-    log_delta = result.log_delta if result.quantity == Quantity.DELTA else None
-    return {"quantity": result.quantity, "value": result.value, "log_delta": log_delta}
 
 
 # --- what would change the answer ------------------------------------------------------------------------------------
@@ -57,11 +47,6 @@ class Alternative(Note):
     gain: float | None = None
     any: bool | None = None
     bound: str
-
-    @classmethod
-    def of(cls, result: Result, **more: Any) -> Self:
-        """Return the note whose answer is ``result``."""
-        return cls(**value_of(result), any=(result.details or {}).get("any"), bound=result.bound, **more)
 
 
 class OtherIndex(Alternative):

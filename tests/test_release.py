@@ -11,7 +11,7 @@ import yaml
 
 from dpcalc import __version__
 from dpcalc.cards.document import SCHEMA as CARD
-from dpcalc.recipes.read import VERSION as RECIPE
+from dpcalc.recipes.reading.read import VERSION as RECIPE
 from dpcalc.report import SCHEMA as REPORT
 from dpcalc.training.release.model import SCHEMA as MODEL
 

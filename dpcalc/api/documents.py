@@ -110,8 +110,8 @@ def schema(name: str = "report") -> dict[str, Any]:
     Raises:
         SpecError: there is none of this name.
     """
-    from dpcalc.recipes.policy_file import policy_schema
-    from dpcalc.recipes.schema import recipe_schema
+    from dpcalc.recipes.judging.policy_file import policy_schema
+    from dpcalc.recipes.reading.schema import recipe_schema
     from dpcalc.references import read
 
     if name == "recipe":  # what is shipped is a frame, which the records of the parameters fill

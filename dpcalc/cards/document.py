@@ -10,10 +10,11 @@ from dpcalc.model.algorithm import ALGORITHMS, Order
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.model.quantities import SUFFICIENT, Quantity
 from dpcalc.model.source import Source
-from dpcalc.render.meaning import meaning
-from dpcalc.render.numbers import Side, number
-from dpcalc.render.sentences import headline, promise, released
+from dpcalc.render.numbers import Digits, Side, number
 from dpcalc.render.statement import claim
+from dpcalc.render.words.meaning import meaning
+from dpcalc.render.words.promise import promise
+from dpcalc.render.words.sentences import headline, released
 from dpcalc.report import Case, Result, strict_json
 from dpcalc.theorems.record import all_bounds
 
@@ -162,7 +163,7 @@ def _quoted(case: Case) -> list[Result]:
 
 
 def _guarantee(case: Case, best: Result) -> dict[str, Any]:
-    lines = zip(_quoted(case), headline(case, _PRECISION), strict=True)
+    lines = zip(_quoted(case), headline(case, Digits(_PRECISION)), strict=True)
     return {
         "headline": [_headline(result, line) for result, line in lines],
         "statement": promise(case),
@@ -175,7 +176,7 @@ def _guarantee(case: Case, best: Result) -> dict[str, Any]:
 def _headline(result: Result, line: str) -> str:
     """Return the line; where a parameter was solved for, what holds with it."""
     solved = result.quantity in PARAMETERS and result.quantity not in (Quantity.EPSILON, Quantity.DELTA)
-    return claim(result, _PRECISION) if solved else line
+    return claim(result, Digits(_PRECISION)) if solved else line
 
 
 def _numbers(result: Result) -> dict[str, Any]:

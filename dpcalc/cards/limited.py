@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from dpcalc.cards.card import Fields, card_of, case_fields
 from dpcalc.cards.verify import Verification, verify
 from dpcalc.errors import Disproved, DpcalcError
-from dpcalc.recipes.evaluate import Limits
-from dpcalc.recipes.workers import Pool
+from dpcalc.recipes.running.evaluate import Limits
+from dpcalc.recipes.running.workers import Pool
 from dpcalc.report import Case, Report
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpcalc.errors import BoundFailed, Disproved, NotConverged, SpecError, isolate_failure
-from dpcalc.notes import NotCertified, value_of
+from dpcalc.notes import NotCertified
 from dpcalc.report import Case, Result, uncertified
 
 if TYPE_CHECKING:
@@ -134,6 +134,6 @@ def _note(result: Result, case: Case) -> NotCertified:
         if "certified" in (other.details or {}) and other.order == result.order:
             any_value = (other.details or {}).get("any")
             return NotCertified(
-                bound=result.bound, because=reason, instead=other.bound, any=any_value, **value_of(other)
+                bound=result.bound, because=reason, instead=other.bound, any=any_value, **other.value_fields
             )
     return NotCertified(bound=result.bound, because=reason)

@@ -12,7 +12,7 @@ from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write
 from dpcalc.inert import json_text
-from dpcalc.render.plain import aligned
+from dpcalc.render.blocks import aligned
 from dpcalc.theorems.record import all_bounds
 
 

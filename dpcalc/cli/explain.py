@@ -33,6 +33,7 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
         --eta 0.1 --sigma 2 -d 1e-6
     """
     from dpcalc.render.explain import describe, explain_bounds
+    from dpcalc.render.numbers import Digits
 
     bounds = [lookup(id) for id in ids]
     if flags["reports"] and (bounds or not is_described(flags)):
@@ -55,4 +56,4 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
     if not flags["algorithm"]:
         flags["algorithm"] = ([bounds[0].algorithms[0].removesuffix("-released")],)
     cases, output = run_cases("compare", flags)
-    write(explain_bounds(report("compare", cases), ids, output.precision), output.file)
+    write(explain_bounds(report("compare", cases), ids, Digits(output.precision)), output.file)

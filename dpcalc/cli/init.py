@@ -32,12 +32,12 @@ def command(config: str, command_: str | None, algorithm: str | None, policy: bo
       dpcalc init --policy budget.yaml -o policy.yaml
       dpcalc check budget.yaml --policy policy.yaml
     """
-    from dpcalc.recipes.draft import draft
+    from dpcalc.recipes.reading.draft import draft
 
     check_outputs([(output, "-o")], (config,))
     if policy:
-        from dpcalc.recipes.policy_file import drafted
-        from dpcalc.recipes.read import read
+        from dpcalc.recipes.judging.policy_file import drafted
+        from dpcalc.recipes.reading.read import read
 
         write(drafted(read(config)), output)
         return
@@ -59,6 +59,7 @@ def _ask(name: str, given: dict[str, Any], budget: dict[str, Any]) -> None:
     case = ask(name, given, question)
     best = case.best
     if best is not None:
-        from dpcalc.render.sentences import headline
+        from dpcalc.render.numbers import SIX
+        from dpcalc.render.words.sentences import headline
 
-        say(printable(f"as it stands: {'; '.join(headline(case, 6))} ({best.bound})"))
+        say(printable(f"as it stands: {'; '.join(headline(case, SIX))} ({best.bound})"))

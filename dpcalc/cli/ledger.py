@@ -73,8 +73,8 @@ def command(file: str | None, added: tuple[str, ...], gates: tuple[str, ...], **
     poisson, logarithmic, negative-binomial, threshold, fixed).
     """
     from dpcalc.engine.gate import parse
-    from dpcalc.engine.ledger import answer_ledger
-    from dpcalc.recipes.ledger import read_ledger, with_asked
+    from dpcalc.engine.ledgers.total import answer_ledger
+    from dpcalc.recipes.ledgers.ledger import read_ledger, with_asked
 
     if file is None and not added:
         raise SpecError("no ledger was given", "name a file, or --add entries")

@@ -64,8 +64,8 @@ def command(files: tuple[str, ...], reports: tuple[str, ...], baseline: str | No
     Exits as dpcalc check does: with 0 if every gate held, 1 if one did not, 2 if the shards do not belong together, 3
     if a case has no answer.
     """
-    from dpcalc.recipes.saved import read_report
-    from dpcalc.recipes.shards import merged
+    from dpcalc.recipes.running.saved import read_report
+    from dpcalc.recipes.running.shards import merged
 
     printing = Printing.of(**output)
     found = destinations(reports, KINDS, example="json=all.json")

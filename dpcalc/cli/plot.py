@@ -58,9 +58,9 @@ def of_cases(report: Report, path: str) -> bytes:
 
     With an earlier report these are bars in any case, before and after.
     """
-    from dpcalc.render.bars import bars
     from dpcalc.render.chart import chart
-    from dpcalc.render.figure import draw, draw_bars
+    from dpcalc.render.chart.bars import bars
+    from dpcalc.render.chart.figure import draw, draw_bars
 
     cases = tuple(case for case in report.cases if case.best)
     commands = {case.check.command for case in cases if case.check}
@@ -91,12 +91,12 @@ def picture(report: Report, output: Output) -> str | bytes | None:
     only = [bound.strip() for part in output.plot_bounds for bound in part.split(",")]
     drawing = chart(report, only)
     if target != STANDARD_STREAM:
-        from dpcalc.render.figure import draw
+        from dpcalc.render.chart.figure import draw
 
         return draw(drawing, _suffix(target))
     from shutil import get_terminal_size
 
-    from dpcalc.render import terminal
+    from dpcalc.render.chart import terminal
 
     color = color_of(output.color)
     on_terminal = sys.stdout is not None and sys.stdout.isatty()

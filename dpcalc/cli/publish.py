@@ -14,12 +14,12 @@ from dpcalc.cli.reports import Destination, asked
 from dpcalc.errors import SpecError
 from dpcalc.files.output import append, say, write, write_bytes
 from dpcalc.inert import printable
-from dpcalc.render import Asked
+from dpcalc.render.asked import Asked
 from dpcalc.render.check import GITHUB, KINDS, MARKDOWN, render
 from dpcalc.report import Case, Report, Status
 
 if TYPE_CHECKING:
-    from dpcalc.render.check.baseline import Snapshot
+    from dpcalc.render.check.inputs import Snapshot
 
 
 CHECKED = {**KINDS, **CARD}

@@ -15,7 +15,7 @@ from dpcalc.render import Asked, Kind
 from dpcalc.report import Report
 
 if TYPE_CHECKING:
-    from dpcalc.render.check.baseline import Snapshot
+    from dpcalc.render.check.inputs import Snapshot
 
 
 class Destination(NamedTuple):

@@ -42,8 +42,8 @@ def _print_orders(**flags: Any) -> None:
     """
     from dpcalc.errors import SpecError
     from dpcalc.files.output import write
+    from dpcalc.render.blocks import aligned
     from dpcalc.render.numbers import number
-    from dpcalc.render.plain import aligned
     from dpcalc.theorems.risk.tasks import comparison
 
     if flags["reports"]:

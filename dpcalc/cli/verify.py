@@ -62,7 +62,7 @@ def command(
     """
     from dpcalc.cards.limited import verify_within
     from dpcalc.cards.read import read_card
-    from dpcalc.recipes.evaluate import limits_of
+    from dpcalc.recipes.running.evaluate import limits_of
 
     limits = limits_of(_number("--timeout", timeout) or None, _number("--memory-limit", memory_limit) or None)
     read = read_card(card)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -26,6 +27,7 @@ _PER_THREAD = 2  # pieces on their way for every thread of a worker
 _LEAST = 8  # pieces on their way
 _LOOK = 2.0  # seconds between two looks at how many workers there are
 _JOIN = 60.0  # seconds in which the first worker is to be there
+_CONNECT = 10.0  # seconds in which a scheduler answers, at first and after a connection was lost
 _HERE = "127.0.0.1:0"  # what dask says of itself by HTTP is for this machine
 _CRITICAL = 50  # the level of what dask may say of its own accord
 
@@ -61,8 +63,17 @@ class Cluster(Executor):
         return answered(self._send(name, document), name, document)
 
     def ahead(self) -> int:
-        """Return how many pieces of work may be on their way now, so that no worker waits for one."""
-        if time.monotonic() - self._looked >= _LOOK:
+        """Return how many pieces of work may be on their way now, so that no worker waits for one.
+
+        Raises:
+            WorkerLost: the connection to the scheduler is lost for good.
+        """
+        if self._client.status in ("closing", "closed"):
+            raise WorkerLost(
+                f"the scheduler ended, or cannot be reached: there was no connection to it for {_CONNECT:g} s",
+                "start it and run again; with --checkpoint, what was answered is kept",
+            )
+        if time.monotonic() - self._looked >= _LOOK and self._client.status == "running":
             try:
                 self._width = sum(self._threads().values())
             except SpecError:
@@ -226,8 +237,9 @@ def entered(client: Any, address: str, *, insecure: bool) -> Cluster:
 
 @contextlib.contextmanager
 def _reached(distributed: Any, address: str) -> Iterator[Any]:
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what it has to say is said here
     try:
-        client = distributed.Client(address, timeout=_JOIN / 2, set_as_default=False)
+        client = distributed.Client(address, timeout=_CONNECT, set_as_default=False)
     except (TimeoutError, OSError, ValueError, TypeError, RuntimeError) as error:
         hint = "is it up, and are the certificates in dask's configuration (distributed.comm.tls)?"
         raise WorkerLost(f"the scheduler {address} does not answer: {_words(error)}", hint) from None

@@ -16,6 +16,8 @@ from dpcalc.errors import DpcalcError, Stopped, WorkerDied, WorkerLost
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
+_LOOK = 2.0  # seconds without an answer after which it is asked anew whether workers are there
+
 
 class Piece:
     """A piece of work.
@@ -71,7 +73,8 @@ def spread(
     Args:
         pieces: the work, taken one by one as workers get free.
         submit: what sends one.
-        ahead: how many are on their way at most; or what says so, where workers come and go.
+        ahead: how many are on their way at most; or what says so, where workers come and go. That is asked again
+            while nothing is answered, and raises WorkerLost where nobody will.
         attempts: how often a piece is sent before it counts as lost.
         patience: seconds without any answer after which workers count as lost; None: forever.
 
@@ -82,6 +85,7 @@ def spread(
 
     again: deque[tuple[Piece, int]] = deque()
     flying: dict[Future[str], tuple[Piece, int]] = {}
+    idle = 0.0
     try:
         while True:
             most = ahead() if callable(ahead) else ahead
@@ -92,8 +96,10 @@ def spread(
                 flying[_sent(piece, submit)] = piece, tries
             if not flying:
                 return
-            done, _ = wait(flying, timeout=patience, return_when=FIRST_COMPLETED)
-            if not done:
+            waited = _LOOK if patience is None else min(_LOOK, patience - idle)
+            done, _ = wait(flying, timeout=waited, return_when=FIRST_COMPLETED)
+            idle = 0.0 if done else idle + waited
+            if patience is not None and idle >= patience:
                 raise WorkerLost(f"no worker answered within {patience:g} s", "allow a case more time with timeout")
             for future in done:
                 piece, tries = flying.pop(future)

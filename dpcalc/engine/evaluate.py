@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -11,18 +10,8 @@ from dpcalc.engine.question import Question
 from dpcalc.errors import DeltaMissing, NotApplicable
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
-from dpcalc.notions.guarantee import (
-    Answer,
-    Composition,
-    Gdp,
-    Guarantee,
-    LowerBound,
-    Point,
-    Profile,
-    Rdp,
-    gaussian_lower_bound,
-    worst,
-)
+from dpcalc.notions.guarantee import Guarantee, worst
+from dpcalc.notions.notion import Answer
 from dpcalc.numerics.floats import UNIT, is_short
 from dpcalc.numerics.logspace import exp_down, exp_up
 from dpcalc.references import SHORT
@@ -55,25 +44,12 @@ def guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...] = ()) -> Gu
     return for_groups(bound, run, proved)
 
 
-def guarantee_from(bound: Theorem, proved: Any, orders: tuple[float, ...]) -> Guarantee:
+def guarantee_from(bound: Theorem, proved: Guarantee, orders: tuple[float, ...]) -> Guarantee:
     """Return what the theorem proves of one record, as an object that answers questions."""
+    ulps = FINE if bound.slow else 2
     if _rounds_down(bound):
-        return _floor_of(bound, proved)
-    if isinstance(proved, Rdp):
-        return proved._replace(orders=orders) if orders else proved
-    if isinstance(proved, Profile):
-        return proved._replace(profile=functools.cache(proved.profile), ulps=FINE if bound.slow else 2)
-    found: Guarantee = proved
-    return found
-
-
-def _floor_of(bound: Theorem, proved: Any) -> LowerBound:
-    """Return what a lower bound or a heuristic says, as an object that answers questions downwards."""
-    if isinstance(proved, Gdp):
-        return gaussian_lower_bound(proved.mu)
-    if isinstance(proved, Rdp):
-        return LowerBound(curve=proved.curve)
-    return LowerBound(functools.cache(proved.profile), ulps=FINE if bound.slow else 2)
+        return proved.rounded_down(ulps)
+    return proved.asked(orders, ulps)
 
 
 def is_lower(bound: Theorem) -> bool:
@@ -175,47 +151,32 @@ def conversion_fields(guarantee: Guarantee, answer: Answer, epsilon: float) -> d
     fields: dict[str, Any] = {"conversion": answer.conversion}
     if answer.order is not None and math.isfinite(answer.order):
         fields["order"] = answer.order
-    if (mu := _mu_of(guarantee)) is not None:
-        fields["mu"] = mu
+    if guarantee.mu is not None:
+        fields["mu"] = guarantee.mu
     if answer.at_edge:
         fields["details"] = {"order_at_edge": True}
     if answer.conversion == "pld":
         errors = {"rounding": answer.rounding, "lattice": answer.lattice}
         fields["details"] = {name: error for name, error in errors.items() if error < math.inf}
-    at = answer.order if isinstance(guarantee, Rdp) else epsilon
-    if found := _found(guarantee, at):
-        fields["details"] = {**fields.get("details", {}), **found}
+    certificate = guarantee.certificate_at(epsilon=epsilon, order=answer.order)
+    if certificate is not None:
+        fields["details"] = {**fields.get("details", {}), "certificate": certificate.as_json()}
     return fields
-
-
-def _found(guarantee: Guarantee, at: float | None) -> dict[str, Any]:
-    """Return what a search found at an epsilon, or at an order; nothing where there was none."""
-    if not isinstance(guarantee, (Profile, Composition, Rdp)) or guarantee.certificate is None or at is None:
-        return {}
-    found = guarantee.certificate(at)
-    return {} if found is None else {"certificate": found.as_json()}
-
-
-def _mu_of(guarantee: Guarantee) -> float | None:
-    return guarantee.mu if isinstance(guarantee, (Gdp, LowerBound)) else None
 
 
 def epsilon_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
     """Return the bound's epsilon at the delta asked."""
     guarantee, described = guarantee_of(bound, run, question.orders), Described.of(bound, run)
-    if isinstance(guarantee, Profile) and bound.slow and described.unmet:
-        guarantee = guarantee._replace(ulps=ROUGH)
+    if bound.slow and described.unmet:
+        guarantee = guarantee.asked((), ROUGH)
     return _epsilon(guarantee, described, question)
 
 
 def _epsilon(guarantee: Guarantee, described: Described, question: Question) -> list[Result]:
     log_delta = safe_budget(described.bound, question)[1]
-    rough = question.rough and isinstance(guarantee, Composition)
-    answer = guarantee.epsilon(log_delta, rough=True) if rough else guarantee.epsilon(log_delta)  # type: ignore[call-arg]
-    if isinstance(guarantee, Point) and math.isinf(answer.value):
-        raise NotApplicable("is false at this epsilon (see `explain`)", "use the exact conversion")
+    answer = guarantee.epsilon(log_delta, rough=question.rough)
     if math.isinf(answer.value):
-        raise NotApplicable("gives no finite epsilon here", "more noise, or a larger delta")
+        raise NotApplicable(*guarantee.no_epsilon)
     given: dict[str, Any] = {**question.budget, "epsilon": answer.value}
     fields = {**given, **conversion_fields(guarantee, answer, answer.value)}
     return [described.row("epsilon", answer.value, **fields)]
@@ -224,13 +185,11 @@ def _epsilon(guarantee: Guarantee, described: Described, question: Question) -> 
 def delta_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
     """Return the bound's delta at the epsilon asked."""
     guarantee, described = guarantee_of(bound, run, question.orders), Described.of(bound, run)
-    if isinstance(guarantee, Profile) and described.unmet and guarantee.rough is not None:
-        guarantee = guarantee.rough()
-    return _delta(guarantee, described, question)
+    return _delta(guarantee.rough() if described.unmet else guarantee, described, question)
 
 
 def _delta(guarantee: Guarantee, described: Described, question: Question) -> list[Result]:
-    if _mu_of(guarantee) == math.inf:
+    if guarantee.mu == math.inf:
         raise NotApplicable("gives no finite mu here", "more noise")
     epsilon = safe_budget(described.bound, question)[0]
     answer = guarantee.log_delta(epsilon)
@@ -245,8 +204,7 @@ def mu_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
 
 
 def _mu(guarantee: Guarantee, described: Described, question: Question) -> list[Result]:
-    mu = _mu_of(guarantee)
-    if mu is None:
+    if (mu := guarantee.mu) is None:
         raise DeltaMissing(
             "what is proved of this run has no mu: a delta is needed",
             "give --delta, --epsilon or --order; for example --delta 1e-6",
@@ -270,9 +228,9 @@ def _rdp(guarantee: Guarantee, described: Described, question: Question) -> list
         value = guarantee.rdp(asked)
         if math.isinf(value):
             raise NotApplicable(f"gives no finite RDP at order {order:g}", "a lower order, or more noise")
-        found = _found(guarantee, asked) if isinstance(guarantee, Rdp) else {}
-        details = found or None
-        rows.append(described.row("rdp", value, order=order, mu=_mu_of(guarantee), details=details))
+        certificate = guarantee.certificate_at(order=asked)
+        details = None if certificate is None else {"certificate": certificate.as_json()}
+        rows.append(described.row("rdp", value, order=order, mu=guarantee.mu, details=details))
     return rows
 
 

@@ -6,7 +6,6 @@ from dpcalc.errors import NotApplicable
 from dpcalc.model.choices import Adjacency, Sampling
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
-from dpcalc.notions.groups import grouped
 from dpcalc.notions.guarantee import Gdp, Guarantee
 from dpcalc.theorems.record import Theorem
 
@@ -29,7 +28,7 @@ def for_groups(bound: Theorem, run: Run, proved: Guarantee) -> Guarantee:
             parameters=("group_size",),
         )
     refuse_groups(run, gaussian=isinstance(proved, Gdp))
-    return grouped(proved, size, slow=bound.slow)
+    return proved.grouped(size, slow=bound.slow)
 
 
 def refuse_groups(run: Run, *, gaussian: bool = False) -> None:

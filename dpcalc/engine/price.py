@@ -10,7 +10,7 @@ from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Question
 from dpcalc.engine.rows import Refused, failure_warnings, first_failure, obstacles_of, rows_of
 from dpcalc.errors import DpcalcError, MissingParameter, NotApplicable
-from dpcalc.model.algorithm import ANY
+from dpcalc.model.algorithm import ALGORITHMS, ANY
 from dpcalc.model.examples import to_give
 from dpcalc.model.parameter import MAX_RECORDS, PARAMETERS, check
 from dpcalc.model.quantities import CHOSEN, RAN, RISKS, Quantity
@@ -144,9 +144,8 @@ def _hope(bound: Theorem, run: Run) -> float:
 
     It comes from less noise than the search mostly finds.
     """
-    if "dp-sgd-gradient" not in bound.algorithms or not issubclass(bound.setting, PrivateSgd):
-        return -math.inf
-    if bound.obstacle(run) is not None:
+    noisy_steps = not any(ALGORITHMS[name].noisy_output for name in bound.algorithms)
+    if not noisy_steps or not issubclass(bound.setting, PrivateSgd) or bound.obstacle(run) is not None:
         return -math.inf
     setting: PrivateSgd = bound.setting_of(run)
     return float(bound.function(setting.hoped()).excess_risk)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from dpcalc.engine.search import DIRECTIONS
+from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import (
     BoundFailed,
     Disproved,
@@ -105,7 +105,7 @@ def ranked(results: Iterable[Result], unknown: str) -> tuple[Result, ...]:
     largest = unknown in DIRECTIONS and not DIRECTIONS[unknown].more_is_private
     marked: set[float | None] = set()
     first, guarantees, others = list[Result](), list[Result](), list[Result]()
-    for result in sorted(results, key=_size, reverse=largest):
+    for result in sorted(results, key=lambda row: row.size, reverse=largest):
         group = result.order if unknown == Quantity.RDP else None
         best = result.guarantee and group not in marked
         row = result if best == result.best else result._replace(best=best)
@@ -115,7 +115,3 @@ def ranked(results: Iterable[Result], unknown: str) -> tuple[Result, ...]:
         else:
             (guarantees if result.guarantee else others).append(row)
     return (*first, *guarantees, *others)
-
-
-def _size(result: Result) -> float:
-    return result.log_delta if result.quantity == Quantity.DELTA and result.log_delta is not None else result.value

@@ -62,6 +62,9 @@ class Algorithm(NamedTuple):
         executed: whether it can be carried out on data.
         continues: whether it goes on from a model, which is to forget records.
         synonyms: what papers and other programs call it. A hint names the algorithm to who types one.
+        shuffled_as: the same passes in a random order, which costs a fixed order no more than one shuffle.
+        nearest: the algorithms that a bound may cover where none covers this one, the nearest first.
+        published: the bound that the literature has for it, where other bounds are compared with that.
         base: the name without what is released.
     """
 
@@ -85,6 +88,9 @@ class Algorithm(NamedTuple):
     executed: bool = True
     continues: bool = False
     synonyms: tuple[str, ...] = ()
+    shuffled_as: str = ""
+    nearest: tuple[str, ...] = ()
+    published: str = ""
 
     @property
     def base(self) -> str:
@@ -195,20 +201,20 @@ ALGORITHMS: dict[str, Algorithm] = {
             "one pass of noisy SGD in the given order; the last iterate is released",
             Order.FIXED, Length.ONE_PASS, Release.LAST, _ONE_PASS,
             ("iteration", "scheduled", "contraction", "stepwise", "linear"), defaults=_CURVED,
-            synonyms=("sgd", "psgd", "one-pass", "noisy-sgd-one-pass"),
+            synonyms=("sgd", "psgd", "one-pass", "noisy-sgd-one-pass"), shuffled_as="shuffled", nearest=("local",),
         ),
         Algorithm(
             "skip",
             "as pnsgd, after skipping a uniformly random prefix of at most half the records",
             Order.FIXED, Length.ONE_PASS, Release.LAST, _MESSAGE, ("iteration", "linear"),
-            defaults=_PLAIN, skips=True, single=True, synonyms=("random-start",),
+            defaults=_PLAIN, skips=True, single=True, synonyms=("random-start",), nearest=("pnsgd", "local"),
         ),
         Algorithm(
             "stop",
             "as pnsgd, stopped after a uniformly random number of steps",
             Order.FIXED, Length.ONE_PASS, Release.LAST, _ONE_PASS, ("iteration", "contraction", "stepwise", "linear"),
             defaults=_PLAIN, first_is_worst=True, stops=True, single=True,
-            synonyms=("random-stop", "random-stopping"),
+            synonyms=("random-stop", "random-stopping"), nearest=("pnsgd", "local"),
         ),
         Algorithm(
             "local",
@@ -221,19 +227,19 @@ ALGORITHMS: dict[str, Algorithm] = {
             "one pass of noisy SGD in a uniformly random order; the last iterate is released",
             Order.SHUFFLE, Length.ONE_PASS, Release.LAST, _RANDOM_PASS,
             ("shuffle", "hidden_position", "stepwise", "linear"), defaults=_SHUFFLED, indexed=False, tuned=True,
-            synonyms=("random-order", "without-replacement"),
+            synonyms=("random-order", "without-replacement"), nearest=("local",), published="shuffle.product",
         ),
         Algorithm(
             "rotation",
             "one pass from a uniformly random record on, in cyclic order; the last iterate is released",
             Order.ROTATION, Length.ONE_PASS, Release.LAST, _RANDOM_PASS, ("shuffle", "stepwise", "linear"),
-            defaults=_SHUFFLED, indexed=False, tuned=True, synonyms=("random-rotation",),
+            defaults=_SHUFFLED, indexed=False, tuned=True, synonyms=("random-rotation",), nearest=("local",),
         ),
         Algorithm(
             "shuffled-stop",
             "one pass in a uniformly random order, stopped after a uniformly random number of steps",
             Order.SHUFFLE, Length.ONE_PASS, Release.LAST, _RANDOM_PASS, ("shuffle", "linear"),
-            defaults=_SHUFFLED, indexed=False, stops=True, single=True, tuned=True,
+            defaults=_SHUFFLED, indexed=False, stops=True, single=True, tuned=True, nearest=("pnsgd", "local"),
         ),
         Algorithm(
             "online",
@@ -246,7 +252,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             "cyclic",
             "several passes in one fixed order; the last iterate is released",
             Order.FIXED, Length.PASSES, Release.LAST, _PASSES, ("multi_epoch", "expanding", "linear"),
-            defaults=_CURVED, synonyms=("incremental", "multi-epoch"),
+            defaults=_CURVED, synonyms=("incremental", "multi-epoch"), shuffled_as="shuffle-once",
         ),
         Algorithm(
             "shuffle-once",
@@ -334,6 +340,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             "steps on single records drawn with replacement, without noise; their average plus noise is released",
             Order.DRAW, Length.STEPS, Release.AVERAGE, _SAMPLED, ("dp_sgd",),
             defaults=_CURVED, indexed=False, single=True, noisy_output=True, synonyms=("output-perturbation",),
+            nearest=("dp-sgd-gradient",),
         ),
         Algorithm(
             "dp-sgd-gradient",
@@ -362,6 +369,9 @@ ALGORITHMS: dict[str, Algorithm] = {
 
 NAMED = tuple(name for name, algorithm in ALGORITHMS.items() if name == algorithm.base and not algorithm.chained)
 """The algorithms that ``--algorithm`` may name."""
+
+ORDERS = ("noisy-sgd", "shuffled-epochs", "shuffle-once", "cyclic")
+"""The orders of several passes, the likely best first: the others are then seen to be no better by one evaluation."""
 
 ANY = Algorithm("any", "whichever has a bound on its risk", Order.UNKNOWN, Length.UNKNOWN, executed=False)
 """What is run where a question is about several."""

@@ -144,11 +144,17 @@ def _refuse_separators(text: str, mark: str, otherwise: str) -> None:
     Raises:
         SpecError: it may be.
     """
+    if joined := _without_separators(text, mark):
+        raise SpecError(f"{text!r} may be {joined}, and may be something else", f"write {joined}; {otherwise}")
+
+
+def _without_separators(text: str, mark: str) -> str:
+    """Return the digits of what may be one number with separated thousands, else nothing."""
     first, *groups = text.split(mark, 7)
     numbers = all(part.isdecimal() for part in (first, *groups))
     if groups and numbers and len(first) <= 3 and first[0] != "0" and all(len(group) == 3 for group in groups):
-        joined = first + "".join(groups)
-        raise SpecError(f"{text!r} may be {joined}, and may be something else", f"write {joined}; {otherwise}")
+        return first + "".join(groups)
+    return ""
 
 
 def _range(text: str, parse: Callable[[str], Number], room: int) -> list[Number]:
@@ -221,8 +227,11 @@ def _not_a_number(text: str) -> SpecError:
     hint = "for example 1e-5, 1/60000, 2^-20, 1%"
     if comma:
         hint = "a comma separates the values of a sweep"
+        joined = _without_separators(text, ",")
         if _PLAIN.issuperset(whole + rest):
-            hint = f"write {whole}.{rest} ({hint})"
+            hint = f"write {f'{joined} or ' if joined else ''}{whole}.{rest} ({hint})"
+        elif joined:
+            hint = f"write {joined} ({hint})"
     return SpecError(f"{text!r} is not a number", hint)
 
 

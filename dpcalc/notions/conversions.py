@@ -9,8 +9,9 @@ import math
 from collections.abc import Callable, Mapping
 
 from dpcalc.notions import renyi
-from dpcalc.notions.account import Box, boxes_log_delta, response_renyi
-from dpcalc.notions.guarantee import Answer, Guarantee, Profile, Rdp
+from dpcalc.notions.guarantee import Guarantee, Profile, Rdp
+from dpcalc.notions.notion import Answer
+from dpcalc.notions.randomised_response import boxes_log_delta, response_renyi
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.roots import greatest
 
@@ -28,7 +29,7 @@ def box(epsilon: float, log_delta: float = -math.inf) -> Profile:
         log_delta += 2.0 * UNIT * (1.0 + abs(log_delta))
 
     def profile(at: float) -> float:
-        return min(boxes_log_delta(0.0, [(Box(epsilon, log_delta), 1)], at), log_delta if at >= epsilon else 0.0)
+        return min(boxes_log_delta(0.0, [((epsilon, log_delta), 1)], at), log_delta if at >= epsilon else 0.0)
 
     return Profile(profile)
 

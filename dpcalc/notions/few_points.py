@@ -13,7 +13,6 @@ import math
 from collections.abc import Sequence
 
 from dpcalc.notions.curves import Curve, chord
-from dpcalc.notions.guarantee import Profile
 from dpcalc.notions.least_mu import Nodes, from_points, hull
 from dpcalc.notions.trade_off import log_up, through
 
@@ -26,25 +25,22 @@ _VERTICES, _ENOUGH = 8, 1e-7
 _MU_POINTS, _CLOSE = 16, 0.02  # points h mu apart ask for about (1 + h^2/8) mu
 
 
-def few_points(
-    part: Profile, log_delta: float, fprs: Sequence[float] = (), priors: Sequence[float] = ()
-) -> Profile:  # fmt: skip
-    """Return the profile by few of its points, for what is told of attacks; its values are upper bounds as well.
+def nodes(curve: Curve, log_delta: float, fprs: Sequence[float] = (), priors: Sequence[float] = ()) -> Nodes:
+    """Return a few points of a profile, for what is told of attacks.
 
     Args:
-        part: costly to evaluate.
+        curve: epsilon >= 0 -> ln delta, costly to evaluate.
         log_delta: of the mu that is told with it.
         fprs: rates of false positives that will be asked about.
         priors: probabilities that will be asked about.
 
     >>> from dpcalc.notions import gaussian
-    >>> asked = []
-    >>> exact = Profile(lambda e: asked.append(e) or gaussian.log_delta(mu=1.0, epsilon=e))
-    >>> few = few_points(exact, math.log(1e-5), fprs=(0.01,))
-    >>> all(exact.profile(e) <= few.profile(e) <= exact.profile(e) + 0.03 for e in (0.0, 0.1, 1.0, 3.0))
+    >>> exact = lambda e: gaussian.log_delta(mu=1.0, epsilon=e)
+    >>> few = through_nodes(nodes(exact, math.log(1e-5), fprs=(0.01,)))
+    >>> all(exact(e) <= few(e) <= exact(e) + 0.03 for e in (0.0, 0.1, 1.0, 3.0))
     True
     """
-    points = _Points(part.profile)
+    points = _Points(curve)
     points.spread(min([log_delta, *(math.log(a) - _BELOW for a in fprs)]))
     for prior in priors:
         q = min(prior, 1.0 - prior)
@@ -52,10 +48,12 @@ def few_points(
     for fpr in fprs:
         points.touch(log_up(fpr))
     points.bend(log_delta)
-    nodes = points.nodes
-    return part._replace(
-        profile=lambda epsilon: _between(nodes, epsilon), certificate=None, budget=None, nodes=tuple(nodes)
-    )
+    return points.nodes
+
+
+def through_nodes(nodes: Nodes) -> Curve:
+    """Return an upper bound on ln delta at every epsilon: chords in e^epsilon between points, rounded up."""
+    return functools.partial(_between, nodes)
 
 
 class _Points:

@@ -17,12 +17,8 @@ from __future__ import annotations
 import functools
 import math
 
-from dpcalc.errors import NotApplicable
-from dpcalc.notions.account import at_negative
-from dpcalc.notions.curves import Curve, profile_of, sparse
-from dpcalc.notions.envelope import envelope
-from dpcalc.notions.guarantee import Gdp, Guarantee, LowerBound, Point, Profile, Rdp, Worst
-from dpcalc.notions.least_mu import whole_mu
+from dpcalc.notions.curves import Curve, envelope
+from dpcalc.notions.randomised_response import at_negative
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp
 
@@ -32,31 +28,12 @@ LARGEST = 1000
 _SECTIONS = 20
 
 
-def grouped(guarantee: Guarantee, size: int, *, slow: bool = False) -> Guarantee:
-    """Return what holds of groups of ``size`` records, of a guarantee that holds of any one record.
+def chained(curve: Curve, size: int, mu: float) -> Curve:
+    """Return ln delta of groups at epsilon, from that of one record; ``mu`` is of the group, inf for none.
 
-    Every link of the chain must be covered: the guarantee is of any record of any data set. A profile that is ``slow``
-    is evaluated at few points.
-
-    Raises:
-        NotApplicable: nothing is known for groups.
+    Every link of the chain must be covered: the curve is of any record of any data set.
     """
-    if size == 1 or isinstance(guarantee, LowerBound):  # a group may have one record
-        return guarantee
-    if isinstance(guarantee, Gdp):
-        return Gdp(up(size * guarantee.mu))
-    if isinstance(guarantee, Point):
-        raise NotApplicable("gives epsilon at a delta only, and nothing of groups", "leave out the group size")
-    if size > LARGEST:
-        raise NotApplicable(f"groups of more than {LARGEST} are for Gaussian privacy", "use a smaller group size")
-    if isinstance(guarantee, Rdp):
-        return guarantee._replace(curve=lambda order: group_renyi(guarantee, order, size), certificate=None)
-    if isinstance(guarantee, Worst) and all(isinstance(member, Rdp) for member in guarantee.members):
-        return Rdp(lambda order: group_renyi(guarantee, order, size))
-    curve = sparse(profile_of(guarantee)) if slow else profile_of(guarantee)
-    mu = up(size * whole_mu(guarantee))
-    chained = envelope(lambda epsilon: group_log_delta(curve, epsilon, size), mu)
-    return Profile(chained, ulps=1 << 28, whole_mu=mu)
+    return envelope(lambda epsilon: group_log_delta(curve, epsilon, size), mu)
 
 
 def group_log_delta(curve: Curve, epsilon: float, size: int) -> float:
@@ -118,22 +95,22 @@ def _anywhere(curve: Curve, epsilon: float) -> float:
     return curve(epsilon) if epsilon >= 0.0 else at_negative(-epsilon, curve(-epsilon))
 
 
-def group_renyi(guarantee: Rdp | Gdp | Worst, order: float, size: int) -> float:
+def group_renyi(curve: Curve, order: float, size: int) -> float:
     """Return an upper bound on the Renyi divergence of groups of ``size`` records at ``order`` >= 1.
 
-    >>> round(group_renyi(Gdp(1.0), 3.0, 4) / (16.0 * 1.5), 12)
+    >>> round(group_renyi(lambda order: 0.5 * order, 3.0, 4) / (16.0 * 1.5), 12)
     1.0
     """
     if size == 1:
-        return guarantee.rdp(order)
+        return curve(order)
     if math.isinf(order):
-        return up(size * guarantee.rdp(order), 2.0)
+        return up(size * curve(order), 2.0)
     after = size // 2
     before = size - after
     ratio = after / before
     exponent = 1.0 + ratio * (order - 1.0) / order
     weight = (1.0 + ratio) / exponent  # (a - 1/p)/(a - 1)
-    first = group_renyi(guarantee, up(order * exponent, 8.0), before)
-    second = group_renyi(guarantee, up(order * size / after, 8.0), after)
+    first = group_renyi(curve, up(order * exponent, 8.0), before)
+    second = group_renyi(curve, up(order * size / after, 8.0), after)
     # A weight of a p slightly off is that of another valid pair of orders: both only grow with the order.
     return up(weight * first + second, 32.0)

@@ -19,11 +19,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dpcalc.errors import NotApplicable
 from dpcalc.notions import gaussian
-from dpcalc.notions.account import Box, Part, box_curve
-from dpcalc.notions.curves import Curve, CurveWithFloor, profile_of
-from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, LowerBound, Point, Profile, Worst
+from dpcalc.notions.curves import Curve, CurveWithFloor
 from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.logspace import exp_down, exp_up, log_exp1p, log_expm1, log_one_minus_exp
 from dpcalc.numerics.normal import quantile
@@ -52,81 +49,37 @@ class LeastMu(NamedTuple):
     regret: float
 
 
-def least_mu(part: Part, log_delta: float) -> LeastMu:
-    """Return mu of a guarantee, of the pair with about this ln delta_0 where no mu covers the guarantee alone.
+def of_curve(curve: CurveWithFloor, log_delta: float, nodes: Sequence[tuple[float, float]] = ()) -> LeastMu:
+    """Return the pair of a profile with about this ln delta_0; of one between nodes, from those alone.
 
     Args:
-        part: a guarantee that has a curve.
+        curve: epsilon >= 0 -> an upper bound on ln delta.
         log_delta: ln of delta_0, from -600 to 0; the pair has at most this.
-
-    Raises:
-        NotApplicable: the guarantee is a rule for epsilon alone, or a lower bound; or no mu below 1e6 holds.
-
-    >>> round(least_mu(Gdp(1.0), -20.0).mu, 12)
-    1.0
-    >>> round(least_mu(Box(1.0), -20.0).mu, 12), round(least_mu(Box(1.0), -20.0).regret, 4)
-    (1.232035385345, 0.0575)
+        nodes: points between which the profile follows chords, where it does.
     """
-    if isinstance(part, (Point, LowerBound)):
-        raise NotApplicable("gives epsilon at a delta only, from which no curve follows", "give epsilon and delta")
-    if isinstance(part, Worst) and all(isinstance(member, Gdp) for member in part.members):
-        part = Gdp(max(member.mu for member in part.members if isinstance(member, Gdp)))
-    if isinstance(part, Gdp):
-        return LeastMu(part.mu, -math.inf, 0.0)
-    if isinstance(part, Box):
-        return _of_box(part)
-    curve = profile_of(part)
     top = _window(curve, max(-_FARTHEST, log_delta))
-    if isinstance(part, Profile) and part.nodes:
-        mu = of_nodes(part.nodes, top, curve(top))
-    else:
-        mu = _least_mu_up_to(curve, top)
-    return LeastMu(mu, curve(top), regret(_below(part, curve), mu, top))
+    mu = of_nodes(nodes, top, curve(top)) if nodes else _least_mu_up_to(curve, top)
+    return LeastMu(mu, curve(top), regret(_below(curve, nodes), mu, top))
 
 
-_PAIRS_ABOUT = -14.0  # ln of the delta for which pairs are made; they hold for every other one
-
-
-def whole_mu(part: Part) -> float:
-    """Return a mu of which the guarantee's mechanism is mu-GDP at every epsilon, in closed form; inf for none.
-
-    Of a mixture of Gaussian mechanisms it is the largest mu among them: delta is a mean of their deltas, for the same
-    draw of which it is, and grows with mu. No smaller mu covers a mixture with positive weights. Mixtures compose as
-    the mechanisms that dominate them: mu^2 adds.
-
-    >>> whole_mu(Worst([Gdp(1.0), Gdp(2.0)]))
-    2.0
-    """
-    if isinstance(part, Worst):
-        return max(whole_mu(member) for member in part.members)
-    if isinstance(part, Gdp):
-        return part.mu
-    if isinstance(part, Profile):
-        return part.whole_mu
-    if isinstance(part, Composition) and part.log_failure == -math.inf:
-        orders = [parts(_PAIRS_ABOUT) if callable(parts) else parts for parts in part.orders]
-        if all(math.isfinite(pair.whole_mu) for made in orders for pair, _ in made):
-            return max(gaussian.together((pair.whole_mu, count) for pair, count in made) for made in orders)
-    return math.inf
-
-
-def with_regret(part: Guarantee, mu: float, log_delta: float) -> LeastMu:
+def with_regret(
+    curve: CurveWithFloor, mu: float, log_delta: float, nodes: Sequence[tuple[float, float]] = ()
+) -> LeastMu:
     """Return a mu that holds at every epsilon, with what it overstates."""
-    curve = profile_of(part)
     top = _window(curve, max(-_FARTHEST, log_delta))
-    return LeastMu(mu, -math.inf, regret(_below(part, curve), mu, top))
+    return LeastMu(mu, -math.inf, regret(_below(curve, nodes), mu, top))
 
 
-def _below(part: Part, curve: Curve) -> Curve:
+def _below(curve: Curve, nodes: Sequence[tuple[float, float]]) -> Curve:
     """Return the curve; of a profile that is known at points, a curve below it, where the chords are above it.
 
     A profile that is convex in e^epsilon lies above the lines through two points, outside of them. Of two such lines
     the higher counts, and the value at the next point where that is higher still.
     """
-    if not isinstance(part, Profile) or len(part.nodes) < 2:
+    if len(nodes) < 2:
         return curve
-    places = [epsilon for epsilon, _ in part.nodes]
-    deltas = [exp_down(log_delta) for _, log_delta in part.nodes]
+    places = [epsilon for epsilon, _ in nodes]
+    deltas = [exp_down(log_delta) for _, log_delta in nodes]
 
     def through(place: int, other: int, ratio: float) -> float:
         """Return delta on the line through two points, so many of their distances from the first, rounded down."""
@@ -137,26 +90,28 @@ def _below(part: Part, curve: Curve) -> Curve:
         right = bisect.bisect_left(places, epsilon)
         if right == len(places):
             return -math.inf
-        found = deltas[right]
+        value = deltas[right]
         if right < len(places) - 1:
             ratio = -math.expm1(epsilon - places[right]) * math.exp(-log_expm1(places[right + 1] - places[right]))
-            found = max(found, through(right, right + 1, ratio))
+            value = max(value, through(right, right + 1, ratio))
         if right > 1 and epsilon - places[right - 1] < 700.0:
             ratio = math.expm1(epsilon - places[right - 1]) / -math.expm1(places[right - 2] - places[right - 1])
-            found = max(found, through(right - 1, right - 2, ratio))
-        return math.log(found) if found > 0.0 else -math.inf
+            value = max(value, through(right - 1, right - 2, ratio))
+        return math.log(value) if value > 0.0 else -math.inf
 
     return below
 
 
-def _of_box(box: Box) -> LeastMu:
-    """Return the pair of one point: z(a) - z(t) at the corner a = 1 - t = (1 - delta)/(1 + e^epsilon)."""
-    curve = box_curve(box)
-    top = up(box.epsilon)
-    log_corner = log_one_minus_exp(box.log_delta) - log_exp1p(top)
+def of_box(curve: Curve, epsilon: float, log_delta: float) -> LeastMu:
+    """Return the pair of one point: z(a) - z(t) at the corner a = 1 - t = (1 - delta)/(1 + e^epsilon).
+
+    ``curve`` is the profile of randomised response that has the point.
+    """
+    top = up(epsilon)
+    log_corner = log_one_minus_exp(log_delta) - log_exp1p(top)
     log_corner -= UNIT * (16.0 + 8.0 * (top + abs(log_corner)))
     mu = max(0.0, up(2.0 * quantile(log_corner, upwards=True), 2.0))
-    return LeastMu(mu, box.log_delta, regret(curve, mu, top))
+    return LeastMu(mu, log_delta, regret(curve, mu, top))
 
 
 def _window(curve: CurveWithFloor, log_delta: float) -> float:

@@ -17,11 +17,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from dpcalc.errors import NotApplicable
 from dpcalc.notions import gaussian
-from dpcalc.notions.account import Box, Part, box_curve
-from dpcalc.notions.curves import Curve, CurveWithFloor, profile_of, profiles_of_orders
-from dpcalc.notions.guarantee import Gdp, LowerBound, Point, Rdp, Worst
+from dpcalc.notions.curves import Curve, CurveWithFloor
+from dpcalc.notions.randomised_response import box_profile
 from dpcalc.notions.renyi import near_minimum
 from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.logspace import exp_down, exp_up, log_add_exp, log_one_minus_exp
@@ -67,60 +65,38 @@ def log_up(value: float) -> float:
     return min(0.0, log + UNIT * (4.0 + 2.0 * abs(log)))
 
 
-_SECTIONS, FEW_SECTIONS = 48, 20
+SECTIONS, FEW_SECTIONS = 48, 20
+"""How far a search over epsilon or the order goes: with few it is a little looser."""
 
 
-def trade_off(part: Part, sections: int = _SECTIONS) -> TradeOff:
-    """Return what any attack achieves at most against a guarantee.
-
-    Args:
-        part: a guarantee that has a curve.
-        sections: how far a search over epsilon or the order goes; with `FEW_SECTIONS` it is a little looser.
-
-    Raises:
-        NotApplicable: the guarantee is a rule for epsilon alone, or a lower bound.
-
-    >>> round(trade_off(Gdp(1.0)).tpr(0.001), 10)
-    0.0182984684
-    >>> round(trade_off(Box(1.0, math.log(1e-5))).tpr(0.001), 10)
-    0.0027282818
-    """
-    if isinstance(part, (Point, LowerBound)):
-        raise NotApplicable("gives epsilon at a delta only, from which no curve follows", "give epsilon and delta")
-    if isinstance(part, Gdp):
-        return _of_mu(part.mu)
-    if isinstance(part, Box):
-        return _of_box(part)
-    if isinstance(part, Rdp):
-        return _of_renyi(part, sections)
-    if isinstance(part, Worst):
-        members = [trade_off(member, sections) for member in part.members]
-        return TradeOff(
-            lambda log_fpr: max(member.log_tpr(log_fpr) for member in members),
-            lambda: max(member.advantage() for member in members),
-            lambda prior: max(member.success(prior) for member in members),
-        )
-    forward, backward = profiles_of_orders(part)
-    return _of_orders(forward, backward, sections)
+def worst_of(members: Sequence[TradeOff]) -> TradeOff:
+    """Return what is achieved against the worst of several guarantees."""
+    if len(members) == 1:
+        return members[0]
+    return TradeOff(
+        lambda log_fpr: max(member.log_tpr(log_fpr) for member in members),
+        lambda: max(member.advantage() for member in members),
+        lambda prior: max(member.success(prior) for member in members),
+    )
 
 
 # --- Gaussian privacy -------------------------------------------------------------------------------------------------
 
 
-def _of_mu(mu: float) -> TradeOff:
+def of_mu(mu: float) -> TradeOff:
+    """Return what is achieved against a mu-GDP mechanism."""
     if mu == 0.0:
-        return _of_box(Box(0.0))
+        return of_box(0.0, -math.inf)
     if mu > 1e7:
-        return _of_box(Box(0.0, 0.0))
+        return of_box(0.0, 0.0)
 
     def log_tpr(log_fpr: float) -> float:
         z = quantile(log_fpr, upwards=False)
         value = log_ndtr(up(mu) - z + 4.0 * UNIT * (mu + abs(z)))
         return min(0.0, value + 8.0 * UNIT * (1.0 + abs(value)))
 
-    return TradeOff(
-        log_tpr, lambda: gaussian.delta(mu=mu, epsilon=0.0), functools.partial(_success, profile_of(Gdp(mu)))
-    )
+    profile = functools.cache(lambda epsilon: gaussian.log_delta(mu=mu, epsilon=epsilon))
+    return TradeOff(log_tpr, lambda: gaussian.delta(mu=mu, epsilon=0.0), functools.partial(_success, profile))
 
 
 # --- profiles and points ----------------------------------------------------------------------------------------------
@@ -151,13 +127,14 @@ def _reversed_line(log_delta: float, epsilon: float, log_fpr: float) -> float:
     return math.log1p(-math.exp(-epsilon) * (1.0 - told) * (1.0 - UNIT * (16.0 + 2.0 * epsilon))) * (1.0 - 4.0 * UNIT)
 
 
-def _of_box(box: Box) -> TradeOff:
-    epsilon, log_delta = up(box.epsilon), box.log_delta
+def of_box(epsilon0: float, log_delta: float) -> TradeOff:
+    """Return what is achieved against (epsilon, delta)-DP of which nothing else is known."""
+    epsilon = up(epsilon0)
 
     def log_tpr(log_fpr: float) -> float:
         return min(0.0, _line(log_delta, epsilon, log_fpr), _reversed_line(log_delta, epsilon, log_fpr))
 
-    curve = box_curve(box)
+    curve = box_profile((epsilon0, log_delta))
     return TradeOff(log_tpr, lambda: exp_up(curve(0.0)), functools.partial(_success, curve))
 
 
@@ -181,20 +158,13 @@ def through(points: Points) -> Curve:
 _LEAST_EPSILON = 1e-12
 
 
-def _of_orders(forward: CurveWithFloor, backward: CurveWithFloor, sections: int) -> TradeOff:
+def of_orders(forward: CurveWithFloor, backward: CurveWithFloor, sections: int) -> TradeOff:
     """Return what is achieved against profiles of P against Q, and of Q against P; either may be the true one.
 
     With P the law of true positives, the lines are those of its own profile, and the reversed ones of the other.
     """
-    one_way = _of_profile(forward, backward, sections)
-    if backward is forward:
-        return one_way
-    other_way = _of_profile(backward, forward, sections)
-    return TradeOff(
-        lambda log_fpr: max(one_way.log_tpr(log_fpr), other_way.log_tpr(log_fpr)),
-        lambda: max(one_way.advantage(), other_way.advantage()),
-        lambda prior: max(one_way.success(prior), other_way.success(prior)),
-    )
+    ways = [(forward, backward)] if backward is forward else [(forward, backward), (backward, forward)]
+    return worst_of([_of_profile(curve, reverse, sections) for curve, reverse in ways])
 
 
 _BESIDE = 18.0  # delta is negligible where it is e^-18 of what it is added to
@@ -252,28 +222,22 @@ def _box_advantage(epsilon: float, log_delta: float) -> float:
 Nodes = list[tuple[float, float]]
 """(epsilon, an upper bound on ln delta there)."""
 
-_NODES = (0.0, *(2.0 ** (0.25 * k) for k in range(-56, -16)), *(0.0625 * k for k in range(1, 257)))
+NODES = (0.0, *(2.0 ** (0.25 * k) for k in range(-56, -16)), *(0.0625 * k for k in range(1, 257)))
 """Epsilons at which a picture asks a profile."""
 
 
-def tprs(part: Part, fprs: Sequence[float], nodes: Sequence[float] = _NODES) -> list[float]:
+def tprs(
+    forward: CurveWithFloor, backward: CurveWithFloor, fprs: Sequence[float], nodes: Sequence[float]
+) -> list[float]:
     """Return the largest rates of true positives at many rates of false ones, each in (0, 1), for a picture.
 
-    A profile is asked at a few epsilons, ``nodes``, the same for all rates: a little loose, and never wrong.
-
-    >>> [round(value, 6) for value in tprs(Gdp(1.0), (0.001, 0.01))]
-    [0.018298, 0.092362]
+    The profiles of both orders are asked at a few epsilons, the same for all rates: a little loose, and never wrong.
     """
-    if isinstance(part, Worst):
-        return [max(each) for each in zip(*(tprs(member, fprs, nodes) for member in part.members), strict=True)]
-    if isinstance(part, (Gdp, Box, Rdp)):
-        curve = trade_off(part)
-        return [curve.tpr(fpr) for fpr in fprs]
     highest = -math.log(min(fprs))
     asked = [epsilon for epsilon in nodes if epsilon <= highest]
-    forward, backward = ([(e, curve(e)) for e in asked] for curve in profiles_of_orders(part))
+    forwards, backwards = ([(e, curve(e)) for e in asked] for curve in (forward, backward))
     logs = [min(-UNIT, log_up(fpr)) for fpr in fprs]
-    return [max(_tpr_of_lines(forward, backward, log), _tpr_of_lines(backward, forward, log)) for log in logs]
+    return [max(_tpr_of_lines(forwards, backwards, log), _tpr_of_lines(backwards, forwards, log)) for log in logs]
 
 
 def _tpr_of_lines(lines: Nodes, reversed_lines: Nodes, log_fpr: float) -> float:
@@ -285,8 +249,9 @@ def _tpr_of_lines(lines: Nodes, reversed_lines: Nodes, log_fpr: float) -> float:
 # --- Renyi curves -----------------------------------------------------------------------------------------------------
 
 
-def _of_renyi(part: Rdp, sections: int) -> TradeOff:
-    known = functools.cache(part.curve)
+def of_renyi(renyi: Curve, orders: Sequence[float], profile: Curve, sections: int) -> TradeOff:
+    """Return what is achieved against a Renyi curve, and the profile that follows from it; at all orders for none."""
+    known = functools.cache(renyi)
 
     def least_over_orders(bound: Callable[[float, float], float]) -> float:
         """Return the least of a bound over orders a > 1, given a and (a - 1) r, rounded up."""
@@ -295,8 +260,8 @@ def _of_renyi(part: Rdp, sections: int) -> TradeOff:
             exponent = up((order - 1.0) * known(order), 4.0)
             return bound(order, exponent) if math.isfinite(exponent) else 0.0
 
-        if part.orders:
-            return min((at(order) for order in part.orders if 1.0 < order < 1e12), default=0.0)
+        if orders:
+            return min((at(order) for order in orders if 1.0 < order < 1e12), default=0.0)
         place = near_minimum(lambda s: at(1.0 + math.exp(s)), math.log(1e-6), math.log(1e6), sections)
         return min(at(1.0 + math.exp(place)), at(1.0 + 1e-6), at(2.0))
 
@@ -309,8 +274,7 @@ def _of_renyi(part: Rdp, sections: int) -> TradeOff:
         log_half = least_over_orders(_log_guess)
         return min(1.0, max(0.0, up(2.0 * math.exp(log_half) * (1.0 + 4.0 * UNIT) - 1.0, 4.0) + 8.0 * UNIT))
 
-    curve = profile_of(part)
-    success = functools.partial(_success, lambda e: min(curve(e), math.log(max(advantage(), 1e-300))))
+    success = functools.partial(_success, lambda e: min(profile(e), math.log(max(advantage(), 1e-300))))
     return TradeOff(log_tpr, advantage, success)
 
 
@@ -356,30 +320,26 @@ def _log_guess(order: float, exponent: float) -> float:
 # --- what the release says of the record ------------------------------------------------------------------------------
 
 
-def odds_tail(part: Part, log_factor: float) -> float:
+def odds_tail(curve: Curve, log_factor: float) -> float:
     """Return the probability, under the true hypothesis, that its odds rise by more than e^log_factor; rounded up.
 
     The least delta(e)/(1 - e^(e - l)) over e < l: where the likelihood ratio is above e^l, p - e^e q is at least
     p (1 - e^(e - l)).
 
     Args:
-        part: a guarantee that has a curve.
+        curve: epsilon >= 0 -> ln delta.
         log_factor: l > 0.
 
-    Raises:
-        NotApplicable: the guarantee has no curve.
-
-    >>> round(odds_tail(Gdp(1.0), 3.0), 8)
+    >>> round(odds_tail(lambda e: gaussian.log_delta(mu=1.0, epsilon=e), 3.0), 8)
     0.01419029
     """
-    curve = box_curve(part) if isinstance(part, Box) else profile_of(part)
 
     def value(epsilon: float) -> float:
         kept = -math.expm1(epsilon - log_factor) * (1.0 - UNIT * (8.0 + 8.0 * log_factor / (log_factor - epsilon)))
         return curve(epsilon) - math.log(kept) if kept > 0.0 else 0.0
 
     low, high = math.log(_LEAST_EPSILON), math.log(log_factor * (1.0 - 1e-9))
-    place = near_minimum(lambda s: value(math.exp(s)), low, max(low, high), _SECTIONS) if high > low else low
+    place = near_minimum(lambda s: value(math.exp(s)), low, max(low, high), SECTIONS) if high > low else low
     found = min(value(0.0), value(min(math.exp(place), log_factor * (1.0 - 1e-9))))
     return min(1.0, exp_up(min(0.0, found + UNIT * (16.0 + 4.0 * abs(found)))))
 
@@ -387,46 +347,33 @@ def odds_tail(part: Part, log_factor: float) -> float:
 # --- what an attack achieves ------------------------------------------------------------------------------------------
 
 
-def advantage_down(floor: LowerBound) -> float | None:
-    """Return an advantage that the best attack on the worst run has at least, rounded down; None where none is known.
-
-    It is delta at epsilon 0.
-    """
-    if floor.profile is None:
-        return None
-    return exp_down(floor.log_delta(0.0).value)
+def tpr_of_mu_down(mu: float, fpr: float) -> float:
+    """Return Q(z(a) - mu), rounded down: the rate of true positives of the best attack on N(0, 1) and N(mu, 1)."""
+    value = log_ndtr(down(mu - quantile(math.log(fpr), upwards=True), 2.0))
+    return max(fpr, exp_down(value - 8.0 * UNIT * (1.0 + abs(value))))
 
 
-def tpr_down(floor: LowerBound) -> Callable[[float], float] | None:
-    """Return rate of false positives -> a rate of true ones that no guarantee is below, rounded down; None: not known.
+def tpr_of_profile_down(log_delta: Curve) -> Callable[[float], float]:
+    """Return rate of false positives -> a rate of true ones that no guarantee above a profile is below, rounded down.
 
-    Of mu it is Q(z(a) - mu). Of a profile it is the least delta(e) + e^e a over real e. Over a cell from e to f,
+    It is the least delta(e) + e^e a over real e. Over a cell from e to f,
 
         delta(f) + e^e a    and    1 - e^-e (1 - delta(f) - a)
 
     are below all that it has there, since delta falls.
     """
-    if floor.mu is not None:
-        return functools.partial(_tpr_of_mu_down, floor.mu)
-    if floor.profile is None:
-        return None
-    known = functools.cache(lambda place: exp_down(floor.log_delta(_NODES[place]).value))
-    return functools.partial(_tpr_over_cells_down, known)
+    delta = functools.cache(lambda place: exp_down(log_delta(NODES[place])))
 
+    def tpr(fpr: float) -> float:
+        least_tpr = min(-math.expm1(-NODES[-1]), math.exp(NODES[-1]) * fpr)  # beyond the last cell
+        for place, start in enumerate(NODES[:-1]):
+            if (rise := math.exp(start) * fpr) >= least_tpr:
+                break  # all that follows is above
+            least_tpr = min(least_tpr, delta(place + 1) + rise)
+        for place, start in enumerate(NODES[:-1]):
+            if (reached := -math.expm1(-start)) >= least_tpr:
+                break
+            least_tpr = min(least_tpr, reached + math.exp(-start) * (delta(place + 1) + fpr))
+        return max(fpr, down(least_tpr, 16.0))
 
-def _tpr_of_mu_down(mu: float, fpr: float) -> float:
-    value = log_ndtr(down(mu - quantile(math.log(fpr), upwards=True), 2.0))
-    return max(fpr, exp_down(value - 8.0 * UNIT * (1.0 + abs(value))))
-
-
-def _tpr_over_cells_down(delta: Callable[[int], float], fpr: float) -> float:
-    least_found = min(-math.expm1(-_NODES[-1]), math.exp(_NODES[-1]) * fpr)  # beyond the last cell
-    for place, start in enumerate(_NODES[:-1]):
-        if (rise := math.exp(start) * fpr) >= least_found:
-            break  # all that follows is above
-        least_found = min(least_found, delta(place + 1) + rise)
-    for place, start in enumerate(_NODES[:-1]):
-        if (reached := -math.expm1(-start)) >= least_found:
-            break
-        least_found = min(least_found, reached + math.exp(-start) * (delta(place + 1) + fpr))
-    return max(fpr, down(least_found, 16.0))
+    return tpr

@@ -14,10 +14,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dpcalc.errors import NotApplicable, SpecError
-from dpcalc.notions.account import Box, Part, box_curve, compose_all, response_renyi
-from dpcalc.notions.curves import Curve, profile_of
-from dpcalc.notions.guarantee import Gdp, Profile, Rdp
+from dpcalc.errors import SpecError
+from dpcalc.notions.account import compose_all
+from dpcalc.notions.curves import Curve
+from dpcalc.notions.guarantee import Box, Guarantee, Profile, Rdp
 from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.logspace import log_add_exp, log_exp1p, log_expm1
 from dpcalc.numerics.roots import least
@@ -102,7 +102,7 @@ def _stop_of(mean: float, shape: float) -> float:
     return low * (1.0 - 1e-12)
 
 
-def tuned(part: Part, tuning: Tuning) -> list[Part]:
+def tuned(part: Guarantee, tuning: Tuning) -> list[Guarantee]:
     """Return what holds of the best of K runs, in every form that is known: each is a guarantee.
 
     Args:
@@ -112,26 +112,27 @@ def tuned(part: Part, tuning: Tuning) -> list[Part]:
     Raises:
         NotApplicable: the run is known by a rule for epsilon alone.
     """
-    curve = box_curve(part) if isinstance(part, Box) else profile_of(part)
-    found: list[Part] = []
-    if isinstance(part, Box) and part.log_delta == -math.inf:
-        found.append(Box(_pure(part.epsilon, tuning)))
+    curve = part.privacy_profile()
+    forms: list[Guarantee] = []
+    if isinstance(part, Box) and part.has_renyi:
+        forms.append(Box(_pure(part.epsilon0, tuning)))
     profile = functools.cache(functools.partial(tuned_log_delta, curve, tuning, growth(curve, tuning)))
-    found.append(Profile(profile, ulps=1 << 16))
-    if tuning.law is not Law.THRESHOLD and _renyi_of(part) is not None:
-        found.append(Rdp(functools.cache(lambda order: tuned_renyi(part, curve, tuning, order))))
-    return found
+    forms.append(Profile(profile, ulps=1 << 16))
+    if tuning.law is not Law.THRESHOLD and part.has_renyi:
+        forms.append(Rdp(functools.cache(lambda order: tuned_renyi(part, curve, tuning, order))))
+    return forms
 
 
-def least_epsilon(forms: Sequence[Part], log_delta: float) -> float:
+def least_epsilon(forms: Sequence[Guarantee], log_delta: float) -> float:
     """Return the least epsilon at a delta of one release that is known in several forms."""
     totals = [total for form in forms for total in compose_all([(form, 1)])]
     return min(total.guarantee.epsilon(log_delta).value for total in totals)
 
 
-def tuned_epsilon(part: Part, tuning: Tuning, log_delta: float) -> float:
+def tuned_epsilon(part: Guarantee, tuning: Tuning, log_delta: float) -> float:
     """Return the least epsilon that is known of the best of K runs at a delta.
 
+    >>> from dpcalc.notions.guarantee import Gdp
     >>> round(tuned_epsilon(Gdp(0.1), tuning_of(Law.GEOMETRIC, 10.0), math.log(1e-6)), 6)
     0.627296
     """
@@ -200,30 +201,22 @@ def tuned_log_delta(curve: Curve, tuning: Tuning, grown: float, epsilon: float) 
     return min(0.0, value + UNIT * (8.0 * abs(value) + 64.0)) if value > -math.inf else value
 
 
-def _renyi_of(part: Part) -> Curve | None:
-    if isinstance(part, Box):
-        return (lambda order: response_renyi(part.epsilon, order)) if part.log_delta == -math.inf else None
-    return part.rdp if isinstance(part, (Gdp, Rdp)) else None
-
-
-def tuned_renyi(part: Part, curve: Curve, tuning: Tuning, order: float) -> float:
+def tuned_renyi(part: Guarantee, curve: Curve, tuning: Tuning, order: float) -> float:
     """Return the Renyi divergence of the best of K runs at ``order`` >= 1, rounded up; the least of two bounds.
 
     (i) r + (1 + eta) ln R + ln(E K)/(a - 1), for the Poisson law with m >= 1 r + m delta(e) + ln(m)/(a - 1);
     (ii) ln(1 + phi'(w) (e^((a-1) r) - 1))/(a - 1), w = 1 + (a - 1) delta(e), where phi' is finite there;
     e = ln(a/(a - 1)).
 
+    >>> from dpcalc.notions.guarantee import Gdp
     >>> law = tuning_of(Law.GEOMETRIC, 10.0)
-    >>> round(tuned_renyi(Gdp(0.1), profile_of(Gdp(0.1)), law, 2.0), 7)
+    >>> round(tuned_renyi(Gdp(0.1), Gdp(0.1).privacy_profile(), law, 2.0), 7)
     0.0957661
     """
-    rdp = _renyi_of(part)
-    if rdp is None:
-        raise NotApplicable("has no Renyi form", "use another bound")
     a = max(order, 1.0 + 1e-6)  # the divergence grows with the order, and at 1 the bounds say nothing
     if math.isinf(a):
         return math.inf
-    r = rdp(a)
+    r = part.rdp(a)
     if not math.isfinite(r):
         return math.inf
     threshold = max(0.0, down(math.log1p(1.0 / (a - 1.0)), 4.0))

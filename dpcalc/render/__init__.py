@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from dpcalc.inert import Inert, inert
+from dpcalc.render.asked import Asked as Asked
 from dpcalc.report import Report
 
-if TYPE_CHECKING:
-    from dpcalc.render.check.baseline import Snapshot
+FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "statement", "explain", "bibtex")
+_TABLE, _PLAIN, _MARKDOWN = FORMATS[0], FORMATS[1], FORMATS[5]
 
-Renderer = Callable[[Report, int, bool | None], str]
-"""From a report, the precision of text and whether to colour (None: as the terminal is) to text."""
+PIECES = {"json": "machine.json_pieces", "jsonl": "machine.jsonl_pieces", "csv": "machine.csv_pieces"}
+"""Formats for programs, whose texts are made in pieces: module and function of the report."""
 
-_TABLE = "table"
+_WRITERS = {
+    "statement": "statement.render_statement",
+    "explain": "explain.render_explain",
+    "bibtex": "explain.render_bibtex",
+}
+"""Formats that are no blocks: module and function, from a report and the digits of numbers to a text."""
+
+CHECK = "check"
+"""The command whose reports have verdicts."""
+
+
+def named(function: str) -> Callable[..., Any]:
+    """Return a function of a renderer by ``module.name``; its module is imported when it is called."""
+
+    def call(*arguments: Any) -> Any:
+        module, _, name = function.rpartition(".")
+        return getattr(importlib.import_module(f"dpcalc.render.{module}"), name)(*arguments)
+
+    return call
 
 
 def render(report: Report, format: str, precision: int = 6, *, color: bool | None = None, verbose: bool = True) -> str:
@@ -23,125 +43,25 @@ def render(report: Report, format: str, precision: int = 6, *, color: bool | Non
     ``precision`` and ``color`` matter to human-readable ones only, ``verbose`` to the table and the plain text: without
     it an answer is no longer than a screen.
     """
-    renderers = _RENDERERS if verbose else {**_RENDERERS, **_BRIEF}
-    text = renderers[format](report, precision, color)
+    text = _text(report, format, Asked(precision), color=color, verbose=verbose)
     return Inert(inert(text, coloured=format == _TABLE and color is not False))
 
 
-def _table(report: Report, precision: int, color: bool | None) -> str:
-    if _is_check(report):
-        from dpcalc.render import checks
+def _text(report: Report, format: str, asked: Asked, *, color: bool | None, verbose: bool) -> str:
+    if format in PIECES:
+        return "".join(named(PIECES[format])(report))
+    if format in _WRITERS:
+        return str(named(_WRITERS[format])(report, asked.digits))
+    if report.command == CHECK and format != _MARKDOWN:
+        from dpcalc.render.check import text as verdicts
 
-        return checks.render(report, precision, color=color is not False)
-    from dpcalc.render import table
+        return verdicts.render(report, asked.digits, color=format == _TABLE and color is not False)
+    from dpcalc.render import document, markdown, plain, table
 
-    return table.render(report, precision, color=color)
-
-
-def _plain(report: Report, precision: int, color: bool | None) -> str:
-    if _is_check(report):
-        from dpcalc.render import checks
-
-        return checks.render(report, precision)
-    from dpcalc.render import plain
-
-    return plain.render(report, precision)
-
-
-def _brief_table(report: Report, precision: int, color: bool | None) -> str:
-    if _is_check(report):
-        return _table(report, precision, color)
-    from dpcalc.render import table
-
-    return table.render(report, precision, color=color, verbose=False)
-
-
-def _brief_plain(report: Report, precision: int, color: bool | None) -> str:
-    if _is_check(report):
-        return _plain(report, precision, color)
-    from dpcalc.render import brief
-
-    return brief.render(report, precision)
-
-
-def _is_check(report: Report) -> bool:
-    return report.command == "check"
-
-
-def _json(report: Report, precision: int, color: bool | None) -> str:
-    from dpcalc.render.machine import render_json
-
-    return render_json(report)
-
-
-def _jsonl(report: Report, precision: int, color: bool | None) -> str:
-    from dpcalc.render.machine import render_jsonl
-
-    return render_jsonl(report)
-
-
-def _csv(report: Report, precision: int, color: bool | None) -> str:
-    from dpcalc.render.machine import render_csv
-
-    return render_csv(report)
-
-
-def _markdown(report: Report, precision: int, color: bool | None) -> str:
-    from dpcalc.render.markdown import render_markdown
-
-    return render_markdown(report, precision)
-
-
-def _statement(report: Report, precision: int, color: bool | None) -> str:
-    from dpcalc.render.statement import render_statement
-
-    return render_statement(report, precision)
-
-
-def _explain(report: Report, precision: int, color: bool | None) -> str:
-    from dpcalc.render.explain import render_explain
-
-    return render_explain(report, precision)
-
-
-def _bibtex(report: Report, precision: int, color: bool | None) -> str:
-    from dpcalc.render.explain import render_bibtex
-
-    return render_bibtex(report)
-
-
-_RENDERERS: dict[str, Renderer] = {
-    _TABLE: _table,
-    "plain": _plain,
-    "json": _json,
-    "jsonl": _jsonl,
-    "csv": _csv,
-    "markdown": _markdown,
-    "statement": _statement,
-    "explain": _explain,
-    "bibtex": _bibtex,
-}
-
-_BRIEF: dict[str, Renderer] = {_TABLE: _brief_table, "plain": _brief_plain}
-"""The renderers that have a short form."""
-
-FORMATS = tuple(_RENDERERS)
-
-
-class Asked(NamedTuple):
-    """How a report is to be written.
-
-    Attributes:
-        precision: significant digits in text; guarantees are rounded up.
-        file: where it goes; its name says which form it has, where a kind has several.
-        baseline: an earlier report of ``dpcalc check`` to compare with.
-        typed: the words of the command line after ``dpcalc``; none where they are not known.
-    """
-
-    precision: int = 6
-    file: str = ""
-    baseline: Snapshot | None = None
-    typed: tuple[str, ...] = ()
+    if format == _MARKDOWN:
+        return markdown.markdown(document.page_document(report, asked.digits))
+    blocks = document.document(report, asked.digits, brief=not verbose)
+    return plain.plain(blocks) if format == _PLAIN else table.table(blocks, color)
 
 
 MOST_CURVES = 100
@@ -173,21 +93,9 @@ def _in_format(format: str) -> Kind:
     return Kind(lambda report, asked: render(report, format, asked.precision, color=False))
 
 
-def _html(report: Report, asked: Asked) -> str:
-    from dpcalc.render.page import render_html
-
-    return render_html(report, asked)
-
-
-def _badge(report: Report, asked: Asked) -> str:
-    from dpcalc.render.badge import render_badge
-
-    return render_badge(report, asked)
-
-
 SHARED: dict[str, Kind] = {
-    "html": Kind(_html, package="jinja2", curves=True),
-    "badge": Kind(_badge, suffixes=(".json", ".svg")),
+    "html": Kind(named("page.render_html"), package="jinja2", curves=True),
+    "badge": Kind(named("badge.render_badge"), suffixes=(".json", ".svg")),
 }
 """What every command writes that has a report."""
 

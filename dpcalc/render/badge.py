@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 from dpcalc.inert import inert, printable
-from dpcalc.render import Asked
+from dpcalc.render.asked import Asked
 from dpcalc.render.check.verdicts import gate_name, gate_value, share_used
+from dpcalc.render.numbers import Digits
 from dpcalc.render.page.case import headlines
 from dpcalc.render.page.outcome import style_of, warnings, without_gate, word_of
 from dpcalc.render.page.svg import element, label, picture
@@ -14,6 +15,7 @@ from dpcalc.report import Assertion, Case, Report
 
 _LABEL, _FORGETTING = "privacy", "unlearning"
 _MAX = 60
+_THREE = Digits(3)
 _COLORS = {"ok": "#136533", "bad": "#a11b16", "part": "#7a4b00", "plain": "#4a5563"}
 _NAMED = {"ok": "brightgreen", "bad": "red", "part": "yellow", "plain": "lightgrey"}
 _PER_CHARACTER, _HEIGHT, _MARGIN = 6.4, 20.0, 7.0  # of 11 px letters
@@ -48,7 +50,7 @@ def _message(report: Report) -> str:
     if gates:
         _, gate, case = max(gates, key=lambda each: each[0])
         return _cut(f"{word}: {_compared(gate, case)}")
-    answers = [line for case in report.cases[:1] for line in headlines(case, 3)]
+    answers = [line for case in report.cases[:1] for line in headlines(case, _THREE)]
     answer = f": {answers[0]}" if len(report.cases) == 1 and answers and style != "bad" else ""
     return _cut(f"{word}{answer}".replace("\u2264", "<=").replace("\u2265", ">="))
 
@@ -66,7 +68,7 @@ def _share(gate: Assertion) -> float | None:
 def _compared(gate: Assertion, case: Case) -> str:
     name = gate_name(gate.text)
     limit = gate.text.partition(name)[2].strip()
-    return f"{name} {gate_value(gate, case, 3)} ({limit})"
+    return f"{name} {gate_value(gate, case, _THREE)} ({limit})"
 
 
 def _cut(text: str) -> str:

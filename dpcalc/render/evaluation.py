@@ -15,7 +15,7 @@ _NAMES = {
 
 
 def evaluation_text(report: Mapping[str, Any]) -> str:
-    """Return the lines about an evaluation as `dpcalc.recipes.evaluation.evaluate` reports it."""
+    """Return the lines about an evaluation as `dpcalc.recipes.ledgers.evaluation.evaluate` reports it."""
     lines = _private(report) if report["private"] else _measured(report)
     return "\n".join([*lines, _model(report["model"])]) + "\n"
 

@@ -9,9 +9,9 @@ from dpcalc.errors import NotApplicable
 from dpcalc.model.quantities import Kind
 from dpcalc.model.source import Source
 from dpcalc.references import SHORT, entries, proof_of
-from dpcalc.render.audit import refuted
-from dpcalc.render.comparison import derivation
-from dpcalc.render.numbers import Side, number, symbol_of, value_text
+from dpcalc.render.numbers import SIX, Digits, equation
+from dpcalc.render.words.audit import refuted
+from dpcalc.render.words.comparison import derivation
 from dpcalc.report import Case, Report, Result
 from dpcalc.theorems.record import Theorem, all_bounds, lookup
 
@@ -28,23 +28,20 @@ GIVES = {
 _SENSITIVITY = {"replace-one": "2 lipschitz", "null-record": "lipschitz"}
 
 
-def render_explain(report: Report, precision: int = 6) -> str:
+def render_explain(report: Report, digits: Digits = SIX) -> str:
     """Return each case's best result explained, with the numbers of its run."""
-    texts = [explain_result(r, case, precision) for case in report.cases for r in case.results if r.best]
+    texts = [explain_result(r, case, digits) for case in report.cases for r in case.results if r.best]
     return "\n\n".join(dict.fromkeys(texts)) + "\n"
 
 
-def explain_bounds(report: Report, ids: Sequence[str], precision: int = 6) -> str:
+def explain_bounds(report: Report, ids: Sequence[str], digits: Digits = SIX) -> str:
     """Return what these bounds say of each case, with the numbers of its run.
 
     Raises:
         NotApplicable: one of them does not apply to a run.
     """
     texts = [
-        explain_result(result, case, precision)
-        for id in ids
-        for case in report.cases
-        for result in _results_of(case, id)
+        explain_result(result, case, digits) for id in ids for case in report.cases for result in _results_of(case, id)
     ]
     return "\n\n".join(texts) + "\n"
 
@@ -58,7 +55,7 @@ def _results_of(case: Case, id: str) -> list[Result]:
     return results
 
 
-def render_bibtex(report: Report) -> str:
+def render_bibtex(report: Report, _: object = None) -> str:
     """Return the BibTeX of what the best results rest on."""
     return bibtex([lookup(r.bound) for case in report.cases for r in case.results if r.best])
 
@@ -84,12 +81,12 @@ def bibtex_of(keys: Sequence[str]) -> str:
     return "\n\n".join(bibliography[key] for key in dict.fromkeys(keys)) + "\n"
 
 
-def explain_result(result: Result, case: Case, precision: int = 6) -> str:
+def explain_result(result: Result, case: Case, digits: Digits = SIX) -> str:
     """Return everything the record says of the result's bound, with this run's numbers in it."""
     bound = lookup(result.bound)
     relation = {Kind.LOWER: ">=", Kind.HEURISTIC: "about"}.get(result.kind, "<=")
-    answer = f"{result.quantity} {relation} {value_text(result, precision)}"
-    derived = derivation(result, precision)
+    answer = f"{result.quantity} {relation} {digits.value(result)}"
+    derived = derivation(result, digits)
     names = [name for name in (*bound.parameters, "epsilon", "delta") if name in case.inputs]
     refutation = refuted(case)
     lines = [
@@ -121,7 +118,7 @@ def _number_of(case: Case, name: str) -> str:
     if name == "sensitivity":
         adjacency = str(case.inputs.get("adjacency", ("", ""))[0])
         mark = f" ({_SENSITIVITY.get(adjacency, 'derived')})"
-    return f"{symbol_of(name)} = {number(value, side=Side.AS_GIVEN)}{mark}"
+    return f"{equation(name, value)}{mark}"
 
 
 def describe(bound: Theorem) -> str:

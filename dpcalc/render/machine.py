@@ -6,14 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dpcalc.inert import json_text, printable, spreadsheet_text
+from dpcalc.render import CHECK
 from dpcalc.report import SCHEMA, Case, Report, case_fields, strict_json
 from dpcalc.version import __version__
-
-
-def render_json(report: Report) -> str:
-    """Return the envelope as indented JSON."""
-    return "".join(json_pieces(report))
-
 
 _PIECE = 1 << 16
 """Characters of CSV that are kept before they are written: a write a row is slow."""
@@ -29,30 +24,26 @@ def json_pieces(report: Report) -> Iterator[str]:
     before, _, after = json_text(envelope, 2).partition(gap)
     lead = f"{before}{gap}\n    "
     for case in report.cases:
-        yield lead + _strict_text(case_fields(case), 2, 2)
+        yield lead + _strict_text(case, {}, 2, 2)
         lead = ",\n    "
     yield f"\n  {after}\n"
 
 
-def _strict_text(fields: Mapping[str, Any], indent: int | None = None, depth: int = 0) -> str:
-    """Return the JSON of a tree; numbers that are not finite are rare, and only then `strict_json` is needed."""
+def _strict_text(case: Case, before: Mapping[str, str], indent: int | None = None, depth: int = 0) -> str:
+    """Return the JSON of a case; numbers that are not finite are rare, and only then `strict_json` is needed."""
+    fields = {**before, **case_fields(case)}
     try:
         return json_text(fields, indent, depth)
     except (TypeError, ValueError):
         return json_text(strict_json(fields), indent, depth)
 
 
-def render_jsonl(report: Report) -> str:
-    """Return one line of JSON per case, each with the schema and command; a check ends with its verdict."""
-    return "".join(jsonl_lines(report))
-
-
-def jsonl_lines(report: Report) -> Iterator[str]:
+def jsonl_pieces(report: Report) -> Iterator[str]:
     """Yield one line per case; of a check, one more that ends it: without the last line it is not complete."""
     written = getattr(report.cases, "lines", None)  # of a check whose cases are on the disk
     for line in written() if written else (case_line(report.command, case) for case in report.cases):
         yield f"{line}\n"
-    if report.command == "check":
+    if report.command == CHECK:
         yield end_line(report)
 
 
@@ -66,17 +57,11 @@ def end_line(report: Report) -> str:
 
 def case_line(command: str, case: Case) -> str:
     """Return a case as a line of JSON, with the schema and the command."""
-    fields = {"schema": SCHEMA, "dpcalc": __version__, "command": command, **case_fields(case)}
-    return _strict_text(fields)
-
-
-def render_csv(report: Report) -> str:
-    """Return one row per result, as `Report.rows` has them."""
-    return "".join(csv_pieces(report))
+    return _strict_text(case, {"schema": SCHEMA, "dpcalc": __version__, "command": command})
 
 
 def csv_pieces(report: Report) -> Iterator[str]:
-    """Yield the lines of `render_csv`."""
+    """Yield lines of CSV: one row per result, as `Report.rows` has them."""
     import csv
     import io
 

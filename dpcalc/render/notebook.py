@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpcalc.inert import inert
-from dpcalc.render import training
 from dpcalc.render.check.verdicts import summary as verdicts
-from dpcalc.render.meaning import meaning
+from dpcalc.render.numbers import SIX
 from dpcalc.render.page.case import headlines, reasons
 from dpcalc.render.page.outcome import warnings, word_of
 from dpcalc.render.page.svg import element, text
-from dpcalc.render.summary import common_lines, summary, summary_counts
+from dpcalc.render.several import common_lines, summary, summary_counts
+from dpcalc.render.words import training
+from dpcalc.render.words.meaning import meaning
 from dpcalc.report import Case, Report
 
 MAX_ROWS = 100
-_PRECISION = 6
 
 
 def render_notebook(report: Report) -> str:
@@ -32,21 +32,21 @@ def _parts(report: Report) -> Iterator[str]:
         yield element("ul", *(element("li", text(line)) for line in (*why[:MAX_ROWS], *more)))
     if len(report.cases) == 1:
         case = report.cases[0]
-        yield from (element("p", element("strong", text(line))) for line in headlines(case, _PRECISION))
+        yield from (element("p", element("strong", text(line))) for line in headlines(case, SIX))
         if not training.warning(case) and (meant := meaning(case)):
             yield element("p", text(meant))
         if case.best:
             yield element("p", text(f"by {case.best.reference} ({case.best.bound})"))
             yield element("ul", *(element("li", text(assumed)) for assumed in case.best.assumes))
     else:
-        yield _table(summary(report, _PRECISION))
+        yield _table(summary(report, SIX))
     yield from (element("p", element("small", text(line))) for line in common_lines(report))
 
 
 def _why(report: Report, case: Case, place: int) -> list[str]:
     """Return why a case did not pass, with its name where there are several."""
     name = case.check.name if case.check else f"case {place}"
-    return [f"{name}: {line}" if len(report.cases) > 1 else line for line in reasons(case, _PRECISION)]
+    return [f"{name}: {line}" if len(report.cases) > 1 else line for line in reasons(case, SIX)]
 
 
 def _counts(report: Report) -> list[str]:

@@ -49,12 +49,12 @@ from dpcalc.notes import (
     UnreadableCells,
     Vacuous,
 )
-from dpcalc.render.allocation import allocation_lines
-from dpcalc.render.numbers import MAXIMISED, Side, delta_text, number
-from dpcalc.render.positions import worst_positions
+from dpcalc.render.numbers import MAXIMISED, Digits, Side, number
+from dpcalc.render.words.allocation import allocation_lines
+from dpcalc.render.words.positions import worst_positions
 from dpcalc.report import Case, Report, Result
 
-_DIGITS = 4
+_FOUR = Digits(4)
 """How many digits a note shows of an answer."""
 
 
@@ -111,16 +111,16 @@ def best_improvement(case: Case) -> str:
 # --- what would change the answer ------------------------------------------------------------------------------------
 
 
-def _up(answer: Result | Alternative | NewestRecord) -> str:
-    """Return the value of an answer, rounded up."""
-    if answer.quantity == Quantity.DELTA:
-        return delta_text(answer.value, answer.log_delta, _DIGITS, Side.UP)
-    assert answer.value is not None
-    return number(answer.value, _DIGITS, Side.UP)
+def _answered(quantity: str | None, value: float | None, log_delta: float | None, side: Side) -> str:
+    """Return the value of an answer, rounded to a side."""
+    if quantity == Quantity.DELTA:
+        return _FOUR.delta(value, log_delta, side)
+    assert value is not None
+    return _FOUR.number(value, side)
 
 
 def _other_indices(case: Case, notes: Sequence[Alternative]) -> str:
-    listed = ", ".join(f"{_up(note)} for record {_changes(note)['index']}" for note in notes)
+    listed = ", ".join(f"{_sided(note, Side.UP)} for record {_changes(note)['index']}" for note in notes)
     which = "record that is worst off" if worst_positions(case) else "last record, which no noise follows"
     return f"{notes[0].quantity} above is for the {which}; earlier ones are better hidden: {listed} (use --index)"
 
@@ -173,10 +173,7 @@ def _other_release(note: OtherRelease) -> str:
 
 def _sided(note: Alternative | NotCertified, side: Side) -> str:
     """Return the value of an answer, rounded to a side."""
-    if note.quantity == Quantity.DELTA:
-        return delta_text(note.value, note.log_delta, _DIGITS, side)
-    assert note.value is not None
-    return "any" if note.any else number(note.value, _DIGITS, side)
+    return "any" if note.any else _answered(note.quantity, note.value, note.log_delta, side)
 
 
 def _safe_side(note: Alternative | NotCertified) -> Side:
@@ -213,7 +210,11 @@ def _newest_record(note: NewestRecord) -> str:
             "this is for the newest record, which nothing hides but its own step's noise: there is no amplification, "
             "and as the noise decays its delta tends to 1; older records are better off (use --window or --index)"
         )
-    value = f": {note.quantity} {_up(note)}" if note.quantity is not None else ""
+    value = (
+        f": {note.quantity} {_answered(note.quantity, note.value, note.log_delta, Side.UP)}"
+        if note.quantity is not None
+        else ""
+    )
     return (
         f"every record up to {note.covered} is covered; newer ones are worse off, and the newest has no "
         f"amplification{value}"
@@ -287,26 +288,21 @@ _ALSO_CALLED = {"null-record": "zero-out"}
 
 def _other_adjacencies(note: OtherAdjacencies) -> str:
     listed = ", ".join(
-        f"{_answered(note.quantity, each, Side.UP)} with {_ALSO_CALLED.get(each['adjacency'], each['adjacency'])}"
-        for each in note.answers
+        f"{_answered(note.quantity, answer['value'], answer.get('log_delta'), Side.UP)} with "
+        f"{_ALSO_CALLED.get(answer['adjacency'], answer['adjacency'])}"
+        for answer in note.answers
     )
     return f"other adjacencies{_at(note.at)}: {note.quantity} {listed}"
-
-
-def _answered(quantity: str, each: Mapping[str, Any], side: Side) -> str:
-    if quantity == Quantity.DELTA:
-        return delta_text(each["value"], each.get("log_delta"), _DIGITS, side)
-    return number(each["value"], _DIGITS, side)
 
 
 def _at(at: Mapping[str, Any] | None) -> str:
     """Return of which run a note is, where a parameter of it was solved for."""
     sides = {name: Side.DOWN if name in MAXIMISED else Side.UP for name in at or {}}
-    return "".join(f" at {name} {number(value, _DIGITS, sides[name])}" for name, value in (at or {}).items())
+    return "".join(f" at {name} {_FOUR.number(value, sides[name])}" for name, value in (at or {}).items())
 
 
 def _accountant_prints(note: AccountantPrints) -> str:
-    value = _answered(note.quantity, {"value": note.value, "log_delta": note.log_delta}, Side.NEAREST)
+    value = _answered(note.quantity, note.value, note.log_delta, Side.NEAREST)
     return (
         "an accountant that assumes Poisson sampling and add-remove, the usual one of Opacus, TF Privacy and "
         f"JAX-Privacy, prints {note.quantity} of about {value}{_at(note.at)}: {_standing(note)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import NamedTuple
 
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.model.quantities import SUFFICIENT, Kind, Quantity
@@ -36,59 +37,39 @@ def number(value: float | int | str, precision: int = 6, side: Side = Side.NEARE
     if side == Side.NEAREST or (side == Side.ECHO and float(text) == value):
         return text
     if value < 0.0:
-        return "-" + _to_side(-value, text[1:], precision, up=side == Side.DOWN)
-    return _to_side(value, text, precision, up=side != Side.DOWN)
-
-
-def _to_side(value: float, text: str, precision: int, *, up: bool) -> str:
-    """Return a positive ``value``, whose nearest digits are ``text``, not below (above) the exact double."""
-    read = float(text)
-    if read > value if up else read < value:
-        return text  # reading is monotone: what reads as a larger double is a larger number
-    # What reads as another double is on the other side.
-    return (
-        _directed(value, precision, up=up) if read == value else _beside(*_digits(value, precision), precision, up=up)
-    )
+        return "-" + _directed(-value, precision, up=side == Side.DOWN)
+    up, read = side != Side.DOWN, float(text)
+    # Reading is monotone: what reads as a larger double is a larger number.
+    return text if (read > value if up else read < value) else _directed(value, precision, up=up)
 
 
 @functools.lru_cache(maxsize=1024)
 def _directed(value: float, precision: int, *, up: bool) -> str:
-    """Return ``value`` to ``precision`` digits, not below (above) the exact double: compared in whole numbers."""
-    digits, power = _digits(value, precision)
+    """Return a positive ``value`` to ``precision`` digits, not below (above) it: compared in whole numbers."""
+    mantissa, _, exponent = f"{value:.{precision - 1}e}".partition("e")
+    digits, power = int(mantissa.replace(".", "")), int(exponent) - precision + 1
     numerator, denominator = value.as_integer_ratio()
     excess = digits * denominator * 10 ** max(power, 0) - numerator * 10 ** max(-power, 0)
-    if excess < 0 if up else excess > 0:
-        return _beside(digits, power, precision, up=up)
-    return _literal(digits, power, precision)
+    if up and excess < 0:
+        digits += 1
+    elif not up and excess > 0 and digits > 10 ** (precision - 1):
+        digits -= 1
+    elif not up and excess > 0:
+        digits, power = 10 * digits - 1, power - 1  # below a power of ten they are a tenth as coarse
+    text = str(digits)
+    first = power + len(text) - 1
+    text = text.rstrip("0")
+    if first < -4 or first >= precision:
+        return _scientific(text, first)
+    if first < 0:
+        return f"0.{'0' * (-first - 1)}{text}"
+    whole, rest = text[: first + 1].ljust(first + 1, "0"), text[first + 1 :]
+    return f"{whole}.{rest}" if rest else whole
 
 
-def _digits(value: float, precision: int) -> tuple[int, int]:
-    """Return the ``precision`` digits nearest to ``value``, and the power of ten of the last one."""
-    mantissa, _, exponent = f"{value:.{precision - 1}e}".partition("e")
-    return int(mantissa.replace(".", "")), int(exponent) - precision + 1
-
-
-def _beside(digits: int, power: int, precision: int, *, up: bool) -> str:
-    """Return the next number of so many digits above (below) digits 10^power."""
-    if up:
-        return _literal(digits + 1, power, precision)
-    if digits > 10 ** (precision - 1):
-        return _literal(digits - 1, power, precision)
-    return _literal(10 * digits - 1, power - 1, precision)  # below a power of ten they are a tenth as coarse
-
-
-def _literal(mantissa: int, power: int, precision: int) -> str:
-    """Return mantissa 10^power as ``%g`` would write it, exactly."""
-    sign, digits = "-" if mantissa < 0 else "", str(abs(mantissa))
-    exponent = power + len(digits) - 1
-    digits = digits.rstrip("0") or "0"
-    if -4 <= exponent < precision:
-        if exponent < 0:
-            return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
-        whole, rest = digits[: exponent + 1].ljust(exponent + 1, "0"), digits[exponent + 1 :]
-        return sign + whole + (f".{rest}" if rest else "")
-    rest = f".{digits[1:]}" if digits[1:] else ""
-    return f"{sign}{digits[0]}{rest}e{exponent:+03d}"
+def _scientific(digits: str, exponent: int) -> str:
+    """Return a number as ``%g`` writes it with an exponent."""
+    return f"{digits[0]}{'.' if digits[1:] else ''}{digits[1:]}e{exponent:+03d}"
 
 
 def side_of(result: Result) -> Side:
@@ -99,50 +80,86 @@ def side_of(result: Result) -> Side:
     return Side.DOWN if (result.quantity in MAXIMISED) == promised else Side.UP
 
 
-def delta_text(delta: float | None, log_delta: float | None, precision: int, side: Side = Side.NEAREST) -> str:
-    """Return delta as a decimal, as a power of ten where it is below the range of a double."""
-    if log_delta == -math.inf:
-        return "0"
-    if log_delta is not None and log_delta < -690.0:
-        return _tiny(log_delta, precision, side)
-    return number(delta, precision, side) if delta is not None else ""
-
-
-_FARTHEST = 1e12
-"""Beyond this logarithm the digits of a delta mean nothing, and its power of ten is shown alone."""
-
-
-def _tiny(log_delta: float, precision: int, side: Side) -> str:
-    """Return e^log_delta as a decimal whose exponent may be below those of a double."""
-    if log_delta < -_FARTHEST:
-        ten = log_delta / math.log(10.0) * {Side.UP: 1.0 - 2.0**-50, Side.DOWN: 1.0 + 2.0**-50}.get(side, 1.0)
-        return "10^" + number(ten, max(precision, 6), side if side in (Side.UP, Side.DOWN) else Side.NEAREST)
-    import decimal
-
-    exact = decimal.Context(prec=precision + 25, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
-    value = exact.exp(decimal.Decimal(log_delta))
-    value = {Side.UP: exact.next_plus, Side.DOWN: exact.next_minus}.get(side, exact.plus)(value)  # it was rounded
-    roundings = {Side.UP: decimal.ROUND_CEILING, Side.DOWN: decimal.ROUND_FLOOR}
-    rounding = roundings.get(side, decimal.ROUND_HALF_EVEN)
-    digits = decimal.Context(precision, rounding, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX).plus(value)
-    mantissa, exponent = digits.as_tuple().digits, digits.adjusted()
-    text = "".join(map(str, mantissa)).rstrip("0")
-    return f"{text[0]}{'.' if text[1:] else ''}{text[1:]}e{exponent:+03d}"
-
-
 def symbol_of(name: str) -> str:
     """Return ``name symbol``, for labels."""
     symbol = PARAMETERS.get(name)
     return f"{name} {symbol.symbol}" if symbol and symbol.symbol not in ("", name) else name
 
 
-def value_text(result: Result, precision: int) -> str:
-    """Return a result's value as text, on its safe side."""
-    if result.quantity == Quantity.DELTA:
-        return delta_text(result.delta, result.log_delta, precision, side_of(result))
-    if (result.details or {}).get("any"):
-        return "any"
-    text = number(result.value, precision, side_of(result))
-    holds = (result.details or {}).get("holds")
-    # Rounded up past the end of what is proved, it would be outside: then all digits are shown.
-    return text if holds is None or float(text) <= holds["to"] else number(result.value, side=Side.AS_GIVEN)
+def equation(name: str, value: float | int | str) -> str:
+    """Return ``name symbol = value``, the value with all its digits."""
+    return f"{symbol_of(name)} = {number(value, side=Side.AS_GIVEN)}"
+
+
+_FARTHEST = 1e12
+"""Beyond this logarithm the digits of a delta mean nothing, and its power of ten is shown alone."""
+
+_LN_TINY = -690.0
+"""Below this logarithm, near that of the smallest normal double, a delta is written from its logarithm."""
+
+
+class Digits(NamedTuple):
+    """How numbers are written in text: with so many significant digits."""
+
+    precision: int = 6
+
+    def at_most(self, most: int) -> Digits:
+        """Return fewer digits, where there are more than ``most``."""
+        return Digits(min(self.precision, most))
+
+    def number(self, value: float | int | str, side: Side = Side.NEAREST) -> str:
+        """Return a number, rounded to a side."""
+        return number(value, self.precision, side)
+
+    def delta(self, delta: float | None, log_delta: float | None, side: Side = Side.NEAREST) -> str:
+        """Return delta as a decimal, as a power of ten where it is below the range of a double."""
+        if log_delta == -math.inf:
+            return "0"
+        if log_delta is not None and log_delta < _LN_TINY:
+            return self._tiny(log_delta, side)
+        return self.number(delta, side) if delta is not None else ""
+
+    def delta_of(self, result: Result) -> str:
+        """Return the delta at which a result holds, as it was asked."""
+        return self.delta(result.delta, result.log_delta, Side.ECHO)
+
+    def _tiny(self, log_delta: float, side: Side) -> str:
+        """Return e^log_delta as a decimal whose exponent may be below those of a double."""
+        if log_delta < -_FARTHEST:
+            # Two operations, each within 2^-53: 2^-50 covers both.
+            ten = log_delta / math.log(10.0) * {Side.UP: 1.0 - 2.0**-50, Side.DOWN: 1.0 + 2.0**-50}.get(side, 1.0)
+            directed = side if side in (Side.UP, Side.DOWN) else Side.NEAREST
+            return "10^" + number(ten, max(self.precision, 6), directed)
+        import decimal
+
+        # 25 digits more than are shown: ``exp`` is rounded once, and then away from the safe side by a unit at most.
+        exact = decimal.Context(prec=self.precision + 25, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+        value = exact.exp(decimal.Decimal(log_delta))
+        value = {Side.UP: exact.next_plus, Side.DOWN: exact.next_minus}.get(side, exact.plus)(value)
+        roundings = {Side.UP: decimal.ROUND_CEILING, Side.DOWN: decimal.ROUND_FLOOR}
+        rounding = roundings.get(side, decimal.ROUND_HALF_EVEN)
+        shown = decimal.Context(self.precision, rounding, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX).plus(value)
+        return _scientific("".join(map(str, shown.as_tuple().digits)).rstrip("0"), shown.adjusted())
+
+    def value(self, result: Result) -> str:
+        """Return a result's value, on its safe side."""
+        if result.quantity == Quantity.DELTA:
+            return self.delta(result.delta, result.log_delta, side_of(result))
+        if (result.details or {}).get("any"):
+            return "any"
+        text = self.number(result.value, side_of(result))
+        holds = (result.details or {}).get("holds")
+        # Rounded up past the end of what is proved, it would be outside: then all digits are shown.
+        return text if holds is None or float(text) <= holds["to"] else number(result.value, side=Side.AS_GIVEN)
+
+    def order(self, result: Result) -> str:
+        """Return the order of a Renyi divergence."""
+        return self.number(result.order or 0.0, Side.DOWN)
+
+    def epsilon(self, result: Result) -> str:
+        """Return the epsilon at which a result holds, as it was asked."""
+        return self.number(result.epsilon or 0.0, Side.ECHO)
+
+
+SIX = Digits()
+"""What is shown where nothing else was asked."""

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from dpcalc.model.quantities import Quantity
-from dpcalc.render import training
-from dpcalc.render.audit import refuted
-from dpcalc.render.numbers import Side, delta_text, number, symbol_of, value_text
-from dpcalc.render.sentences import enough, in_other_words, is_fact, promise, released, targets_text
+from dpcalc.render.numbers import SIX, Digits, Side, equation
+from dpcalc.render.words import training
+from dpcalc.render.words.audit import refuted
+from dpcalc.render.words.promise import promise
+from dpcalc.render.words.sentences import enough, in_other_words, is_fact, released, targets_text
 from dpcalc.report import Case, Report, Result
 
 _SAID_APART = ("epsilon", "delta", "algorithm", "adjacency")
 """Inputs that the sentences name by themselves."""
 
 
-def render_statement(report: Report, precision: int = 6) -> str:
+def render_statement(report: Report, digits: Digits = SIX) -> str:
     """Return one paragraph per case that names adjacency, what is released and every assumption."""
-    return "\n".join(_statement(case, precision) + "\n" for case in report.cases)
+    return "\n".join(_statement(case, digits) + "\n" for case in report.cases)
 
 
-def _statement(case: Case, precision: int) -> str:
+def _statement(case: Case, digits: Digits) -> str:
     best = case.best
     if best is None:
         return "No guarantee applies."
     parameters = ", ".join(
-        f"{symbol_of(name)} = {number(value, side=Side.AS_GIVEN)}{in_other_words(case, name)}"
+        f"{equation(name, value)}{in_other_words(case, name)}"
         for name, (value, source) in case.inputs.items()
         if is_fact(name, source) and name not in _SAID_APART
     )
@@ -34,7 +35,7 @@ def _statement(case: Case, precision: int) -> str:
     caution = f"{warned}. {training.caution(case)}" if warned else ""
     meant = "as Sekhari et al. 2021 define it" if best.forgetting else f"under {adjacency} adjacency"
     return (
-        f"{refutation}{caution}We run {released(case).partition(': ')[2]} ({parameters}). {claim(best, precision)}, "
+        f"{refutation}{caution}We run {released(case).partition(': ')[2]} ({parameters}). {claim(best, digits)}, "
         f"{meant}. {promise(case)} The {'certificate' if best.forgetting else 'guarantee'} assumes: {assumptions}. "
         f"It follows from {best.reference} (`{best.bound}`), evaluated with dpcalc and rounded to the "
         f"safe side{_proved(best)}.{training.kept_bounds(case)}{_chosen(case)}"
@@ -53,24 +54,24 @@ def _proved(best: Result) -> str:
     return f"; in ball arithmetic the formula was proved not to exceed it (at {proof['bits']} bits)" if proof else ""
 
 
-def claim(best: Result, precision: int) -> str:
+def claim(best: Result, digits: Digits) -> str:
     """Return in a sentence what the result of the run is; of a parameter that was solved for, with which value."""
-    value = value_text(best, precision)
-    delta = delta_text(best.delta, best.log_delta, precision, Side.ECHO)
+    value = digits.value(best)
+    delta = digits.delta(best.delta, best.log_delta, Side.ECHO)
     if best.quantity in (Quantity.EPSILON, Quantity.DELTA):
-        epsilon = value if best.quantity == Quantity.EPSILON else number(best.epsilon or 0.0, precision, Side.ECHO)
+        epsilon = value if best.quantity == Quantity.EPSILON else digits.number(best.epsilon or 0.0, Side.ECHO)
         delta = value if best.quantity == Quantity.DELTA else delta
         return f"The result {_has(best, f'({epsilon}, {delta})')}"
     if best.quantity == Quantity.MU:
         return f"The result {_has(best, f'{value}-Gaussian')}"
     if best.quantity == Quantity.RDP:
-        order = number(best.order or 0.0, precision, Side.DOWN)
+        order = digits.number(best.order or 0.0, Side.DOWN)
         kind = "Renyi unlearning" if best.forgetting else "Renyi differential privacy"
         return f"The result satisfies ({order}, {value})-{kind}"
-    chosen = enough(best, precision) if "holds" in (best.details or {}) else f"{best.quantity} = {value}"
+    chosen = enough(best, digits) if "holds" in (best.details or {}) else f"{best.quantity} = {value}"
     if kept := targets_text(best):
         return f"With {chosen} every attack on the result keeps {kept}"
-    epsilon = number(best.epsilon or 0.0, precision, Side.ECHO)
+    epsilon = digits.number(best.epsilon or 0.0, Side.ECHO)
     return f"With {chosen} the result {_has(best, f'({epsilon}, {delta})')}"
 
 

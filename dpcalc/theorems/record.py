@@ -134,6 +134,7 @@ def refusal(obstacle: Obstacle) -> NotApplicable:
     return obstacle.error(obstacle.because, obstacle.cure, parameters=obstacle.parameters)
 
 
+@functools.cache
 def needs(*names: str) -> Missing:
     """Return the obstacle that names the parameters to be given."""
     flags = ", ".join("--" + name.replace("_", "-") for name in names)
@@ -146,11 +147,7 @@ def lacking(run: Run, *names: str) -> Missing:
 
 
 class Condition(NamedTuple):
-    """A precondition as data: its text, and ``check``, which returns what stands in the way or None.
-
-    What ``check`` returns depends on nothing but the fields of the run that it reads: where they are alike in many
-    cases, it is called once (`dpcalc.engine.sweep`).
-    """
+    """A precondition as data: its text, and ``check``, which returns what stands in the way or None."""
 
     text: str
     check: Callable[[Run], Obstacle | None]
@@ -184,6 +181,9 @@ class Theorem(NamedTuple):
         by_difference: of a lower value: its losses have gradients of any size, and it bounds guarantees alone that use
             only how far two gradients are apart.
         public_sums: whether it holds although every noisy sum of gradients is public: its runs may round each of them.
+        steps_to_hide: from its setting to about the number of steps from which it is below the composition of samples.
+        given_allocation: whether shifts are spent as the schedule says, and not as is best.
+        looser_than: a bound that is never above it; notes then skip it, as its search is long.
     """
 
     id: str
@@ -210,6 +210,9 @@ class Theorem(NamedTuple):
     uncertified: str
     by_difference: bool
     public_sums: bool
+    steps_to_hide: Callable[[Any], float] | None
+    looser_than: str
+    given_allocation: bool
 
     def differs_alone(self, strong_convexity: float | None) -> bool:
         """Return whether a lower value of it bounds only guarantees that use how far two gradients are apart.
@@ -354,6 +357,9 @@ def theorem(
     uncertified: str = "",
     by_difference: bool = False,
     public_sums: bool = False,
+    steps_to_hide: Callable[[Any], float] | None = None,
+    looser_than: str = "",
+    given_allocation: bool = False,
 ) -> Callable[[Callable[[S], G]], Callable[[S], G]]:
     """Register the decorated function as the theorem ``id`` and return it unchanged; `Theorem` says what is what.
 
@@ -372,7 +378,8 @@ def theorem(
         _THEOREMS[id] = Theorem(
             id, title, gives, Kind(kind), algorithms, reads, optional, setting, function, conditions, assumes,
             reference, locator, formula, erratum, caution, promises, slack, slow, not_monotone_in, implied_by,
-            uncertified, by_difference, public_sums,
+            uncertified, by_difference, public_sums, steps_to_hide, looser_than,
+            given_allocation,
         )  # fmt: skip
         return function
 

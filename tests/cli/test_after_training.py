@@ -17,8 +17,8 @@ import pytest
 import dpcalc
 from dpcalc.cli.main import main
 from dpcalc.errors import SpecError
-from dpcalc.recipes.charge import charge
-from dpcalc.recipes.ledger import read_ledger
+from dpcalc.recipes.ledgers.charge import charge
+from dpcalc.recipes.ledgers.ledger import read_ledger
 from dpcalc.training.data import tables
 from dpcalc.training.release import model
 from dpcalc.training.release.model import load, save

@@ -274,7 +274,7 @@ def test_the_picture_has_what_was_seen_below_what_is_guaranteed(
     ask: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[Any] = []
-    monkeypatch.setattr("dpcalc.render.figure.draw", lambda chart, _: drawn.append(chart) or b"picture")
+    monkeypatch.setattr("dpcalc.render.chart.figure.draw", lambda chart, _: drawn.append(chart) or b"picture")
     ask(f"{EXACT} --plot {tmp_path / 'a.svg'}")
     guaranteed, seen = drawn[0].panels[0].series[:2]
     assert "0.99" in seen.label

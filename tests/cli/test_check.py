@@ -18,7 +18,7 @@ from flint import arb
 from dpcalc.certify import table
 from dpcalc.certify.table import definitions
 from dpcalc.cli.main import main
-from dpcalc.recipes.read import read as read_recipe
+from dpcalc.recipes.reading.read import read as read_recipe
 from tests.cli.test_imports import BARE, imported
 from tests.schema import conforms
 

@@ -79,10 +79,10 @@ def test_a_check_of_closed_forms_imports_nothing_that_trains(tmp_path: Path) -> 
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(CLOSED, encoding="utf-8")
     found = modules("-m", "dpcalc", "check", str(recipe))
-    assert "dpcalc.recipes.evaluate" in found
+    assert "dpcalc.recipes.running.evaluate" in found
     assert not {name.partition(".")[0] for name in found} & (HEAVY - {"yaml"})
     assert "dpcalc.training.fit" not in found
-    assert not found & {"subprocess", "concurrent.futures", "tempfile", "dpcalc.recipes.workers"}
+    assert not found & {"subprocess", "concurrent.futures", "tempfile", "dpcalc.recipes.running.workers"}
 
 
 def test_training_imports_no_special_functions() -> None:
@@ -102,12 +102,13 @@ def test_what_certifies_is_imported_only_where_it_is_asked(line: str) -> None:
 
 ROOMS = {
     "cli": "file_words help_option kinds lost main options printing query types",
-    "engine": "answer ask commands description evaluate guess improvements inputs notes question rows search",
+    "engine": "advice advice.improvements advice.notes answer ask attack attack.guess commands description evaluate "
+    "inputs question rows solving solving.search",
     "files": "output",
     "model": "algorithm choices frozen loss_class multiplier numbers parameter quantities run source",
-    "notions": "account classic curves gaussian guarantee renyi risk trade_off",
-    "numerics": "floats logspace normal quadrature roots sums",
-    "render": "allocation machine notes numbers positions",
+    "notions": "classic composed composition curves gaussian guarantee notion randomised_response renyi risk trade_off",
+    "numerics": "arrays floats logspace normal quadrature roots sums",
+    "render": "asked notes numbers words words.allocation words.positions",
     "theorems": "batch_layout conditions record setting",
 }
 ALONE = "errors inert notes plain_enum references report version"

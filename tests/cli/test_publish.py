@@ -16,8 +16,8 @@ from dpcalc.cli import lost, publish
 from dpcalc.cli.main import main
 from dpcalc.cli.reports import Destination
 from dpcalc.errors import SpecError
-from dpcalc.recipes import run as running
-from dpcalc.recipes import verdict
+from dpcalc.recipes.judging import verdict
+from dpcalc.recipes.running import judge, selection
 from dpcalc.render.check import KINDS, github, junit, markdown, render, sarif
 from dpcalc.report import Report
 from tests.cli.test_check import HEAD, RECIPES
@@ -57,7 +57,7 @@ def written() -> set[str]:
 @pytest.mark.parametrize(("recipe", "code"), [("pass", 4), *CAMPAIGN, ("typo", 2)])
 @pytest.mark.parametrize(
     ("kind", "module", "name"),
-    [("junit", junit, "render_junit"), ("sarif", sarif, "render_sarif"), ("github", github, "render_github"),
+    [("junit", junit, "junit_pieces"), ("sarif", sarif, "sarif_pieces"), ("github", github, "render_github"),
      ("markdown", markdown, "render_markdown")],
 )  # fmt: skip
 def test_a_report_that_breaks_costs_no_other(
@@ -74,7 +74,7 @@ def test_a_report_that_breaks_costs_no_other(
 
 @pytest.mark.parametrize(("recipe", "code"), [("pass", 4), ("fail", 4)])
 def test_a_plot_that_breaks_costs_no_report(run: Any, monkeypatch: pytest.MonkeyPatch, recipe: str, code: int) -> None:
-    monkeypatch.setattr("dpcalc.render.figure.draw_bars", breaks)
+    monkeypatch.setattr("dpcalc.render.chart.figure.draw_bars", breaks)
     found, out, err = run(f"check {recipe}.yaml {REPORTS}")
     assert found == code
     assert written() == FILES.keys() - {"plot"}
@@ -106,7 +106,7 @@ def test_a_file_that_cannot_be_written_after_all(
 
 
 def test_text_that_breaks_costs_no_report(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpcalc.render.checks.render", breaks)
+    monkeypatch.setattr("dpcalc.render.check.text.render", breaks)
     found, out, err = run(f"check fail.yaml {REPORTS}")
     assert (found, out) == (4, "")
     assert written() == FILES.keys()
@@ -141,7 +141,7 @@ def test_annotations_that_break_cost_no_report(run: Any, monkeypatch: pytest.Mon
 def test_where_nothing_can_be_written_nothing_is_begun(
     run: Any, monkeypatch: pytest.MonkeyPatch, line: str, said: str
 ) -> None:
-    monkeypatch.setattr(running, "read_all", breaks)
+    monkeypatch.setattr(selection, "read_all", breaks)
     before = sorted(Path().iterdir())
     found, out, err = run(f"check pass.yaml {line}")
     assert (found, out) == (2, "")
@@ -158,7 +158,7 @@ def test_a_query_does_not_begin_either(run: Any, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_query_whose_plot_breaks_has_its_numbers(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpcalc.render.figure.draw", breaks)
+    monkeypatch.setattr("dpcalc.render.chart.figure.draw", breaks)
     line = "rdp -n 1000 -L 1 --smoothness 1 --eta 0.1 --sigma 2,3 -d 1e-6 --plot a.svg"
     found, out, err = run(line)
     assert found == 4
@@ -169,14 +169,14 @@ def test_a_query_whose_plot_breaks_has_its_numbers(run: Any, monkeypatch: pytest
 
 
 def test_after_an_interrupt_there_is_no_report(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    judged = running.judged
+    judged = judge.judged
 
     def interrupted(recipe: Any, entry: Any, outcome: Any, **more: Any) -> Any:
         if entry.name == "b":
             raise KeyboardInterrupt
         return judged(recipe, entry, outcome, **more)
 
-    monkeypatch.setattr(running, "judged", interrupted)
+    monkeypatch.setattr(judge, "judged", interrupted)
     found, out, err = run(f"check pass.yaml {REPORTS} -o out.txt")
     assert (found, out, err) == (130, "", "error: interrupted\n")
     assert written() == set()
@@ -184,12 +184,12 @@ def test_after_an_interrupt_there_is_no_report(run: Any, monkeypatch: pytest.Mon
 
 
 def test_a_verdict_that_breaks_costs_no_other(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge = verdict._verdict
+    judging = verdict._verdict
 
     def breaking(gate: Any, case: Any, recipe: Any, outcomes: Any) -> Any:
         if gate.gate.text == "epsilon <= 4":
             raise OverflowError("too large")
-        return judge(gate, case, recipe, outcomes)
+        return judging(gate, case, recipe, outcomes)
 
     monkeypatch.setattr(verdict, "_verdict", breaking)
     found, out, _ = run("check fail.yaml --json")

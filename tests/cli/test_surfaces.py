@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 import dpcalc
-from dpcalc.render.meaning import meaning
-from dpcalc.render.numbers import value_text
+from dpcalc.render.numbers import SIX
+from dpcalc.render.words.meaning import meaning
 from dpcalc.report import Case, Report
 
 SAMPLED = [
@@ -72,7 +72,7 @@ def test_every_surface(line: str, ask: Any, tmp_path: Path, monkeypatch: pytest.
     best, guess = case.best, case.guess
     assert best is not None
     assert guess is not None
-    epsilon, said, adjacency = value_text(best, 6), meaning(case), best.adjacency.replace("_", "-")
+    epsilon, said, adjacency = SIX.value(best), meaning(case), best.adjacency.replace("_", "-")
     assert f"{math.ceil(guess.probability * 1000) / 10:.1f}%" in said or guess.probability > 0.999
 
     shell = ask(f"{line} --report json=r.json --report html=r.html --report card=c.json --report badge=b.json")

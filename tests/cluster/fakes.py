@@ -68,6 +68,7 @@ class Client:
         said: Callable[[], Any] = versions,
     ) -> None:
         self.workers, self.said = workers or {"tls://10.0.0.1:5000": 1}, said
+        self.status = "running"
 
     def nthreads(self) -> dict[str, int]:
         return self.workers

@@ -14,11 +14,10 @@ import pytest
 import dpcalc
 from dpcalc.cluster.calls import OtherVersions, versions
 from dpcalc.cluster.dask import ATTEMPTS, Cluster, answered, entered, sent
+from dpcalc.cluster.spread import Piece, spread, through
 from dpcalc.errors import SpecError, WorkerDied, WorkerLost
-from dpcalc.recipes import stream
-from dpcalc.recipes.run import read_all
 from tests.cluster.fakes import Client, Faulty, KilledWorker, joined
-from tests.recipes.conftest import Write
+from tests.recipes.conftest import Write, lines_of
 from tests.recipes.conftest import write as write  # noqa: PLC0414 (a fixture)
 
 CASES = """\
@@ -36,12 +35,9 @@ def recipe(write: Write) -> str:
     return write(CASES)
 
 
-def _lines(path: str, executor: Executor | None = None, **how: Any) -> list[str]:
-    recipes = read_all([path])
-    asked = stream.Asked(recipes, [path], 10_000, stream.places_of(recipes))
-    how |= {} if executor is None else {"executor": joined(executor), "attempts": ATTEMPTS}
-    with stream.Stream(asked, **how) as running:
-        return list(running.lines())
+def _lines(path: str, executor: Executor | None = None) -> list[str]:
+    how: dict[str, Any] = {} if executor is None else {"executor": joined(executor), "attempts": ATTEMPTS}
+    return lines_of([path], **how)
 
 
 def _places(document: str) -> list[int]:
@@ -165,6 +161,27 @@ def test_a_worker_without_tls_that_joins_late_is_refused() -> None:
         there.ahead()
 
 
+def _never(text: str) -> str:
+    raise AssertionError(text)
+
+
+def test_a_scheduler_that_ends_is_named_before_patience_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpcalc.cluster.spread._LOOK", 0.01)
+    client = Client()
+    there = Cluster(client, send=lambda *_: Future())
+    looks = iter(("running", "connecting", "connecting"))
+
+    def ahead() -> int:
+        client.status = next(looks, "closed")
+        return there.ahead()
+
+    piece = Piece()
+    piece.document = "{}"
+    with pytest.raises(WorkerLost, match="the scheduler ended") as caught:
+        list(spread(iter([piece]), through(there, _never), ahead=ahead, patience=600.0))
+    assert "--checkpoint" in (caught.value.hint or "")
+
+
 class Gathering:
     """A client whose answer is held by some workers."""
 
@@ -238,7 +255,7 @@ def test_a_cluster_is_sent_a_text_and_a_name() -> None:
 
 def test_a_call_that_is_dropped_is_dropped_there_too() -> None:
     sent: Future[Any] = Future()
-    answer = answered(sent, "dpcalc.recipes.chunks:run_chunk", "{}")
+    answer = answered(sent, "dpcalc.recipes.running.chunks:run_chunk", "{}")
     assert answer.cancel()
     assert sent.cancelled()
 

@@ -54,6 +54,8 @@ def test_not_numbers(text: str) -> None:
     ("text", "message", "hint"),
     [
         ("1,5", "'1,5' is not a number", "write 1.5 (a comma separates the values of a sweep)"),
+        ("10,500", "'10,500' is not a number", "write 10500 or 10.500 (a comma separates the values of a sweep)"),
+        ("1,000,500", "'1,000,500' is not a number", "write 1000500 (a comma separates the values of a sweep)"),
         ("a,b", "'a,b' is not a number", "a comma separates the values of a sweep"),
         ("1e-400", "'1e-400' is too small for a number: it would round to 0", "at least 5e-324"),
         ("1/0", "'1/0' divides by zero", "write a quotient with another denominator"),
@@ -237,3 +239,18 @@ def test_a_sweep_of_the_greatest_length() -> None:
 def test_bad_sweeps(text: str) -> None:
     with pytest.raises(SpecError):
         parse_sweep(text, parse_number)
+
+
+@pytest.mark.parametrize("text", ["10,500", "1,100,500", "60.000", "1.000.500"])
+def test_a_count_with_separated_thousands_is_asked_back(text: str) -> None:
+    with pytest.raises(SpecError, match="may be something else") as caught:
+        parse_sweep(text, parse_integer)
+    assert (caught.value.hint or "").startswith(f"write {text.replace(',', '').replace('.', '')};")
+
+
+def test_what_can_be_no_list_and_no_fraction_is_a_count() -> None:
+    assert parse_sweep("60,000", parse_integer) == [60000]
+    assert parse_sweep("10, 500", parse_integer) == [10, 500]
+    assert parse_sweep("10,50", parse_integer) == [10, 50]
+    assert parse_sweep("60.0", parse_integer) == [60]
+    assert parse_sweep("10,500", parse_number) == [10.0, 500.0]

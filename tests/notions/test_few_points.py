@@ -10,10 +10,8 @@ from scipy.stats import norm
 
 from dpcalc.notions import gaussian
 from dpcalc.notions.curves import chord
-from dpcalc.notions.few_points import few_points
 from dpcalc.notions.guarantee import Profile
-from dpcalc.notions.least_mu import from_points, hull, least_mu, with_regret
-from dpcalc.notions.trade_off import trade_off
+from dpcalc.notions.least_mu import from_points, hull
 from tests.oracles import draws, log_uniform
 
 FPRS = (0.001, 0.03, 0.4, 0.9)
@@ -34,9 +32,9 @@ def of_mu(mu: float) -> tuple[Profile, list[float]]:
 def test_attacks_on_a_gaussian_mechanism(mu: float) -> None:
     """The rate of true positives is Phi(mu - z(a)), the advantage 2 Phi(mu/2) - 1, and mu is mu."""
     exact, asked = of_mu(mu)
-    few = few_points(exact, math.log(1e-6), FPRS, (0.2,))
+    few = exact.few_points(math.log(1e-6), FPRS, (0.2,))
     assert len(asked) < 120
-    found = trade_off(few)
+    found = few.trade_off()
     for fpr in FPRS:
         true = norm.cdf(mu + norm.ppf(fpr))
         assert true * (1.0 - 1e-12) <= found.tpr(fpr) <= true * (1.0 + 1e-5), fpr
@@ -45,14 +43,14 @@ def test_attacks_on_a_gaussian_mechanism(mu: float) -> None:
     epsilon = math.log(0.8 / 0.2)
     success = 0.8 + 0.2 * math.exp(gaussian.log_delta(mu=mu, epsilon=epsilon))
     assert success * (1.0 - 1e-12) <= found.success(0.2) <= success * (1.0 + 1e-7)
-    assert mu * (1.0 - 1e-9) <= least_mu(few, math.log(1e-6)).mu <= mu * (1.0 + 2e-3)
+    assert mu * (1.0 - 1e-9) <= few.least_mu(math.log(1e-6)).mu <= mu * (1.0 + 2e-3)
 
 
 def test_values_are_above_those_of_the_profile() -> None:
     for r in draws("few points", 12, cost=40):
         mu = log_uniform(r, 1e-3, 20.0)
         exact, _ = of_mu(mu)
-        few = few_points(exact, math.log(1e-6), (0.01,))
+        few = exact.few_points(math.log(1e-6), (0.01,), ())
         for _ in range(20):
             epsilon = r.choice((0.0, log_uniform(r, 1e-9, 10.0 * mu)))
             assert few.profile(epsilon) >= gaussian.log_delta(mu=mu, epsilon=epsilon) - 1e-13, (mu, epsilon)
@@ -81,14 +79,14 @@ def test_what_mu_overstates_is_not_told_too_small_by_chords() -> None:
         return nodes[-1][1]
 
     overstated = math.exp(gaussian.log_delta(mu=mu, epsilon=1.0)) / (1.0 + math.e)
-    told = with_regret(Profile(chords, nodes=nodes), mu, math.log(1e-6)).regret
+    told = Profile(chords, nodes=nodes).with_regret(mu, math.log(1e-6)).regret
     assert overstated * (1.0 - 1e-12) <= told <= 1.001 * overstated
 
 
 def test_delta_that_jumps_to_zero_and_delta_that_never_falls() -> None:
     pure = Profile(lambda epsilon: math.log1p(-math.exp(epsilon - 1.0)) if epsilon < 1.0 else -math.inf)
-    few = few_points(pure, math.log(1e-6), (0.01,))
+    few = pure.few_points(math.log(1e-6), (0.01,), ())
     assert few.profile(0.0) == pure.profile(0.0)
     assert pure.profile(0.9) <= few.profile(0.9) <= pure.profile(0.9) + 0.1
-    assert trade_off(few).tpr(0.01) == pytest.approx(0.01 * math.e, rel=1e-3)
-    assert few_points(Profile(lambda _: -1.0), math.log(1e-6), (0.01,)).profile(3.0) == -1.0
+    assert few.trade_off().tpr(0.01) == pytest.approx(0.01 * math.e, rel=1e-3)
+    assert Profile(lambda _: -1.0).few_points(math.log(1e-6), (0.01,), ()).profile(3.0) == -1.0

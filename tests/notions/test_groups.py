@@ -38,13 +38,13 @@ def test_every_chain_of_so_many_links_keeps_to_it(seed: int, size: int) -> None:
         exact = finite.hockey_stick(laws[0], laws[-1], epsilon)
         assert math.exp(groups.group_log_delta(curve, epsilon, size)) >= exact
     for order in (1.5, 2.0, 6.0):
-        assert groups.group_renyi(divergence, order, size) >= finite.renyi(laws[0], laws[-1], order)
+        assert groups.group_renyi(divergence.rdp, order, size) >= finite.renyi(laws[0], laws[-1], order)
 
 
 def test_the_chain_of_a_gaussian_is_a_gaussian() -> None:
     one = Profile(lambda e: gaussian.log_delta(mu=0.4, epsilon=e))
     for size, epsilon in ((2, 0.0), (3, 1.0), (7, 6.0)):
-        value = groups.grouped(one, size).log_delta(epsilon).value
+        value = one.grouped(size).log_delta(epsilon).value
         exact = gaussian.log_delta(mu=0.4 * size, epsilon=epsilon)
         assert exact * (1.0 + 1e-13) <= value <= exact + 1e-6
 
@@ -71,9 +71,9 @@ def test_a_mixture_against_its_iterated_trade_off() -> None:
 
 
 def test_gaussian_and_linear_curves_are_exact() -> None:
-    assert Gdp(1.5) <= groups.grouped(Gdp(0.5), 3) <= Gdp(1.5 + 1e-15)
+    assert 1.5 <= Gdp(0.5).grouped(3).mu <= 1.5 + 1e-15
     for size in (2, 3, 8, 100):
-        line = groups.grouped(Rdp(lambda order: 0.125 * order), size)
+        line = Rdp(lambda order: 0.125 * order).grouped(size)
         for order in (1.0, 1.5, 4.0):
             assert line.rdp(order) == pytest.approx(0.125 * size**2 * order, rel=1e-11)
             assert line.rdp(order) >= 0.125 * size**2 * order
@@ -83,12 +83,12 @@ def test_poisson_groups_are_above_the_binomial_mixture() -> None:
     """A known value: q .01, z 1.1, 2000 steps, delta 1e-5: 7.6503 for three records removed, by the tight pairs."""
     pair = pld.removed(mu=1.0 / 1.1, rate=0.01)
     run = Composition([(pair, 2000)], [(pld.exchanged(pair), 2000)])
-    value = groups.grouped(run, 3).epsilon(math.log(1e-5)).value
+    value = run.grouped(3).epsilon(math.log(1e-5)).value
     assert 7.6503 < value < 7.9
 
 
 def test_what_says_nothing_of_groups_is_refused() -> None:
     with pytest.raises(NotApplicable, match="nothing of groups"):
-        groups.grouped(Point(lambda _: 1.0), 2)
+        Point(lambda _: 1.0).grouped(2)
     with pytest.raises(NotApplicable, match="Gaussian privacy"):
-        groups.grouped(Profile(lambda _: -1.0), 2000)
+        Profile(lambda _: -1.0).grouped(2000)

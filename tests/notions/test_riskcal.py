@@ -16,7 +16,6 @@ from scipy.special import ndtr
 import dpcalc
 from dpcalc.notions import pld
 from dpcalc.notions.guarantee import Composition
-from dpcalc.notions.trade_off import trade_off
 
 FPRS = (0.001, 0.01, 0.1)
 
@@ -94,7 +93,7 @@ def best_tprs(noise: float, rate: float, steps: int) -> list[float]:
 def test_of_one_sampled_step(noise: float, rate: float, printed: tuple[float, ...]) -> None:
     """(1 - q) a + q Q(z(a) - mu), the best test of a mixture: what riskcal prints is a hair below it."""
     pair = pld.removed(mu=1.0 / noise, rate=rate)
-    curve = trade_off(Composition([(pair, 1)], [(pld.exchanged(pair), 1)]))
+    curve = Composition([(pair, 1)], [(pld.exchanged(pair), 1)]).trade_off()
     from mpmath import mp
 
     with mp.workdps(30):
@@ -107,7 +106,7 @@ def test_of_one_sampled_step(noise: float, rate: float, printed: tuple[float, ..
 def test_of_several_sampled_steps() -> None:
     """The true positives that riskcal prints lie up to 1.6e-4 of themselves below those of the best test."""
     pair = pld.removed(mu=1.25, rate=0.1)
-    curve = trade_off(Composition([(pair, 10)], [(pld.exchanged(pair), 10)]))
+    curve = Composition([(pair, 10)], [(pld.exchanged(pair), 10)]).trade_off()
     assert curve.advantage() == pytest.approx(0.18548273764974182, rel=1e-5)
     printed = (0.010865826186897132, 0.05162272066465312, 0.23810367352683515)
     for fpr, told, best in zip(FPRS, printed, best_tprs(0.8, 0.1, 10), strict=True):

@@ -12,10 +12,9 @@ from mpmath import mp
 
 from dpcalc.errors import NotApplicable
 from dpcalc.notions import gaussian, pld
-from dpcalc.notions.account import Box
-from dpcalc.notions.guarantee import Composition, Gdp, LowerBound, Point, Profile, Rdp, Worst, gaussian_lower_bound
-from dpcalc.notions.least_mu import least_mu, matching, whole_mu
-from dpcalc.notions.trade_off import advantage_down, odds_tail, tpr_down, tprs, trade_off
+from dpcalc.notions.guarantee import Box, Composition, Gdp, LowerBound, Point, Profile, Rdp, Worst, gaussian_lower_bound
+from dpcalc.notions.least_mu import matching
+from dpcalc.notions.trade_off import odds_tail
 from dpcalc.numerics.normal import quantile
 
 FPRS = (1e-4, 0.01, 0.1, 0.3, 0.6, 0.9, 0.999)
@@ -81,7 +80,7 @@ SEEDS = range(24)
 @pytest.mark.parametrize("known", [profile, renyi])
 def test_no_attack_on_a_small_mechanism_does_better(known: Callable[[Law, Law], Profile | Rdp], seed: int) -> None:
     p, q = laws(seed)
-    curve = trade_off(known(p, q))
+    curve = known(p, q).trade_off()
     for fpr in FPRS:
         best = max(best_tpr(p, q, fpr), best_tpr(q, p, fpr))
         assert best <= curve.tpr(fpr) <= 1.0
@@ -99,7 +98,7 @@ def test_no_attack_on_a_small_mechanism_does_better(known: Callable[[Law, Law], 
 def test_the_profile_gives_the_hull_of_both_orders(seed: int) -> None:
     """No more than the concave hull of the best tests of either order is lost."""
     p, q = laws(seed)
-    curve = trade_off(profile(p, q))
+    curve = profile(p, q).trade_off()
     corners = sorted([*corners_of(p, q), *corners_of(q, p)])
     for fpr in FPRS:
         around = itertools.product(corners, corners)
@@ -116,7 +115,7 @@ def test_a_secret_is_guessed_no_more_often(seed: int) -> None:
     without = random.dirichlet(np.ones(6))
     with_secret = [0.8 * without + 0.2 * random.dirichlet(np.full(6, 0.3)) for _ in range(4)]
     guessed = np.max(with_secret, axis=0).sum() / 4.0
-    curves = [trade_off(profile(law, without)) for law in with_secret]
+    curves = [profile(law, without).trade_off() for law in with_secret]
     assert guessed <= max(curve.reconstruction(0.25) for curve in curves)
 
 
@@ -126,7 +125,7 @@ def test_the_odds_rise_no_more_often(seed: int) -> None:
     for log_factor in (0.05, 0.5, 1.5, 4.0):
         with np.errstate(divide="ignore"):
             risen = max(float(a[a > math.exp(log_factor) * (1.0 + 1e-12) * b].sum()) for a, b in ((p, q), (q, p)))
-        assert risen <= odds_tail(profile(p, q), log_factor) + 1e-15
+        assert risen <= odds_tail(profile(p, q).profile, log_factor) + 1e-15
 
 
 @pytest.mark.parametrize("mu", [1e-6, 0.1, 1.0, 5.0, 40.0])
@@ -141,37 +140,38 @@ def test_gaussian_privacy_to_many_digits(mu: float, log_fpr: float) -> None:
         low, high = (mp.mpf(0), mp.mpf(70)) if tail <= mp.mpf(1) / 2 else (mp.mpf(-10), mp.mpf(0))
         z = mp.findroot(excess, (low, high), solver="bisect", tol=1e-90, maxsteps=400)
         exact = mp.log(mp.erfc((z - mp.mpf(mu)) / mp.sqrt(2)) / 2)
-        found = trade_off(Gdp(mu)).log_tpr(log_fpr)
+        found = Gdp(mu).trade_off().log_tpr(log_fpr)
         assert exact <= found
         assert found - exact <= 1e-13 * (1 + abs(log_fpr)) * (1 + mu * mu)
         assert quantile(log_fpr, upwards=False) <= z <= quantile(log_fpr, upwards=True)
 
 
 def test_the_worst_of_several_is_the_largest() -> None:
-    both = trade_off(Worst([Gdp(1.0), Gdp(2.0)]))
-    alone = trade_off(Gdp(2.0))
+    both = Worst([Gdp(1.0), Gdp(2.0)]).trade_off()
+    alone = Gdp(2.0).trade_off()
     assert both.tpr(0.01) == alone.tpr(0.01)
     assert both.advantage() == alone.advantage()
     assert both.success(0.3) == alone.success(0.3)
 
 
 def test_a_rule_for_epsilon_has_no_curve() -> None:
-    for refused in (trade_off, lambda part: least_mu(part, -20.0)):
+    rule = Point(lambda log_delta: 1.0)
+    for refused in (rule.trade_off, lambda: rule.least_mu(-20.0), lambda: rule.with_regret(1.0, -20.0)):
         with pytest.raises(NotApplicable, match="at a delta only"):
-            refused(Point(lambda log_delta: 1.0))
+            refused()
 
 
 def test_a_lower_value_is_below_the_best_attack() -> None:
-    floor = advantage_down(gaussian_lower_bound(1.0))
+    floor = gaussian_lower_bound(1.0).advantage()
     assert floor is not None
-    assert 0.0 < trade_off(Gdp(1.0)).advantage() - floor < 1e-12
+    assert 0.0 < Gdp(1.0).trade_off().advantage() - floor < 1e-12
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_mu_covers_a_small_mechanism_down_to_its_delta(seed: int) -> None:
     p, q = laws(seed)
     known = profile(p, q)
-    found = least_mu(known, math.log(1e-3))
+    found = known.least_mu(math.log(1e-3))
     with mp.workdps(40):
         for epsilon in np.linspace(0.0, 8.0, 60):
             e = mp.mpf(float(epsilon))
@@ -187,7 +187,7 @@ def test_mu_covers_a_small_mechanism_down_to_its_delta(seed: int) -> None:
 def test_mu_of_a_gaussian_profile_is_its_own(mu: float) -> None:
     """The mechanism N(mu, 1) against N(0, 1), told as a profile alone: mu, but for what the tail below delta_0 asks."""
     gaussian = Gdp(mu)
-    found = least_mu(Profile(lambda e: gaussian.log_delta(e).value), math.log(1e-9))
+    found = Profile(lambda e: gaussian.log_delta(e).value).least_mu(math.log(1e-9))
     assert mu * (1.0 - 1e-9) <= found.mu <= mu * (1.0 + 1e-4)
     assert found.log_delta <= math.log(1e-9)
 
@@ -210,7 +210,7 @@ def test_one_point_is_that_of_randomised_response(epsilon: float, delta: float) 
     right = (1.0 - delta) / (1.0 + math.exp(-epsilon))
     p = np.array([delta, right, 1.0 - delta - right, 0.0])
     q = p[::-1].copy()
-    curve = trade_off(Box(epsilon, math.log(delta) if delta else -math.inf))
+    curve = Box(epsilon, math.log(delta) if delta else -math.inf).trade_off()
     for fpr in FPRS:
         best = best_tpr(p, q, fpr)
         assert best * (1.0 - 1e-12) <= curve.tpr(fpr) <= best * (1.0 + 1e-9)
@@ -222,11 +222,12 @@ def test_one_point_is_that_of_randomised_response(epsilon: float, delta: float) 
 def test_a_picture_is_a_little_loose_and_never_wrong(seed: int) -> None:
     p, q = laws(seed)
     best = [max(best_tpr(p, q, fpr), best_tpr(q, p, fpr)) for fpr in FPRS]
-    exact = trade_off(profile(p, q))  # at the next epsilon that is asked, 1/16 further at most, e^e is so much more
-    drawn = tprs(Worst([profile(p, q), Gdp(0.01)]), FPRS)
+    exact = profile(p, q).trade_off()  # at the next epsilon that is asked, 1/16 further at most, e^e is so much more
+    drawn = Worst([profile(p, q), Gdp(0.01)]).tprs(FPRS)
     assert all(b - 1e-15 <= d for b, d in zip(best, drawn, strict=True))
     assert all(
-        d <= max(exact.tpr(a), trade_off(Gdp(0.01)).tpr(a)) * math.exp(0.0626) for d, a in zip(drawn, FPRS, strict=True)
+        d <= max(exact.tpr(a), Gdp(0.01).trade_off().tpr(a)) * math.exp(0.0626)
+        for d, a in zip(drawn, FPRS, strict=True)
     )
 
 
@@ -234,19 +235,19 @@ def test_a_picture_is_a_little_loose_and_never_wrong(seed: int) -> None:
 def test_a_lower_curve_is_below_the_hull_of_both_orders(seed: int) -> None:
     """The least delta(e) + e^e a over real e, which is what the exact curve is to within its own looseness."""
     p, q = laws(seed)
-    exact, known = trade_off(profile(p, q)), profile(p, q).profile
-    lower = tpr_down(LowerBound(lambda e: known(e) - 2e-13))
+    exact, known = profile(p, q).trade_off(), profile(p, q).profile
+    lower = LowerBound(lambda e: known(e) - 2e-13).tpr()
     assert lower is not None
     for fpr in FPRS:
         assert max(fpr, 0.93 * exact.tpr(fpr)) <= lower(fpr) <= exact.tpr(fpr)
 
 
 def test_a_lower_curve_of_mu_is_exact() -> None:
-    lower = tpr_down(gaussian_lower_bound(1.5))
+    lower = gaussian_lower_bound(1.5).tpr()
     assert lower is not None
     for fpr in FPRS:
-        assert trade_off(Gdp(1.5)).tpr(fpr) * (1.0 - 1e-12) <= lower(fpr) <= trade_off(Gdp(1.5)).tpr(fpr)
-    assert tpr_down(LowerBound(curve=lambda order: 0.5 * order)) is None
+        assert Gdp(1.5).trade_off().tpr(fpr) * (1.0 - 1e-12) <= lower(fpr) <= Gdp(1.5).trade_off().tpr(fpr)
+    assert LowerBound(curve=lambda order: 0.5 * order).tpr() is None
 
 
 def mixture_delta(mu: float, rate: float, steps: int, epsilon: float) -> float:
@@ -262,7 +263,7 @@ def mixture_delta(mu: float, rate: float, steps: int, epsilon: float) -> float:
 def test_a_mixture_is_gaussian_with_the_mu_of_its_farthest_part(steps: int) -> None:
     """delta is nowhere above that mu's, and far out it is above that of a mu that is a little smaller."""
     pair = pld.removed(mu=1.0, rate=0.2)
-    known = whole_mu(Composition([(pair, steps)], [(pld.exchanged(pair), steps)]))
+    known = Composition([(pair, steps)], [(pld.exchanged(pair), steps)]).whole_mu
     assert 0.0 <= known / math.sqrt(steps) - 1.0 < 1e-14
     for epsilon in (0.0, 0.5, 1.0, 2.0, 4.0, 8.0):
         delta = mixture_delta(1.0, 0.2, steps, epsilon)
@@ -293,7 +294,7 @@ def test_no_pair_is_above_the_mu_that_is_said_to_dominate_it(pair: pld.Pair, mu:
     assert pair.whole_mu == pytest.approx(mu, rel=1e-12)
     assert pld.exchanged(pair).whole_mu == pair.whole_mu
     if math.isinf(mu):
-        assert whole_mu(Composition([(pair, 2)])) == math.inf
+        assert Composition([(pair, 2)]).whole_mu == math.inf
         return
     epsilons = np.array([0.0, 0.1, 0.5, 1.0, 2.0, 4.0, 9.0])
     for curve in (pair.forward, pair.backward):
@@ -303,10 +304,10 @@ def test_no_pair_is_above_the_mu_that_is_said_to_dominate_it(pair: pld.Pair, mu:
 
 def test_a_composition_that_may_fail_has_no_mu() -> None:
     parts = [(pld.gaussian(mu=1.0), 4)]
-    assert whole_mu(Composition(parts)) == pytest.approx(2.0)
-    assert whole_mu(Composition(parts, log_failure=-20.0)) == math.inf
-    assert whole_mu(Worst([Gdp(1.0), Composition(parts)])) == pytest.approx(2.0)
-    assert whole_mu(Profile(lambda e: -e)) == whole_mu(Box(1.0)) == math.inf
+    assert Composition(parts).whole_mu == pytest.approx(2.0)
+    assert Composition(parts, log_failure=-20.0).whole_mu == math.inf
+    assert Worst([Gdp(1.0), Composition(parts)]).whole_mu == pytest.approx(2.0)
+    assert Profile(lambda e: -e).whole_mu == Box(1.0).whole_mu == math.inf
 
 
 @pytest.mark.parametrize("seed", SEEDS[:8])
@@ -320,7 +321,7 @@ def test_the_orders_of_a_composition_are_told_apart(seed: int) -> None:
         )
 
     pair = pld.from_curve(one_way(p, q), one_way(q, p))
-    curve = trade_off(Composition([(pair, 1)], [(pld.exchanged(pair), 1)]))
+    curve = Composition([(pair, 1)], [(pld.exchanged(pair), 1)]).trade_off()
     for fpr in FPRS:
         best = max(best_tpr(p, q, fpr), best_tpr(q, p, fpr))
         assert best - 1e-13 <= curve.tpr(fpr) <= best * (1.0 + 1e-6) + 1e-9

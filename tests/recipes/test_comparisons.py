@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import dpcalc
-from dpcalc.recipes.recipe import Recipe
+from dpcalc.recipes.reading.recipe import Recipe
 
 Write = Callable[..., str]
 

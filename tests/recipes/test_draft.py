@@ -129,7 +129,23 @@ def test_what_is_no_parameter_is_said_or_passed_over(folder: Path, capsys: pytes
     assert "    sampling: poisson  # poisson_sampling: true, which is copied and not read: change both\n" in text
     assert "# momentum: with dp-sgd, where every iterate may be public, leave it out" in text
     assert "resnet" not in text
+    assert "# not understood, and left out: model, optimizer.name\n" in text
     assert err.startswith("as it stands: epsilon <= ")
+
+
+def test_what_is_not_understood_is_listed_by_its_key(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keys = ["n", "per_device_train_batch_size", "gradient_accumulation_steps", "a\tb", *(f"k{i}" for i in range(60))]
+    settings = {**dict.fromkeys(keys, "secret"), "deep": {"n": [1, {"m": None}]}, "noise_multiplier": 1}
+    (folder / "train.json").write_text(json.dumps(settings), encoding="utf-8")
+    code, text, _ = ended(capsys, "init train.json")
+    listed = " ".join(line[1:].strip() for line in text.partition("first #\n")[2].splitlines())
+    assert code == 0
+    assert listed.startswith(
+        "not understood, and left out: n, per_device_train_batch_size, gradient_accumulation_steps,"
+    )
+    assert listed.endswith("k45 and 16 more")
+    assert "secret" not in text
+    assert case_of(text) == {"command": "dp-sgd", "noise_multiplier": {"from": "train.json#/noise_multiplier"}}
 
 
 def test_what_is_not_used_is_not_remarked_upon(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

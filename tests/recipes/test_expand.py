@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.recipes.read import KEYS, read
-from dpcalc.recipes.recipe import Malformed
-from dpcalc.recipes.settings import CASE_KEYS, parameters_of
+from dpcalc.recipes.reading.read import KEYS, read
+from dpcalc.recipes.reading.recipe import Malformed
+from dpcalc.recipes.reading.settings import CASE_KEYS, parameters_of
 from tests.recipes.conftest import HEAD
 
 

@@ -17,8 +17,8 @@ from dpcalc.files.documents import Rules, parse_json, parse_toml, parse_yaml
 from dpcalc.files.limits import DOCUMENT_BYTES
 from dpcalc.files.nodes import Items, Node, Scalar, Table
 from dpcalc.files.place import FileError
-from dpcalc.recipes.read import SYNTAX, read
-from dpcalc.recipes.recipe import Malformed
+from dpcalc.recipes.reading.read import SYNTAX, read
+from dpcalc.recipes.reading.recipe import Malformed
 
 BOMB = "a: &a [x, x]\n" + "".join(f"k{k}: &{chr(98 + k)} [*{chr(97 + k)}, *{chr(97 + k)}]\n" for k in range(20))
 

@@ -13,8 +13,8 @@ from jsonschema import Draft202012Validator
 
 import dpcalc
 from dpcalc.cli.main import main
-from dpcalc.engine.misread_noise import ON_MEAN
-from dpcalc.recipes.policy_file import policy_schema, read_policy
+from dpcalc.engine.advice.noise_readings import ON_MEAN
+from dpcalc.recipes.judging.policy_file import policy_schema, read_policy
 from tests.schema import conforms
 
 Write = Callable[..., str]
@@ -33,6 +33,11 @@ SGD = (
     "command: dp-sgd, lipschitz: null, smoothness: null, step_size: null, batch_size: 600, steps: 20, "
     "sampling: poisson, noise_multiplier: 2"
 )
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
 def judged(write: Write, cases: str, policy: str = POLICY, **how: Any) -> dict[str, Any]:
@@ -187,6 +192,18 @@ def test_shards_of_different_policies_are_not_merged(write: Write) -> None:
         ("dpcalc: policy/1\ncases: {'a[': {adjacency: replace-one, mu: 1}}", "no pattern of names"),
         ("dpcalc: policy/1\ncases: {a: {adjacency: replace-one, mu: 1, accept: {one-index: soon}}}", "is no day"),
         ("dpcalc: policy/1\ncases: {a: {adjacency: replace-one, mu: 1, commands: rm}}", "unknown 'rm'"),
+        ("dpcalc: policy/1\ncases: {a: {adjacency: replace-one, mu: -1}}", "no answer keeps mu <= -1"),
+        ("dpcalc: policy/1\ncases: {a: {adjacency: replace-one, epsilon: 0, delta: -1}}", "not a positive number"),
+        ("dpcalc: policy/1\ncases: {a: {adjacency: replace-one, mu: nan}}", "'nan' is not a number"),
+        ("dpcalc: policy/1\ncases: {a: {adjacency: replace-one, tpr@2: 0.1}}", "p.yaml:2:37: fpr is 2.0"),
+        (
+            "dpcalc: policy/1\ncases:\n  a*: {adjacency: by-shift, mu: 1}\n  ab?: {adjacency: as-given, mu: 2}",
+            "p.yaml:4:3: rule ab? is never reached: a* fits all its names",
+        ),
+        (
+            "dpcalc: policy/1\ncases:\n  ab: {adjacency: by-shift, mu: 1}\n  ab: {adjacency: as-given, mu: 2}",
+            "'ab' is there twice",
+        ),
         ("", "is empty"),
     ],
 )
@@ -198,11 +215,24 @@ def test_a_mistake_in_a_policy_has_its_place(text: str, said: str) -> None:
     assert error.value.message.startswith("p.yaml")
 
 
+def test_a_rule_that_some_name_reaches_is_one() -> None:
+    rule = "{adjacency: replace-one, mu: 1}"
+    rules = "".join(f"  {name}: {rule}\n" for name in ("a?c", "a*c", "ab*", "a*", "'?'", "'??'", "'*'"))
+    Path("p.yaml").write_text(f"dpcalc: policy/1\ncases:\n{rules}", encoding="utf-8")
+    assert len(read_policy("p.yaml").rules) == 7
+
+
 def test_init_writes_a_policy_that_its_recipe_keeps(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     recipe = write(
         f"released: {{{GOOD}, assert: epsilon <= 3}}\nother: {{{GOOD}, assert: epsilon <= 4}}\n"
         "both: {command: ledger, records: null, lipschitz: null, smoothness: null, step_size: null, "
-        "entries: {a: {case: released}, b: {mu: 0.1}}, assert: epsilon <= 4}"
+        "entries: {a: {case: released}, b: {mu: 0.1}}, assert: epsilon <= 4}\n"
+        "shifts: {command: shifted, records: null, lipschitz: null, smoothness: null, step_size: 1, steps: 2, "
+        "shift: 0.1, contraction: 1, noise_std: 1, assert: epsilon <= 2}\n"
+        "known: {command: convert, records: null, lipschitz: null, smoothness: null, step_size: null, mu: 0.1, "
+        "assert: epsilon <= 2}\n"
+        "trained: {command: train, lipschitz: null, smoothness: null, step_size: null, synthetic: logistic, "
+        "records: 100, dimension: 2, epsilon: 1, delta: 1e-4, assert: noise_std <= 9}"
     )
     for line in ("init --policy r.yaml -o p.yaml", "check r.yaml --policy p.yaml"):
         with pytest.raises(SystemExit) as stop:

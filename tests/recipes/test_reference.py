@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dpcalc.notes import Referenced
-from dpcalc.recipes.read import read
+from dpcalc.recipes.reading.read import read
 from tests.recipes.conftest import HEAD
 
 YAML = """\

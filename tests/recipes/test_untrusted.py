@@ -19,9 +19,9 @@ from dpcalc.files import limits, paths
 from dpcalc.files.documents import Rules, parse_yaml
 from dpcalc.files.paths import ProjectFile, open_regular, project_of
 from dpcalc.model.schedule_file import read_schedule
-from dpcalc.recipes import reference
-from dpcalc.recipes.read import read
-from dpcalc.recipes.recipe import Malformed
+from dpcalc.recipes.reading import reference
+from dpcalc.recipes.reading.read import read
+from dpcalc.recipes.reading.recipe import Malformed
 from dpcalc.render.check import KINDS
 from dpcalc.training.data import ranges as ranges_of
 from dpcalc.training.data import tables

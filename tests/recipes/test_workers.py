@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import dpcalc
-from dpcalc.recipes.workers import Pool, Stopped
+from dpcalc.recipes.running.workers import Pool, Stopped
 
 PATIENT = 60.0  # seconds; what ought to be there at once
 KILLED = "__import__('os').kill(__import__('os').getpid(), 9)"

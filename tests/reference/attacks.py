@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpcalc.notions import gaussian, pld
-from dpcalc.notions.account import Box, Part, boxes_log_delta
-from dpcalc.notions.curves import Curve, profile_of
-from dpcalc.notions.groups import grouped
-from dpcalc.notions.guarantee import Composition, Gdp, Profile, Rdp
-from dpcalc.notions.least_mu import from_points, hull, least_mu, regret
-from dpcalc.notions.trade_off import TradeOff, odds_tail, trade_off
+from dpcalc.notions.curves import Curve
+from dpcalc.notions.guarantee import Box, Composition, Gdp, Guarantee, Profile, Rdp
+from dpcalc.notions.least_mu import from_points, hull, regret
+from dpcalc.notions.randomised_response import boxes_log_delta
+from dpcalc.notions.trade_off import TradeOff, odds_tail
 from dpcalc.notions.tuning import Law, Tuning, log_ratio, mean_of, tuned, tuned_renyi, tuning_of
 from dpcalc.numerics.logspace import log_sum_exp
 
@@ -38,7 +37,7 @@ def positions(count: int) -> Profile:
     return Profile(log_delta)
 
 
-def _part(i: Inputs) -> Part:
+def _part(i: Inputs) -> Guarantee:
     """Return the guarantee that a case is about."""
     if "profile" in i:
         return Gdp(1.0) if "dG(eps;1)" in i["profile"] else positions(int(i["n"]))
@@ -59,7 +58,7 @@ def _part(i: Inputs) -> Part:
 
 
 def _attack(i: Inputs) -> TradeOff:
-    return trade_off(_part(i))
+    return _part(i).trade_off()
 
 
 def _grid() -> list[tuple[float, float]]:
@@ -69,13 +68,12 @@ def _grid() -> list[tuple[float, float]]:
 def _profile(i: Inputs) -> Curve:
     """Return the curve of a case that is about one epsilon of it."""
     part = _part({name: value for name, value in i.items() if name not in ("epsilon", "group")})
-    assert not isinstance(part, Box)
-    return profile_of(part)
+    return part.privacy_profile()
 
 
 def _regret(i: Inputs) -> float:
     if i["mu"] == "least":
-        return least_mu(_box(i), -20.0).regret
+        return _box(i).least_mu(-20.0).regret
     return regret(positions(int(i["n"])).profile, _number(i, "mu"), 40.0)
 
 
@@ -89,7 +87,7 @@ def _delta(i: Inputs) -> float:
     """Return delta at an epsilon, of a group where there is one."""
     epsilon = _number(i, "epsilon")
     if "group" in i:
-        return math.exp(grouped(Gdp(_number(i, "mu")), int(i["group"])).log_delta(epsilon).value)
+        return math.exp(Gdp(_number(i, "mu")).grouped(int(i["group"])).log_delta(epsilon).value)
     return math.exp(_profile(i)(epsilon))
 
 
@@ -107,7 +105,7 @@ def _mean(i: Inputs) -> float:
 
 def _tuned(i: Inputs) -> float:
     base = Gdp(_number(i, "mu"))
-    return tuned_renyi(base, profile_of(base), _law(i), _number(i, "order"))
+    return tuned_renyi(base, base.privacy_profile(), _law(i), _number(i, "order"))
 
 
 def _tuned_epsilon(i: Inputs) -> float:
@@ -118,7 +116,7 @@ def _tuned_epsilon(i: Inputs) -> float:
 def _tuned_pure(i: Inputs) -> float:
     found = tuned(_box(i), _law(i))[0]
     assert isinstance(found, Box)
-    return found.epsilon
+    return found.epsilon0
 
 
 ATTACKS: dict[str, Callable[[Inputs], float | dict[str, float]]] = {
@@ -128,22 +126,22 @@ ATTACKS: dict[str, Callable[[Inputs], float | dict[str, float]]] = {
     "risk_bayes_success": lambda i: _attack(i).success(_number(i, "prior")),
     "risk_reconstruction": lambda i: _attack(i).reconstruction(_number(i, "kappa")),
     "risk_ppv": lambda i: _attack(i).predictive_value(_number(i, "fpr"), _number(i, "prior")),
-    "risk_loss_tail_from_profile": lambda i: odds_tail(_part(i), _number(i, "loss")),
+    "risk_loss_tail_from_profile": lambda i: odds_tail(_part(i).privacy_profile(), _number(i, "loss")),
     "risk_regret": _regret,
     "risk_mu_matching_delta": _matching,
-    "risk_least_mu_pure_dp": lambda i: least_mu(_box(i), -20.0).mu,
-    "risk_least_mu": lambda i: least_mu(_part(i), -20.0).mu,
+    "risk_least_mu_pure_dp": lambda i: _box(i).least_mu(-20.0).mu,
+    "risk_least_mu": lambda i: _part(i).least_mu(-20.0).mu,
     "risk_mu_from_points": lambda i: max(from_points(hull(_grid()))),
     "risk_delta0_from_points": lambda i: math.exp(_grid()[-1][1]),
-    "risk_mu_window": lambda i: least_mu(_part(i), math.log(_number(i, "delta0"))).mu,
+    "risk_mu_window": lambda i: _part(i).least_mu(math.log(_number(i, "delta0"))).mu,
     "risk_epsilon_at_delta0": lambda i: positions(int(i["n"])).epsilon(math.log(_number(i, "delta0"))).value,
     "risk_tnb_mean": _mean,
     "risk_rdp_tuned_new": _tuned,
     "risk_epsilon_tuned_profile": _tuned_epsilon,
     "risk_epsilon_tuned_pure": _tuned_pure,
-    "risk_ratio_R": lambda i: math.exp(log_ratio(profile_of(Gdp(_number(i, "mu"))), _number(i, "gamma"))),
+    "risk_ratio_R": lambda i: math.exp(log_ratio(Gdp(_number(i, "mu")).privacy_profile(), _number(i, "gamma"))),
     "risk_delta": _delta,
     "risk_delta_composed": lambda i: math.exp(
-        boxes_log_delta(_number(i, "mu"), [(_box(i, "epsilon0", "delta0"), 1)], _number(i, "at_epsilon"))
+        boxes_log_delta(_number(i, "mu"), [(_box(i, "epsilon0", "delta0").point, 1)], _number(i, "at_epsilon"))
     ),
 }

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from dpcalc.engine.evaluate import guarantee_of
-from dpcalc.engine.search import DIRECTIONS, extreme
+from dpcalc.engine.solving.search import DIRECTIONS, extreme
 from dpcalc.model import loss as losses
 from dpcalc.model import loss_class as loss
 from dpcalc.model.chain import Chain
 from dpcalc.model.numbers import parse_log
 from dpcalc.model.run import describe
 from dpcalc.notions import classic, gaussian, optimal_composition, pld, profiles, renyi
-from dpcalc.notions.guarantee import Gdp, Profile, compose
+from dpcalc.notions.guarantee import Gdp, Profile
 from dpcalc.numerics import chi_square, euler_maclaurin, isotonic, lambert, sums
 from dpcalc.numerics.floats import down, product_up, ratio_up, up
 from dpcalc.numerics.logspace import exp_up
@@ -267,7 +267,7 @@ def _epsilon_for(bound: Callable[..., float], given: dict[str, Any], target: flo
 
 def _gdp_delta(i: _Inputs) -> float | dict[str, float]:
     if "E" in i.raw:
-        return _both(compose([(Gdp(i("mu")), i.whole("E"))]).log_delta(i("eps")).value)
+        return _both(Gdp(i("mu")).times(i.whole("E")).log_delta(i("eps")).value)
     return gaussian.delta(mu=i("mu"), epsilon=i("eps"))
 
 

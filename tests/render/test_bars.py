@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dpcalc.render.bars import MAX_BARS, bars
-from dpcalc.render.figure import draw_bars
+from dpcalc.render.chart.bars import MAX_BARS, bars
+from dpcalc.render.chart.figure import draw_bars
 from dpcalc.report import Assertion, Change, Report
 from tests.render.test_check_reports import ALL, BROKEN, DELTA, EPSILON, FAILED, HELD, HOSTILE, INDEX, TINY, case
 

@@ -13,8 +13,7 @@ import dpcalc
 from dpcalc.engine.ask import ask
 from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
-from dpcalc.render import figure, terminal
-from dpcalc.render.chart import MAX_SERIES, Axis, Chart, Panel, Series, chart
+from dpcalc.render.chart import MAX_SERIES, Axis, Chart, Panel, Series, chart, figure, terminal
 from dpcalc.render.chart.bounds import DECADES, KINDS
 from dpcalc.render.chart.limits import LIMITS
 from dpcalc.report import Case, Report, Result

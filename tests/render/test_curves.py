@@ -10,9 +10,7 @@ import pytest
 
 from dpcalc.engine.ask import ask
 from dpcalc.engine.question import Question
-from dpcalc.notions import trade_off
-from dpcalc.notions.account import Box
-from dpcalc.notions.guarantee import Gdp, Profile
+from dpcalc.notions.guarantee import Box, Gdp, Profile
 from dpcalc.report import Case
 from dpcalc.theorems.record import lookup
 from tests.render.test_page import QUESTION, RUN
@@ -94,12 +92,12 @@ def test_a_release_of_one_order_has_no_curves() -> None:
 @pytest.mark.parametrize("fpr", [1e-5, 0.001, 0.1, 0.5, 0.9])
 def test_through_points_is_no_less_than_the_truth(fpr: float) -> None:
     points = {e / 4: float(gaussian_log_delta(1.0, e / 4)) + 1e-12 for e in range(20)}
-    (found,) = trade_off.tprs(Profile(points.__getitem__), (fpr,), tuple(points))
+    (found,) = Profile(points.__getitem__).tprs((fpr,), tuple(points))
     assert gaussian_tpr(1.0, fpr) <= found + 1e-12
-    assert found <= 1.3 * trade_off.trade_off(Gdp(1.0)).tpr(fpr)
-    box = trade_off.trade_off(Box(1.0, math.log(1e-5))).tpr(fpr)
+    assert found <= 1.3 * Gdp(1.0).trade_off().tpr(fpr)
+    box = Box(1.0, math.log(1e-5)).trade_off().tpr(fpr)
     if fpr < math.exp(-1.0):
-        one = trade_off.tprs(Profile(lambda _: math.log(1e-5)), (fpr,), (1.0,))
+        one = Profile(lambda _: math.log(1e-5)).tprs((fpr,), (1.0,))
         assert one == pytest.approx([box], rel=1e-9)
 
 

@@ -11,9 +11,9 @@ import pytest
 from dpcalc.engine.ask import ask
 from dpcalc.render import Asked
 from dpcalc.render.badge import render_badge
-from dpcalc.render.bars import bars
+from dpcalc.render.chart.bars import bars
 from dpcalc.render.check import render
-from dpcalc.render.checks import render as render_text
+from dpcalc.render.check.text import render as render_text
 from dpcalc.render.notebook import render_notebook
 from dpcalc.report import Assertion, Case, Report, Shard
 from tests.render.test_check_reports import EPSILON, ERROR, FAILED, PASSED, case, junit_errors

@@ -15,8 +15,8 @@ import mpmath
 import pytest
 
 from dpcalc.render import FORMATS, render
-from dpcalc.render.comparison import obstacle_rows
-from dpcalc.render.numbers import delta_text, number
+from dpcalc.render.numbers import Digits, number
+from dpcalc.render.words.comparison import obstacle_rows
 from dpcalc.report import Assertion, Case, Obstacle, Report, Result, Tightness
 from tests.schema import conforms
 
@@ -359,10 +359,10 @@ def test_random_numbers_round_to_their_side(precision: int) -> None:
 def test_deltas_beyond_doubles_round_up() -> None:
     with mpmath.workdps(40):
         for log in (-691.0, -1000.0, -11513.0, -11512.925464970229, -1e5, -1e9, -1e12):
-            up, down = (mpmath.mpf(delta_text(0.0, log, 6, side)) for side in ("up", "down"))
+            up, down = (mpmath.mpf(Digits().delta(0.0, log, side)) for side in ("up", "down"))
             assert down < mpmath.exp(log) < up < down * (1 + mpmath.mpf(10) ** -5)
         for log in (-1.1e12, -1e300):
-            text = delta_text(0.0, log, 6, "up")
+            text = Digits().delta(0.0, log, "up")
             assert text.startswith("10^-")
             assert float(text[3:]) >= log / math.log(10.0)
-            assert float(delta_text(0.0, log, 6, "down")[3:]) <= log / math.log(10.0)
+            assert float(Digits().delta(0.0, log, "down")[3:]) <= log / math.log(10.0)

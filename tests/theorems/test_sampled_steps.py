@@ -321,8 +321,8 @@ def test_coarser_places_tell_what_finer_ones_give() -> None:
     given = {"sampling": "balls-in-bins", "adjacency": "remove", "records": 50_000, "batch_size": 500, "epochs": 5,
              "noise_multiplier": 1.0}  # fmt: skip
     found = guarantees(**given)["sampled.balls_in_bins"]
-    exact, rough = (found.excess_about(1.0, -11.0, rough=rough) for rough in (False, True))
-    coarse = found._replace(parts=found.coarser[0]).log_delta(1.0).value + 11.0
+    exact, rough = found.excess_about(1.0, -11.0), found.rough_excess(1.0, -11.0)
+    coarse = found.replacing(parts=found.hints.coarser[0]).log_delta(1.0).value + 11.0
     assert abs(rough - exact) < 0.3 * (coarse - exact) < 3e-3
 
 

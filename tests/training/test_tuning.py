@@ -19,8 +19,7 @@ from dpcalc.cards import card
 from dpcalc.cards.models import refuse_untrained
 from dpcalc.cli.main import main
 from dpcalc.errors import DpcalcError, MissingParameter, NotApplicable, SpecError
-from dpcalc.notions.account import Box
-from dpcalc.notions.guarantee import Gdp, Profile, Rdp
+from dpcalc.notions.guarantee import Box, Gdp, Profile, Rdp
 from dpcalc.notions.tuning import Law, tuning_of
 from dpcalc.training.data import tables
 from dpcalc.training.data.bounds import Prepared
@@ -147,7 +146,7 @@ def test_a_candidate_drawn_at_random_is_no_worse_than_the_worst() -> None:
         mixed = tuple([x / 3.0 for pair in pairs for x in pair[side]] for side in (0, 1))
         for epsilon in (0.0, 0.3, 1.0):
             assert hockey(mixed, epsilon) <= math.exp(found.log_delta(epsilon).value) * (1.0 + 1e-12)
-    assert envelope([Gdp(0.1), Gdp(0.3)]) == Gdp(0.3)
+    assert envelope([Gdp(0.1), Gdp(0.3)]).mu == 0.3
     assert envelope([Rdp(lambda a: a), Rdp(lambda a: 2.0)]).rdp(1.5) == 2.0
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dpcalc.errors import SpecError
-from dpcalc.render.allocation import allocation_lines
 from dpcalc.render.chart import Axis, Chart, Panel, Series, is_wide
-from dpcalc.render.chart.sweep import TYPED
-from dpcalc.render.numbers import Side, number, symbol_of
+from dpcalc.render.chart.sweep import given_inputs
+from dpcalc.render.words.allocation import allocation_lines
 from dpcalc.report import Report
 
 
@@ -31,9 +30,4 @@ def allocation_chart(report: Report) -> Chart:
     notes = allocation_lines(allocation)
     if sampled:
         notes.append(f"{len(steps)} of the steps are drawn")
-    fixed = ", ".join(
-        f"{symbol_of(name)} = {number(value, side=Side.AS_GIVEN)}"
-        for name, (value, source) in case.inputs.items()
-        if source in TYPED
-    )
-    return Chart("shifted: where the shifts are spent", fixed, panels, tuple(notes))
+    return Chart("shifted: where the shifts are spent", given_inputs(case), panels, tuple(notes))

@@ -9,11 +9,11 @@ from typing import Any
 from dpcalc.model.quantities import ATTACKS, Kind
 from dpcalc.render.chart import GUESSING, MAX_SERIES, Axis, Chart, Panel, Series, is_wide
 from dpcalc.render.chart.sweep import (
-    TYPED,
     Sweep,
     abscissa,
     condition,
     fixed_inputs,
+    given_inputs,
     grouped,
     plain_name,
     refuse_missing,
@@ -21,7 +21,7 @@ from dpcalc.render.chart.sweep import (
     with_key,
     x_axis,
 )
-from dpcalc.render.numbers import Side, number, symbol_of
+from dpcalc.render.numbers import Side, number
 from dpcalc.report import Case, Report
 from dpcalc.theorems.record import lookup
 
@@ -71,7 +71,7 @@ def trade_off_chart(report: Report, only: Sequence[str] = ()) -> Chart:
         ),
     )  # fmt: skip
     about = "" if report.command == "risk" else f"{case.algorithm}: "
-    return Chart(f"{about}what an attacker can tell of a record", _given(case), panels, tuple(notes))
+    return Chart(f"{about}what an attacker can tell of a record", given_inputs(case), panels, tuple(notes))
 
 
 def _ruled_out(bound: str, case: Case) -> str:
@@ -99,14 +99,6 @@ def _chance(one: tuple[float, float], other: tuple[float, float], x: float) -> f
     if one[0] == other[0]:
         return max(one[1], other[1])
     return one[1] + (other[1] - one[1]) * (x - one[0]) / (other[0] - one[0])
-
-
-def _given(case: Case) -> str:
-    return ", ".join(
-        f"{symbol_of(name)} = {number(value, side=Side.AS_GIVEN)}"
-        for name, (value, source) in case.inputs.items()
-        if source in TYPED
-    )
 
 
 def _told_apart(xs: Numbers, found: Iterable[tuple[str, Numbers, Kind]]) -> list[Series]:

@@ -12,7 +12,8 @@ from dpcalc.errors import SpecError
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.source import Source
 from dpcalc.render.chart import Axis, Number, is_wide
-from dpcalc.render.numbers import Side, number, symbol_of
+from dpcalc.render.numbers import Side, equation, number, symbol_of
+from dpcalc.render.words.positions import Neighbours
 from dpcalc.report import Case, Report, Result
 
 TYPED = (Source.FLAG, Source.ARGUMENT, Source.FILE)
@@ -229,13 +230,17 @@ def abscissa(sweep: Sweep, axis: Axis, x: Any) -> Number:
     return float(math.exp(x)) if axis.log else float(x) / LN10
 
 
+def given_inputs(case: Case, without: Collection[str] = ()) -> str:
+    """Return the inputs of a case that a person gave, for the line under a title."""
+    return ", ".join(
+        equation(name, value)
+        for name, (value, source) in case.inputs.items()
+        if source in TYPED and name not in without
+    )
+
+
 def fixed_inputs(report: Report, sweep: Sweep) -> str:
     """Return the parameters that all cases share, for the line under the title."""
-    left_out = {sweep.x, *sweep.others, *_OF_QUESTION, "algorithm"}
-    parts = [
-        f"{symbol_of(name)} = {number(value, side=Side.AS_GIVEN)}"
-        for name, (value, source) in report.cases[0].inputs.items()
-        if source in TYPED and name not in left_out
-    ]
-    adjacency = {point.result.adjacency for point in sweep.points} - {"as_given"}
-    return ", ".join([*parts, *(f"{name.replace('_', '-')} adjacency" for name in sorted(adjacency))])
+    given = given_inputs(report.cases[0], {sweep.x, *sweep.others, *_OF_QUESTION})
+    adjacency = {point.result.adjacency for point in sweep.points} - {Neighbours.AS_GIVEN}
+    return ", ".join(filter(None, [given, *(f"{name.replace('_', '-')} adjacency" for name in sorted(adjacency))]))

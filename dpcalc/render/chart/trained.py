@@ -7,8 +7,8 @@ from typing import Any
 from dpcalc.errors import SpecError
 from dpcalc.model.source import Source
 from dpcalc.render.chart import MAX_SERIES, Axis, Chart, Panel, Series, is_wide
-from dpcalc.render.numbers import Side, number, symbol_of
-from dpcalc.render.summary import varying
+from dpcalc.render.numbers import equation, symbol_of
+from dpcalc.render.several import varying
 from dpcalc.report import Case, Report
 
 
@@ -45,7 +45,7 @@ def trained_chart(report: Report) -> Chart:
     if len(groups) > MAX_SERIES:
         notes.append(f"{len(groups) - MAX_SERIES} curves are not drawn, for want of room")
     fixed = [
-        f"{symbol_of(name)} = {number(value, side=Side.AS_GIVEN)}"
+        equation(name, value)
         for name, (value, source) in cases[0].inputs.items()
         if source in (Source.FLAG, Source.ARGUMENT, Source.DEFAULT) and name not in (*names, "adjacency")
     ]
@@ -77,4 +77,4 @@ def _value(case: Case, name: str) -> Any:
 
 def _label(case: Case, name: str) -> str:
     value = _value(case, name)
-    return str(value) if isinstance(value, str) else f"{symbol_of(name)} = {number(value, side=Side.AS_GIVEN)}"
+    return str(value) if isinstance(value, str) else equation(name, value)

@@ -6,15 +6,15 @@ same recipes give the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dpcalc.errors import SpecError
-from dpcalc.render import SHARED, Asked, Kind
+from dpcalc.render import PIECES, SHARED, Asked, Kind, named
 from dpcalc.report import Report
 
 if TYPE_CHECKING:
-    from dpcalc.render.check.baseline import Snapshot
+    from dpcalc.render.check.inputs import Snapshot
 
 GITHUB, MARKDOWN = "github", "markdown"
 
@@ -37,72 +37,25 @@ def render(report: Report, kind: str, *, precision: int = 6, baseline: Snapshot 
     return KINDS[kind].write(report, Asked(precision, baseline=baseline))
 
 
-def _github(report: Report, asked: Asked) -> str:
-    from dpcalc.render.check.github import render_github
+def _of_pieces(function: str) -> Kind:
+    """Return a kind whose text is made in pieces, by a function of the report, and of the digits of texts."""
+    digits = function not in PIECES.values()
 
-    return render_github(report, asked.precision)
+    def pieces(report: Report, asked: Asked) -> Iterator[str]:
+        written: Iterator[str] = named(function)(report, *([asked.digits] if digits else []))
+        return written
 
-
-def _markdown(report: Report, asked: Asked) -> str:
-    from dpcalc.render.check.markdown import render_markdown
-
-    return render_markdown(report, asked.precision, asked.baseline)
-
-
-def _json_pieces(report: Report, asked: Asked) -> Iterator[str]:
-    from dpcalc.render.machine import json_pieces
-
-    return json_pieces(report)
-
-
-def _jsonl_pieces(report: Report, asked: Asked) -> Iterator[str]:
-    from dpcalc.render.machine import jsonl_lines
-
-    return jsonl_lines(report)
-
-
-def _csv_pieces(report: Report, asked: Asked) -> Iterator[str]:
-    from dpcalc.render.machine import csv_pieces
-
-    return csv_pieces(report)
-
-
-def _junit(report: Report, asked: Asked) -> str:
-    from dpcalc.render.check.junit import render_junit
-
-    return render_junit(report, asked.precision)
-
-
-def _sarif(report: Report, asked: Asked) -> str:
-    from dpcalc.render.check.sarif import render_sarif
-
-    return render_sarif(report, asked.precision)
-
-
-def _junit_pieces(report: Report, asked: Asked) -> Iterator[str]:
-    from dpcalc.render.check.junit import junit_pieces
-
-    return junit_pieces(report, asked.precision)
-
-
-def _sarif_pieces(report: Report, asked: Asked) -> Iterator[str]:
-    from dpcalc.render.check.sarif import sarif_pieces
-
-    return sarif_pieces(report, asked.precision)
-
-
-def _of_pieces(pieces: Callable[[Report, Asked], Iterator[str]]) -> Kind:
     return Kind(lambda report, asked: "".join(pieces(report, asked)), pieces=pieces)
 
 
 KINDS: dict[str, Kind] = {
-    "json": _of_pieces(_json_pieces),
-    "junit": Kind(_junit, pieces=_junit_pieces),
-    "sarif": Kind(_sarif, pieces=_sarif_pieces),
-    GITHUB: Kind(_github, excerpt=True),
-    MARKDOWN: Kind(_markdown, excerpt=True),
-    "jsonl": _of_pieces(_jsonl_pieces),
-    "csv": _of_pieces(_csv_pieces),
+    "json": _of_pieces(PIECES["json"]),
+    "junit": _of_pieces("check.junit.junit_pieces"),
+    "sarif": _of_pieces("check.sarif.sarif_pieces"),
+    GITHUB: Kind(named("check.github.render_github"), excerpt=True),
+    MARKDOWN: Kind(named("check.markdown.render_markdown"), excerpt=True),
+    "jsonl": _of_pieces(PIECES["jsonl"]),
+    "csv": _of_pieces(PIECES["csv"]),
     **SHARED,
 }
 """The kinds of report of a check."""

@@ -6,14 +6,24 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from dpcalc.errors import SpecError
 from dpcalc.files import limits
 from dpcalc.files.reading import shown_path
 from dpcalc.model.quantities import Quantity
-from dpcalc.render.check.inputs import Inputs, Where, comparable, input_changes, inputs_of, loosened
-from dpcalc.render.numbers import MAXIMISED, Side, delta_text, number
+from dpcalc.render.asked import Asked
+from dpcalc.render.check.inputs import (
+    Key,
+    Number,
+    Snapshot,
+    Where,
+    comparable,
+    input_changes,
+    inputs_of,
+    loosened,
+)
+from dpcalc.render.numbers import MAXIMISED, Digits, Side
 from dpcalc.report import SCHEMA, Change, Difference, Report, Status
 
 MAX_CASES = 100_000
@@ -27,38 +37,6 @@ MOVED = 1e-9
 _WHOLE = "check"
 _JUDGED = (Status.PASSED, Status.FAILED)
 _HINT = "save one with `dpcalc check ... --report json=FILE`"
-
-_Key = tuple[str, str, str, float | None]
-"""File and name of a case, quantity and order of a number in it."""
-
-
-class Number(NamedTuple):
-    """A best result."""
-
-    quantity: str
-    value: float | None
-    log_delta: float | None
-
-    @property
-    def size(self) -> float | None:
-        """What is compared: of a delta its logarithm; None where there is none."""
-        return self.log_delta if self.quantity == Quantity.DELTA else self.value
-
-
-class Snapshot(NamedTuple):
-    """What a report says of its cases, as far as two reports are compared.
-
-    Attributes:
-        verdicts: how every case ended.
-        gates: the texts of the gates of every case that was judged.
-        inputs: what every case was asked that has an answer.
-        numbers: the best results.
-    """
-
-    verdicts: Mapping[Where, str]
-    gates: Mapping[Where, list[str]]
-    inputs: Mapping[Where, Inputs]
-    numbers: Mapping[_Key, Number]
 
 
 def load(path: str) -> Snapshot:
@@ -109,7 +87,7 @@ def _refuse(word: str) -> float:
     raise ValueError(word)
 
 
-def _numbers(cases: Iterable[Mapping[str, Any]]) -> dict[_Key, Number]:
+def _numbers(cases: Iterable[Mapping[str, Any]]) -> dict[Key, Number]:
     numbers = {}
     for case in cases:
         file, name = _where(case)
@@ -155,7 +133,7 @@ def _finite(number: Any) -> float | None:
     return number
 
 
-def changes(before: Snapshot, report: Report, precision: int) -> list[Change]:
+def changes(before: Snapshot, report: Report, digits: Digits) -> list[Change]:
     """Return what differs in a report: cases, verdicts, what was asked, gates, and numbers that moved."""
     after = snapshot(report.to_dict())
     inputs = _other_inputs(before, after)
@@ -164,13 +142,20 @@ def changes(before: Snapshot, report: Report, precision: int) -> list[Change]:
         *_other_verdicts(before, after, report),
         *_other_gates(before.gates, after.gates),
         *inputs,
-        *_moved(before.numbers, after.numbers, precision, other),
+        *_moved(before.numbers, after.numbers, digits, other),
     ]
 
 
-def compared(report: Report, before: Snapshot, precision: int) -> Report:
+def compared(report: Report, before: Snapshot, digits: Digits) -> Report:
     """Return the report with its `Change`s since an earlier one."""
-    return report._replace(changes=tuple(changes(before, report, precision)))
+    return report._replace(changes=tuple(changes(before, report, digits)))
+
+
+def changes_since(report: Report, asked: Asked) -> list[Change] | None:
+    """Return what differs from an earlier report, as the report knows it or is asked; None without an earlier one."""
+    if report.changes is not None or asked.baseline is None:
+        return None if report.changes is None else list(report.changes)
+    return changes(asked.baseline, report, asked.digits)
 
 
 def _other_verdicts(before: Snapshot, after: Snapshot, report: Report) -> Iterator[Change]:
@@ -203,9 +188,7 @@ def _other_gates(old: Mapping[Where, list[str]], new: Mapping[Where, list[str]])
             yield Change(*where, "", "; ".join(gone), "; ".join(come), Difference.GATES, loosened(was, gates))
 
 
-def _moved(
-    old: Mapping[_Key, Number], new: Mapping[_Key, Number], precision: int, other: set[Where]
-) -> Iterator[Change]:
+def _moved(old: Mapping[Key, Number], new: Mapping[Key, Number], digits: Digits, other: set[Where]) -> Iterator[Change]:
     """Yield the numbers that moved; the cases in ``other`` answer another question than before."""
     for key, result in new.items():
         was, now = old[key].size if key in old else None, result.size
@@ -213,7 +196,7 @@ def _moved(
             continue
         file, name, quantity, order = key
         at = f"{quantity} at order {order:g}" if quantity == Quantity.RDP and order is not None else quantity
-        values = _shown(old[key], precision), _shown(result, precision)
+        values = _shown(old[key], digits), _shown(result, digits)
         what = Difference.OTHER_QUESTION if (file, name) in other else _direction(was, now, quantity)
         yield Change(file, name, at, *values, what)
 
@@ -222,11 +205,11 @@ def _same(was: float, now: float, quantity: str) -> bool:
     return abs(now - was) <= MOVED * (1.0 if quantity == Quantity.DELTA else max(abs(was), abs(now)))
 
 
-def _shown(result: Number, precision: int) -> str:
+def _shown(result: Number, digits: Digits) -> str:
     side = Side.DOWN if result.quantity in MAXIMISED else Side.UP
     if result.quantity == Quantity.DELTA:
-        return delta_text(result.value, result.log_delta, precision, side)
-    return "" if result.value is None else number(result.value, precision, side)
+        return digits.delta(result.value, result.log_delta, side)
+    return "" if result.value is None else digits.number(result.value, side)
 
 
 def _direction(was: float, now: float, quantity: str) -> str:

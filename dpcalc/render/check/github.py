@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dpcalc.inert import printable
+from dpcalc.render.asked import Asked
 from dpcalc.render.check.verdicts import changed, checked, circumstances, findings, summary
+from dpcalc.render.numbers import Digits
 from dpcalc.report import Case, Check, Report, Status
 
 MAX = 50
 _LEVEL = {Status.FAILED: "error", Status.ERROR: "error", Status.SKIPPED: "notice"}
 
 
-def render_github(report: Report, precision: int) -> str:
+def render_github(report: Report, asked: Asked) -> str:
     """Return one annotation per case that did not pass or warned, and one that counts them all."""
-    lines = [line for check, case in checked(report) for line in _annotations(check, case, precision)]
+    lines = [line for check, case in checked(report) for line in _annotations(check, case, asked.digits)]
     counts = [summary(report), *([f"not selected: {names}"] if (names := _not_selected(report)) else [])]
     return "".join(
         f"{line}\n"
@@ -39,15 +41,15 @@ def _changes(report: Report) -> list[str]:
     ]
 
 
-def _annotations(check: Check, case: Case, precision: int) -> list[str]:
+def _annotations(check: Check, case: Case, digits: Digits) -> list[str]:
     lines = [_command("warning", check, printable(text)) for text in case.warnings]
     if check.status in _LEVEL:
-        about = [text] if (text := circumstances(check, case, precision)) else []
+        about = [text] if (text := circumstances(check, case, digits)) else []
         notes = [f"note: {printable(note)}" for note in case.notes]
-        message = "\n".join([*findings(check, case, precision), *about, *notes])
+        message = "\n".join([*findings(check, case, digits), *about, *notes])
         lines.append(_command(_LEVEL[check.status], check, message))
     elif check.accepted:
-        lines.append(_command("notice", check, circumstances(check, case, precision)))
+        lines.append(_command("notice", check, circumstances(check, case, digits)))
     return lines
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.source import Source
@@ -17,6 +17,39 @@ Where = tuple[str, str]
 
 Inputs = Mapping[str, tuple[Any, str]]
 """What a case was asked, by name: value and source."""
+
+Key = tuple[str, str, str, float | None]
+"""File and name of a case, quantity and order of a number in it."""
+
+
+class Number(NamedTuple):
+    """A best result."""
+
+    quantity: str
+    value: float | None
+    log_delta: float | None
+
+    @property
+    def size(self) -> float | None:
+        """What is compared: of a delta its logarithm; None where there is none."""
+        return self.log_delta if self.quantity == Quantity.DELTA else self.value
+
+
+class Snapshot(NamedTuple):
+    """What a report says of its cases, as far as two reports are compared.
+
+    Attributes:
+        verdicts: how every case ended.
+        gates: the texts of the gates of every case that was judged.
+        inputs: what every case was asked that has an answer.
+        numbers: the best results.
+    """
+
+    verdicts: Mapping[Where, str]
+    gates: Mapping[Where, list[str]]
+    inputs: Mapping[Where, Inputs]
+    numbers: Mapping[Key, Number]
+
 
 _DESCRIBES = (
     "records", "dimension", "noise_std", "laplace_scale", "langevin_std", "schedule_factor", "step_size", "batch_size",

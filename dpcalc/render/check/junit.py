@@ -9,19 +9,20 @@ from xml.etree import ElementTree
 
 from dpcalc.inert import printable, xml_text
 from dpcalc.render.check.verdicts import MERGE, changed, checked, circumstances, findings, place, rows, shard_text
-from dpcalc.render.sentences import headline
+from dpcalc.render.numbers import Digits
+from dpcalc.render.words.sentences import headline
 from dpcalc.report import Case, Check, Report, Status
 
 _ELEMENT = {Status.FAILED: "failure", Status.ERROR: "error", Status.SKIPPED: "skipped"}
 """A status and the element that tells it; a test that passed has none."""
 
 
-def render_junit(report: Report, precision: int) -> str:
+def render_junit(report: Report, digits: Digits) -> str:
     """Return the report as XML that keeps to the schema of Jenkins' xUnit plugin (junit-10.xsd). No times are told."""
-    return "".join(junit_pieces(report, precision))
+    return "".join(junit_pieces(report, digits))
 
 
-def junit_pieces(report: Report, precision: int) -> Iterator[str]:
+def junit_pieces(report: Report, digits: Digits) -> Iterator[str]:
     """Yield the lines of `render_junit`."""
     files: dict[str, Counter[str]] = {}
     for check, _ in checked(report):
@@ -45,7 +46,7 @@ def junit_pieces(report: Report, precision: int) -> Iterator[str]:
         for check, case in checked(report):
             if check.file == file:
                 changes = moved.get((os.path.normpath(file), check.name), [])
-                yield _written(_test(check, case, precision, changes))
+                yield _written(_test(check, case, digits, changes))
         for name in missing.get(file, ()):
             test = ElementTree.Element("testcase", classname=_class(file), name=printable(name))
             ElementTree.SubElement(test, "skipped", message="not selected", type="not selected")
@@ -89,14 +90,14 @@ def _counts(statuses: Counter[str], left_out: int) -> dict[str, str]:
     }
 
 
-def _test(check: Check, case: Case, precision: int, changes: list[str]) -> ElementTree.Element:
+def _test(check: Check, case: Case, digits: Digits, changes: list[str]) -> ElementTree.Element:
     test = ElementTree.Element("testcase", classname=_class(check.file), name=printable(check.name))
     if check.status in _ELEMENT:
-        reasons = findings(check, case, precision)
+        reasons = findings(check, case, digits)
         element = ElementTree.SubElement(test, _ELEMENT[check.status], message=reasons[0], type=_kind(check))
         element.text = "\n".join([place(check), *reasons])
     output = ElementTree.SubElement(test, "system-out")
-    output.text = "\n".join([*_lines(check, case, precision), *changes])
+    output.text = "\n".join([*_lines(check, case, digits), *changes])
     return test
 
 
@@ -109,13 +110,13 @@ def _kind(check: Check) -> str:
     return {Status.FAILED: "gate", Status.SKIPPED: "skipped"}.get(check.status, f"exit code {check.exit_code}")
 
 
-def _lines(check: Check, case: Case, precision: int) -> list[str]:
-    lines = [place(check), *(printable(line) for line in headline(case, precision))]
+def _lines(check: Check, case: Case, digits: Digits) -> list[str]:
+    lines = [place(check), *(printable(line) for line in headline(case, digits))]
     if case.best is not None:
         lines.append(f"by {printable(case.best.reference)} ({case.best.bound}), assuming:")
         lines += [f"- {printable(text)}" for text in case.best.assumes]
-    gates = rows(check, case, precision) if case.assertions else []
+    gates = rows(check, case, digits) if case.assertions else []
     lines += [f"{g.status}: {g.quantity} {g.limit} (value {g.value}, slack {g.slack or 'none'})" for g in gates]
-    about = circumstances(check, case, precision)
+    about = circumstances(check, case, digits)
     lines += [*([about] if about else []), *(f"note: {printable(text)}" for text in case.notes)]
     return [*lines, *(f"warning: {printable(text)}" for text in case.warnings)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dpcalc.inert import inert, printable
-from dpcalc.render.check.baseline import Snapshot, changes
+from dpcalc.render.asked import Asked
+from dpcalc.render.check.baseline import changes_since
 from dpcalc.render.check.verdicts import PUBLIC, checked, circumstances, findings, not_private, place, rows, summary
+from dpcalc.render.numbers import Digits
 from dpcalc.report import Case, Change, Check, Difference, Report, Status
 
 MAX_ROWS = 100
@@ -22,15 +24,12 @@ _MARK = {
 _ORDER = tuple(_MARK)
 
 
-def render_markdown(report: Report, precision: int, baseline: Snapshot | None) -> str:
+def render_markdown(report: Report, asked: Asked) -> str:
     """Return a summary, the gates, what changed against the baseline, and why cases did not pass."""
-    lines = [f"### dpcalc check: {summary(report)}", "", *_gates(report, precision)]
-    if report.changes is not None:
-        lines += _changes(list(report.changes))
-    elif baseline is not None:
-        lines += _changes(changes(baseline, report, precision))
-    lines += _reasons(report, precision)
-    lines += _about(report, precision)
+    digits, since = asked.digits, changes_since(report, asked)
+    lines = [f"### dpcalc check: {summary(report)}", "", *_gates(report, digits)]
+    lines += _changes(since) if since is not None else []
+    lines += [*_reasons(report, digits), *_about(report, digits)]
     return _fitted(inert("\n".join(lines).rstrip("\n") + "\n"))
 
 
@@ -41,14 +40,14 @@ def _fitted(text: str) -> str:
     return text[: text.rindex("\n", 0, MAX_CHARACTERS) + 1] + "\nThe rest is left out.\n"
 
 
-def _gates(report: Report, precision: int) -> list[str]:
+def _gates(report: Report, digits: Digits) -> list[str]:
     """Return the table of gates, those that did not hold first."""
     several = len({check.file for check, _ in checked(report)}) > 1
     table: list[tuple[Status, tuple[str, ...]]] = [
         (row.status, (_mark(row.status, case), _code(f"{check.file}: {check.name}" if several else check.name),
                       *map(_code, row[1:5]), _plain(row.theorem)))
         for check, case in checked(report)
-        for row in rows(check, case, precision)
+        for row in rows(check, case, digits)
     ]  # fmt: skip
     table.sort(key=lambda row: (row[1][0] != f"**{PUBLIC}**", _ORDER.index(row[0])))
     marked = [cells for _, cells in table]
@@ -89,14 +88,14 @@ def _table(head: tuple[str, ...], body: list[tuple[str, ...]]) -> list[str]:
     return [*lines, "", *left_out, *([""] if left_out else [])]
 
 
-def _reasons(report: Report, precision: int) -> list[str]:
+def _reasons(report: Report, digits: Digits) -> list[str]:
     cases = [(check, case) for check, case in checked(report) if check.status != Status.PASSED or case.warnings]
-    lines = [line for check, case in cases[:MAX_ROWS] for line in _reason(check, case, precision)]
+    lines = [line for check, case in cases[:MAX_ROWS] for line in _reason(check, case, digits)]
     return [*lines, *([f"- {len(cases) - MAX_ROWS} more"] if len(cases) > MAX_ROWS else [])]
 
 
-def _reason(check: Check, case: Case, precision: int) -> list[str]:
-    why = findings(check, case, precision) if check.status != Status.PASSED else []
+def _reason(check: Check, case: Case, digits: Digits) -> list[str]:
+    why = findings(check, case, digits) if check.status != Status.PASSED else []
     why += [f"warning: {printable(text)}" for text in case.warnings]
     return [
         f"- {_mark(check.status, case)} {_code(check.name)} at {_code(place(check))}",
@@ -104,11 +103,11 @@ def _reason(check: Check, case: Case, precision: int) -> list[str]:
     ]
 
 
-def _about(report: Report, precision: int) -> list[str]:
+def _about(report: Report, digits: Digits) -> list[str]:
     """Return what the verdicts are about, the notes, and the cases that were not selected."""
     about: dict[str, list[str]] = {}
     for check, case in checked(report):
-        for text in filter(None, (circumstances(check, case, precision), *(f"note: {note}" for note in case.notes))):
+        for text in filter(None, (circumstances(check, case, digits), *(f"note: {note}" for note in case.notes))):
             about.setdefault(text, []).append(check.name)
     lines = [f"- {_names(names)}: {_code(text, 500)}" for text, names in list(about.items())[:MAX_ROWS]]
     missing = [name for _, name in report.not_selected]

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from dpcalc.inert import json_text, printable
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.render.check.verdicts import changed, checked, circumstances, findings, gate_name
+from dpcalc.render.numbers import Digits
 from dpcalc.report import Case, Check, Report, Status
 from dpcalc.version import __version__
 
@@ -17,22 +18,22 @@ _NOT_JUDGED = "not-judged"
 _OBJECTION = "not-accepted"
 
 
-def render_sarif(report: Report, precision: int) -> str:
+def render_sarif(report: Report, digits: Digits) -> str:
     """Return the gates that failed, and the cases that could not be judged, as a SARIF log.
 
     What passed or was skipped is left out: code scanning would show it as an alert.
     """
-    return "".join(sarif_pieces(report, precision))
+    return "".join(sarif_pieces(report, digits))
 
 
 _RESULTS, _CASES = "@results@", "@cases@"
 
 
-def sarif_pieces(report: Report, precision: int) -> Iterator[str]:
+def sarif_pieces(report: Report, digits: Digits) -> Iterator[str]:
     """Yield the lines of `render_sarif`."""
 
     def alerts() -> Iterator[tuple[str, Check, str]]:
-        return (alert for check, case in checked(report) for alert in _alerts(check, case, precision))
+        return (alert for check, case in checked(report) for alert in _alerts(check, case, digits))
 
     rules = {rule: place for place, rule in enumerate(dict.fromkeys(rule for rule, _, _ in alerts()))}
     driver = {"name": "dpcalc", "version": __version__, "rules": [_rule(rule) for rule in rules]}
@@ -49,7 +50,7 @@ def sarif_pieces(report: Report, precision: int) -> Iterator[str]:
         yield from _listed(before, (json_text(result, 2, 4) for result in results), 4)
     if next(checked(report), None) is not None:
         before, _, text = text.partition(f'"{_CASES}": null')
-        yield from _listed(before, _about(report, precision), 5)
+        yield from _listed(before, _about(report, digits), 5)
     yield text
 
 
@@ -60,11 +61,11 @@ def _listed(before: str, texts: Iterator[str], depth: int) -> Iterator[str]:
         before = ",\n" + "  " * depth
 
 
-def _about(report: Report, precision: int) -> Iterator[str]:
+def _about(report: Report, digits: Digits) -> Iterator[str]:
     """Yield the circumstances of every verdict, each by its name."""
     for check, case in checked(report):
         name = json_text(f"{printable(check.file)}: {printable(check.name)}")
-        texts = [circumstances(check, case, precision), *map(printable, case.notes)]
+        texts = [circumstances(check, case, digits), *map(printable, case.notes)]
         yield f"{name}: {json_text(texts, 2, 5)}"
 
 
@@ -76,18 +77,18 @@ def _properties(report: Report) -> dict[str, Any]:
     return {"cases": about, **{name: texts for name, texts in lists.items() if texts}}
 
 
-def _alerts(check: Check, case: Case, precision: int) -> Iterator[tuple[str, Check, str]]:
+def _alerts(check: Check, case: Case, digits: Digits) -> Iterator[tuple[str, Check, str]]:
     """Yield rule, place and text of everything wrong with a case."""
     failed = [gate for gate in case.assertions if not gate.passed]
-    about = [text] if (text := circumstances(check, case, precision)) else []
+    about = [text] if (text := circumstances(check, case, digits)) else []
     bare = check._replace(objections=())
     if check.status in (Status.FAILED, Status.ERROR) and not failed and not check.objections:
         rule = _NOT_JUDGED if check.status == Status.ERROR else "gate"
-        yield rule, check, "\n".join([*findings(check, case, precision), *about])
+        yield rule, check, "\n".join([*findings(check, case, digits), *about])
     for gate in failed if check.status != Status.SKIPPED else ():
         alone = case._replace(assertions=(gate,))
         name = gate_name(gate.text).replace("_", "-")
-        yield f"gate/{name}" if name else "gate", check, "\n".join([*findings(bare, alone, precision), *about])
+        yield f"gate/{name}" if name else "gate", check, "\n".join([*findings(bare, alone, digits), *about])
     if check.objections:
         yield _OBJECTION, check, "\n".join([*map(printable, check.objections), *about])
 

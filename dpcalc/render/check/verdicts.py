@@ -13,9 +13,9 @@ from dpcalc.inert import printable
 from dpcalc.model.numbers import parse_number
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.source import Source
-from dpcalc.render import training
-from dpcalc.render.numbers import MAXIMISED, Side, delta_text, number, value_text
-from dpcalc.render.risk import attack_row
+from dpcalc.render.numbers import MAXIMISED, Digits, Side
+from dpcalc.render.words import training
+from dpcalc.render.words.risk import attack_row
 from dpcalc.report import Assertion, Case, Change, Check, Report, Result, Status
 
 _GATE = re.compile(r"\s*([\w.-]+(?:@[^<>=\s]+)?)\s*(<=|>=|==|<|>)\s*(.*?)\s*", re.DOTALL)
@@ -100,14 +100,14 @@ def _parts(text: str) -> tuple[str, str]:
     return (match[1], f"{match[2]} {match[3]}") if match else ("", text)
 
 
-def circumstances(check: Check, case: Case, precision: int) -> str:
+def circumstances(check: Check, case: Case, digits: Digits) -> str:
     """Return what a verdict is about: delta, neighbours, positions, promises, and what the case accepts; in a line."""
     best = case.best
     parts = []
     if best is not None:
         if best.delta is not None:
             side = Side.UP if best.quantity == Quantity.DELTA else Side.ECHO
-            parts.append(f"delta {delta_text(best.delta, best.log_delta, precision, side)}")
+            parts.append(f"delta {digits.delta(best.delta, best.log_delta, side)}")
         parts.append(f"adjacency {best.adjacency.replace('_', '-')}")
     for name, words in _ABOUT.items():
         value, source = case.inputs.get(name, (None, ""))
@@ -126,19 +126,19 @@ def changed(change: Change) -> str:
     return printable(f"since the baseline: {what}{moved} ({change.what})")
 
 
-def rows(check: Check, case: Case, precision: int) -> list[Row]:
+def rows(check: Check, case: Case, digits: Digits) -> list[Row]:
     """Return one row per gate; one for the case itself where it has none, or ended badly for another reason."""
-    gates = gate_rows(case, precision)
+    gates = gate_rows(case, digits)
     if gates and (check.status == Status.PASSED or Status.FAILED in {row.status for row in gates}):
         return gates
     best = [r for r in case.results if r.best]
-    own = [Row(check.status, r.quantity, value_text(r, precision), theorem=theorem(r)) for r in best]
+    own = [Row(check.status, r.quantity, digits.value(r), theorem=theorem(r)) for r in best]
     return (own or [Row(check.status)]) + gates
 
 
-def gate_rows(case: Case, precision: int) -> list[Row]:
+def gate_rows(case: Case, digits: Digits) -> list[Row]:
     """Return a row for every gate of a case."""
-    return [_gate_row(gate, case, precision) for gate in case.assertions]
+    return [_gate_row(gate, case, digits) for gate in case.assertions]
 
 
 def gate_limit(gate: Assertion, quantity: str) -> tuple[float, str] | None:
@@ -171,10 +171,10 @@ def share_used(gate: Assertion) -> float | None:
     return above / below if below > 0.0 and above >= 0.0 and math.isfinite(above / below) else None
 
 
-def _gate_row(gate: Assertion, case: Case, precision: int) -> Row:
+def _gate_row(gate: Assertion, case: Case, digits: Digits) -> Row:
     quantity, limit = _shown_parts(gate.text)
     status = Status.PASSED if gate.passed else Status.FAILED
-    value, slack = gate_value(gate, case, precision), slack_text(gate, precision)
+    value, slack = gate_value(gate, case, digits), slack_text(gate, digits)
     return Row(status, quantity, value, limit, slack, _behind(gate, case))
 
 
@@ -196,22 +196,22 @@ def _behind(gate: Assertion, case: Case) -> str:
     return next((theorem(result) for result in case.results if result.bound == found["bound"]), found["bound"])
 
 
-def gate_value(gate: Assertion, case: Case, precision: int) -> str:
+def gate_value(gate: Assertion, case: Case, digits: Digits) -> str:
     """Return what a gate compared, on its safe side."""
     if isinstance(gate.value, str):
         return printable(gate.value)
     name = gate_name(gate.text)
     if name == Quantity.DELTA and (best := case.best) is not None and best.log_delta is not None:
-        return delta_text(gate.value, best.log_delta, precision, Side.UP)
-    return number(gate.value, precision, Side.DOWN if name in MAXIMISED else Side.UP)
+        return digits.delta(gate.value, best.log_delta, Side.UP)
+    return digits.number(gate.value, Side.DOWN if name in MAXIMISED else Side.UP)
 
 
-def slack_text(gate: Assertion, precision: int) -> str:
+def slack_text(gate: Assertion, digits: Digits) -> str:
     """Return the room left, never more than there is; between deltas of which one is no double, that of their ln."""
     slack = gate.slack
     if slack is None:
         return ""
-    text = number(slack, precision, Side.DOWN) if slack >= 0.0 else "-" + number(-slack, precision, Side.UP)
+    text = digits.number(slack, Side.DOWN) if slack >= 0.0 else "-" + digits.number(-slack, Side.UP)
     return f"{text} in ln" if gate_name(gate.text) == Quantity.DELTA and abs(slack) > 1.0 else text
 
 
@@ -225,10 +225,10 @@ def _cited(reference: str, bound: str) -> str:
     return printable(f"{reference} ({bound})")
 
 
-def findings(check: Check, case: Case, precision: int) -> list[str]:
+def findings(check: Check, case: Case, digits: Digits) -> list[str]:
     """Return why a case did not pass: every gate that failed with its slack and theorem, else the message."""
     failed = [gate for gate in case.assertions if not gate.passed]
-    lines = [_finding(gate, case, precision) for gate in failed]
+    lines = [_finding(gate, case, digits) for gate in failed]
     lines += [printable(text) for text in check.objections]
     if check.message and not lines:
         lines.append(printable(check.message))
@@ -237,9 +237,9 @@ def findings(check: Check, case: Case, precision: int) -> list[str]:
     return lines or [check.status]
 
 
-def _finding(gate: Assertion, case: Case, precision: int) -> str:
-    slack = slack_text(gate, precision)
-    parts = [f"{printable(gate.text)} failed: value {gate_value(gate, case, precision)}"]
+def _finding(gate: Assertion, case: Case, digits: Digits) -> str:
+    slack = slack_text(gate, digits)
+    parts = [f"{printable(gate.text)} failed: value {gate_value(gate, case, digits)}"]
     parts += [f"slack {slack}{', by rounding alone' if gate.by_rounding else ''}"] if slack else []
     parts += [f"by {theorem(case.best)}"] if case.best else []
     return ", ".join(parts)

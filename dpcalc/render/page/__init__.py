@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from dpcalc.inert import inert, printable
-from dpcalc.render import Asked
+from dpcalc.render.asked import Asked
 from dpcalc.render.page.names import clipped
 from dpcalc.render.page.view import page_of
 from dpcalc.report import Report

@@ -11,8 +11,7 @@ from dpcalc.model.quantities import ATTACKS, Kind, Quantity
 from dpcalc.model.source import Source
 from dpcalc.notes import Referenced
 from dpcalc.references import SHORT, proof_of
-from dpcalc.render import Asked, training
-from dpcalc.render.audit import audit_lines
+from dpcalc.render.asked import Asked
 from dpcalc.render.check.verdicts import (
     circumstances,
     findings,
@@ -20,22 +19,24 @@ from dpcalc.render.check.verdicts import (
     gate_rows,
     place,
 )
-from dpcalc.render.comparison import derivation, is_cost
-from dpcalc.render.ledger import entry_rows, ledger_lines
-from dpcalc.render.meaning import meaning
 from dpcalc.render.notes import sentences_about
-from dpcalc.render.numbers import Side, number, symbol_of, value_text
+from dpcalc.render.numbers import Digits, Side, number, symbol_of
 from dpcalc.render.page import charts
 from dpcalc.render.page.names import name_of, typed, why_not
 from dpcalc.render.page.outcome import case_style, case_word
-from dpcalc.render.risk import risk_lines, risk_rows
-from dpcalc.render.sentences import (
+from dpcalc.render.words import training
+from dpcalc.render.words.audit import audit_facts
+from dpcalc.render.words.comparison import derivation, is_cost
+from dpcalc.render.words.ledger import entry_rows, ledger_lines
+from dpcalc.render.words.meaning import meaning
+from dpcalc.render.words.promise import promise
+from dpcalc.render.words.risk import risk_lines, risk_rows
+from dpcalc.render.words.sentences import (
     certified_lines,
     cost_sentences,
     headline,
     in_other_words,
     is_fact,
-    promise,
     released,
     tightness_text,
 )
@@ -112,7 +113,7 @@ class Shown(NamedTuple):
 
 def shown_case(report: Report, case: Case, number_of: int, asked: Asked, *, drawn: bool) -> Shown:
     """Return what is shown of a case; pictures and all bounds only where it is ``drawn``."""
-    best, precision = case.best, asked.precision
+    best, digits = case.best, asked.digits
     style, warned = case_style(case), training.warning(case)
     pictured = drawn and not warned  # the pictures say what holds, with no word on the noise
     told = _with_usual_risks(case)
@@ -125,26 +126,26 @@ def shown_case(report: Report, case: Case, number_of: int, asked: Asked, *, draw
         word=case_word(case),
         open=len(report.cases) <= FEW or style == "bad",
         warning=warned,
-        headlines=headlines(case, precision),
+        headlines=headlines(case, digits),
         meaning=meaning(case) if len(report.cases) > 1 and not warned else "",
         promise=promise(case),
         released=released(case) if best else "",
-        findings=reasons(case, precision),
-        about=circumstances(case.check, case, precision) if case.check else "",
+        findings=reasons(case, digits),
+        about=circumstances(case.check, case, digits) if case.check else "",
         grounds=Grounds(*_assumptions(case), _theorem(case), _sources(case)),
         shared=0,
-        bracket=_bracket(known, number_of, precision) if pictured else "",
-        tightness="" if warned else tightness_text(known, precision).partition(": ")[2],
-        figures=tuple(_figures(case, number_of, precision)) if pictured else (),
-        risk=tuple(risk_rows(told, precision)),
-        risk_lines=tuple(risk_lines(told, precision)),
-        entries=tuple(entry_rows(case, precision)),
-        entry_lines=tuple(ledger_lines(case, precision)) if case.ledger else (),
-        metrics=tuple(training.metric_rows(case, precision)) if case.training else (),
+        bracket=_bracket(known, number_of, digits) if pictured else "",
+        tightness="" if warned else tightness_text(known, digits),
+        figures=tuple(_figures(case, number_of, digits)) if pictured else (),
+        risk=tuple(risk_rows(told, digits)),
+        risk_lines=tuple(risk_lines(told, digits)),
+        entries=tuple(entry_rows(case, digits)),
+        entry_lines=tuple(ledger_lines(case, digits)) if case.ledger else (),
+        metrics=tuple(training.metric_rows(case, digits)) if case.training else (),
         inputs=tuple(_inputs(case)),
         proofs=tuple(certified_lines(case)),
-        bounds=_bounds(case, precision) if drawn else (),
-        notes=(*audit_lines(case, precision), *_notes(report, case)),
+        bounds=_bounds(case, digits) if drawn else (),
+        notes=(*(f"{label}: {text}" for label, text in audit_facts(case, digits)), *_notes(report, case)),
         command=_command(case),
     )
 
@@ -162,23 +163,23 @@ def _with_usual_risks(case: Case) -> Case:
     return case._replace(risk=merged)
 
 
-def headlines(case: Case, precision: int) -> tuple[str, ...]:
+def headlines(case: Case, digits: Digits) -> tuple[str, ...]:
     """Return the answers of a case, a line each."""
     if is_cost(case):
-        lines = [f"{'; '.join(cost_sentences(r, precision))} ({r.bound})" for r in case.results if r.best]
+        lines = [f"{'; '.join(cost_sentences(r, digits))} ({r.bound})" for r in case.results if r.best]
     else:
-        lines = headline(case, precision)
+        lines = headline(case, digits)
     unmet = "Not of this model, only with noise that nobody can draw again: " if training.warning(case) else ""
     if case.forgetting:
         unmet = "Of what was forgotten: "
     return tuple(f"{unmet}{line}".replace("<=", "\u2264").replace(">=", "\u2265") for line in lines)
 
 
-def reasons(case: Case, precision: int) -> tuple[str, ...]:
+def reasons(case: Case, digits: Digits) -> tuple[str, ...]:
     """Return why a case did not pass."""
     if case.check is not None:
-        return tuple(findings(case.check, case, precision)) if case.check.status != Status.PASSED else ()
-    failed = [row for row in gate_rows(case, precision) if row.status != Status.PASSED]
+        return tuple(findings(case.check, case, digits)) if case.check.status != Status.PASSED else ()
+    failed = [row for row in gate_rows(case, digits) if row.status != Status.PASSED]
     lines = [f"{row.quantity} {row.limit} failed: value {row.value}, slack {row.slack}" for row in failed]
     return (*lines, *(() if case.best else (why_not(case),)))
 
@@ -210,18 +211,18 @@ def _theorem(case: Case) -> str:
     return f"{case.best.reference} ({case.best.bound}){where}"
 
 
-def _bracket(case: Case, number_of: int, precision: int) -> str:
+def _bracket(case: Case, number_of: int, digits: Digits) -> str:
     if case.best is None:
         return ""
     limits = [limit for gate in case.assertions if (limit := gate_limit(gate, case.best.quantity)) is not None]
-    shown = charts.bracket_of(case.best, case.tightness, limits, precision)
+    shown = charts.bracket_of(case.best, case.tightness, limits, digits)
     return charts.bracket(f"bracket-{number_of}", shown) if shown else ""
 
 
-def _figures(case: Case, number_of: int, precision: int) -> Iterable[Figure]:
+def _figures(case: Case, number_of: int, digits: Digits) -> Iterable[Figure]:
     if case.curves is None or case.best is None:
         return
-    profile = charts.profile(f"profile-{number_of}", case.curves, case.best, precision)
+    profile = charts.profile(f"profile-{number_of}", case.curves, case.best, digits)
     if profile:
         floor = f" {charts.dashed(case.curves.tightness)}" if case.curves.floor else ""
         yield Figure(
@@ -268,20 +269,19 @@ def _inputs(case: Case) -> Iterable[Given]:
         yield Given("others", ", ".join(derived), _SOURCES[Source.DERIVED])
 
 
-def _bounds(case: Case, precision: int) -> Table:
+def _bounds(case: Case, digits: Digits) -> Table:
     """Return every bound that answered, where there are several."""
     if len(case.results) < 2 or is_cost(case):
         return ()
     body = [
-        ("best" if r.best else "", r.bound, _value(r, precision), str(r.kind), derivation(r, precision))
-        for r in case.results
+        ("best" if r.best else "", r.bound, _value(r, digits), str(r.kind), derivation(r, digits)) for r in case.results
     ]
     return (("", "bound", "value", "kind", "how"), *body)
 
 
-def _value(result: Result, precision: int) -> str:
-    order = f" (order {number(result.order or 0.0, precision, Side.DOWN)})" if result.quantity == Quantity.RDP else ""
-    return value_text(result, precision) + order
+def _value(result: Result, digits: Digits) -> str:
+    order = f" (order {digits.number(result.order or 0.0, Side.DOWN)})" if result.quantity == Quantity.RDP else ""
+    return digits.value(result) + order
 
 
 def _sources(case: Case) -> tuple[str, ...]:

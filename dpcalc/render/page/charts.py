@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dpcalc.model.quantities import Quantity
-from dpcalc.render.numbers import Side, delta_text, number
+from dpcalc.render.numbers import Digits, Side, number
 from dpcalc.render.page.svg import Frame, Point, Scale, element, label, labels, line, lines, path, picture, ticks
-from dpcalc.render.sentences import unbeaten
+from dpcalc.render.words.sentences import unbeaten
 from dpcalc.report import Curves, Result, Tightness
 
 _WIDTH, _HEIGHT = 440.0, 268.0
@@ -42,21 +42,21 @@ class Bracket(NamedTuple):
 
 
 def bracket_of(
-    best: Result, tightness: Tightness | None, limits: Sequence[tuple[float, str]], precision: int
+    best: Result, tightness: Tightness | None, limits: Sequence[tuple[float, str]], digits: Digits
 ) -> Bracket | None:
     """Return the bracket of an answer; None of one that is no epsilon, delta or mu, or not finite."""
     steep = tightness is not None and tightness.by_difference
     if best.quantity == Quantity.DELTA and best.log_delta is not None:
-        upper = best.log_delta / _LN10, delta_text(best.delta, best.log_delta, precision, Side.UP)
+        upper = best.log_delta / _LN10, digits.delta(best.delta, best.log_delta, Side.UP)
         floor = None
         if tightness and tightness.value > 0.0:
-            floor = math.log10(tightness.value), number(tightness.value, precision, Side.DOWN)
+            floor = math.log10(tightness.value), digits.number(tightness.value, Side.DOWN)
         logs = tuple((math.log10(value), words) for value, words in limits if value > 0.0)
         return Bracket(upper, floor, logs, "delta", True, steep) if math.isfinite(upper[0]) else None
     if best.quantity not in (Quantity.EPSILON, Quantity.MU) or not math.isfinite(best.value):
         return None
-    floor = (tightness.value, number(tightness.value, precision, Side.DOWN)) if tightness else None
-    upper = best.value, number(best.value, precision, Side.UP)
+    floor = (tightness.value, digits.number(tightness.value, Side.DOWN)) if tightness else None
+    upper = best.value, digits.number(best.value, Side.UP)
     return Bracket(upper, floor, tuple(limits), str(best.quantity), False, steep)
 
 
@@ -124,7 +124,7 @@ def _decade(power: float) -> str:
     return "1" if power == 0 else f"1e{power:.0f}"
 
 
-def profile(name: str, curves: Curves, best: Result, precision: int) -> str:
+def profile(name: str, curves: Curves, best: Result, digits: Digits) -> str:
     """Return delta against epsilon: what is guaranteed and what no guarantee can beat; nothing without a curve."""
     upper = [(e, d / _LN10) for e, d in curves.profile if math.isfinite(d)]
     if len(upper) < 2 or upper[-1][0] <= 0.0:
@@ -144,8 +144,8 @@ def profile(name: str, curves: Curves, best: Result, precision: int) -> str:
     answer = ""
     if best.epsilon is not None and best.log_delta is not None and asked >= bottom:
         drawn += _marked(frame, (best.epsilon, asked))
-        at = delta_text(best.delta, best.log_delta, precision, Side.UP)
-        answer = f" The answer is the point epsilon {number(best.epsilon, precision, Side.UP)}, delta {at}."
+        at = digits.delta(best.delta, best.log_delta, Side.UP)
+        answer = f" The answer is the point epsilon {digits.number(best.epsilon, Side.UP)}, delta {at}."
     (_, first), (end, last) = curves.profile[0], curves.profile[-1]
     told = f"From at most {_share(first)} at epsilon 0, delta falls to at most {_share(last)} at epsilon {end:.4g}."
     beaten = f" {dashed(curves.tightness)}" if under else ""
@@ -171,7 +171,7 @@ def _above(points: Sequence[Point], bottom: float) -> list[Point]:
 
 
 def _share(log_delta: float) -> str:
-    return delta_text(math.exp(log_delta) * _ROUNDOFF, log_delta, 3, Side.UP)
+    return Digits(3).delta(math.exp(log_delta) * _ROUNDOFF, log_delta, Side.UP)
 
 
 def _marked(frame: Frame, point: Point) -> list[str]:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from dpcalc.render.numbers import Side, number
-from dpcalc.render.summary import varying
+from dpcalc.render.several import varying
 from dpcalc.report import Case, Report, uncertified
 
 MAX_NAME = 120

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dpcalc.render import training
 from dpcalc.render.check.verdicts import refused, shard_text
+from dpcalc.render.words import training
 from dpcalc.report import Case, Report, Status, uncertified
 
 WORDS = {

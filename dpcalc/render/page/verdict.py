@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dpcalc.render import training
 from dpcalc.render.check.verdicts import (
     MERGE,
     PUBLIC,
@@ -18,9 +17,10 @@ from dpcalc.render.check.verdicts import (
     shard_text,
     share_used,
 )
-from dpcalc.render.numbers import Side, number, value_text
+from dpcalc.render.numbers import Digits, Side, number
 from dpcalc.render.page.names import counted, name_of, names_of, why_not
 from dpcalc.render.page.outcome import case_style, warnings, without_gate
+from dpcalc.render.words import training
 from dpcalc.report import Assertion, Case, Report, Status
 
 
@@ -37,7 +37,7 @@ class Verdict(NamedTuple):
     linked: bool = True
 
 
-def verdict_of(report: Report, style: str, precision: int) -> str:
+def verdict_of(report: Report, style: str, digits: Digits) -> str:
     """Return the verdict in a sentence."""
     count = len(report.cases)
     bad = sum(case_style(case) == "bad" for case in report.cases)
@@ -121,13 +121,13 @@ def reservations(report: Report) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def verdicts(report: Report, full: set[int], precision: int) -> list[Verdict]:
+def verdicts(report: Report, full: set[int], digits: Digits) -> list[Verdict]:
     """Return a row for every gate, and for every case without one."""
     several = len({check.file for check, _ in checked(report)}) > 1
     return [
         _qualified(row, case)._replace(linked=place in full)
         for place, case in enumerate(report.cases, 1)
-        for row in _case_verdicts(place, case, name_of(report, case, place, several), precision)
+        for row in _case_verdicts(place, case, name_of(report, case, place, several), digits)
     ]
 
 
@@ -138,14 +138,14 @@ def _qualified(row: Verdict, case: Case) -> Verdict:
     return row._replace(style="plain", word="refused") if refused(case) else row
 
 
-def _case_verdicts(place: int, case: Case, name: str, precision: int) -> list[Verdict]:
+def _case_verdicts(place: int, case: Case, name: str, digits: Digits) -> list[Verdict]:
     gates = case.assertions
     if case.check is not None:
-        found = rows(case.check, case, precision)
+        found = rows(case.check, case, digits)
     elif gates:
-        found = gate_rows(case, precision)
+        found = gate_rows(case, digits)
     else:
-        found = [Row(Status.PASSED, r.quantity, value_text(r, precision)) for r in case.results if r.best]
+        found = [Row(Status.PASSED, r.quantity, digits.value(r)) for r in case.results if r.best]
         found = found or [Row(Status.ERROR, "", "none")]
     own = list(gates) if len(found) == len(gates) else [None] * (len(found) - len(gates)) + list(gates)
     return [_row_verdict(place, name, row, gate) for row, gate in zip(found, own, strict=True)]

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from dpcalc.render import Asked, training
-from dpcalc.render.check.baseline import changes
+from dpcalc.render.asked import Asked
+from dpcalc.render.check.baseline import changes_since
 from dpcalc.render.check.verdicts import (
     share_used,
 )
-from dpcalc.render.meaning import meaning
+from dpcalc.render.numbers import Digits
 from dpcalc.render.page.case import Given, Grounds, Shown, headlines, shown_case
 from dpcalc.render.page.names import typed
 from dpcalc.render.page.outcome import case_style, style_of, word_of
 from dpcalc.render.page.verdict import Verdict, facts, reservations, verdict_of, verdicts
+from dpcalc.render.words import training
+from dpcalc.render.words.meaning import meaning
 from dpcalc.report import Change, Report
 from dpcalc.version import __version__
 
@@ -61,7 +63,7 @@ def page_of(report: Report, asked: Asked) -> Page:
     order = _by_importance(report)
     drawn, full = set(order[:MAX_DRAWN]), sorted(order[:MAX_CASES])
     shown = [shown_case(report, report.cases[place - 1], place, asked, drawn=place in drawn) for place in full]
-    table = sorted(verdicts(report, set(full), asked.precision), key=lambda row: _RANK[row.style])
+    table = sorted(verdicts(report, set(full), asked.digits), key=lambda row: _RANK[row.style])
     inputs: tuple[Given, ...] = ()
     grounds = tuple(dict.fromkeys(each.grounds for each in shown if each.grounds.theorem))
     if len(report.cases) >= SHARED_FROM:
@@ -73,13 +75,13 @@ def page_of(report: Report, asked: Asked) -> Page:
         shown = [each._replace(inputs=tuple(one for one in each.inputs if one not in common)) for each in shown]
     else:
         grounds = ()
-    said = _said(report, asked.precision)
+    said = _said(report, asked.digits)
     return Page(
         title=f"dpcalc {report.command}: {word}",
         kicker=f"dpcalc {report.command}",
         style=style,
         word=word,
-        verdict=verdict_of(report, style, asked.precision),
+        verdict=verdict_of(report, style, asked.digits),
         said=said,
         facts=tuple(facts(report)),
         reservations=tuple(reservations(report)),
@@ -121,19 +123,17 @@ def _cases_left_out(count: int) -> Iterable[str]:
         yield f"{count - MAX_CASES} more cases are not shown here."
 
 
-def _said(report: Report, precision: int) -> tuple[str, ...]:
+def _said(report: Report, digits: Digits) -> tuple[str, ...]:
     """Return the answer where there is one alone, and what it means."""
     if len(report.cases) != 1:
         return ()
     case = report.cases[0]
     meant = "" if training.warning(case) else meaning(case)
-    return tuple(filter(None, (*headlines(case, precision), meant)))
+    return tuple(filter(None, (*headlines(case, digits), meant)))
 
 
 def _changes(report: Report, asked: Asked) -> list[Change] | None:
     """Return what differs from an earlier report; None where there is none to compare with."""
     if any(case.check and case.check.command == "check" for case in report.cases):
         return None  # a recipe that cannot be read has no cases to compare
-    if report.changes is not None:
-        return list(report.changes)
-    return None if asked.baseline is None else changes(asked.baseline, report, asked.precision)
+    return changes_since(report, asked)

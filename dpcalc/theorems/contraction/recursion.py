@@ -17,19 +17,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from dpcalc.model.choices import Noise
 from dpcalc.notions import gaussian
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.logspace import log_exp1p, log_expm1, log_one_minus_exp
 from dpcalc.theorems.contraction.chords import Chord, chords, drift, next_length
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 _EXACT_STEPS = 4096
 _TOLERANCE = 1e-3
@@ -65,8 +60,6 @@ def log_one_step(noise: Noise, epsilon: float, ratio: float) -> float:
 
 def log_one_steps(noise: Noise, epsilon: Any, ratios: Any) -> Array:
     """Return `log_one_step` of arrays, elementwise: upper bounds on ln h(eps, r)."""
-    import numpy as np
-
     if noise == Noise.GAUSSIAN:
         from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 

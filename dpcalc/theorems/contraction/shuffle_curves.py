@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dpcalc.model.choices import Noise
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT, decimal_quotient_up, up
 from dpcalc.theorems.batch_layout import Layout
 from dpcalc.theorems.contraction.contraction import later_ratio, own_ratio
@@ -19,10 +20,6 @@ from dpcalc.theorems.many_passes.epochs import same_places
 from dpcalc.theorems.many_passes.passes import Passes
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
     Curve = Callable[[Array], Array]
 
 _SINGLE = 64  # positions that are summed one by one
@@ -32,7 +29,6 @@ _LITTLE, _EVERY = 45.0, 6  # e^-45 of a sum is next to nothing; one in six terms
 
 def least(*curves: Curve) -> Curve:
     """Return the smallest of the curves."""
-    import numpy as np
 
     def curve(e: Array) -> Array:
         values: Array = np.minimum.reduce([each(e) for each in curves])
@@ -48,8 +44,6 @@ def own_step(noise: Noise, ratio: float) -> Curve:
 
 def fixed(noise: Noise, own: float, following: float, later: int) -> Curve:
     """Return the curve of A B^later: a record with ``later`` steps behind it (`contraction.product`)."""
-    import numpy as np
-
     first, factor = own_step(noise, own), own_step(noise, following)
 
     def curve(e: Array) -> Array:
@@ -68,8 +62,6 @@ def shuffled_product(
     diameter: float,
 ) -> Curve:  # fmt: skip
     """Return the curve of `shuffle.product`."""
-    import numpy as np
-
     following = later_ratio(displacement, diameter, step_size, scale)
     factor = own_step(noise, following)
     firsts = [own_step(noise, own_ratio(sensitivity, scale, alike.divisor)) for alike in plan.positions]
@@ -111,8 +103,6 @@ def shuffled_places(one_pass: Passes) -> Curve:
 
     mu falls with the number of steps that follow, so that a block of positions counts with its last step.
     """
-    import numpy as np
-
     from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
     distances, plan = same_places(one_pass), one_pass.plan
@@ -152,8 +142,6 @@ def log_positions(e: Array, ratio: float, terms: int, after: int) -> Array:
     behind. A block's mean is below its middle or the mean of its ends, and below its first term where the mode lies
     within.
     """
-    import numpy as np
-
     from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
     top = after + terms
@@ -195,8 +183,6 @@ def _first_of(at: Callable[[Array, Array], Array], e: Array, k: Array) -> Array:
 
     One in so many of k is worked out first, and what follows the one that adds little is not.
     """
-    import numpy as np
-
     value: Array = np.repeat(at(e[:, None], k[None, ::_EVERY]), _EVERY, axis=1)[:, : len(k)]
     counts = value > value[:, :1] - (_LITTLE + math.log(k[-1]))
     counts[:, ::_EVERY] = False
@@ -207,8 +193,6 @@ def _first_of(at: Callable[[Array, Array], Array], e: Array, k: Array) -> Array:
 
 def _log_geometric(log_factor: Array, terms: int) -> Array:
     """Return ln(1 + B + ... + B^(terms-1)), rounded up."""
-    import numpy as np
-
     most = math.log(terms) * (1.0 + 4.0 * UNIT) + 8.0 * UNIT
     x = np.minimum(log_factor, -1e-300)
     with np.errstate(divide="ignore", over="ignore"):
@@ -218,8 +202,6 @@ def _log_geometric(log_factor: Array, terms: int) -> Array:
 
 
 def _log_one_minus_exp(x: Array) -> Array:
-    import numpy as np
-
     with np.errstate(divide="ignore"):
         values: Array = np.where(x > -0.6931471805599453, np.log(-np.expm1(x)), np.log1p(-np.exp(x)))
     return values
@@ -227,8 +209,6 @@ def _log_one_minus_exp(x: Array) -> Array:
 
 def _shares(*parts: tuple[Array, int, int]) -> Array:
     """Return ln of the sum of exp(value) numerator/denominator, rounded up and at most 0."""
-    import numpy as np
-
     total: Any = -np.inf
     for value, numerator, denominator in parts:
         total = np.logaddexp(total, value + math.log(numerator) - math.log(denominator))

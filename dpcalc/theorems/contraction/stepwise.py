@@ -10,12 +10,13 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpcalc.errors import MissingParameter
 from dpcalc.model.chain import Chain
 from dpcalc.model.choices import Noise
 from dpcalc.notions.guarantee import Profile
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_expm1
 from dpcalc.theorems.conditions import DOMAIN, FIXED_ORDER, ONE_RELEASE
@@ -24,12 +25,6 @@ from dpcalc.theorems.contraction.contraction import DISPLACED, FRESH, LIPSCHITZ_
 from dpcalc.theorems.contraction.recursion import log_one_steps
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import NOISY_STEP, Setting
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 _RECURSED = 100_000  # at most so many later steps go through the non-linear recursion one by one
 _ALL_PAIRS = 1000  # at most so many steps are recursed for every position at once
@@ -95,8 +90,6 @@ class AnySteps(Steps):
     @functools.cached_property
     def shift_mus(self) -> Array:
         """The GDP parameter of the shift bound for every position."""
-        import numpy as np
-
         from dpcalc.theorems.one_pass.scheduled import remaining_variance
 
         chain = self.schedule
@@ -120,8 +113,6 @@ def _later_ratios(chain: Chain, diameter: float, scale: float) -> Array:
 
 
 def _quiet() -> Any:
-    import numpy as np
-
     return np.errstate(over="ignore", under="ignore")
 
 
@@ -135,8 +126,6 @@ def _log_factors(run: BoundedSteps | AnySteps, epsilon: float) -> Array:
 
 def _log_products(run: BoundedSteps | AnySteps, epsilon: float) -> Array:
     """Return ln(A_j prod_{t>j} B_t) for every position j, rounded up."""
-    import numpy as np
-
     first, factors = run.log_firsts(epsilon), _log_factors(run, epsilon)
     later = np.concatenate((np.cumsum(factors[::-1])[::-1][1:], [0.0]))
     shrink = 1.0 - 2.0 * UNIT * (len(first) + 4)
@@ -152,8 +141,6 @@ def _log_shifts(run: AnySteps, epsilon: float) -> Array:
 
 def _log_recursions(run: AnySteps, epsilon: float) -> Array:
     """Return the non-linear recursion's ln e for every position at once; O(T^2)."""
-    import numpy as np
-
     ratios: Any = run.later_ratios
     gap = log_expm1(epsilon)
     value = np.maximum(run.log_firsts(epsilon), _FLOOR)
@@ -168,8 +155,6 @@ def _log_recursions(run: AnySteps, epsilon: float) -> Array:
 
 def _log_least(run: AnySteps, epsilon: float) -> Array:
     """Return the least of product, shift and (up to 1000 steps) recursion for every position, rounded up."""
-    import numpy as np
-
     bounds = [run.log_firsts(epsilon)]
     if run.later_ratios is not None:
         bounds.append(_log_products(run, epsilon))
@@ -188,8 +173,6 @@ def _at(values: Array, index: int | None) -> float:
 
 def _average(values: Array, law: Any) -> float:
     """Return ln of the average of exp(values) under the law (uniform where None), rounded up."""
-    import numpy as np
-
     if law is not None:
         with np.errstate(divide="ignore"):
             values = values + np.log(law)
@@ -306,8 +289,6 @@ def stop(run: BoundedSteps) -> Profile:
     """
 
     def profile(epsilon: float) -> float:
-        import numpy as np
-
         first, left = run.log_firsts(epsilon), _log_stopped(run, epsilon)
         with np.errstate(invalid="ignore"):
             values = first + left + UNIT * (8.0 * len(left) + 8.0 * np.abs(left) + 8.0)
@@ -318,8 +299,6 @@ def stop(run: BoundedSteps) -> Profile:
 
 def _log_stopped(run: BoundedSteps, epsilon: float) -> Array:
     """Return ln sum_{t>=i} s(t) prod_{i<u<=t} B_u for every i."""
-    import numpy as np
-
     factors, law, steps = np.maximum(_log_factors(run, epsilon), _FLOOR), run.schedule.probability, len(run.schedule)
     with np.errstate(divide="ignore"):
         weights = np.log(np.full(steps, 1.0 / steps) if law is None else law)

@@ -93,6 +93,14 @@ def composition(run: RandomOrders) -> Gdp:
     return Gdp(up(run.ratio(run.layout.least_divisor) * math.sqrt(run.epochs), 4.0))
 
 
+def _steps_to_hide(run: BoundedSteps) -> float:
+    """Return about the number of sampled steps from which the diameter bounds less than composition; no bound."""
+    from dpcalc.theorems.sampled import noisy_sgd
+
+    endless = run.changed(steps=10**15)
+    return noisy_sgd.steps_to_reach(run.part(noisy_sgd.SampledSteps), domain(endless).mu)
+
+
 @theorem(
     "expanding.domain",
     title="The diameter hidden by the last steps, maps that may expand",
@@ -109,6 +117,7 @@ def composition(run: RandomOrders) -> Gdp:
     conditions=(GAUSSIAN_NOISE, EXPANDS, MILD, LENGTH),
     assumes=(CLASS, DOMAIN, GAUSSIAN, "order and batches may be public, and are drawn without looking at the data",
              ONE_RELEASE),
+    steps_to_hide=_steps_to_hide,
 )  # fmt: skip
 def domain(run: BoundedSteps) -> Gdp:
     """Two runs are never further apart than the diameter, so that only the last steps count, however many there are,

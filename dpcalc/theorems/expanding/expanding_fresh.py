@@ -11,6 +11,7 @@ from dpcalc.errors import NotApplicable
 from dpcalc.model.choices import Noise
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.theorems.batch_layout import Positions
 from dpcalc.theorems.conditions import DOMAIN, GAUSSIAN, GAUSSIAN_NOISE
@@ -21,12 +22,7 @@ from dpcalc.theorems.record import Condition, theorem
 from dpcalc.theorems.setting import BATCHES, GAUSSIAN_STEP
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from dpcalc.notions.pld import Pair
-
-    Array = NDArray[np.float64]
 
 _FARTHEST = 25.0  # a step that leaves points further apart, in units of its noise, hides less than 1e-33
 _SINGLE, _WIDER, _SETTLED = 48, 1.1, 40.0  # positions in blocks of their own; growth of blocks; where G_k is constant
@@ -98,8 +94,6 @@ def _pass_pair(run: FreshPasses) -> Pair:
 
 def _pass_curve(run: FreshPasses) -> Callable[[Array], Array]:
     """Return the curve of one pass: the mean of delta_G over positions, blocks of them at their latest."""
-    import numpy as np
-
     growth = math.inf if run.growth is None else run.growth
     found = [_blocks(alike, growth, run.ratio(alike.divisor)) for alike in run.layout.positions]
     weights = np.concatenate([count for count, _ in found]) / run.records
@@ -119,8 +113,6 @@ def _pass_curve(run: FreshPasses) -> Callable[[Array], Array]:
 
 def _blocks(alike: Positions, growth: float, ratio: float) -> tuple[Array, Array]:
     """Return how many records each block of like positions holds, and mu at its latest, rounded up."""
-    import numpy as np
-
     last = alike.first + alike.steps - 1
     ends = [alike.first]
     while ends[-1] < last and ends[-1] * growth < _SETTLED:

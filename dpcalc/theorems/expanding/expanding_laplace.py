@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from dpcalc.errors import NotApplicable
 from dpcalc.model.choices import Noise
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Composition
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.quotients import quotient_up
 from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.expanding.expanding_maps import ALL, LENGTH
 from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, theorem
 from dpcalc.theorems.setting import Setting
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 
 def _laplace_noise(run: Run) -> Obstacle | None:
@@ -74,8 +68,6 @@ def laplace(run: Setting) -> Composition:
 
 def _sampled_laplace(ratio: float, rate: float) -> Callable[[Array], Array]:
     """Return the curve p h(ln(1 + (e^eps - 1)/p), r) of a step that uses the record with probability p."""
-    import numpy as np
-
     from dpcalc.theorems.contraction.recursion import log_one_steps
 
     def curve(e: Array) -> Array:

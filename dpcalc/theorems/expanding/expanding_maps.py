@@ -18,22 +18,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from dpcalc.model import loss_class as loss
 from dpcalc.model.algorithm import Order
 from dpcalc.model.choices import LossClass
 from dpcalc.model.run import Run
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.theorems.contraction.contraction import expands_nothing
 from dpcalc.theorems.contraction_powers import variance
 from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, Unmet, lacking, needs
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 RANDOM = ("shuffle-once", "rotation-epochs", "shuffled-epochs")
 ALL = ("cyclic", *RANDOM, "noisy-sgd", "noisy-gd")
@@ -114,8 +108,6 @@ def room(growth: float, steps: int) -> float:
 
 def rooms(growth: float, steps: Array) -> Array:
     """Return `room` of an array."""
-    import numpy as np
-
     if growth <= 1e-200:
         return steps * (1.0 - 64.0 * UNIT)
     found: Array = np.expm1(-2.0 * growth * steps) / math.expm1(-2.0 * growth) * (1.0 - 64.0 * UNIT)

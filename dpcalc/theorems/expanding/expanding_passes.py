@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING
 
 from dpcalc.model.algorithm import Release, in_one_random_order
 from dpcalc.notions.guarantee import Gdp, Profile
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp
@@ -30,12 +30,6 @@ from dpcalc.theorems.expanding.expanding_maps import (
 )
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import GAUSSIAN_STEP, Setting
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 
 class ExpandingPasses(Setting):
@@ -153,8 +147,6 @@ def _like_positions(run: ExpandingPasses, alike: Positions, epsilon: float) -> f
     earlier = run.earlier(ratio, run.layout.steps)
 
     def terms(k: Array) -> TermBounds:
-        import numpy as np
-
         from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
         mu = np.minimum(np.sqrt(earlier + ratio * ratio / rooms(run.growth, k)) * (1.0 + 16.0 * UNIT), 1e100)

@@ -36,6 +36,13 @@ def _hides_sampled(run: Run) -> Obstacle | None:
     return lacking(run, "smoothness") if run.loss_class == LossClass.SMOOTH and run.smoothness is None else None
 
 
+def steps_to_hide(run: SampledSteps) -> float:
+    """Return about the number of steps from which hiding the early ones beats composition; no bound. inf for never."""
+    composed = run.part(noisy_sgd.SampledSteps)
+    single = noisy_sgd.use_cost(composed.ratio, run.batch_size / run.records)
+    return noisy_sgd.steps_to_reach(composed, min(run.carried(m) + math.sqrt(m * single) for m in grid()))
+
+
 @theorem(
     "expanding.sampled",
     title="Subsampled steps with hidden iterates, maps that may expand",
@@ -55,6 +62,7 @@ def _hides_sampled(run: Run) -> Obstacle | None:
     slow=True,
     slack="the split is optimised for a Gaussian approximation, and evaluated exactly",
     not_monotone_in=("records", "batch_size"),
+    steps_to_hide=steps_to_hide,
 )  # fmt: skip
 def sampled(run: SampledSteps) -> Composition:
     """What was done before the last m steps is at most the diameter away, and a share of their noise hides that.
@@ -72,13 +80,6 @@ def sampled(run: SampledSteps) -> Composition:
     step = noisy_sgd.sampled(noisy_sgd.sample_mu(mu, plan.fraction), run.records, run.batch_size)
     parts = [(pld.gaussian(mu=max(hidden, 1e-30)), 1), (step, plan.composed)]
     return Composition(parts, certificate=lambda _: noisy_sgd.split_certificate(plan))
-
-
-def steps_to_hide(run: SampledSteps) -> float:
-    """Return about the number of steps from which hiding the early ones beats composition; no bound. inf for never."""
-    composed = run.part(noisy_sgd.SampledSteps)
-    single = noisy_sgd.use_cost(composed.ratio, run.batch_size / run.records)
-    return noisy_sgd.steps_to_reach(composed, min(run.carried(m) + math.sqrt(m * single) for m in grid()))
 
 
 def best_split(run: SampledSteps) -> noisy_sgd.Plan | None:

@@ -17,6 +17,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.notions.certificate import Earlier
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.binomial import upper_groups
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace import log_add_exp
@@ -27,10 +28,6 @@ from dpcalc.theorems.many_passes.repeated_allocation import Pace, Stretch, cost,
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
     Head = tuple[Stretch, ...]
 
 _ALIKE = 1.02  # sizes within this factor all count as the largest
@@ -82,8 +79,6 @@ class FreshPlaces(NamedTuple):
 
     def among(self, several: Sequence[tuple[FreshPlaces, int]]) -> FreshPlaces:
         """Return the distances of arrays with so many numbers of each of several, which are of one run."""
-        import numpy as np
-
         counts = [count for _, count in several]
         ways = max(len(one.heads) for one, _ in several)
         longest = max(len(head) for one, _ in several for head in one.heads)
@@ -117,8 +112,6 @@ class FreshPlaces(NamedTuple):
         return found
 
     def _least(self, found: list[Array]) -> Array:
-        import numpy as np
-
         return gdp(self.ratio, functools.reduce(np.minimum, found))
 
 
@@ -131,8 +124,6 @@ class Cases(NamedTuple):
 
     def single(self, number: int) -> FreshPlaces:
         """Return the distances of one case, as numbers."""
-
-        import numpy as np
 
         def one(value: Any) -> float:
             array = np.asarray(value, float)
@@ -193,8 +184,6 @@ def cases_of(passes: Passes, parts: int, fewer: int) -> Cases:
         parts: blocks of the position in the last pass but one, for the likeliest number of heavy uses.
         fewer: blocks for the other numbers.
     """
-    import numpy as np
-
     plan, sizes = passes.plan, passes.plan.weights
     heavy, light, chance = sizes[0], sizes[0], 0.0
     if len(sizes) > 1 and sizes[0] > _ALIKE * sizes[1]:
@@ -220,8 +209,6 @@ def cases_of(passes: Passes, parts: int, fewer: int) -> Cases:
 
 def _heads(passes: Passes, heavy: float, light: float, window: int, number: Array, at: Array) -> list[Head]:
     """Return the ways to account for the uses of passes 1..E-2, each four stretches."""
-    import numpy as np
-
     pace = passes.pace
     before = repeat(pace.turn(heavy, 1.0, 1.0), passes.epochs - 2 - window, pace.whole)
     heads = [(before, *_delayed(passes, heavy, light, window, number, at))]
@@ -239,8 +226,6 @@ def _heads(passes: Passes, heavy: float, light: float, window: int, number: Arra
 
 def _delayed(passes: Passes, heavy: float, light: float, count: int, among: Array, at: Array) -> tuple[Stretch, ...]:
     """Return the stretches of ``count`` >= 1 delayed uses, the last ``among`` of them heavy."""
-    import numpy as np
-
     pace, none = passes.pace, among == 0.0
     return (
         repeat(pace.turn(light, 1.0, 1.0), count - among - none, pace.whole),
@@ -251,8 +236,6 @@ def _delayed(passes: Passes, heavy: float, light: float, count: int, among: Arra
 
 def _best_of(places: FreshPlaces, cases: int) -> FreshPlaces:
     """Return the distances with the heads alone that are best of each case for the last and the first position."""
-    import numpy as np
-
     kept = []
     for k in (1.0, float(places.pace.steps)):
         found = [

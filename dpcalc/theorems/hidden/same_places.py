@@ -17,17 +17,12 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpcalc.numerics.arrays import distinct
+from dpcalc.numerics.arrays import Array, distinct, np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.theorems.many_passes.repeated_allocation import Pace, Stretch, cost, gdp, join, repeat, restarts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 _SAMPLES = 5  # positions at which the restarts worth keeping are chosen
 
@@ -71,8 +66,6 @@ class SamePlaces(NamedTuple):
 
     def own_cost(self, k: Any, size: Any) -> Array:
         """Return the cost of uses of this size at position k."""
-        import numpy as np
-
         if self.bare:
             squared: Array = size * size * ((self.epochs - 1) / self.pace.steps + 1.0 / k) * (1.0 + 8.0 * UNIT)
             return squared
@@ -85,8 +78,6 @@ class SamePlaces(NamedTuple):
 
     def pair_cost(self, b: Any, early: Any, a: Any, late: Any) -> Array:
         """Return the cost of uses at b and at a < b."""
-        import numpy as np
-
         if self.bare:
             return self._bare_pair(b, early, a, late)
         found = [cost(*self._two(b, early, a, late))]
@@ -104,8 +95,6 @@ class SamePlaces(NamedTuple):
         return least
 
     def _bare_pair(self, b: Any, early: Any, a: Any, late: Any) -> Array:
-        import numpy as np
-
         with np.errstate(over="ignore"):
             apart = early * early / (b - a) + late * late / a
             together = (early + late) ** 2 / b
@@ -151,8 +140,6 @@ class SamePlaces(NamedTuple):
 @functools.lru_cache(maxsize=256)
 def _kept(places: SamePlaces, two: bool) -> tuple[int, ...]:
     """Return the restarts that are best somewhere: how many passes follow, 1 to E-1."""
-    import numpy as np
-
     length = places.pace.steps
     kept: set[int] = set()
     at = distinct(np.rint(np.geomspace(1.0, length, _SAMPLES)))

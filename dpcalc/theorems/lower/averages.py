@@ -6,16 +6,10 @@ import functools
 import math
 from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from dpcalc.notions import gaussian
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 _FARTHEST = 1e90  # epsilon/mu of a term that is evaluated
 SMALLEST, LARGEST = 1e-290, 1e90
@@ -67,8 +61,6 @@ def log_sum_of_gaussians(mu: Callable[[Array], Array], epsilon: float, first: in
         epsilon: >= 0.
         first, last: 1 <= first <= last.
     """
-    import numpy as np
-
     from dpcalc.numerics.normal_arrays import log_hockey_stick_down
 
     ends, log_counts = _blocks(first, last)
@@ -86,8 +78,6 @@ def log_sum_of_gaussians(mu: Callable[[Array], Array], epsilon: float, first: in
 @functools.lru_cache(maxsize=64)
 def _blocks(first: int, last: int) -> tuple[Array, Array]:
     """Return the last position of each block of `log_sum`, and ln of how many it has."""
-    import numpy as np
-
     ends, k = [], first
     while k <= last:
         ends.append(k if k < first + 128 else min(last, max(k, int(first + (k - first) * 1.02))))

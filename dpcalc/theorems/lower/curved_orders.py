@@ -23,6 +23,7 @@ from dpcalc.model.algorithm import Release, in_one_random_order
 from dpcalc.model.choices import Permutation
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Profile
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.numerics.quotients import quotient_down
@@ -43,12 +44,7 @@ from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
 from dpcalc.theorems.setting import BATCHES, CURVED_STEP, GAUSSIAN_STEP, Setting
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from dpcalc.numerics.normal_mixtures import Mixture
-
-    Array = NDArray[np.float64]
 
 _SEARCH = "the best curvature of a search, and blocks of many positions as one"
 _SAFE = 1.0 - 1e-13  # what rounding may take from a mu, several times over
@@ -274,8 +270,6 @@ def epochs_curved_released(run: Setting) -> Profile:
     """
     from fractions import Fraction
 
-    import numpy as np
-
     from dpcalc.numerics.binomial_blocks import binomial_blocks
     from dpcalc.numerics.normal_arrays import log_hockey_stick_down
 
@@ -435,8 +429,6 @@ def _secret_profile(run: Setting, epochs: int) -> Profile:
 
 def _mixture(plan: Layout, classes: list[_Class]) -> tuple[Mixture, Mixture]:
     """Return the law of the output, in its standard deviations, with the record and without; P counted from below."""
-    import numpy as np
-
     from dpcalc.numerics.normal_mixtures import Mixture
 
     parts = [(plan.dropped, 0.0)] if plan.dropped else []

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpcalc.model.algorithm import Release, in_one_random_order
 from dpcalc.model.choices import Adjacency
 from dpcalc.notions.guarantee import Profile
+from dpcalc.numerics.arrays import np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.quotients import quotient_down
 from dpcalc.theorems.conditions import BATCH_WITHIN, GAUSSIAN, ONE_RELEASE
@@ -217,8 +218,6 @@ def _profile(count: _Count, ratio: float, gradients: Sequence[tuple[float, float
 
 def _laws(count: _Count, ratio: float, gradients: Sequence[tuple[float, float]]) -> list[tuple[Mixture, Mixture]]:
     """Return pairs (P, Q) of laws of the sum with one record and with the other, P from below and Q from above."""
-    import numpy as np
-
     from dpcalc.numerics.binomial_blocks import binomial_blocks
     from dpcalc.numerics.normal_mixtures import Mixture
 

@@ -17,32 +17,26 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from dpcalc.notions import gaussian
 from dpcalc.notions.certificate import Blocks, Earlier
-from dpcalc.numerics.arrays import distinct
+from dpcalc.numerics.arrays import Array, distinct, np
 from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.theorems.batch_layout import Positions
 from dpcalc.theorems.hidden.fresh_places import cases_of
-from dpcalc.theorems.hidden.position_certificates import blocks, blocks_of, places_of
+from dpcalc.theorems.hidden.positions import places_of
 from dpcalc.theorems.hidden.same_places import SamePlaces
 from dpcalc.theorems.many_passes.passes import Passes
 from dpcalc.theorems.many_passes.repeated_allocation import cost, gdp, periods, stretch
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 _SLACK = 1e-11  # ln of what rounding may take from the sums and weights here, many times over
 _LARGEST = 1e90  # an epsilon beyond this one counts as this one
 _PARTS_OF_TWO, _PARTS, _PARTS_OF_FIRST = 16, 8, 4  # pieces of the laws of the last position but one, and the first
 _FINE, _FEWER = 24, 4  # pieces of the former for the likeliest number of heavy uses, and for the others
-_ROWS = 3  # one in so many of the blocks of `position_certificates`
+_ROWS = 3  # one in so many of the blocks of `positions`
 _GRID = 2.0**-15  # ln mu is rounded up to multiples of it
 
 
@@ -137,7 +131,7 @@ def known_cases(passes: Passes) -> tuple[Earlier, Blocks | None]:
     count, into how many parts it falls.
     """
     if not passes.bare or len(passes.plan.weights) > 1:
-        return cases_of(passes, _FINE, _FEWER).earlier, blocks_of(places_of(passes.plan), _ROWS)
+        return cases_of(passes, _FINE, _FEWER).earlier, places_of(passes.plan).grouping(_ROWS)
     two = passes.epochs == 2
     return Earlier(0, (), (_PARTS_OF_TWO,) if two else (_PARTS, _PARTS_OF_FIRST)), None
 
@@ -157,8 +151,6 @@ class _MuLaw(NamedTuple):
 
     def log_delta(self, epsilon: float) -> float:
         """Return ln of the mean of delta_G, rounded up."""
-        import numpy as np
-
         from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
         terms = self.log_weight + log_hockey_stick_up(min(epsilon, _LARGEST), self.mu)
@@ -170,16 +162,12 @@ class _MuLaw(NamedTuple):
 @functools.lru_cache(maxsize=32)
 def _law(passes: Passes) -> _MuLaw:
     """Return the law of mu over all places of a record in at least two passes."""
-    import numpy as np
-
     places, cases = places_of(passes.plan), cases_of(passes, _FINE, _FEWER)
-    found = []
-    for low, weight, size in blocks(places, _ROWS):
-        found.append((cases.places.own(low, size), cases.weight * weight))
+    parts = [(cases.places.own(low, size), cases.weight * count) for low, count, size in places.blocks(_ROWS)]
     if places.out:
-        found.append((cases.places.unused_in_all(), cases.weight * float(places.out)))
-    mu = np.concatenate([np.broadcast_to(m, w.shape).ravel() for m, w in found])
-    weight = np.concatenate([w.ravel() for _, w in found]) * ((1.0 + 1e-12) / places.records)
+        parts.append((cases.places.unused_in_all(), cases.weight * float(places.out)))
+    mu = np.concatenate([np.broadcast_to(m, w.shape).ravel() for m, w in parts])
+    weight = np.concatenate([w.ravel() for _, w in parts]) * ((1.0 + 1e-12) / places.records)
     step = np.ceil(np.log(np.maximum(mu, 1e-100)) / _GRID * (1.0 + 4.0 * UNIT))
     level, where = np.unique(step, return_inverse=True)
     return _MuLaw(np.log(np.bincount(where, weights=weight)), np.exp(level * _GRID) * (1.0 + 1e-12))
@@ -195,8 +183,6 @@ class Law(NamedTuple):
 
 def law(steps: int, parts: int) -> Law:
     """Return the law in so many parts; single positions where there are no more."""
-    import numpy as np
-
     at = distinct(1 + np.floor(np.arange(parts) * (steps / parts)), np.array([float(steps)]))
     count = np.append(np.diff(at), 1.0)
     bent = (count + 1.0) / 2.0
@@ -215,8 +201,6 @@ class _Part(NamedTuple):
 
 def _values(part: _Part, passes: Passes, epsilon: float) -> TermBounds:
     """Return what is known of delta_G, averaged over the cases."""
-    import numpy as np
-
     from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
     epsilon = min(epsilon, _LARGEST)
@@ -236,16 +220,12 @@ def convex_up_to(mu: Array, epsilon: float) -> Any:
     """Return whether delta_G(eps; mu) is convex in mu^2 up to this mu: its derivative there,
     exp(-(mu/2 - eps/mu)^2/2)/(2 sqrt(2 pi) mu), grows where eps^2 >= mu^2 + mu^4/4.
     """
-    import numpy as np
-
     top = np.minimum(mu, 1e70)
     return epsilon >= top * np.sqrt(1.0 + 0.25 * top * top) * (1.0 + 1e-9)
 
 
 def _log_mean(logs: Array, weights: Array) -> Array:
     """Return ln of the weighted sum over the cases."""
-    import numpy as np
-
     peak = logs.max(axis=0)
     mean: Array = peak + np.log(weights @ np.exp(logs - peak))
     return mean
@@ -253,8 +233,6 @@ def _log_mean(logs: Array, weights: Array) -> Array:
 
 def _fresh_part(passes: Passes, k: Array) -> _Part:
     """Return S for the nodes of the other positions that count: u of the last use but one, v of the first."""
-    import numpy as np
-
     epochs, length = passes.epochs, float(passes.plan.steps)
     later = law(passes.plan.steps, _PARTS_OF_TWO if epochs == 2 else _PARTS)
     u = later.at[:, None]

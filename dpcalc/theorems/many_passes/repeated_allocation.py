@@ -11,15 +11,10 @@ followed by those at p-1, ..., 1. A stretch "from p to q" has the steps p, p-1, 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 _STEEPEST = 100.0  # c = exp(-100) stands for all that is smaller, 0 included: that is on the safe side
 _FLATTEST = 1e-290
@@ -41,8 +36,6 @@ def rate_in_range(rate: float) -> float:
 
 def stretch(size: Any, steps: Any, rate: float = 0.0) -> Stretch:
     """Return a use of this size followed by ``steps`` >= 0 steps, its own included, each contracting by exp(-rate)."""
-    import numpy as np
-
     steps = np.asarray(steps, float)
     if rate == 0.0:
         return Stretch(size, steps, 1.0)
@@ -53,8 +46,6 @@ def stretch(size: Any, steps: Any, rate: float = 0.0) -> Stretch:
 
 def periods(count: Any, steps: float, rate: float = 0.0) -> Stretch:
     """Return ``count`` >= 0 uses of size 1, each followed by ``steps`` >= 1 steps: one block in every allocation."""
-    import numpy as np
-
     count = np.asarray(count, float)
     if rate == 0.0:
         return Stretch(count, count * steps, 1.0)
@@ -91,8 +82,6 @@ class Pace(NamedTuple):
 
     def exponent(self, start: Any, stop: Any) -> Any:
         """Return -ln of the product of the factors from position ``start`` to ``stop``."""
-        import numpy as np
-
         total, low = 0.0, 0.0
         for top, rate in self.pieces:
             total = total + rate * np.maximum(np.minimum(start, top) - np.maximum(stop, low), 0.0)
@@ -101,8 +90,6 @@ class Pace(NamedTuple):
 
     def quiet(self, start: Any, stop: Any) -> Stretch:
         """Return the steps from ``start`` to ``stop`` with nothing to carry; none where the two are the same."""
-        import numpy as np
-
         if len(self.pieces) == 1:
             only = stretch(0.0, np.subtract(start, stop), self.pieces[0][1])
             return only._replace(carried=0.0)
@@ -114,8 +101,6 @@ class Pace(NamedTuple):
 
     def used(self, size: Any, start: Any, stop: Any) -> Stretch:
         """Return a use of this size at ``start``, and the steps from there to ``stop``, at least its own."""
-        import numpy as np
-
         fading = np.exp(-np.minimum(self.exponent(np.subtract(start, 1.0), stop), 745.0))
         return self.quiet(start, stop)._replace(carried=size * fading)
 
@@ -147,8 +132,6 @@ def repeat(period: Stretch, count: Any, exponent: float) -> Stretch:
     At the end of the run the points before the periods lie on a concave curve, so that the lower hull has no corner
     between the first and the last of them.
     """
-    import numpy as np
-
     count = np.asarray(count, float)
     if exponent == 0.0:
         return Stretch(period.carried * count, period.room * count, 1.0)
@@ -170,8 +153,6 @@ def pooled(stretches: tuple[Stretch, ...]) -> tuple[Stretch, ...]:
 
 def gdp(ratio: float, squared: Array) -> Array:
     """Return ratio sqrt(squared), rounded up, at most 1e100."""
-    import numpy as np
-
     with np.errstate(over="ignore"):
         mu: Array = np.minimum(ratio * np.sqrt(squared) * (1.0 + 16.0 * UNIT), 1e100)
     return mu
@@ -196,8 +177,6 @@ def cost(*stretches: Stretch) -> Array:
     inf where something is carried and there is no step to spend it in. Two stretches that rounding joins or keeps apart
     wrongly differ so little that the cost changes by the square of the rounding.
     """
-    import numpy as np
-
     blocks = [tuple(stretch) for stretch in stretches]  # numbers stay numbers, which cost less
     alive: list[Any] = [True] * len(blocks)
     for i in range(len(blocks) - 2, -1, -1):

@@ -13,16 +13,12 @@ from typing import TYPE_CHECKING
 
 from dpcalc.model.chain import Chain
 from dpcalc.notions.certificate import ALLOCATION, Certificate
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import up
 from dpcalc.theorems.one_pass.allocation import completed, shares, shifts
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from dpcalc.numerics.isotonic import Allocation
-
-    Array = NDArray[np.float64]
 
 _REFINED_STEPS = 100_000
 _OWN_ORDER_STEPS = 200
@@ -105,8 +101,6 @@ class LaplaceSpending:
 
     def _weights(self, spent: Array, order: float) -> Array:
         """Return a_t/R'(a_t), the weights of the quadratic majoriser (b^2/order at a_t = 0)."""
-        import numpy as np
-
         scale = self.scale
         u = spent / scale
         if math.isinf(order):
@@ -122,8 +116,6 @@ class LaplaceSpending:
 
     def _cost(self, spent: Array, order: float) -> float:
         """Return sum_t of the Laplace divergence at shift a_t and scale b_t, rounded up."""
-        import numpy as np
-
         scale = self.scale
         if (spent[scale == 0.0] > 0.0).any():
             return math.inf
@@ -135,8 +127,6 @@ class LaplaceSpending:
 
 def _divergences(u: Array, order: float) -> Array:
     """Return the Laplace divergence at each u = shift/scale, shape (T,), good to 32 units of roundoff."""
-    import numpy as np
-
     a1, w = order - 1.0, 2.0 * order - 1.0
     if order == 1.0:
         return _expm1_minus(-u)
@@ -150,8 +140,6 @@ def _divergences(u: Array, order: float) -> Array:
 
 def _expm1_minus(x: Array) -> Array:
     """Return e^x - 1 - x elementwise: a series below 1/2, where the difference would cancel."""
-    import numpy as np
-
     series, term = np.zeros_like(x), np.ones_like(x)
     clipped = np.clip(x, -0.5, 0.5)
     for k in range(2, 20):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dpcalc.model.algorithm import Release, in_one_random_order
 from dpcalc.model.choices import Adjacency, LossName, Model
@@ -27,6 +27,7 @@ from dpcalc.model.numbers import plain, shown_below
 from dpcalc.model.run import Run
 from dpcalc.notions.gaussian import log_delta
 from dpcalc.notions.guarantee import Profile
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT, down, ratio_up, up
 from dpcalc.numerics.normal import LN_SQRT_2PI, log_ndtr, quantile
 from dpcalc.theorems.batch_layout import Positions
@@ -44,12 +45,6 @@ from dpcalc.theorems.conditions import (
 )
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, lacking, theorem
 from dpcalc.theorems.setting import BATCHES, GAUSSIAN_STEP, PLACE, Setting, decay_rate
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 _ROUNDED = 1.0 + 1e-13  # more than what some twenty operations with numbers of one sign may add up to
 _LONGEST = 1 << 20  # so many steps before the record's are looked at, where a step forgets anything
@@ -365,8 +360,6 @@ class _Places(NamedTuple):
     @classmethod
     def of(cls, run: Setting) -> _Places:
         """Return those of a run."""
-        import numpy as np
-
         maps = _maps(run)
         columns: list[tuple[float, float, list[_Before]]] = []
         windows = len(maps.windows) + 1
@@ -383,8 +376,6 @@ class _Places(NamedTuple):
 
     def log_delta(self, epsilon: float) -> float:
         """Return ln delta, rounded up."""
-        import numpy as np
-
         from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
         def left_by(mus: Array) -> Array:
@@ -408,8 +399,6 @@ class _Places(NamedTuple):
 
     def _mus(self, spreads: Array) -> Array:
         """Return the least mu_X of every block for its X in ``spreads``, as `_Before.mu` has it."""
-        import numpy as np
-
         moved = self.error * (spreads + 1.0)
         with np.errstate(over="ignore"):  # what is of no use may be infinite
             square = (self.own * self.own + 2.0 * self.own * moved) / self.volume + moved * moved + self.past
@@ -420,8 +409,6 @@ class _Places(NamedTuple):
 
     def _mean(self, left: Array) -> float:
         """Return ln of the average over the places, rounded up and at most 0."""
-        import numpy as np
-
         from dpcalc.numerics.logspace_arrays import log_sum_exp
 
         total = log_sum_exp(left + np.log(self.shares))
@@ -430,8 +417,6 @@ class _Places(NamedTuple):
 
 def _log_tails(x: Array) -> Array:
     """Return ln Phi(-x), rounded up; 0 for x < 0."""
-    import numpy as np
-
     from dpcalc.numerics.normal_arrays import mills
 
     x = np.minimum(x, _LARGEST)
@@ -442,8 +427,6 @@ def _log_tails(x: Array) -> Array:
 
 def _quantiles(logs: Array) -> Array:
     """Return about x >= 0 with ln Phi(-x) = ``logs``: three steps of Newton's method from a bound that is above."""
-    import numpy as np
-
     from dpcalc.numerics.normal_arrays import mills
 
     x = np.sqrt(np.maximum(0.0, -2.0 * (logs + math.log(2.0))))

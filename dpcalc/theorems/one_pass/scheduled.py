@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 from dpcalc.notions.guarantee import Gdp
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import MAX, UNIT, up
 from dpcalc.theorems.conditions import (
     CONVEX_SMOOTH,
@@ -25,12 +26,7 @@ from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import GAUSSIAN_STEP, Setting
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from dpcalc.model.chain import Chain
-
-    Array = NDArray[np.float64]
 
 
 @theorem(
@@ -69,8 +65,6 @@ def _at_unit_noise(chain: Chain, index: int, sensitivity: float) -> float:
 
 def worst_index(chain: Chain) -> int:
     """Return the 1-based step at which one use costs the most (the last of equals)."""
-    import numpy as np
-
     spread = remaining_variance(chain.step_size, chain.noise, chain.contraction)
     with np.errstate(over="ignore", divide="ignore"):
         ratio = chain.step_size / np.sqrt(spread)
@@ -83,8 +77,6 @@ def remaining_variance(step_size: Array, noise_std: Array, contraction: Array) -
     Where every later contraction is 1 the sums are exact to one rounding. A step that forgets everything leaves so much
     that mu is nearly 0.
     """
-    import numpy as np
-
     with np.errstate(over="ignore", under="ignore"):
         # Too small is the safe side: what underflows is lost, what overflows is cut.
         variance = np.minimum(np.square(step_size * noise_std), MAX / (4.0 * len(step_size)))
@@ -102,8 +94,6 @@ def remaining_variance(step_size: Array, noise_std: Array, contraction: Array) -
 
 def _exact_suffix_sums(values: Array) -> Array:
     """Return suffix sums of non-negative values, carried in two doubles so that 1e7 of them lose nothing visible."""
-    import numpy as np
-
     total, error = 0.0, 0.0
     result: Array = np.empty(len(values))
     for t, value in enumerate(reversed(values.tolist())):

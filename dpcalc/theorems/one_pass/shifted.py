@@ -141,6 +141,7 @@ def gaussian_domain(run: NoisyChain) -> Gdp:
     conditions=(_HAS_SHIFT, _HAS_SPEND, _ONE_NOISE),
     assumes=_STEPS,
     erratum=_ERRATUM,
+    given_allocation=True,
 )
 def given_spend(run: NoisyChain) -> Gdp:
     """Any allocation that spends every shift proves a bound; this is the one in the schedule's column ``spend``.

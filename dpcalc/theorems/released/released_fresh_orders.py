@@ -29,12 +29,7 @@ from dpcalc.theorems.released.released import EACH, LipschitzOrders, RandomOrder
 from dpcalc.theorems.setting import BATCHES, NOISY_STEP
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from dpcalc.notions.pld import Pair
-
-    Array = NDArray[np.float64]
 
 _FRESH = "every pass in a fresh uniformly random order, drawn without looking at the data; the orders may be published"
 _WHERE = (WHERE_BOUNDED, "where used: " + LIPSCHITZ_STEPS)
@@ -157,6 +152,7 @@ def shuffled_epochs(run: FreshOrders) -> Composition:
     "the least of all that is known",
     assumes=(_FRESH, FRESH, *_WHERE, EACH),
     slow=True,
+    looser_than="released.shuffled_epochs",
 )
 def shuffled_epochs_point(run: FreshOrders) -> Profile:
     """One point of a pass's curve, composed exactly in closed form; looser than the curve, for any number of passes."""

@@ -121,6 +121,21 @@ def composition(run: SampledSteps) -> Composition:
     return Composition([taken(run.ratio, run.records, run.batch_size, run.steps)])
 
 
+def steps_to_reach(run: SampledSteps, mu: float) -> float:
+    """Return about the number of steps whose composition is as bad as this GDP parameter; no bound."""
+    single = use_cost(run.ratio, run.batch_size / run.records)
+    return mu * mu / single if single > 0.0 else math.inf
+
+
+def steps_to_hide(run: HiddenSteps) -> float:
+    """Return about the number of steps from which hiding the early ones beats composition; no bound. inf for never."""
+    chain, single = run.chain._replace(steps=10**15), use_cost(run.ratio, run.batch_size / run.records)
+    if single <= 0.0:
+        return math.inf
+    costs = (shift_mu(chain, Plan(m, m, 1.0)) + math.sqrt(m * single) for m in _log_grid(chain.steps - 1))
+    return steps_to_reach(run, min(costs))
+
+
 @theorem(
     "noisy_sgd.hidden",
     title="Subsampled steps with hidden iterates",
@@ -135,6 +150,7 @@ def composition(run: SampledSteps) -> Composition:
     slow=True,
     slack="the split is optimised for a Gaussian approximation, and evaluated exactly",
     not_monotone_in=("records", "batch_size"),
+    steps_to_hide=steps_to_hide,
 )
 def hidden(run: HiddenSteps) -> Composition:
     """What was done before the last k steps is at most z away, and a share of their noise hides that.
@@ -146,7 +162,7 @@ def hidden(run: HiddenSteps) -> Composition:
     chain, mu = run.chain, run.ratio
     plan = best_plan(chain, mu, run.batch_size / run.records)
     if plan is None or mu > _MOST_MU or (shift := shift_mu(chain, plan)) > _MOST_MU:
-        return composition(run)._replace(certificate=lambda _: Certificate(COMPOSED))
+        return composition(run).replacing(certificate=lambda _: Certificate(COMPOSED))
     parts = [
         (pld.gaussian(mu=max(shift, 1e-30)), 1),
         (run.step(sample_mu(mu, plan.fraction)), plan.split),
@@ -322,21 +338,6 @@ def clt_mu(*, mu: float, rate: float, steps: int) -> float:
     ``mu`` is that of a step whose batch holds the record, ``rate`` is b/n.
     """
     return math.sqrt(steps * _variance(mu, rate))
-
-
-def steps_to_reach(run: SampledSteps, mu: float) -> float:
-    """Return about the number of steps whose composition is as bad as this GDP parameter; no bound."""
-    single = use_cost(run.ratio, run.batch_size / run.records)
-    return mu * mu / single if single > 0.0 else math.inf
-
-
-def steps_to_hide(run: HiddenSteps) -> float:
-    """Return about the number of steps from which hiding the early ones beats composition; no bound. inf for never."""
-    chain, single = run.chain._replace(steps=10**15), use_cost(run.ratio, run.batch_size / run.records)
-    if single <= 0.0:
-        return math.inf
-    costs = (shift_mu(chain, Plan(m, m, 1.0)) + math.sqrt(m * single) for m in _log_grid(chain.steps - 1))
-    return steps_to_reach(run, min(costs))
 
 
 def likely_noise_std(

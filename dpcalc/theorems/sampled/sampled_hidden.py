@@ -174,10 +174,10 @@ def hidden(run: HiddenRun) -> Composition:
     plan = noisy_sgd.best_plan(chain, mu, run.sample_rate)
     if plan is None or (shift := noisy_sgd.shift_mu(chain, plan)) > _MOST_MU or run.log_too_large >= 0.0:
         every = in_each_order(run.adjacency, [(run.step(0.0), run.steps)])
-        return every._replace(certificate=lambda _: Certificate(COMPOSED))
+        return every.replacing(certificate=lambda _: Certificate(COMPOSED))
     parts = [
         (pld.gaussian(mu=max(shift, 1e-30)), 1), (run.step(plan.fraction), plan.split),
         (run.step(0.0), plan.composed - plan.split),
     ]  # fmt: skip
     composed = in_each_order(run.adjacency, [(pair, count) for pair, count in parts if count])
-    return composed._replace(certificate=lambda _: noisy_sgd.split_certificate(plan), log_failure=run.log_too_large)
+    return composed.replacing(certificate=lambda _: noisy_sgd.split_certificate(plan), log_failure=run.log_too_large)

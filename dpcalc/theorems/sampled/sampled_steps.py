@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from dpcalc.model.choices import Adjacency, Releases, Sampling
 from dpcalc.model.run import Run
 from dpcalc.notions import gaussian
-from dpcalc.notions.guarantee import Composition, Gdp, Profile
+from dpcalc.notions.guarantee import Composition, Gdp, Hints, Profile
 from dpcalc.numerics.floats import down, up
 from dpcalc.numerics.normal import LN_SQRT_2PI, mills
 from dpcalc.theorems.conditions import STEP_WITHIN
@@ -24,7 +24,7 @@ from dpcalc.theorems.sampled.noisy_sgd import use_cost
 from dpcalc.theorems.setting import Setting
 
 if TYPE_CHECKING:
-    from dpcalc.notions.guarantee import Parts
+    from dpcalc.notions.notion import Parts
     from dpcalc.notions.pld import Draws, Pair
 
 _CLIPPED = "each record's gradient is clipped to norm clip; any loss, any model"
@@ -56,7 +56,7 @@ class SampledRun(Setting):
         Where losses are large it has ``known`` besides: what holds if it is known which steps the record was in.
         """
         whole = in_each_order(self.adjacency, [(pair, self.steps)])
-        return whole if known is None or self.mu < _LARGE_MU else whole._replace(besides=known())
+        return whole if known is None or self.mu < _LARGE_MU else whole.replacing(hints=Hints(besides=known()))
 
     def disclosed(self, apart: float, rate: float, *, replaced: bool = False) -> Composition:
         """Return what holds if it is known which steps the record was in.
@@ -366,10 +366,10 @@ def balls_in_bins(run: EpochsOfBatches) -> Composition:
         return Composition([(_one_gaussian(run.public.mu), 1)])
     if run.adjacency == Adjacency.REPLACE_ONE:
         coarse = [functools.partial(_replaced_epochs, run, coarser=times) for times in (2, 4)]
-        return Composition(functools.partial(_replaced_epochs, run), coarser=tuple(coarse))
+        return Composition(functools.partial(_replaced_epochs, run), hints=Hints(coarser=tuple(coarse)))
     forward, backward = (functools.partial(_epochs, run, back) for back in (False, True))
     coarse = [functools.partial(_epochs, run, run.adjacency == Adjacency.ADD, coarser=times) for times in (2, 4)]
-    return _asked_for(run.adjacency, forward, backward)._replace(coarser=tuple(coarse))
+    return _asked_for(run.adjacency, forward, backward).replacing(hints=Hints(coarser=tuple(coarse)))
 
 
 @theorem(

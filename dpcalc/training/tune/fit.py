@@ -25,7 +25,6 @@ from dpcalc.model.choices import LossName
 from dpcalc.model.run import NOISE_SCALES
 from dpcalc.model.source import Source
 from dpcalc.notes import NothingDrawn, Tuned
-from dpcalc.notions.guarantee import Gdp
 from dpcalc.report import Case
 from dpcalc.training.data import bounds as bounding
 from dpcalc.training.data import tables
@@ -255,8 +254,8 @@ def _told(found: TunedGuarantee, tune: Tune, scored: Prepared) -> dict[str, Any]
     for settings, made in zip(tune.candidates, found.made, strict=True):
         best = made.case.best
         assert best is not None
-        part = part_of(made)
-        mu = {"mu": part.mu} if isinstance(part, Gdp) else {}
+        mean = part_of(made).mu
+        mu = {} if mean is None else {"mu": mean}
         candidates.append({**settings, best.quantity: best.value, **mu, "bound": best.bound})
     score = {
         "on": "public records" if tune.public is not None else "records held out", "records": len(scored.labels),

@@ -18,18 +18,17 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dpcalc.engine.evaluate import guarantee_of
-from dpcalc.engine.ledger import rows_of
-from dpcalc.engine.ledger_entries import Chosen, Entry, Ledger, chosen_of
+from dpcalc.engine.ledgers.entries import Chosen, Entry, Ledger, chosen_of
+from dpcalc.engine.ledgers.total import rows_of
 from dpcalc.engine.question import Question
-from dpcalc.engine.search import Direction, extreme
+from dpcalc.engine.solving.search import Direction, extreme
 from dpcalc.errors import Infeasible, NotApplicable
 from dpcalc.model.choices import Adjacency
 from dpcalc.model.numbers import parse_delta
 from dpcalc.model.quantities import Kind
 from dpcalc.notions import gaussian
-from dpcalc.notions.account import Box, Part
-from dpcalc.notions.curves import Curve, profile_of
-from dpcalc.notions.guarantee import Gdp, Point, Profile, Rdp
+from dpcalc.notions.curves import Curve
+from dpcalc.notions.guarantee import Box, Gdp, Guarantee, Profile, Rdp
 from dpcalc.notions.tuning import Tuning, growth, least_epsilon, tuned, tuned_epsilon, tuned_log_delta
 from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.logspace import log_add_exp
@@ -130,7 +129,7 @@ def _with_spare(
         details={**(row.details or {}), "floating_point": told},
     )  # fmt: skip
     written = ledger._replace(entries=tuple(entry._replace(tuning=tune.tuning) for entry in ledger.entries))
-    return TunedGuarantee(row, made, written if isinstance(part, Gdp) else None, less, score)
+    return TunedGuarantee(row, made, written if part.mu is not None else None, less, score)
 
 
 def _asked_at(log_delta: float) -> Question:
@@ -144,7 +143,7 @@ def _asked_at(log_delta: float) -> Question:
 # --- one run ----------------------------------------------------------------------------------------------------------
 
 
-def part_of(made: Guaranteed) -> Part:
+def part_of(made: Guaranteed) -> Guarantee:
     """Return what holds of one run of a candidate on real numbers, as a curve.
 
     Raises:
@@ -153,16 +152,16 @@ def part_of(made: Guaranteed) -> Part:
     best = made.case.best
     assert best is not None
     part = guarantee_of(lookup(best.bound), made.run)
-    if isinstance(part, Point):
+    if not part.has_curve:
         raise NotApplicable(
             f"{best.bound} gives epsilon at one delta, and what the best of several runs costs follows from a curve",
             "leave out --tune, or describe a run with another bound",
         )
     stated = ((best.details or {}).get("floating_point") or {}).get("mu")
-    return Gdp(max(part.mu, stated or 0.0)) if isinstance(part, Gdp) else part
+    return part if part.mu is None else Gdp(max(part.mu, stated or 0.0))
 
 
-def envelope(parts: Sequence[Part]) -> Part:
+def envelope(parts: Sequence[Guarantee]) -> Guarantee:
     """Return what holds of a run of a candidate that is drawn at random, whichever it is.
 
     Raises:
@@ -170,17 +169,17 @@ def envelope(parts: Sequence[Part]) -> Part:
     """
     if len(parts) == 1:
         return parts[0]
-    if all(isinstance(part, Gdp) for part in parts):
-        return Gdp(max(part.mu for part in parts if isinstance(part, Gdp)))
+    means = [part.mu for part in parts if part.mu is not None]
+    if len(means) == len(parts):
+        return Gdp(max(means))
     if all(isinstance(part, Rdp) for part in parts):
-        curves = [part.rdp for part in parts if isinstance(part, Rdp)]
-        return Rdp(lambda order: max(curve(order) for curve in curves))
+        return Rdp(lambda order: max(part.rdp(order) for part in parts))
     if any(isinstance(part, Box) for part in parts):
         raise NotApplicable(
             "one (epsilon, delta) is all that is known of a candidate, and the worst of several follows from curves",
             "tune fewer settings, or describe a run with another bound",
         )
-    profiles = [profile_of(part) for part in parts if not isinstance(part, Box)]
+    profiles = [part.privacy_profile() for part in parts]
     return Profile(lambda epsilon: max(profile(epsilon) for profile in profiles))
 
 
@@ -219,17 +218,17 @@ def _score_epsilon(tuning: Tuning, target: float) -> float:
     def excess(epsilon: float) -> float:
         pure = tuned(Box(up(epsilon)), tuning)[0]
         assert isinstance(pure, Box)
-        return pure.epsilon - target
+        return pure.epsilon0 - target
 
     return extreme(excess, Direction(False), 0.5 * target, ulps=_FINE)
 
 
 def _accounted(
-    part: Part, tuning: Tuning, score: float | None, adjacency: Adjacency, question: Question
+    part: Guarantee, tuning: Tuning, score: float | None, adjacency: Adjacency, question: Question
 ) -> tuple[Ledger, list[Chosen]]:
     """Return the ledger of the release and what holds of its entries: the runs, and the scores on records held out."""
     parted = score is not None
-    mu = {"mu": part.mu} if isinstance(part, Gdp) else {}
+    mu = {} if part.mu is None else {"mu": part.mu}
     entries = [Entry("runs", "", mu, part=_TRAINED_ON if parted else "", tuning=tuning)]
     if score is not None:
         entries.append(Entry("scores", "", {"epsilon": score}, part=_HELD_OUT, tuning=tuning))
@@ -255,7 +254,9 @@ def _worst(roundings: Sequence[Rounding]) -> Rounding:
     )
 
 
-def _room(part: Part, tuning: Tuning, rounding: Rounding, epsilon: float, log_delta: float, log_most: float) -> bool:
+def _room(
+    part: Guarantee, tuning: Tuning, rounding: Rounding, epsilon: float, log_delta: float, log_most: float
+) -> bool:
     """Return whether the rounded release has (epsilon, e^log_most), where that on real numbers has e^log_delta.
 
     Either every run is what it is on real numbers, but for a probability of E K times that of one; or rounding is part
@@ -267,7 +268,7 @@ def _room(part: Part, tuning: Tuning, rounding: Rounding, epsilon: float, log_de
         return True
     if isinstance(part, Box):
         return False
-    curve = executed(profile_of(part), rounding)
+    curve = executed(part.privacy_profile(), rounding)
     return tuned_log_delta(curve, tuning, growth(curve, tuning), epsilon) <= log_most
 
 

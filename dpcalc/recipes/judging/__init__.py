@@ -1,0 +1,1 @@
+"""Verdicts: the gates, the exceptions and the policy by which a case is judged."""

@@ -1,0 +1,214 @@
+"""Why a case fails although its gates hold: what its rule demands (`dpcalc.recipes.judging.policy`).
+
+A strict rule allows no skips, no exceptions and no case that is left out; every case has a gate on a number, also one
+that expects a refusal and so cannot have one, and what is gated is certified where a definition exists. The rule of a
+policy file has limits of its own, which are judged on the answer itself.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dpcalc.engine.gate import BOUND, Gate, Sign, judge, quantity
+from dpcalc.errors import DpcalcError, SpecError
+from dpcalc.files.place import Place
+from dpcalc.model.quantities import Quantity
+from dpcalc.recipes.judging.policy import Rule
+from dpcalc.recipes.reading.recipe import group_of
+from dpcalc.report import Assertion, Case, Check, Difference, Report, Status, uncertified
+
+if TYPE_CHECKING:
+    from dpcalc.recipes.reading.recipe import Entry, Recipe
+
+_NAMED = 20
+
+_BUDGET = (Quantity.EPSILON, Quantity.DELTA, Quantity.MU)
+"""What an answer may be of that speaks of the run described."""
+
+
+def check_installed() -> None:
+    """Raise SpecError where nothing can be certified, which a strict check does."""
+    if importlib.util.find_spec("flint") is None:
+        raise SpecError("a strict check certifies, which needs python-flint", "pip install python-flint")
+
+
+def uncertified_of(case: Case) -> Iterator[str]:
+    """Yield why a gated case fails that was to be certified: a definition exists, and did not prove its number."""
+    for result in uncertified(case):
+        if certifiable(result.bound):
+            reason = (result.details or {})["not_certified"]
+            yield f"not certified: {result.bound} has a definition that does not prove its number ({reason})"
+
+
+def certifiable(bound: str) -> bool:
+    """Return whether a guarantee has a definition that proves it if it is right."""
+    from dpcalc.certify.case import has_definition
+
+    return has_definition(bound)
+
+
+# --- a case -----------------------------------------------------------------------------------------------------------
+
+
+def objections_to(entry: Entry, case: Case) -> Iterator[str]:
+    """Yield what the rule of a case holds against it, beside its limits."""
+    rule = entry.rule
+    if rule.place is not None:
+        yield from _against_rule(rule, entry, case)
+    elif rule.strict and not any(_limits(assertion.text) for assertion in case.assertions):
+        yield "strict: the case has no gate on a number; write assert"
+    if rule.certified and entry.command == "train" and case.best is not None and certifiable(case.best.bound):
+        yield "strict: what is trained is not certified; gate the same run in a case of compare"
+    for name in entry.accept if rule.accept is not None else ():
+        if name in rule.expired:
+            yield f"{rule.at('accept')}: the exception {name} has expired"
+        elif name not in (rule.accept or ()) and rule.place is None:
+            yield f"strict: the case accepts {name}, and a strict check accepts nothing"
+        elif name not in (rule.accept or ()):
+            yield f"{rule.at('accept')}: the exception {name} is not allowed"
+
+
+def _limits(text: str) -> bool:
+    """Return whether an assertion limits a number: a bound's name and an expected value do not."""
+    return not text.startswith((BOUND, "error")) and Sign.EQUAL not in text
+
+
+def _against_rule(rule: Rule, entry: Entry, case: Case) -> Iterator[str]:
+    """Yield what of a case a rule of a file does not allow."""
+    if not rule.limits:
+        yield f"{rule.place}: no rule of the policy fits the name {entry.group}"
+        return
+    for gate in rule.limits:
+        if not kept(gate, entry, case).passed:
+            yield f"{rule.at(gate.text)}: {gate.text} is not kept"
+    best = [result for result in case.results if result.best]
+    ledger = entry.parameters.get("ledger")
+    runs = [one for one in ledger.entries if one.command] if ledger else []
+    found = {
+        "adjacency": [result.adjacency.replace("_", "-") for result in best],
+        "commands": [entry.command, *(one.command for one in runs)],
+        "kinds": [str(result.kind) for result in best],
+    }
+    for key, values in found.items():
+        allowed = getattr(rule, key)
+        if strange := next((value for value in values if allowed is not None and value not in allowed), None):
+            yield f"{rule.at(key)}: {key} {strange} is not allowed"
+    size = _input(case, "group_size") or 1
+    if not size >= rule.group_size:
+        yield f"{rule.at('group_size')}: group_size is {size}, and must be at least {rule.group_size}"
+    if rule.records is not None:
+        claimed = [one.given.get("records") for one in runs] if ledger else [_input(case, "records")]
+        for count in claimed:
+            if not (isinstance(count, (int, float)) and count <= rule.records):
+                yield f"{rule.at('records')}: records is {count}, and must be at most {rule.records}"
+
+
+def _input(case: Case, name: str) -> Any:
+    return case.inputs.get(name, (None, ""))[0]
+
+
+def kept(gate: Gate, entry: Entry, case: Case) -> Assertion:
+    """Return whether a case keeps a limit of its rule, whether the number is its answer or was given."""
+    best = [result for result in case.results if result.best]
+    try:
+        if gate.of_attack and best:
+            return judge(gate, case)
+        trained = entry.command == "train"  # with the noise that was solved for
+        answers = best and all(trained or result.quantity in _BUDGET for result in best)
+        if not answers:
+            return Assertion(gate.text, False, "no answer about the budget", None)
+        value = max(quantity(result, gate.name) for result in best)
+    except DpcalcError as error:
+        return Assertion(gate.text, False, error.message, None)
+    assert not isinstance(gate.limit, str)
+    slack = gate.limit - value
+    return Assertion(gate.text, value <= gate.limit, value, None if math.isnan(slack) else slack)
+
+
+def skipped(rule: Rule, reason: str) -> str:
+    """Return why a strict check fails a case that is skipped."""
+    return f"{rule.place or 'strict'}: the case is skipped ({reason}), and a strict check skips nothing"
+
+
+# --- a check ----------------------------------------------------------------------------------------------------------
+
+
+def not_selected(
+    recipes: Sequence[Recipe], cases: Sequence[Case], elsewhere: Iterable[tuple[Recipe, Entry]] = ()
+) -> tuple[tuple[str, str], ...]:
+    """Return file and name of every case that was not checked, here or ``elsewhere``."""
+    seen = {(case.check.file, case.check.name) for case in cases if case.check}
+    seen.update((recipe.file, entry.name) for recipe, entry in elsewhere)
+    every = [(recipe.file, name) for recipe in recipes for name in recipe.entries]
+    return tuple(one for one in dict.fromkeys(every) if one not in seen)
+
+
+def left_out(recipes: Sequence[Recipe], missing: Sequence[tuple[str, str]]) -> Iterator[Case]:
+    """Yield a failed case for what was to be checked and was not: cases of strict rules, and required ones."""
+    for recipe in {recipe.file: recipe for recipe in recipes}.values():
+        names = [name for of, name in missing if of == recipe.file and recipe.policy.rule_of(group_of(name)).strict]
+        if names:
+            yield _failed(recipe.file, f"strict: {len(names)} cases were not selected: {in_short(names)}")
+    policy = recipes[0].policy
+    required = {pattern for pattern, rule in policy.rules.items() if rule.required}
+    if required:
+        gone = set(missing)
+        for recipe in recipes:
+            for group, entries in recipe.made.items():
+                pattern = policy.pattern_of(group)
+                if pattern in required and any(
+                    entry.skip is None and (recipe.file, entry.name) not in gone for entry in entries
+                ):
+                    required.remove(pattern)
+    for pattern in [pattern for pattern in policy.rules if pattern in required]:
+        rule = policy.rules[pattern]
+        assert rule.place is not None
+        message = f"{rule.at('required')}: no case was checked whose name fits {pattern}, and one is required"
+        yield _failed(rule.place.file, message, rule.place)
+
+
+def in_short(names: Sequence[str]) -> str:
+    """Return the first of many names, and how many more there are."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _failed(file: str, message: str, place: Place | None = None) -> Case:
+    line, column = (1, 1) if place is None else (max(1, place.line), max(1, place.column))
+    check = Check("strict", "check", file, line, column, Status.FAILED, message, None, 1, (), (message,), True)
+    return Case("", {}, (), check=check)
+
+
+def fail_weaker(report: Report) -> Report:
+    """Return a report that was compared with a baseline, with the cases failed that ask for less than in it."""
+    weaker: dict[tuple[str, str], list[str]] = {}
+    changes = report.changes or ()
+    for change in changes:
+        if change.weaker:
+            moved = f"{change.quantity or change.what}: {change.before or 'nothing'} -> {change.after or 'nothing'}"
+            weaker.setdefault((change.file, change.name), []).append(f"weaker than in the baseline: {moved}")
+    cases = [_weakened(case, weaker) for case in report.cases]
+    gone = [change for change in changes if change.what == Difference.REMOVED]
+    if gone:  # of whatever file: a recipe that moved would take its cases with it
+        names = [f"{change.file}: {change.name}" for change in gone]
+        cases.append(_failed(gone[0].file, f"cases of the baseline are gone: {in_short(names)}"))
+    return report._replace(cases=tuple(cases))
+
+
+def _weakened(case: Case, weaker: dict[tuple[str, str], list[str]]) -> Case:
+    check = case.check
+    if check is None or check.status == Status.ERROR:
+        return case
+    objections = tuple(weaker.get((os.path.normpath(check.file), check.name), ()))
+    if not objections:
+        return case
+    earlier = check.message if check.status == Status.FAILED else None
+    message = "; ".join(filter(None, (earlier, *objections)))
+    failed = check._replace(
+        status=Status.FAILED, message=message, exit_code=1, objections=(*check.objections, *objections)
+    )
+    return case._replace(check=failed)

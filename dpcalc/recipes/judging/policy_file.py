@@ -1,0 +1,308 @@
+"""Reading a policy file: its text to the rules of `dpcalc.recipes.judging.policy`, every mistake with its place."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.gate import Gate, parse, refuse_vacuous
+from dpcalc.errors import SpecError
+from dpcalc.files.documents import Rules, parse_yaml
+from dpcalc.files.nodes import Field, Scalar, Table, items, table, text
+from dpcalc.files.place import Place, clipped, near
+from dpcalc.files.reading import document_place, read_document
+from dpcalc.inert import printable
+from dpcalc.model.algorithm import ALGORITHMS
+from dpcalc.model.numbers import parse_integer
+from dpcalc.model.parameter import PARAMETERS, check
+from dpcalc.model.quantities import ATTACKS, Kind
+from dpcalc.recipes.judging.exceptions import EXCEPTIONS
+from dpcalc.recipes.judging.policy import Policy, Rule
+from dpcalc.recipes.reading.recipe import Entry, Recipe
+from dpcalc.recipes.reading.settings import BESIDE
+from dpcalc.recipes.reading.values import BOOLEANS
+
+VERSION = "policy/1"
+KEYS = ("dpcalc", "description", "defaults", "cases")
+LIMITS = ("epsilon", "delta", "mu", *ATTACKS)
+RULE_KEYS = (
+    *LIMITS, "adjacency", "commands", "kinds", "records", "group_size", "accept", "strict", "certified", "required",
+)  # fmt: skip
+DESCRIBED = tuple(name for name, command in COMMANDS.items() if not command.prices)
+"""The commands that answer for a run: allowed where a policy names none. Entries of a ledger may be bare numbers."""
+
+BY_SHIFT, AS_GIVEN = "by-shift", "as-given"
+"""What answers are for that compare no data sets: of `shifted`, and of commands that convert a guarantee."""
+
+_LONGEST = 100  # characters of a pattern
+_PATTERN = re.compile(f"[A-Za-z0-9_*?-]{{1,{_LONGEST}}}")
+_SYNTAX = Rules(anchor_hint="put what rules share under defaults", depth_hint="a policy needs four levels")
+
+
+def read_policy(path: str, *, strict: bool = False, today: datetime.date | None = None) -> Policy:
+    """Return the policy in a file.
+
+    Args:
+        path: of the file.
+        strict: whether every rule is strict, whatever it says.
+        today: by which exceptions expire; None: the day it is (UTC).
+
+    Raises:
+        SpecError: it is no policy; the message says where.
+    """
+    day = (today or datetime.datetime.now(datetime.UTC).date()).isoformat()
+    raw = read_document(path, "policy")
+    shown = str(document_place(path))
+    dates = re.findall(r"\d{4}-\d\d-\d\d", raw.decode("utf-8", "replace"))
+    passed = max((date for date in dates if date < day), default="")  # which stays the same on most days
+    return again(json.dumps([shown, raw.decode("latin-1"), passed, strict]))
+
+
+def policy_of(path: str | None, *, strict: bool) -> Policy:
+    """Return the policy in a file; where there is none, the built-in one."""
+    return Policy(strict=strict, source=json.dumps(strict)) if path is None else read_policy(path, strict=strict)
+
+
+def again(source: str) -> Policy:
+    """Return the policy that another process read, from its ``source``."""
+    found = json.loads(source)
+    if isinstance(found, bool):
+        return Policy(strict=found, source=source)
+    shown, raw, passed, strict = found
+    node = parse_yaml(shown, raw.encode("latin-1"), _SYNTAX)
+    if node is None:
+        raise Place(shown).error("is empty", f"a policy starts with dpcalc: {VERSION}")
+    top = table(node, "the policy")
+    version = text(top.fields["dpcalc"].node, "dpcalc") if "dpcalc" in top.fields else None
+    if version != VERSION:
+        raise top.place.error("this is not a policy", f"start with dpcalc: {VERSION}")
+    _check_keys(top, KEYS)
+    if "description" in top.fields:
+        text(top.fields["description"].node, "description")
+    shared = _fields(top.fields.get("defaults"), "defaults")
+    field = top.fields.get("cases")
+    cases = table(field.node, "cases") if field else None
+    if cases is None or field is None or not cases.fields:
+        raise top.place.error("there are no rules", "write them under cases:, each with a pattern of names")
+    rules = {pattern: _rule(pattern, each, shared, passed) for pattern, each in cases.fields.items()}
+    for number, pattern in enumerate(rules):
+        if earlier := next((other for other in list(rules)[:number] if _covers(other, pattern)), None):
+            raise cases.fields[pattern].place.error(
+                f"rule {pattern} is never reached: {earlier} fits all its names", f"write {pattern} before {earlier}"
+            )
+    return Policy(field.place, rules, strict, source)
+
+
+def _covers(one: str, other: str) -> bool:
+    """Return whether a pattern fits every name that another fits.
+
+    The names that are tried hold a letter of no pattern, which wildcards alone fit, for every wildcard of the other.
+    """
+    names = (other.replace("?", "\0").replace("*", "\0" * count) for count in (0, _LONGEST + 1))
+    return all(fnmatchcase(name, one) for name in names)
+
+
+def _check_keys(body: Table, names: Sequence[str]) -> None:
+    for name, field in body.fields.items():
+        if name.partition("@")[0] not in names:
+            raise field.place.error(f"unknown key {clipped(name)}", near(name, names))
+
+
+def _fields(field: Field | None, what: str) -> Mapping[str, Field]:
+    if field is None:
+        return {}
+    body = table(field.node, what)
+    _check_keys(body, RULE_KEYS)
+    return body.fields
+
+
+def _rule(pattern: str, field: Field, shared: Mapping[str, Field], passed: str) -> Rule:
+    if not _PATTERN.fullmatch(pattern):
+        raise field.place.error(
+            f"{clipped(pattern)} is no pattern of names", "letters, digits, - and _; * stands for any, ? for one"
+        )
+    fields = {**shared, **_fields(field, f"rule {pattern}")}
+    fields = {key: each for key, each in fields.items() if not (isinstance(each.node, Scalar) and each.node.null)}
+    gates = {key: _limit(key, each) for key, each in fields.items() if key.partition("@")[0] in LIMITS}
+    limits = tuple(gates.values())
+    names = {gate.name for gate in limits}
+    if (not names - {"epsilon", "delta"} and len(names) < 2) or ("epsilon" in names and "delta" not in names):
+        raise field.place.error(
+            f"rule {pattern} limits no budget", "give epsilon and delta, or mu, advantage or tpr@RATE"
+        )
+    if "adjacency" not in fields:
+        raise field.place.error(f"rule {pattern} has no adjacency", "write, for example, adjacency: replace-one")
+    strict = _truth(fields, "strict", True)
+    allowed, expired = _exceptions(fields.get("accept"), passed)
+    kinds = [str(kind) for kind in Kind if kind.guarantee]
+    places = {key: each.place for key, each in fields.items()}
+    places.update((gate.text, fields[key].place) for key, gate in gates.items())
+    return Rule(
+        place=field.place, strict=strict, certified=_truth(fields, "certified", strict),
+        required=_truth(fields, "required", False), limits=limits,
+        adjacency=_adjacencies(fields["adjacency"]),
+        commands=_listed(fields.get("commands"), "commands", (*COMMANDS, *BESIDE), DESCRIBED),
+        kinds=_listed(fields.get("kinds"), "kinds", kinds, kinds),
+        records=_count(fields.get("records"), "records"),
+        group_size=_count(fields.get("group_size"), "group_size") or 1,
+        accept=allowed, expired=expired, places=places,
+    )  # fmt: skip
+
+
+def _limit(key: str, field: Field) -> Gate:
+    """Return the limit that a key sets.
+
+    Raises:
+        SpecError: it is none, every answer keeps it, or none does.
+    """
+    try:
+        gate = parse(f"{key} <= {text(field.node, key)}")
+        refuse_vacuous(gate)
+    except SpecError as error:
+        raise field.place.error(error.message, error.hint) from None
+    if isinstance(gate.limit, float) and gate.limit < 0.0:
+        raise field.place.error(f"no answer keeps {gate.text}", "write a number that is not negative")
+    return gate
+
+
+def _truth(fields: Mapping[str, Field], key: str, otherwise: bool) -> bool:
+    if key not in fields:
+        return otherwise
+    word = text(fields[key].node, key)
+    if word not in BOOLEANS:
+        raise fields[key].place.error(f"{key} is {clipped(word)}; it must be true or false", f"write {key}: true")
+    return BOOLEANS[word]
+
+
+def _words(field: Field, key: str) -> list[str]:
+    words = [text(node, key) for node in items(field.node)]
+    if not words:
+        raise field.place.error(f"{key} is an empty list", "name what is allowed")
+    return words
+
+
+def _adjacencies(field: Field) -> tuple[str, ...]:
+    try:
+        return tuple(
+            word if word in (BY_SHIFT, AS_GIVEN) else str(check("adjacency", word))
+            for word in _words(field, "adjacency")
+        )
+    except SpecError as error:
+        raise field.place.error(f"adjacency: {error.message.removeprefix(f'{field.place}: ')}", error.hint) from None
+
+
+def _listed(field: Field | None, key: str, names: Sequence[str], otherwise: Sequence[str]) -> tuple[str, ...]:
+    if field is None:
+        return tuple(otherwise)
+    for word in (words := _words(field, key)):
+        if word not in names:
+            raise field.place.error(f"{key}: unknown {clipped(word)}", near(word, names))
+    return tuple(words)
+
+
+def _count(field: Field | None, key: str) -> int | None:
+    if field is None:
+        return None
+    try:
+        count = parse_integer(text(field.node, key))
+    except SpecError as error:
+        raise field.place.error(f"{key}: {error.message}", error.hint) from None
+    if count < 1:
+        raise field.place.error(f"{key} is {count}; it must be at least 1", "write a whole number")
+    return count
+
+
+def _exceptions(field: Field | None, passed: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the exceptions that are allowed, and those whose day has passed."""
+    found: dict[str, bool] = {}
+    for name, each in (table(field.node, "accept").fields if field else {}).items():
+        if name not in EXCEPTIONS:
+            raise each.place.error(f"accept: there is no exception {clipped(name)}", near(name, EXCEPTIONS))
+        day = text(each.node, name)
+        try:
+            datetime.date.fromisoformat(day if len(day) == len("2030-12-31") else "")
+        except ValueError:
+            raise each.place.error(f"{name}: {clipped(day)} is no day", "the last one, such as 2030-12-31") from None
+        found[name] = day > passed
+    return tuple(name for name in found if found[name]), tuple(name for name in found if not found[name])
+
+
+def drafted(recipe: Recipe) -> str:
+    """Return a first policy for the cases of a recipe, each required, with the budget that it asserts by itself."""
+    lines = [
+        f"# Written by `dpcalc init --policy` from {printable(recipe.file)}: read it before you rely on it.",
+        f"dpcalc: {VERSION}",
+        "cases:  # the first pattern of names that fits counts; a case that none fits fails",
+    ]
+    for group, entries in recipe.made.items():
+        limits = {gate.gate.name: gate.gate.limit for gate in entries[0].gates if gate.gate.at_most and not gate.terms}
+        question = entries[0].question
+        epsilon, delta = limits.get("epsilon", question.epsilon), limits.get("delta", question.delta)
+        ledger = entries[0].parameters.get("ledger")
+        runs = [one.command for one in ledger.entries if one.command] if ledger else []
+        lines += [
+            f"  {group}:",
+            "    required: true",
+            "    epsilon: 1  # write your budget" if epsilon is None else f"    epsilon: {epsilon!r}",
+            "    delta: 1e-6  # write your budget" if delta is None else f"    delta: {delta!r}",
+            f"    adjacency: {_adjacency_of(entries[0])}",
+            f"    commands: [{', '.join(dict.fromkeys((entries[0].command, *runs)))}]",
+        ]
+        if "train" in (entries[0].command, *runs):
+            lines.append("    certified: false  # a number of train is not")
+    return "\n".join(lines) + "\n"
+
+
+def _adjacency_of(entry: Entry) -> str:
+    """Return what the answer of a case is for."""
+    if "ledger" in entry.parameters:
+        return str(entry.parameters["ledger"].adjacency)
+    if entry.command in BESIDE:
+        return AS_GIVEN
+    algorithm = entry.parameters.get("algorithm") or COMMANDS[entry.command].algorithms[0]
+    return str(entry.parameters.get("adjacency") or ALGORITHMS[algorithm].defaults.get("adjacency", BY_SHIFT))
+
+
+def policy_schema() -> dict[str, Any]:
+    """Return the schema of ``policy/1`` (JSON Schema 2020-12)."""
+
+    def some(names: Sequence[str]) -> dict[str, Any]:
+        one = {"enum": list(names)}
+        return {"anyOf": [one, {"type": "array", "minItems": 1, "items": one}]}
+
+    number = {"type": ["number", "string", "null"]}
+    rule: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            **{name: number for name in (*LIMITS, "records", "group_size") if not ATTACKS.get(name)},
+            "adjacency": some([*PARAMETERS["adjacency"].choices, "zero-out", BY_SHIFT, AS_GIVEN]),
+            "commands": some([*COMMANDS, *BESIDE]),
+            "kinds": some([str(kind) for kind in Kind if kind.guarantee]),
+            "accept": {"type": "object", "propertyNames": {"enum": list(EXCEPTIONS)},
+                       "additionalProperties": {"type": "string", "format": "date"}},
+            **{name: {"type": "boolean"} for name in ("strict", "certified", "required")},
+        },
+        "patternProperties": {f"^({'|'.join(name for name in ATTACKS if ATTACKS[name])})@": number},
+        "additionalProperties": False,
+    }  # fmt: skip
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "dpcalc.policy/1",
+        "title": "dpcalc policy",
+        "description": "What `dpcalc check --policy` allows, whatever the recipes assert.",
+        "type": "object",
+        "required": ["dpcalc", "cases"],
+        "additionalProperties": False,
+        "properties": {
+            "dpcalc": {"const": VERSION},
+            "description": {"type": "string"},
+            "defaults": rule,
+            "cases": {"type": "object", "minProperties": 1, "propertyNames": {"pattern": f"^{_PATTERN.pattern}$"},
+                      "additionalProperties": rule},
+        },
+    }  # fmt: skip

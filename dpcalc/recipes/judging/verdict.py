@@ -1,0 +1,294 @@
+"""The verdict on a case: whether its gates hold, and what is held against it although they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dpcalc.engine.advice.noise_readings import ON_MEAN, misread_of
+from dpcalc.engine.ask import implied_gate
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.gate import Gate, gated_quantity, judge
+from dpcalc.engine.inputs import inputs_of
+from dpcalc.engine.question import query_of
+from dpcalc.errors import DpcalcError, SpecError
+from dpcalc.files.place import Place
+from dpcalc.model.quantities import RISKS
+from dpcalc.model.source import Source
+from dpcalc.notes import Note, OnePass
+from dpcalc.recipes.judging.exceptions import exceptions, objection
+from dpcalc.recipes.judging.objections import kept, objections_to, skipped, uncertified_of
+from dpcalc.recipes.reading.comparisons import same_computation
+from dpcalc.recipes.reading.expected import ERRORS, Expectation, judge_expectation
+from dpcalc.recipes.reading.gates import RecipeGate, best_of, judge_gate
+from dpcalc.recipes.reading.recipe import Entry, Recipe
+from dpcalc.recipes.reading.settings import SETUP
+from dpcalc.recipes.reading.values import without_flags
+from dpcalc.recipes.running.evaluate import Outcome
+from dpcalc.report import Assertion, Case, Check, Obstacle, Status
+
+Outcomes = Callable[[Entry], Outcome]
+"""The answers to the cases of a recipe."""
+
+Stale = dict[tuple[int, str, str], bool]
+"""Recipe, matrix and exception -> whether no case of the matrix is such an exception."""
+
+
+def judged(
+    recipe: Recipe, entry: Entry, outcomes: Outcomes, *, certify: bool = False, stale: Stale | None = None
+) -> Case:
+    """Return a case with its verdict.
+
+    Args:
+        recipe: that the case is from.
+        entry: the case.
+        outcomes: answers it and those it is compared with.
+        certify: whether a guarantee must be proved where it can be.
+        stale: what earlier cases of the check found out; is filled in.
+    """
+    if entry.skip is not None:
+        return _skipped(entry, entry.skip)
+    outcome = outcomes(entry)
+    if entry.expected is not None and entry.expected.error is not None:
+        return _judge_refusal(entry, entry.expected.error, entry.expected.place, outcome)
+    if outcome.case is None:
+        return error(entry, entry.place, outcome)
+    case = _asked(outcome.case, entry)
+    if more := (*entry.notes, *_by_default(case)):
+        case = case._replace(note_data=(*case.note_data, *more))
+    return _with_verdicts(
+        entry, case, lambda item: _verdict(item, case, recipe, outcomes),
+        lambda name: _is_stale(name, recipe, entry, outcomes, {} if stale is None else stale), certify,
+    )  # fmt: skip
+
+
+def judged_again(entry: Entry, case: Case, *, certify: bool = False) -> Case:
+    """Return a case that was read from somewhere with the verdict that follows from the numbers that it has.
+
+    What nothing in the case tells is taken as it was read: what other cases of the recipe say (the limit of a gate that
+    names them, whether an exception applies to a case of the matrix), and why there is no answer.
+
+    Args:
+        entry: the case, as the recipe has it.
+        case: what was read, with a verdict.
+        certify: whether a guarantee must be proved where it can be.
+
+    Raises:
+        SpecError: no such case has a verdict.
+    """
+    check = case.check
+    assert check is not None
+    if entry.skip is not None:
+        return _skipped(entry, entry.skip)
+    if check.status == Status.ERROR:
+        places = [(place.line, place.column) for place in (entry.place, *(item.place for item in _to_judge(entry)))]
+        if (check.line, check.column) not in places:
+            raise SpecError("it has another place")
+        return case._replace(
+            check=check._replace(accepted=entry.accept, strict=entry.rule.strict, policy=_rule_of(entry))
+        )
+    if entry.expected is not None and (wanted := entry.expected.error) is not None:
+        answered = not all(gate.passed for gate in case.assertions)
+        outcome = Outcome(case) if answered else Outcome(None, ERRORS[wanted], check.message or "")
+        return _judge_refusal(entry, wanted, entry.expected.place, outcome)
+    limits = len(entry.rule.limits)
+    count = len(case.assertions) - len(_to_judge(entry)) - limits
+    if count < 0:
+        raise SpecError("a gate was not judged")
+    own, read = case.assertions[:count], iter(case.assertions[count:])
+    if entry.command != "train":  # which alone has gates of its own that its numbers do not tell
+        implied = () if entry.command in ("convert", "risk") else implied_gate(entry.question, case)
+        if len(own) != len(implied):
+            raise SpecError("it has other gates")
+        own = implied
+
+    def verdict(item: RecipeGate | Expectation) -> Assertion:
+        found = next(read)
+        if isinstance(item, Expectation):
+            return judge_expectation(item, case)
+        return _of_others(item.gate, case, found) if item.terms else judge(item.gate, case)
+
+    return _with_verdicts(entry, case._replace(assertions=own), verdict, lambda _: False, certify)
+
+
+def _of_others(gate: Gate, case: Case, found: Assertion) -> Assertion:
+    """Return a gate that names other cases as it was read, if it can be one of this case.
+
+    Raises:
+        SpecError: it cannot.
+    """
+    if found.passed:
+        chosen = best_of(case, gate.name) if gate.name in RISKS else [r for r in case.results if r.best]
+        values = [gated_quantity(result, gate.name, case) for result in chosen]
+        left = found.slack
+        if found.value not in values or left is None or not (left > 0.0 or (left == 0.0 and gate.sign not in "<>")):
+            raise SpecError(f"{gate.text!r} does not follow from its numbers")
+    return found._replace(text=gate.text)
+
+
+def _asked(case: Case, entry: Entry) -> Case:
+    """Return a case with what it answers, which one that shares its computation with others does not say."""
+    if case.query is not None or COMMANDS[entry.command].prices:
+        return case
+    return case._replace(query=query_of(entry.command, entry.parameters, entry.question))
+
+
+def _skipped(entry: Entry, reason: str) -> Case:
+    strict = _failed(entry, entry.place, (skipped(entry.rule, reason),))
+    return _unanswered(entry, strict if entry.rule.strict else _check(entry, entry.place, Status.SKIPPED, reason))
+
+
+def _to_judge(entry: Entry) -> list[RecipeGate | Expectation]:
+    return [*entry.gates, *(entry.expected.values if entry.expected else ())]
+
+
+def _with_verdicts(
+    entry: Entry, case: Case, verdict: Callable[[RecipeGate | Expectation], Assertion],
+    is_stale: Callable[[str], bool], certify: bool,
+) -> Case:  # fmt: skip
+    """Return a case that has an answer with the verdict on its gates, and with what is held against it.
+
+    Args:
+        entry: the case.
+        case: with its answer.
+        verdict: judges a gate or an expected value.
+        is_stale: whether no case of its matrix is an exception that it accepts.
+        certify: whether a guarantee must be proved where it can be.
+    """
+    verdicts = [(entry.place, assertion) for assertion in case.assertions]
+    for item in _to_judge(entry):
+        try:
+            verdicts.append((item.place, verdict(item)))
+        except DpcalcError as refusal:
+            outcome = Outcome(None, "", refusal.message, refusal.hint, refusal.exit_code)
+            return error(entry, item.place, outcome, case)
+    limits = [kept(gate, entry, case) for gate in entry.rule.limits]
+    case = case._replace(assertions=(*[assertion for _, assertion in verdicts], *limits))
+    own = exceptions(entry, case) if entry.accept or case.assertions else ()
+    for name in entry.accept:
+        if name not in own and is_stale(name):
+            hint = f"leave {name} out of accept"
+            outcome = Outcome(None, "", f"accept: {name} does not apply to this case", hint, 2)
+            return error(entry, entry.place, outcome, case)
+    if ON_MEAN in own and ON_MEAN not in entry.accept:
+        hint = f"write noise_multiplier in place of noise_std; or, if it is meant so, accept: {ON_MEAN}"
+        message = f"a gate needs one reading of the noise: {without_flags(misread_of(case))}"
+        return error(entry, entry.place, Outcome(None, "", message, hint, 2), case._replace(assertions=()))
+    objections = tuple(_objections(entry, case, own, certify))
+    failed = [(place, assertion) for place, assertion in verdicts if not assertion.passed]
+    if not failed and not objections:
+        return case._replace(check=_check(entry, entry.place, Status.PASSED))
+    place = failed[0][0] if failed else entry.place
+    failures = tuple(failure(assertion, case) for _, assertion in failed)
+    return case._replace(check=_failed(entry, place, objections, failures))
+
+
+def _objections(entry: Entry, case: Case, own: tuple[str, ...], certify: bool) -> Iterator[str]:
+    """Yield why a case fails whether or not its gates hold; ``own`` are the exceptions that it is."""
+    if case.assertions:
+        yield from (objection(name) for name in own if name not in entry.accept)
+        if certify or entry.rule.certified:
+            yield from uncertified_of(case)
+    yield from objections_to(entry, case)
+
+
+def _is_stale(name: str, recipe: Recipe, entry: Entry, outcomes: Outcomes, stale: Stale) -> bool:
+    """Return whether no case of a matrix is an exception that it accepts."""
+    key = id(recipe), entry.group, name
+    if key not in stale:
+        answers = ((other, outcomes(other).case) for other in recipe.matrix_of(entry) if other.skip is None)
+        stale[key] = not any(answer and name in exceptions(other, answer) for other, answer in answers)
+    return stale[key]
+
+
+def _failed(entry: Entry, place: Place, objections: tuple[str, ...], failures: tuple[str, ...] = ()) -> Check:
+    check = _check(entry, place, Status.FAILED, "; ".join((*failures, *objections)), None, 1)
+    return check._replace(objections=objections)
+
+
+def _by_default(case: Case) -> tuple[Note, ...]:
+    """Return the note that one pass is accounted for where the recipe does not give the number of passes."""
+    if case.inputs.get("epochs", (None, ""))[1] != Source.DEFAULT:
+        return ()
+    return (OnePass(algorithm=case.algorithm),)
+
+
+def _verdict(item: RecipeGate | Expectation, case: Case, recipe: Recipe, outcomes: Outcomes) -> Assertion:
+    if isinstance(item, Expectation):
+        return judge_expectation(item, case)
+
+    def lookup(name: str) -> Case:
+        other = outcomes(recipe.named(name))
+        if other.case is None:
+            refusal = DpcalcError(f"case {name}, compared with, has no answer: {other.message}", other.hint)
+            refusal.exit_code = other.exit_code
+            raise refusal
+        if same_computation(case, other.case):
+            raise SpecError(
+                f"{item.gate.name} is compared with itself: case {name} comes down to the same computation",
+                "compare with another run, or with a number",
+            )
+        return other.case
+
+    return judge_gate(item, case, lookup)
+
+
+def failure(assertion: Assertion, case: Case) -> str:
+    """Return what a gate that failed was compared with, by which bound, and by how much it misses."""
+    value = assertion.value if isinstance(assertion.value, str) else repr(assertion.value)
+    by = f" by {case.best.bound}" if case.best and assertion.slack is not None else ""
+    missed = f", over by {-assertion.slack:.3g}" if assertion.slack is not None else ""
+    rounding = " (rounding alone)" if assertion.by_rounding else ""
+    return f"{assertion.text} does not hold: {value}{by}{missed}{rounding}"
+
+
+def _judge_refusal(entry: Entry, wanted: str, place: Place, outcome: Outcome) -> Case:
+    """Return the verdict on a case that is expected to have no answer."""
+    if outcome.case is not None:
+        best = outcome.case.best
+        value: float | str = best.value if best else "no guarantee"
+        missed = Assertion(f"error=={wanted}", False, value, None)
+        message = f"{wanted} was expected, and there is an answer: {value!r}"
+        return outcome.case._replace(assertions=(missed,), check=_check(entry, place, Status.FAILED, message, None, 1))
+    if outcome.kind != ERRORS[wanted]:
+        return error(entry, entry.place, outcome)
+    case = _unanswered(entry, _check(entry, entry.place, Status.PASSED, outcome.message))
+    case = case._replace(assertions=(Assertion(f"error=={wanted}", True, wanted, None),))
+    objections = tuple(objections_to(entry, case))
+    return case._replace(check=_failed(entry, place, objections)) if objections else case
+
+
+def error(entry: Entry, place: Place, outcome: Outcome, case: Case | None = None) -> Case:
+    """Return a case that could not be judged, with what there is of its answer."""
+    check = _check(entry, place, Status.ERROR, outcome.message, outcome.hint, outcome.exit_code)
+    if case is not None:
+        return case._replace(check=check)
+    case = _unanswered(entry, check)
+    return case._replace(obstacles=(Obstacle(case.algorithm, outcome.message, outcome.hint or ""),))
+
+
+def _unanswered(entry: Entry, check: Check) -> Case:
+    """Return a case without results."""
+    described = COMMANDS[entry.command].default if entry.command in COMMANDS else entry.command
+    algorithm = str(entry.parameters.get("algorithm") or described)
+    return Case(algorithm, given_by(entry), (), note_data=entry.notes, check=check)
+
+
+def given_by(entry: Entry) -> dict[str, tuple[Any, Source]]:
+    """Return the inputs that a case gives, each with its source."""
+    run = {name: value for name, value in entry.parameters.items() if name not in ("algorithm", "ledger", *SETUP)}
+    return inputs_of({name: value for name, value in run.items() if value is not None}, {}, entry.question)
+
+
+def _check(
+    entry: Entry, place: Place, status: Status, message: str | None = None, hint: str | None = None, code: int = 0
+) -> Check:
+    return Check(
+        entry.name, entry.command, entry.place.file, place.line, place.column, status, message, hint, code,
+        entry.accept, (), entry.rule.strict, _rule_of(entry),
+    )  # fmt: skip
+
+
+def _rule_of(entry: Entry) -> str | None:
+    """Return where the rule of a policy file stands that a case is judged by."""
+    return None if entry.rule.place is None else str(entry.rule.place)

@@ -1,0 +1,305 @@
+"""A case as written, on its way to the cases that it stands for: every name and every value is checked."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+from dpcalc.engine.gate import risks_of
+from dpcalc.engine.question import Question, aimed
+from dpcalc.errors import SpecError
+from dpcalc.files.nodes import Field, Scalar, Table, repeated, table, text
+from dpcalc.files.place import Place, clipped
+from dpcalc.model.numbers import parse_number
+from dpcalc.model.parameter import RATES
+from dpcalc.model.quantities import ATTACKS
+from dpcalc.notes import Referenced
+from dpcalc.recipes.judging.exceptions import accepted
+from dpcalc.recipes.judging.policy import LENIENT, Policy
+from dpcalc.recipes.ledgers.ledger import of_ledger, read_ledger_case
+from dpcalc.recipes.reading.expected import Expected, read_expected
+from dpcalc.recipes.reading.gates import RecipeGate, read_gates
+from dpcalc.recipes.reading.matrix import MAX_CASES, Combination, Combinations, Matrix, Vocabulary, shown
+from dpcalc.recipes.reading.recipe import Entry
+from dpcalc.recipes.reading.reference import Files, Unreadable
+from dpcalc.recipes.reading.settings import (
+    CASE_KEYS,
+    LEDGER_KEYS,
+    Setting,
+    all_parameters,
+    read_command,
+    read_settings,
+    suggestion,
+)
+from dpcalc.recipes.reading.values import ATTACKED, MAX_TEXT, without_flags
+
+if TYPE_CHECKING:
+    from dpcalc.engine.attack.risk import RiskQuestion
+
+MAX_TIMEOUT = 86_400
+
+_ASKED = frozenset(("delta", "epsilon", "order", "solve", *RATES, *ATTACKS))
+"""What says what is asked, and not how the run is."""
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
+_NO_REASON = ("true", "false", "yes", "no", "on", "off", "y", "n", "t", "f", "null", "none")
+
+
+class Defaults(NamedTuple):
+    """What all cases of a recipe have in common.
+
+    Attributes:
+        files: that the recipe may name.
+        command: of a case that names none.
+        settings: the parameters.
+        gates: of every case.
+        timeout: seconds of a case that says nothing.
+        unread: why the defaults cannot be used, where a file that they refer to is not what it must be.
+        policy: what is demanded of the cases.
+        most: how many cases it may have.
+    """
+
+    files: Files
+    command: str
+    settings: Mapping[str, Setting]
+    gates: tuple[RecipeGate, ...]
+    timeout: float | None = None
+    unread: Unreadable | None = None
+    policy: Policy = LENIENT
+    most: int = MAX_CASES
+
+
+def read_case(
+    name: str, field: Field, defaults: Defaults, room: int, earlier: Mapping[str, Sequence[Entry]] | None = None
+) -> Sequence[Entry]:
+    """Return the cases that a case of the text stands for, at most ``room``; a ledger may name ``earlier`` ones.
+
+    Where a file that it refers to cannot be used, that is one case without anything to evaluate, never skipped.
+
+    Raises:
+        SpecError: it is not a case.
+    """
+    try:
+        return _CaseReader(name, field, defaults, earlier or {}).entries(room)
+    except Unreadable as error:
+        body = table(field.node, f"case {name}")
+        command = read_command(body.fields.get("command"), defaults.command)
+        return [
+            Entry(
+                name,
+                field.place,
+                command,
+                {},
+                Question(None, None, None, (), None),
+                unread=error,
+                rule=defaults.policy.rule_of(name),
+            )
+        ]
+
+
+def read_timeout(field: Field | None, otherwise: float | None) -> float | None:
+    """Return how many seconds a case may take.
+
+    Raises:
+        SpecError: it is no time limit.
+    """
+    if field is None:
+        return otherwise
+    try:
+        return check_timeout(parse_number(text(field.node, "timeout")))
+    except SpecError as error:
+        raise field.node.place.error(f"timeout: {error.message}", error.hint) from None
+
+
+def check_timeout(seconds: float) -> float:
+    """Return a time limit that is one.
+
+    Raises:
+        SpecError: it is none.
+    """
+    if not 0.0 < seconds <= MAX_TIMEOUT:
+        raise SpecError(f"a time limit of {seconds:g} s; it must be > 0 and <= {MAX_TIMEOUT}", "60 is usual")
+    return seconds
+
+
+class _CaseReader:
+    """The parts of a case, each read and checked in the order in which errors are reported."""
+
+    def __init__(self, name: str, field: Field, defaults: Defaults, earlier: Mapping[str, Sequence[Entry]]) -> None:
+        if not _NAME.fullmatch(name):
+            raise field.place.error(
+                f"{clipped(name)} is not a name of a case", "use letters, digits, - and _, at most 100 of them"
+            )
+        self.name, self.place = name, field.place
+        self.body = table(field.node, f"case {name}")
+        if defaults.unread is not None:
+            raise defaults.unread
+        self.command = read_command(self.body.fields.get("command"), defaults.command)
+        self.vocabulary = Vocabulary(self.command, defaults.files)
+        self.ledger = read_ledger_case(self.body, defaults.files, earlier) if self.command == "ledger" else None
+        keys = LEDGER_KEYS if self.ledger else ()
+        settled = Table(self.body.place, {key: each for key, each in self.body.fields.items() if key not in keys})
+        own = read_settings(settled, defaults.files)
+        self.matrix = Matrix(self.body, self.vocabulary, own)
+        settings = {**defaults.settings, **own}
+        self.base = {
+            key: self.vocabulary.value(key, setting)
+            for key, setting in settings.items()
+            if self._is_taken(key, setting) and key not in self.matrix.axes
+        }
+        origins = {key: settings[key].origin for key in self.base}
+        self.notes = tuple(Referenced(parameter=key, origin=str(origin)) for key, origin in origins.items() if origin)
+        self.gates = self._gates(defaults.gates)
+        self.expected = self._expected()
+        self.accept = self._accept()
+        self.rule, self.most = defaults.policy.rule_of(name), defaults.most
+        self.skip = self._skip()
+        self.timeout = read_timeout(self.body.fields.get("timeout"), defaults.timeout)
+
+    def _is_taken(self, name: str, setting: Setting) -> bool:
+        """Return whether a parameter is set; ``null`` takes a default away, written in the case and nowhere else."""
+        if setting.null and setting.origin:  # else the run's own default would answer: one epoch, say
+            raise Unreadable(
+                setting.place,
+                f"{name} is null in {clipped(setting.origin)}",
+                f"give it a value there, or write {name}: null in the case instead of referring to it",
+            )
+        if name in self.vocabulary.names:
+            return not setting.null
+        if name not in all_parameters():
+            hint = suggestion(name, (*self.vocabulary.names, *CASE_KEYS))
+            raise setting.place.error(f"unknown key {clipped(name)}", hint)
+        if not setting.null:
+            raise setting.place.error(
+                f"case {self.name}: {self.command} takes no {name}",
+                f"write {name}: null in the case, or choose another command",
+            )
+        return False
+
+    def _gates(self, shared: tuple[RecipeGate, ...]) -> tuple[RecipeGate, ...]:
+        """Return the gates of the defaults, which ``assert: null`` takes away, and those of the case."""
+        field = self.body.fields.get("assert")
+        if field is None:
+            return shared
+        if isinstance(field.node, Scalar) and field.node.null:
+            return ()
+        return shared + read_gates(field)
+
+    def _expected(self) -> Expected | None:
+        field = self.body.fields.get("expect")
+        expected = read_expected(field) if field else None
+        if expected is None or expected.error is None or not self.gates:
+            return expected
+        if "assert" in self.body.fields:
+            raise expected.place.error("an error is expected, and something asserted", "keep one of the two")
+        first = self.gates[0]
+        raise expected.place.error(
+            f"an error is expected, and the defaults assert {clipped(first.gate.text)} ({first.place})",
+            "write assert: null in the case if this gate is not meant for it",
+        )
+
+    def _accept(self) -> tuple[str, ...]:
+        field = self.body.fields.get("accept")
+        if field is None:
+            return ()
+        if self.expected and self.expected.error:
+            raise field.place.error("an error is expected, and an exception accepted", "leave out accept")
+        return accepted(field)
+
+    def _skip(self) -> str | None:
+        field = self.body.fields.get("skip")
+        if field is None:
+            return None
+        reason = text(field.node, "skip")
+        if reason.strip().lower() in _NO_REASON or not any(letter.isalpha() for letter in reason):
+            raise field.node.place.error("skip needs a reason", "write why, or leave skip out")
+        if len(reason) > MAX_TEXT:  # each case of a matrix repeats it, in every report
+            raise field.node.place.error(f"skip has {len(reason)} characters", f"at most {MAX_TEXT}")
+        return " ".join(reason.split())
+
+    def entries(self, room: int) -> Sequence[Entry]:
+        """Return the cases that this one stands for, at most ``room``; of very many, each is made when asked for."""
+        combinations = self.matrix.combinations(self.name, self.place, room, self.most)
+        made: Sequence[Entry] = _Entries(self, combinations)
+        if len(made) > MAX_CASES:
+            differ = combinations.plainly_different
+            if any(name in ATTACKED for name in (*self.base, *self.matrix.axes)) or self.ledger:
+                for _ in made:  # what is asked may be refused, which must be known before anything is evaluated
+                    pass
+        else:
+            made, differ = [*made], False
+        twice = None if differ else repeated(entry.name for entry in made)
+        if twice is not None:
+            raise self.place.error(f"{clipped(twice)} is there twice", "an include adds a case: leave it out")
+        return made
+
+    def entry(self, chosen: Combination, place: Place) -> Entry:
+        if self.ledger is None and place is self.place and _ASKED.isdisjoint(chosen):  # they ask one question
+            shared, question = self._shared
+            parameters: dict[str, Any] = {**shared, **chosen}
+        else:
+            parameters, question = self._asked({**self.base, **chosen}, place)
+        if self.ledger is not None:
+            parameters, question = of_ledger(*self.ledger, parameters, question)
+        return Entry(
+            _case_name(self.name, chosen.items()), place, self.command, parameters, question, self.gates,
+            self.expected, self.skip, self.notes, self.timeout, None, self.accept, self.rule,
+        )  # fmt: skip
+
+    @functools.cached_property
+    def _shared(self) -> tuple[dict[str, Any], Question]:
+        """The parameters of the run and the question of all cases whose combination does not touch the question."""
+        return self._asked({**self.base}, self.place)
+
+    def _asked(self, parameters: dict[str, Any], place: Place) -> tuple[dict[str, Any], Question]:
+        """Return the parameters of the run, and the question, which is taken out of them.
+
+        Raises:
+            SpecError: the question is not complete.
+        """
+        delta = parameters.pop("delta", None)
+        listed = {name: parameters.pop(name) for name in RATES if name in parameters}
+        question = Question(
+            parameters.pop("epsilon", None), delta.value if delta else None, delta.log if delta else None,
+            parameters.pop("order", ()), parameters.pop("solve", None),
+            risks=risks_of((*(gate.gate for gate in self.gates), *self.rule.limits), _risks(listed)),
+        )  # fmt: skip
+        try:
+            return parameters, aimed(question, parameters, listed)
+        except SpecError as error:
+            raise place.error(f"case {self.name}: {without_flags(error.message)}", without_flags(error.hint)) from None
+
+
+class _Entries(Sequence[Entry]):
+    """The cases of a matrix, each made when it is asked for."""
+
+    def __init__(self, reader: _CaseReader, combinations: Combinations) -> None:
+        self._reader, self._combinations = reader, combinations
+
+    def __len__(self) -> int:
+        return len(self._combinations)
+
+    @overload
+    def __getitem__(self, place: int) -> Entry: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Entry]: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        if isinstance(place, slice):
+            return [self._reader.entry(*each) for each in self._combinations[place]]
+        return self._reader.entry(*self._combinations[place])
+
+
+def _risks(listed: Mapping[str, Sequence[float]]) -> RiskQuestion | None:
+    """Return what is asked about attacks; None where no rate or probability is given."""
+    if not listed:
+        return None
+    from dpcalc.engine.attack.risk import risk_question
+
+    return risk_question(**listed)
+
+
+def _case_name(name: str, chosen: Iterable[tuple[str, Any]]) -> str:
+    choice = ",".join([f"{key}={shown(value)}" for key, value in chosen])
+    return f"{name}[{choice}]" if choice else name

@@ -1,0 +1,201 @@
+"""The gates under ``assert:``: a quantity compared with a number, or with other cases of the same recipe.
+
+The right side is a sum of products of numbers and of ``cases.NAME.QUANTITY``, by a grammar without recursion. It is
+evaluated in exact rational arithmetic, and rounded to the side where the gate is harder to pass.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from dpcalc.engine.convert import BOUNDS as CONVERTED
+from dpcalc.engine.gate import BOUND, QUANTITIES, Gate, judge, parse, quantity, split
+from dpcalc.engine.ledgers.total import BOUNDS as COMPOSED
+from dpcalc.errors import SpecError
+from dpcalc.files.nodes import Field, Node, items, text
+from dpcalc.files.place import Place, clipped, near
+from dpcalc.model.numbers import parse_number
+from dpcalc.model.quantities import ATTACKS, Quantity
+from dpcalc.report import Assertion, Case, Result
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+MAX_GATES = 100
+MAX_LENGTH = 1000
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<case>cases\.(?P<name>[A-Za-z0-9_-]+(?:\[[^\]]*\])?)\.(?P<quantity>[a-z_]+))"
+    r"|(?P<number>(?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:\^-?[0-9]+)?%?)"
+    r"|(?P<operator>[-+*/]))\s*"
+)
+
+
+class Reference(NamedTuple):
+    """A quantity of another case."""
+
+    name: str
+    quantity: str
+
+
+class Factor(NamedTuple):
+    """A number or a reference, which multiplies or divides what is before it."""
+
+    divides: bool
+    value: float | Reference
+
+
+class RecipeGate(NamedTuple):
+    """A gate and where it stands; its limit follows from ``terms`` (signed products) where it names other cases."""
+
+    place: Place
+    gate: Gate
+    terms: tuple[tuple[int, tuple[Factor, ...]], ...] = ()
+
+    @property
+    def references(self) -> Iterator[Reference]:
+        """The quantities of other cases that it names."""
+        return (f.value for _, factors in self.terms for f in factors if isinstance(f.value, Reference))
+
+
+Lookup = Callable[[str], Case]
+"""The other cases of a recipe by name."""
+
+
+def read_gates(field: Field) -> tuple[RecipeGate, ...]:
+    """Return the gates of an ``assert:`` field, one or a list.
+
+    Raises:
+        SpecError: one does not parse; the message says where.
+    """
+    nodes = items(field.node)
+    if len(nodes) > MAX_GATES:
+        raise field.place.error(f"{len(nodes)} assertions; at most {MAX_GATES} are read", "split the case")
+    if not nodes:
+        raise field.place.error("assert is an empty list", "write, for example, assert: epsilon <= 1")
+    return tuple(_read_gate(node) for node in nodes)
+
+
+def _read_gate(node: Node) -> RecipeGate:
+    typed, place = " ".join(text(node, "assert").split()), node.place
+    if len(typed) > MAX_LENGTH:
+        raise place.error(f"an assertion of {len(typed)} characters is too long", f"at most {MAX_LENGTH}")
+    try:
+        name, sign, right = split(typed)
+        if "cases." in right and name.partition("@")[0] in ATTACKS:
+            raise SpecError(f"{name} is compared with a number alone", "write, for example, advantage<=0.1")
+        if "cases." in right and name != BOUND:
+            return RecipeGate(place, Gate(typed, name, sign, math.nan), _terms(right))
+        gate = parse(typed)
+        if name == BOUND:
+            check_bound(right)
+    except SpecError as error:
+        raise place.error(error.message, error.hint) from None
+    return RecipeGate(place, gate)
+
+
+def check_bound(id: str) -> None:
+    """Raise SpecError where there is no bound of this id."""
+    from dpcalc.engine.attack.risk import BOUNDS as ATTACKED
+    from dpcalc.theorems.record import lookup
+
+    if id not in (*CONVERTED, *COMPOSED, *ATTACKED):  # those are no theorems of their own
+        lookup(id)
+
+
+def _terms(right: str) -> tuple[tuple[int, tuple[Factor, ...]], ...]:
+    """Return the signed products of which ``right`` is the sum."""
+    terms: list[tuple[int, list[Factor]]] = [(1, [])]
+    wants_value, divides, place = True, False, 0
+    while place < len(right):
+        token = _TOKEN.match(right, place)
+        if token is None:
+            raise _not_a_comparison(right[place:])
+        operator = token["operator"]
+        if wants_value and operator is None:
+            terms[-1][1].append(Factor(divides, _value(token)))
+            wants_value = False
+        elif not wants_value and operator is not None:
+            wants_value, divides = True, operator == "/"
+            if operator in "+-":
+                terms.append((-1 if operator == "-" else 1, []))
+        else:
+            raise _not_a_comparison(right[place:])
+        place = token.end()
+    if wants_value:
+        raise _not_a_comparison("")
+    return tuple((sign, tuple(factors)) for sign, factors in terms)
+
+
+def _not_a_comparison(rest: str) -> SpecError:
+    where = f"{clipped(rest)} is not expected here" if rest else "the right side ends too soon"
+    return SpecError(where, "write sums and products of numbers and cases.NAME.QUANTITY: cases.base.epsilon * 2 + 0.1")
+
+
+def _value(token: re.Match[str]) -> float | Reference:
+    if token["number"]:
+        return parse_number(token["number"])
+    if token["quantity"] not in QUANTITIES or token["quantity"] in (BOUND, *ATTACKS):
+        raise SpecError(f"a case has no {token['quantity']}", near(token["quantity"], QUANTITIES))
+    return Reference(token["name"], token["quantity"])
+
+
+def judge_gate(recipe_gate: RecipeGate, case: Case, lookup: Lookup) -> Assertion:
+    """Return whether a gate holds of a case's best guarantee; ``lookup`` gives the other cases.
+
+    Raises:
+        SpecError: the case, or one it is compared with, reports no such quantity.
+        DpcalcError: as ``lookup``.
+    """
+    gate = recipe_gate.gate
+    return judge(gate._replace(limit=_limit(recipe_gate, lookup)) if recipe_gate.terms else gate, case)
+
+
+def _limit(recipe_gate: RecipeGate, lookup: Lookup) -> float:
+    """Return the double that the sum is, or the next one on the side where the gate is harder to pass."""
+    from fractions import Fraction
+
+    total = Fraction(0)
+    for sign, factors in recipe_gate.terms:
+        product = Fraction(sign)
+        for factor in factors:
+            value = Fraction(_quantity(factor.value, lookup) if isinstance(factor.value, Reference) else factor.value)
+            if factor.divides and not value:
+                raise SpecError(f"{clipped(recipe_gate.gate.text)} divides by zero")
+            product = product / value if factor.divides else product * value
+        total += product
+    return _rounded(total, up=not recipe_gate.gate.at_most)
+
+
+def _rounded(exact: Fraction, *, up: bool) -> float:
+    try:
+        value = float(exact)
+    except OverflowError:
+        raise SpecError("the right side is too large for a number") from None
+    if up:
+        return value if value >= exact else math.nextafter(value, math.inf)
+    return value if value <= exact else math.nextafter(value, -math.inf)
+
+
+def _quantity(reference: Reference, lookup: Lookup) -> float:
+    chosen = best_of(lookup(reference.name), reference.quantity)
+    if not chosen:
+        raise SpecError(f"case {reference.name} has no guarantee to compare with")
+    if len(chosen) > 1 and reference.quantity == Quantity.RDP:
+        raise SpecError(f"case {reference.name} has several orders", "compare with a case of one order")
+    value = max(quantity(result, reference.quantity) for result in chosen)
+    if not math.isfinite(value):
+        raise SpecError(f"{reference.quantity} of case {reference.name} is {value}")
+    log_delta = chosen[0].log_delta
+    if reference.quantity == Quantity.DELTA and log_delta is not None and log_delta < -690.0:
+        raise SpecError(f"delta of case {reference.name} is below 1e-300", "compare log_delta")
+    return value
+
+
+def best_of(case: Case, name: str) -> list[Result]:
+    """Return the best results of a case that are about a quantity, or else its best."""
+    best = [result for result in case.results if result.best]
+    return [result for result in best if result.quantity == name] or best

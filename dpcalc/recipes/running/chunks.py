@@ -1,0 +1,159 @@
+"""Chunks of a check: some of its cases, computed wherever the text of their recipes is sent.
+
+What travels is text, and one function that is known by its name: `run_chunk`. It needs nothing but this version of
+dpcalc. A chunk names its cases by their places; whoever computes it expands them from the recipe, and keeps what was
+read for the next chunk. The answer repeats which chunk it is of, and has a line of JSON for every case.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from dpcalc.cluster.spread import Piece
+from dpcalc.errors import DpcalcError, SpecError
+from dpcalc.files.paths import ProjectFile
+from dpcalc.recipes.judging.verdict import error, given_by, judged_again
+from dpcalc.recipes.reading.recipe import Entry
+from dpcalc.recipes.running.evaluate import Answers, Limits, Outcome
+from dpcalc.recipes.running.judge import Judge
+from dpcalc.recipes.running.saved import Garbled, refuse_other_inputs, verified_case
+from dpcalc.recipes.running.selection import Selection
+from dpcalc.render.machine import case_line
+from dpcalc.render.notes import in_words
+from dpcalc.report import Case, Status, strict_json
+from dpcalc.version import __version__
+
+SCHEMA = "dpcalc.chunk/1"
+_OF_FILES = ("ledger", "train")
+_SOON = 0.5  # seconds after which a chunk answers what it has
+
+
+def travels(entry: Entry) -> bool:
+    """Return whether a case can be computed on another machine: it reads no file there and names no other case."""
+    if entry.command in _OF_FILES or any(isinstance(value, ProjectFile) for value in entry.parameters.values()):
+        return False
+    return not any(gate.terms for gate in entry.gates)
+
+
+class Chunk(Piece):
+    """Some cases that are computed one after the other.
+
+    Args:
+        selection: whose cases they are.
+        places: of the cases.
+    """
+
+    def __init__(self, selection: Selection, places: Sequence[int]) -> None:
+        self._selection, self.places = selection, tuple(places)
+        asked = {"schema": SCHEMA, "dpcalc": __version__, "check": selection.text, "places": self.places}
+        self.document = json.dumps({**asked, "soon": _SOON})
+
+    def read(self, text: str) -> list[Case]:
+        """Return the first cases of the chunk, with their verdicts.
+
+        Raises:
+            Garbled: this is no answer to it.
+        """
+        if not isinstance(text, str):
+            raise Garbled("a worker answered with something that is no text")
+        first, *lines = text.split("\n")
+        try:
+            head = json.loads(first)
+        except ValueError:
+            raise Garbled("the answer has no head") from None
+        if head != _head(self.document, lines) or not 1 <= len(lines) <= len(self.places):
+            raise Garbled("the answer is not to what was asked, or was damaged on its way")
+        return [verdict_on(self._selection, place, line) for place, line in zip(self.places, lines, strict=False)]
+
+    def after(self, answer: list[Case]) -> Chunk | None:
+        """Return the cases that were not answered."""
+        rest = self.places[len(answer) :]
+        return Chunk(self._selection, rest) if rest else None
+
+    def halves(self) -> list[Piece]:
+        """Return the chunk in two, or itself where it is one case."""
+        middle = len(self.places) // 2
+        parts = (self.places[:middle], self.places[middle:])
+        return [Chunk(self._selection, part) for part in parts] if middle else [self]
+
+    def stopped(self, why: DpcalcError) -> list[Case]:
+        """Return the verdict on the only case, whose computation was ended."""
+        _, entry = self._selection.at(self.places[0])
+        outcome = Outcome(None, type(why).__name__, why.message, why.hint, why.exit_code)
+        return [in_words("check", error(entry, entry.place, outcome))]
+
+
+def _head(document: str, lines: Sequence[str]) -> dict[str, Any]:
+    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    asked = hashlib.sha256(document.encode()).hexdigest()
+    return {"schema": SCHEMA, "dpcalc": __version__, "chunk": asked, "cases": len(lines), "sha256": digest}
+
+
+def verdict_on(selection: Selection, place: int, line: str) -> Case:
+    """Return the case at a place from a line that another process wrote.
+
+    Every field is read, what is read is written again and compared, and every gate of the recipe is judged again on the
+    numbers that were read.
+
+    Raises:
+        Garbled: it is another case, no case, or has another verdict than its numbers.
+    """
+    _, entry = selection.at(place)
+    case = verified_case(line)
+    assert case.check is not None
+    if (case.check.name, case.check.file, case.check.command) != (entry.name, entry.place.file, entry.command):
+        raise Garbled("the answer is about another case")
+    if case.check.status == Status.PASSED and len(case.assertions) < len(entry.gates):
+        raise Garbled("a case is said to pass of which a gate was not judged")
+    public = bool(case.training) and not (case.training or {})["private"]  # its numbers are no guarantees
+    if not public and any(result.best and not result.kind.guarantee for result in case.results):
+        raise Garbled("what is no guarantee is said to be the best one")
+    if case.check.status in (Status.PASSED, Status.FAILED):
+        refuse_other_inputs(given_by(entry), case)
+    try:
+        wanted = judged_again(entry, case, certify=selection.options.certify)
+    except DpcalcError as refusal:
+        raise Garbled(f"it cannot be the verdict on this case: {refusal.message}") from None
+    if strict_json((wanted.assertions, wanted.check)) != strict_json((case.assertions, case.check)):
+        raise Garbled("its verdict is not the one that follows from the recipe and its numbers")
+    return case
+
+
+# --- where they are computed ------------------------------------------------------------------------------------------
+
+
+def run_chunk(document: str) -> str:
+    """Return the answer to a chunk: the head, and a line of JSON for each of its first cases, one at least.
+
+    Args:
+        document: of a `Chunk`.
+
+    Raises:
+        SpecError: it is of another version of dpcalc.
+    """
+    asked = json.loads(document)
+    if (asked.get("schema"), asked.get("dpcalc")) != (SCHEMA, __version__):
+        raise SpecError(f"the worker has dpcalc {__version__}, and the check was started by another version")
+    if not hasattr(_OF_THREAD, "judge_of"):
+        _OF_THREAD.judge_of = functools.lru_cache(maxsize=1)(_judge_of)
+    judge, late, lines = _OF_THREAD.judge_of(asked["check"]), time.monotonic() + asked["soon"], list[str]()
+    for place in asked["places"]:
+        lines.append(case_line("check", judge(place)))
+        if time.monotonic() > late:
+            break
+    return "\n".join([json.dumps(_head(document, lines)), *lines])
+
+
+_OF_THREAD = threading.local()
+"""What each thread has read."""
+
+
+def _judge_of(text: str) -> Judge:
+    selection = Selection.read(text)
+    return Judge(selection, Answers(0, selection.options.certify, Limits()))

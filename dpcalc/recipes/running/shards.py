@@ -1,0 +1,216 @@
+"""Shares of a check that several machines take, and the one report that theirs are merged into.
+
+The cases are shared out by what they are: every shard of the same recipes finds the same shares without a word to the
+others. Long ones are spread first. Every report says which share it is of, of which cases and by which options, so that
+a merge can refuse what is missing, doubled, damaged or of something else. No hash keeps out who writes a report anew: a
+merge trusts the machines that checked the shards, as it would trust one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from dpcalc.errors import SpecError
+from dpcalc.files.digest import digest_of
+from dpcalc.report import Case, Report, Shard, Status, case_fields, strict_json
+
+_MOST = 100_000  # shards
+
+
+class Share(NamedTuple):
+    """Shard ``number`` of ``of``, from 1 on."""
+
+    number: int
+    of: int
+
+
+def parse_share(text: str) -> Share:
+    """Return the share that ``i/n`` asks for.
+
+    Raises:
+        SpecError: it is not of this form, or there is no such share.
+    """
+    number, slash, of = text.partition("/")
+    if not (slash and number.isascii() and number.isdigit() and of.isascii() and of.isdigit() and len(text) < 20):
+        raise SpecError(f"--shard {text}: not NUMBER/OF", "for example --shard 1/4, the first of four")
+    share = Share(int(number), int(of))
+    if not 1 <= share.number <= share.of <= _MOST:
+        raise SpecError(f"--shard {text}: there is no such shard", f"they are 1/{of} to {of}/{of}, at most {_MOST}")
+    return share
+
+
+# --- sharing out ------------------------------------------------------------------------------------------------------
+
+_SAMPLED = ("noisy-sgd", "dp-sgd", "repeated")
+_SHUFFLED = ("shuffled", "shuffled-epochs", "shuffle-once", "shuffled-stop", "skip", "stop")
+
+
+def cost(command: str, algorithm: str, *, solved: bool) -> int:
+    """Return about how long a query takes, in units of a closed form."""
+    known = {"train": 100, "utility": 20, "ledger": 20, "compare": 10, "dp-sgd": 20}.get(command, 1)
+    known *= 10 if algorithm.startswith(_SAMPLED) else 4 if algorithm in _SHUFFLED else 1
+    return known * (10 if solved else 1)
+
+
+def dealt_out(cases: Iterable[tuple[int, str]], share: Share) -> list[int]:
+    """Return where the cases of a share stand among all, in their order, given what each costs and what it is.
+
+    The longest cases are dealt out first, each to the share that has the least to do; the name of a case decides among
+    equals. So equal shares fall to the same cases whatever the order of the recipes' files.
+    """
+    costs, names = array("Q"), array("Q")
+    for costs_about, name in cases:
+        costs.append(costs_about)
+        names.append(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big"))
+    order = sorted(range(len(costs)), key=names.__getitem__)
+    order.sort(key=costs.__getitem__, reverse=True)  # which keeps the order of equals
+    return sorted(place for place, number in _dealt(order, costs, share.of) if number == share.number)
+
+
+def _dealt(order: Sequence[int], costs: Sequence[int], of: int) -> Iterator[tuple[int, int]]:
+    """Yield each place with the number of the share that takes it."""
+    import heapq
+
+    work = [(0, number) for number in range(1, of + 1)]
+    for place in order:
+        done, number = work[0]
+        yield place, number
+        heapq.heapreplace(work, (done + costs[place], number))
+
+
+def of_sweep(result: Report, asked: Sequence[str], places: Sequence[int], share: Share, *, certify: bool) -> Report:
+    """Return the report on a share of the cases of a sweep, with what it says of its share.
+
+    Args:
+        result: on the cases of the share.
+        asked: what each case of all shares asks, and at the end what they have in common.
+        places: of the cases of the share.
+        share: which one.
+        certify: whether guarantees were to be proved.
+    """
+    shard = Shard(
+        number=share.number, of=share.of, cases=len(asked) - 1, places=tuple(places), recipes=(),
+        digest=hashlib.sha256("\n".join(asked).encode("utf-8", "backslashreplace")).hexdigest(),
+        options=json.dumps({"certify": certify, "policy": ""}, sort_keys=True),
+    )  # fmt: skip
+    return sealed(result, shard)
+
+
+def sealed(result: Report, shard: Shard) -> Report:
+    """Return the report with what it says of its share, and the hash of both."""
+    return result._replace(shard=shard._replace(content=_content(result, shard)))
+
+
+def _content(result: Report, shard: Shard) -> str:
+    """Return the hash of the cases of a share and of what is said of it."""
+    whole = hashlib.sha256()
+    for part in itertools.chain([shard._replace(content="")], map(case_fields, result.cases), [result.not_selected]):
+        whole.update(json.dumps(strict_json(part)).encode() + b"\n")
+    return whole.hexdigest()
+
+
+def hash_of(path: str) -> str:
+    """Return the hash of a file of data; nothing where it cannot be read, which its case will say."""
+    try:
+        return digest_of(path).sha256
+    except SpecError:
+        return ""
+
+
+# --- merging ----------------------------------------------------------------------------------------------------------
+
+
+def merged(reports: Sequence[tuple[str, Report]]) -> Report:
+    """Return the report on the cases of all shards, as one check of them would have it.
+
+    Args:
+        reports: of every shard, each with the name of its file.
+
+    Raises:
+        SpecError: one is no shard, one is missing or doubled, they are of different cases or options, a case is missing
+            in its shard, or all are skipped.
+    """
+    shards = [(name, _shard_of(name, report)) for name, report in reports]
+    if not shards:
+        raise SpecError("no report of a shard was given", "dpcalc check RECIPE --shard 1/2 --report json=1.json")
+    if len({report.command for _, report in reports}) > 1:
+        raise SpecError("the shards are of different commands", "merge the shards of one check, or of one comparison")
+    _refuse_others(shards)
+    _refuse_missing(shards)
+    placed: dict[int, Case] = {}
+    for name, report in reports:
+        for place, case in _placed(name, report):
+            if place in placed:
+                raise SpecError(f"{name} has a case that another shard has as well", "write both again")
+            placed[place] = case
+    every = shards[0][1].cases
+    if sorted(placed) != list(range(every)):
+        raise SpecError(
+            f"{every - len(placed)} of {every} cases were not checked",
+            "a check that stopped early, as with --fail-fast, cannot be merged",
+        )
+    if all(case.check is not None and case.check.status == Status.SKIPPED for case in placed.values()):
+        raise SpecError(f"all {every} cases are skipped: nothing was checked", "remove a skip")
+    first = reports[0][1]
+    on_recipes = (case for case in first.cases if _is_on_recipe(case))
+    return first._replace(cases=(*(placed[place] for place in range(every)), *on_recipes), shard=None)
+
+
+_WHOLE = "check"
+"""The command of what is said of a recipe as a whole."""
+
+
+def _is_on_recipe(case: Case) -> bool:
+    return case.check is not None and case.check.command == _WHOLE
+
+
+def _placed(name: str, report: Report) -> Iterator[tuple[int, Case]]:
+    """Return the cases of a shard, each with its place among all."""
+    places = _shard_of(name, report).places
+    cases = [case for case in report.cases if not _is_on_recipe(case)]
+    if len(cases) != len(places):
+        raise SpecError(f"{name} has {len(cases)} cases and says {len(places)}", "write it again")
+    return zip(places, cases, strict=True)
+
+
+def _shard_of(name: str, report: Report) -> Shard:
+    judged = all((case.check is not None) is (report.command == _WHOLE) for case in report.cases)
+    if not judged or report.command not in (_WHOLE, "compare") or report.shard is None or report.changes is not None:
+        raise SpecError(f"{name} is not the report of a shard", "dpcalc check RECIPE --shard 1/2 --report json=1.json")
+    if report.shard.content != _content(report, report.shard):
+        raise SpecError(f"{name} was changed after it was written", "check the shard again")
+    return report.shard
+
+
+def _refuse_others(shards: Sequence[tuple[str, Shard]]) -> None:
+    """Refuse shards of different checks."""
+    first_name, first = shards[0]
+    for name, shard in shards[1:]:
+        for field, what in _EQUAL.items():
+            if getattr(shard, field) != getattr(first, field):
+                raise SpecError(f"{name} and {first_name} differ in {what}", "merge the shards of one check")
+
+
+_EQUAL = {
+    "options": "the options of the check", "of": "the number of shards", "recipes": "their recipes",
+    "cases": "the number of cases", "digest": "what their cases ask",
+}  # fmt: skip
+
+
+def _refuse_missing(shards: Sequence[tuple[str, Shard]]) -> None:
+    """Refuse a set of shards in which one is missing or stands twice."""
+    names: dict[int, str] = {}
+    for name, shard in shards:
+        if shard.number in names:
+            raise SpecError(f"{name} and {names[shard.number]} are both shard {shard.number}", "leave one out")
+        names[shard.number] = name
+    of = shards[0][1].of
+    if missing := [number for number in range(1, of + 1) if number not in names]:
+        some = ", ".join(f"{number}/{of}" for number in missing[:10])
+        more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
+        raise SpecError(f"shards are missing: {some}{more}", "every shard must be there")

@@ -1,0 +1,314 @@
+"""A pool of processes that compute one thing at a time, each within a limit of time and of memory.
+
+What takes too long is ended together with its process. Nothing is interrupted half-way in a process that goes on, so
+no result rests on a state that an interrupted computation left behind. A process that ends early costs what it was
+computing and nothing else.
+
+A process starts with a path of its own: neither the current folder nor any variable of the environment says where its
+modules come from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from typing import IO, Any, NamedTuple, Self
+
+from dpcalc.errors import Stopped
+
+GIB = 1 << 30
+_ATTEMPTS = 2  # a process may be ended by accident once
+_START = 60.0  # seconds
+_GRACE = 10.0  # seconds after which a process ends by itself, where its parent could not end it
+
+_PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv[1]); import dpcalc; del sys.path[0]; sys.path += sys.argv[2:]; "
+    "from dpcalc.recipes.running.workers import serve; serve()"
+)
+"""``import dpcalc`` imports nothing but the package: see there."""
+
+
+class _Task(NamedTuple):
+    """An argument, the seconds that it may take, and where its result goes."""
+
+    argument: Any
+    timeout: float | None
+    future: Future[Any]
+
+
+class Pool:
+    """Processes that apply a function to arguments; the function and all values can be pickled.
+
+    Args:
+        function: what is applied. A MemoryError that it raises is reported as `Stopped`, in a new process.
+        jobs: how many processes there are at most.
+        memory: how many GiB of data a process may hold, or None. Platforms without such a limit ignore it.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], jobs: int, memory: float | None = None) -> None:
+        self._setup, self._memory, self._jobs = (function, memory), memory, jobs
+        self._waiting: SimpleQueue[_Task | None] = SimpleQueue()
+        self._all: list[_Worker] = []
+        self._lock = threading.Lock()
+        self._closed = False
+        self._threads: list[threading.Thread] = []
+
+    def submit(self, argument: Any, timeout: float | None = None) -> Future[Any]:
+        """Return the future result; it raises Stopped where the computation was ended after ``timeout`` seconds,
+        for want of memory, or, twice, from outside.
+        """  # fmt: skip
+        task = _Task(argument, timeout, Future())
+        self._waiting.put(task)
+        if len(self._threads) < self._jobs:
+            self._threads.append(threading.Thread(target=self._serve))
+            self._threads[-1].start()
+        return task.future
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End all processes, and drop what was not computed."""
+        with self._lock:
+            self._closed = True
+            for worker in self._all:
+                worker.end()
+        with contextlib.suppress(Empty):
+            while (task := self._waiting.get_nowait()) is not None:
+                task.future.cancel()
+        for _thread in self._threads:
+            self._waiting.put(None)  # one for each, whichever takes it
+        for thread in self._threads:
+            thread.join()
+
+    def _serve(self) -> None:
+        """Compute what is waiting, in one process after another, until the pool is closed."""
+        _block_interrupts()
+        worker: _Worker | None = None
+        while (task := self._waiting.get()) is not None:
+            if not task.future.set_running_or_notify_cancel():
+                continue
+            try:
+                worker, result = self._computed(worker, task)
+            except Exception as error:
+                worker = None
+                task.future.set_exception(error)
+            else:
+                task.future.set_result(result)
+
+    def _computed(self, worker: _Worker | None, task: _Task) -> tuple[_Worker, Any]:
+        """Return the process, which goes on, and the result.
+
+        Raises:
+            Stopped: the process was ended.
+        """
+        why = ""
+        for _ in range(_ATTEMPTS):
+            try:
+                worker = worker or self._started()
+            except (EOFError, OSError) as error:
+                why = str(error)
+                continue
+            try:
+                done, result = worker.ask((task.argument, task.timeout), task.timeout)
+            except EOFError:
+                why, worker = self._ended(worker), None
+                continue
+            except TimeoutError:
+                self._ended(worker)
+                raise _overdue(task.timeout) from None
+            if not done:
+                self._ended(worker)
+                raise _exhausted(self._memory)
+            return worker, result
+        raise Stopped(
+            f"the process that computed it ended early, twice: {why}", "with fewer --jobs there is more memory for each"
+        )
+
+    def _started(self) -> _Worker:
+        """Return a new process that is ready.
+
+        Raises:
+            EOFError, OSError: it could not be started.
+        """
+        with self._lock:
+            if self._closed:
+                raise EOFError("all are being ended")
+            worker = _Worker()
+            self._all.append(worker)
+        try:
+            worker.ask(self._setup, _START)
+        except (EOFError, TimeoutError):
+            raise EOFError(f"it did not start ({self._ended(worker)})") from None
+        return worker
+
+    def _ended(self, worker: _Worker) -> str:
+        """End a process, if it has not ended, and return how it did."""
+        with self._lock:
+            worker.end()
+            if worker in self._all:
+                self._all.remove(worker)
+        return worker.fate
+
+
+def _overdue(timeout: float | None) -> Stopped:
+    return Stopped(
+        f"took longer than {timeout:g} s", "allow more with --timeout, or with timeout: in the recipe, or ask for less"
+    )
+
+
+def _exhausted(memory: float | None) -> Stopped:
+    limit = "the machine has" if memory is None else f"the limit of {memory:g} GiB"
+    raise_it = "" if memory is None else "allow more with --memory-limit, or "
+    return Stopped(f"needed more memory than {limit}", f"{raise_it}ask for less, such as a shorter schedule")
+
+
+def _block_interrupts() -> None:
+    """Keep an interrupt of the terminal from the processes that this thread starts; the main one ends them."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
+class _Worker:
+    """A process, and the conversation with it: a pickle for each request, and one for its reply."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def ask(self, message: Any, seconds: float | None) -> Any:
+        """Return the answer to a message.
+
+        Raises:
+            TimeoutError: it was not there in time; the process has ended.
+            EOFError: the process has ended.
+        """
+        requests, replies = self._process.stdin, self._process.stdout
+        assert requests is not None
+        assert replies is not None
+        text = pickle.dumps(message)
+        overdue = threading.Event()
+
+        def stop() -> None:
+            overdue.set()
+            self._process.kill()
+
+        timer = threading.Timer(seconds, stop) if seconds is not None else None
+        if timer is not None:
+            timer.start()
+        answer = None
+        try:
+            requests.write(text)
+            requests.flush()
+            answer = pickle.load(replies)
+        except (EOFError, OSError, ValueError, pickle.UnpicklingError):
+            self._process.kill()
+        if timer is not None:
+            timer.cancel()
+            timer.join()
+        if overdue.is_set():
+            raise TimeoutError
+        if answer is None:
+            raise EOFError
+        return answer
+
+    def end(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            with contextlib.suppress(OSError):
+                stream.close()
+
+    @property
+    def fate(self) -> str:
+        """How the process ended."""
+        code = self._process.returncode
+        return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _command() -> list[str]:
+    """Return the command that starts a process with the package of this one, and its interpreter."""
+    import dpcalc
+
+    if not sys.executable:
+        raise OSError("where the Python interpreter is, is not known")
+    flags = ["-E", "-P", f"-Xutf8={sys.flags.utf8_mode}"]
+    flags += ["-s"] * bool(sys.flags.no_user_site) + ["-B"] * sys.dont_write_bytecode
+    package = os.path.dirname(os.path.abspath(dpcalc.__path__[0]))
+    return [sys.executable, *flags, "-c", _PROGRAM, package, *_packages()]
+
+
+def _packages() -> list[str]:
+    """Return the folders of installed packages that this process knows, the environment's PYTHONPATH left out."""
+    steered = {os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+    installed = [path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")]
+    return [path for path in installed if os.path.isabs(path) and path not in steered]
+
+
+def serve() -> None:
+    """Answer the messages on standard input until there are no more: first the function and the memory, then arguments.
+
+    What is computed sees no standard input, and what it prints is dropped.
+    """
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    from dpcalc.training import one_blas_thread
+
+    one_blas_thread()  # each thread would hold memory of its own
+    with contextlib.suppress(EOFError, BrokenPipeError):  # the other side has gone
+        _answer(requests, replies)
+
+
+def _answer(requests: IO[bytes], replies: IO[bytes]) -> None:
+    """Reply to every message with whether the process goes on, and the result of its argument."""
+    function, memory = pickle.load(requests)
+    _limit_memory(memory)
+    _send(replies, pickle.dumps((True, None)))
+    done = True
+    while done:
+        argument, timeout = pickle.load(requests)
+        _end_after(timeout)
+        try:
+            text = pickle.dumps((True, function(argument)))
+        except MemoryError:  # an import may have been cut off: the process is not used again
+            text, done = pickle.dumps((False, None)), False
+        _send(replies, text)
+        _end_after(None)
+
+
+def _send(stream: IO[bytes], text: bytes) -> None:
+    stream.write(text)
+    stream.flush()
+
+
+def _limit_memory(limit: float | None) -> None:
+    """Let allocations beyond so many GiB fail, where the platform can."""
+    if limit is None:
+        return
+    try:
+        import resource
+    except ImportError:
+        return
+    # Linux counts in RLIMIT_DATA what is mapped for data; elsewhere only RLIMIT_AS comes near.
+    kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
+    _, hard = resource.getrlimit(kind)
+    size = int(limit * GIB)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(kind, (size if hard == resource.RLIM_INFINITY else min(size, hard), hard))
+
+
+def _end_after(timeout: float | None) -> None:
+    """Have the system end this process some time after the timeout: nobody else does where the parent was killed."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, 0.0 if timeout is None else timeout + _GRACE)

@@ -1,0 +1,130 @@
+"""The tree of a report: paragraphs and tables, which every writer shows in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from dpcalc.inert import printable
+from dpcalc.plain_enum import PlainEnum
+from dpcalc.render.layout import Row, laid_out, wrapped
+
+LINES, COLUMNS = 22, 80
+"""The screen that an answer fits: 24 lines of 80 columns, less the prompts above and below it."""
+
+LABEL = 9
+"""The width of the labels at the left."""
+
+_MEASURED = 10
+"""The lines that are left for what was measured, whatever it is."""
+
+STAYS = 0
+"""The rank of what is shown even where the screen does not suffice."""
+
+
+class Style(PlainEnum):
+    """What a block is, in the words that rich has for its looks."""
+
+    TEXT = ""
+    QUIET = "dim"
+    ANSWER = "bold green"
+    STRONG = "bold"
+    BAD = "bold red"
+
+
+class Paragraph(NamedTuple):
+    """A paragraph, the label at its left, what it is, and its rank.
+
+    Where the screen is full, blocks of the highest rank are left out first. What is not ``counted`` depends on
+    records, and what is left out must not. A ``row`` of a table is not wrapped, and an ``item`` is one of a list.
+    ``facts`` stand below the text, in lines of their own. A paragraph without text is a gap.
+    """
+
+    text: str = ""
+    label: str = ""
+    style: Style = Style.TEXT
+    rank: int = STAYS
+    row: bool = False
+    counted: bool = True
+    item: bool = False
+    facts: tuple[str, ...] = ()
+
+    def lines(self, width: int | None) -> list[str]:
+        """Return the paragraph in lines of a width, below each other; in one line where that is None."""
+        label = f"{self.label}:".ljust(LABEL) if self.label else ""
+        if self.facts:
+            return [line for text in self.texts for line in Paragraph(text).lines(width)]
+        text = printable(self.text)
+        if width is None or self.row or not text:
+            return [label + text]
+        rest = text.lstrip()
+        indent = label or " " * (len(text) - len(rest))
+        return wrapped(rest, width, indent, " " * (len(indent) + (0 if label else _hanging(text, rest))))
+
+    def laid_out(self, width: int | None) -> Iterator[tuple[Sequence[str], Style]]:
+        """Yield the lines of the paragraph, and what it is."""
+        yield self.lines(width), self.style
+
+    def in_line(self) -> Paragraph:
+        """Return the paragraph with its label as the beginning of its text."""
+        return self._replace(label="", text=f"{self.label}: {self.text}") if self.label else self
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The text and the facts below it, as they are written."""
+        return (self.text, *(f"  - {fact}" for fact in self.facts))
+
+
+def _hanging(text: str, rest: str) -> int:
+    """Return by how much more the further lines of an indented text are indented: past the sign of an assumption."""
+    if text == rest:
+        return 0
+    sign, gap, words = rest.partition("  ")
+    return len(sign + gap) if words else 2
+
+
+class Table(NamedTuple):
+    """A table: its head, its rows, and what these are; of a table without a head the first row is one as well."""
+
+    rows: Sequence[Row]
+    styles: Sequence[Style] = ()
+    rank: int = STAYS
+    counted: bool = True
+
+    def in_line(self) -> Table:
+        """Return the table itself: it has no label."""
+        return self
+
+    def lines(self, width: int | None) -> list[str]:
+        """Return the table in lines of a width, its columns aligned; in one line a row where that is None."""
+        return [line for lines, _ in self.laid_out(width) for line in lines]
+
+    def laid_out(self, width: int | None) -> Iterator[tuple[Sequence[str], Style]]:
+        """Yield the lines of each row, and what it is."""
+        rows = [tuple(map(printable, row)) for row in self.rows]
+        styles = [Style.STRONG, *(self.styles or [Style.TEXT] * len(rows))]
+        lines = [[line] for line in aligned(rows)] if width is None else laid_out(rows, width)
+        return zip(lines, styles, strict=False)
+
+
+Block = Paragraph | Table
+
+GAP = Paragraph()
+
+
+def aligned(table: Sequence[Row]) -> list[str]:
+    """Return rows with their columns padded to a common width."""
+    padded = "  ".join(f"%-{max(map(len, column))}s" for column in zip(*table, strict=True))
+    return [padded % tuple(row) for row in table]
+
+
+def fitted(blocks: Iterable[Block]) -> list[Block]:
+    """Return the blocks that fit the screen, and those that stay."""
+    kept = list(blocks)
+    room = LINES - 2 - (_MEASURED if not all(block.counted for block in kept) else 0)
+    while sum(len(block.lines(COLUMNS)) for block in kept if block.counted) > room:
+        highest = max(block.rank for block in kept)
+        if highest == STAYS:
+            break
+        del kept[max(place for place, block in enumerate(kept) if block.rank == highest)]
+    return kept

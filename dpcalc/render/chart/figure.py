@@ -1,0 +1,278 @@
+"""A chart as SVG, PNG or PDF, drawn with matplotlib: the same bytes for the same chart."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from dpcalc.inert import printable
+from dpcalc.render.chart import ENVELOPE, GUESSING, RATE, Axis, Chart, Panel, Series
+from dpcalc.render.chart.bars import DECADES, Bars
+from dpcalc.report import Status
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
+"""The colours of Okabe and Ito, which colour-blind readers can tell apart, with a grey in place of their yellow."""
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES: dict[str, Any] = {
+    "upper": "-", "exact": "-", "asymptotic": (0, (6, 3)), "lower": (0, (5, 2, 1, 2)), "conditional": (0, (2, 2)),
+    "published": (0, (1, 2)), "heuristic": (0, (4, 2, 1, 2, 1, 2)),
+}  # fmt: skip
+
+_STYLE: dict[Any, Any] = {
+    "font.size": 10.0,
+    "axes.grid": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "lines.markersize": 4.5,
+    "savefig.dpi": 150,
+    "svg.hashsalt": "dpcalc",
+    "pdf.fonttype": 42,
+}
+_METADATA: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": "dpcalc"},
+    "pdf": {"CreationDate": None, "Creator": "dpcalc", "Producer": "dpcalc"},
+    "png": {"Software": "dpcalc"},
+}
+_MARKED = 12  # a curve bears about so many markers
+_LEGEND = 90  # characters to a line of the legend
+_TEXT = 0.17  # inches to a line of text
+_BAR = 0.3  # inches to a bar
+_VERDICTS = {Status.PASSED: "#009E73", Status.FAILED: "#D55E00", Status.ERROR: "#CC79A7", Status.SKIPPED: "#7F7F7F"}
+
+
+def draw(chart: Chart, format: str) -> bytes:
+    """Return the chart as a file of the given format: ``svg``, ``png`` or ``pdf``."""
+    width = 7.2 if len(chart.panels) == 1 else 12.0
+    head = textwrap.wrap(chart.subtitle, int(width * 14))
+    tall = _legend_lines(chart) + len(head) + _note_lines(chart.notes, width)
+
+    def fill(figure: Any) -> None:
+        looks: dict[str, int] = {}
+        named: set[str] = set()
+        for axes, panel in zip(_places(figure, len(chart.panels)), chart.panels, strict=True):
+            _draw_panel(axes, panel, looks, named)
+        _write_under(figure, head, chart.notes, width)
+
+    return _drawn(chart.title, (width, 4.6 + _TEXT * tall), fill, format)
+
+
+def draw_bars(chart: Bars, format: str) -> bytes:
+    """Return the bars, one below the other, as a file of the given format."""
+    width = 10.0
+    tall = _BAR * max(len(chart.bars), 1) + _TEXT * _note_lines(chart.notes, width)
+
+    def fill(figure: Any) -> None:
+        _draw_bars(figure.add_subplot(), chart)
+        _write_under(figure, [], chart.notes, width)
+
+    return _drawn(chart.title, (width, 1.5 + tall), fill, format)
+
+
+def _drawn(title: str, size: tuple[float, float], fill: Callable[[Any], None], format: str) -> bytes:
+    """Return the file of a figure with a title, which ``fill`` completes."""
+    import io
+    import warnings
+
+    with _own_defaults():
+        import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    buffer = io.BytesIO()
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # of a name in letters that the font has not
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_STYLE)
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        wrapped = _literal("\n".join(textwrap.wrap(title, int(size[0] * 9))))
+        figure.suptitle(wrapped, fontsize=12, fontweight="bold", x=0.01, ha="left")
+        fill(figure)
+        figure.savefig(buffer, format=format, metadata=_METADATA[format])
+    return buffer.getvalue()
+
+
+@contextlib.contextmanager
+def _own_defaults() -> Iterator[None]:
+    """Let matplotlib, while it is imported, read its own defaults.
+
+    It would read a matplotlibrc of the current folder before, and MPLBACKEND, and fail where they make no sense.
+    """
+    spec = importlib.util.find_spec("matplotlib") if "matplotlib" not in sys.modules else None
+    if spec is None or spec.origin is None:
+        yield
+        return
+    package = os.path.dirname(spec.origin)
+    data = os.path.join(package, "mpl-data")
+    here, backend = os.getcwd(), os.environ.pop("MPLBACKEND", None)
+    os.chdir(data if os.path.isdir(data) else package)
+    try:
+        yield
+    finally:
+        os.chdir(here)
+        if backend is not None:
+            os.environ["MPLBACKEND"] = backend
+
+
+def _literal(text: str) -> str:
+    """Return text that is shown as it stands: between dollars matplotlib would read a formula."""
+    return "\n".join(map(printable, text.split("\n"))).replace("$", r"\$")
+
+
+def _legend_lines(chart: Chart) -> int:
+    return max(sum(1 + len(series.label) // _LEGEND for series in panel.series) for panel in chart.panels)
+
+
+def _note_lines(notes: Sequence[str], width: float) -> int:
+    return sum(len(textwrap.wrap(note, int(width * 14))) for note in notes)
+
+
+def _places(figure: Any, count: int) -> list[Any]:
+    """Return axes for so many panels: the first at the left, the others at its right one above the other."""
+    grid = figure.add_gridspec(max(count - 1, 1), 1 if count == 1 else 2)
+    return [figure.add_subplot(grid[:, 0]), *(figure.add_subplot(grid[k, 1]) for k in range(count - 1))]
+
+
+def _draw_panel(axes: Any, panel: Panel, looks: dict[str, int], named: set[str]) -> None:
+    """Draw a panel; ``looks`` keeps the colour and marker of a name from one panel to the next.
+
+    A panel whose names were all ``named`` by the legends of earlier ones has no legend of its own.
+    """
+    for axis, set_scale, set_label in (
+        (panel.x, axes.set_xscale, axes.set_xlabel),
+        (panel.y, axes.set_yscale, axes.set_ylabel),
+    ):
+        if axis.log:
+            set_scale("log")
+        set_label(_literal(axis.label))
+    if panel.title:
+        axes.set_title(panel.title, fontsize=10, loc="left")
+    for place, series in enumerate(panel.series):
+        if series.best and series.label == ENVELOPE:
+            _line(axes, series, panel.y, color="#BBBBBB", linewidth=6.0, solid_capstyle="round", zorder=1.5)
+            continue
+        if series.label == GUESSING:
+            _line(axes, series, panel.y, color="#7F7F7F", linewidth=1.1, linestyle=(0, (1, 2)), zorder=1.5)
+            continue
+        look = looks.setdefault(series.label.partition("; ")[0].partition(RATE)[0], place)
+        several = len(panel.series) > 1 or _has_points_alone(series)
+        marked = {"marker": MARKERS[look % 8], "markevery": _marked(series, look)} if several else {}
+        _line(
+            axes, series, panel.y, color=COLOURS[look % 8], linestyle=DASHES[series.kind],
+            linewidth=2.4 if series.best else 1.3, zorder=3 if series.best else 2, **marked,
+        )  # fmt: skip
+        if series.band:
+            low, high = ([_clamped(value, panel.y) for value in edge] for edge in series.band)
+            axes.fill_between(series.xs, low, high, color=COLOURS[look % 8], alpha=0.18, linewidth=0.0, zorder=1.0)
+    if panel.y.low is not None:
+        _set_low(axes, panel)
+    labels = {series.label for series in panel.series}
+    if not labels <= named and (len(panel.series) > 1 or panel.series[0].best or ":" in panel.series[0].label):
+        named |= labels
+        from matplotlib.transforms import ScaledTranslation
+
+        below = axes.transAxes + ScaledTranslation(0.0, -0.48, axes.figure.dpi_scale_trans)
+        columns = 1 if len(panel.series) < 5 or any(len(series.label) > 36 for series in panel.series) else 2
+        axes.legend(
+            loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=below, borderaxespad=0.0, fontsize=8.5,
+            frameon=False, handlelength=4.0, ncols=columns,
+        )  # fmt: skip
+
+
+def _line(axes: Any, series: Series, y: Axis, **style: Any) -> None:
+    label = f"{series.label}: the best guarantee" if series.best and series.label != ENVELOPE else series.label
+    lines = "\n".join(textwrap.wrap(label, _LEGEND, break_on_hyphens=False))
+    axes.plot(series.xs, [_clamped(value, y) for value in series.ys], label=_literal(lines), **style)
+
+
+def _clamped(value: float | None, y: Axis) -> float:
+    """Return the value, nan for a gap, or a place well below the axis: a backend may not take one far away."""
+    if value is None:
+        return float("nan")
+    if y.low is None:
+        return value
+    return max(value, y.low * 1e-9) if y.log else max(value, y.low - 100.0)
+
+
+def _has_points_alone(series: Series) -> bool:
+    """Whether a point of the curve has gaps at its left and right, so that a line does not show it."""
+    drawn = [False, *(y is not None for y in series.ys), False]
+    return any(
+        here and not before and not after for before, here, after in zip(drawn, drawn[1:], drawn[2:], strict=False)
+    )
+
+
+def _marked(series: Series, shift: int) -> tuple[int, int]:
+    """Return where the markers go: every few points, not where the next curve has its own.
+
+    They go at every point where a line would not show one of them.
+    """
+    if _has_points_alone(series):
+        return 0, 1
+    every = max(1, len(series.xs) // _MARKED)
+    return shift % every, every
+
+
+def _set_low(axes: Any, panel: Panel) -> None:
+    """Cut the axis off a little below its lowest value to show."""
+    low = panel.y.low
+    assert low is not None
+    top = max(y for series in panel.series for y in series.ys if y is not None)
+    if panel.y.log:
+        margin = (top / low) ** 0.04 if top > low else 3.0
+        axes.set_ylim(low / margin, top * margin)
+    else:
+        margin = 0.04 * (top - low) or 1.0
+        axes.set_ylim(low - margin, top + margin)
+
+
+def _write_under(figure: Any, head: list[str], notes: Sequence[str], width: float) -> None:
+    """Write the fixed parameters and the notes at the foot, where the layout leaves room for them."""
+    lines = [*head, *(line for note in notes for line in textwrap.wrap(note, int(width * 14)))]
+    figure.supxlabel(_literal("\n".join(lines)), fontsize=8.5, color="#444444", x=0.01, ha="left")
+
+
+def _draw_bars(axes: Any, chart: Bars) -> None:
+    """Draw each bar from the left to the share of its limit, which is a line from top to bottom."""
+    ends = [_bar_end(bar.share, chart.log) for bar in chart.bars]
+    left = min((end for end in ends if end is not None), default=1.0) / 3.0 if chart.log else 0.0
+    for place, (bar, end) in enumerate(zip(chart.bars, ends, strict=True)):
+        colour = _VERDICTS[Status.FAILED if bar.public else bar.status]
+        if end is not None:
+            axes.barh(place, end - left, left=left, height=0.62, color=colour)
+        if (before := _bar_end(bar.before, chart.log)) is not None:
+            axes.plot(
+                before, place, marker="o", markersize=7, markerfacecolor="white", markeredgecolor="#000000", zorder=4
+            )
+        shown = f"{bar.mark:5}  {bar.text}".rstrip()
+        axes.annotate(
+            _literal(shown), (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=8.5, color=colour,
+            fontweight="normal" if bar.passed else "bold", annotation_clip=False,
+        )  # fmt: skip
+    drawn = [*ends, *(_bar_end(bar.before, chart.log) for bar in chart.bars)]
+    right = max([1.0, *(end for end in drawn if end is not None)])
+    if chart.log:
+        axes.set_xscale("log")
+    axes.set_xlim(left, right * (2.0 if chart.log else 1.08))
+    axes.set_ylim(len(chart.bars) - 0.4, -0.6)
+    axes.set_yticks(range(len(chart.bars)), [_literal(bar.label) for bar in chart.bars], fontsize=8.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+    axes.axvline(1.0, color="#000000", linewidth=1.2, linestyle=(0, (4, 2)), zorder=3)
+    axes.set_xlabel("share of the limit that is used (1: all of it)")
+
+
+def _bar_end(share: float | None, log: bool) -> float | None:
+    """Return where a bar ends: on an axis in powers of ten not too far away, else not far past the limit."""
+    if share is None:
+        return None
+    return min(max(share, 10.0**-DECADES), 10.0**DECADES) if log else share

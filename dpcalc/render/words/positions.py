@@ -1,0 +1,66 @@
+"""Of which record an answer is, where which one is the worst off depends on the theorem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpcalc.model.source import Source
+from dpcalc.plain_enum import PlainEnum
+from dpcalc.report import Case
+from dpcalc.theorems.batch_layout import layout
+
+
+class Neighbours(PlainEnum):
+    """What the neighbouring data sets of an answer differ in, as a report says it."""
+
+    REPLACE_ONE = "replace_one"
+    NULL_RECORD = "null_record"
+    ADD_REMOVE = "add_remove"
+    ADD = "add"
+    REMOVE = "remove"
+    AS_GIVEN = "as_given"  # those of the guarantee that was converted
+    BY_SHIFT = "by_shift"
+
+
+SIZES_DIFFER: tuple[str, ...] = (Neighbours.ADD_REMOVE, Neighbours.ADD, Neighbours.REMOVE)
+"""Neighbours of which one has a record more."""
+
+INDEX, WINDOW = "index", "window"
+"""The parameters, and the answers where they were solved for, that say of which record an answer is."""
+
+
+def value_of(case: Case, name: str) -> Any:
+    """Return the value of an input; None where the case has no such input."""
+    return case.inputs.get(name, (None, ""))[0]
+
+
+def group_size(case: Case) -> int:
+    """Return how many records differ between neighbouring data sets."""
+    return int(value_of(case, "group_size") or 1)
+
+
+def worst_positions(case: Case) -> tuple[int, ...]:
+    """Return the positions of which one is the worst off, if which one depends on the theorem; else none.
+
+    That is so where an earlier batch is smaller than the last: the answer is the worse of the two.
+    """
+    source = case.inputs.get(INDEX, (None, None))[1]
+    records, size, last = (value_of(case, name) for name in ("records", "batch_size", "last_batch"))
+    if source != Source.WORST_CASE or not (records and size and last) or WINDOW in case.inputs:
+        return ()
+    plan = layout(records, size, last)
+    return () if plan.short_is_last else plan.latest()
+
+
+def record_meant(case: Case) -> str:
+    """Return of which record the best answer is, in words; empty where it is of any."""
+    best, index, window = case.best, value_of(case, INDEX), value_of(case, WINDOW)
+    if best is None:
+        return ""
+    if best.quantity == INDEX:
+        return f"any record at positions 1 to {best.value:.0f}"
+    if best.quantity == WINDOW or window is not None:
+        return f"any record that at least {best.value if best.quantity == WINDOW else window:.0f} others follow"
+    if several := worst_positions(case):
+        return f"any record (the worst off is at position {' or '.join(map(str, several))})"
+    return f"the record at position {index}" if index is not None else ""

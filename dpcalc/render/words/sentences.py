@@ -1,0 +1,258 @@
+"""The sentences about one case: what is asked, the best answer, how tight it is, and what proves it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from dpcalc.model.algorithm import ALGORITHMS
+from dpcalc.model.choices import Releases
+from dpcalc.model.quantities import RISKS, SUFFICIENT, Quantity
+from dpcalc.model.source import Source
+from dpcalc.render.numbers import MAXIMISED, Digits, Side, number, symbol_of
+from dpcalc.render.words.allocation import allocation_lines
+from dpcalc.render.words.comparison import cost_probability, cost_run, is_cost
+from dpcalc.render.words.positions import INDEX, value_of, worst_positions
+from dpcalc.report import Case, Report, Result
+
+_KNOWN_GUARANTEES = {
+    "risk": "risk: what an attacker can do against a guarantee, whatever has it",
+    "convert": "convert: what follows from a guarantee, whatever has it",
+}
+"""What is said where no run is described."""
+
+
+def released(case: Case) -> str:
+    """Return the algorithm and what it releases."""
+    if case.ledger:
+        return "ledger: runs, releases and queries about the same records, all of whose outputs are seen"
+    algorithm = ALGORITHMS.get(case.algorithm)
+    if algorithm is None:
+        return _KNOWN_GUARANTEES.get(case.algorithm, f"{case.algorithm}: every algorithm whose cost is known")
+    gloss = algorithm.gloss
+    if algorithm.clipped and value_of(case, "release") == Releases.LAST:
+        gloss = f"{gloss.partition(';')[0]}; the last iterate alone is released"
+    return f"{case.algorithm}: {gloss}"
+
+
+_SOURCES = {
+    Source.WORST_CASE: "worst case",
+    Source.LOSS: "of the loss",
+    Source.DATA: "of the data",
+}
+"""What is said of an input that follows from others."""
+
+GIVEN, DEFAULT, DERIVED = "given", "default", "derived"
+"""The groups of inputs: those that were given, those that have their default, and those that follow from others."""
+
+
+def inputs_by_group(case: Case) -> list[tuple[str, str]]:
+    """Return the inputs of each group, with its name; the first group is always there."""
+    facts = [(name, *given) for name, given in case.inputs.items() if is_fact(name, given[1])]
+    symbols = Counter(symbol for name, _, _ in facts if (symbol := symbol_of(name).partition(" ")[2]))
+    groups: dict[str, list[str]] = {GIVEN: [], DEFAULT: [], DERIVED: []}
+    for name, _, source in facts:
+        mark = f" ({_SOURCES[source]})" if source in _SOURCES else in_other_words(case, name)
+        mark += " (default)" if name == _ADJACENCY and source == Source.DEFAULT else ""
+        label = symbol_of(name)
+        label = name if symbols[label.partition(" ")[2]] > 1 else label  # on a screen a symbol has one meaning
+        group = DERIVED if source in _SOURCES else DEFAULT if source == Source.DEFAULT else GIVEN
+        groups[GIVEN if name in _FACTS else group].append(f"{label} = {_input_text(case, name)}{mark}")
+    return [(group, ", ".join(parts)) for group, parts in groups.items() if parts or group == GIVEN]
+
+
+def _input_text(case: Case, name: str) -> str:
+    """Return the value of an input."""
+    value, source = case.inputs[name]
+    if name == INDEX and (places := worst_positions(case)):
+        return " or ".join(map(str, places))
+    if name == Quantity.DELTA and isinstance(value, str):
+        return value.replace("10^", "1e") if value.rpartition("-")[2].isdigit() else value
+    return number(value, side=Side.NEAREST if source == Source.LOSS else Side.AS_GIVEN)
+
+
+_STEPS, _ADJACENCY = "steps", "adjacency"
+_FACTS = (_ADJACENCY, _STEPS)
+"""What an answer is about, whether it was given or follows from what was."""
+
+
+def is_fact(name: str, source: Source) -> bool:
+    """Return whether an input is shown with those that were given: what follows from them is not, but for the steps."""
+    return source != Source.DERIVED or name == _STEPS
+
+
+def inputs_lines(case: Case) -> list[str]:
+    """Return the inputs, one line a group."""
+    return [f"{group}: {text}" for group, text in inputs_by_group(case)]
+
+
+_WORDS_OF_NOISE = {
+    "noise_std": ("noise_multiplier", "noise multiplier"),
+    "noise_multiplier": ("noise_std", "noise_std"),
+}
+"""What says the same of the noise as another parameter, and its name in a sentence."""
+
+
+def in_other_words(case: Case, name: str) -> str:
+    """Return in brackets what else an input is: noise in the words of libraries, or here; empty if not known."""
+    if name == _STEPS:
+        return _steps_of_epochs(case)
+    if name == _LIPSCHITZ and (case.training or {}).get("solver"):
+        return " (half the distance of two gradients, replace-one only)"
+    other, text = _WORDS_OF_NOISE.get(name, ("", ""))
+    value, source = case.inputs.get(other, (None, ""))
+    if value is None or source != Source.DERIVED:
+        return ""
+    records, size = value_of(case, "records"), value_of(case, "batch_size")
+    uneven = isinstance(records, int) and isinstance(size, int) and records % size
+    return f" (= {text} {number(value, 4)}{f' in a batch of {size}' if uneven else ''})"
+
+
+_LIPSCHITZ = "lipschitz"
+
+
+def _steps_of_epochs(case: Case) -> str:
+    """Return in brackets from which passes the steps follow; empty where they were given."""
+    steps, source = case.inputs[_STEPS]
+    records, size, epochs = (value_of(case, name) for name in ("records", "batch_size", "epochs"))
+    if source != Source.DERIVED or epochs is None:
+        return ""
+    if not (isinstance(records, int) and isinstance(size, int)) or steps != int(epochs) * -(-records // size):
+        return f" (= {steps // int(epochs or 1)} * {epochs})"
+    per_pass = f"ceil({records}/{size})" if records % size else f"{records}/{size}"
+    return f" (= {per_pass} * {epochs})"
+
+
+def headline(case: Case, digits: Digits) -> list[str]:
+    """Return the answer in one line per best result."""
+    best = [result for result in case.results if result.best]
+    if not is_cost(case):
+        return [_headline(result, digits) for result in best]
+    return [f"{': '.join(cost_sentences(result, digits))} ({result.bound})" for result in best]
+
+
+def cost_sentences(result: Result, digits: Digits) -> tuple[str, str]:
+    """Return what a cost is at most, and the run that has it."""
+    cells = cost_run(result, digits)
+    algorithm = "/".join((result.details or {}).get("algorithms", ()))
+    run = ", ".join(f"{name} = {value}" for name, value in (cells[1:] if algorithm else cells))
+    cost = f"{RISKS[result.quantity]} <= {digits.value(result)} {cost_probability(result)}"
+    return cost, f"{algorithm} with {run}" if run else algorithm
+
+
+_LEVELS: dict[str, str] = {
+    Quantity.EPSILON: "epsilon <= {value} at delta = {delta}",
+    Quantity.MU: "mu <= {value} (Gaussian DP)",
+    Quantity.RHO: "rho <= {value} (zero-concentrated DP)",
+    Quantity.PURE: "epsilon <= {value} at delta = 0 (pure DP)",
+    Quantity.ADVANTAGE: "advantage <= {value} (true positives less false positives of any attack)",
+    Quantity.DELTA: "delta <= {value} at epsilon = {epsilon}",
+    Quantity.RDP: "RDP <= {value} at order {order}",
+}
+
+
+def _headline(result: Result, digits: Digits) -> str:
+    value, delta, epsilon = digits.value(result), digits.delta_of(result), digits.epsilon(result)
+    if result.quantity in _LEVELS:
+        # Beyond the digits of a double a delta is a power of ten.
+        value += " (0 to all digits)" if value.startswith("10^") else ""
+        return _LEVELS[result.quantity].format(value=value, delta=delta, epsilon=epsilon, order=digits.order(result))
+    target = targets_text(result) or f"epsilon = {epsilon} and delta = {delta}"
+    multiplier = (result.details or {}).get("noise_multiplier")
+    also = f" (= noise multiplier {digits.number(multiplier, Side.UP)})" if multiplier else ""
+    return f"{enough(result, digits)} is enough for {target}{also}"
+
+
+def targets_text(result: Result) -> str:
+    """Return what an attacker may do at most, where a parameter was solved for that; empty where it was not."""
+    targets = (result.details or {}).get("targets", ())
+    return " and ".join(_target(target["name"], target["at"], target["limit"]) for target in targets)
+
+
+def _target(name: str, at: float | None, limit: float) -> str:
+    place = "" if at is None else f"@{number(at, side=Side.AS_GIVEN)}"
+    return f"{name}{place} <= {number(limit, side=Side.AS_GIVEN)}"
+
+
+def enough(result: Result, digits: Digits) -> str:
+    """Return which values of a parameter that was solved for meet the budget."""
+    name, value = result.quantity, digits.value(result)
+    if name in SUFFICIENT:
+        order = f" at order {digits.number(result.order, Side.UP)}" if result.order is not None else ""
+        return f"{SUFFICIENT[name]} <= {value}{order}"
+    holds, anything = (result.details or {}).get("holds"), bool((result.details or {}).get("any"))
+    if holds is None:
+        relation = "<=" if name in MAXIMISED else ">="
+        return f"any {name} within what is assumed" if anything else f"{name} {relation} {value}"
+    if holds["from"] == holds["to"]:
+        return f"{name} = {value}"
+    end = f"{holds['end']} = {digits.number(holds['to'], Side.DOWN)}"
+    return f"any {name} up to {end}" if anything else f"{name} from {value} to {end}"
+
+
+def budget_kept(best: Result) -> str:
+    """Return of whom the run that has a cost keeps the budget, if of anybody."""
+    if best.epsilon is None:
+        return "no budget was asked for, and none is promised"
+    covers = (best.details or {}).get("covers", "one record")
+    return f"the noise keeps the budget when {covers} is replaced"
+
+
+def unbeaten(by_difference: bool) -> str:
+    """Return of which guarantees none beats a lower value."""
+    return "no guarantee that uses only how far two gradients are apart" if by_difference else "no guarantee"
+
+
+def tightness_text(case: Case, digits: Digits) -> str:
+    """Return in a sentence how far the best guarantee is from what nothing can beat; empty where that is not known."""
+    best, floor = case.best, case.tightness
+    if best is None or floor is None:
+        return ""
+    if best.bound == floor.bound:
+        return "exact; no smaller value holds for what is known of the run"
+    edge, side = ("above", Side.UP) if best.quantity in MAXIMISED else ("below", Side.DOWN)
+    ratio = f"within a factor {factor_text(floor.ratio)}; " if floor.ratio else ""
+    past = f"{edge} {best.quantity} {digits.number(floor.value, side)}"
+    divisors = best.quantity == _BATCH_SIZE  # other sizes were not asked about
+    if floor.by_difference:
+        verb = "holds for a divisor of the records" if divisors else "is"
+        return f"{ratio}{unbeaten(floor.by_difference)} {verb} {past} ({floor.bound})"
+    what = "no divisor of the records" if divisors else "nothing"
+    return f"{ratio}{what} {past} holds for what is known of the run ({floor.bound})"
+
+
+_BATCH_SIZE = "batch_size"
+
+
+def factor_text(ratio: float) -> str:
+    """Return how far apart two values are, whichever is larger."""
+    apart = max(ratio, 1.0 / ratio)
+    return f"{apart:.3f}" if apart < 10.0 else number(apart, 3)
+
+
+def shift_lines(case: Case) -> list[str]:
+    """Return where the best result's allocation spends its shifts, if it has one."""
+    details = (case.best.details if case.best else None) or {}
+    allocation = details.get("allocation")
+    return [f"allocation: {line}" for line in allocation_lines(allocation)] if allocation else []
+
+
+def certified_lines(case: Case) -> list[str]:
+    """Return what was proved of each guarantee in ball arithmetic, or why nothing was."""
+    lines = []
+    for result in case.results:
+        details = result.details or {}
+        proof, because = details.get("certified"), details.get("not_certified")
+        if proof is not None:
+            within = f"{proof['quantity']} lies in [{proof['lower']}, {proof['upper']}]"
+            but = f"; not for {proof['alone']}" if proof.get("alone") is not None else ""
+            lines.append(f"certified: {result.bound}: {within}, at {proof['bits']} bits{but}")
+        elif because is not None:
+            lines.append(f"not certified: {result.bound}: {because}")
+    return lines
+
+
+def certified_counts(report: Report) -> tuple[int, int]:
+    """Return of how many best values the proof was carried out, and of how many it was tried."""
+    best = [result.details or {} for case in report.cases for result in case.results if result.best]
+    certified = sum(details.get("certified") is not None for details in best)
+    return certified, certified + sum(details.get("not_certified") is not None for details in best)
