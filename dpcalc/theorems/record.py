@@ -253,6 +253,16 @@ class Theorem(NamedTuple):
         return self.kind.guarantee
 
     @property
+    def lower(self) -> bool:
+        """Whether it says what nothing can beat."""
+        return self.kind is Kind.LOWER
+
+    @property
+    def rounds_down(self) -> bool:
+        """Whether its answers round down: a heuristic is true of certain runs, as a lower bound is."""
+        return self.kind in (Kind.LOWER, Kind.HEURISTIC)
+
+    @property
     def price(self) -> bool:
         """Whether it bounds an excess risk, and no privacy."""
         return self.gives is Risk
