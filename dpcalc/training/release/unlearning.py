@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpcalc.engine.ask import ask
 from dpcalc.errors import GateRefused, MissingParameter, SpecError
 from dpcalc.model import loss as losses
+from dpcalc.model.algorithm import FORGETTING
 from dpcalc.model.loss import SIGNED
 from dpcalc.model.run import Description
 from dpcalc.model.source import Source
@@ -98,7 +99,7 @@ def fit_unlearned(task: Task) -> Fit:
     def carried(row: Result) -> Carried:
         run = accounted_run(_descent(steps), row)
         planned = plan(run, rows, columns)
-        return Carried(run, planned._replace(algorithm="unlearning", started=True))
+        return Carried(run, planned._replace(algorithm=FORGETTING, started=True))
 
     made = guarantee(
         accounted, task.question, (), (rows, columns), carried=carried, loss=draft.loss,
@@ -238,7 +239,7 @@ def _accounted(draft: Draft) -> Draft:
     """Return what is accounted: the steps, from models a known distance apart."""
     loss = draft.loss
     known: dict[str, Any] = {
-        "algorithm": "unlearning", "diameter": 2.0 * float(draft["radius"]), "smoothness": loss.smoothness,
+        "algorithm": FORGETTING, "diameter": 2.0 * float(draft["radius"]), "smoothness": loss.smoothness,
         "strong_convexity": draft["regularisation"],
     }  # fmt: skip
     given = {name: draft[name] for name in (*OF_UNLEARNING, "step_size", "noise_std") if name in draft}

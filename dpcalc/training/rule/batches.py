@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 
 from dpcalc.engine.question import Question
+from dpcalc.model.algorithm import FRESH_BATCHES, FRESH_ORDERS
 from dpcalc.model.choices import Model, Permutation, Releases
 from dpcalc.model.source import Source
 from dpcalc.numerics.floats import down
@@ -66,9 +67,9 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> tuple[
     steps = int(draft["epochs"]) * -(-int(draft["records"]) // int(draft["batch_size"]))
     step_size_of(1.0, float(draft["clip"]) / scale, float(draft["feature_bound"]), steps)
     draft.fill_model()
-    sampled = {"algorithm": "noisy-sgd", "release": Releases.EPOCH}
+    sampled = {"algorithm": FRESH_BATCHES, "release": Releases.EPOCH}
     noise = {"sampled": _noise(draft, question, step_size=1.0, **sampled)}
-    hidden = {"algorithm": "shuffled-epochs", "permutation": Permutation.SECRET}
+    hidden = {"algorithm": FRESH_ORDERS, "permutation": Permutation.SECRET}
     if "model" in draft and not draft.given("model"):
         hidden["model"] = Model.CAPPED
     smoothness = None if {**draft, **hidden}.get("model") == Model.ANY else draft.loss.smoothness

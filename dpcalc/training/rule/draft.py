@@ -6,13 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dpcalc.model import loss as losses
-from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Order
+from dpcalc.model.algorithm import ALGORITHMS, FULL_BATCH, Algorithm, Order
 from dpcalc.model.choices import LossName, Model, Noise
 from dpcalc.model.loss import Loss
 from dpcalc.model.run import Description
 from dpcalc.model.source import Source
-
-DEFAULT_ALGORITHM = "noisy-gd"
 
 
 class Draft(Mapping[str, Any]):
@@ -21,7 +19,7 @@ class Draft(Mapping[str, Any]):
     def __init__(self, description: Description) -> None:
         """Take the parameters that are given."""
         self._values, self._sources = dict(description.values), dict(description.sources)
-        self._values.setdefault("algorithm", DEFAULT_ALGORITHM)
+        self._values.setdefault("algorithm", FULL_BATCH)
 
     @classmethod
     def of(cls, **given: Any) -> Draft:

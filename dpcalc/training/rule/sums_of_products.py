@@ -17,6 +17,7 @@ import math
 from collections.abc import Mapping
 
 from dpcalc.errors import SpecError
+from dpcalc.model.algorithm import FULL_BATCH
 from dpcalc.model.loss.base import flag_of
 from dpcalc.model.run import Description
 from dpcalc.model.source import Source
@@ -79,14 +80,14 @@ def described(draft: Draft) -> Draft:
     """Return the run as it is accounted: one step of noisy gradient descent on linear losses."""
     given = {name: draft[name] for name in _ACCOUNTED[1:] if name in draft}
     sources = {"records": Source.DATA, **dict.fromkeys(_STEP, Source.DEFAULT)}
-    return Draft(Description({"algorithm": "noisy-gd", **given, **_STEP}, sources))
+    return Draft(Description({"algorithm": FULL_BATCH, **given, **_STEP}, sources))
 
 
 def describes(given: object) -> bool:
     """Return whether these parameters are those of `described`."""
     return (
         isinstance(given, Mapping)
-        and given.get("algorithm") == "noisy-gd"
+        and given.get("algorithm") == FULL_BATCH
         and _STEP.items() <= given.items()
         and set(given) <= {*_ACCOUNTED, *_STEP}
     )
