@@ -11,7 +11,7 @@ from dpcalc.engine.commands import COMMANDS, taken_by
 from dpcalc.engine.description import run_of
 from dpcalc.engine.gate import Gate
 from dpcalc.engine.question import Question
-from dpcalc.engine.solve import likely_noise_std
+from dpcalc.engine.solving.budget import likely_noise_std
 from dpcalc.errors import DpcalcError
 from dpcalc.model.algorithm import Algorithm
 from dpcalc.model.quantities import Quantity

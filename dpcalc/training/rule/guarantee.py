@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.engine.ask import implied_gate, judged
+from dpcalc.engine.attack.guess import guess_of_answer
 from dpcalc.engine.gate import Gate
-from dpcalc.engine.guess import guess_of_answer
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Question
 from dpcalc.engine.rows import ranked
