@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from dpcalc.engine.advice.noise_readings import ON_MEAN, misread_of
 from dpcalc.engine.ask import implied_gate
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import Gate, gated_quantity, judge
 from dpcalc.engine.inputs import inputs_of
-from dpcalc.engine.misread_noise import ON_MEAN, misread_of
 from dpcalc.engine.question import query_of
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.place import Place

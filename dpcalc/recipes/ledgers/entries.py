@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.ledger_entries import MECHANISM, MOST_TIMES, Entry
+from dpcalc.engine.ledgers.entries import MECHANISM, MOST_TIMES, Entry
 from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
 from dpcalc.files.nodes import Field, Scalar, Table, table, text

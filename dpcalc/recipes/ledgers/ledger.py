@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpcalc.engine.ledger_entries import MOST_ENTRIES, Entry, Ledger
+from dpcalc.engine.ledgers.entries import MOST_ENTRIES, Entry, Ledger
 from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
 from dpcalc.files.documents import Rules, parse_json, parse_yaml

@@ -105,7 +105,7 @@ def broken(error: Exception) -> Outcome:
 
 def _answer(entry: Entry, certify: bool) -> Case:
     if entry.command == "ledger":
-        from dpcalc.engine.ledger import answer_ledger
+        from dpcalc.engine.ledgers.total import answer_ledger
 
         case = answer_ledger(entry.parameters["ledger"], entry.question)
         return _warned(without_definition(case, "ledgers have no definition")) if certify else case
@@ -115,7 +115,7 @@ def _answer(entry: Entry, certify: bool) -> Case:
         case = convert(entry.command, entry.parameters, entry.question)
         return _warned(without_definition(case, "conversions have no definition")) if certify else case
     if entry.command == "risk":
-        from dpcalc.engine.attack_risk import risk_of_known
+        from dpcalc.engine.attack.risk import risk_of_known
 
         case = risk_of_known(entry.command, entry.parameters, entry.question)
         return _warned(without_definition(case, "risks have no definition")) if certify else case

@@ -19,7 +19,7 @@ from dpcalc.engine.evaluate import (
     safe_budget,
 )
 from dpcalc.engine.question import Question
-from dpcalc.engine.search import (
+from dpcalc.engine.solving.search import (
     CLOSE,
     DIRECTIONS,
     Direction,
