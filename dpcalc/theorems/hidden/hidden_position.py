@@ -16,13 +16,13 @@ from dpcalc.model.choices import Adjacency, Permutation
 from dpcalc.model.run import Run
 from dpcalc.notions.certificate import HIDDEN, KNOWN, Certificate
 from dpcalc.notions.guarantee import Hints, Profile
-from dpcalc.numerics.floats import from_ordinal, ordinal, ratio_up
+from dpcalc.numerics.floats import from_ordinal, ordinal
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, ONE_RELEASE, STEP_WITHIN, WHERE_BOUNDED
 from dpcalc.theorems.contraction.shuffle import ShuffledPass, mixture
 from dpcalc.theorems.hidden.position_certificates import MOST, Cell, Curve, Mixture, Proof, where_met
 from dpcalc.theorems.hidden.positions import places_of
 from dpcalc.theorems.many_passes.epochs import same_places
-from dpcalc.theorems.many_passes.passes import Passes, pace_of, reach_of
+from dpcalc.theorems.many_passes.passes import Passes
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
 from dpcalc.theorems.setting import BATCHES, NOISY_STEP
 
@@ -42,14 +42,7 @@ class SecretPass(ShuffledPass):
     @property
     def passes(self) -> Passes:
         """The pass, with what strong convexity and the domain give."""
-        plan = self.layout
-        return Passes(
-            plan,
-            1,
-            ratio_up(self.sensitivity, plan.size * self.scale),
-            pace_of(plan, self.step_size, self.smoothness, self.strong_convexity),
-            reach_of(plan, self.diameter, self.step_size, self.sensitivity),
-        )
+        return Passes.of(self, self.scale)
 
 
 def swaps_of(adjacency: Adjacency) -> tuple[tuple[float, float], ...]:

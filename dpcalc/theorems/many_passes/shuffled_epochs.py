@@ -19,11 +19,11 @@ from dpcalc.notions.certificate import HIDDEN, KNOWN, WORST, Certificate
 from dpcalc.notions.guarantee import Gdp, Hints, Profile
 from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
-from dpcalc.numerics.floats import UNIT, down, ratio_up, up
+from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.sums import log_sum_expm1_reciprocals_up
 from dpcalc.theorems.batch_layout import Positions
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, ONE_ORDER, ONE_RELEASE, STEP_WITHIN, WHERE_BOUNDED
-from dpcalc.theorems.contraction.contraction import own_ratio
+from dpcalc.theorems.contraction.noisy_pass import own_ratio
 from dpcalc.theorems.contraction.shuffle import shifted_pass
 from dpcalc.theorems.hidden.fresh_places import Cases, cases_of
 from dpcalc.theorems.hidden.hidden_position import SECRET, least_of, secret_order, swaps_of
@@ -31,7 +31,7 @@ from dpcalc.theorems.hidden.position_certificates import Cell, Mixture
 from dpcalc.theorems.hidden.positions import places_of
 from dpcalc.theorems.hidden.same_places import SamePlaces
 from dpcalc.theorems.many_passes.epochs import fresh_log_delta, known_cases, once_log_delta
-from dpcalc.theorems.many_passes.passes import Passes, pace_of, reach_of
+from dpcalc.theorems.many_passes.passes import Passes
 from dpcalc.theorems.many_passes.periodic_allocation import Uses, bounded_mu, contracting_mu
 from dpcalc.theorems.many_passes.repeated_allocation import Pace, rate_in_range
 from dpcalc.theorems.record import theorem
@@ -56,18 +56,14 @@ class RandomOrders(Setting):
     """Several passes in random order with Gaussian noise and steps that are Lipschitz maps."""
 
     @functools.cached_property
-    def passes(self) -> Passes:
-        """The passes, of which no more than 1-Lipschitz maps is used."""
-        ratio = ratio_up(self.sensitivity, self.layout.size * self.noise_std)
-        return Passes(self.layout, self.epochs, ratio, pace_of(self.layout, self.step_size, self.smoothness, 0.0))
-
-    @functools.cached_property
     def sharper(self) -> Passes:
         """The passes with what strong convexity and the domain give."""
-        return self.passes._replace(
-            pace=pace_of(self.layout, self.step_size, self.smoothness, self.strong_convexity),
-            reach=reach_of(self.layout, self.diameter, self.step_size, self.sensitivity),
-        )
+        return Passes.of(self, self.noise_std, self.epochs)
+
+    @functools.cached_property
+    def passes(self) -> Passes:
+        """The passes, of which no more than 1-Lipschitz maps is used."""
+        return self.sharper.plain
 
     @functools.cached_property
     def worst(self) -> float:
