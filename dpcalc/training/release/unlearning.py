@@ -17,6 +17,7 @@ from dpcalc.engine.ask import ask
 from dpcalc.engine.question import Question
 from dpcalc.errors import GateRefused, MissingParameter, SpecError
 from dpcalc.model import loss as losses
+from dpcalc.model.algorithm import FORGETTING
 from dpcalc.model.loss import SIGNED, Loss
 from dpcalc.model.run import Description
 from dpcalc.model.source import Source
@@ -131,7 +132,7 @@ class _Unlearning(Accounting):
         """As `Accounting.carried`: the same steps as those of a descent, which is how they are carried out."""
         described = {name: value for name, value in self.draft.items() if name not in OF_UNLEARNING}
         run = accounted_run(Draft(Description({**described, "steps": self.draft["clean_steps"]})), row)
-        return Carried(run, plan(run, *self.shape)._replace(algorithm="unlearning", started=True))
+        return Carried(run, plan(run, *self.shape)._replace(algorithm=FORGETTING, started=True))
 
 
 def _check(setup: Setup) -> None:

@@ -10,12 +10,12 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from dpcalc.engine.answer import ranked
 from dpcalc.engine.ask import implied_gate, judged
 from dpcalc.engine.attack.guess import guess_of_answer
 from dpcalc.engine.gate import Gate
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Question
-from dpcalc.engine.rows import ranked
 from dpcalc.errors import GateRefused, MissingParameter, NotApplicable
 from dpcalc.model.loss import Loss
 from dpcalc.model.quantities import Kind, Quantity
