@@ -68,11 +68,20 @@ def draw(chart: Chart, format: str) -> bytes:
 
 def draw_panel(panel: Panel) -> bytes:
     """Return one panel as a small SVG for a page, whose words stay text, in the reader's font."""
+    legend = _TEXT * len(panel.series)
+    height = 3.0 + legend
 
     def fill(figure: Any) -> None:
-        _draw_panel(figure.add_subplot(), panel, {}, set())
+        # A search for places, and powers set as formulas, would take most of the time.
+        figure.set_layout_engine(None)
+        figure.subplots_adjust(left=0.2, right=0.97, top=0.97, bottom=(0.6 + legend) / height)
+        axes = figure.add_subplot()
+        _draw_panel(axes, panel, {}, set())
+        axes.minorticks_off()  # they would be a third of the file
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(lambda value, _: f"{value:g}")
 
-    return _drawn("", (4.6, 2.8 + _TEXT * len(panel.series)), fill, "svg", {"svg.fonttype": "none"})
+    return _drawn("", (4.6, height), fill, "svg", {"svg.fonttype": "none"})
 
 
 def draw_bars(chart: Bars, format: str) -> bytes:
