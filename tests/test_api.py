@@ -8,6 +8,7 @@ import inspect
 import io
 import json
 import os
+import pickle
 import shlex
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from dpcalc.api.asked import QUESTION
 from dpcalc.certify import table
 from dpcalc.cli.main import main
 from dpcalc.engine.commands import COMMANDS
+from dpcalc.report import Case
 from dpcalc.training.rule.setup import Setup
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -304,3 +306,26 @@ def test_a_keyword_of_another_program_whose_unit_may_differ_is_answered_with_our
     with pytest.raises(dpcalc.SpecError) as refused:
         dpcalc.rdp(noise_scale=1.0)  # type: ignore[call-arg]
     assert refused.value.hint == "did you mean noise_std?"
+
+
+PENDING: list[tuple[Any, dict[str, Any]]] = [
+    (dpcalc.rdp, {"records": 100, "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "noise_std": 2, "delta": 1e-6}),
+    (dpcalc.rdp, {"records": 100, "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "noise_std": 2, "order": [2, 8]}),
+    (dpcalc.rdp, {"records": 9, "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "epsilon": 1, "delta": 1e-6}),
+    (dpcalc.shuffle, {"records": 50, "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "noise_std": 2, "epsilon": 1}),
+    (dpcalc.compare, {"algorithm": "cyclic", "records": 90, "epochs": 3, "batch_size": 30, "lipschitz": 1,
+                      "smoothness": 1, "step_size": 0.1, "noise_std": 0.2, "delta": 1e-6}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "given"), PENDING)
+def test_the_best_answer_is_there_before_the_rest_and_is_the_same(function: Any, given: dict[str, Any]) -> None:
+    first, whole = function(**given).cases[0], function(**given).cases[0]._replace()
+    assert first.best == whole.best
+    assert (first.algorithm, first.inputs, first.query) == (whole.algorithm, whole.inputs, whole.query)
+    assert type(whole) is Case
+    assert first == whole
+    assert whole == first
+    assert (repr(first), list(first), first[2]) == (repr(whole), list(whole), whole[2])
+    assert pickle.loads(pickle.dumps(first)) == whole
+    assert first.best == next(result for result in first.results if result.best)

@@ -8,17 +8,17 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpcalc.engine.ask import FEW
+from dpcalc.engine.ask import FEW, ask, best_of, side_by_side
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import Gate, parse
 from dpcalc.engine.question import Question, aimed
 from dpcalc.errors import SpecError
 from dpcalc.model.parameter import RATES, check, conversion, meant_by, not_covered, renamed
-from dpcalc.render.notes import report
-from dpcalc.report import Case, Report
+from dpcalc.render.notes import in_words
+from dpcalc.report import Case, PendingCase, Report
 
 if TYPE_CHECKING:
-    from dpcalc.engine.attack_risk import RiskQuestion
+    from dpcalc.engine.attack.risk import RiskQuestion
 
 QUESTION = {
     "epsilon": "the budget",
@@ -49,6 +49,34 @@ class Asked(NamedTuple):
     certify: bool = False
     risks: RiskQuestion | None = None
     listed: Mapping[str, Sequence[float]] = {}
+
+    def question(self, run: dict[str, Any]) -> Question:
+        """Return what is asked of a run; what says so is taken out of its values."""
+        question = question_of(run.pop("epsilon", None), run.pop("delta", None), self.orders, self.solve)
+        return aimed(question._replace(risks=self.risks), run, self.listed)
+
+    def answer(
+        self, command: str, run: Mapping[str, Any], by: Callable[..., Case], *, notes: bool, brief: bool
+    ) -> Case:
+        """Return the case of a run: its best answer at once, and the rest when somebody looks at it.
+
+        Args:
+            command: a key of `COMMANDS`.
+            run: keyword -> value.
+            by: what answers, as `dpcalc.engine.ask.ask` does.
+            notes, brief: as for `ask`.
+        """
+        given = dict(run)
+        question = self.question(given)
+        options: dict[str, Any] = {"certified": True} if self.certify else {}
+
+        def whole() -> Case:
+            case = by(command, given, question, gates=self.gates, notes=notes, brief=brief, **options)
+            return in_words(command, case)
+
+        in_full = self.certify or self.gates or by not in (ask, side_by_side)
+        best = None if in_full else best_of(command, given, question)
+        return whole() if best is None else PendingCase.of(best, whole)
 
 
 def read(command: str, /, **given: Any) -> Asked:
@@ -99,7 +127,7 @@ def risks_of(asked: Any, listed: Mapping[str, Sequence[float]]) -> RiskQuestion 
         raise SpecError(f"risk is {asked!r}; it must be True or False")
     if not asked and not listed:
         return None
-    from dpcalc.engine.attack_risk import risk_question
+    from dpcalc.engine.attack.risk import risk_question
 
     return risk_question(**listed)
 
@@ -142,17 +170,11 @@ def gate_of(text: Any) -> Gate:
 def answered(command: str, asked: Asked, alone: Callable[..., Case], among_others: Callable[..., Case]) -> Report:
     """Return the report on every combination; ``alone`` raises where nothing holds, ``among_others`` says why."""
     single = len(asked.runs) == 1
-    options = {"notes": len(asked.runs) <= FEW, "brief": not single, **({"certified": True} if asked.certify else {})}
-
-    def answer(by: Callable[..., Case], /, **run: Any) -> Case:
-        question = question_of(run.pop("epsilon", None), run.pop("delta", None), asked.orders, asked.solve)
-        question = aimed(question._replace(risks=asked.risks), run, asked.listed)
-        return by(command, run, question, gates=asked.gates, **options)
-
-    cases = [answer(alone if single else among_others, **run) for run in asked.runs]
+    options = {"notes": len(asked.runs) <= FEW, "brief": not single}
+    cases = [asked.answer(command, run, alone if single else among_others, **options) for run in asked.runs]
     if not any(case.best for case in cases):
-        answer(alone, **asked.runs[0])  # nothing holds anywhere: say why as for a single case
-    return report(command, cases)
+        asked.answer(command, asked.runs[0], alone, **options)  # nothing holds anywhere: say why as for a single case
+    return Report(command, tuple(cases))
 
 
 def several(name: str, value: Any) -> list[Any]:

@@ -6,13 +6,11 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dpcalc.api.asked import QUESTION, Asked, answered, question_of, read
+from dpcalc.api.asked import QUESTION, Asked, answered, read
 from dpcalc.engine.ask import ask, side_by_side
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.question import aimed
 from dpcalc.errors import SpecError
 from dpcalc.model.parameter import PARAMETERS, Parameter
-from dpcalc.render.notes import report
 from dpcalc.report import Case, Report
 
 if TYPE_CHECKING:
@@ -349,9 +347,4 @@ def _one_run(command: str, run: Mapping[str, Any]) -> tuple[Asked, dict[str, Any
 def _query(command: str, run: Mapping[str, Any]) -> Case:
     """Return the case of one run of a sweep."""
     asked, _ = _one_run(command, run)
-    given = dict(asked.runs[0])
-    question = question_of(given.pop("epsilon", None), given.pop("delta", None), asked.orders, asked.solve)
-    question = aimed(question._replace(risks=asked.risks), given, asked.listed)
-    options: dict[str, Any] = {"notes": False, "brief": True, **({"certified": True} if asked.certify else {})}
-    case = side_by_side(command, given, question, gates=asked.gates, **options)
-    return report(command, [case]).cases[0]
+    return asked.answer(command, asked.runs[0], side_by_side, notes=False, brief=True)

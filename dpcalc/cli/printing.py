@@ -61,6 +61,12 @@ class Output(NamedTuple):
         check_outputs([*output._written(), *([(output.plot, "--plot")] if drawn else [])], _typed())
         return output
 
+    @property
+    def best_only(self) -> bool:
+        """Whether of several cases nothing but their best answers is shown."""
+        brief = format_of(self.format, self.as_json, self.file) in _BRIEF and not self.verbose
+        return brief and self.plot is None and not self.reports
+
     def _with_reports(self) -> Output:
         """Return the output with where its reports go, which are given as they were typed."""
         from dpcalc.cli.reports import destinations
@@ -88,6 +94,9 @@ def _typed() -> Iterator[str]:
 
 
 _WRITTEN = ("output", "plot", "reports")
+
+_BRIEF = ("table", "plain")
+"""The formats that are brief unless asked to be verbose."""
 
 REPORTED = ("table", "plain", "json", "jsonl", "csv", "markdown")
 """The formats of a report that is no single query's."""

@@ -12,7 +12,7 @@ import click
 
 from dpcalc.cli.printing import Output, emit
 from dpcalc.cli.types import Delta, delta_of
-from dpcalc.engine.ask import FEW, ask, side_by_side
+from dpcalc.engine.ask import FEW, ask, best_of, side_by_side
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.question import Question, aimed
 from dpcalc.errors import SpecError
@@ -22,7 +22,7 @@ from dpcalc.render import MOST_CURVES
 from dpcalc.report import Case
 
 if TYPE_CHECKING:
-    from dpcalc.engine.attack_risk import RiskQuestion
+    from dpcalc.engine.attack.risk import RiskQuestion
     from dpcalc.engine.gate import Gate
 
 MAX_CASES = 10_000
@@ -100,7 +100,7 @@ def run_cases(
     if solve is not None and not solve:
         raise SpecError("--solve: an empty name", "for example --solve index")
     if solve is not None:
-        from dpcalc.engine.search import DIRECTIONS
+        from dpcalc.engine.solving.search import DIRECTIONS
         from dpcalc.model.parameter import named_by
 
         solve = named_by(solve, (*DIRECTIONS, "epsilon", "delta"))
@@ -112,12 +112,16 @@ def run_cases(
     askers = askers or Askers(ask, side_by_side)
     options = {"notes": len(combinations) <= FEW, "brief": not single, **({"certified": True} if certified else {})}
 
+    only_best = output.best_only and not (options["notes"] or certified or gates or COMMANDS[command].compares)
+
     def evaluate(values: Flags, asker: Callable[..., Case]) -> Case:
         given, question = _question(values, orders, solve)
         question = aimed(question._replace(risks=risks, curves=curves), given, listed)
         if schedule is not None:
             given["schedule"] = schedule
         sources = dict.fromkeys(given, Source.FLAG)
+        if only_best and asker is side_by_side and (case := best_of(command, given, question, sources)):
+            return case
         return asker(command, given, question, sources=sources, gates=gates, **options)
 
     here = combinations if chosen is None else chosen(combinations)
@@ -149,7 +153,7 @@ def risks_asked(asked: bool, listed: dict[str, list[float]]) -> RiskQuestion | N
     """Return what is asked about attacks; None where nothing is."""
     if not asked and not listed:
         return None
-    from dpcalc.engine.attack_risk import risk_question
+    from dpcalc.engine.attack.risk import risk_question
 
     return risk_question(**listed)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dpcalc.engine.advice.improvements import Asked
 from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import COMMANDS, Command
 from dpcalc.engine.description import add_loss_constants, algorithm_of, run_of
-from dpcalc.engine.improvements import Asked
+from dpcalc.engine.evaluate import ROWS
 from dpcalc.engine.inputs import inputs_of
-from dpcalc.engine.question import Incomplete, Question, check_question, query_of, refuse_unknown
+from dpcalc.engine.question import Incomplete, Question, check_question, query_of, refuse_unknown, unknown_of
 from dpcalc.errors import (
     BoundFailed,
     DpcalcError,
@@ -25,6 +26,7 @@ from dpcalc.errors import (
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.run import Description, Run
 from dpcalc.model.source import Source
+from dpcalc.notions.guarantee import Gdp, Rdp
 from dpcalc.report import Assertion, Case, Obstacle, Result
 from dpcalc.theorems.record import Theorem, for_algorithm, lookup, without_definition
 
@@ -73,72 +75,166 @@ def ask(
     record = COMMANDS[command]
     refuse_unknown(command, given, record.parameters, ("schedule",))
     check_question(question)
-    description = Description(given, sources or {})
     if record.prices:
-        if question.risks is not None:
-            raise SpecError(
-                "a cost is of a run that is chosen for the budget, and what an attacker can do is asked of one run",
-                "ask `dpcalc compare --risk` about the run, or `dpcalc risk` about the budget",
-            )
-        case = _priced(record, description, question, gates)
+        case = _priced(record, Description(given, sources or {}), question, gates)
         return _certify(case, None, question) if certified else case
-    record, run, run_notes = run_of(record, description)
-    bounds = bounds_of(record, run, question, best_only=best_only, alone=notes and not brief)
+    inquiry = Inquiry(command, given, question, sources or {}, gates, notes=notes, brief=brief, best_only=best_only)
     if only is not None:
-        bounds = [bound for bound in bounds if bound.id == only]
-        if not bounds:
+        inquiry.bounds = [bound for bound in inquiry.bounds if bound.id == only]
+        if not inquiry.bounds:
             raise NotApplicable(f"{only} says nothing of this run", "ask without naming a bound")
     if question.targets and certified:
         raise SpecError(
             "what is solved for a risk has no definition to be proved by",
             "leave out --certify; or certify epsilon of the run with the solution",
         )
-    case = _answer(record, run, question, bounds, told=notes and not brief)
-    notes = notes and (run.group_size or 1) == 1  # for groups what would better the answer takes too long
-    if case.best is not None and not question.targets:
-        asked = Asked(COMMANDS[command], given, sources or {}, run, question, case, case.best, brief)
-        case = _with_notes(asked, bounds, notes=notes)
-        case = _warned_of_noise(asked._replace(case=case), told=bool(gates) or not brief)
-    case = case._replace(note_data=(*case.note_data, *run_notes))
-    if run.algorithm.chained:
-        case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
-    if certified:
-        case = _certify(case, run, question)
-    case = _with_guess(case, run, question)
-    case = _with_risk(case, run, question, gates)
-    case = case._replace(query=query_of(command, given, question, certified=certified))
-    if question.curves:
-        from dpcalc.engine.curves import with_curves
-
-        case = with_curves(case, run, question)
-    return case._replace(assertions=(*implied_gate(question, case), *judged(gates, case)))
+    return inquiry.case(certified=certified)
 
 
-def _answer(record: Command, run: Run, question: Question, bounds: Sequence[Theorem], *, told: bool) -> Case:
-    """Return the case; where no bound speaks of the run, the error names the nearest one of which one does.
-
-    Where ``told``, an error names all that is lacking, with examples.
-    """
+def best_of(command: str, given: Values, question: Question, sources: Sources | None = None) -> Case | None:
+    """Return the case with its best answer alone; None where there is none, or more is asked: `ask` says more."""
+    if COMMANDS[command].prices or question.risks or question.targets or question.curves:
+        return None
     try:
-        return answer(run, question, bounds)
-    except Incomplete as error:
-        if not told:
-            raise
-        from dpcalc.engine.lacking import of_question
+        return ask(command, given, question, sources=sources, notes=False, best_only=True)
+    except DpcalcError:
+        return None
 
-        raise of_question(error, run, question, bounds) from None
-    except NotApplicable as error:
-        if run.algorithm.clipped and run.sampling is None:
-            from dpcalc.engine.unsaid_sampling import with_choices
 
-            raise with_choices(error, run, question) from None
-        if told and isinstance(error, MissingParameter):
-            from dpcalc.engine.lacking import with_examples
+def closed_form_of(command: str, given: Values, question: Question) -> Case | None:
+    """Return the best answer to a question where closed forms give it, in no time and memory to speak of; else None."""
+    record = COMMANDS.get(command)
+    searches = question.solve or question.risks or question.targets or question.curves
+    if record is None or record.trains or record.prices or searches or "schedule" in given:
+        return None
+    try:
+        refuse_unknown(command, given, record.parameters)
+        check_question(question)
+        inquiry = Inquiry(command, given, question, {}, notes=False, best_only=True)
+        return inquiry.case() if inquiry.is_closed else None
+    except DpcalcError:
+        return None  # the case says why by itself
 
-            error = with_examples(error, run, question, bounds)
-        from dpcalc.engine.nearest import with_nearest
 
-        raise with_nearest(error, run, question, record) from None
+class Inquiry:
+    """One question about one described run, the bounds that are asked, and how much is said beside the answer."""
+
+    def __init__(
+        self, command: str, given: Values, question: Question, sources: Sources, gates: Sequence[Gate] = (), *,
+        notes: bool, best_only: bool, brief: bool = False,
+    ) -> None:  # fmt: skip
+        self.command, self.given, self.sources = COMMANDS[command], given, sources
+        self.question, self.gates = question, gates
+        self.notes, self.brief = notes, brief
+        _, self.run, self._run_notes = run_of(self.command, Description(given, sources))
+        self.bounds = bounds_of(self.command, self.run, question, best_only=best_only, alone=self._in_full)
+
+    @property
+    def _in_full(self) -> bool:
+        """Whether errors and notes say all that they can, with examples."""
+        return self.notes and not self.brief
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether every bound that applies is a closed form, which takes no time and no memory to speak of."""
+        if unknown_of(self.run, self.question) not in ROWS:
+            return False
+        return all(_is_closed(bound, self.question) or bound.obstacle(self.run) for bound in self.bounds)
+
+    def case(self, *, certified: bool = False) -> Case:
+        """Return the answer with all that is said beside it."""
+        run, question = self.run, self.question
+        case = self._answer()
+        if case.best is not None and not question.targets:
+            case = self._warned_of_noise(self._with_notes(self._asked(case, case.best)))
+        if self._run_notes:
+            case = case._replace(note_data=(*case.note_data, *self._run_notes))
+        if run.algorithm.chained:
+            case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
+        if certified:
+            case = _certify(case, run, question)
+        from dpcalc.engine.attack.guess import guess_of
+
+        query = query_of(self.command.name, self.given, question, certified=certified)
+        case = self._with_risk(case._replace(guess=guess_of(case, run, question.orders), query=query))
+        if question.curves:
+            from dpcalc.engine.attack.curves import with_curves
+
+            case = with_curves(case, run, question)
+        assertions = (*implied_gate(question, case), *judged(self.gates, case))
+        return case._replace(assertions=assertions) if assertions else case
+
+    def _asked(self, case: Case, best: Result) -> Asked:
+        return Asked(self.command, self.given, self.sources, self.run, self.question, case, best, self.brief)
+
+    def _answer(self) -> Case:
+        """Return the case; where no bound speaks of the run, the error names the nearest one of which one does."""
+        run, question, bounds = self.run, self.question, self.bounds
+        try:
+            return answer(run, question, bounds)
+        except Incomplete as error:
+            if not self._in_full:
+                raise
+            from dpcalc.engine.advice.missing import of_question
+
+            raise of_question(error, run, question, bounds) from None
+        except NotApplicable as error:
+            if run.algorithm.clipped and run.sampling is None:
+                from dpcalc.engine.advice.sampling_choices import with_choices
+
+                raise with_choices(error, run, question) from None
+            if self._in_full and isinstance(error, MissingParameter):
+                from dpcalc.engine.advice.missing import with_examples
+
+                error = with_examples(error, run, question, bounds)
+            from dpcalc.engine.advice.nearest_run import with_nearest
+
+            raise with_nearest(error, run, question, self.command) from None
+
+    def _with_notes(self, asked: Asked) -> Asked:
+        """Return the case with what is said beside its rows; the rows stand where that fails."""
+        case = asked.case
+        notes = self.notes and (self.run.group_size or 1) == 1  # for groups what would better the answer takes too long
+        try:
+            with isolate_failure():
+                if self.command.compares:
+                    from dpcalc.engine.advice.tightness import compared
+
+                    case = compared(asked, self.bounds, hints=notes)
+                elif notes:
+                    from dpcalc.engine.advice.notes import notes_on
+
+                    case = case._replace(note_data=(*case.note_data, *notes_on(asked, self.bounds)))
+        except (BoundFailed, NotConverged) as error:
+            case = case._replace(warnings=(*case.warnings, f"the notes {error.message} ({error.hint})"))
+        return asked._replace(case=case)
+
+    def _warned_of_noise(self, asked: Asked) -> Case:
+        """Return the case with a warning where its noise may have been meant as another one."""
+        run, case = self.run, asked.case
+        if not run.typed("noise_std") or (run.noise_multiplier or 0.0) <= (run.noise_std or 0.0):
+            return case
+        from dpcalc.engine.advice.noise_readings import misread_noise
+
+        told = bool(self.gates) or not self.brief
+        return case._replace(warnings=(*case.warnings, *misread_noise(asked, told=told)))
+
+    def _with_risk(self, case: Case) -> Case:
+        """Return the case with the risks that are asked for, or that a gate speaks of."""
+        if self.question.risks is None and not self.gates:
+            return case
+        from dpcalc.engine.gate import risks_of
+
+        risks = risks_of(self.gates, self.question.risks)
+        if risks is None:
+            return case
+        from dpcalc.engine.attack.risk import with_risk
+
+        return with_risk(case, self.run, self.question.orders, risks)
+
+
+def _is_closed(bound: Theorem, question: Question) -> bool:
+    return not bound.slow and (bound.gives is Gdp or (bound.gives is Rdp and bool(question.orders)))
 
 
 def bounds_of(record: Command, run: Run, question: Question, *, best_only: bool, alone: bool) -> list[Theorem]:
@@ -160,53 +256,6 @@ def contenders(bounds: Sequence[Theorem], run: Run) -> list[Theorem]:
     return [bound for bound in guarantees if bound.implied_by not in ids] or list(bounds)
 
 
-def _with_notes(asked: Asked, bounds: Sequence[Theorem], *, notes: bool) -> Case:
-    """Return the case with what is said beside its rows; the rows stand where that fails."""
-    case = asked.case
-    try:
-        with isolate_failure():
-            if asked.command.compares:
-                from dpcalc.engine.compare import compared
-
-                return compared(asked, bounds, hints=notes)
-            if notes:
-                from dpcalc.engine.notes import notes_on
-
-                return case._replace(note_data=(*case.note_data, *notes_on(asked, bounds)))
-    except (BoundFailed, NotConverged) as error:
-        return case._replace(warnings=(*case.warnings, f"the notes {error.message} ({error.hint})"))
-    return case
-
-
-def _warned_of_noise(asked: Asked, *, told: bool) -> Case:
-    run, case = asked.run, asked.case
-    if not run.typed("noise_std") or (run.noise_multiplier or 0.0) <= (run.noise_std or 0.0):
-        return case
-    from dpcalc.engine.misread_noise import misread_noise
-
-    return case._replace(warnings=(*case.warnings, *misread_noise(asked, told=told)))
-
-
-def _with_guess(case: Case, run: Run, question: Question) -> Case:
-    from dpcalc.engine.guess import guess_of
-
-    return case._replace(guess=guess_of(case, run, question.orders))
-
-
-def _with_risk(case: Case, run: Run, question: Question, gates: Sequence[Gate]) -> Case:
-    """Return the case with the risks that are asked for, or that a gate speaks of."""
-    if question.risks is None and not gates:
-        return case
-    from dpcalc.engine.gate import risks_of
-
-    risks = risks_of(gates, question.risks)
-    if risks is None:
-        return case
-    from dpcalc.engine.attack_risk import with_risk
-
-    return with_risk(case, run, question.orders, risks)
-
-
 def _certify(case: Case, run: Run | None, question: Question) -> Case:
     """Return the case with what is proved of its guarantees."""
     from dpcalc.certify.case import certify
@@ -217,6 +266,11 @@ def _certify(case: Case, run: Run | None, question: Question) -> Case:
 
 def _priced(record: Command, description: Description, question: Question, gates: Sequence[Gate]) -> Case:
     """Return the case of what a budget costs."""
+    if question.risks is not None:
+        raise SpecError(
+            "a cost is of a run that is chosen for the budget, and what an attacker can do is asked of one run",
+            "ask `dpcalc compare --risk` about the run, or `dpcalc risk` about the budget",
+        )
     from dpcalc.engine.price import priced
 
     algorithm = algorithm_of(record, description) if "algorithm" in description else None
@@ -233,9 +287,9 @@ def judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
     """
     if not gates:
         return ()
+    from dpcalc.engine.advice.noise_readings import refuse_misread
     from dpcalc.engine.gate import judge
     from dpcalc.engine.large_delta import large_delta_gate
-    from dpcalc.engine.misread_noise import refuse_misread
 
     refuse_misread(case)
     return (*(judge(gate, case) for gate in gates), *large_delta_gate(case))

@@ -215,20 +215,6 @@ def describe(algorithm: str, given: Mapping[str, Any], sources: Mapping[str, Sou
     return Run(algorithm=record, sources=draft.sources, **draft.values)
 
 
-def at_index(run: Run, index: int) -> Run | None:
-    """Return the run for another position than the one given, as `describe` makes it; None where that is to be asked.
-
-    Nothing follows from a position, which is only checked: see `_fill_index`.
-    """
-    if run.schedule is not None or not run.algorithm.indexed or run.records is None or not run.typed("index"):
-        return None
-    if type(index) is not int or not 1 <= index <= run.records - _dropped(run.values):
-        return None
-    moved: Run = object.__new__(Run)
-    moved.__dict__.update(run.__dict__, index=index, values={**run.values, "index": index})
-    return moved
-
-
 def _fill_in(record: Algorithm, draft: Description) -> None:
     """Fill in what is not given: defaults, the worst index, the number of steps, what follows of loss and noise."""
     if record.continues and "adjacency" not in draft and draft.get("start", Start.DISTANCE) != Start.DISTANCE:

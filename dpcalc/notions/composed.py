@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from dpcalc.notions.answer import Answer
+from dpcalc.notions import gaussian
+from dpcalc.notions.notion import Answer
+from dpcalc.numerics.floats import up
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
     from dpcalc.notions.curves import Curve, CurveWithFloor
+    from dpcalc.notions.notion import Parts
     from dpcalc.notions.pld import Bound, Pair
 
     Pairs: TypeAlias = tuple[tuple[Pair, int], ...]
-    Parts: TypeAlias = Sequence[tuple[Pair, int]] | Callable[[float], Sequence[tuple[Pair, int]]]
-    """(dominating pair, count), or those that are best about a ln delta as a function of it."""
 
 FAIR, _ROUGH, _COARSE = 512, 320, 64  # points per standard deviation
 USUAL_LOG_DELTA = -24.0
@@ -46,7 +46,22 @@ def log_delta(parts: Parts, epsilon: float, expected: float | None = None, rough
         target = 2.0 * min(answer.value, target)
         nearer = _log_delta_of_pairs(pairs_for(parts, target), epsilon, None, rough)
         answer = min(answer, nearer, key=lambda answer: answer.value)
+    if answer.rounding + answer.lattice > _ACCURATE:
+        # An answer that is mostly error may be above those at smaller epsilons, which hold here, too.
+        hashable = parts if callable(parts) else tuple(parts)
+        bound = min(profile(hashable)(epsilon), gaussian.log_delta(mu=whole_mu(parts), epsilon=epsilon))
+        answer = answer if answer.value <= bound else Answer(bound, None, "pld")
     return answer
+
+
+def whole_mu(parts: Parts, size: int = 1) -> float:
+    """Return a mu of which a composition is mu-GDP at every epsilon, by the farthest laws of each pair; inf for none.
+
+    Of groups it is ``size`` times that, or what it is where a step uses records of the group alone, if that is less.
+    """
+    pairs = pairs_for(parts, USUAL_LOG_DELTA)
+    times = [(pair.whole_mu if size == 1 else min(up(size * pair.whole_mu), pair.largest_mu), n) for pair, n in pairs]
+    return gaussian.together(times) if all(math.isfinite(mu) for mu, _ in times) else math.inf
 
 
 def extrapolated(coarser: tuple[Parts, ...], epsilon: float, expected: float | None) -> float:
@@ -117,26 +132,33 @@ def likely_log_delta(parts: Pairs, epsilon: float, log_delta: float) -> float:
 _TARGETS = (-2.0, -6.0, -14.0, -28.0, -50.0, -90.0, -160.0, -300.0, -600.0)
 """The ln delta about which the laws of a profile are computed; one law answers for all that is near it."""
 
+_OF_INFINITE = 2.0**100  # no finite loss is so large: what a law has there is the mass of its infinite ones
+_NEAR_THEM = 1.5  # of ln delta: a value that is so near to that mass may be all of it
+
 
 @functools.lru_cache(maxsize=16)
 def profile(parts: Parts) -> CurveWithFloor:
     """Return the profile of a composition, from laws made about one ln delta after another until one is near.
 
-    Whoever asks for the same composition shares the laws, and what they were asked.
+    The delta of each law falls as epsilon grows, and the smaller it is, the more laws are asked: the profile does not
+    rise. Whoever asks for the same composition shares the laws, and what they were asked.
     """
 
     @functools.cache
-    def law(target: float) -> Curve:
+    def law(target: float) -> tuple[Curve, float]:
         from dpcalc.notions import pld
 
-        return pld.curve(pairs_for(parts, target), log_delta_target=target, resolution=FAIR)
+        of_law = pld.curve(pairs_for(parts, target), log_delta_target=target, resolution=FAIR)
+        return of_law, of_law(_OF_INFINITE)
 
     @functools.cache
     def curve(epsilon: float, floor: float = -math.inf) -> float:
         best = 0.0
         for target, following in zip(_TARGETS, (*_TARGETS[1:], -math.inf), strict=True):
-            best = min(best, law(target)(epsilon))
-            if best > 0.5 * (target + following) or best <= floor:
+            of_law, infinite = law(target)
+            value = of_law(epsilon)
+            best = min(best, value)
+            if best <= floor or (best > 0.5 * (target + following) and value > infinite + _NEAR_THEM):
                 break
         return best
 

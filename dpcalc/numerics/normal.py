@@ -25,6 +25,7 @@ from dpcalc.numerics.logspace import log_one_minus_exp
 from dpcalc.numerics.roots import greatest, least
 
 LN_SQRT_2PI = 0.9189385332046728
+_LEAST_LOG = -4e199  # of H: that of e/r = 1e100 is -5e199, and past it e/r and its square need not be finite
 INV_SQRT_2PI = 0.3989422804014327
 
 MILLS_TABLE = (
@@ -228,19 +229,19 @@ def log_hockey_stick(e: float, r: float) -> float:
         e: threshold (log of the factor), e >= 0.
         r: distance, r > 0.
 
-    Beyond r = 1e100 or e/r = 1e100 the value is only an upper bound (0 and -4e199).
+    Beyond r = 1e100 or e/r = 1e100 the value is only an upper bound (0 and -4e199), and no value is below the second.
     """
     q = e / r
     if r > 1e100:
         return 0.0
     if q > 1e100:
-        return -4e199
+        return _LEAST_LOG
     x, x_lo = _threshold(e, r, q)
     y = x + r
     head, tail = _half_square(x, x_lo)
     if x < -1.0:
         return math.log1p(-_density(head, tail) * (mills(-x) + mills(y)))
-    return _log_mills_difference(x, r, y) - head - (LN_SQRT_2PI + tail)
+    return max(_LEAST_LOG, _log_mills_difference(x, r, y) - head - (LN_SQRT_2PI + tail))
 
 
 def log_hockey_stick_error(value: float) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpcalc.engine.evaluate import guarantee_of
-from dpcalc.engine.search import DIRECTIONS, extreme
+from dpcalc.engine.solving.search import DIRECTIONS, extreme
 from dpcalc.model import loss as losses
 from dpcalc.model import loss_class as loss
 from dpcalc.model.chain import Chain
@@ -29,6 +29,7 @@ from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.contraction import (
     contraction,
     laplace,
+    noisy_pass,
     online,
     recursion,
     shuffle,
@@ -292,15 +293,15 @@ _CONTRACTION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "M_paper": lambda i: loss.published_factor(
         step_size=i("eta"), smoothness=i("beta"), strong_convexity=i("rho")
     ),
-    "A": lambda i: _both(recursion.log_one_step(**_noise(i), ratio=contraction.own_ratio(2.0 * i("L"), i("scale")))),
+    "A": lambda i: _both(recursion.log_one_step(**_noise(i), ratio=noisy_pass.own_ratio(2.0 * i("L"), i("scale")))),
     "B": lambda i: _both(recursion.log_one_step(
-        **_noise(i), ratio=contraction.later_ratio(i("M"), i("D"), i("eta"), i("scale"))
+        **_noise(i), ratio=noisy_pass.later_ratio(i("M"), i("D"), i("eta"), i("scale"))
     )),
     "delta_fixed_index": lambda i: _both(evaluated(contraction.product, **_at(i))),
     "delta_shuffled": lambda i: _both(evaluated(shuffle.product, **_steps(i), last_batch="own")),
     "delta_random_stop_exact": lambda i: _both(evaluated(contraction.stop_product, **_at(i))),
     "delta_random_stop_published": lambda i: _both(
-        contraction.log_published(contraction.BoundedPass(**_without(_steps(i), "epsilon"), index=1), i("eps"))
+        contraction.log_published(contraction.Pass(**_without(_steps(i), "epsilon"), index=1), i("eps"))
     ),
     "delta_shuffled_and_random_stop": lambda i: _both(evaluated(shuffle.stop_product, **_steps(i))),
     "delta_heterogeneous_fixed": lambda i: _both(evaluated(stepwise.product, **_uneven(i), index=i.whole("i"))),
@@ -335,14 +336,14 @@ _CONTRACTION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
         contraction.averaged(recursion.total(_trace(i, _rate(i)), i.whole("n")), i.whole("n"))
     ),
     "gdp_shift_mu": lambda i: contraction.shift_mu(
-        recursion.shift_log_mu(contraction.own_ratio(2.0 * i("L"), i("sigma")), math.inf, _rate(i), i.whole("k"))
+        recursion.shift_log_mu(noisy_pass.own_ratio(2.0 * i("L"), i("sigma")), math.inf, _rate(i), i.whole("k"))
     ),
     "gdp_shift_delta": lambda i: _both(recursion.log_delta_of_log_mu(
         i("eps"),
-        recursion.shift_log_mu(contraction.own_ratio(2.0 * i("L"), i("sigma")), math.inf, _rate(i), i.whole("k")),
+        recursion.shift_log_mu(noisy_pass.own_ratio(2.0 * i("L"), i("sigma")), math.inf, _rate(i), i.whole("k")),
     )),
     "laplace_shift_delta": lambda i: _both(laplace.composed_of(
-        ratio=contraction.own_ratio(2.0 * i("L"), i("v")), count=i.whole("k") + 1, epsilon=i("eps")
+        ratio=noisy_pass.own_ratio(2.0 * i("L"), i("v")), count=i.whole("k") + 1, epsilon=i("eps")
     )),
     "online_scale": lambda i: _plan(i).scale(i("j")),
     "online_A": lambda i: _both(_plan(i).log_first(i("eps"), 2.0 * i("L"), i.whole("i"))),

@@ -155,7 +155,7 @@ def test_random_stop_as_published() -> None:
             continue  # to rounding means nothing there
         first = oracle.log_step(kind, run.epsilon, run.own)
         setting = {k: v for k, v in given.items() if k != "epsilon"}
-        described = contraction.BoundedPass(**setting, records=n, index=1, batch_size=1)
+        described = contraction.Pass(**setting, records=n, index=1, batch_size=1)
         found = contraction.log_published(described, epsilon)
         if first == ZERO:
             assert found == -math.inf

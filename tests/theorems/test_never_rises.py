@@ -1,4 +1,4 @@
-"""Delta never rises with epsilon: of any guarantee, of groups, of ledgers, of hidden runs."""
+"""Delta never rises with epsilon, and epsilon at that delta is no larger: guarantees, groups, ledgers, hidden runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpcalc.engine.evaluate import guarantee_from
 from dpcalc.errors import NotApplicable
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
-from dpcalc.notions.envelope import envelope
+from dpcalc.notions.curves import envelope
 from dpcalc.notions.groups import group_log_delta
 from dpcalc.notions.guarantee import Point
 from dpcalc.theorems.record import Theorem
@@ -23,18 +23,22 @@ from tests.theorems.test_registry import BOUNDS, SEARCHED, parameters, runs
 EPSILONS = tuple(10.0 ** (0.25 * place) for place in range(-4, 17, 2))
 """From 0.1 to 1e4."""
 
+NEAR = 1e-6
+"""How far apart a search for epsilon may end, and what lattices made for the two questions differ by."""
+
 SEARCHED_IN_GROUPS = (
     *SEARCHED, "released.shuffle_once", "dp_sgd.output", "expanding.once", "sampled.hidden_shuffle",
 )  # fmt: skip
 GUARANTEES = [
     pytest.param(
         bound, size, id=f"{name}-{size}",
-        marks=pytest.mark.campaign if bound.slow or name in (SEARCHED if size == 1 else SEARCHED_IN_GROUPS) else (),
+        marks=pytest.mark.campaign if bound.slow or size > 3 or name in searched else (),
     )
-    for name, bound in BOUNDS.items() for size in (1, 3)
+    for name, bound in BOUNDS.items() for size, searched in ((1, SEARCHED), (3, SEARCHED_IN_GROUPS), (32, ()))
     if bound.guarantee and bound.gives is not Point
 ]  # fmt: skip
 FIXED = {"records": 60000, "batch_size": 256, "steps": 2340, "noise_multiplier": 1.0, "sampling": "fixed"}
+BALLS, DRAWN = {**FIXED, "sampling": "balls-in-bins"}, {**FIXED, "sampling": "with-replacement"}
 HIDDEN = {
     "records": 1000, "batch_size": 50, "steps": 200, "noise_multiplier": 2.0, "clip": 1.0, "loss": "logistic",
     "feature_bound": 1.0, "step_size": 0.5, "radius": 0.1, "release": "last", "sampling": "fixed",
@@ -55,10 +59,16 @@ def test_of_every_guarantee(bound: Theorem, size: int) -> None:
             continue
         told = [found.log_delta(epsilon).value for epsilon in EPSILONS]
         assert not rises(told), rises(told)
+        for epsilon, log_delta in zip(EPSILONS, told, strict=True):
+            if 0.5 <= epsilon <= 5.0 and -600.0 < log_delta < -1e-3:
+                assert found.epsilon(log_delta).value <= epsilon * (1.0 + NEAR)
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
-@pytest.mark.parametrize(("given", "size"), [(FIXED, 3), (FIXED, 40), (HIDDEN, 2), (HIDDEN, 9)])
+@pytest.mark.parametrize(
+    ("given", "size"),
+    [(FIXED, 3), (FIXED, 40), (HIDDEN, 2), (HIDDEN, 9), (BALLS, 3), pytest.param(DRAWN, 3, marks=pytest.mark.campaign)],
+)
 def test_of_runs(given: dict[str, Any], size: int, adjacency: str) -> None:
     told = []
     for epsilon in (1.0, 10.0, 50.0, 100.0, 110.0, 200.0, 1e3, 1e4):
@@ -76,6 +86,14 @@ def test_a_group_of_three_under_fixed_size_has_an_epsilon() -> None:
     asked = dpcalc.dp_sgd(**FIXED, adjacency="replace-one", group_size=3, epsilon=answered.value).cases[0].best
     assert asked is not None
     assert asked.value <= 1e-6
+
+
+def test_mu_of_draws_with_replacement_does_not_grow_with_the_group() -> None:
+    """A step is of batch_size draws: whoever they are, they move the sum by 2 batch_size clips at most."""
+    bound = BOUNDS["sampled.with_replacement"]
+    run = {"records": 50, "batch_size": 3, "steps": 4, "noise_multiplier": 2.0, "sampling": "with-replacement"}
+    one = guarantee_from(bound, bound.prove(describe("dp-sgd", {**run, "adjacency": "replace-one"})), ())
+    assert [one.group_mu(size) for size in (1, 5)] == pytest.approx([3.0 * 2.0 * 2.0 / 2.0] * 2)
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -121,7 +139,7 @@ def test_the_envelope_has_proved_points_alone() -> None:
 def test_chains_alone_do_rise() -> None:
     """What the envelope is for: the chain of equal steps of one curve grows past its last kink."""
     one = guarantee_from(*_fixed(), ()).privacy_profile()
-    assert group_log_delta(one, 110.0, 3) > group_log_delta(one, 90.0, 3)
+    assert group_log_delta(one, 1000.0, 3) > group_log_delta(one, 800.0, 3)
 
 
 def _fixed() -> tuple[Theorem, Any]:

@@ -23,8 +23,6 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from dpcalc.errors import SpecError
 from dpcalc.notions.pld.dominating_pair import Pair, gaussian
 from dpcalc.notions.pld.grouped_gaussian import (
@@ -36,13 +34,12 @@ from dpcalc.notions.pld.grouped_gaussian import (
     log_sum,
     rounded_down,
 )
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from dpcalc.notions.pld.dominating_pair import LogProfile
 
 _AT_ONCE = 16384  # terms
 _HALVINGS = 24
@@ -125,7 +122,7 @@ def removed_draws(*, mu: float, draws: Draws) -> Pair:
     _check(mu, draws)
     forward = _curve(functools.partial(_removed, mu, draws), draws)
     backward = _curve(functools.partial(_added, mu, draws), draws)
-    return Pair(forward, backward, whole_mu=up(2.0 * draws.draws * mu))
+    return _pair(forward, backward, 2.0 * mu, draws)
 
 
 def replaced_draws(*, mu: float, draws: Draws) -> Pair:
@@ -134,7 +131,7 @@ def replaced_draws(*, mu: float, draws: Draws) -> Pair:
     if draws.differ == draws.records:
         return gaussian(mu=up(2.0 * draws.draws * mu))
     curve = _curve(functools.partial(_split, _Replaced(2.0 * mu, draws)), draws)
-    return Pair(curve, curve, whole_mu=up(2.0 * draws.draws * mu))
+    return _pair(curve, curve, 2.0 * mu, draws)
 
 
 def nulled_draws(*, mu: float, draws: Draws) -> Pair:
@@ -144,7 +141,13 @@ def nulled_draws(*, mu: float, draws: Draws) -> Pair:
         return gaussian(mu=up(draws.draws * mu))
     forward = _curve(functools.partial(_split, _Nulled(mu, draws)), draws)
     backward = _curve(functools.partial(_split, _Replaced(mu, draws)), draws)
-    return Pair(forward, backward, whole_mu=up(draws.draws * mu))
+    return _pair(forward, backward, mu, draws)
+
+
+def _pair(forward: LogProfile, backward: LogProfile, gap: float, draws: Draws) -> Pair:
+    """Return the pair, whose farthest laws are those of a step that draws records of the group alone, at this gap."""
+    mu = up(draws.draws * gap)
+    return Pair(forward, backward, whole_mu=mu, largest_mu=mu)
 
 
 def _curve(values: Callable[[Array], Array], draws: Draws) -> Callable[[Array], Array]:

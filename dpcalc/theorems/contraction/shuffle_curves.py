@@ -14,7 +14,7 @@ from dpcalc.model.choices import Noise
 from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT, decimal_quotient_up, up
 from dpcalc.theorems.batch_layout import Layout
-from dpcalc.theorems.contraction.contraction import later_ratio, own_ratio
+from dpcalc.theorems.contraction.noisy_pass import later_ratio, own_ratio
 from dpcalc.theorems.contraction.recursion import log_one_steps
 from dpcalc.theorems.many_passes.epochs import same_places
 from dpcalc.theorems.many_passes.passes import Passes

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from dpcalc.errors import MissingParameter
-from dpcalc.model.chain import Chain
 from dpcalc.model.choices import Noise
 from dpcalc.notions.guarantee import Profile
 from dpcalc.numerics.arrays import Array, np
@@ -39,8 +38,13 @@ _ORDER = "one pass in a random order or rotation that puts the record on each st
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
+BOUNDED_PASS = ("schedule", *NOISY_STEP, "diameter", "index?")
+
+
 class Steps(Setting):
-    """One pass by a schedule; each record is used in one step."""
+    """One pass by a schedule, each record used in one step, with what may be known that bounds it: a bounded domain,
+    Lipschitz maps, or both.
+    """
 
     @functools.cached_property
     def own_ratios(self) -> Array:
@@ -53,34 +57,15 @@ class Steps(Setting):
         """Return ln A of every step."""
         return log_one_steps(self.noise, epsilon, self.own_ratios)
 
-
-class BoundedSteps(Steps):
-    """A pass by a schedule on a bounded domain."""
-
-    @functools.cached_property
-    def later_ratios(self) -> Array:
-        """r_B of every step.
-
-        Raises:
-            MissingParameter: the displacement factors are not known.
-        """
-        if self.schedule.displacement is None:
-            raise MissingParameter("needs displacement", "give --lipschitz, or a column displacement")
-        return _later_ratios(self.schedule, self.diameter, self.scale)
-
-
-BOUNDED_PASS = ("schedule", *NOISY_STEP, "diameter", "index?")
-
-
-class AnySteps(Steps):
-    """A pass by a schedule of which anything may be known that bounds it: a bounded domain, Lipschitz maps, or both."""
-
     @functools.cached_property
     def later_ratios(self) -> Array | None:
         """r_B of every step; None where nothing bounds it."""
-        if math.isinf(self.diameter) or self.schedule.displacement is None:
+        chain = self.schedule
+        if math.isinf(self.diameter) or chain.displacement is None:
             return None
-        return _later_ratios(self.schedule, self.diameter, self.scale)
+        with _quiet():
+            reach: Array = chain.displacement * self.diameter
+            return reach / (chain.step_size * chain.noise * self.scale) * (1.0 + 12.0 * UNIT)
 
     @property
     def shifts(self) -> bool:
@@ -105,13 +90,6 @@ class AnySteps(Steps):
         return clipped
 
 
-def _later_ratios(chain: Chain, diameter: float, scale: float) -> Array:
-    displacement: Any = chain.displacement
-    with _quiet():
-        ratios: Array = displacement * diameter / (chain.step_size * chain.noise * scale) * (1.0 + 12.0 * UNIT)
-    return ratios
-
-
 def _quiet() -> Any:
     return np.errstate(over="ignore", under="ignore")
 
@@ -119,12 +97,18 @@ def _quiet() -> Any:
 # --- bounds for every position ----------------------------------------------------------------------------------------
 
 
-def _log_factors(run: BoundedSteps | AnySteps, epsilon: float) -> Array:
-    """Return ln B of every step."""
+def _log_factors(run: Steps, epsilon: float) -> Array:
+    """Return ln B of every step.
+
+    Raises:
+        MissingParameter: the displacement factors are not known.
+    """
+    if run.later_ratios is None:
+        raise MissingParameter("needs displacement", "give --lipschitz, or a column displacement")
     return log_one_steps(run.noise, epsilon, run.later_ratios)
 
 
-def _log_products(run: BoundedSteps | AnySteps, epsilon: float) -> Array:
+def _log_products(run: Steps, epsilon: float) -> Array:
     """Return ln(A_j prod_{t>j} B_t) for every position j, rounded up."""
     first, factors = run.log_firsts(epsilon), _log_factors(run, epsilon)
     later = np.concatenate((np.cumsum(factors[::-1])[::-1][1:], [0.0]))
@@ -132,14 +116,14 @@ def _log_products(run: BoundedSteps | AnySteps, epsilon: float) -> Array:
     return np.minimum(0.0, np.maximum((first + later * shrink) * (1.0 - 2.0 * UNIT), -np.inf))
 
 
-def _log_shifts(run: AnySteps, epsilon: float) -> Array:
+def _log_shifts(run: Steps, epsilon: float) -> Array:
     """Return the Gaussian shift bound on ln delta for every position, rounded up; Lipschitz maps."""
     from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
     return log_hockey_stick_up(epsilon, run.shift_mus)
 
 
-def _log_recursions(run: AnySteps, epsilon: float) -> Array:
+def _log_recursions(run: Steps, epsilon: float) -> Array:
     """Return the non-linear recursion's ln e for every position at once; O(T^2)."""
     ratios: Any = run.later_ratios
     gap = log_expm1(epsilon)
@@ -153,7 +137,7 @@ def _log_recursions(run: AnySteps, epsilon: float) -> Array:
     return np.minimum(value, 0.0)
 
 
-def _log_least(run: AnySteps, epsilon: float) -> Array:
+def _log_least(run: Steps, epsilon: float) -> Array:
     """Return the least of product, shift and (up to 1000 steps) recursion for every position, rounded up."""
     bounds = [run.log_firsts(epsilon)]
     if run.later_ratios is not None:
@@ -187,7 +171,7 @@ def _average(values: Array, law: Any) -> float:
 # --- one position, step by step ---------------------------------------------------------------------------------------
 
 
-def _hybrid(run: AnySteps, index: int, epsilon: float) -> float:
+def _hybrid(run: Steps, index: int, epsilon: float) -> float:
     """Return the least of product, shift and non-linear recursion for the position ``index``, rounded up."""
     bounds = [0.0]
     if run.shifts:
@@ -201,7 +185,7 @@ def _hybrid(run: AnySteps, index: int, epsilon: float) -> float:
     return min(bounds)
 
 
-def _recursed(run: AnySteps, ratios: list[float], index: int, epsilon: float) -> float:
+def _recursed(run: Steps, ratios: list[float], index: int, epsilon: float) -> float:
     """Return ln e at the end by the recursion, taking the Gaussian shift bound wherever it is smaller."""
     last = len(run.schedule)
     recursed_from = max(index, last - _RECURSED)
@@ -217,7 +201,7 @@ def _recursed(run: AnySteps, ratios: list[float], index: int, epsilon: float) ->
     return log_e
 
 
-def _shifted(run: AnySteps, index: int, epsilon: float) -> Iterator[float]:
+def _shifted(run: Steps, index: int, epsilon: float) -> Iterator[float]:
     """Yield the shift bound on ln delta of the record at ``index`` after each later step; inf where there is none."""
     if not run.shifts:
         yield from itertools.repeat(math.inf)
@@ -248,7 +232,7 @@ def _shifted(run: AnySteps, index: int, epsilon: float) -> Iterator[float]:
     formula="delta(eps) = A_i prod_{t>i} B_t, largest over i where no index is given",
     assumes=_FIXED,
 )
-def product(run: BoundedSteps) -> Profile:
+def product(run: Steps) -> Profile:
     """Every later step shrinks what the record left by its own factor."""
     return Profile(lambda epsilon: _at(_log_products(run, epsilon), run.index))
 
@@ -264,7 +248,7 @@ def product(run: BoundedSteps) -> Profile:
     assumes=(FIXED_ORDER, *_USED),
     slow=True,
 )
-def hybrid(run: AnySteps) -> Profile:
+def hybrid(run: Steps) -> Profile:
     """Both bounds hold of the same number at every step, so the smaller of the two may go into the next."""
     if run.index is None:
         return Profile(lambda epsilon: float(_log_least(run, epsilon).max()))
@@ -282,7 +266,7 @@ def hybrid(run: AnySteps) -> Profile:
     formula="delta(eps) = A_i sum_{t>=i} s(t) prod_{i<u<=t} B_u, largest over i where no index is given",
     assumes=(FIXED_ORDER, "the pass stops after step t with the stated probability s(t)", *_FIXED[1:]),
 )
-def stop(run: BoundedSteps) -> Profile:
+def stop(run: Steps) -> Profile:
     """Stopping at a random step averages over how many later steps shrink the record, or if it is used at all.
 
     It holds even if the stopping time is published.
@@ -297,7 +281,7 @@ def stop(run: BoundedSteps) -> Profile:
     return Profile(profile)
 
 
-def _log_stopped(run: BoundedSteps, epsilon: float) -> Array:
+def _log_stopped(run: Steps, epsilon: float) -> Array:
     """Return ln sum_{t>=i} s(t) prod_{i<u<=t} B_u for every i."""
     factors, law, steps = np.maximum(_log_factors(run, epsilon), _FLOOR), run.schedule.probability, len(run.schedule)
     with np.errstate(divide="ignore"):
@@ -324,7 +308,7 @@ def _log_stopped(run: BoundedSteps, epsilon: float) -> Array:
     formula="delta(eps) = sum_j q(j) A_j prod_{t>j} B_t, q uniform where no probability is given",
     assumes=(_ORDER, *_FIXED[1:]),
 )
-def shuffled_product(run: BoundedSteps) -> Profile:
+def shuffled_product(run: Steps) -> Profile:
     """The average over the record's step of what later steps leave of it."""
     return Profile(lambda epsilon: _average(_log_products(run, epsilon), run.schedule.probability))
 
@@ -340,6 +324,6 @@ def shuffled_product(run: BoundedSteps) -> Profile:
     assumes=(_ORDER, *_USED),
     slow=True,
 )
-def shuffled_hybrid(run: AnySteps) -> Profile:
+def shuffled_hybrid(run: Steps) -> Profile:
     """The average over the record's step of the sharpest bound for each."""
     return Profile(lambda epsilon: _average(_log_least(run, epsilon), run.schedule.probability))

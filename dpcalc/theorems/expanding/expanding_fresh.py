@@ -15,7 +15,7 @@ from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.theorems.batch_layout import Positions
 from dpcalc.theorems.conditions import DOMAIN, GAUSSIAN, GAUSSIAN_NOISE
-from dpcalc.theorems.contraction.contraction import later_ratio
+from dpcalc.theorems.contraction.noisy_pass import later_ratio
 from dpcalc.theorems.expanding.expanding import RandomOrders
 from dpcalc.theorems.expanding.expanding_maps import EXPANDS, MAPS, growth_of, hides_by_place, rooms
 from dpcalc.theorems.record import Condition, theorem

@@ -25,7 +25,7 @@ from dpcalc.model.choices import LossClass
 from dpcalc.model.run import Run
 from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT, up
-from dpcalc.theorems.contraction.contraction import expands_nothing
+from dpcalc.theorems.contraction.noisy_pass import expands_nothing
 from dpcalc.theorems.contraction_powers import variance
 from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, Unmet, lacking, needs
 

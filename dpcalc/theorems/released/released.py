@@ -27,7 +27,8 @@ from dpcalc.theorems.conditions import (
     WHERE_BOUNDED,
 )
 from dpcalc.theorems.contraction import contraction, shuffle
-from dpcalc.theorems.contraction.contraction import FRESH, LIPSCHITZ_STEPS, later_ratio, own_ratio
+from dpcalc.theorems.contraction.contraction import FRESH, LIPSCHITZ_STEPS
+from dpcalc.theorems.contraction.noisy_pass import later_ratio, own_ratio
 from dpcalc.theorems.many_passes.epochs import once_log_delta
 from dpcalc.theorems.many_passes.passes import Passes, pace_of, reach_of
 from dpcalc.theorems.record import theorem

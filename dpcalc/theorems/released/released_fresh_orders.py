@@ -18,7 +18,8 @@ from dpcalc.notions.guarantee import Composition, Profile, Rdp
 from dpcalc.numerics.floats import product_up
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, STEP_WITHIN, WHERE_BOUNDED
 from dpcalc.theorems.contraction import shuffle
-from dpcalc.theorems.contraction.contraction import FRESH, LIPSCHITZ_STEPS, expands_nothing, later_ratio
+from dpcalc.theorems.contraction.contraction import FRESH, LIPSCHITZ_STEPS
+from dpcalc.theorems.contraction.noisy_pass import expands_nothing, later_ratio
 from dpcalc.theorems.contraction.recursion import log_one_step
 from dpcalc.theorems.hidden import hidden_position
 from dpcalc.theorems.hidden.hidden_position import SecretPass
@@ -63,11 +64,11 @@ class FreshOrders(RandomOrder):
         return self.noise == Noise.LAPLACE
 
     @functools.cached_property
-    def bounded_pass(self) -> shuffle.BoundedShuffle | None:
+    def bounded_pass(self) -> shuffle.ShuffledPass | None:
         """One pass on its bounded domain; None where nothing bounds it."""
         if self.displacement is None or not math.isfinite(self.diameter):
             return None
-        return self.part(shuffle.BoundedShuffle)
+        return self.part(shuffle.ShuffledPass)
 
     @functools.cached_property
     def places(self) -> Passes | None:
@@ -75,7 +76,7 @@ class FreshOrders(RandomOrder):
 
         Also where what is known of the losses would give no Lipschitz maps.
         """
-        return self.part(shuffle.PlacedShuffle).places
+        return self.part(shuffle.ShuffledPass).places
 
     @property
     def following(self) -> float:
@@ -177,7 +178,7 @@ def _one_pass_profile(run: FreshOrders) -> Callable[[float], float]:
     if places := run.places:
         applicable.append(lambda epsilon: once_log_delta(places, epsilon))
     if run.epochs == 1:  # it is the shuffled pass itself: more is known, and is too slow to search
-        applicable.append(shuffle.hybrid(run.part(shuffle.AnyShuffle)).profile)
+        applicable.append(shuffle.hybrid(run.part(shuffle.ShuffledPass)).profile)
     return functools.cache(lambda epsilon: min(bound(epsilon) for bound in applicable))
 
 
@@ -261,7 +262,7 @@ def _renyi(order: float, run: FreshOrders) -> float:
     alone = shuffle_curves.own_step(run.noise, run.own)
     curve = shuffle_curves.least(pair.forward, alone)  # which ends: the table is constant behind its last point
     by_curve = profiles.renyi(curve, order=order, scale=run.own, own=alone, breaks=breaks, rounds=1)
-    one_pass = run.part(shuffle.PlacedShuffle).gaussian_pass
+    one_pass = run.part(shuffle.ShuffledPass).gaussian_pass
     return by_curve if one_pass is None or order <= 1.0 else min(by_curve, once_renyi(one_pass, order))
 
 

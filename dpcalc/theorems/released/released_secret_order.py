@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 from dpcalc.notions.guarantee import Profile
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, STEP_WITHIN, WHERE_BOUNDED
 from dpcalc.theorems.contraction.contraction import FRESH, LIPSCHITZ_STEPS
-from dpcalc.theorems.hidden.hidden_position import SECRET, SecretPass, hidden_pass, least_of, likely
+from dpcalc.theorems.hidden.hidden_position import SECRET, SecretPass, least_of, secret_order
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.released.released import EACH, LipschitzOrders, shuffle_once
 from dpcalc.theorems.setting import BATCHES, NOISY_STEP
@@ -42,8 +41,4 @@ def shuffle_once_secret(run: LipschitzOrders) -> Profile:
     one_pass = run.part(SecretPass).passes
     together = one_pass._replace(ratio=one_pass.ratio * math.sqrt(run.epochs) * (1.0 + 1e-15))
     public = shuffle_once(run.part(LipschitzOrders)).profile
-    return least_of(
-        public,
-        functools.partial(hidden_pass, together, run.adjacency),
-        lambda log_delta: likely(together, run.adjacency, log_delta),
-    )
+    return least_of(public, lambda: secret_order(together, run.adjacency))

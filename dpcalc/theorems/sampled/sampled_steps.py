@@ -24,7 +24,7 @@ from dpcalc.theorems.sampled.noisy_sgd import use_cost
 from dpcalc.theorems.setting import Setting
 
 if TYPE_CHECKING:
-    from dpcalc.notions.composed import Parts
+    from dpcalc.notions.notion import Parts
     from dpcalc.notions.pld import Draws, Pair
 
 _CLIPPED = "each record's gradient is clipped to norm clip; any loss, any model"

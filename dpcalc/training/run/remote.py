@@ -65,8 +65,6 @@ class Blocks(Piece):
         rows: what each of them is to answer.
     """
 
-    seconds = None
-
     def __init__(self, common: str, first: int, rows: Sequence[Rows]) -> None:
         self.first, self._common, self._rows = first, common, rows
         asked = {"schema": SCHEMA, "dpcalc": __version__, "first": first, "count": len(rows), "common": common}
@@ -87,13 +85,6 @@ class Blocks(Piece):
         for outcome, rows in zip(found, self._rows, strict=True):
             _refuse_other(outcome, rows)
         return list(found)
-
-    def after(self, answer: list[Array]) -> None:
-        """Return nothing: every block was answered."""
-
-    def parts(self) -> list[Piece]:
-        """Return itself: nothing limits a block."""
-        return [self]
 
     def halves(self) -> list[Piece]:
         """Return the blocks in two, or these where it is one."""

@@ -6,11 +6,9 @@ import functools
 import math
 from typing import Any
 
-from dpcalc.engine.evaluate import FINE, result_of
+from dpcalc.engine.evaluate import FINE
 from dpcalc.engine.question import Question
-from dpcalc.engine.risk_target import achieved, excess_over, like_budget
-from dpcalc.engine.search import unbounded
-from dpcalc.engine.solve import (
+from dpcalc.engine.solving.budget import (
     NUDGES,
     Excess,
     Problem,
@@ -22,6 +20,8 @@ from dpcalc.engine.solve import (
     start_of,
     takes,
 )
+from dpcalc.engine.solving.search import unbounded
+from dpcalc.engine.solving.targets import achieved, excess_over, like_budget
 from dpcalc.errors import Infeasible, NotApplicable
 from dpcalc.model.multiplier import multiplier_of
 from dpcalc.model.run import Run
@@ -62,7 +62,7 @@ def solve_for_risk(bound: Theorem, run: Run, question: Question, unknown: str) -
             details["noise_multiplier"] = multiplier
     reached = problem.guarantee_at(value)
     details["achieved"] = achieved(reached, question.targets)
-    return result_of(bound, run, unknown, value, mu=reached.mu, details=details)
+    return problem.row(unknown, value, mu=reached.mu, details=details)
 
 
 def _for_any(problem: Problem, excess: Excess) -> float | None:
