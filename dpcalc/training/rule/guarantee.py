@@ -252,11 +252,11 @@ class _Rounded:
         return fields
 
     def _details(self, row: Result, rounding: Rounding, cost: Cost) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        rounded: dict[str, Any] = {
             "of": rounding.what, "probability": rounding.miss, "epsilon": cost.epsilon, "delta": cost.delta,
             **({} if rounding.grid is None else {"grid": rounding.grid}), **({} if row.mu is None else {"mu": row.mu}),
         }  # fmt: skip
-        details = {**(row.details or {}), "floating_point": told}
+        details = {**(row.details or {}), "floating_point": rounded}
         achieved = (details.pop("achieved", None) or {}).get("epsilon")
         if achieved is not None:
             # What is asked holds too: the sum may be above it by its last digit.
