@@ -296,8 +296,8 @@ class Theorem(NamedTuple):
                 "leave out --schedule if all steps are alike",
                 ("schedule",),
             )
-        found = [obstacle for condition in self.conditions if (obstacle := condition.check(run))]
-        if unneeded := [obstacle for obstacle in found if isinstance(obstacle, NotNeeded)]:
+        obstacles = [obstacle for condition in self.conditions if (obstacle := condition.check(run))]
+        if unneeded := [obstacle for obstacle in obstacles if isinstance(obstacle, NotNeeded)]:
             return unneeded[0]
         known = run.values
         missing = [_GIVEN_AS.get(name, name) for name in self.reads if name not in known and name not in self.optional]
@@ -307,7 +307,7 @@ class Theorem(NamedTuple):
             missing = [name for name in missing if name != "index"]  # the worst one, if it is not given
         if missing:
             return needs(*missing)
-        return found[0] if found else None
+        return obstacles[0] if obstacles else None
 
     def prove(self, run: Run) -> Any:
         """Return what the theorem proves of the run.

@@ -450,8 +450,8 @@ def shuffle_lower(run: EpochsOfBatches) -> Profile:
     total = down((2.0 - moved) * math.sqrt(epochs / bins) / noise, 8.0)
 
     def profile(epsilon: float) -> float:
-        found = max(_largest_sum(bins, noise, moved, epsilon), gaussian.log_delta_down(mu=total, epsilon=epsilon))
-        return found if epochs == 1 else max(found, _largest_sums(bins, noise, moved, epochs, epsilon))
+        best = max(_largest_sum(bins, noise, moved, epsilon), gaussian.log_delta_down(mu=total, epsilon=epsilon))
+        return best if epochs == 1 else max(best, _largest_sums(bins, noise, moved, epochs, epsilon))
 
     return Profile(profile)
 
@@ -463,8 +463,8 @@ def _largest_sums(bins: int, noise: float, moved: float, epochs: int, epsilon: f
     if noise > largest_sums.WIDEST or epsilon > 1e6:
         return -math.inf
     apart, noise = 2.0 - moved, max(noise, largest_sums.NARROWEST)
-    told = (largest_sums.MOST_APART * noise / apart) ** 2
-    epochs = min(epochs, largest_sums.MOST_EPOCHS, math.ceil(told))
+    enough = (largest_sums.MOST_APART * noise / apart) ** 2
+    epochs = min(epochs, largest_sums.MOST_EPOCHS, math.ceil(enough))
     noise = max(noise, apart * math.sqrt(epochs) / largest_sums.MOST_APART)
     scores, step = largest_sums.total_scores(bins, noise, 2.0, moved, epochs)
     return largest_sums.log_delta_down(scores, step, epsilon)
