@@ -38,7 +38,10 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "many_passes.noisy_gd", "lower.quadratic", "many_passes.published_passes", "many_passes.laplace_passes",
     ),
     "noisy_sgd": ("sampled.noisy_sgd",),
-    "sampled": ("sampled.sampled_steps", "sampled.sampled_hidden", "sampled.hidden_epochs", "sampled.last_iterate"),
+    "sampled": (
+        "sampled.sampled_steps", "sampled.shuffle_lower", "sampled.sampled_hidden", "sampled.hidden_epochs",
+        "sampled.last_iterate",
+    ),
     "released": (
         "released.released",
         "released.released_repeated",
