@@ -18,7 +18,7 @@ from dpcalc.render.notes import in_words
 from dpcalc.report import Case, PendingCase, Report
 
 if TYPE_CHECKING:
-    from dpcalc.engine.attack_risk import RiskQuestion
+    from dpcalc.engine.attack.risk import RiskQuestion
 
 QUESTION = {
     "epsilon": "the budget",
@@ -127,7 +127,7 @@ def risks_of(asked: Any, listed: Mapping[str, Sequence[float]]) -> RiskQuestion 
         raise SpecError(f"risk is {asked!r}; it must be True or False")
     if not asked and not listed:
         return None
-    from dpcalc.engine.attack_risk import risk_question
+    from dpcalc.engine.attack.risk import risk_question
 
     return risk_question(**listed)
 

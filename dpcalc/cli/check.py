@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpcalc.cli import plot
-from dpcalc.cli.cluster import There, cluster_options, there_of
-from dpcalc.cli.conclusion import Printing, conclude, load_baseline
+from dpcalc.cli.cluster import cluster_options, there_of
+from dpcalc.cli.conclusion import Printing, load_baseline
 from dpcalc.cli.file_words import refuse_selecting
 from dpcalc.cli.lost import tell
 from dpcalc.cli.options import Command
@@ -21,28 +19,23 @@ from dpcalc.cli.plot import PLOT
 from dpcalc.cli.printing import report_options, reports_option
 from dpcalc.cli.publish import CHECKED, publish
 from dpcalc.cli.reports import Destination, destinations, written_to
+from dpcalc.cli.streaming import check_all, in_lines, refuse_large
 from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
-from dpcalc.files.output import check_outputs, in_pieces, say, write
+from dpcalc.files.output import check_outputs, in_pieces, say
 from dpcalc.inert import printable
 from dpcalc.model.numbers import parse_number
-from dpcalc.render import MOST_CURVES, Kind
+from dpcalc.render import Kind
 from dpcalc.render.notes import report
-from dpcalc.report import Case
 
 if TYPE_CHECKING:
     from dpcalc.recipes.running.evaluate import Limits
-    from dpcalc.recipes.running.stream import Asked
-
-Shown = TypeVar("Shown")
 
 MAX_CASES, MOST_CASES = 10_000, 10_000_000
 """As in `dpcalc.recipes.reading.matrix`, which takes long to import."""
 
 _TIMEOUT = 60.0  # seconds, where neither the command nor the recipe says how many
-_FROZEN = 256  # cases at a time
-_FEW = 20  # cases without a progress bar
 
 
 @click.command("check", cls=Command)
@@ -151,21 +144,11 @@ def command(
     a 1, every gate was judged. A case that takes too long or too much memory is an error of that case alone, with 3. A
     report that fails costs no other. After an interrupt, no report is written.
     """
-    from dpcalc.cli.streaming import in_lines
     from dpcalc.recipes.judging.policy_file import policy_of
     from dpcalc.recipes.reading.recipe import Malformed, files_of
-    from dpcalc.recipes.running.chunks import Options
-    from dpcalc.recipes.running.run import (
-        checked,
-        malformed,
-        read_all,
-        refuse_all_skipped,
-        select,
-        summed_up,
-        with_curves,
-    )
-    from dpcalc.recipes.running.shards import of_share, parse_share, taken
-    from dpcalc.recipes.running.stream import Asked, places_of
+    from dpcalc.recipes.running.checking import malformed
+    from dpcalc.recipes.running.selection import Options, Selection, read_all
+    from dpcalc.recipes.running.shards import parse_share
 
     refuse_selecting(pattern)
     limits = _limits(timeout, memory_limit)
@@ -182,78 +165,40 @@ def command(
     try:
         recipes = read_all(files, max_cases, demanded)
         check_outputs(outputs, (path for recipe in recipes for path in files_of(recipe)))
-        large = sum(len(recipe.entries) for recipe in recipes) > MAX_CASES
-        printed = printing.format == "jsonl" and not (listing or baseline)
-        if large or checkpoint is not None or there is not None or (printed and in_lines(wanted)):
-            options = Options(certify, demanded.source)
-            asked = Asked(recipes, files, max_cases, places_of(recipes, pattern), options, limits)
-            asked = asked if share is None else asked.of_share(share)
-            _streamed(asked, printing, wanted, jobs, fail_fast, checkpoint, listing, baseline, there)
-            return
-        every = select(recipes, pattern)
     except Malformed as error:
         tell(publish(report("check", malformed(error)), wanted, printing.precision, earlier))
         for other in error.errors[:-1]:
             say(_error_text(other))
         raise error.errors[-1] from None
-    places, selected, elsewhere = taken(every, share)
-    if listing:
-        lines = [printable(f"{one.entry.name}  {one.entry.command}  {one.entry.place}") for one in selected]
-        write("".join(f"{line}\n" for line in lines), printing.file)
-        return
-    refuse_all_skipped(every)
-    if len(selected) <= MOST_CURVES and any(each.kind != PLOT and CHECKED[each.kind].curves for each in wanted):
-        selected = with_curves(selected)
-    running = checked(selected, jobs=jobs, fail_fast=fail_fast, limits=limits, certify=certify)
-    with contextlib.closing(running), progress(running, len(selected)) as cases:
-        judged = list(_kept(cases))
-    result = summed_up(recipes, judged, elsewhere=elsewhere)
-    if share is not None:
-        result = of_share(result, recipes, every, places[: len(judged)], share, certify=certify, policy=demanded.source)
-    conclude(result, printing, wanted, earlier, unchecked=len(selected) - len(judged))
-
-
-def _streamed(
-    asked: Asked,
-    printing: Printing,
-    wanted: Sequence[Destination],
-    jobs: int,
-    fail_fast: bool,
-    checkpoint: str | None,
-    listing: bool,
-    baseline: str | None,
-    there: There | None,
-) -> None:
-    """Check cases that are written as they come."""
-    from dpcalc.cli.streaming import check_streamed, in_lines, refuse_large
-    from dpcalc.recipes.running.chunks import Located
-    from dpcalc.recipes.running.stream import Finished, Stream, refuse_all_skipped
-
-    located, places = Located(asked.recipes), asked.places
+    curves = any(each.kind != PLOT and CHECKED[each.kind].curves for each in wanted)
+    options = Options(certify, demanded.source)
+    selection = Selection(recipes, pattern, options=options, limits=limits, share=share, curves=curves)
     if listing:
         with in_pieces(printing.file) as put:
-            for entry in (located.at(place)[1] for place in places):
+            for entry in selection.entries():
                 put(printable(f"{entry.name}  {entry.command}  {entry.place}") + "\n")
         return
-    refuse_large(len(places), wanted, baseline)
-    given = "--checkpoint" if there is None else "--cluster"
-    if not in_lines(wanted):
-        raise SpecError(f"{given}: a page, a badge, a card or a plot shows more than it gives", "leave one out")
-    if baseline is not None:
-        raise SpecError(f"{given}: what it gives is compared with no baseline", "leave one of the two out")
-    refuse_all_skipped(asked)
-    files = [path for path in (printing.file, *(each.path for each in wanted)) if path not in (None, STANDARD_STREAM)]
-    beside = os.path.dirname(files[0]) or "." if files and files[0] else None
+    refuse_large(len(selection.places), wanted, baseline)
+    if checkpoint is not None or there is not None:
+        given = "--checkpoint" if there is None else "--cluster"
+        if not in_lines(wanted):
+            raise SpecError(f"{given}: a page, a badge, a card or a plot shows more than it gives", "leave one out")
+        if baseline is not None:
+            raise SpecError(f"{given}: what it gives is compared with no baseline", "leave one of the two out")
+    selection.refuse_all_skipped()
+    how: dict[str, Any] = {"jobs": jobs, "fail_fast": fail_fast, "checkpoint": checkpoint}
+    how["beside"] = _folder_of((printing.file, *(each.path for each in wanted)))
     with contextlib.ExitStack() as closing:
-        how: dict[str, Any] = {}
         if there is not None:
             joined = closing.enter_context(there.entered())
-            how = {"executor": joined, "in_flight": joined.ahead, "attempts": there.attempts}
-        stream = closing.enter_context(
-            Stream(asked, jobs=jobs, fail_fast=fail_fast, checkpoint=checkpoint, beside=beside, **how)
-        )
-        finished = Finished(stream, asked)
-        check_streamed(stream, printing, wanted, count=len(places), finished=finished)
+            how |= {"executor": joined, "in_flight": joined.ahead, "attempts": there.attempts}
+        check_all(selection, printing, wanted, earlier, **how)
+
+
+def _folder_of(paths: Iterable[str | None]) -> str | None:
+    """Return the folder of the first file that is written."""
+    files = [path for path in paths if path and path != STANDARD_STREAM]
+    return os.path.dirname(files[0]) or "." if files else None
 
 
 def _limits(timeout: str | None, memory: str) -> Limits:
@@ -293,30 +238,6 @@ def _destinations(reports: Sequence[str]) -> list[Destination]:
         if each.kind == PLOT:
             plot.check_file(each.path, each.option)
     return found
-
-
-@contextlib.contextmanager
-def progress(cases: Iterator[Shown], count: int, failed: Callable[[], int] | None = None) -> Iterator[Iterator[Shown]]:
-    """Pass the cases on; on a terminal, many show how far they are, how many failed, and how long the rest takes."""
-    if count < _FEW or sys.stderr is None or not sys.stderr.isatty():
-        yield cases
-        return
-    tell = None if failed is None else lambda _: f"{failed()} failed"
-    with click.progressbar(
-        cases, length=count, label="cases", file=sys.stderr, show_pos=failed is not None, item_show_func=tell
-    ) as bar:
-        yield iter(bar)
-
-
-def _kept(cases: Iterator[Case]) -> Iterator[Case]:
-    """Pass on cases that are all kept: the garbage collector does not look at them again and again."""
-    try:
-        for number, case in enumerate(cases):
-            if number % _FROZEN == 0:
-                gc.freeze()
-            yield case
-    finally:
-        gc.unfreeze()
 
 
 def _error_text(error: SpecError) -> str:

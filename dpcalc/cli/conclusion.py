@@ -15,7 +15,7 @@ from dpcalc.files.output import say, write
 from dpcalc.inert import printable
 from dpcalc.render.check import MARKDOWN, render
 from dpcalc.render.check.verdicts import MERGE, place
-from dpcalc.report import Check, Report, Status
+from dpcalc.report import Case, Check, Report, Status
 
 if TYPE_CHECKING:
     from dpcalc.render.check.inputs import Snapshot
@@ -74,7 +74,6 @@ def conclude(
         click.exceptions.Exit: with the code, where that is not 0.
     """
     from dpcalc.cli.publish import publish, shown
-    from dpcalc.recipes.running.run import exit_code
 
     if earlier is not None:
         from dpcalc.recipes.judging.objections import fail_weaker
@@ -83,8 +82,7 @@ def conclude(
 
         result = fail_weaker(compared(result, earlier, Digits(printing.precision)))
     for case in () if said else result.cases:
-        for warning in case.warnings:
-            say(printable(f"warning: {case.check.name if case.check else ''}: {warning}"))
+        warn(case)
     lost = publish(result, destinations, printing.precision, earlier)
     if not (said and printing.format == "jsonl"):
         lost += shown(
@@ -95,12 +93,18 @@ def conclude(
     answered = any(case.check and case.check.status != Status.SKIPPED for case in result.cases)
     if answered and not any(case.assertions for case in result.cases):
         say("warning: no case has a gate: this check fails only where there is no answer")
-    if exit_code(result.cases):
+    if result.exit_code:
         say(_first_trouble(result))
     tell(lost)
-    codes = [exit_code(result.cases), left_out(result), *(one.exit_code for one in lost)]
+    codes = [result.exit_code, left_out(result), *(one.exit_code for one in lost)]
     if code := worst(codes):
         raise click.exceptions.Exit(code)
+
+
+def warn(case: Case) -> None:
+    """Say what a case warns of."""
+    for warning in case.warnings:
+        say(printable(f"warning: {case.check.name if case.check else ''}: {warning}"))
 
 
 def left_out(result: Report) -> int:

@@ -73,7 +73,7 @@ def command(file: str | None, added: tuple[str, ...], gates: tuple[str, ...], **
     poisson, logarithmic, negative-binomial, threshold, fixed).
     """
     from dpcalc.engine.gate import parse
-    from dpcalc.engine.ledger import answer_ledger
+    from dpcalc.engine.ledgers.total import answer_ledger
     from dpcalc.recipes.ledgers.ledger import read_ledger, with_asked
 
     if file is None and not added:

@@ -128,7 +128,7 @@ def _option(parameter: Parameter) -> Decorator:
 
 
 def _solvable() -> Iterable[str]:
-    from dpcalc.engine.search import DIRECTIONS
+    from dpcalc.engine.solving.search import DIRECTIONS
 
     return (name.replace("_", "-") for name in DIRECTIONS)
 

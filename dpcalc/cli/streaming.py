@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import gc
 import os
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from dpcalc.cli.conclusion import Printing, conclude, left_out, trouble
+from dpcalc.cli.conclusion import Printing, conclude, left_out, trouble, warn
 from dpcalc.cli.lost import Lost, attempt, tell, worst
 from dpcalc.cli.plot import PLOT
 from dpcalc.cli.printing import color_of
@@ -19,16 +20,21 @@ from dpcalc.cli.publish import CHECKED
 from dpcalc.cli.reports import Destination, asked
 from dpcalc.errors import SpecError
 from dpcalc.files.output import in_pieces, say, write
-from dpcalc.inert import inert, printable
+from dpcalc.inert import inert
 from dpcalc.recipes.reading.matrix import MAX_CASES
 from dpcalc.render import render
 from dpcalc.render.check import GITHUB, KINDS, MARKDOWN
-from dpcalc.report import Report
+from dpcalc.render.machine import case_line, end_line
+from dpcalc.report import Case, Report
 
 if TYPE_CHECKING:
-    from dpcalc.recipes.running.stream import Finished, Stream, Streamed
+    from dpcalc.recipes.running.checking import Checking
+    from dpcalc.recipes.running.many import ManyCases
+    from dpcalc.recipes.running.selection import Selection
+    from dpcalc.render.check.inputs import Snapshot
 
-_NO_WARNING = '"warnings": []'
+_FROZEN = 256  # cases at a time
+_FEW = 20  # cases without a progress bar
 
 
 def in_lines(destinations: Iterable[Destination]) -> bool:
@@ -54,67 +60,85 @@ def refuse_large(count: int, destinations: Iterable[Destination], baseline: str 
         raise SpecError(f"--baseline {what} compared", "compare parts of the check, with --run")
 
 
-def check_streamed(
-    stream: Stream,
+def check_all(
+    selection: Selection,
     printing: Printing,
     destinations: Sequence[Destination],
-    *,
-    count: int,
-    finished: Finished,
+    earlier: Snapshot | None,
+    **how: Any,
 ) -> None:
-    """Check the cases of a stream, write what is asked for, and exit with the code of the verdict.
+    """Check cases, write what is asked for, and exit with the code of the verdict.
 
     Args:
-        stream: of the cases.
+        selection: of the cases.
         printing, destinations: how the verdict is printed, and the reports asked for.
-        count: of the cases.
-        finished: makes the report, once all cases were yielded.
+        earlier: what it is compared with.
+        how: as for `dpcalc.recipes.running.checking.Checking`.
 
     Raises:
         click.exceptions.Exit: with the code, where that is not 0.
     """
-    from dpcalc.cli.check import progress
+    from dpcalc.recipes.running.checking import Checking
 
-    tally = stream.tally
-    with contextlib.closing(stream.lines()) as lines, progress(lines, count, lambda: tally.failed) as shown:
-        if printing.format == "jsonl":
-            result = _print_lines(shown, printing.file, finished)
+    count = len(selection.places)
+    with Checking(selection, **how) as checking, contextlib.closing(checking.cases()) as cases:
+        said = checking.large or (printing.format == "jsonl" and earlier is None and in_lines(destinations))
+        with _progress(_frozen(cases), count, lambda: checking.tally.failed) as passing:
+            if said and printing.format == "jsonl":
+                result = _print_lines(passing, printing.file, checking)
+            else:
+                for case in passing:
+                    warn(case) if said else None
+                result = checking.report()
+        left = count - checking.done
+        if checking.large:
+            _conclude(cast("ManyCases", result), printing, destinations, left)
         else:
-            for line in shown:
-                _warn(line)
-            result = finished()
-    left = count - (result.tally.cases - finished.more)
-    if count <= MAX_CASES:
-        whole = Report(**{**result._asdict(), "cases": tuple(result.cases)})
-        conclude(whole, printing, destinations, None, unchecked=left, said=True)
-        return
-    _conclude(result, printing, destinations, left)
+            conclude(result, printing, destinations, earlier, unchecked=left, said=said)
 
 
-def _print_lines(lines: Iterable[str], file: str | None, finished: Finished) -> Streamed:
+def _print_lines(cases: Iterable[Case], file: str | None, checking: Checking) -> Report:
     """Print the cases as lines as they come, and the verdict as the last one."""
-    from dpcalc.render.machine import case_line, end_line
-
     with in_pieces(file) as put:
-        for line in lines:
-            put(line + "\n")
-            _warn(line)
-        result = finished()
-        for case in result.cases[len(result.cases) - finished.more :]:
+        for case in cases:
             put(case_line("check", case) + "\n")
+            warn(case)
+        result = checking.report()
+        for place in range(checking.done, len(result.cases)):
+            put(case_line("check", result.cases[place]) + "\n")
         put(end_line(result))
     return result
 
 
-def _warn(line: str) -> None:
-    """Say what a case warns of."""
-    if _NO_WARNING not in line:
-        fields = json.loads(line)
-        for warning in fields["warnings"]:
-            say(printable(f"warning: {fields['check']['name']}: {warning}"))
+def _frozen(cases: Iterator[Case]) -> Iterator[Case]:
+    """Pass on cases that may all be kept: the garbage collector does not look at them again and again."""
+    try:
+        for number, case in enumerate(cases):
+            if number % _FROZEN == 0:
+                gc.freeze()
+            yield case
+    finally:
+        gc.unfreeze()
 
 
-def _conclude(result: Streamed, printing: Printing, destinations: Sequence[Destination], left: int) -> None:
+@contextlib.contextmanager
+def _progress(cases: Iterator[Case], count: int, failed: Callable[[], int]) -> Iterator[Iterator[Case]]:
+    """Pass the cases on; on a terminal, many show how far they are, how many failed, and how long the rest takes."""
+    if count < _FEW or sys.stderr is None or not sys.stderr.isatty():
+        yield cases
+        return
+    with click.progressbar(
+        cases,
+        length=count,
+        label="cases",
+        file=sys.stderr,
+        show_pos=True,
+        item_show_func=lambda _: f"{failed()} failed",
+    ) as bar:
+        yield iter(bar)
+
+
+def _conclude(result: ManyCases, printing: Printing, destinations: Sequence[Destination], left: int) -> None:
     lost: list[Lost] = []
     some = result.excerpt()
     for each in destinations:
@@ -134,7 +158,7 @@ def _conclude(result: Streamed, printing: Printing, destinations: Sequence[Desti
         raise click.exceptions.Exit(code)
 
 
-def _report(result: Streamed, some: Streamed, each: Destination, precision: int) -> None:
+def _report(result: ManyCases, some: ManyCases, each: Destination, precision: int) -> None:
     kind, how = CHECKED[each.kind], asked(each, precision)
     if kind.pieces is None:
         write(kind.write(some, how), each.path, each.option, commands=each.kind == GITHUB)
@@ -144,7 +168,7 @@ def _report(result: Streamed, some: Streamed, each: Destination, precision: int)
             put(piece)
 
 
-def _print(result: Streamed, some: Streamed, printing: Printing) -> None:
+def _print(result: ManyCases, some: ManyCases, printing: Printing) -> None:
     if printing.format == "jsonl":  # printed as it came
         return
     if printing.format in ("json", "csv"):
@@ -156,7 +180,7 @@ def _print(result: Streamed, some: Streamed, printing: Printing) -> None:
         write(inert(render(some, printing.format, printing.precision, color=bool(color)), coloured=True), printing.file)
 
 
-def _first(result: Streamed, some: Streamed) -> str:
+def _first(result: ManyCases, some: ManyCases) -> str:
     """Return the first case that did not pass, in a line."""
     troubled = [case.check for case in some.cases if case.check and case.check.exit_code]
     counts = result.statuses

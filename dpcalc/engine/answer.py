@@ -67,7 +67,7 @@ def _rows_of_bound(
 ) -> list[Result]:
     """Return the results of one bound, given those so far."""
     if bound.slow and not question.targets:
-        from dpcalc.engine.slow import COMPARABLE, floor_near, refuse_unless_better
+        from dpcalc.engine.solving.slow_bounds import COMPARABLE, floor_near, refuse_unless_better
 
         if bound.unpromised(run):
             refuse_unless_better(bound, run, question, unknown, results)
@@ -78,10 +78,10 @@ def _rows_of_bound(
     if unknown in ROWS:
         return ROWS[unknown](bound, run, question)
     if question.targets:
-        from dpcalc.engine.solve_risk import solve_for_risk
+        from dpcalc.engine.solving.attacks import solve_for_risk
 
         return [solve_for_risk(bound, run, question, unknown)]
-    from dpcalc.engine.solve import solve
+    from dpcalc.engine.solving.budget import solve
 
     return [solve(bound, run, question, unknown)]
 

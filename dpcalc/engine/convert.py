@@ -14,8 +14,8 @@ from dpcalc.model.parameter import check
 from dpcalc.model.quantities import Kind, Quantity
 from dpcalc.model.source import Source
 from dpcalc.notions import conversions, gaussian
-from dpcalc.notions.answer import Answer
 from dpcalc.notions.guarantee import Gdp, Guarantee, Rdp
+from dpcalc.notions.notion import Answer
 from dpcalc.numerics.floats import is_short, up
 from dpcalc.numerics.logspace import exp_up
 from dpcalc.report import Assertion, Case, Obstacle, Result

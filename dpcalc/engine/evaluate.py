@@ -10,8 +10,8 @@ from dpcalc.engine.question import Question
 from dpcalc.errors import DeltaMissing, NotApplicable
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
-from dpcalc.notions.answer import Answer
 from dpcalc.notions.guarantee import Guarantee, worst
+from dpcalc.notions.notion import Answer
 from dpcalc.numerics.floats import UNIT, is_short
 from dpcalc.numerics.logspace import exp_down, exp_up
 from dpcalc.references import SHORT

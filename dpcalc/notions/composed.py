@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dpcalc.notions import gaussian
-from dpcalc.notions.answer import Answer
+from dpcalc.notions.notion import Answer
 from dpcalc.numerics.floats import up
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
     from dpcalc.notions.curves import Curve, CurveWithFloor
+    from dpcalc.notions.notion import Parts
     from dpcalc.notions.pld import Bound, Pair
 
     Pairs: TypeAlias = tuple[tuple[Pair, int], ...]
-    Parts: TypeAlias = Sequence[tuple[Pair, int]] | Callable[[float], Sequence[tuple[Pair, int]]]
-    """(dominating pair, count), or those that are best about a ln delta as a function of it."""
 
 FAIR, _ROUGH, _COARSE = 512, 320, 64  # points per standard deviation
 USUAL_LOG_DELTA = -24.0

@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable, Mapping
 
 from dpcalc.notions import renyi
-from dpcalc.notions.answer import Answer
 from dpcalc.notions.guarantee import Guarantee, Profile, Rdp
+from dpcalc.notions.notion import Answer
 from dpcalc.notions.randomised_response import boxes_log_delta, response_renyi
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.roots import greatest

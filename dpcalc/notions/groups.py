@@ -17,8 +17,7 @@ from __future__ import annotations
 import functools
 import math
 
-from dpcalc.notions.curves import Curve
-from dpcalc.notions.envelope import envelope
+from dpcalc.notions.curves import Curve, envelope
 from dpcalc.notions.randomised_response import at_negative
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
+from dpcalc.numerics.arrays import Array, Integers, np
 from dpcalc.numerics.binomial import stirling_series
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.normal import LN_SQRT_2PI
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 _LOG_ZERO = -1e300  # a lower bound on ln of any weight
 _SINGLE = 256  # numbers so near the mean are blocks of one
@@ -101,7 +95,7 @@ def _log_tail_up(trials: int, chance: Fraction, number: int) -> float:
     return -trials * max(0.0, gap - 64.0 * UNIT * size)
 
 
-def _log_masses(trials: int, chance: Fraction, number: NDArray[np.int64], excess: Array) -> Array:
+def _log_masses(trials: int, chance: Fraction, number: Integers, excess: Array) -> Array:
     """Return ln of binomial probabilities by Loader's saddle-point form, to rounding; ``excess`` is number - mean."""
     p, q = float(chance), float(1 - chance)
     mean, missed = float(trials * chance), float(trials * (1 - chance))

@@ -10,17 +10,11 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.normal_mixtures import log_upper_tail
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 MOST_EPOCHS = 4096
 """Of more epochs, only so many are looked at."""

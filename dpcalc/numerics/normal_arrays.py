@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.normal import (
     CELL_LAST,
@@ -19,11 +18,6 @@ from dpcalc.numerics.normal import (
     far_terms,
     fraction_terms,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 _FIRST_CELL = -5
 _LAST_CELL = 162  # the middle of [x, x + r] is at most 1.25 `CELL_LAST` where a series is used

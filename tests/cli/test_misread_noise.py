@@ -11,9 +11,9 @@ import pytest
 
 from dpcalc.cli import query
 from dpcalc.cli.main import main
+from dpcalc.engine.advice.noise_readings import _is_suspicious
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
-from dpcalc.engine.misread_noise import _is_suspicious
 from dpcalc.errors import NotApplicable
 from dpcalc.model.run import Description
 from tests.cli.conftest import best

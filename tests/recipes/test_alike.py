@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from dpcalc.errors import SpecError
-from dpcalc.recipes.judging.alike import Passed
 from dpcalc.recipes.judging.verdict import judged
-from dpcalc.recipes.reading.recipe import Entry
+from dpcalc.recipes.running.checking import checked
 from dpcalc.recipes.running.evaluate import Limits, evaluate
-from dpcalc.recipes.running.run import Selected, checked, exit_code, read_all, select, summed_up
+from dpcalc.recipes.running.selection import Options, Selection, read_all
 from dpcalc.render import render
-from dpcalc.report import Case
+from dpcalc.render.notes import report
 
 RUN = {"records": "60", "lipschitz": "1", "smoothness": "1", "step_size": "0.1", "noise_std": "2"}
 ASKED = ("order: 8", "order: [2, 8]", "order: 2.5", "delta: 1e-6", "delta: 0.02", "epsilon: 0.3", "description: mu")
@@ -68,50 +67,32 @@ def recipe(draw: random.Random) -> str:
     return f"dpcalc: recipe/1\ncases:\n{''.join(cases)}"
 
 
-def one_by_one(selected: list[Selected], *, certify: bool) -> list[Case]:
-    """Return the verdicts on cases that share nothing."""
-    return [
-        judged(recipe, entry, lambda e: evaluate(e, certify=certify), certify=certify) for recipe, entry in selected
-    ]
-
-
-def compare(path: Path, text: str, **options: Any) -> list[int]:
-    """Compare the verdicts on a recipe with those on each case alone; return the exit code of each case."""
+def compare(path: Path, text: str, *, certify: bool = False, limits: Limits = Limits()) -> list[int]:  # noqa: B008
+    """Compare the verdicts on a recipe with those on cases that share nothing; return the exit code of each."""
     path.write_text(text, encoding="utf-8")
     try:
         recipes = read_all([str(path)])
     except SpecError:
         return [2]
-    selected = select(recipes)
-    alone = one_by_one(selected, certify=options.get("certify", False))
-    together = list(checked(selected, **options))
-    for found, expected in zip(together, alone, strict=True):
-        assert found._asdict() == expected._asdict()
-    reports = [summed_up(recipes, cases) for cases in (together, alone)]
+    alone = [
+        judged(recipe, entry, lambda e: evaluate(e, certify=certify), certify=certify)
+        for recipe in recipes for entry in recipe.every()
+    ]  # fmt: skip
+    together = checked(Selection(recipes, options=Options(certify=certify), limits=limits))
+    apart = report("check", alone)
+    for case, expected in zip(together.cases, apart.cases, strict=True):
+        assert case._asdict() == expected._asdict()
     for format in ("plain", "json", "csv"):
-        assert render(reports[0], format) == render(reports[1], format)
-    assert exit_code(together) == exit_code(alone)
-    return [case.check.exit_code for case in together if case.check]
+        assert render(together, format) == render(apart, format)
+    return [case.check.exit_code for case in together.cases if case.check]
 
 
 @pytest.mark.parametrize("rounds", [40, pytest.param(300, marks=pytest.mark.campaign)])
-def test_random_recipes_are_judged_as_each_case_alone(
-    rounds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    draw, codes, found = random.Random(rounds), list[int](), list[bool]()
-    also = Passed.also
-
-    def counted(self: Passed, entry: Entry, case: Case) -> Case | None:
-        verdict = also(self, entry, case)
-        found.append(verdict is not None)
-        return verdict
-
-    monkeypatch.setattr(Passed, "also", counted)
+def test_random_recipes_are_judged_as_each_case_alone(rounds: int, tmp_path: Path) -> None:
+    draw, codes = random.Random(rounds), list[int]()
     for _ in range(rounds):
         codes += compare(tmp_path / "recipe.yaml", recipe(draw))
     assert {0, 1, 2, 3} == {*codes}
-    assert found.count(True) > rounds // 2
-    assert found.count(False) > rounds
 
 
 SWEEP = "dpcalc: recipe/1\ncases: {case: {command: rdp, records: 60, lipschitz: 1, smoothness: 1, step_size: 0.1, "

@@ -9,8 +9,9 @@ import pytest
 from dpcalc.engine.ask import ask
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError
-from dpcalc.recipes.running.evaluate import Limits, answers
-from dpcalc.recipes.running.run import checked, read_all, select
+from dpcalc.recipes.running.checking import checked
+from dpcalc.recipes.running.evaluate import Answers, Limits
+from dpcalc.recipes.running.selection import Selection, read_all
 
 
 def alone(command: str, given: dict[str, Any], question: Question) -> object:
@@ -36,14 +37,15 @@ cases:
 def test_a_recipe_is_judged_alike_wherever_its_cases_are_answered(tmp_path: Any, limits: Limits) -> None:
     path = tmp_path / "recipe.yaml"
     path.write_text(RECIPE.replace(", accept: one-index", ""), encoding="utf-8")
-    selected = select(read_all([str(path)]))
-    with answers([one.entry for one in selected], 1, False, limits) as outcome:
-        found = [outcome(one.entry) for one in selected]
-    for one, answered in zip(selected, found, strict=True):
-        by_itself = alone(one.entry.command, dict(one.entry.parameters), one.entry.question)
+    recipes = read_all([str(path)])
+    entries = list(recipes[0].every())
+    with Answers(1, False, limits) as answers:
+        found = [answers(recipes[0], entry) for entry in entries]
+    for entry, answered in zip(entries, found, strict=True):
+        by_itself = alone(entry.command, dict(entry.parameters), entry.question)
         if isinstance(by_itself, DpcalcError):
             assert (answered.case, answered.message) == (None, by_itself.message)
         else:
             assert answered.case == by_itself
-    statuses = [case.check.status for case in checked(selected, limits=limits) if case.check]
+    statuses = [case.check.status for case in checked(Selection(recipes, limits=limits)).cases if case.check]
     assert {"passed", "failed", "error"} >= {str(status) for status in statuses} > {"failed"}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpcalc.engine.evaluate import guarantee_of
-from dpcalc.engine.search import DIRECTIONS, extreme
+from dpcalc.engine.solving.search import DIRECTIONS, extreme
 from dpcalc.model import loss as losses
 from dpcalc.model import loss_class as loss
 from dpcalc.model.chain import Chain

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dpcalc.engine.solve import _epsilon_beyond
+from dpcalc.engine.solving.budget import _epsilon_beyond
 from dpcalc.model.choices import Noise
 from dpcalc.model.loss_class import LossClass
 from dpcalc.notions.guarantee import Profile

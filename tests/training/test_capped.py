@@ -356,15 +356,16 @@ def test_which_model_is_trained() -> None:
 def test_less_noise_decides_for_batches(asked: str | None, hidden: float, monkeypatch: pytest.MonkeyPatch) -> None:
     noise, seen = {"noisy-sgd": 0.02, "shuffled-epochs": hidden}, {}
 
-    def of_draft(draft: Draft, _: Question) -> float:
+    def of_draft(draft: Draft) -> float:
         seen[draft["algorithm"]] = draft["model"]
         return noise[draft["algorithm"]]
 
     monkeypatch.setattr(rule_batches, "noise_scale", of_draft)
     given = {"loss": "softmax", "classes": 3, "feature_bound": 1.0, "batch_size": 24}
-    draft = Draft(Description({**given, **({} if asked is None else {"model": asked})}))
+    described = Description({**given, **({} if asked is None else {"model": asked})})
+    draft = Draft(described, Question(8.0, 1e-5, math.log(1e-5)))
     draft.take_shape(250, 3, with_dimension=False)
-    rule_batches.fill(draft, Question(8.0, 1e-5, math.log(1e-5)), Setup(), 3)
+    rule_batches.fill(draft, Setup(), 3)
     hides = hidden < 0.02 and asked != "any"
     assert draft["algorithm"] == ("shuffled-epochs" if hides else "noisy-sgd")
     assert draft["model"] == (asked or ("capped" if hides else "any"))

@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from dpcalc.errors import SpecError
 from dpcalc.notions import gaussian
 from dpcalc.notions.pld import tilting
@@ -30,6 +28,7 @@ from dpcalc.notions.pld.tilting import (
     saddle_point,
     tilt_for_log_delta,
 )
+from dpcalc.numerics.arrays import np
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp, log_less, log_one_minus_exp
 from dpcalc.numerics.roots import least

@@ -31,21 +31,16 @@ import functools
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from dpcalc.errors import SpecError
 from dpcalc.notions import profiles
 from dpcalc.notions.pld.dominating_pair import Pair, from_curve, gaussian
-from dpcalc.numerics.arrays import distinct
+from dpcalc.numerics.arrays import Array, Integers, distinct, np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up, mills
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dpcalc.notions.pld.dominating_pair import LogProfile
 
-    Array = NDArray[np.float64]
 
 _NODES, _MORE_NODES = 1000, 1700  # the latter where likelihood ratios spread over many powers of ten
 _WIDE = 2.0  # from this mu on they do
@@ -287,7 +282,7 @@ class _Bins(NamedTuple):
     step: float
     masses: Array
     means: Array
-    terms: NDArray[np.int64]
+    terms: Integers
 
     def fill(self, values: Array, weights: Array) -> None:
         """Add weights at values to the bins."""
@@ -361,7 +356,7 @@ def _on_nodes(bins: _Bins, at_zero: float, beyond: float, log_tail: float, count
     return law._replace(beyond=law.beyond + beyond + excess)
 
 
-def _choose(masses: Array, means: Array, tail: float, count: int) -> NDArray[np.int64]:
+def _choose(masses: Array, means: Array, tail: float, count: int) -> Integers:
     """Return the indices of the points that become nodes: most where the mass is, but some at every size.
 
     The excess falls with the mass of a cell times the square of its width; small probabilities matter for small deltas.
@@ -375,7 +370,7 @@ def _choose(masses: Array, means: Array, tail: float, count: int) -> NDArray[np.
     density = (1.0 - _EVEN) * density / density.sum() + _EVEN / (last - first)
     quantile = np.cumsum(density)
     chosen = first + np.searchsorted(quantile, np.linspace(quantile[0], quantile[-1], count))
-    nodes: NDArray[np.int64] = distinct(np.minimum(chosen, last), np.array([last]))
+    nodes: Integers = distinct(np.minimum(chosen, last), np.array([last]))
     return nodes
 
 

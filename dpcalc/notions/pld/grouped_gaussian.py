@@ -23,19 +23,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.notions.pld.dominating_pair import Pair, gaussian
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 LARGEST = 32
 """The largest group."""

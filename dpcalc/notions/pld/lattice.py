@@ -35,9 +35,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from dpcalc.notions.pld.convolution import Shares, convolution_power
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace import log_add_exp, log_less
 from dpcalc.numerics.logspace_arrays import log_sum_exp
@@ -45,11 +44,8 @@ from dpcalc.numerics.logspace_arrays import log_sum_exp
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from dpcalc.notions.pld.discretisation import DiscreteLoss
 
-    Array = NDArray[np.float64]
 
 _CUT = 1e-16  # the weight of an end that may be cut off
 _UNDERFLOW = 1e-300  # bounds the sum of all numbers that underflow to 0

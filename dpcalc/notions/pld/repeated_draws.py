@@ -23,8 +23,6 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from dpcalc.errors import SpecError
 from dpcalc.notions.pld.dominating_pair import Pair, gaussian
 from dpcalc.notions.pld.grouped_gaussian import (
@@ -36,15 +34,12 @@ from dpcalc.notions.pld.grouped_gaussian import (
     log_sum,
     rounded_down,
 )
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dpcalc.notions.pld.dominating_pair import LogProfile
-
-    Array = NDArray[np.float64]
 
 _AT_ONCE = 16384  # terms
 _HALVINGS = 24

@@ -22,20 +22,13 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from dpcalc.errors import SpecError
 from dpcalc.notions.pld.dominating_pair import Pair, gaussian, gaussian_sum, subsampled_gaussian
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.binomial import upper_groups
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 _BLOCK = 64  # thresholds at a time
 _LEAST_RATE, _MOST_MU, _LEAST_MU = 1e-15, 1e8, 1e-30

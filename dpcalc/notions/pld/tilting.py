@@ -10,20 +10,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from dpcalc.notions.pld.discretisation import DiscreteLoss, discretise
 from dpcalc.notions.pld.lattice import Grid, TiltedLaw, tilted_law
-from dpcalc.numerics.arrays import distinct
+from dpcalc.numerics.arrays import Array, Integers, distinct, np
 from dpcalc.numerics.logspace_arrays import log_sum_exp
 from dpcalc.numerics.normal import mills
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dpcalc.notions.pld.dominating_pair import LogProfile, Pair
 
-    Array = NDArray[np.float64]
 
 _LOG_FLOOR = -1e5  # losses less likely than e^-100000 are not resolved
 _FLAT = 1e-9
@@ -147,7 +142,7 @@ def _landmarks(curve: LogProfile) -> Array:
     return np.concatenate(([0.0], z[first : last + 1]))
 
 
-def _graded(first: int, last: int, middle: int, fineness: float, copies: int) -> NDArray[np.int64]:
+def _graded(first: int, last: int, middle: int, fineness: float, copies: int) -> Integers:
     """Return indices between first and last, fewer of them where they are far from the middle.
 
     Gaps of ``fineness`` times the distance add as much to the variance as gaps of ``fineness`` deviations everywhere.
@@ -158,7 +153,7 @@ def _graded(first: int, last: int, middle: int, fineness: float, copies: int) ->
     sparse = np.log2(np.maximum(gaps, 1.0)).astype(np.int64)
     kept = (indices & ((1 << sparse) - 1)) == 0
     kept[[0, -1]] = True
-    chosen: NDArray[np.int64] = indices[kept]
+    chosen: Integers = indices[kept]
     return chosen
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.ledger_entries import MECHANISM, MOST_ENTRIES, MOST_TIMES, Entry, Ledger
+from dpcalc.engine.ledgers.entries import MECHANISM, MOST_ENTRIES, MOST_TIMES, Entry, Ledger
 from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
 from dpcalc.files.documents import Rules, parse_json, parse_yaml

@@ -36,7 +36,7 @@ from dpcalc.recipes.reading.settings import (
 from dpcalc.recipes.reading.values import ATTACKED, MAX_TEXT, without_flags
 
 if TYPE_CHECKING:
-    from dpcalc.engine.attack_risk import RiskQuestion
+    from dpcalc.engine.attack.risk import RiskQuestion
 
 MAX_TIMEOUT = 86_400
 
@@ -295,7 +295,7 @@ def _risks(listed: Mapping[str, Sequence[float]]) -> RiskQuestion | None:
     """Return what is asked about attacks; None where no rate or probability is given."""
     if not listed:
         return None
-    from dpcalc.engine.attack_risk import risk_question
+    from dpcalc.engine.attack.risk import risk_question
 
     return risk_question(**listed)
 

@@ -59,7 +59,8 @@ def read(
     try:
         files = Files(path, documents)
         shown = str(document_place(path))
-        return _read_recipe(shown, parse_yaml(shown, files.text(files.recipe, "recipe"), SYNTAX), files, most, policy)
+        node = parse_yaml(shown, files.text(files.recipe, "recipe"), SYNTAX)
+        return _read_recipe(shown, node, files, most, policy)._replace(path=path)
     except Malformed:
         raise
     except FileError as error:

@@ -112,6 +112,7 @@ class Recipe(NamedTuple):
         policy: what is demanded of its cases.
         made: the cases that each case of the text stands for.
         documents: the bytes of the files that were read for it, itself among them, by their names.
+        path: of the file, as it was given.
     """
 
     file: str
@@ -120,6 +121,7 @@ class Recipe(NamedTuple):
     policy: Policy = LENIENT
     made: Mapping[str, Sequence[Entry]] = {}
     documents: Mapping[str, bytes] = {}
+    path: str = ""
 
     def every(self) -> Iterator[Entry]:
         """Yield the cases in their order."""

@@ -6,9 +6,10 @@ again. ``Report.to_dict`` of what was read gives the same JSON.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from typing import Any
 
@@ -129,59 +130,36 @@ def worst(codes: Iterable[int]) -> int:
 _HEAD = {"schema": SCHEMA, "dpcalc": __version__, "command": "check"}
 
 
-def case_of_line(line: str, *, thoroughly: bool, command: str = "check") -> Fields:
-    """Return the fields of a case of a command that ``--format jsonl`` wrote as a line.
-
-    Args:
-        line: of JSON.
-        thoroughly: whether every field is read, and what is read is written again and compared; else the verdict alone
-            is compared with the gates.
-        command: that it must be of.
-
-    Raises:
-        Garbled: it is no such case, or the verdict contradicts the gates.
-    """
-    if thoroughly:
-        return whole_case_of_line(line, command=command)[0]
-    try:
-        found: Fields = _object(json.loads(line))
-        if any(found[name] != value for name, value in _HEAD.items()):
-            raise _Invalid("a case is of another version or command")
-        gates, check = _list(found["assertions"]), _object(found["check"])
-        if check["exit_code"] not in _EXITS[Status(check["status"])]:
-            raise _Invalid("a case's status and its exit code do not agree")
-        if check["status"] == Status.PASSED and not all(gate["passed"] is True for gate in gates):
-            raise _Invalid("a case is said to pass of which a gate does not hold")
-        return found
-    except _Invalid:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise _Invalid(f"a line is no case ({type(error).__name__})") from None
-
-
-def whole_case_of_line(line: str, *, command: str = "check") -> tuple[Fields, Case]:
-    """Return the fields of a case of a command, and the case; every field is read, written again and compared.
+def verified_case(line: str, command: str = "check") -> Case:
+    """Return the case of a line, of a command; every field is read, written again and compared.
 
     Raises:
         Garbled: it is no such case, or its verdict contradicts the gates.
     """
-    try:
+    with _no_case():
         fields = _fields_of_line(line, command)
-        return fields, _read_whole(fields)
-    except _Invalid:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise _Invalid(f"a line is no case ({type(error).__name__})") from None
+        case = _case(_without_head(fields))
+        checked = command == _HEAD["command"]
+        if (case.check is not None) is not checked or strict_json(case_fields(case)) != _without_head(fields):
+            raise _Invalid("its numbers and verdicts do not agree")
+        return case
 
 
-def read_line(line: str, *, command: str = "check") -> Case:
-    """Return the case of a line, of a command.
+def read_line(line: str) -> Case:
+    """Return the case of a line that this process wrote.
 
     Raises:
-        Garbled: it is no such case.
+        Garbled: it is no case.
     """
+    with _no_case():
+        return _case(_without_head(_fields_of_line(line)))
+
+
+@contextlib.contextmanager
+def _no_case() -> Iterator[None]:
+    """Say that a line is no case, whatever shows it."""
     try:
-        return _case(_without_head(_fields_of_line(line, command)))
+        yield
     except _Invalid:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -197,15 +175,6 @@ def _fields_of_line(line: str, command: str = "check") -> Fields:
 
 def _without_head(fields: Fields) -> Fields:
     return {name: value for name, value in fields.items() if name not in _HEAD}
-
-
-def _read_whole(fields: Fields) -> Case:
-    bare = _without_head(fields)
-    case = _case(bare)
-    checked = fields["command"] == _HEAD["command"]
-    if (case.check is not None) is not checked or strict_json(case_fields(case)) != bare:
-        raise _Invalid("its numbers and verdicts do not agree")
-    return case
 
 
 def _no_constant(word: str) -> float:

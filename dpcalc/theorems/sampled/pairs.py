@@ -18,7 +18,7 @@ from dpcalc.numerics.floats import up
 from dpcalc.theorems.sampled.settings import EpochsOfBatches, SampledSteps
 
 if TYPE_CHECKING:
-    from dpcalc.notions.composed import Parts
+    from dpcalc.notions.notion import Parts
 
 _MOST_MU = 300.0  # past this one a step shows that it used a record; the lattice of losses is coarse there
 _LARGE_MU = 10.0  # from here on the losses of uses that are known may be nearer than those on a lattice

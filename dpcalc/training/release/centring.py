@@ -15,7 +15,6 @@ two, so that |z - m|^2 is a number that doubles hold, and what a record adds dep
 from __future__ import annotations
 
 import math
-import threading
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -27,9 +26,9 @@ from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files.row_file import Room
 from dpcalc.model.loss import Loss
 from dpcalc.numerics.floats import up
-from dpcalc.training.data.bounds import Bounds, Prepared, in_units, lengths, on_rows, rest_of, several, shorten
+from dpcalc.training.data.bounds import Bounds, Prepared, lengths, rest_of, shorten
 from dpcalc.training.data.stored import OnDisk
-from dpcalc.training.data.threads import summed
+from dpcalc.training.data.threads import ahead
 from dpcalc.training.release.model import LEAST_SCALE
 from dpcalc.training.rule.full_batches import Centring
 from dpcalc.training.rule.records import Records
@@ -63,18 +62,15 @@ class Centre(NamedTuple):
     rest: float
     constant: float
 
-    def apply(self, rows: Array, unit: float | None = None) -> None:
-        """Change rows, shape (m, d + 1), whose last column is the constant one, in place.
-
-        With a unit they are whole numbers of units: see `dpcalc.training.data.bounds.shorten`.
-        """
+    def apply(self, rows: Array) -> None:
+        """Change rows, shape (m, d + 1), whose last column is the constant one, in place."""
         columns = rows.shape[1]
         held = 1.0 - max(_ROOM, (columns + 9) * 2.0**-52)
-        on_rows(np.subtract, rows, several(np.append(self.shift, 0.0)))
+        rows[:, :-1] -= self.shift
         rows /= self.scale
         rows[:, -1] = 0.0
-        shorten(rows, lengths(rows, 2), self.rest * held, unit)
-        rows[:, -1] = in_units(self.constant * held, unit)
+        shorten(rows, lengths(rows, 2), self.rest * held)
+        rows[:, -1] = self.constant * held
 
 
 class _CentredBounds(NamedTuple):
@@ -98,9 +94,9 @@ class _CentredBounds(NamedTuple):
     def within(self, bound: float, norm: int) -> bool:
         return self.bounds._replace(rest=self.centre.rest, constant=self.centre.constant).within(bound, norm)
 
-    def kept(self, cells: Array, room: Room | None = None, unit: float | None = None) -> Prepared:
+    def kept(self, cells: Array, room: Room | None = None) -> Prepared:
         part = self.bounds.kept(cells, room)
-        self.centre.apply(part.features, unit)
+        self.centre.apply(part.features)
         return part
 
 
@@ -200,20 +196,18 @@ class _Asked:
         return noisy
 
     def _sum(self, of: Callable[[Array], Array]) -> Array:
-        """Return the sum of ``of`` over the rows, cut, without the constant column: exact, whoever adds which."""
+        """Return the sum of ``of`` over the rows, cut, without the constant column: exact, in any order."""
         train = self.train
         step = train.step if isinstance(train, OnDisk) else max(1, _PIECE // train.shape[1])
-        rooms = threading.local()
 
-        def of_piece(first: int) -> Array:
-            some = slice(first, min(first + step, self.rows))
-            room = rooms.__dict__.setdefault("room", Room())
+        def cut_rows(some: slice, room: Room) -> Array:
             part = train.at(some, room).features if isinstance(train, OnDisk) else train.features[some]
             z = cut(part[:, :-1], self.unit)
-            refuse_outside(np.sqrt(np.einsum("ij,ij->i", z, z)), self.bound, first, "feature_bound")
-            return of(z)
+            refuse_outside(np.sqrt(np.einsum("ij,ij->i", z, z)), self.bound, some.start, "feature_bound")
+            return z
 
-        return np.asarray(summed(of_piece, range(0, self.rows, step)))
+        places = [slice(first, min(first + step, self.rows)) for first in range(0, self.rows, step)]
+        return np.asarray(sum(of(z) for z in ahead(cut_rows, places)))
 
 
 def _moved(records: Prepared | OnDisk | None, centre: Centre) -> Any:

@@ -24,7 +24,7 @@ from dpcalc.errors import GateRefused, MissingParameter, SpecError
 from dpcalc.model.choices import LossName
 from dpcalc.model.run import NOISE_SCALES
 from dpcalc.model.source import Source
-from dpcalc.notes import NothingDrawn, Rounded, Tuned
+from dpcalc.notes import NothingDrawn, Tuned
 from dpcalc.report import Case
 from dpcalc.training.data import bounds as bounding
 from dpcalc.training.data import tables
@@ -37,7 +37,7 @@ from dpcalc.training.release.outcome import Outcome, refuse_unwritable_model
 from dpcalc.training.rule.candidates import TRAVEL, Tune
 from dpcalc.training.rule.defaults import CLASSIFYING, fill_steps
 from dpcalc.training.rule.draft import Draft
-from dpcalc.training.rule.guarantee import Guaranteed, guarantee
+from dpcalc.training.rule.guarantee import Accounting, Guaranteed, guarantee, rounding_note
 from dpcalc.training.rule.records import Records, in_memory, read_records
 from dpcalc.training.rule.setup import Average, Setup
 from dpcalc.training.rule.task import Task
@@ -195,9 +195,9 @@ class _Runs:
         found = described(self.task._replace(given=given, question=budget, sources=sources), reader)
         if TRAVEL in settings:
             found = _travelling(found, settings[TRAVEL])
-        fill_steps(found.draft, budget, found.shape[1])
+        fill_steps(found.draft, found.shape[1])
         self._found[place] = found
-        return guarantee(found.draft, budget, (), found.shape)
+        return guarantee(Accounting(found.draft, found.shape))
 
 
 def _travelling(found: Described, share: float) -> Described:
@@ -220,8 +220,6 @@ def _travelling(found: Described, share: float) -> Described:
 
 def _case(found: TunedGuarantee, draft: Draft, question: Question, gates: Sequence[Gate], tune: Tune) -> Case:
     """Return the case before anything is run; its inputs are those of the first candidate, but for what is tuned."""
-    told = (found.row.details or {})["floating_point"]
-    rounded = Rounded(**{name: told.get(name) for name in ("of", "grid", "epsilon", "delta")})
     query, runs = None, ()
     if found.ledger is not None:
         query = Query("ledger", {"ledger": found.ledger}, found.question)
@@ -230,7 +228,15 @@ def _case(found: TunedGuarantee, draft: Draft, question: Question, gates: Sequen
     noisy = base.best.quantity if base.best is not None else ""
     hidden = {noisy, "step_size", *tune.settings}
     inputs = {name: value for name, value in _inputs(found, 0, draft, question).items() if name not in hidden}
-    case = Case(base.algorithm, inputs, (found.row,), base.obstacles, note_data=(rounded,), query=query, runs=runs)
+    case = Case(
+        base.algorithm,
+        inputs,
+        (found.row,),
+        base.obstacles,
+        note_data=(rounding_note(found.row),),
+        query=query,
+        runs=runs,
+    )
     return case._replace(assertions=judged(gates, case))
 
 

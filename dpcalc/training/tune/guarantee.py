@@ -18,10 +18,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dpcalc.engine.evaluate import guarantee_of
-from dpcalc.engine.ledger import rows_of
-from dpcalc.engine.ledger_entries import Chosen, Entry, Ledger, chosen_of
+from dpcalc.engine.ledgers.entries import Chosen, Entry, Ledger, chosen_of
+from dpcalc.engine.ledgers.total import rows_of
 from dpcalc.engine.question import Question
-from dpcalc.engine.search import Direction, extreme
+from dpcalc.engine.solving.search import Direction, extreme
 from dpcalc.errors import Infeasible, NotApplicable
 from dpcalc.model.choices import Adjacency
 from dpcalc.model.numbers import parse_delta

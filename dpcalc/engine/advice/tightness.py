@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dpcalc.engine.hiding import hiding
-from dpcalc.engine.improvements import Asked, improvements
-from dpcalc.engine.search import DIRECTIONS
+from dpcalc.engine.advice.hidden_iterates import hiding
+from dpcalc.engine.advice.improvements import Asked, improvements
+from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.model.quantities import Kind, Quantity
 from dpcalc.notes import Note
 from dpcalc.report import Case, Result, Tightness
@@ -23,7 +23,7 @@ def compared(asked: Asked, bounds: Sequence[Theorem], *, hints: bool) -> Case:
     if not asked.brief:
         notes += tuple(hiding(asked.run, asked.best, bounds))
     if asked.run.algorithm.clipped and not asked.brief:
-        from dpcalc.engine.clipped_notes import clipped_notes
+        from dpcalc.engine.advice.adjacencies import clipped_notes
 
         notes += tuple(clipped_notes(asked))
     return case._replace(note_data=(*case.note_data, *notes))

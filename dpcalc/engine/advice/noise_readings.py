@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from dpcalc.engine.answer import answer
-from dpcalc.engine.search import DIRECTIONS
+from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, GateRefused
 from dpcalc.model.algorithm import Order
 from dpcalc.model.choices import Sampling
@@ -15,7 +15,7 @@ from dpcalc.model.quantities import Quantity
 from dpcalc.theorems.record import for_algorithm
 
 if TYPE_CHECKING:
-    from dpcalc.engine.improvements import Asked
+    from dpcalc.engine.advice.improvements import Asked
     from dpcalc.model.run import Run
     from dpcalc.report import Case, Result
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from dpcalc.engine.attack_risk import RiskQuestion, risk_of
-from dpcalc.engine.compare import tightness_of
+from dpcalc.engine.advice.tightness import tightness_of
+from dpcalc.engine.attack.guess import proved_of
+from dpcalc.engine.attack.risk import RiskQuestion, risk_of
 from dpcalc.engine.evaluate import delta_rows, epsilon_rows, guarantee_of, is_lower
-from dpcalc.engine.guess import proved_of
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, isolate_failure
 from dpcalc.model.choices import Adjacency

@@ -17,7 +17,7 @@ from dpcalc.engine.commands import Command
 from dpcalc.engine.description import run_of
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.question import Question
-from dpcalc.engine.search import DIRECTIONS
+from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError
 from dpcalc.model.algorithm import ALGORITHMS, ORDERS, Length, Order, Release
 from dpcalc.model.choices import LastBatch, LossClass, Noise, Permutation, Releases

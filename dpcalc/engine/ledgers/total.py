@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dpcalc.engine.ask import implied_gate, judged
-from dpcalc.engine.ledger_entries import (
+from dpcalc.engine.ledgers.entries import (
     ONE_WAY,
     Chosen,
     Entry,
@@ -21,7 +21,7 @@ from dpcalc.engine.ledger_entries import (
     of_one_adjacency,
 )
 from dpcalc.engine.question import Question, check_question, query_of
-from dpcalc.engine.search import DIRECTIONS, extreme
+from dpcalc.engine.solving.search import DIRECTIONS, extreme
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError, isolate_failure
 from dpcalc.model.choices import Adjacency
 from dpcalc.model.parameter import name_of
@@ -119,7 +119,7 @@ def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ())
 
 def _misread(ledger: Ledger, question: Question, case: Case) -> Iterator[str]:
     """Yield a warning for each entry whose noise may be a noise multiplier, with the total of that reading."""
-    from dpcalc.engine.misread_noise import is_misread, words
+    from dpcalc.engine.advice.noise_readings import is_misread, words
 
     for place, entry in enumerate(ledger.entries):
         typed = entry.given.get("noise_std") if entry.command else None
@@ -137,7 +137,7 @@ def _misread(ledger: Ledger, question: Question, case: Case) -> Iterator[str]:
 
 def _with_curves(case: Case, totals: Sequence[Total]) -> Case:
     """Return the case with the curves behind its answer; without, where one cannot be computed."""
-    from dpcalc.engine.curves import curves_of
+    from dpcalc.engine.attack.curves import curves_of
 
     assert case.best is not None
     try:
@@ -149,7 +149,7 @@ def _with_curves(case: Case, totals: Sequence[Total]) -> Case:
 
 def _guess(case: Case, parts: Sequence[Sequence[Total]]) -> Guess | None:
     """Return how often a guess is right about a record of the part that is worst off."""
-    from dpcalc.engine.guess import guess_of_answer, least_guess
+    from dpcalc.engine.attack.guess import guess_of_answer, least_guess
 
     best = case.best
     if best is None or guess_of_answer(best) is None:

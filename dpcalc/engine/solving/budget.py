@@ -19,7 +19,7 @@ from dpcalc.engine.evaluate import (
     safe_budget,
 )
 from dpcalc.engine.question import Question
-from dpcalc.engine.search import (
+from dpcalc.engine.solving.search import (
     CLOSE,
     DIRECTIONS,
     Direction,
@@ -39,8 +39,8 @@ from dpcalc.model.multiplier import multiplier_of
 from dpcalc.model.numbers import shown_apart
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
-from dpcalc.notions.answer import Answer
 from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, Profile
+from dpcalc.notions.notion import Answer
 from dpcalc.numerics.floats import UNIT, from_ordinal, ordinal
 from dpcalc.numerics.roots import least
 from dpcalc.report import Result

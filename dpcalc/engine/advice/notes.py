@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from dpcalc.engine.advice.improvements import Asked, improvements, other_release
 from dpcalc.engine.answer import answer
-from dpcalc.engine.improvements import Asked, improvements, other_release
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError
 from dpcalc.model.algorithm import Length, Release
@@ -31,7 +31,7 @@ def notes_on(asked: Asked, bounds: Sequence[Theorem]) -> tuple[Note, ...]:
         return improvements(asked)
     run, best = asked.run, asked.best
     if run.algorithm.clipped:
-        from dpcalc.engine.clipped_notes import clipped_notes
+        from dpcalc.engine.advice.adjacencies import clipped_notes
 
         return (*other_release(asked), *clipped_notes(asked))
     plain = best.quantity in (Quantity.EPSILON, Quantity.DELTA, Quantity.MU) and run.schedule is None

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from dpcalc.engine.evaluate import guarantee_of
-from dpcalc.engine.search import DIRECTIONS
+from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, isolate_failure
 from dpcalc.model.quantities import RISKS, Quantity
 from dpcalc.model.run import Run

@@ -8,9 +8,7 @@ from typing import Any
 
 from dpcalc.engine.evaluate import FINE, result_of
 from dpcalc.engine.question import Question
-from dpcalc.engine.risk_target import achieved, excess_over, like_budget
-from dpcalc.engine.search import unbounded
-from dpcalc.engine.solve import (
+from dpcalc.engine.solving.budget import (
     NUDGES,
     Excess,
     Problem,
@@ -22,6 +20,8 @@ from dpcalc.engine.solve import (
     start_of,
     takes,
 )
+from dpcalc.engine.solving.search import unbounded
+from dpcalc.engine.solving.targets import achieved, excess_over, like_budget
 from dpcalc.errors import Infeasible, NotApplicable
 from dpcalc.model.multiplier import multiplier_of
 from dpcalc.model.run import Run

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dpcalc.engine.ask import judged
-from dpcalc.engine.attack_risk import RiskQuestion, check_risks, risk_of
+from dpcalc.engine.attack.risk import RiskQuestion, check_risks, risk_of
 from dpcalc.engine.gate import risks_of
-from dpcalc.engine.search import DIRECTIONS
+from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import SpecError
 from dpcalc.files.reading import read_document, shown_path
 from dpcalc.model.choices import Adjacency

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.engine.ask import judged
+from dpcalc.engine.attack.guess import least_advantage, proved_of
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.gate import risks_of
-from dpcalc.engine.guess import least_advantage, proved_of
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Question, check_question, query_of, refuse_unknown
-from dpcalc.engine.search import DIRECTIONS
+from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, NotApplicable, SpecError, isolate_failure
 from dpcalc.model.choices import Adjacency
 from dpcalc.model.quantities import ATTACKS, Kind, Quantity
@@ -278,7 +278,7 @@ def risk_of_known(
     inputs = inputs_of(typed, {**dict.fromkeys(typed, question.source), **(sources or {})}, left)
     case = Case("risk", inputs, (row,), risk=risk, query=query_of(command, given, question))
     if question.curves:
-        from dpcalc.engine.curves import curves_of
+        from dpcalc.engine.attack.curves import curves_of
 
         case = case._replace(curves=curves_of([(name, _part(known))], row))
     return case._replace(assertions=judged(gates, case))

@@ -8,7 +8,7 @@ from typing import Any
 from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import Command
 from dpcalc.engine.question import Question
-from dpcalc.engine.search import DIRECTIONS
+from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, NotApplicable
 from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length, Release, released
 from dpcalc.model.choices import Adjacency, Releases

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from dpcalc.engine.advice.improvements import Asked
 from dpcalc.engine.answer import answer
-from dpcalc.engine.improvements import Asked
-from dpcalc.engine.search import DIRECTIONS
+from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError
 from dpcalc.model.choices import Adjacency, Sampling
 from dpcalc.model.quantities import Quantity
