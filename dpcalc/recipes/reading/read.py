@@ -17,7 +17,7 @@ from dpcalc.recipes.reading.case import Defaults, read_case, read_timeout
 from dpcalc.recipes.reading.comparisons import check_comparisons
 from dpcalc.recipes.reading.gates import read_gates
 from dpcalc.recipes.reading.matrix import MAX_CASES
-from dpcalc.recipes.reading.recipe import Cases, Entry, Malformed, Names, Recipe
+from dpcalc.recipes.reading.recipe import Cases, Entry, Malformed, Recipe
 from dpcalc.recipes.reading.reference import Files, Unreadable
 from dpcalc.recipes.reading.settings import (
     CASE_KEYS,
@@ -79,8 +79,7 @@ def _read_recipe(shown: str, node: Node | None, files: Files, most: int, policy:
     made, errors = _read_cases(cases, defaults)
     few = sum(map(len, made.values())) <= MAX_CASES
     entries = {entry.name: entry for group in made.values() for entry in group} if few else Cases(made)
-    groups = {name: tuple(entry.name for entry in group) if few else Names(group) for name, group in made.items()}
-    recipe = Recipe(shown, entries, groups, policy, made, files.documents)
+    recipe = Recipe(shown, entries, policy, made, files.documents)
     errors = errors or check_comparisons(recipe, MAX_ERRORS)
     if errors:
         raise Malformed(errors)

@@ -59,8 +59,8 @@ def measure_all(weights: Array, problem: AnyProblem, progress: Progress | None =
     step = max(1, _BLOCK // max(replicas, columns))
     for number, (x, y) in enumerate(problem.pieces(step), start=1):
         if loss.classified:
-            for sums, found in zip((total, right), class_metrics(x, y, loss, weights), strict=True):
-                sums += found
+            for sums, more in zip((total, right), class_metrics(x, y, loss, weights), strict=True):
+                sums += more
         else:
             z, labels = x @ weights.T, y[:, np.newaxis]
             total += loss.data_values(z, labels).sum(axis=0)
@@ -210,9 +210,9 @@ def _on_sphere(
 
     def excess(weight: float) -> float:
         last[0] = _solved(mean, weight, last[0])
-        found = 1.0 / radius - 1.0 / max(_norm(last[0]), 1e-300)
-        nearing.see(abs(found) * radius)
-        return found
+        gap = 1.0 / radius - 1.0 / max(_norm(last[0]), 1e-300)
+        nearing.see(abs(gap) * radius)
+        return gap
 
     # At the optimum weight R = |gradient|, which nowhere in the ball exceeds what ``largest`` grows to. The margin
     # keeps the sign where the optimiser is run again from another start.

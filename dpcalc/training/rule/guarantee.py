@@ -10,12 +10,12 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from dpcalc.engine.answer import ranked
 from dpcalc.engine.ask import implied_gate, judged
 from dpcalc.engine.attack.guess import guess_of_answer
 from dpcalc.engine.gate import Gate
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Question
-from dpcalc.engine.rows import ranked
 from dpcalc.errors import GateRefused, MissingParameter, NotApplicable
 from dpcalc.model.loss import Loss
 from dpcalc.model.quantities import Kind, Quantity
@@ -252,11 +252,11 @@ class _Rounded:
         return fields
 
     def _details(self, row: Result, rounding: Rounding, cost: Cost) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        rounded: dict[str, Any] = {
             "of": rounding.what, "probability": rounding.miss, "epsilon": cost.epsilon, "delta": cost.delta,
             **({} if rounding.grid is None else {"grid": rounding.grid}), **({} if row.mu is None else {"mu": row.mu}),
         }  # fmt: skip
-        details = {**(row.details or {}), "floating_point": told}
+        details = {**(row.details or {}), "floating_point": rounded}
         achieved = (details.pop("achieved", None) or {}).get("epsilon")
         if achieved is not None:
             # What is asked holds too: the sum may be above it by its last digit.
