@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.engine.advice.improvements import Asked
-from dpcalc.engine.answer import ROWS, answer
+from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import COMMANDS, Command
 from dpcalc.engine.description import add_loss_constants, algorithm_of, run_of
+from dpcalc.engine.evaluate import ROWS
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Incomplete, Question, check_question, query_of, refuse_unknown, unknown_of
 from dpcalc.errors import (

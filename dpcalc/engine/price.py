@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dpcalc.engine.answer import Refused, failure_warnings, first_failure, obstacles_of, rows_of
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Question
-from dpcalc.engine.rows import Refused, failure_warnings, first_failure, obstacles_of, rows_of
 from dpcalc.errors import DpcalcError, MissingParameter, NotApplicable
 from dpcalc.model.algorithm import ALGORITHMS, ANY
 from dpcalc.model.examples import to_give

@@ -53,6 +53,7 @@ from dpcalc.render.numbers import MAXIMISED, Digits, Side, number
 from dpcalc.render.words.allocation import allocation_lines
 from dpcalc.render.words.positions import worst_positions
 from dpcalc.report import Case, Report, Result
+from dpcalc.theorems.record import lookup
 
 _FOUR = Digits(4)
 """How many digits a note shows of an answer."""
@@ -223,19 +224,9 @@ def _newest_record(note: NewestRecord) -> str:
 
 # --- about the answer ------------------------------------------------------------------------------------------------
 
-_WHY_BETTER = {
-    "shuffle.mixture": "shuffle.product credits every later step with one worst-case contraction over the whole domain;"
-    " shuffle.mixture lets the noise of all later steps add up, so that a record k steps from the end has mu/sqrt(k)",
-    "shuffle.hybrid": "shuffle.hybrid takes, step by step, the smaller of the contraction that is left and of what the "
-    "noise added up so far proves; shuffle.product has the first alone, and linearised",
-    "hidden_position.shuffled": "hidden_position.shuffled also counts that nobody knows where the record was: the "
-    "places it could have held vouch for each other, which the public bounds, averages over a known place, cannot use",
-}
-"""Why a bound is better than the published one, by its id; nothing is said of other bounds."""
-
 
 def _better_than_published(note: BetterThanPublished) -> str:
-    return _WHY_BETTER.get(note.bound, "")
+    return lookup(note.bound).better_because
 
 
 def _hiding_pays(note: HidingPays) -> str:

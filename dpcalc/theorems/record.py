@@ -186,6 +186,9 @@ class Theorem(NamedTuple):
         public_sums: whether it holds although every noisy sum of gradients is public: its runs may round each of them.
         steps_to_hide: from its setting to about the number of steps from which it is below the composition of samples.
         given_allocation: whether shifts are spent as the schedule says, and not as is best.
+        limit_of: of a limit as the records grow in number: the bound that nears it, and the relative difference of the
+            two below which only the slack of that bound would be seen.
+        better_because: why it is below the bound that the literature has.
         looser_than: a bound that is never above it; notes then skip it, as its search is long.
     """
 
@@ -216,6 +219,8 @@ class Theorem(NamedTuple):
     steps_to_hide: Callable[[Any], float] | None
     looser_than: str
     given_allocation: bool
+    limit_of: tuple[str, float] | None
+    better_because: str
 
     def differs_alone(self, strong_convexity: float | None) -> bool:
         """Return whether a lower value of it bounds only guarantees that use how far two gradients are apart.
@@ -254,6 +259,16 @@ class Theorem(NamedTuple):
     def guarantee(self) -> bool:
         """Whether the value may be promised, gated and solved with."""
         return self.kind.guarantee
+
+    @property
+    def lower(self) -> bool:
+        """Whether it says what nothing can beat."""
+        return self.kind is Kind.LOWER
+
+    @property
+    def rounds_down(self) -> bool:
+        """Whether its answers round down: a heuristic is true of certain runs, as a lower bound is."""
+        return self.kind in (Kind.LOWER, Kind.HEURISTIC)
 
     @property
     def price(self) -> bool:
@@ -363,6 +378,8 @@ def theorem(
     steps_to_hide: Callable[[Any], float] | None = None,
     looser_than: str = "",
     given_allocation: bool = False,
+    limit_of: tuple[str, float] | None = None,
+    better_because: str = "",
 ) -> Callable[[Callable[[S], G]], Callable[[S], G]]:
     """Register the decorated function as the theorem ``id`` and return it unchanged; `Theorem` says what is what.
 
@@ -382,7 +399,7 @@ def theorem(
             id, title, gives, Kind(kind), algorithms, reads, optional, setting, function, conditions, assumes,
             reference, locator, formula, erratum, caution, promises, slack, slow, not_monotone_in, implied_by,
             uncertified, by_difference, public_sums, steps_to_hide, looser_than,
-            given_allocation,
+            given_allocation, limit_of, better_because,
         )  # fmt: skip
         return function
 

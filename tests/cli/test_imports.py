@@ -103,7 +103,7 @@ def test_what_certifies_is_imported_only_where_it_is_asked(line: str) -> None:
 ROOMS = {
     "cli": "file_words help_option kinds lost main options printing query types",
     "engine": "advice advice.improvements advice.notes answer ask attack attack.guess commands description evaluate "
-    "inputs question rows solving solving.search",
+    "inputs question solving solving.search",
     "files": "output",
     "model": "algorithm choices frozen loss_class multiplier numbers parameter quantities run source",
     "notions": "classic composed composition curves gaussian guarantee notion randomised_response renyi risk trade_off",

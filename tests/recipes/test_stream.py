@@ -209,16 +209,11 @@ def test_what_is_lost_once_is_sent_again(recipe: str) -> None:
 
 
 class Counted(spread.Piece):
-    seconds = None
-
     def __init__(self, number: int) -> None:
         self.document = str(number)
 
     def read(self, text: str) -> Any:
         return int(text)
-
-    def after(self, answer: Any) -> None:
-        return None
 
 
 def test_few_pieces_are_on_their_way_at_once() -> None:
@@ -288,7 +283,7 @@ def test_cases_that_are_made_when_asked_for_are_the_same(write: Write, monkeypat
     assert isinstance(many.entries, Cases)
     assert isinstance(few.entries, dict)
     assert list(few.entries.items()) == list(many.entries.items())
-    assert {name: tuple(names) for name, names in many.groups.items()} == few.groups
+    assert {name: list(group) for name, group in many.made.items()} == few.made
     every = Selection([many])
     assert list(every.entries()) == list(few.entries.values())
     for wrong in (-1, len(every)):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dpcalc.engine.advice.tightness import tightness_of
 from dpcalc.engine.attack.guess import proved_of
 from dpcalc.engine.attack.risk import RiskQuestion, risk_of
-from dpcalc.engine.evaluate import delta_rows, epsilon_rows, guarantee_of, is_lower
+from dpcalc.engine.evaluate import Application
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, isolate_failure
 from dpcalc.model.choices import Adjacency
@@ -17,7 +17,7 @@ from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Box, Composition, Gdp, Guarantee, LowerBound, Profile
 from dpcalc.notions.trade_off import Points
 from dpcalc.report import Case, Curves, Guess, Result, Tightness
-from dpcalc.theorems.record import Theorem, for_algorithm, lookup
+from dpcalc.theorems.record import for_algorithm, lookup
 
 _STEPS = 40
 _FPRS = tuple(10.0 ** (place / 8.0) for place in (-40, -36, -32, -28, *range(-24, -16, 2), *range(-16, 0)))
@@ -26,9 +26,6 @@ _NEGLIGIBLE = math.log(1e-12)
 _USUAL_LOG_DELTA = math.log(1e-6)
 _BEYOND = 1.5
 """How far the curve goes on, over the epsilon of the answer."""
-
-_Rows = Callable[[Theorem, Run, Question], list[Result]]
-_FLOORS: dict[str, _Rows] = {Quantity.EPSILON: epsilon_rows, Quantity.DELTA: delta_rows}
 
 
 def with_curves(case: Case, run: Run, question: Question) -> Case:
@@ -84,14 +81,15 @@ def _lower(case: Case, run: Run, question: Question) -> tuple[list[Result], list
     rows: list[Result] = []
     floors: list[tuple[str, LowerBound]] = []
     assert case.best is not None
-    ask = _FLOORS.get(case.best.quantity)
+    unknown = case.best.quantity
     for bound in for_algorithm(run.algorithm.name, run.algorithm.families):
-        if not is_lower(bound) or bound.slow:
+        if not bound.lower or bound.slow:
             continue
         try:
             with isolate_failure():
-                found = guarantee_of(bound, run, question.orders)
-                rows += ask(bound, run, question) if ask else []
+                asked = Application(bound, run, question)
+                found = asked.guarantee
+                rows += asked.rows(unknown) if unknown in (Quantity.EPSILON, Quantity.DELTA) else []
         except DpcalcError:
             continue
         floors += [(bound.id, found)] if isinstance(found, LowerBound) else []

@@ -6,7 +6,7 @@ import functools
 import math
 from typing import Any
 
-from dpcalc.engine.evaluate import FINE, result_of
+from dpcalc.engine.evaluate import FINE
 from dpcalc.engine.question import Question
 from dpcalc.engine.solving.budget import (
     NUDGES,
@@ -62,7 +62,7 @@ def solve_for_risk(bound: Theorem, run: Run, question: Question, unknown: str) -
             details["noise_multiplier"] = multiplier
     reached = problem.guarantee_at(value)
     details["achieved"] = achieved(reached, question.targets)
-    return result_of(bound, run, unknown, value, mu=reached.mu, details=details)
+    return problem.row(unknown, value, mu=reached.mu, details=details)
 
 
 def _for_any(problem: Problem, excess: Excess) -> float | None:

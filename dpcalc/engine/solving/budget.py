@@ -5,18 +5,16 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from dpcalc.engine.evaluate import (
     COARSE,
     FINE,
     ROUGH,
     WIDE,
+    Application,
     conversion_fields,
     guarantee_of,
-    is_lower,
-    result_of,
-    safe_budget,
 )
 from dpcalc.engine.question import Question
 from dpcalc.engine.solving.search import (
@@ -71,13 +69,12 @@ _OF_THE_RECORDS = {"index": 0, "window": 1}
 _LIMITED_BY_CURVATURE = frozenset({"step_size", "strong_convexity"})
 
 
-class Problem(NamedTuple):
+class Problem(Application):
     """A bound, and the parameter of the run that is to be such that the bound meets the budget."""
 
-    bound: Theorem
-    run: Run
-    question: Question
-    unknown: str
+    def __init__(self, bound: Theorem, run: Run, question: Question, unknown: str) -> None:
+        super().__init__(bound, run, question)
+        self.unknown = unknown
 
     @property
     def direction(self) -> Direction:
@@ -93,7 +90,7 @@ class Problem(NamedTuple):
     def width(self) -> int:
         """How near to the solution a search over this bound ends, in representable numbers."""
         if self.bound.slow:
-            return ROUGH if self.bound.unpromised(self.run) else COARSE
+            return ROUGH if self.unmet else COARSE
         if self.question.targets:  # a curve is asked at many epsilons each time
             return 4 if self.bound.gives is Gdp else COARSE
         return 4 if self.bound.gives in (Gdp, Profile) else WIDE
@@ -121,7 +118,7 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
         if result is not None:
             return result
     refuse_unsolvable(problem)
-    epsilon, log_delta = safe_budget(bound, question)
+    epsilon, log_delta = problem.budget
 
     @functools.cache
     def excess(value: float) -> float:
@@ -134,7 +131,7 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
         value = search(problem, excess)
     except Infeasible as error:
         raise _unreachable(problem, error) from None
-    if is_lower(bound) and not problem.exact:
+    if bound.lower and not problem.exact:
         value = _outside(problem, value, excess)
     value, achieved, reached = _nudged(problem, value, epsilon, log_delta)
     fields = conversion_fields(achieved, reached, epsilon)
@@ -147,7 +144,7 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
         details["any"] = True
     elif unknown == "noise_std" and (multiplier := multiplier_of(run, value)) is not None:
         details["noise_multiplier"] = multiplier
-    return result_of(bound, run, unknown, value, **{**question.budget, **fields}, details=details)
+    return problem.row(unknown, value, **{**question.budget, **fields}, details=details)
 
 
 def takes(problem: Problem) -> bool:
@@ -179,8 +176,7 @@ def refuse_unsolvable(problem: Problem) -> None:
     Raises:
         NotApplicable: it is not.
     """
-    bound = problem.bound
-    unmet = bound.unpromised(problem.run)
+    bound, unmet = problem.bound, problem.unmet
     if problem.exact and bound.slow and unmet:
         raise NotApplicable("demands what is not promised: " + "; ".join(unmet), "promise it")
     if bound.kind == Kind.ASYMPTOTIC:
@@ -206,7 +202,7 @@ def _nudged(problem: Problem, value: float, epsilon: float, log_delta: float) ->
     reached = achieved.epsilon(log_delta)
     missing = reached.value / epsilon - 1.0 if problem.bound.slow and 0.0 < epsilon < reached.value else 0.0
     enough = missing / _STEEPEST if missing < _STEEPEST * UNIT * FINE * 4.0 ** (NUDGES - 1) else 0.0
-    for power in range(0 if problem.exact or is_lower(problem.bound) else NUDGES):
+    for power in range(0 if problem.exact or problem.bound.lower else NUDGES):
         if reached.value <= epsilon:
             break
         value *= 1.0 + 4.0**power * step
@@ -226,8 +222,8 @@ def _independent(problem: Problem) -> Result | None:
         NotApplicable: the bound is no guarantee.
         Infeasible: it misses the budget whatever the unknown is.
     """
-    bound, run, question, unknown, direction = *problem, problem.direction
-    if direction.integer or not bound.guarantee or bound.unpromised(run):
+    bound, question, unknown, direction = problem.bound, problem.question, problem.unknown, problem.direction
+    if direction.integer or not bound.guarantee or problem.unmet:
         raise NotApplicable(f"does not depend on {unknown}", f"solve for another parameter than {unknown}")
     log_delta = question.safe_log_delta
     value = direction.low if direction.more_is_private else direction.high
@@ -245,7 +241,7 @@ def _independent(problem: Problem) -> Result | None:
     fields = conversion_fields(achieved, reached, question.safe_epsilon)
     limits = {} if holds_at(problem, direction.high) else range_of(problem, value)
     details = {**(fields.pop("details", None) or {}), "achieved": {"epsilon": reached.value}, **limits, "any": True}
-    return result_of(bound, run, unknown, value, **{**question.budget, **fields}, details=details)
+    return problem.row(unknown, value, **{**question.budget, **fields}, details=details)
 
 
 def _has_tiny_units(problem: Problem) -> bool:
@@ -347,7 +343,7 @@ def likely_noise_std(bound: Theorem, run: Run, question: Question) -> float | No
     problem = Problem(bound, run, question, "noise_std")
     if not takes(problem) or bound.gives is not Composition or not (question.epsilon and question.log_delta):
         return None
-    epsilon, log_delta = safe_budget(bound, question)
+    epsilon, log_delta = problem.budget
 
     def rough(value: float) -> float:
         return min(_STEEP, max(-_STEEP, problem.guarantee_at(value).likely_excess(epsilon, log_delta)))
@@ -396,7 +392,7 @@ def _whole_guess(problem: Problem, excess: Excess, low: int, high: int) -> int |
     """Return about the solution where a bound is costly, by few or cheap evaluations; None where there is no guess."""
     if problem.bound.gives is not Composition:
         return roughly(excess, max(low, 1), high, 0.0) if problem.bound.slow else None
-    epsilon, log_delta = safe_budget(problem.bound, problem.question)
+    epsilon, log_delta = problem.budget
 
     def rough(value: int) -> float:
         return problem.guarantee_at(value).likely_excess(epsilon, log_delta) if epsilon > 0.0 else math.nan
@@ -418,13 +414,13 @@ def _nearer(rough: Excess, excess: Excess, guess: int, low: int, high: int) -> i
 
 def _about(problem: Problem) -> Excess:
     """Return the excess for a search that is near its end: coarse lattices, which tell all else, are not asked."""
-    epsilon, log_delta = safe_budget(problem.bound, problem.question)
+    epsilon, log_delta = problem.budget
     return lambda value: problem.guarantee_at(value).excess(epsilon, log_delta)
 
 
 def _rough(problem: Problem) -> Callable[[float], float] | None:
     """Return about the excess of a composition, from a coarse lattice; None where that says little."""
-    epsilon, log_delta = safe_budget(problem.bound, problem.question)
+    epsilon, log_delta = problem.budget
     if not epsilon > 0.0:
         return None
 

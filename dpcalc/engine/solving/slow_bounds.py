@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from dpcalc.engine.evaluate import guarantee_of, result_of, safe_budget
-from dpcalc.engine.question import Question
+from dpcalc.engine.evaluate import Application, guarantee_of
 from dpcalc.errors import Disproved, NotApplicable
 from dpcalc.model.quantities import Quantity
-from dpcalc.model.run import NOISE_SCALES, Run
+from dpcalc.model.run import NOISE_SCALES
 from dpcalc.report import Result
-from dpcalc.theorems.record import Theorem
 from dpcalc.version import __version__
 
 COMPARABLE = frozenset({"epsilon", *NOISE_SCALES})
@@ -25,15 +23,15 @@ _WORTHWHILE = 0.99  # a gain of 1%
 _CLEARLY = 0.8  # what is likely to be so much less than that need not be asked there
 
 
-def floor_near(guarantee: Result, bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
+def floor_near(guarantee: Result, asked: Application, unknown: str) -> Result:
     """Return a value near below the best guarantee that a slow lower bound rules out, found in few steps.
 
     Raises:
         Disproved: it rules out the guarantee itself.
         NotApplicable: it rules out none within a factor 100.
     """
-    best = guarantee.value
-    epsilon, log_delta = safe_budget(bound, question)
+    best, bound, run, question = guarantee.value, asked.bound, asked.run, asked.question
+    epsilon, log_delta = asked.budget
 
     def excess(share: float) -> float:
         """Return the logarithm of -ln delta over what it has to be: below 0 where the share is ruled out."""
@@ -50,12 +48,10 @@ def floor_near(guarantee: Result, bound: Theorem, run: Run, question: Question, 
             raise NotApplicable(
                 "rules out the best guarantee, which uses more than how far two gradients are apart", "leave it"
             )
-        raise Disproved(
-            f"{guarantee.bound} is below what {bound.id} rules out", _contradiction(guarantee, bound, run, question)
-        )
+        raise Disproved(f"{guarantee.bound} is below what {bound.id} rules out", _contradiction(guarantee, asked))
     low = _largest_ruled_out(excess)
     budget = {**question.budget, "epsilon": low * best} if unknown == Quantity.EPSILON else question.budget
-    return result_of(bound, run, unknown, low * best, conversion="profile", **budget)
+    return asked.row(unknown, low * best, conversion="profile", **budget)
 
 
 def _largest_ruled_out(excess: Callable[[float], float]) -> float:
@@ -100,10 +96,11 @@ def _neighbours(share: float) -> tuple[float, float]:
     return low, enough
 
 
-def _contradiction(guarantee: Result, bound: Theorem, run: Run, question: Question) -> str:
+def _contradiction(guarantee: Result, asked: Application) -> str:
     """Return the report of a guarantee and a lower bound of which one is wrong."""
     import platform
 
+    run, question = asked.run, asked.question
     inputs = ", ".join(f"{name}={value!r}" for name, value in run.values.items())
     return "\n".join(
         (
@@ -112,26 +109,27 @@ def _contradiction(guarantee: Result, bound: Theorem, run: Run, question: Questi
             f"inputs: {inputs}",
             f"bound: {guarantee.bound}, {guarantee.quantity} = {guarantee.value!r}, epsilon = {question.epsilon!r}, "
             f"log_delta = {question.log_delta!r}",
-            f"lower value: {bound.id} rules out {_BEYOND} times that",
+            f"lower value: {asked.bound.id} rules out {_BEYOND} times that",
         )
     )
 
 
-def refuse_unless_better(bound: Theorem, run: Run, question: Question, unknown: str, results: Sequence[Result]) -> None:
+def refuse_unless_better(asked: Application, unknown: str, results: Sequence[Result]) -> None:
     """Raise NotApplicable unless a bound would better the best guarantee by 1%, if what it demands were promised."""
     guaranteed = [result.value for result in results if result.guarantee]
     if not guaranteed or unknown not in COMPARABLE:
         return
+    run, question = asked.run, asked.question
     if unknown == Quantity.EPSILON:
         epsilon = _WORTHWHILE * min(guaranteed)
     else:
         run, epsilon = run.replacing(**{unknown: _WORTHWHILE * min(guaranteed)}), question.safe_epsilon
-    guarantee = guarantee_of(bound, run, question.orders)
+    guarantee = guarantee_of(asked.bound, run, question.orders)
     likely = guarantee.hints.likely if unknown == Quantity.EPSILON else None
     if likely is not None and likely(question.safe_log_delta) < _CLEARLY * epsilon:
         return
     if guarantee.excess(epsilon, question.safe_log_delta) > 0.0:
         raise NotApplicable(
-            f"demands what is not promised ({'; '.join(bound.unpromised(run))}), and would gain less than 1%",
+            f"demands what is not promised ({'; '.join(asked.unmet)}), and would gain less than 1%",
             "leave it",
         )

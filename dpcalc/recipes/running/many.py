@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, overload
+from typing import Any
 
 from dpcalc.errors import PRECEDENCE
+from dpcalc.recipes.reading.lazy import Lazy
 from dpcalc.recipes.running.journal import Journal
 from dpcalc.recipes.running.saved import read_line
 from dpcalc.render.machine import case_line
@@ -40,34 +41,24 @@ class Tally:
         self.bare += not gates and case.check.status == Status.PASSED
 
 
-class CasesOnDisk(Sequence[Case]):
+class CasesOnDisk(Lazy[Case]):
     """Cases that a journal has, and some that stand after them."""
 
     def __init__(self, journal: Journal, tally: Tally, more: Sequence[Case] = ()) -> None:
-        self._journal, self.tally, self._more = journal, tally, more
-        self._checked = tally.cases - len(more)
-
-    def __len__(self) -> int:
-        return self.tally.cases
+        super().__init__(tally.cases, lambda place: read_line(self._line(place)))
+        self._journal, self.tally = journal, tally
+        self._more = [case_line("check", case) for case in more]
 
     def __iter__(self) -> Iterator[Case]:
         return map(read_line, self.lines())
 
-    def lines(self) -> Iterator[str]:
-        """Yield the cases as lines of JSON; a check that stopped early may have more of them than were yielded."""
-        yield from (self._journal.line(number) for number in range(self._checked))
-        yield from (case_line("check", case) for case in self._more)
+    def _line(self, place: int) -> str:
+        checked = len(self) - len(self._more)  # a check that stopped early may have more of them in its journal
+        return self._journal.line(place) if place < checked else self._more[place - checked]
 
-    @overload
-    def __getitem__(self, place: int) -> Case: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Case]: ...
-    def __getitem__(self, place: int | slice) -> Any:
-        if isinstance(place, slice):
-            return [self[number] for number in range(*place.indices(len(self)))]
-        if place >= self._checked:
-            return self._more[place - self._checked]
-        return read_line(self._journal.line(place))
+    def lines(self) -> Iterator[str]:
+        """Yield the cases as lines of JSON."""
+        return map(self._line, range(len(self)))
 
 
 class Excerpt(tuple[Case, ...]):

@@ -64,9 +64,6 @@ class Queries(Piece):
             raise Garbled("a gate was not judged")
         return case
 
-    def after(self, answer: list[Case]) -> None:
-        """Return nothing: every query was answered."""
-
     def halves(self) -> list[Piece]:
         """Return the queries in two, or these where it is one."""
         middle = len(self._runs) // 2

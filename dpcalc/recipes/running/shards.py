@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.files.digest import digest_of
+from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.report import Case, Report, Shard, Status, case_fields, strict_json
 
 _MOST = 100_000  # shards
@@ -46,14 +47,11 @@ def parse_share(text: str) -> Share:
 
 # --- sharing out ------------------------------------------------------------------------------------------------------
 
-_SAMPLED = ("noisy-sgd", "dp-sgd", "repeated")
-_SHUFFLED = ("shuffled", "shuffled-epochs", "shuffle-once", "shuffled-stop", "skip", "stop")
-
 
 def cost(command: str, algorithm: str, *, solved: bool) -> int:
     """Return about how long a query takes, in units of a closed form."""
     known = {"train": 100, "utility": 20, "ledger": 20, "compare": 10, "dp-sgd": 20}.get(command, 1)
-    known *= 10 if algorithm.startswith(_SAMPLED) else 4 if algorithm in _SHUFFLED else 1
+    known *= ALGORITHMS[algorithm].cost if algorithm in ALGORITHMS else 1
     return known * (10 if solved else 1)
 
 

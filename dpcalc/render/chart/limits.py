@@ -7,14 +7,12 @@ import math
 from dpcalc.model.quantities import Quantity
 from dpcalc.render.chart import MAX_SERIES, RATE, Axis, Panel, Series, is_wide
 from dpcalc.render.chart.sweep import Sweep, grouped, key_text, with_key
+from dpcalc.theorems.record import all_bounds
 
-LIMITS = {
-    "shuffle.limit": ("shuffle.product", 1e-8),
-    "shuffle.nonlinear_limit": ("shuffle.nonlinear", 1e-2),
-    "online.limit": ("online.product", 1e-6),
-}
-"""Of which bound each limit is the limit as the records grow in number, and below which relative difference of the two
-only the slack of the bound would be seen."""
+
+def limits() -> dict[str, tuple[str, float]]:
+    """Return of which bound each limit is the limit, and up to which relative difference it says something."""
+    return {bound.id: bound.limit_of for bound in all_bounds().values() if bound.limit_of is not None}
 
 
 def rate_panels(sweep: Sweep, x: Axis) -> list[Panel]:
@@ -23,7 +21,7 @@ def rate_panels(sweep: Sweep, x: Axis) -> list[Panel]:
         return []
     by_bound = grouped(sweep, lambda point: point.result.bound)
     curves = []
-    for limit, (own, resolution) in LIMITS.items():
+    for limit, (own, resolution) in limits().items():
         for (bound, key), points in by_bound.items():
             ends = {p.inputs["records"]: p.result.value for p in by_bound.get((limit, key), [])}
             if bound != own or not ends:

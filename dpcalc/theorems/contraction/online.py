@@ -308,6 +308,7 @@ def _converging(stream: Stream) -> Stream:
     conditions=(INDEX_IN_RANGE,),
     assumes=(*_LINEAR, _GROWS),
     erratum=_LIMIT_ERRATUM,
+    limit_of=("online.product", 1e-6),
 )
 def limit(run: OnStream) -> Profile:
     """What the product bound for this record falls to as the stream grows; no guarantee at any finite length."""

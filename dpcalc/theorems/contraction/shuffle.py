@@ -271,6 +271,9 @@ def nonlinear(run: ShuffledPass) -> Profile:
     formula="delta(eps) = (1/n) sum_{k=1}^{n} delta_G(eps; mu_1/sqrt(k)), mu_1 = Delta/(b sigma)",
     conditions=(GAUSSIAN_NOISE, STEP_WITHIN),
     assumes=(RANDOM_ORDER, LIPSCHITZ_STEPS, "fresh Gaussian noise in every step", ONE_RELEASE),
+    better_because="shuffle.product credits every later step with one worst-case contraction over the whole domain; "
+    "shuffle.mixture lets the noise of all later steps add up, so that a record k steps from the end "
+    "has mu/sqrt(k)",
 )
 def mixture(run: ShuffledPass) -> Profile:
     """At each position the noise of all later steps hides the record's shift; no bounded domain is needed.
@@ -330,6 +333,8 @@ _ANY_STEP = (
     assumes=_WHERE_USED,
     slack=SLACK,
     slow=True,
+    better_because="shuffle.hybrid takes, step by step, the smaller of the contraction that is left and of what the "
+    "noise added up so far proves; shuffle.product has the first alone, and linearised",
 )
 def hybrid(run: ShuffledPass) -> Profile:
     """The average over positions of what the sharpest recursion leaves of the record."""
@@ -429,6 +434,7 @@ def _log_twice(noise: Noise) -> float:
     formula="delta* = (1 - e^-x)/x, x = C1 e^(eps/2) (Laplace) or 2 C1 e^(eps/2) (Gaussian)",
     assumes=(*_LINEAR, _TUNED),
     erratum=_LIMIT_ERRATUM,
+    limit_of=("shuffle.product", 1e-8),
 )
 def limit(run: Setting) -> Profile:
     """Where the product bound tends as the schedule is followed to larger n; no guarantee at any n.
@@ -457,6 +463,7 @@ def limit(run: Setting) -> Profile:
     formula="(1/C) (sqrt(g) - (g-1)/2 ln((sqrt(g)+1)/(sqrt(g)-1))), g = e^eps, C = C1 (Laplace) or 2 C1 (Gaussian)",
     assumes=(*_LINEAR, _TUNED),
     erratum=_LIMIT_ERRATUM + " With 1-Lipschitz steps the hybrid bound even tends to 0.",
+    limit_of=("shuffle.nonlinear", 1e-2),
 )
 def nonlinear_limit(run: Setting) -> Profile:
     """Where the non-linear bound tends as the schedule is followed to larger n; no guarantee at any n.

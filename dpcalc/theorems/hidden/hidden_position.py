@@ -222,6 +222,8 @@ class PassCurve:
     slack="within 10 % of the best of its kind for delta > 1e-9; a certificate at every value",
     slow=True,
     not_monotone_in=("records",),
+    better_because="hidden_position.shuffled also counts that nobody knows where the record was: the places it could "
+    "have held vouch for each other, which the public bounds, averages over a known place, cannot use",
 )
 def shuffled(run: SecretPass) -> Profile:
     """Nobody who sees the last iterate knows where in the secret order the record fell, and a late position may use

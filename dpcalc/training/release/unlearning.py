@@ -17,6 +17,7 @@ from dpcalc.engine.ask import ask
 from dpcalc.engine.question import Question
 from dpcalc.errors import GateRefused, MissingParameter, SpecError
 from dpcalc.model import loss as losses
+from dpcalc.model.algorithm import FORGETTING
 from dpcalc.model.loss import SIGNED, Loss
 from dpcalc.model.run import Description
 from dpcalc.model.source import Source
@@ -75,7 +76,7 @@ def fit_unlearned(task: Task) -> Fit:
         MissingParameter: the start distance, the ball or the regulariser is not known.
         NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`.
     """
-    from dpcalc.training.release.execution import Trained, execute, source_of
+    from dpcalc.training.release.execution import Execution, Trained, source_of
 
     setup, phases = task.setup, task.phases
     assert setup.unlearn is not None
@@ -97,9 +98,8 @@ def fit_unlearned(task: Task) -> Fit:
     weights = start.weights
     with np.errstate(over="ignore"):  # of the square of its norm
         made.plan.domain.project(weights)
-    trained, non_private = execute(
-        made.plan, records, draft, setup, phases, made.rounding, source_of(setup), start=weights
-    )
+    executed = Execution(made.plan, records, draft, setup, phases, made.rounding, source_of(setup), weights)
+    trained, non_private = executed.outcome()
     assert isinstance(trained, Trained)
     because = "; ".join(filter(None, (NOT_FOR_THE_REST, trained.randomness.why_not_private)))
     trained = trained._replace(randomness=trained.randomness._replace(why_not_private=because))
@@ -131,7 +131,7 @@ class _Unlearning(Accounting):
         """As `Accounting.carried`: the same steps as those of a descent, which is how they are carried out."""
         described = {name: value for name, value in self.draft.items() if name not in OF_UNLEARNING}
         run = accounted_run(Draft(Description({**described, "steps": self.draft["clean_steps"]})), row)
-        return Carried(run, plan(run, *self.shape)._replace(algorithm="unlearning", started=True))
+        return Carried(run, plan(run, *self.shape)._replace(algorithm=FORGETTING, started=True))
 
 
 def _check(setup: Setup) -> None:

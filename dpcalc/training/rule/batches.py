@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from dpcalc.model.algorithm import FRESH_BATCHES, FRESH_ORDERS
 from dpcalc.model.choices import Model, Permutation, Releases
 from dpcalc.model.source import Source
 from dpcalc.numerics.floats import down
@@ -72,9 +73,9 @@ def fill(draft: Draft, asked: Setup, columns: int) -> tuple[Rule, Average]:
     for name, value in way.changes.items():
         if not draft.given(name):
             draft.choose(name, value)
-    noise = ", ".join(f"{each.noise:.4g} for {each.words}" for each in ways)
+    noise = ", ".join(f"{one.noise:.4g} for {one.words}" for one in ways)
     picks["algorithm"] = Pick(draft["algorithm"], Source.DERIVED, f"noise at {draft['epochs']} passes: {noise}")
-    least = min(each.noise for each in ways)
+    least = min(one.noise for one in ways)
     kappa = float(draft["clip"]) * math.sqrt(steps) / (least * math.sqrt(columns))
     travel = choice.travel(kappa, steps)
     size = float(f"{choice.step_size(travel, steps):.4g}")
@@ -88,7 +89,7 @@ def fill(draft: Draft, asked: Setup, columns: int) -> tuple[Rule, Average]:
 
 
 def _sampled(draft: Draft) -> _Way:
-    changes = {"algorithm": "noisy-sgd", "release": Releases.EPOCH}
+    changes = {"algorithm": FRESH_BATCHES, "release": Releases.EPOCH}
     noise = noise_scale(_trial(draft, step_size=1.0, **changes))
     return _Way("fresh uniform batches, composed", changes, noise)
 
@@ -97,7 +98,7 @@ def _hidden(draft: Draft, asked: Setup, columns: int) -> _Way | None:
     """Return passes in secret orders, of which the last iterate alone is released; None where they do not suit."""
     from dpcalc.training.rule.guarantee import leaves_room  # which imports numpy
 
-    changes: dict[str, Any] = {"algorithm": "shuffled-epochs", "permutation": Permutation.SECRET}
+    changes: dict[str, Any] = {"algorithm": FRESH_ORDERS, "permutation": Permutation.SECRET}
     if draft.get("model") is not None and not draft.given("model"):
         changes["model"] = Model.CAPPED
     smoothness = None if {**draft, **changes}.get("model") == Model.ANY else draft.loss.smoothness
