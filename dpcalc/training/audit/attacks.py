@@ -164,10 +164,10 @@ def pairs(run: Run, plan: Plan, attack: str = Attack.BEST) -> list[Pair]:
     scene = _Scene(run, plan, min(lengths))
     if attack == Attack.BEST:
         return [pair for make in (_linear, _wall, _reset) for pair in make(scene)]
-    found = list(makers[attack](scene))
-    if not found:
+    applicable = list(makers[attack](scene))
+    if not applicable:
         raise NotApplicable(_WHY_NOT[attack], "--attack linear is on every run")
-    return found
+    return applicable
 
 
 _WHY_NOT: dict[str, str] = {
@@ -305,7 +305,7 @@ def _reset(scene: _Scene) -> Iterator[Pair]:
     curvature = min(plan.accounted.get("smoothness", math.inf), 1.0 / eta) - scene.regularisation
     if not curvature > 0.0 or plan.clip is not None or plan.output_scale or plan.records == 1:
         return
-    if "loss_at_zero" in plan.accounted:  # this loss is large there
+    if plan.accounted.get("loss_at_zero") is not None:  # this loss is large there
         return
     bound = math.sqrt(curvature) * (1.0 - _ROOM)
     threshold = scene.lipschitz / bound * (1.0 - _ROOM)
@@ -343,23 +343,23 @@ def _low_bits(scene: _Scene) -> Iterator[Pair]:
     columns = plan.columns if plan.columns > 1 else _COLUMNS
     loss = Linear(feature_bound=scene.lipschitz, label_bound=1.0, regularisation=scene.regularisation)
     features, labels = np.zeros((plan.records, columns)), np.zeros(plan.records)
-    each = scene.lipschitz / math.sqrt(columns) * (1.0 - _ROOM)
-    features[scene.place] = each
+    pull = scene.lipschitz / math.sqrt(columns) * (1.0 - _ROOM)
+    features[scene.place] = pull
     present = labels.copy()
     present[scene.place] = 1.0
     pair = Pair(
         Attack.LOW_BITS, "the others rest", plan._replace(columns=columns), Problem(features, present, loss),
         Problem(features, labels, loss), None,
     )  # fmt: skip
-    yield lean(pair, scene.place)._replace(bits_of=plan.step_size_at(0) * each / plan.batches[0].divisor)
+    yield lean(pair, scene.place)._replace(bits_of=plan.step_size_at(0) * pull / plan.batches[0].divisor)
 
 
 def _has_bits(weights: Array, drift: float) -> Array:
     """Return 1 for runs with entries far below the drift, all multiples of half its last bit, zeros aside; else 0."""
     small = (weights != 0.0) & (np.abs(weights) < drift / 64.0)
     multiple = np.fmod(weights, 0.5 * math.ulp(drift)) == 0.0
-    found: Array = (small.any(axis=1) & (multiple | ~small).all(axis=1)).astype(np.float64)
-    return found
+    bits: Array = (small.any(axis=1) & (multiple | ~small).all(axis=1)).astype(np.float64)
+    return bits
 
 
 def lean(pair: Pair, place: int) -> Pair:
@@ -371,7 +371,7 @@ def lean(pair: Pair, place: int) -> Pair:
     if plan.order is not Order.FULL or records == 1:
         return pair
     weight = pair.first.loss.regularisation * records
-    accounted = {name: value for name, value in plan.accounted.items() if name in ("lipschitz", "clip")}
+    accounted: dict[str, float] = {n: plan.accounted[n] for n in ("lipschitz", "clip") if n in plan.accounted}
     one = plan._replace(
         records=1,
         batches=(Batch(plan.batches[0].steps, 1, records),),

@@ -99,9 +99,9 @@ def prepared(
     flat = (cells if kept <= cells.shape[1] else empty("the table with its levels", n, kept)).reshape(-1)
     labels, counts = np.empty(n), NO_COUNTS
     for rows in _blocks(n, rule.width, _BLOCK // 4):  # which takes some copies
-        x, labels[rows], found = rule.kept(cells[rows])
+        x, labels[rows], more = rule.kept(cells[rows])
         flat[rows.start * kept : rows.stop * kept] = x.reshape(-1)
-        counts = added(counts, found)
+        counts = added(counts, more)
     return Prepared(flat[: n * kept].reshape(n, kept), labels, counts)
 
 

@@ -172,9 +172,9 @@ class OnDisk:
 
     def bounded(self, changed: Callable[[Any], Bounding]) -> OnDisk:
         """Return the same records, brought within their bounds in another way."""
-        found = copy.copy(self)
-        found._bounds, found._survey = changed(self._bounds), None
-        return found
+        records = copy.copy(self)
+        records._bounds, records._survey = changed(self._bounds), None
+        return records
 
     def survey(self) -> Survey:
         """Return what is known of the records, which are read once, unless `pieces` has shown them all.

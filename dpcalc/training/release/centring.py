@@ -135,7 +135,7 @@ def centred(plan: Plan, loss: Loss, records: Records, source: Source, rounding: 
         scale = min(how.units * asked.distance(shift, how.distance), 1.0)
         constant = how.constant * bound
         centre = Centre(shift, scale, rest_of(bound, constant, 2), constant)
-        train, test = (_moved(each, centre) for each in (records.train, records.test))
+        train, test = (_moved(records_of, centre) for records_of in (records.train, records.test))
     assert train is not None
     left = plan._replace(batches=(Batch(batch.steps - how.sums, batch.size, batch.divisor),))
     moved = records._replace(train=train, test=test, constant=constant, bound=centre.rest)
@@ -150,7 +150,7 @@ def _scale_of(noise_std: float, lipschitz: float, divisor: float, bound: float) 
     """
     ratio = noise_std / lipschitz
     scale = up(ratio * divisor * bound, 8.0)
-    if not all(_LEAST <= each <= 1.0 / _LEAST for each in (ratio, ratio * divisor, scale)):
+    if not all(_LEAST <= value <= 1.0 / _LEAST for value in (ratio, ratio * divisor, scale)):
         raise SpecError(f"noise of scale {scale:g} on sums of rows is out of range", "use other units")
     return scale
 
@@ -181,17 +181,17 @@ class _Asked:
             near = np.minimum(sizes, 2.0 * self.bound) - self.bound
             return np.array([cut(near, self.unit).sum()])
 
-        [found] = self._noisy_mean(of, 1, times)
+        [mean] = self._noisy_mean(of, 1, times)
         deviation = self.scale / self.bound / self.rows / math.sqrt(times)
-        return min(max(1.0 + float(found) / self.bound, deviation, LEAST_SCALE), 1.0)
+        return min(max(1.0 + float(mean) / self.bound, deviation, LEAST_SCALE), 1.0)
 
     def _noisy_mean(self, of: Callable[[Array], Array], entries: int, times: int) -> Array:
         """Return the mean of ``times`` noisy sums, each rounded to its grid, over the number of records."""
         total = self._sum(of)
         noise = self.source.generator.standard_normal((times, entries))
         noisy = np.zeros(entries)
-        for each in noise:
-            noisy += rounded_sum(total, each, self.scale)
+        for draw in noise:
+            noisy += rounded_sum(total, draw, self.scale)
         noisy /= times * self.rows
         return noisy
 

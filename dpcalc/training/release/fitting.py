@@ -188,7 +188,7 @@ def _executed(case: Case, made: Guaranteed | None, run: Described, task: Task, c
 
     Rows are centred by the first steps where ``centring`` says how many of them, and how.
     """
-    from dpcalc.training.release.execution import execute, source_of
+    from dpcalc.training.release.execution import Execution, source_of
     from dpcalc.training.release.outcome import Outcome, refuse_unwritable_model
     from dpcalc.training.run.plan import plan
 
@@ -211,7 +211,8 @@ def _executed(case: Case, made: Guaranteed | None, run: Described, task: Task, c
         note = Centred(mean_sums=centring.mean, distance_sums=centring.distance, accounted_steps=planned.steps)
         case = case._replace(note_data=(*case.note_data, note))
         records, centre, planned = centred(planned, draft.loss, records, source, rounding, centring)
-    trained, non_private = execute(planned, records, draft, setup, task.phases, rounding, source)
+    executed = Execution(planned, records, draft, setup, task.phases, rounding, source)
+    trained, non_private = executed.outcome()
     unknown = planned.tail or setup.solver == Solver.SUMS or draft.loss.classified
     risk = None if unknown else least_risk(draft, accounted, best, run.records.shape[1])
     outcome = Outcome(draft, setup, records, planned, trained, non_private, risk, rule, centre=centre)

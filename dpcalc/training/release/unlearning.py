@@ -76,7 +76,7 @@ def fit_unlearned(task: Task) -> Fit:
         MissingParameter: the start distance, the ball or the regulariser is not known.
         NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`.
     """
-    from dpcalc.training.release.execution import Trained, execute, source_of
+    from dpcalc.training.release.execution import Execution, Trained, source_of
 
     setup, phases = task.setup, task.phases
     assert setup.unlearn is not None
@@ -98,9 +98,8 @@ def fit_unlearned(task: Task) -> Fit:
     weights = start.weights
     with np.errstate(over="ignore"):  # of the square of its norm
         made.plan.domain.project(weights)
-    trained, non_private = execute(
-        made.plan, records, draft, setup, phases, made.rounding, source_of(setup), start=weights
-    )
+    executed = Execution(made.plan, records, draft, setup, phases, made.rounding, source_of(setup), weights)
+    trained, non_private = executed.outcome()
     assert isinstance(trained, Trained)
     because = "; ".join(filter(None, (NOT_FOR_THE_REST, trained.randomness.why_not_private)))
     trained = trained._replace(randomness=trained.randomness._replace(why_not_private=because))

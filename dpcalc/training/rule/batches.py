@@ -73,9 +73,9 @@ def fill(draft: Draft, asked: Setup, columns: int) -> tuple[Rule, Average]:
     for name, value in way.changes.items():
         if not draft.given(name):
             draft.choose(name, value)
-    noise = ", ".join(f"{each.noise:.4g} for {each.words}" for each in ways)
+    noise = ", ".join(f"{one.noise:.4g} for {one.words}" for one in ways)
     picks["algorithm"] = Pick(draft["algorithm"], Source.DERIVED, f"noise at {draft['epochs']} passes: {noise}")
-    least = min(each.noise for each in ways)
+    least = min(one.noise for one in ways)
     kappa = float(draft["clip"]) * math.sqrt(steps) / (least * math.sqrt(columns))
     travel = choice.travel(kappa, steps)
     size = float(f"{choice.step_size(travel, steps):.4g}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,17 +77,14 @@ def check_loss(plan: Plan, loss: Loss) -> None:
 def _constants(loss: Loss, plan: Plan) -> dict[str, float | None]:
     """Return the constants of the loss that were accounted, on the domain of the plan."""
     accounted, data = plan.accounted, loss.changed(regularisation=0.0)
-    constants: dict[str, float | None] = {}
-    if "lipschitz" in accounted:
-        constants["lipschitz"] = gradient_bound(data, plan)
-    if "smoothness" in accounted:
-        constants["smoothness"] = loss.smoothness
-    if "holder_constant" in accounted:
-        constants["holder_constant"] = data.hoelder_constant(accounted.get("holder_exponent"))
-    for name in ("gradient_at_zero", "loss_at_zero"):
-        if name in accounted:
-            constants[name] = getattr(data, name)
-    return constants
+    of: dict[str, Callable[[], float | None]] = {
+        "lipschitz": lambda: gradient_bound(data, plan),
+        "smoothness": lambda: loss.smoothness,
+        "holder_constant": lambda: data.hoelder_constant(accounted.get("holder_exponent")),
+        "gradient_at_zero": lambda: data.gradient_at_zero,
+        "loss_at_zero": lambda: data.loss_at_zero,
+    }
+    return {name: value() for name, value in of.items() if name in accounted}
 
 
 def lipschitz_of(plan: Plan, loss: Loss) -> float:

@@ -176,7 +176,7 @@ class ExactSums:
         A noisy sum is rounded to its grid, and all else is computed from that.
         """
         scale = scale * stretch.divisor
-        grids = np.array([grid_of(each) for each in scale.tolist()])
+        grids = np.array([grid_of(deviation) for deviation in scale.tolist()])
         noise *= (-scale / grids)[:, np.newaxis]  # in cells of the grid
         factors = (eta / stretch.divisor * grids).tolist()
         given = zip(self.of_steps(stretch.rows, stretch.steps), grids.tolist(), noise, factors, strict=True)
