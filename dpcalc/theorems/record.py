@@ -38,7 +38,10 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "many_passes.noisy_gd", "lower.quadratic", "many_passes.published_passes", "many_passes.laplace_passes",
     ),
     "noisy_sgd": ("sampled.noisy_sgd",),
-    "sampled": ("sampled.sampled_steps", "sampled.sampled_hidden", "sampled.hidden_epochs", "sampled.last_iterate"),
+    "sampled": (
+        "sampled.sampled_steps", "sampled.shuffle_lower", "sampled.sampled_hidden", "sampled.hidden_epochs",
+        "sampled.last_iterate",
+    ),
     "released": (
         "released.released",
         "released.released_repeated",
@@ -311,8 +314,8 @@ class Theorem(NamedTuple):
                 "leave out --schedule if all steps are alike",
                 ("schedule",),
             )
-        found = [obstacle for condition in self.conditions if (obstacle := condition.check(run))]
-        if unneeded := [obstacle for obstacle in found if isinstance(obstacle, NotNeeded)]:
+        obstacles = [obstacle for condition in self.conditions if (obstacle := condition.check(run))]
+        if unneeded := [obstacle for obstacle in obstacles if isinstance(obstacle, NotNeeded)]:
             return unneeded[0]
         known = run.values
         missing = [_GIVEN_AS.get(name, name) for name in self.reads if name not in known and name not in self.optional]
@@ -322,7 +325,7 @@ class Theorem(NamedTuple):
             missing = [name for name in missing if name != "index"]  # the worst one, if it is not given
         if missing:
             return needs(*missing)
-        return found[0] if found else None
+        return obstacles[0] if obstacles else None
 
     def prove(self, run: Run) -> Any:
         """Return what the theorem proves of the run.

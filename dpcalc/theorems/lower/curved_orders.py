@@ -292,12 +292,12 @@ def epochs_curved_released(run: Setting) -> Profile:
 
     def profile(epsilon: float) -> float:
         def at(q: float) -> float:
-            found = -math.inf
-            for each in _classes(run, 1, q):
-                most = each.last - each.first + 1
+            best = -math.inf
+            for kind in _classes(run, 1, q):
+                most = kind.last - kind.first + 1
                 counts = {min(most, 4**power) for power in range(min(30, most.bit_length() // 2 + 2))}
-                found = max(found, *(among_the_last(each, count, epsilon) for count in counts))
-            return found
+                best = max(best, *(among_the_last(kind, count, epsilon) for count in counts))
+            return best
 
         return min(0.0, _best(run, at, rough=True))
 
@@ -348,8 +348,8 @@ def _published_profile(run: Setting, epochs: int, released: int = 1, afresh: boo
         def at(q: float) -> float:
             total = -math.inf
             for plain in _classes(run, epochs, q, afresh):
-                each = plain._replace(top=plain.top * math.sqrt(released)) if released > 1 else plain
-                total = log_add_exp(total, _log_sum(each, epsilon) + math.log(each.size))
+                kind = plain._replace(top=plain.top * math.sqrt(released)) if released > 1 else plain
+                total = log_add_exp(total, _log_sum(kind, epsilon) + math.log(kind.size))
             return total
 
         return log_average(

@@ -177,8 +177,8 @@ def distance(run: Continued) -> Gdp:
     if run.start_distance == 0.0:
         return Gdp(0.0)
     gathered = _gathered(run.rate, run.clean_steps, run.requests) if run.requests > 1 else 1.0
-    found = run.hidden(run.start_distance, gathered, slack=16.0) if gathered < math.inf else Gdp(math.inf)
-    return run.within(run.diameter, found)
+    hidden = run.hidden(run.start_distance, gathered, slack=16.0) if gathered < math.inf else Gdp(math.inf)
+    return run.within(run.diameter, hidden)
 
 
 @theorem(
@@ -256,11 +256,11 @@ def minimiser(run: Continued) -> Gdp:
     0.022194325285
     """
     if run.gradient_norm == 0.0:
-        found = run.hidden(run.sensitivity, over=(run.strong_convexity, run.records))
+        hidden = run.hidden(run.sensitivity, over=(run.strong_convexity, run.records))
     else:
         apart = up(run.sensitivity / run.records + 2.0 * run.gradient_norm, 4.0)
-        found = run.hidden(apart, over=(run.strong_convexity,)) if apart < math.inf else Gdp(math.inf)
-    return run.within(run.diameter, found)
+        hidden = run.hidden(apart, over=(run.strong_convexity,)) if apart < math.inf else Gdp(math.inf)
+    return run.within(run.diameter, hidden)
 
 
 _RUN = (
@@ -299,8 +299,8 @@ def run(run: Trained) -> Gdp:
     rate = in_range(run.rate)
     gathered = total(rate, run.period, run.epochs)
     moved = (run.step_size, run.sensitivity, gathered)
-    found = run.hidden(*moved, over=(run.batch_size,), slack=16.0)
-    return run.within(run.diameter, found)
+    hidden = run.hidden(*moved, over=(run.batch_size,), slack=16.0)
+    return run.within(run.diameter, hidden)
 
 
 _WHOLE_RUN = (
