@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from dpcalc.cli.conclusion import Printing, conclude, left_out, trouble, warn
-from dpcalc.cli.lost import Lost, attempt, tell, worst
-from dpcalc.cli.plot import PLOT
-from dpcalc.cli.printing import color_of
-from dpcalc.cli.publish import CHECKED
-from dpcalc.cli.reports import Destination, asked
+from dpcalc.cli.output.conclusion import Printing, conclude, left_out, trouble, warn
+from dpcalc.cli.output.failures import Lost, attempt, tell, worst
+from dpcalc.cli.output.plot import PLOT
+from dpcalc.cli.output.publish import CHECKED
+from dpcalc.cli.output.reports import Destination, asked
+from dpcalc.cli.output.terminal import color_of
 from dpcalc.errors import SpecError
 from dpcalc.files.output import in_pieces, say, write
 from dpcalc.inert import inert
