@@ -44,7 +44,10 @@ def _one_whole_epoch(run: Run) -> Obstacle | None:
         sampling_is(Sampling.SHUFFLE), ENDS_IN_SHUFFLED,
         Condition("batch_size divides records", _batches_are_full),
         Condition("at least one whole epoch", _one_whole_epoch),
-        requires("every iterate may be released", lambda run: run.release != Releases.LAST, NotNeeded("speaks of runs of which every iterate is seen", "leave out --release last", ("release",))),
+        requires(
+            "every iterate may be released", lambda run: run.release != Releases.LAST,
+            NotNeeded("speaks of runs of which every iterate is seen", "leave out --release last", ("release",)),
+        ),
     ),
     assumes=("all other gradients are -C, the record's is C; every epoch has a fresh order, and whole ones count",),
     caution="It says what no guarantee for these runs can be below, and guarantees nothing itself.",
