@@ -29,7 +29,7 @@ from dpcalc.model.source import Source
 from dpcalc.notes import Alternative, Improvement, OtherOrder, OtherRelease, PromiseNotMade, ShortLastBatch
 from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, Profile, Rdp
 from dpcalc.report import Case, Result
-from dpcalc.theorems.record import Theorem, for_algorithm
+from dpcalc.theorems.record import Theorem, for_algorithm, lookup
 
 _MOST = 2
 """How many improvements are told at most."""
@@ -227,18 +227,18 @@ class Asked(NamedTuple):
         best = self.best
         return run.replacing(**{best.quantity: _bettered(best, gain)}) if self.solved else run
 
-    def _meets(self, found: Guarantee, gain: float) -> bool:
+    def _meets(self, guarantee: Guarantee, gain: float) -> bool:
         """Return whether what is proved meets the budget, where epsilon, delta or mu is better by the gain."""
         question, best = self.question, self.best
         value = best.value * math.exp(-gain)
         if best.quantity == Quantity.MU:
-            return found.mu is not None and found.mu <= value
+            return guarantee.mu is not None and guarantee.mu <= value
         if best.quantity == Quantity.DELTA:
-            return bool(found.log_delta(question.safe_epsilon).value <= best.log_value - gain)
+            return bool(guarantee.log_delta(question.safe_epsilon).value <= best.log_value - gain)
         epsilon = value if best.quantity == Quantity.EPSILON else question.safe_epsilon
-        if found.hints.floor is not None and found.hints.floor(epsilon) > question.safe_log_delta:
+        if guarantee.hints.floor is not None and guarantee.hints.floor(epsilon) > question.safe_log_delta:
             return False
-        return found.log_delta(epsilon).value <= question.safe_log_delta
+        return guarantee.log_delta(epsilon).value <= question.safe_log_delta
 
     def _not_told(self) -> Iterator[Alternative]:
         """Yield, for each thing that may be known of the run, the weakest form of it that is worth telling."""
@@ -313,7 +313,7 @@ class Asked(NamedTuple):
             return
         if run.algorithm.base not in ORDERS:
             return
-        found: tuple[Result, Changes] | None = None
+        best_order: tuple[Result, Changes] | None = None
         gain = _WORTH
         for name in _IN_PUBLIC if run.permutation is Permutation.SECRET else ORDERS:
             if name == run.algorithm.base or name not in taken:
@@ -324,9 +324,9 @@ class Asked(NamedTuple):
             except DpcalcError:
                 continue
             if (result := self._improved(changes, self._bounds(other), other, gain)) is not None:
-                found, gain = (result, changes), _log_gain(result, self.best)
-        if found is not None:
-            yield self._note(OtherOrder, *found)
+                best_order, gain = (result, changes), _log_gain(result, self.best)
+        if best_order is not None:
+            yield self._note(OtherOrder, *best_order)
 
     def _secret_shuffle(self) -> Iterator[Alternative]:
         """Yield what the passes give in a random order that stays secret; in a public one, if that is as good."""
@@ -341,7 +341,7 @@ class Asked(NamedTuple):
         bounds = self._bounds(other)
         if (result := self._improved(changes, bounds, other, _WORTH)) is None:
             return
-        demands = next(tuple(each.text for each in bound.promises) for bound in bounds if bound.id == result.bound)
+        demands = tuple(promise.text for promise in lookup(result.bound).promises)
         if not demands:
             del changes["permutation"]
         yield self._note(OtherOrder, result, changes, promise=demands or None)
