@@ -127,7 +127,7 @@ def _target(written: Mapping[str, Any]) -> Target:
 def _value(name: str, value: Any) -> Any:
     """Return a parameter as JSON has it."""
     if name == "rdp":
-        from dpcalc.engine.convert import points_of
+        from dpcalc.engine.premises import points_of
 
         return [[order, epsilon] for order, epsilon in points_of(value).items()]
     value = value.value if isinstance(value, Enum) else value.item() if hasattr(value, "item") else value

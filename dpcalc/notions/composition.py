@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dpcalc.errors import NotApplicable
-from dpcalc.notions import composed, trade_off
+from dpcalc.notions import trade_off
+from dpcalc.notions.composed import FAIR, OneOrder, extrapolated
 from dpcalc.notions.notion import FARTHEST, NO_HINTS, Answer, Guarantee, Hints, LowerBound, clipped
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace import log_add_exp
@@ -215,9 +216,9 @@ class Composition(OfProfile):
         self.two_orders = bool(reverse)
 
     @property
-    def ways(self) -> tuple[Parts, ...]:
+    def ways(self) -> tuple[OneOrder, ...]:
         """The compositions that are asked for, in the orders of the two data sets that are told apart."""
-        return (self.parts, self.reverse) if self.reverse else (self.parts,)
+        return (OneOrder(self.parts), OneOrder(self.reverse)) if self.reverse else (OneOrder(self.parts),)
 
     @property
     def whole_mu(self) -> float:
@@ -232,23 +233,26 @@ class Composition(OfProfile):
     def group_mu(self, size: int) -> float:
         if self.log_failure > -math.inf:
             return math.inf
-        return max(composed.whole_mu(parts, size) for parts in self.ways)
+        return max(way.whole_mu(size) for way in self.ways)
 
     def epsilon(self, log_delta: float, *, rough: bool = False) -> Answer:
         if (log_rest := self._without_failure(log_delta)) == -math.inf:
             return Answer(math.inf, None, "pld")
-        answer = composed.epsilon_of(composed.pairs_for(self.parts, log_rest), log_rest, rough)
-        if self.reverse and not composed.keeps(self.reverse, answer.value, log_rest):
-            other = composed.epsilon_of(composed.pairs_for(self.reverse, log_rest), log_rest, rough)
-            answer = max(answer, other, key=lambda answer: answer.value)
+        first, *reverse = self.ways
+        answer = first.epsilon(log_rest, rough=rough)
+        for way in reverse:
+            if not way.keeps(answer.value, log_rest, log_rest):
+                answer = max(answer, way.epsilon(log_rest, rough=rough), key=lambda answer: answer.value)
         if self.hints.besides is None:
             return answer
         return min(answer, self.hints.besides.epsilon(log_delta, rough=rough), key=lambda answer: answer.value)
 
     def log_delta(self, epsilon: float) -> Answer:
-        answer = composed.log_delta(self.parts, epsilon)
-        if self.reverse and not composed.keeps(self.reverse, epsilon, answer.value):
-            answer = max(answer, composed.log_delta(self.reverse, epsilon), key=lambda answer: answer.value)
+        first, *reverse = self.ways
+        answer = first.log_delta(epsilon)
+        for way in reverse:
+            if not way.keeps(epsilon, answer.value, answer.value):
+                answer = max(answer, way.log_delta(epsilon), key=lambda answer: answer.value)
         answer = answer._replace(value=self.with_failure(answer.value))
         if self.hints.besides is None:
             return answer
@@ -263,11 +267,11 @@ class Composition(OfProfile):
         Where one order of the two data sets is above it, the other one is not asked.
         """
         expected = self._expected(log_delta)
-        value = composed.log_delta(self.parts, epsilon, expected).value
-        if self.reverse and self.with_failure(value) <= log_delta:
-            made_for = composed.USUAL_LOG_DELTA if expected is None else expected
-            if not composed.keeps(self.reverse, epsilon, value, made_for):
-                value = max(value, composed.log_delta(self.reverse, epsilon, expected).value)
+        first, *reverse = self.ways
+        value = first.log_delta(epsilon, expected).value
+        for way in reverse:
+            if self.with_failure(value) <= log_delta and not way.keeps(epsilon, value, expected):
+                value = max(value, way.log_delta(epsilon, expected).value)
         return self.with_failure(value) - log_delta
 
     def rough_excess(self, epsilon: float, log_delta: float) -> float:
@@ -277,17 +281,15 @@ class Composition(OfProfile):
         """
         expected = self._expected(log_delta)
         if self.hints.coarser:
-            value = composed.extrapolated(self.hints.coarser, epsilon, expected)
+            value = extrapolated(self.hints.coarser, epsilon, expected)
         else:
-            value = composed.log_delta(self.parts, epsilon, expected, True).value
+            value = self.ways[0].log_delta(epsilon, expected, rough=True).value
         return self.with_failure(value) - log_delta
 
     def likely_excess(self, epsilon: float, log_delta: float) -> float:
         if (log_rest := self._without_failure(log_delta)) == -math.inf:
             return _OUT_OF_REACH
-        return max(
-            composed.likely_log_delta(composed.pairs_for(parts, log_rest), epsilon, log_rest) for parts in self.ways
-        ) - log_rest  # fmt: skip
+        return max(way.likely_log_delta(epsilon, log_rest) for way in self.ways) - log_rest
 
     def sign(self, epsilon: float, log_delta: float) -> float:
         """Return a number that is <= 0 where `log_delta` at epsilon is at most this, in less time where that is clear.
@@ -297,7 +299,7 @@ class Composition(OfProfile):
         if (log_rest := self._without_failure(log_delta)) == -math.inf:
             return _OUT_OF_REACH
         if epsilon > 0.0:
-            near = self._bounds_near(epsilon, log_rest, composed.FAIR)
+            near = self._bounds_near(epsilon, log_rest, FAIR)
             value = max(bound.value for bound in near) - log_rest
             lowest = max(bound.value - bound.rounding - bound.lattice for bound in near) - log_rest
             if not -_NEAR_BELOW < value <= _NEAR_ABOVE or lowest > _CLEARLY:
@@ -311,8 +313,7 @@ class Composition(OfProfile):
         return max(bound.value for bound in self._bounds_near(epsilon, log_rest, resolution)) - log_rest
 
     def _bounds_near(self, epsilon: float, log_delta: float, resolution: int) -> list[Bound]:
-        pairs = (composed.pairs_for(parts, log_delta) for parts in self.ways)
-        return [composed.bound_near(made, epsilon, log_delta, resolution) for made in pairs]
+        return [way.bound_near(epsilon, log_delta, resolution) for way in self.ways]
 
     def with_failure(self, log_delta: float) -> float:
         """Return ln of delta and of the probability with which nothing is promised, together, rounded up."""
@@ -334,12 +335,12 @@ class Composition(OfProfile):
         return log_rest if log_rest > -math.inf else None
 
     def pairs(self, log_delta: float, *, second: bool = False) -> Sequence[tuple[Pair, int]]:
-        chosen = composed.pairs_for(self.reverse if second and self.reverse else self.parts, log_delta)
+        chosen = self.ways[-1 if second else 0].pairs(log_delta)
         failing = box_pairs(0.0, self.log_failure) if self.log_failure > -math.inf else []
         return [*chosen, *failing]
 
     def privacy_profile(self) -> CurveWithFloor:
-        curves = [composed.profile(_hashable(parts)) for parts in self.ways]
+        curves = [way.profile() for way in self.ways]
 
         def worse(epsilon: float, floor: float = -math.inf) -> float:
             return self.with_failure(max(curve(epsilon, floor) for curve in curves))
@@ -349,16 +350,11 @@ class Composition(OfProfile):
     def profiles_of_orders(self) -> tuple[CurveWithFloor, CurveWithFloor]:
         if not self.reverse:
             return super().profiles_of_orders()
-        forward, backward = map(self._profile, self.ways)
+        forward, backward = (self._with_failure(way.profile()) for way in self.ways)
         return forward, backward
 
-    def _profile(self, parts: Parts) -> CurveWithFloor:
-        curve = composed.profile(_hashable(parts))
+    def _with_failure(self, curve: CurveWithFloor) -> CurveWithFloor:
         return functools.cache(lambda epsilon, floor=-math.inf: self.with_failure(curve(epsilon, floor)))
-
-
-def _hashable(parts: Parts) -> Parts:
-    return parts if callable(parts) else tuple(parts)
 
 
 @functools.lru_cache(maxsize=64)

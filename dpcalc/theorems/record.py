@@ -38,7 +38,10 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "many_passes.noisy_gd", "lower.quadratic", "many_passes.published_passes", "many_passes.laplace_passes",
     ),
     "noisy_sgd": ("sampled.noisy_sgd",),
-    "sampled": ("sampled.sampled_steps", "sampled.sampled_hidden", "sampled.hidden_epochs", "sampled.last_iterate"),
+    "sampled": (
+        "sampled.sampled_steps", "sampled.shuffle_lower", "sampled.sampled_hidden", "sampled.hidden_epochs",
+        "sampled.last_iterate",
+    ),
     "released": (
         "released.released",
         "released.released_repeated",
@@ -151,6 +154,17 @@ class Condition(NamedTuple):
 
     text: str
     check: Callable[[Run], Obstacle | None]
+
+
+def requires(text: str, holds: Callable[[Run], object], obstacle: Obstacle | Callable[[Run], Obstacle]) -> Condition:
+    """Return the condition that is met where ``holds``; elsewhere ``obstacle`` stands in the way."""
+
+    def check(run: Run) -> Obstacle | None:
+        if holds(run):
+            return None
+        return obstacle(run) if callable(obstacle) else obstacle
+
+    return Condition(text, check)
 
 
 class Theorem(NamedTuple):
@@ -311,8 +325,8 @@ class Theorem(NamedTuple):
                 "leave out --schedule if all steps are alike",
                 ("schedule",),
             )
-        found = [obstacle for condition in self.conditions if (obstacle := condition.check(run))]
-        if unneeded := [obstacle for obstacle in found if isinstance(obstacle, NotNeeded)]:
+        obstacles = [obstacle for condition in self.conditions if (obstacle := condition.check(run))]
+        if unneeded := [obstacle for obstacle in obstacles if isinstance(obstacle, NotNeeded)]:
             return unneeded[0]
         known = run.values
         missing = [_GIVEN_AS.get(name, name) for name in self.reads if name not in known and name not in self.optional]
@@ -322,7 +336,7 @@ class Theorem(NamedTuple):
             missing = [name for name in missing if name != "index"]  # the worst one, if it is not given
         if missing:
             return needs(*missing)
-        return found[0] if found else None
+        return obstacles[0] if obstacles else None
 
     def prove(self, run: Run) -> Any:
         """Return what the theorem proves of the run.

@@ -58,7 +58,7 @@ from dpcalc.theorems.risk import (
 )
 from dpcalc.theorems.risk.averaging import averaged_risk
 from dpcalc.theorems.risk.sgd import Sgd
-from dpcalc.theorems.sampled import noisy_sgd, sampled_steps
+from dpcalc.theorems.sampled import noisy_sgd, sampled_steps, shuffle_lower
 from dpcalc.theorems.setting import Setting
 from tests.formulas import evaluated, number
 
@@ -1018,7 +1018,7 @@ _QUANTITIES.update(
     ).value,
     shuffled_batches_lower_delta=lambda i: _both(
         evaluated(
-            sampled_steps.shuffle_lower, sampling="shuffle", records=i.whole("t"), batch_size=1, steps=i.whole("t"),
+            shuffle_lower.shuffle_lower, sampling="shuffle", records=i.whole("t"), batch_size=1, steps=i.whole("t"),
             adjacency={"zero_out": "null-record", "replace": "replace-one"}[i.raw["adjacency"]],
             noise_multiplier=i("noise_multiplier"), epsilon=i("epsilon"),
         )

@@ -11,6 +11,7 @@ from dpcalc.engine.attack.guess import least_advantage, proved_of
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.gate import risks_of
 from dpcalc.engine.inputs import inputs_of
+from dpcalc.engine.premises import KINDS, STARTS, premise_of
 from dpcalc.engine.question import Question, check_question, query_of, refuse_unknown
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, NotApplicable, SpecError, isolate_failure
@@ -18,14 +19,12 @@ from dpcalc.model.choices import Adjacency
 from dpcalc.model.quantities import ATTACKS, Kind, Quantity
 from dpcalc.model.run import Run
 from dpcalc.model.source import Source
-from dpcalc.notions.guarantee import Box, Gdp, Guarantee, LowerBound
-from dpcalc.numerics.floats import UNIT, is_short, up
+from dpcalc.notions.guarantee import Box, Guarantee, LowerBound
 from dpcalc.numerics.logspace import exp_up
 from dpcalc.report import Case, Guess, Result
 from dpcalc.theorems.record import lookup
 
 if TYPE_CHECKING:
-    from dpcalc.engine.convert import Known
     from dpcalc.engine.gate import Gate
 
 USUAL_FPRS = (0.001, 0.01, 0.1)
@@ -151,25 +150,25 @@ def risk_of(
     curves = [(name, part.trade_off()) for name, part in proved]
     if not curves:
         return {}
-    known = [value for _, floor in floors if (value := floor.advantage()) is not None]
+    advantages = [value for _, floor in floors if (value := floor.advantage()) is not None]
     advantage, by = (guess.advantage, guess.bound) if guess else least_advantage(proved)
-    told: dict[str, Any] = {"advantage": {"value": advantage, "bound": by}}
-    if known:
-        told["advantage"]["at_least"] = max(known)
-    told["tpr"] = [{"fpr": a, **_least((curve.tpr(a), name) for name, curve in curves)} for a in risks.fprs]
+    risk: dict[str, Any] = {"advantage": {"value": advantage, "bound": by}}
+    if advantages:
+        risk["advantage"]["at_least"] = max(advantages)
+    risk["tpr"] = [{"fpr": a, **_least((curve.tpr(a), name) for name, curve in curves)} for a in risks.fprs]
     even = [(guess.probability, guess.bound)] if guess else []
-    told["success"] = [
+    risk["success"] = [
         {"prior": p, **_least(even if even and p == 0.5 else [(curve.success(p), name) for name, curve in curves])}
         for p in risks.priors
     ]
-    told["reconstruction"] = [
+    risk["reconstruction"] = [
         {"baseline": k, **_least((curve.reconstruction(k), name) for name, curve in curves)} for k in risks.baselines
     ]
-    told["mu"] = _mu(proved, log_delta)
-    told["from_point"] = all(isinstance(part, Box) for _, part in proved)
+    risk["mu"] = _mu(proved, log_delta)
+    risk["from_point"] = all(isinstance(part, Box) for _, part in proved)
     if risks.curve:
-        told["curve"] = _curve(proved, floors)
-    return told
+        risk["curve"] = _curve(proved, floors)
+    return risk
 
 
 CURVE_FPRS = (
@@ -184,11 +183,11 @@ CURVE_FPRS = (
 
 def _curve(proved: Sequence[tuple[str, Guarantee]], floors: Sequence[tuple[str, LowerBound]]) -> dict[str, Any]:
     """Return the rates of true positives of every bound, and those that no guarantee is below."""
-    known = [(name, value) for name, floor in floors if (value := floor.tpr()) is not None]
+    lower = [(name, value) for name, floor in floors if (value := floor.tpr()) is not None]
     return {
         "fpr": list(CURVE_FPRS),
         "at_most": [{"bound": name, "tpr": part.tprs(CURVE_FPRS)} for name, part in proved],
-        "at_least": [{"bound": name, "tpr": [value(a) for a in CURVE_FPRS]} for name, value in known],
+        "at_least": [{"bound": name, "tpr": [value(a) for a in CURVE_FPRS]} for name, value in lower],
     }
 
 
@@ -210,9 +209,9 @@ def _mu(proved: Sequence[tuple[str, Guarantee]], log_delta: float) -> dict[str, 
         name, found = by, dict(proved)[by].with_regret(whole, log_delta)
     if not math.isfinite(found.mu) or found.log_delta > _VACUOUS:
         return None
-    told = {"value": found.mu, "delta": exp_up(found.log_delta), "regret": found.regret, "bound": name}
-    everywhere = {"everywhere": {"value": whole, "bound": by}} if math.isfinite(whole) and told["delta"] else {}
-    return {**told, **everywhere}
+    least = {"value": found.mu, "delta": exp_up(found.log_delta), "regret": found.regret, "bound": name}
+    everywhere = {"everywhere": {"value": whole, "bound": by}} if math.isfinite(whole) and least["delta"] else {}
+    return {**least, **everywhere}
 
 
 def risk_value(case: Case, name: str, at: float | None) -> float | None:
@@ -226,14 +225,7 @@ def risk_value(case: Case, name: str, at: float | None) -> float | None:
 
 # --- of a guarantee that is known -------------------------------------------------------------------------------------
 
-_TITLES = {
-    "mu": ("risk.gdp", "dong2022", "Corollary 2.13"),
-    "rho": ("risk.zcdp", "dpcalc", "risk"),
-    "pure": ("risk.pure", "kairouz2015", "Theorem 3.3"),
-    "rdp": ("risk.renyi", "dpcalc", "risk"),
-    "point": ("risk.point", "kairouz2015", "Theorem 3.3"),
-}
-BOUNDS = tuple(of[0] for of in _TITLES.values())
+BOUNDS = tuple(premise.risk[0] for premise in KINDS)
 """The ids of the rows."""
 
 _ASSUMES = "what is given holds of the mechanism, for both orders of neighbouring data sets"
@@ -255,43 +247,29 @@ def risk_of_known(
     Raises:
         SpecError: what is known or asked is malformed.
     """
-    from dpcalc.engine.convert import STARTS, known_of
     from dpcalc.references import SHORT
 
     refuse_unknown(command, given, STARTS)
     check_question(question)
     if question.solve:
         raise SpecError("a risk is not solved for", "use --assert")
-    known, left, typed = known_of({name: value for name, value in given.items() if value is not None}, question)
-    if known.form != "point" and (left.epsilon is not None or left.log_delta is not None):
+    premise, rest, typed = premise_of({name: value for name, value in given.items() if value is not None}, question)
+    if not premise.is_point and (rest.epsilon is not None or rest.log_delta is not None):
         raise SpecError("a budget beside what is known", "leave out epsilon and delta; `dpcalc convert` gives one")
     asked = risks_of(gates, question.risks or RiskQuestion()) or RiskQuestion()
     check_risks(asked)
-    name, reference, locator = _TITLES[known.form]
-    delta = question.log_delta if known.form == "point" and question.log_delta is not None else _USUAL_LOG_DELTA
-    risk = risk_of([(name, _part(known))], asked, delta)
+    name, reference, locator = premise.risk
+    delta = question.log_delta if premise.is_point and question.log_delta is not None else _USUAL_LOG_DELTA
+    risk = risk_of([(name, premise.attacked)], asked, delta)
     row = Result(
         name, "what an attacker can do", Quantity.ADVANTAGE, risk["advantage"]["value"], Kind.UPPER,
         adjacency="as_given", assumes=(_ASSUMES,), reference=f"{SHORT[reference]}, {locator}", conversion="exact",
         best=True,
     )  # fmt: skip
-    inputs = inputs_of(typed, {**dict.fromkeys(typed, question.source), **(sources or {})}, left)
+    inputs = inputs_of(typed, {**dict.fromkeys(typed, question.source), **(sources or {})}, rest)
     case = Case("risk", inputs, (row,), risk=risk, query=query_of(command, given, question))
     if question.curves:
         from dpcalc.engine.attack.curves import curves_of
 
-        case = case._replace(curves=curves_of([(name, _part(known))], row))
+        case = case._replace(curves=curves_of([(name, premise.attacked)], row))
     return case._replace(assertions=judged(gates, case))
-
-
-def _part(known: Known) -> Guarantee:
-    """Return what is known as a guarantee with a curve."""
-    from dpcalc.engine.convert import guarantee_of as converted
-
-    if known.form in ("pure", "point"):
-        return Box(
-            up(known.value), known.log_delta + 2.0 * UNIT * abs(known.log_delta) if known.form == "point" else -math.inf
-        )
-    if known.form == "mu" and is_short(known.value):
-        return Gdp(known.value)
-    return converted(known)

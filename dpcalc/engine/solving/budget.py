@@ -476,7 +476,7 @@ def _guess(problem: Problem, log_delta: float | None = None) -> float | None:
     run, question = problem.run, problem.question
     log_delta = question.safe_log_delta if log_delta is None else log_delta
     if run.algorithm.clipped and problem.bound.gives is Composition:
-        from dpcalc.theorems.sampled.sampled_steps import likely
+        from dpcalc.theorems.sampled.likely import likely
 
         return likely(run, problem.unknown, epsilon=question.safe_epsilon, log_delta=log_delta)
     names = ("records", "batch_size", "steps", "lipschitz")

@@ -18,6 +18,7 @@ from dpcalc.model.numbers import parse_delta, parse_integer, parse_number
 from dpcalc.model.parameter import check
 from dpcalc.model.quantities import Quantity
 from dpcalc.notions.tuning import Law, Tuning, tuning_of
+from dpcalc.recipes.reading.document import refuse_keys
 from dpcalc.recipes.reading.matrix import Vocabulary
 from dpcalc.recipes.reading.recipe import Entry as Case
 from dpcalc.recipes.reading.reference import Files
@@ -40,13 +41,6 @@ def entries_of(body: Table) -> Mapping[str, Field]:
     """Return the entries of a mapping by their names."""
     field = body.fields.get("entries")
     return {} if field is None else table(field.node, "entries").fields
-
-
-def refuse_keys(fields: Mapping[str, Field], names: Sequence[str], hint: str | None = None) -> None:
-    """Refuse keys that are none of some names; the hint is the nearest one, unless another is given."""
-    for key, field in fields.items():
-        if key not in names:
-            raise field.place.error(f"unknown key {clipped(key)}", hint or near(key, names))
 
 
 class Reader:

@@ -11,13 +11,14 @@ from dpcalc.engine.ledgers.entries import MOST_ENTRIES, Entry, Ledger
 from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
 from dpcalc.files.documents import Rules, parse_json, parse_yaml
-from dpcalc.files.nodes import Field, Scalar, Table, table, text
+from dpcalc.files.nodes import Field, Scalar, Table, text
 from dpcalc.files.place import Place, clipped
 from dpcalc.files.reading import document_place, read_document
 from dpcalc.model.choices import Adjacency
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number
 from dpcalc.model.source import Source
-from dpcalc.recipes.ledgers.entries import Reader, adjacency_of, entries_of, refuse_keys, typed
+from dpcalc.recipes.ledgers.entries import Reader, adjacency_of, entries_of, typed
+from dpcalc.recipes.reading.document import body_of, refuse_keys
 from dpcalc.recipes.reading.recipe import Entry as CaseEntry
 from dpcalc.recipes.reading.reference import Files, Unreadable
 
@@ -202,17 +203,7 @@ def _body(path: str | None, files: Files, place: Place) -> Table:
 def _parsed(path: str, raw: bytes) -> Table:
     shown = str(document_place(path))
     node = parse_json(shown, raw) if path.endswith(".json") else parse_yaml(shown, raw, _SYNTAX)
-    if node is None:
-        raise Place(shown).error("is empty", f"a ledger starts with dpcalc: {VERSION}")
-    body = table(node, "the ledger")
-    field = body.fields.get("dpcalc")
-    if field is None:
-        raise body.place.error("this is not a ledger: the version is missing", f"start with dpcalc: {VERSION}")
-    version = text(field.node, "dpcalc")
-    if version != VERSION:
-        hint = "a recipe is run with `dpcalc check`" if version.startswith("recipe") else None
-        raise field.node.place.error(f"dpcalc is {clipped(version)}; this release reads {VERSION}", hint)
-    return body
+    return body_of(node, shown, VERSION, {"recipe": "a recipe is run with `dpcalc check`"})
 
 
 def with_asked(

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dpcalc.engine.convert import STARTS
+from dpcalc.engine.premises import STARTS
 from dpcalc.files.place import FileError, clipped, near
 from dpcalc.model.quantities import Quantity
 from dpcalc.recipes.reading.gates import RecipeGate
@@ -134,7 +134,7 @@ def _parameters(best: Result) -> tuple[str, ...]:
     from dpcalc.theorems.record import all_bounds, lookup
 
     if best.bound not in all_bounds():
-        return STARTS
+        return tuple(STARTS)
     return tuple(name for name in lookup(best.bound).parameters if name != best.quantity)
 
 

@@ -103,22 +103,36 @@ def broken(error: Exception) -> Outcome:
     return Outcome(None, "", f"internal error: {type(error).__name__}: {text}", "set DPCALC_DEBUG=1", 4)
 
 
+def _ledger(entry: Entry) -> Case:
+    from dpcalc.engine.ledgers.total import answer_ledger
+
+    return answer_ledger(entry.parameters["ledger"], entry.question)
+
+
+def _converted(entry: Entry) -> Case:
+    from dpcalc.engine.convert import convert
+
+    return convert(entry.command, entry.parameters, entry.question)
+
+
+def _risk(entry: Entry) -> Case:
+    from dpcalc.engine.attack.risk import risk_of_known
+
+    return risk_of_known(entry.command, entry.parameters, entry.question)
+
+
+_UNDEFINED = {
+    "ledger": (_ledger, "ledgers have no definition"),
+    "convert": (_converted, "conversions have no definition"),
+    "risk": (_risk, "risks have no definition"),
+}
+"""The commands whose answers nothing certifies: what gives them, and why."""
+
+
 def _answer(entry: Entry, certify: bool) -> Case:
-    if entry.command == "ledger":
-        from dpcalc.engine.ledgers.total import answer_ledger
-
-        case = answer_ledger(entry.parameters["ledger"], entry.question)
-        return _warned(without_definition(case, "ledgers have no definition")) if certify else case
-    if entry.command == "convert":
-        from dpcalc.engine.convert import convert
-
-        case = convert(entry.command, entry.parameters, entry.question)
-        return _warned(without_definition(case, "conversions have no definition")) if certify else case
-    if entry.command == "risk":
-        from dpcalc.engine.attack.risk import risk_of_known
-
-        case = risk_of_known(entry.command, entry.parameters, entry.question)
-        return _warned(without_definition(case, "risks have no definition")) if certify else case
+    if undefined := _UNDEFINED.get(entry.command):
+        answer, why = undefined
+        return _warned(without_definition(answer(entry), why)) if certify else answer(entry)
     if not COMMANDS[entry.command].trains:
         case = ask(entry.command, entry.parameters, entry.question, notes=False, best_only=True, certified=certify)
         return _warned(case) if certify else case

@@ -47,8 +47,6 @@ _LIMIT_ERRATUM = (
     "The paper states delta = delta* + O(.) for n large enough. delta* is the limit of a linear bound as n grows; at "
     "its own Figure 2 the bound at n is above delta* for every n, and no finite run is covered by it."
 )
-
-
 _LARGEST = 1e90  # a ratio beyond this one hides nothing
 
 
@@ -172,11 +170,12 @@ def _laplace_shifted(trace: Trace, terms: int, behind: Behind) -> float:
     The step of a short last batch is ignored. Behind more steps the batches of a class leave no more than their share
     of all that would stand there in their place, and none more than the last of them.
     """
+    shift = laplace.LaplaceShift(trace.first, trace.epsilon)
     if behind.steps <= 1:
-        return laplace.mixture_sum(ratio=trace.first, terms=terms, epsilon=trace.epsilon)
+        return shift.mixture_sum(terms)
     together = behind.steps + terms
-    of_all = laplace.mixture_sum(ratio=trace.first, terms=together, epsilon=trace.epsilon) - math.log(together)
-    of_last = laplace.mixture(ratio=trace.first, later=behind.steps, epsilon=trace.epsilon)
+    of_all = shift.mixture_sum(together) - math.log(together)
+    of_last = shift.mixture(behind.steps)
     return min(of_all, of_last) + math.log(terms) + 4.0 * UNIT * math.log(together)
 
 
@@ -317,16 +316,15 @@ def laplace_mixture(run: ShuffledPass) -> Profile:
     return Profile(lambda epsilon: _mean(run, epsilon, _laplace_shifted))
 
 
-_HYBRID = (
-    *BATCHES, *NOISY_STEP, "step_size", "loss_class", "displacement?", "diameter?", "smoothness?", "strong_convexity?",
-    "dimension?",
+_ANY_STEP = (
+    *NOISY_STEP, "step_size", "loss_class", "displacement?", "diameter?", "smoothness?", "strong_convexity?",
 )  # fmt: skip
 
 
 @theorem(
     "shuffle.hybrid",
     title="Shuffled pass, least of contraction and shift",
-    needs=_HYBRID,
+    needs=(*BATCHES, *_ANY_STEP, "dimension?"),
     algorithms=_SHUFFLED,
     reference="dpcalc",
     locator="average of the hybrid recursion over positions",
@@ -394,16 +392,10 @@ def stop_product(run: ShuffledPass) -> Profile:
     )
 
 
-_STOP_HYBRID = (
-    "records", "batch_size", *NOISY_STEP, "step_size", "loss_class", "displacement?", "diameter?", "smoothness?",
-    "strong_convexity?",
-)  # fmt: skip
-
-
 @theorem(
     "shuffle.stop_hybrid",
     title="Shuffled and stopped at random, least of contraction and shift",
-    needs=_STOP_HYBRID,
+    needs=("records", "batch_size", *_ANY_STEP),
     algorithms=("shuffled-stop",),
     reference="dpcalc",
     locator="average of the hybrid recursion over position and stopping time",

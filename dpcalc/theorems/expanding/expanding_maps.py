@@ -110,8 +110,8 @@ def rooms(growth: float, steps: Array) -> Array:
     """Return `room` of an array."""
     if growth <= 1e-200:
         return steps * (1.0 - 64.0 * UNIT)
-    found: Array = np.expm1(-2.0 * growth * steps) / math.expm1(-2.0 * growth) * (1.0 - 64.0 * UNIT)
-    return found
+    variances: Array = np.expm1(-2.0 * growth * steps) / math.expm1(-2.0 * growth) * (1.0 - 64.0 * UNIT)
+    return variances
 
 
 def carried(reach: float, growth: float, steps: int) -> float:

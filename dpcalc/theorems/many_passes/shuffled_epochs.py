@@ -231,13 +231,13 @@ def _ways(
     plain = Certificate(KNOWN, contracts=False)
     if run.epochs == 1:
         own = own_ratio(run.sensitivity, run.noise_std, run.layout.size)
-        found = [(shifted_pass(run.layout, own, epsilon), plain)]
+        ways = [(shifted_pass(run.layout, own, epsilon), plain)]
     else:
         worst = gaussian.log_delta(mu=run.worst, epsilon=epsilon)
-        found = [(log_delta(run.passes, epsilon), plain), (worst, Certificate(WORST))]
+        ways = [(log_delta(run.passes, epsilon), plain), (worst, Certificate(WORST))]
     if not run.sharper.bare:
-        found.append((log_delta(run.sharper, epsilon), Certificate(KNOWN, contracts=True)))
-    return found
+        ways.append((log_delta(run.sharper, epsilon), Certificate(KNOWN, contracts=True)))
+    return ways
 
 
 def _fresh_certificate(run: RandomOrders, epsilon: float) -> Certificate:

@@ -213,8 +213,8 @@ def step_noise_ratio(records: int, steps: int, epsilon: float, log_delta: float)
 
     mu = gaussian.largest_mu(epsilon=epsilon, log_delta_target=log_delta)
     start = _limit(records, steps, mu)
-    found = _by_secants(log_delta_near, start, log_delta)
-    return found if found is not None else _by_bracket(excess, start, 1e6 * math.sqrt(steps) / mu)
+    noise = _by_secants(log_delta_near, start, log_delta)
+    return noise if noise is not None else _by_bracket(excess, start, 1e6 * math.sqrt(steps) / mu)
 
 
 def _limit(records: int, steps: int, mu: float) -> float:

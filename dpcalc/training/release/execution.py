@@ -151,7 +151,7 @@ class Execution(NamedTuple):
             trained = self._replicas(parts) if setup.replicas > 1 else self._trained(parts)
             if not setup.reference:
                 return trained, None
-            optimum = metrics.minimise(parts["train"], self.draft.radius, self.phases)
+            optimum = metrics.minimise(parts["train"], self.draft.radius)
             non_private = NonPrivate(optimum, measured(optimum.weights, parts))
         _add_excess_risk(trained, optimum)
         return trained, non_private

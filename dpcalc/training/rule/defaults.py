@@ -18,7 +18,7 @@ from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.setup import Setup
 
 MAX_STEPS = 1000
-"""Full-batch steps that are chosen at most."""
+"""Full-batch steps that are chosen at most: a limit on time."""
 
 CLASSIFYING = (*SIGNED, LossName.SOFTMAX)
 """Losses of classes."""

@@ -30,14 +30,14 @@ from dpcalc.training.run.plan import Plan, plan
 from dpcalc.training.run.rounding import Cost, Rounding, assumption, stretch, sum_error, sum_miss
 from dpcalc.training.run.rounding_errors import output_rounding
 
-_SHARE = 2.0**-14  # of delta, set aside for rounding at first: a loss that no printed digit shows, and often enough
+_SHARE = 2.0**-14  # of delta, set aside for rounding at first: less than a ten-thousandth of it
 _DEAR = 2.0**-4  # of delta: past this, a little epsilon is set aside instead, where that is enough
-_MOST = 0.5  # of delta: with less left, the noise would rise more than the rounding is worth
-_MOST_EPSILON = 0.01  # of epsilon, for the same reason
+_MOST = 0.5  # of delta: the noise is sought for the rest
+_MOST_EPSILON = 0.01  # of epsilon: more would show in its second digit
 _LARGEST_HINTED = 100  # an epsilon beyond which rounding would cost too much in any run
 _MOST_HINTED = 0.1  # a delta that nobody should be told to give is larger
 _ROOM = 1.0625  # over what was needed: more noise needs a little less, so that the next try is likely to be the last
-_TRIES = 8  # two or three are usual
+_TRIES = 8  # each of which sets aside what the one before needed
 ROUNDED = "released numbers are rounded to a grid that does not depend on the records"
 
 

@@ -31,7 +31,7 @@ from dpcalc.training.run.rounding import (
     stretch,
 )
 
-_MOST_SHIFT = 0.01  # h of `inexact_slopes` is 12 times that: with more, epsilon would rise by a tenth
+_MOST_SHIFT = 0.01  # a tenth of what `inexact_slopes` holds for; its h is 12 times as large
 _COMPOSITION = (
     "take --algorithm noisy-gd or noisy-sgd, whose accounting by composition lets every noisy sum be rounded; or a "
     "smooth --loss and --step-size <= 2/smoothness"
