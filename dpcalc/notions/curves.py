@@ -67,7 +67,7 @@ _LOWEST_POWER, _HIGHEST_POWER = -20, 40  # of two, between which the curve is as
 _SHORT = 1.0 - 2.0**-7  # a curve that does not fall over such a step has passed its least value
 _SECTIONS = 40  # golden sections of an interval of two octaves: 0.618^40 leaves 2e-8 of it
 _NOISE = 2e-5  # relative, of searches over chains: where a curve is flat, values so near to each other are one
-_GOLDEN = 0.6180339887498949
+_GOLDEN = 0.6180339887498949  # the golden ratio, less 1
 _CELLS = tuple(2.0**place for place in range(-4, 4))  # a chord in e^epsilon that ends 8 later falls by e^-8 at most
 
 

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
 _LN_2 = 0.6931471805599453
-_DIGITS = 50
-_NEGLIGIBLE = 2.0**-60
+_DIGITS = 50  # terms of ln f are up to 1e17: 33 digits are left of their difference
+_NEGLIGIBLE = 2.0**-60  # of a sum: far below a unit of roundoff
 _FEW = 10000  # up to so many terms above the anchor are added one by one
 _SLACK = 1e-12  # bounds the relative error of sums over blocks
 _SATURATED = 45.0  # 1 - exp(-45) is 1 to double precision
-_TINY = 1e-280
+_TINY = 1e-280  # a smaller epsilon0 is scaled up, for its products not to underflow
 _HUGE = 1e300  # neighbouring doubles are 1e284 apart: 1 - d is below exp(-1e284) wherever d is not 0
-_SCALE = 128
+_SCALE = 128  # binary places by which it is scaled
 
 
 def log_delta(*, epsilon0: float, log_delta0: float, count: int, epsilon: float) -> float:

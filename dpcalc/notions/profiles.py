@@ -11,17 +11,17 @@ from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.numerics.quadrature import gauss_legendre
 
-_DEEPEST = -1e5
-_ROUNDS = 6
-_MOST = 20_000
-_DEEP = 60.0
-_MOST_PANELS = 8000
+_DEEPEST = -1e5  # no smaller ln delta is told apart
+_ROUNDS = 6  # each splits a gap into up to 8: 8^6 of the first gaps are fine enough for any fall
+_MOST = 20_000  # points: a larger table takes longer than it spares
+_DEEP = 60.0  # an integral ends where its integrand is e^-60 of its maximum; the rest is bounded
+_MOST_PANELS = 8000  # half a scale long each: an integral that needs more counts as endless
 _POINTS, _FIRST = 120, 16  # points of a sparse table, and those to begin with
 _NARROW = 1e-4  # two of them are no closer than that, in proportion: a curve may jump to delta = 0
 _DROP, _SHARE = 0.4, 0.02  # by how much ln delta may fall between two of them, far out by this share of itself
-_ENDS = -50.0
+_ENDS = -50.0  # delta below e^-50 is told by the last point alone
 _STEP_OF_TABLE = 0.1  # of ln delta between neighbouring points of a tabulated curve
-_MOST_TABULATED = 600
+_MOST_TABULATED = 600  # points: each may be a search of its own
 
 
 def tabulate(curve: Callable[[Array], Array], top: float) -> Callable[[Array], Array]:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from dpcalc.numerics.arrays import Array, Booleans, distinct, np
 from dpcalc.numerics.floats import UNIT
 
-_TOLERANCE = 1e-3
-_MOST_NODES = 6000
-_MOST_ROUNDS = 14
+_TOLERANCE = 1e-3  # of ln of the sum: what chords may add
+_MOST_NODES = 6000  # bounds the time where terms jump
+_MOST_ROUNDS = 14  # each halves the gaps that add the most
 _SINGLE = 24  # the first so many integers are all nodes
 
 

@@ -25,13 +25,13 @@ from dpcalc.numerics.quadrature import gauss_legendre, integrate
 
 _LN2 = 0.6931471805599453
 _DIRECT = 2000  # up to so many terms are added directly
-_MOST = 10**15
+_MOST = 10**15  # exact as a double
 _CLEAR = 400.0  # the cut is this many times the sharpness away from the singularity: rho >= 200
 _SPREAD = 4.0  # |g| grows by at most this factor within rho
 _FINE, _COARSE = 14, 11  # points of the two rules
 _WEIGHTS = 40.0  # units of roundoff: the error of a weight of the finer rule and of the product with it
 _LONGEST = 8.0  # the longest panel, in ln(t - singular), times the sharpness
-_FARTHEST = 1e280
+_FARTHEST = 1e280  # where a rest that does not end counts as infinite; near the largest double
 
 
 class _Part(NamedTuple):

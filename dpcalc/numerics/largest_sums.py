@@ -27,7 +27,7 @@ WIDEST = 1e4
 MOST_APART = 80.0
 """(high - low)/spread times the root of the epochs, at most: past it scores are too coarse for their sums."""
 
-_CELLS = 4096
+_CELLS = 4096  # a row of a table: the excess falls with the square of their width
 _POINTS = 4000  # about so many total scores are kept
 _TRIMMED = 1e-26  # weight cut off at each end
 _REACH = 21.0  # standard deviations from one end to the other, beyond which next to nothing is left

@@ -163,7 +163,7 @@ def log_ndtr(x: float) -> float:
 
 
 _LN2 = 0.6931471805599453
-_NEAR_QUANTILE = 2.0**-46
+_NEAR_QUANTILE = 2.0**-46  # relative: a bracket of some 128 units of roundoff about a value to nearest
 _FARTHEST_QUANTILE = 1e8  # ln of its tail is -5e15
 
 

@@ -19,10 +19,10 @@ from dpcalc.numerics.normal import (
     fraction_terms,
 )
 
-_FIRST_CELL = -5
+_FIRST_CELL = -5  # quarters: cells start at -1.25, since x >= -1
 _LAST_CELL = 162  # the middle of [x, x + r] is at most 1.25 `CELL_LAST` where a series is used
 _UPWARD_CELLS = FIRST_DOWNWARDS - _FIRST_CELL
-_MILLS_TERMS = 18
+_MILLS_TERMS = 18  # of Taylor series over an eighth leave less than a unit of roundoff
 _FEW = 1500  # numbers take less time together, with as many terms as any of them needs
 _AT_ONCE = 1 << 13  # so many numbers, and what is worked out of them, stay in the cache of a core
 

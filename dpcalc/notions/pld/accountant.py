@@ -19,7 +19,7 @@ from dpcalc.numerics.logspace import log_add_exp, log_less
 from dpcalc.numerics.roots import least
 
 RESOLUTION = 2048
-_MOST_COUNT = 10**15
+_MOST_COUNT = 10**15  # exact as a double
 _POINTS = 128  # a lattice has at most so many times the resolution: where tails are long, it is coarser
 _LOOSE = 0.02  # a bound whose method may add more than this to ln delta is worth another attempt
 _AS_EXPECTED = 1.0  # an ln delta that is no further from what was expected was well asked for
@@ -27,7 +27,7 @@ _FAR, _FARTHEST = 2.0**60, 2.0**660  # epsilons at which a search takes longer s
 _EXACT = 1e-9  # a bound on a coarse lattice that is this near is as good as one on a fine lattice
 _LOG_SHARES = (12.0, 8.0, 5.0)  # losses with a share of delta below e^-12 count as infinite, or below more than that
 _FINER = 4  # times the resolution, where none of these shares will do
-_COARSE = 64
+_COARSE = 64  # points per deviation of the first attempts, which tell about where ln delta is
 
 
 class Bound(NamedTuple):

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     Complex = NDArray[np.complex128]
 
-_WRAPPED = 1e-15
-_NEGLIGIBLE = 100.0
-_FEW = 2
-_LONG = 1 << 13
-_LARGEST_TABLE = 1 << 15
+_WRAPPED = 1e-15  # weight that may wrap around at either end, some units of roundoff
+_NEGLIGIBLE = 100.0  # frequencies with less than e^-100 of the weight are left out
+_FEW = 2  # a factor with no more points is added by shifts, which is exact
+_LONG = 1 << 13  # points: shorter transforms are not worth a window
+_LARGEST_TABLE = 1 << 15  # numbers of a table of frequencies that stays in the cache
 
 
 class Shares(NamedTuple):

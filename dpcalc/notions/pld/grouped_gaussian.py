@@ -35,7 +35,7 @@ LARGEST = 32
 """The largest group."""
 
 _BLOCK = 64  # thresholds at a time
-_STEPS = 80
+_STEPS = 80  # of bisection: more than a double has bits
 _EQUAL = 1e-9  # densities count as equal where the logarithm of their ratio is below this share of the distance
 
 

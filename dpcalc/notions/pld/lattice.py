@@ -53,8 +53,8 @@ _DEVIATIONS = (3.0, 4.0, 5.0, 6.0, 7.0, 8.0)  # of what splits added, tried in a
 _WIDTH = 16.0  # of the law of a sum, in standard deviations
 _BLOCK = 256  # terms that are added up at once
 _LARGEST = 600.0  # ln of the largest term of a sum of many
-_CANCELLED = 1e-10
-_LARGEST_MULTIPLE, _MOST_BITS = 256.0, 8
+_CANCELLED = 1e-10  # relative error that sums over blocks may have
+_LARGEST_MULTIPLE, _MOST_BITS = 256.0, 8  # of steps that are put together at once, and its bits
 _LIGHT = 1e-30  # lighter points of a discrete loss add to the defect
 
 

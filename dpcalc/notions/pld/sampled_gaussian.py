@@ -31,7 +31,7 @@ from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
 _BLOCK = 64  # thresholds at a time
-_LEAST_RATE, _MOST_MU, _LEAST_MU = 1e-15, 1e8, 1e-30
+_LEAST_RATE, _MOST_MU, _LEAST_MU = 1e-15, 1e8, 1e-30  # beyond these, squares and quotients leave the doubles
 
 
 def removed(*, mu: float, rate: float) -> Pair:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _LOG_FLOOR = -1e5  # losses less likely than e^-100000 are not resolved
-_FLAT = 1e-9
+_FLAT = 1e-9  # a profile that is so near to its last ln delta falls no more
 _OUTSIDE, _NEGLIGIBLE = 1e-17, 1e-14  # tilted weight beyond either end of the lattice, of one loss and of the sum
 _ROUNDS = 3  # of refinement: each tilt is found by the points about the one before
 _REFINEMENT = 400  # points that are added where the tilted law is

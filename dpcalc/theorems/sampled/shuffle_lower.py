@@ -10,15 +10,9 @@ from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Profile
 from dpcalc.numerics.floats import down
 from dpcalc.numerics.normal import LN_SQRT_2PI, mills
-from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, Unmet, theorem
+from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, Unmet, requires, theorem
 from dpcalc.theorems.sampled.sampled_steps import ENDS_IN_SHUFFLED, sampling_is
 from dpcalc.theorems.sampled.settings import EPOCHS_OF_BATCHES, EpochsOfBatches
-
-
-def _every_iterate_seen(run: Run) -> Obstacle | None:
-    if run.release != Releases.LAST:
-        return None
-    return NotNeeded("speaks of runs of which every iterate is seen", "leave out --release last", ("release",))
 
 
 def _batches_are_full(run: Run) -> Obstacle | None:
@@ -50,7 +44,10 @@ def _one_whole_epoch(run: Run) -> Obstacle | None:
         sampling_is(Sampling.SHUFFLE), ENDS_IN_SHUFFLED,
         Condition("batch_size divides records", _batches_are_full),
         Condition("at least one whole epoch", _one_whole_epoch),
-        Condition("every iterate may be released", _every_iterate_seen),
+        requires(
+            "every iterate may be released", lambda run: run.release != Releases.LAST,
+            NotNeeded("speaks of runs of which every iterate is seen", "leave out --release last", ("release",)),
+        ),
     ),
     assumes=("all other gradients are -C, the record's is C; every epoch has a fresh order, and whole ones count",),
     caution="It says what no guarantee for these runs can be below, and guarantees nothing itself.",
