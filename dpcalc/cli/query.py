@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dpcalc.cli.printing import Output, emit
+from dpcalc.cli.output.printing import Output, emit
 from dpcalc.cli.types import Delta, delta_of
 from dpcalc.engine.ask import FEW, ask, best_of, side_by_side
 from dpcalc.engine.commands import COMMANDS

@@ -156,6 +156,17 @@ class Condition(NamedTuple):
     check: Callable[[Run], Obstacle | None]
 
 
+def requires(text: str, holds: Callable[[Run], object], obstacle: Obstacle | Callable[[Run], Obstacle]) -> Condition:
+    """Return the condition that is met where ``holds``; elsewhere ``obstacle`` stands in the way."""
+
+    def check(run: Run) -> Obstacle | None:
+        if holds(run):
+            return None
+        return obstacle(run) if callable(obstacle) else obstacle
+
+    return Condition(text, check)
+
+
 class Theorem(NamedTuple):
     """A registered theorem.
 

@@ -101,7 +101,8 @@ def test_what_certifies_is_imported_only_where_it_is_asked(line: str) -> None:
 
 
 ROOMS = {
-    "cli": "file_words help_option kinds lost main options printing query types",
+    "cli": "filenames help help.option main options output output.failures output.kinds output.printing "
+    "output.terminal query runs types",
     "engine": "advice advice.improvements advice.notes answer ask attack attack.guess commands description evaluate "
     "inputs question solving solving.search",
     "files": "output",

@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dpcalc.cli import lost, publish
 from dpcalc.cli.main import main
-from dpcalc.cli.reports import Destination
+from dpcalc.cli.output import failures, publish
+from dpcalc.cli.output.reports import Destination
 from dpcalc.errors import SpecError
 from dpcalc.recipes.judging import verdict
 from dpcalc.recipes.running import judge, selection
@@ -229,7 +229,7 @@ def test_a_value_that_is_no_number_is_shown_in_text(kind: str, value: float) -> 
     [([], 0), ([0, 0], 0), ([0, 1], 1), ([1, 2], 2), ([1, 3], 3), ([4, 3], 4), ([141, 2], 141), ([0, 77], 77)],
 )
 def test_the_worst_exit_code(codes: list[int], code: int) -> None:
-    assert lost.worst(codes) == code
+    assert failures.worst(codes) == code
 
 
 @pytest.mark.parametrize(
@@ -240,6 +240,6 @@ def test_what_an_error_costs(error: Exception, code: int) -> None:
     def work() -> None:
         raise error
 
-    [one] = lost.attempt("a report", work)
+    [one] = failures.attempt("a report", work)
     assert one.exit_code == code
-    assert lost.attempt("a report", lambda: None) == []
+    assert failures.attempt("a report", lambda: None) == []

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import dpcalc
-from dpcalc.cli.ledger import command
+from dpcalc.cli.commands.ledger import command
 from dpcalc.engine.ledgers.entries import Ledger
 from dpcalc.engine.ledgers.total import answer_ledger
 from dpcalc.engine.question import Question

@@ -550,7 +550,7 @@ def test_a_long_check_shows_what_did_not_pass(
     write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The reports are those of a check whose cases are in memory; the text is short."""
-    from dpcalc.cli import streaming
+    from dpcalc.cli.output import streaming
     from dpcalc.recipes.reading import case
     from dpcalc.recipes.reading import read as reading
 

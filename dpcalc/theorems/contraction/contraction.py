@@ -223,7 +223,7 @@ def shift_mu(log_mu: float) -> float:
 )
 def laplace_shift(run: Pass) -> Profile:
     """Spread evenly over all later steps, the record's shift costs each a little pure privacy, composed exactly."""
-    return Profile(lambda epsilon: laplace.composed(ratio=run.own, later=run.later, epsilon=epsilon))
+    return Profile(lambda epsilon: laplace.LaplaceShift(run.own, epsilon).composed(run.later))
 
 
 @theorem(
@@ -241,7 +241,7 @@ def laplace_mixture(run: Pass) -> Profile:
     """Laplace noise is Gaussian noise whose variance is drawn first; published, the draws leave Gaussian shift
     bounds.
     """
-    return Profile(lambda epsilon: laplace.mixture(ratio=run.own, later=run.later, epsilon=epsilon))
+    return Profile(lambda epsilon: laplace.LaplaceShift(run.own, epsilon).mixture(run.later))
 
 
 @theorem(
@@ -340,7 +340,7 @@ def _hybrid_sum(run: Pass, epsilon: float) -> float:
     trace, terms = run.shift_trace(epsilon, run.own), run.later + 1
     sums = [recursion.total(trace, terms)]
     if run.laplace_shifts:
-        sums.append(laplace.mixture_sum(ratio=run.own, terms=terms, epsilon=epsilon))
+        sums.append(laplace.LaplaceShift(run.own, epsilon).mixture_sum(terms))
     if trace.spreads and trace.first < 1e90:
         sums.append(log_sum_hockey_sticks_up(epsilon, trace.first, terms))
     return min(sums)

@@ -166,7 +166,7 @@ def _laplace_shift(run: OnStream, later: int, epsilon: float) -> float:
     ratio = up(run.sensitivity / run.stream.scale(last), 4.0)
     return min(
         laplace.composed_shares(share=share, count=later + 1, epsilon=epsilon),
-        laplace.mixture(ratio=ratio, later=later, epsilon=epsilon),
+        laplace.LaplaceShift(ratio, epsilon).mixture(later),
     )
 
 

@@ -170,11 +170,12 @@ def _laplace_shifted(trace: Trace, terms: int, behind: Behind) -> float:
     The step of a short last batch is ignored. Behind more steps the batches of a class leave no more than their share
     of all that would stand there in their place, and none more than the last of them.
     """
+    shift = laplace.LaplaceShift(trace.first, trace.epsilon)
     if behind.steps <= 1:
-        return laplace.mixture_sum(ratio=trace.first, terms=terms, epsilon=trace.epsilon)
+        return shift.mixture_sum(terms)
     together = behind.steps + terms
-    of_all = laplace.mixture_sum(ratio=trace.first, terms=together, epsilon=trace.epsilon) - math.log(together)
-    of_last = laplace.mixture(ratio=trace.first, later=behind.steps, epsilon=trace.epsilon)
+    of_all = shift.mixture_sum(together) - math.log(together)
+    of_last = shift.mixture(behind.steps)
     return min(of_all, of_last) + math.log(terms) + 4.0 * UNIT * math.log(together)
 
 

@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Sequence
 
 from dpcalc.model.choices import Adjacency, Permutation
-from dpcalc.model.run import Run
 from dpcalc.notions.certificate import HIDDEN, KNOWN, Certificate
 from dpcalc.notions.guarantee import Hints, Profile
 from dpcalc.numerics.floats import from_ordinal, ordinal
@@ -23,17 +22,14 @@ from dpcalc.theorems.hidden.position_certificates import MOST, Cell, Curve, Mixt
 from dpcalc.theorems.hidden.positions import places_of
 from dpcalc.theorems.many_passes.epochs import same_places
 from dpcalc.theorems.many_passes.passes import Passes
-from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
+from dpcalc.theorems.record import Unmet, requires, theorem
 from dpcalc.theorems.setting import BATCHES, NOISY_STEP
 
-
-def _secret(run: Run) -> Obstacle | None:
-    if run.permutation == Permutation.SECRET:
-        return None
-    return Unmet("the order is not promised to stay secret", "give --permutation secret if it does")
-
-
-SECRET = Condition("the order and its seed stay secret for ever (--permutation secret)", _secret)
+SECRET = requires(
+    "the order and its seed stay secret for ever (--permutation secret)",
+    lambda run: run.permutation == Permutation.SECRET,
+    Unmet("the order is not promised to stay secret", "give --permutation secret if it does"),
+)
 
 
 class SecretPass(ShuffledPass):

@@ -13,7 +13,7 @@ from dpcalc.model.choices import Adjacency, Releases, Sampling
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Composition, Gdp
 from dpcalc.theorems.conditions import STEP_WITHIN
-from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Unmet, theorem
+from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Unmet, requires, theorem
 from dpcalc.theorems.sampled import pairs
 from dpcalc.theorems.sampled.settings import EPOCHS_OF_BATCHES, EpochsOfBatches, SampledSteps, composed_mu
 from dpcalc.theorems.setting import Setting
@@ -56,45 +56,35 @@ def _nothing_is_forgotten(run: Run) -> Obstacle | None:
     return NotNeeded("is for runs of which every iterate is seen", "see sampled.hidden_full", ("release",))
 
 
-def _no_neighbour_without(run: Run) -> Obstacle | None:
-    """Return what is wrong with batches of fixed size where a record leaves or comes."""
-    if run.records is not None and run.batch_size is not None and run.batch_size >= run.records:
-        return Unmet(
-            f"a batch of {run.batch_size} is all {run.records} records: no draw of another one is left",
-            "use --sampling full, or a smaller --batch-size",
-        )
-    return None
-
-
-def _ends_in_shuffled(run: Run) -> Obstacle | None:
-    if run.adjacency in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD):
-        return None
-    return Unmet(
+ENDS_IN_SHUFFLED = requires(
+    "adjacency zero-out or replace-one",
+    lambda run: run.adjacency in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD),
+    lambda run: Unmet(
         f"with adjacency {run.adjacency} one record more or less moves all later ones to other batches",
         "use --adjacency zero-out or replace-one, or --sampling balls-in-bins",
         ("adjacency",),
-    )
+    ),
+)
 
 
-ENDS_IN_SHUFFLED = Condition("adjacency zero-out or replace-one", _ends_in_shuffled)
-
-
-def _others_are_drawn(run: Run) -> Obstacle | None:
-    """Return what is wrong with draws that leave no other record to be drawn."""
-    if run.records is None or (run.group_size or 1) < run.records:
-        return None
-    return Unmet("all records differ, and no draw of another one is left", "use more --records", ("records",))
-
-
-def _group_is_small(run: Run) -> Obstacle | None:
-    if (run.group_size or 1) <= _LARGEST_GROUP:
-        return None
-    return Unmet(f"is for groups of up to {_LARGEST_GROUP} records", "use a smaller --group-size", ("group_size",))
-
-
-_SMALL_GROUP = Condition(f"group_size <= {_LARGEST_GROUP}", _group_is_small)
-_SOME_ALIKE = Condition("group_size < records", _others_are_drawn)
-_LEAVES_ONE_OUT = Condition("batch_size < records", _no_neighbour_without)
+_SMALL_GROUP = requires(
+    f"group_size <= {_LARGEST_GROUP}",
+    lambda run: (run.group_size or 1) <= _LARGEST_GROUP,
+    Unmet(f"is for groups of up to {_LARGEST_GROUP} records", "use a smaller --group-size", ("group_size",)),
+)
+_SOME_ALIKE = requires(
+    "group_size < records",
+    lambda run: run.records is None or (run.group_size or 1) < run.records,
+    Unmet("all records differ, and no draw of another one is left", "use more --records", ("records",)),
+)
+_LEAVES_ONE_OUT = requires(
+    "batch_size < records",
+    lambda run: run.records is None or run.batch_size is None or run.batch_size < run.records,
+    lambda run: Unmet(
+        f"a batch of {run.batch_size} is all {run.records} records: no draw of another one is left",
+        "use --sampling full, or a smaller --batch-size",
+    ),
+)
 
 
 # --- guarantees -------------------------------------------------------------------------------------------------------

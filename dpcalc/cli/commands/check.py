@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpcalc.cli import plot
 from dpcalc.cli.cluster import cluster_options, there_of
-from dpcalc.cli.conclusion import Printing, load_baseline
-from dpcalc.cli.file_words import refuse_selecting
-from dpcalc.cli.lost import tell
+from dpcalc.cli.filenames import refuse_selecting
 from dpcalc.cli.options import Command
-from dpcalc.cli.plot import PLOT
-from dpcalc.cli.printing import report_options, reports_option
-from dpcalc.cli.publish import CHECKED, publish
-from dpcalc.cli.reports import Destination, destinations, written_to
-from dpcalc.cli.streaming import check_all, in_lines, refuse_large
+from dpcalc.cli.output import plot
+from dpcalc.cli.output.conclusion import Printing, load_baseline
+from dpcalc.cli.output.failures import tell
+from dpcalc.cli.output.plot import PLOT
+from dpcalc.cli.output.printing import report_options, reports_option
+from dpcalc.cli.output.publish import CHECKED, publish
+from dpcalc.cli.output.reports import Destination, destinations, written_to
+from dpcalc.cli.output.streaming import check_all, in_lines, refuse_large
 from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM

@@ -1,4 +1,4 @@
-"""``--plot``: what may be asked for, and the way from a report to a picture."""
+"""``--plot``: which pictures can be made, and the way from a report to one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 
-from dpcalc.cli.printing import Output, color_of
+from dpcalc.cli.output.terminal import on_terminal
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
 from dpcalc.report import Report
@@ -17,27 +17,9 @@ PLOT = "plot"
 SUFFIXES = ("svg", "png", "pdf")
 
 
-def check(output: Output) -> None:
-    """Refuse what cannot be drawn, before anything is computed.
-
-    Raises:
-        SpecError: the suffix is unknown, matplotlib is missing, or the report and the plot would mix.
-    """
-    target = output.plot
-    if target is None:
-        if output.plot_bounds:
-            raise SpecError("--plot-bounds chooses what --plot draws", "add --plot FILE.svg, or --plot -")
-        return
-    if target == STANDARD_STREAM:
-        if output.on_stdout and (output.as_json or output.format):
-            raise SpecError(
-                "--plot - and the report would mix on standard output", "write one of them to a file: -o or --plot FILE"
-            )
-        _need("plotext", "--plot -", "--plot FILE.svg, where matplotlib is at hand")
-        return
-    check_file(target, "--plot")
-    if not output.on_stdout and os.path.realpath(str(output.file)) == os.path.realpath(target):
-        raise SpecError("--plot and -o name the same file", "give them two names")
+def check_terminal() -> None:
+    """Raise SpecError where nothing can be drawn in a terminal."""
+    _need("plotext", "--plot -", "--plot FILE.svg, where matplotlib is at hand")
 
 
 def check_file(path: str, option: str) -> None:
@@ -77,18 +59,20 @@ def _need(package: str, what: str, otherwise: str) -> None:
         raise SpecError(f"{what} needs {package}, which is not installed", f"pip install {package}, or {otherwise}")
 
 
-def picture(report: Report, output: Output) -> str | bytes | None:
-    """Return the picture asked for: text for a terminal, the bytes of a file, or None.
+def picture(report: Report, target: str, only: list[str], color: bool | None) -> str | bytes:
+    """Return the picture of a report: text for a terminal, or the bytes of a file.
+
+    Args:
+        report: what is drawn.
+        target: where it goes; ``-`` is the terminal.
+        only: the bounds that are drawn; empty: all, or the best.
+        color: whether to colour what is drawn in a terminal; None: if stdout is one.
 
     Raises:
         SpecError: the report has nothing to draw.
     """
-    target = output.plot
-    if target is None:
-        return None
     from dpcalc.render.chart import chart
 
-    only = [bound.strip() for part in output.plot_bounds for bound in part.split(",")]
     drawing = chart(report, only)
     if target != STANDARD_STREAM:
         from dpcalc.render.chart.figure import draw
@@ -98,11 +82,9 @@ def picture(report: Report, output: Output) -> str | bytes | None:
 
     from dpcalc.render.chart import terminal
 
-    color = color_of(output.color)
-    on_terminal = sys.stdout is not None and sys.stdout.isatty()
-    width = get_terminal_size().columns if on_terminal else 80
+    width = get_terminal_size().columns if on_terminal() else 80
     unicode = sys.stdout is not None and (sys.stdout.encoding or "").lower().startswith("utf")
-    return terminal.draw(drawing, width, color=on_terminal if color is None else color, unicode=unicode)
+    return terminal.draw(drawing, width, color=on_terminal() if color is None else color, unicode=unicode)
 
 
 def _suffix(target: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from dpcalc.cli.options import Command, conversion_options
-from dpcalc.cli.printing import emit
+from dpcalc.cli.output.printing import emit
 from dpcalc.cli.query import Askers, run_cases
 from dpcalc.engine.convert import convert, convert_among_others
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dpcalc.cli.printing import format_of
+from dpcalc.cli.output.printing import format_of
 from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 from dpcalc.files.output import check_outputs, write

@@ -109,7 +109,7 @@ def _of_command(name: str) -> str:
 
 def _of_parameter(word: str) -> str:
     """Return what a parameter is and which commands take it; empty where the word is none."""
-    from dpcalc.cli.help_page import about
+    from dpcalc.cli.help.layout import about
     from dpcalc.engine.commands import COMMANDS
     from dpcalc.model.parameter import PARAMETERS, meant_by
 

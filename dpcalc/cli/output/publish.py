@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dpcalc.cli import plot
-from dpcalc.cli.kinds import CARD
-from dpcalc.cli.lost import Lost, attempt, lost_by
-from dpcalc.cli.reports import Destination, asked
+from dpcalc.cli.output import plot
+from dpcalc.cli.output.failures import Lost, attempt, lost_by
+from dpcalc.cli.output.kinds import CARD
+from dpcalc.cli.output.reports import Destination, asked
 from dpcalc.errors import SpecError
 from dpcalc.files.output import append, say, write, write_bytes
 from dpcalc.inert import printable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,12 +11,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from dpcalc.cli.conclusion import Printing, conclude, left_out, trouble, warn
-from dpcalc.cli.lost import Lost, attempt, tell, worst
-from dpcalc.cli.plot import PLOT
-from dpcalc.cli.printing import color_of
-from dpcalc.cli.publish import CHECKED
-from dpcalc.cli.reports import Destination, asked
+from dpcalc.cli.output.conclusion import Printing, conclude, left_out, trouble, warn
+from dpcalc.cli.output.failures import Lost, attempt, tell, worst
+from dpcalc.cli.output.plot import PLOT
+from dpcalc.cli.output.publish import CHECKED
+from dpcalc.cli.output.reports import Destination, asked
+from dpcalc.cli.output.terminal import color_of
 from dpcalc.errors import SpecError
 from dpcalc.files.output import in_pieces, say, write
 from dpcalc.inert import inert
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from dpcalc.recipes.running.selection import Selection
     from dpcalc.render.check.inputs import Snapshot
 
-_FROZEN = 256  # cases at a time
 _FEW = 20  # cases without a progress bar
 
 
@@ -83,7 +81,7 @@ def check_all(
     count = len(selection.places)
     with Checking(selection, **how) as checking, contextlib.closing(checking.cases()) as cases:
         said = checking.large or (printing.format == "jsonl" and earlier is None and in_lines(destinations))
-        with _progress(_frozen(cases), count, lambda: checking.tally.failed) as passing:
+        with _progress(cases, count, lambda: checking.tally.failed) as passing:
             if said and printing.format == "jsonl":
                 result = _print_lines(passing, printing.file, checking)
             else:
@@ -108,17 +106,6 @@ def _print_lines(cases: Iterable[Case], file: str | None, checking: Checking) ->
             put(case_line("check", result.cases[place]) + "\n")
         put(end_line(result))
     return result
-
-
-def _frozen(cases: Iterator[Case]) -> Iterator[Case]:
-    """Pass on cases that may all be kept: the garbage collector does not look at them again and again."""
-    try:
-        for number, case in enumerate(cases):
-            if number % _FROZEN == 0:
-                gc.freeze()
-            yield case
-    finally:
-        gc.unfreeze()
 
 
 @contextlib.contextmanager

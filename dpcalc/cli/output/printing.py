@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dpcalc.cli.kinds import REPORTS
-from dpcalc.cli.lost import Lost, attempt, lost_by, tell, worst
+from dpcalc.cli.output.failures import Lost, attempt, lost_by, tell, worst
+from dpcalc.cli.output.kinds import REPORTS
+from dpcalc.cli.output.terminal import color_of, on_terminal
 from dpcalc.cli.types import BOUND, FILE, Word
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
@@ -21,7 +21,7 @@ from dpcalc.render.notes import report
 from dpcalc.report import Case, Report, uncertified
 
 if TYPE_CHECKING:
-    from dpcalc.cli.reports import Destination
+    from dpcalc.cli.output.reports import Destination
 
 
 class Output(NamedTuple):
@@ -54,12 +54,31 @@ class Output(NamedTuple):
         if output.reports:
             output = output._with_reports()
         if output.plot is not None or output.plot_bounds:
-            from dpcalc.cli.plot import check
-
-            check(output)
+            output._check_plot()
         drawn = output.plot not in (None, STANDARD_STREAM)
         check_outputs([*output._written(), *([(output.plot, "--plot")] if drawn else [])], _typed())
         return output
+
+    def _check_plot(self) -> None:
+        """Refuse what cannot be drawn.
+
+        Raises:
+            SpecError: the suffix is unknown, a package is missing, or the report and the plot would mix.
+        """
+        from dpcalc.cli.output.plot import check_file, check_terminal
+
+        if self.plot is None:
+            raise SpecError("--plot-bounds chooses what --plot draws", "add --plot FILE.svg, or --plot -")
+        if self.plot != STANDARD_STREAM:
+            check_file(self.plot, "--plot")
+            if not self.on_stdout and os.path.realpath(str(self.file)) == os.path.realpath(self.plot):
+                raise SpecError("--plot and -o name the same file", "give them two names")
+            return
+        if self.on_stdout and (self.as_json or self.format):
+            raise SpecError(
+                "--plot - and the report would mix on standard output", "write one of them to a file: -o or --plot FILE"
+            )
+        check_terminal()
 
     @property
     def best_only(self) -> bool:
@@ -69,7 +88,7 @@ class Output(NamedTuple):
 
     def _with_reports(self) -> Output:
         """Return the output with where its reports go, which are given as they were typed."""
-        from dpcalc.cli.reports import destinations
+        from dpcalc.cli.output.reports import destinations
 
         typed: Any = self.reports
         return self._replace(reports=tuple(destinations(typed, REPORTS, example="json=answer.json")))
@@ -195,7 +214,7 @@ def emit(
     if not isinstance(picture, str) or not output.on_stdout:
         lost += attempt("the report", lambda: _write_report(result, output))
     if output.reports:
-        from dpcalc.cli.reports import write_reports
+        from dpcalc.cli.output.reports import write_reports
 
         lost += write_reports(result, output.reports, REPORTS, output.precision)
     if isinstance(picture, str):
@@ -260,10 +279,11 @@ def _picture(result: Report, output: Output) -> tuple[str | bytes | None, list[L
     """
     if output.plot is None:
         return None, []
-    from dpcalc.cli.plot import picture
+    from dpcalc.cli.output.plot import picture
 
     try:
-        return picture(result, output), []
+        only = [bound.strip() for part in output.plot_bounds for bound in part.split(",")]
+        return picture(result, output.plot, only, color_of(output.color)), []
     except SpecError:
         raise
     except Exception as error:  # of what draws it: the numbers are none the worse
@@ -280,15 +300,4 @@ def format_of(format: str | None, as_json: bool, file: str | None) -> str:
         raise SpecError(f"--json and --format {format} contradict each other", "leave one out")
     if as_json:
         return "json"
-    on_terminal = file is None and sys.stdout is not None and sys.stdout.isatty()
-    return format or ("table" if on_terminal else "plain")
-
-
-def color_of(choice: str) -> bool | None:
-    """Return whether to colour: the flag, then NO_COLOR, FORCE_COLOR and TERM, then whether stdout is a terminal."""
-    chosen = {"always": True, "never": False}.get(choice)
-    if chosen is not None:
-        return chosen
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return False
-    return True if os.environ.get("FORCE_COLOR") else None
+    return format or ("table" if file is None and on_terminal() else "plain")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from dpcalc.cli.options import Command, known_options, risk_options
-from dpcalc.cli.printing import Output, emit, sweep_options
+from dpcalc.cli.output.printing import Output, emit, sweep_options
 from dpcalc.cli.query import Askers, gates_of, rates_of, risks_asked, run_cases
 from dpcalc.engine.attack.risk import risk_of_known
 from dpcalc.engine.premises import STARTS

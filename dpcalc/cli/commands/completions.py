@@ -29,7 +29,7 @@ def command(shell: str, output: str | None) -> None:
       fish  source $VIRTUAL_ENV/share/fish/vendor_completions.d/dpcalc.fish
     """
     if shell == "man":
-        from dpcalc.cli.manual import manual
+        from dpcalc.cli.help.manual import manual
 
         text = manual()
     else:

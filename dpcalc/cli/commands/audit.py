@@ -12,7 +12,7 @@ import click
 
 from dpcalc.cli.cluster import cluster_options, there_of
 from dpcalc.cli.options import Command, audit_options
-from dpcalc.cli.printing import emit
+from dpcalc.cli.output.printing import emit
 from dpcalc.cli.query import Askers, run_cases
 from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from dpcalc.cli.lost import tell, worst
-from dpcalc.cli.printing import color_of, format_of
-from dpcalc.cli.reports import Destination
+from dpcalc.cli.output.failures import tell, worst
+from dpcalc.cli.output.printing import format_of
+from dpcalc.cli.output.reports import Destination
+from dpcalc.cli.output.terminal import color_of
 from dpcalc.files.output import say, write
 from dpcalc.inert import printable
 from dpcalc.render.check import MARKDOWN, render
@@ -73,7 +74,7 @@ def conclude(
     Raises:
         click.exceptions.Exit: with the code, where that is not 0.
     """
-    from dpcalc.cli.publish import publish, shown
+    from dpcalc.cli.output.publish import publish, shown
 
     if earlier is not None:
         from dpcalc.recipes.judging.objections import fail_weaker

@@ -14,7 +14,7 @@ import click
 
 from dpcalc.cli.cluster import cluster_options, there_of
 from dpcalc.cli.options import Command, training_options
-from dpcalc.cli.printing import emit
+from dpcalc.cli.output.printing import emit
 from dpcalc.cli.query import Askers, run_cases
 from dpcalc.cli.types import FILE, ONE_OVER_RECORDS
 from dpcalc.errors import DpcalcError, SpecError
