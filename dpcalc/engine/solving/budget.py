@@ -152,7 +152,7 @@ def takes(problem: Problem) -> bool:
     return problem.unknown in problem.bound.parameters or _THROUGH.get(problem.unknown) in problem.bound.parameters
 
 
-def as_multiplier(found: Result, run: Run) -> Result:
+def as_multiplier(solution: Result, run: Run) -> Result:
     """Return the noise multiplier that is a solution where this noise_std is one.
 
     Raises:
@@ -160,14 +160,14 @@ def as_multiplier(found: Result, run: Run) -> Result:
     """
     if run.noise is not Noise.GAUSSIAN:
         raise SpecError("the noise multiplier is of Gaussian noise", "solve for laplace_scale")
-    value = multiplier_of(run, found.value, rounded_up=found.kind != Kind.LOWER)
+    value = multiplier_of(run, solution.value, rounded_up=solution.kind != Kind.LOWER)
     if value is None:
         raise SpecError(
             "the noise multiplier is noise_std x batch_size / lipschitz, and one of these is not known",
             "give --lipschitz and --batch-size (all records: --records), or solve for noise_std",
         )
-    details = {name: detail for name, detail in (found.details or {}).items() if name != "noise_multiplier"}
-    return found._replace(quantity="noise_multiplier", value=value, details=details)
+    details = {name: detail for name, detail in (solution.details or {}).items() if name != "noise_multiplier"}
+    return solution._replace(quantity="noise_multiplier", value=value, details=details)
 
 
 def refuse_unsolvable(problem: Problem) -> None:
