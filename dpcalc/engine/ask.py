@@ -96,7 +96,7 @@ def best_of(command: str, given: Values, question: Question, sources: Sources | 
     if COMMANDS[command].prices or question.risks or question.targets or question.curves:
         return None
     try:
-        return ask(command, given, question, sources=sources, notes=False, best_only=True)
+        return ask(command, given, question, sources=sources, notes=False, brief=True, best_only=True)
     except DpcalcError:
         return None
 
