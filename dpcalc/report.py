@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.errors import PRECEDENCE
@@ -243,63 +242,6 @@ class Case(NamedTuple):
         )
 
 
-class PendingCase(Case):
-    """A case whose best answer is known; the rest is computed when it is first asked for."""
-
-    _pending: Callable[[], Case]
-
-    @classmethod
-    def of(cls, answered: Case, pending: Callable[[], Case]) -> PendingCase:
-        """Return the case.
-
-        Args:
-            answered: the case with its best answer, without what is looser, and without notes.
-            pending: computes the whole case.
-        """
-        case = tuple.__new__(cls, answered)
-        case._pending = functools.cache(pending)
-        return case
-
-    def __getattribute__(self, name: str) -> Any:
-        if name in _PENDING:
-            return getattr(self._pending(), name)
-        return super().__getattribute__(name)
-
-    @property
-    def best(self) -> Result | None:
-        """The result to quote."""
-        results: tuple[Result, ...] = super().__getattribute__("results")
-        return next(result for result in results if result.best)
-
-    def _replace(self, **changes: Any) -> Case:  # type: ignore[override]
-        return self._pending()._replace(**changes)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(tuple(self._pending()))
-
-    def __getitem__(self, place: Any) -> Any:
-        return self._pending()[place]
-
-    def __eq__(self, other: object) -> bool:
-        return self._pending() == (other._pending() if isinstance(other, PendingCase) else other)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash(self._pending())
-
-    def __repr__(self) -> str:
-        return repr(self._pending())
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Case, tuple(self._pending())
-
-
-_PENDING = frozenset(Case._fields) - {"algorithm", "inputs", "assertions", "query", "check"}
-"""The fields that say more than the best answer."""
-
-
 class Difference(PlainEnum):
     """How a case, its question or its answer may differ from that of an earlier report."""
 
@@ -387,11 +329,11 @@ class Report(NamedTuple):
     @property
     def statuses(self) -> Mapping[str, int]:
         """How many cases of recipes ended in each way."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for case in self.cases:
             if case.check is not None:
-                found[case.check.status] = found.get(case.check.status, 0) + 1
-        return found
+                counts[case.check.status] = counts.get(case.check.status, 0) + 1
+        return counts
 
     @property
     def gates(self) -> tuple[int, int, int]:
@@ -548,10 +490,10 @@ def attack_numbers(risk: Mapping[str, Any] | None) -> dict[str, float]:
     """Return what an attacker can do, as columns ``advantage``, ``tpr@0.01``, ..."""
     if not risk:
         return {}
-    found = {"advantage": float(risk["advantage"]["value"])}
+    numbers = {"advantage": float(risk["advantage"]["value"])}
     for name, at in ATTACKS.items():
-        found.update({f"{name}@{row[at]!r}": float(row["value"]) for row in risk[name]} if at else {})
-    return found
+        numbers.update({f"{name}@{row[at]!r}": float(row["value"]) for row in risk[name]} if at else {})
+    return numbers
 
 
 def audit_numbers(audit: Mapping[str, Any] | None) -> dict[str, Any]:

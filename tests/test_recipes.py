@@ -13,7 +13,8 @@ import yaml
 
 from dpcalc.cli.main import main
 from dpcalc.recipes.reading.schema import recipe_schema
-from dpcalc.recipes.running.run import checked, exit_code, read_all, select
+from dpcalc.recipes.running.checking import checked
+from dpcalc.recipes.running.selection import Selection, read_all
 
 ROOT = Path(__file__).resolve().parents[1]
 RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
@@ -36,9 +37,10 @@ SLOW = ("note", "sordello2021-figure-1", "wang2021")
     [pytest.param(path, marks=pytest.mark.campaign if path.stem in SLOW else (), id=path.stem) for path in RECIPES],
 )
 def test_recipes_pass(path: Path) -> None:
-    cases = list(checked(select(read_all([str(path)]))))
+    report = checked(Selection(read_all([str(path)])))
+    cases = report.cases
     assert [(case.check.name, case.check.message) for case in cases if case.check and case.check.exit_code] == []
-    assert exit_code(cases) == 0
+    assert report.exit_code == 0
     assert all(case.assertions for case in cases)
 
 

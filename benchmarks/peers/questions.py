@@ -80,6 +80,7 @@ QUESTIONS = (
     _gaussian("everyday", 20.0, 1000, 1e-6),
     _poisson("everyday", 1.0, 0.01, 1000, 1e-6),
     _batches("everyday", 1.0, 600, 1000, 1e-6),
+    _balls("everyday", 1.0, 100, 1, 1e-6),
     _balls("everyday", 1.0, 100, 10, 1e-6),
     _laplace("everyday", 32.0, 1000, 1e-6),
     Question("inverse", "gaussian noise", {"count": 1000, "epsilon": 8.0, "delta": 1e-5}),

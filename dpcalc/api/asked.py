@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dpcalc.api.pending import PendingCase
 from dpcalc.engine.ask import FEW, ask, best_of, side_by_side
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import Gate, parse
@@ -15,10 +16,10 @@ from dpcalc.engine.question import Question, aimed
 from dpcalc.errors import SpecError
 from dpcalc.model.parameter import RATES, check, conversion, meant_by, not_covered, renamed
 from dpcalc.render.notes import in_words
-from dpcalc.report import Case, PendingCase, Report
+from dpcalc.report import Case, Report
 
 if TYPE_CHECKING:
-    from dpcalc.engine.attack_risk import RiskQuestion
+    from dpcalc.engine.attack.risk import RiskQuestion
 
 QUESTION = {
     "epsilon": "the budget",
@@ -127,7 +128,7 @@ def risks_of(asked: Any, listed: Mapping[str, Sequence[float]]) -> RiskQuestion 
         raise SpecError(f"risk is {asked!r}; it must be True or False")
     if not asked and not listed:
         return None
-    from dpcalc.engine.attack_risk import risk_question
+    from dpcalc.engine.attack.risk import risk_question
 
     return risk_question(**listed)
 
@@ -138,7 +139,7 @@ def known_of(rdp: Any, **sweeps: Any) -> list[dict[str, Any]]:
     Raises:
         SpecError: a list is empty, or the bounds on the Renyi divergence are malformed.
     """
-    from dpcalc.engine.convert import points_of
+    from dpcalc.engine.premises import points_of
 
     given = {name: several(name, value) for name, value in sweeps.items() if value is not None}
     return product({**given, **({"rdp": [points_of(rdp)]} if rdp is not None else {})})

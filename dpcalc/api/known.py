@@ -55,7 +55,7 @@ def ledger(
     >>> round(ledger({"census": {"mu": 0.2}, "model": {"mu": 1}}, delta=1e-5).cases[0].best.mu, 6)
     1.019804
     """
-    from dpcalc.engine.ledger import answer_ledger
+    from dpcalc.engine.ledgers.total import answer_ledger
     from dpcalc.recipes.ledgers.ledger import ledger_of, with_asked
 
     path = None if file is None else os.fspath(file)
@@ -163,7 +163,7 @@ def risk(
     >>> round(told["advantage"]["value"], 6), round(told["tpr"][0]["value"], 6)
     (0.382925, 0.092362)
     """
-    from dpcalc.engine.attack_risk import risk_of_known
+    from dpcalc.engine.attack.risk import risk_of_known
 
     known = known_of(rdp, mu=mu, rho=rho, pure=pure, epsilon=epsilon, delta=delta)
     rates = {"fpr": fpr, "prior": prior, "baseline": baseline}

@@ -68,34 +68,18 @@ def check(
     """
     from dpcalc.recipes.judging.policy_file import policy_of
     from dpcalc.recipes.reading.matrix import MAX_CASES
+    from dpcalc.recipes.running.checking import checked
     from dpcalc.recipes.running.evaluate import limits_of
-    from dpcalc.recipes.running.run import checked, read_all, refuse_all_skipped, select, summed_up
-    from dpcalc.recipes.running.shards import of_share, parse_share, taken
+    from dpcalc.recipes.running.selection import Options, Selection, read_all
+    from dpcalc.recipes.running.shards import parse_share
 
     limits = limits_of(timeout, memory_limit)
     demanded = policy_of(None if policy is None else os.fspath(policy), strict=strict)
     recipes = read_all(paths_of(paths), MAX_CASES if max_cases is None else max_cases, demanded)
-    large = sum(len(recipe.entries) for recipe in recipes) > MAX_CASES
-    if large or executor is not None or checkpoint is not None:
-        from dpcalc.recipes.running.chunks import Options
-        from dpcalc.recipes.running.stream import Asked, places_of, streamed
-
-        most = MAX_CASES if max_cases is None else max_cases
-        asked = Asked(
-            recipes, paths_of(paths), most, places_of(recipes, run), Options(certify, demanded.source), limits
-        )
-        asked = asked if shard is None else asked.of_share(parse_share(shard))
-        kept = None if checkpoint is None else os.fspath(checkpoint)
-        return streamed(asked, jobs=jobs, executor=executor, fail_fast=fail_fast, checkpoint=kept)
-    every = select(recipes, run)
-    refuse_all_skipped(every)
     share = None if shard is None else parse_share(shard)
-    places, here, elsewhere = taken(every, share)
-    judged = list(checked(here, jobs=jobs, fail_fast=fail_fast, limits=limits, certify=certify))
-    result = summed_up(recipes, judged, elsewhere=elsewhere)
-    if share is None:
-        return result
-    return of_share(result, recipes, every, places[: len(judged)], share, certify=certify, policy=demanded.source)
+    selection = Selection(recipes, run, options=Options(certify, demanded.source), limits=limits, share=share)
+    kept = None if checkpoint is None else os.fspath(checkpoint)
+    return checked(selection, jobs=jobs, executor=executor, fail_fast=fail_fast, checkpoint=kept)
 
 
 def merge(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Report:

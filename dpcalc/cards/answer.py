@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dpcalc.engine.ask import ask
-from dpcalc.engine.attack_risk import RiskQuestion, risk_of_known
+from dpcalc.engine.attack.risk import RiskQuestion, risk_of_known
 from dpcalc.engine.convert import convert
-from dpcalc.engine.ledger import answer_ledger
+from dpcalc.engine.ledgers.total import answer_ledger
 from dpcalc.engine.question import Query
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.model.choices import Adjacency

@@ -13,11 +13,11 @@ from enum import Enum
 from typing import Any
 
 from dpcalc.cards.hashes import hash_of_file
-from dpcalc.engine.attack_risk import RiskQuestion, risk_question
+from dpcalc.engine.attack.risk import RiskQuestion, risk_question
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.ledger_entries import MECHANISM, Entry, Ledger
+from dpcalc.engine.ledgers.entries import MECHANISM, Entry, Ledger
 from dpcalc.engine.question import Query, Question
-from dpcalc.engine.risk_target import Target
+from dpcalc.engine.solving.targets import Target
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
 from dpcalc.model.numbers import parse_delta
@@ -127,7 +127,7 @@ def _target(written: Mapping[str, Any]) -> Target:
 def _value(name: str, value: Any) -> Any:
     """Return a parameter as JSON has it."""
     if name == "rdp":
-        from dpcalc.engine.convert import points_of
+        from dpcalc.engine.premises import points_of
 
         return [[order, epsilon] for order, epsilon in points_of(value).items()]
     value = value.value if isinstance(value, Enum) else value.item() if hasattr(value, "item") else value

@@ -1,4 +1,4 @@
-"""The command line."""
+"""The command line: words to questions, and answers to what is printed. It may import everything."""
 
 import gc
 

@@ -12,11 +12,12 @@ from typing import Any, NoReturn
 
 import click
 
-from dpcalc.cli.file_words import refuse_files
-from dpcalc.cli.help_option import WithHelp
+from dpcalc.cli.filenames import refuse_files
+from dpcalc.cli.help.option import WithHelp
 from dpcalc.errors import Disproved, DpcalcError
 from dpcalc.files import output
 from dpcalc.inert import printable
+from dpcalc.references import read
 from dpcalc.version import __version__
 
 COMMANDS = {
@@ -50,6 +51,11 @@ COMMANDS = {
     "completions": "Print the completion script of a shell (bash, zsh, fish), or the manual page.",
 }
 
+MORE = (
+    "online", "risk", "ledger", "convert", "utility", "train", "audit", "predict", "evaluate", "init", "check", "merge",
+    "verify", "explain", "bounds", "cite", "help", "schema", "completions",
+)  # fmt: skip
+"""The commands with a module each; every other one is a row of `dpcalc.cli.runs.RUNS`."""
 
 COMPLETE = "_DPCALC_COMPLETE"
 """The variable by which a completion script asks for words."""
@@ -89,9 +95,12 @@ class _LazyGroup(WithHelp, click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"dpcalc.cli.{cmd_name.replace('-', '_')}")
-        command: click.Command = module.command
-        return command
+        if cmd_name in MORE:
+            command: click.Command = importlib.import_module(f"dpcalc.cli.commands.{cmd_name}").command
+            return command
+        from dpcalc.cli.runs import RUNS
+
+        return RUNS[cmd_name].made(cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -243,7 +252,7 @@ def _failure(error: BaseException) -> int:  # noqa: PLR0911 (one return a kind o
     if isinstance(error, click.Abort):
         return _say("interrupted", None, 130)
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        output.say(_start())
+        output.say(read("help/start.txt").rstrip("\n"))
         return 2
     if isinstance(error, click.ClickException):
         return _say(_refusal(error), _help_hint(error), 2)
@@ -254,13 +263,6 @@ def _failure(error: BaseException) -> int:  # noqa: PLR0911 (one return a kind o
     return _say(
         f"internal error: {type(error).__name__}: {_first_line(str(error))}", "set DPCALC_DEBUG=1 and report it", 4
     )
-
-
-def _start() -> str:
-    """Return what to type first."""
-    from dpcalc.cli.help import page
-
-    return page("start").rstrip("\n")
 
 
 def _report(error: Disproved) -> None:
@@ -279,12 +281,12 @@ def _refusal(error: click.ClickException) -> str:
 def _help_hint(error: click.ClickException) -> str:
     context: Any = getattr(error, "ctx", None)
     if context and isinstance(error, click.NoSuchOption):
-        from dpcalc.cli.mistyped import about_option
+        from dpcalc.cli.help.mistyped import about_option
 
         if said := about_option(error.option_name, context.command):
             return said
     if isinstance(error, _NoSuchCommand):
-        from dpcalc.cli.mistyped import about_command
+        from dpcalc.cli.help.mistyped import about_command
 
         return about_command(error.word, COMMANDS) or "`dpcalc help` says what to type first"
     return f"see {context.command_path} --help" if context else "see dpcalc --help"

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.help_option import WithHelp
-from dpcalc.cli.printing import output_options, sweep_options
+from dpcalc.cli.help.option import WithHelp
+from dpcalc.cli.output.printing import output_options, sweep_options
 from dpcalc.cli.types import FILE, Choice, DeltaSweep, Sweep, Word
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.model.parameter import KNOWN, PARAMETERS, TARGETS, Parameter, spellings
@@ -36,7 +36,7 @@ class Command(WithHelp):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in groups, the most used first."""
-        from dpcalc.cli.help_page import write_options
+        from dpcalc.cli.help.layout import write_options
 
         write_options(self, ctx, formatter)
 
@@ -128,7 +128,7 @@ def _option(parameter: Parameter) -> Decorator:
 
 
 def _solvable() -> Iterable[str]:
-    from dpcalc.engine.search import DIRECTIONS
+    from dpcalc.engine.solving.search import DIRECTIONS
 
     return (name.replace("_", "-") for name in DIRECTIONS)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dpcalc.cli.printing import Output, emit
+from dpcalc.cli.output.printing import Output, emit
 from dpcalc.cli.types import Delta, delta_of
 from dpcalc.engine.ask import FEW, ask, best_of, side_by_side
 from dpcalc.engine.commands import COMMANDS
@@ -22,7 +22,7 @@ from dpcalc.render import MOST_CURVES
 from dpcalc.report import Case
 
 if TYPE_CHECKING:
-    from dpcalc.engine.attack_risk import RiskQuestion
+    from dpcalc.engine.attack.risk import RiskQuestion
     from dpcalc.engine.gate import Gate
 
 MAX_CASES = 10_000
@@ -100,7 +100,7 @@ def run_cases(
     if solve is not None and not solve:
         raise SpecError("--solve: an empty name", "for example --solve index")
     if solve is not None:
-        from dpcalc.engine.search import DIRECTIONS
+        from dpcalc.engine.solving.search import DIRECTIONS
         from dpcalc.model.parameter import named_by
 
         solve = named_by(solve, (*DIRECTIONS, "epsilon", "delta"))
@@ -153,7 +153,7 @@ def risks_asked(asked: bool, listed: dict[str, list[float]]) -> RiskQuestion | N
     """Return what is asked about attacks; None where nothing is."""
     if not asked and not listed:
         return None
-    from dpcalc.engine.attack_risk import risk_question
+    from dpcalc.engine.attack.risk import risk_question
 
     return risk_question(**listed)
 

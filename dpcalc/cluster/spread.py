@@ -24,23 +24,17 @@ class Piece:
 
     Attributes:
         document: what is sent, a text.
-        seconds: how long each of its parts may take; None where nothing says so.
     """
 
     document: str
-    seconds: float | None
 
     def read(self, text: str) -> Any:
         """Return the answer that a text is; raise any error where it is none."""
         raise NotImplementedError
 
     def after(self, answer: Any) -> Piece | None:
-        """Return what an answer left undone."""
-        raise NotImplementedError
-
-    def parts(self) -> list[Piece]:
-        """Return what it can be divided into: itself alone, at the least."""
-        raise NotImplementedError
+        """Return what an answer left undone: nothing, unless a piece says otherwise."""
+        return None
 
     def halves(self) -> list[Piece]:
         """Return what it is divided into to find the part that ends its worker: itself alone, where it is one part."""
@@ -123,11 +117,6 @@ def _answer(piece: Piece, future: Future[str], tries: int, attempts: int) -> tup
         answer = piece.read(future.result()) if failure is None else None
     except Exception as error:
         failure = error
-    if isinstance(failure, Stopped):
-        parts = piece.parts()
-        if len(parts) > 1:
-            return None, [(part, 1) for part in parts]
-        return piece.stopped(failure), []
     if isinstance(failure, WorkerDied):
         if len(halves := piece.halves()) > 1:
             return None, [(half, 1) for half in halves]

@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 
-from dpcalc.engine.evaluate import delta_rows, epsilon_rows, is_lower, mu_rows, rdp_rows
+from dpcalc.engine.evaluate import ROWS, Application
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Question, unknown_of
-from dpcalc.engine.rows import failure_warnings, first_failure, obstacles_of, ranked, rows_of
-from dpcalc.errors import DpcalcError
+from dpcalc.engine.solving.search import DIRECTIONS
+from dpcalc.errors import (
+    BoundFailed,
+    Disproved,
+    DpcalcError,
+    Infeasible,
+    MissingParameter,
+    NotApplicable,
+    SpecError,
+    Superseded,
+    isolate_failure,
+)
+from dpcalc.model.quantities import Quantity
 from dpcalc.model.run import Run
 from dpcalc.model.source import Source
-from dpcalc.report import Case, Result
+from dpcalc.report import Case, Obstacle, Result
 from dpcalc.theorems.record import Theorem, for_algorithm
 
-ROWS = {"epsilon": epsilon_rows, "delta": delta_rows, "mu": mu_rows, "rdp": rdp_rows}
-"""What is answered without a search over the run: the rows of one bound, by what is sought."""
+Refused = tuple[Theorem, DpcalcError]
+"""A bound that gave no result, and why."""
 
 
-def answer(
-    run: Run,
-    question: Question,
-    bounds: Sequence[Theorem] | None = None,
-    refused_already: Mapping[str, DpcalcError] = {},
-) -> Case:
+def answer(run: Run, question: Question, bounds: Sequence[Theorem] | None = None) -> Case:
     """Return the case: every applicable bound's answer, best first, and why the others do not apply.
 
     Args:
         run: as described.
         question: what is sought.
         bounds: those to ask; None for all that speak of the algorithm.
-        refused_already: why some of them do not apply, by id, where that is known.
 
     Raises:
         SpecError: the question is incomplete or over-determined.
@@ -42,9 +48,8 @@ def answer(
     if bounds is None:
         bounds = for_algorithm(run.algorithm.name, run.algorithm.families)
     results, refused = rows_of(
-        sorted(bounds, key=lambda bound: _comes_last(bound, run)),
-        lambda bound, results: _rows_of_bound(bound, run, question, unknown, results),
-        refused_already,
+        sorted(bounds, key=lambda bound: bound.lower or bool(bound.unpromised(run))),  # they are compared with the best
+        lambda bound, results: _rows_of_bound(Application(bound, run, question), unknown, results),
     )
     if not any(result.guarantee for result in results):
         raise first_failure(refused)
@@ -57,33 +62,25 @@ def answer(
     )  # fmt: skip
 
 
-def _comes_last(bound: Theorem, run: Run) -> bool:
-    """Return whether the bound is evaluated in the light of the best guarantee: it proves none for this run."""
-    return is_lower(bound) or bool(bound.unpromised(run))
-
-
-def _rows_of_bound(
-    bound: Theorem, run: Run, question: Question, unknown: str, results: Sequence[Result]
-) -> list[Result]:
+def _rows_of_bound(asked: Application, unknown: str, results: Sequence[Result]) -> list[Result]:
     """Return the results of one bound, given those so far."""
-    if bound.slow and not question.targets:
-        from dpcalc.engine.slow import COMPARABLE, floor_near, refuse_unless_better
+    if asked.bound.slow and not asked.question.targets:
+        from dpcalc.engine.solving.slow_bounds import COMPARABLE, floor_near, refuse_unless_better
 
-        if bound.unpromised(run):
-            refuse_unless_better(bound, run, question, unknown, results)
-        guaranteed = [result for result in results if result.guarantee]
-        best = min(guaranteed, key=lambda result: result.value, default=None)
-        if is_lower(bound) and best and best.value and unknown in COMPARABLE:
-            return [floor_near(best, bound, run, question, unknown)]
+        if asked.unmet:
+            refuse_unless_better(asked, unknown, results)
+        best = min((row for row in results if row.guarantee), key=lambda row: row.value, default=None)
+        if asked.bound.lower and best and best.value and unknown in COMPARABLE:
+            return [floor_near(best, asked, unknown)]
     if unknown in ROWS:
-        return ROWS[unknown](bound, run, question)
-    if question.targets:
-        from dpcalc.engine.solve_risk import solve_for_risk
+        return asked.rows(unknown)
+    if asked.question.targets:
+        from dpcalc.engine.solving.attacks import solve_for_risk
 
-        return [solve_for_risk(bound, run, question, unknown)]
-    from dpcalc.engine.solve import solve
+        return [solve_for_risk(asked.bound, asked.run, asked.question, unknown)]
+    from dpcalc.engine.solving.budget import solve
 
-    return [solve(bound, run, question, unknown)]
+    return [solve(asked.bound, asked.run, asked.question, unknown)]
 
 
 def _edge_warnings(results: Sequence[Result], question: Question) -> tuple[str, ...]:
@@ -97,3 +94,93 @@ def _edge_warnings(results: Sequence[Result], question: Question) -> tuple[str, 
     if not edges:
         return ()
     return (f"the best order lies at the edge of those tried for {', '.join(edges)}: more orders would tighten it",)
+
+
+# --- the rows of a case ---
+
+
+def rows_of(
+    bounds: Iterable[Theorem],
+    evaluate: Callable[[Theorem, list[Result]], list[Result]],
+) -> tuple[list[Result], list[Refused]]:
+    """Return the results of all bounds, and the bounds that gave none with the error that each raised.
+
+    Args:
+        bounds: in the order in which they are evaluated.
+        evaluate: returns the results of one bound; it is passed those so far.
+
+    Raises:
+        SpecError: the question itself is malformed.
+        Disproved: a guarantee is below the truth.
+    """
+    results: list[Result] = []
+    refused: list[Refused] = []
+    for bound in bounds:
+        try:
+            with isolate_failure():
+                results.extend(evaluate(bound, results))
+        except (SpecError, Disproved):
+            raise
+        except DpcalcError as error:
+            refused.append((bound, error))
+    return results, refused
+
+
+def obstacles_of(refused: Sequence[Refused]) -> tuple[Obstacle, ...]:
+    """Return why bounds gave nothing, for the report; those of which others speak better are passed over."""
+    return tuple(
+        Obstacle(bound.id, error.message, error.hint or "", error.parameters)
+        for bound, error in refused
+        if not isinstance(error, Superseded)
+    )
+
+
+def failure_warnings(refused: Sequence[Refused]) -> tuple[str, ...]:
+    """Return a warning for every guarantee that is missing because its code failed."""
+    return tuple(
+        f"{bound.id} {error.message}; the answer is that of the other bounds ({error.hint})"
+        for bound, error in refused
+        if isinstance(error, BoundFailed) and bound.guarantee
+    )
+
+
+def first_failure(refused: Sequence[Refused]) -> DpcalcError:
+    """Return the failure to show where no bound gives a guarantee, naming its bound.
+
+    A guarantee whose code failed comes first. Then, a budget out of reach says more than a theorem that does not hold,
+    and that more than one that was not asked. Of those out of reach, the one that comes nearest is shown. A row for
+    comparison speaks only where no guarantee does.
+    """
+    refused = [row for row in refused if row[0].guarantee] or [
+        row for row in refused if not isinstance(row[1], BoundFailed)
+    ]
+    if not refused:
+        return NotApplicable("no bound speaks of this run")
+    rank = {BoundFailed: -1, Infeasible: 0, NotApplicable: 1, MissingParameter: 2, Superseded: 3}
+
+    def order(row: Refused) -> tuple[int, float]:
+        nearest = getattr(row[1], "epsilon", None)
+        return rank.get(type(row[1]), 1), math.inf if nearest is None else nearest
+
+    bound, first = min(refused, key=order)
+    role = "needed by " if isinstance(first, MissingParameter) else ""
+    shown = type(first)(f"{first.message} ({role}{bound.id})", first.hint)
+    shown.parameters = first.parameters
+    return shown
+
+
+def ranked(results: Iterable[Result], unknown: str) -> tuple[Result, ...]:
+    """Return the results best first; the best guarantee of each order (or overall) is marked."""
+    largest = unknown in DIRECTIONS and not DIRECTIONS[unknown].more_is_private
+    marked: set[float | None] = set()
+    first, guarantees, others = list[Result](), list[Result](), list[Result]()
+    for result in sorted(results, key=lambda row: row.size, reverse=largest):
+        group = result.order if unknown == Quantity.RDP else None
+        best = result.guarantee and group not in marked
+        row = result if best == result.best else result._replace(best=best)
+        if best:
+            marked.add(group)
+            first.append(row)
+        else:
+            (guarantees if result.guarantee else others).append(row)
+    return (*first, *guarantees, *others)

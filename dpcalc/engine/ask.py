@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpcalc.engine.answer import ROWS, answer
+from dpcalc.engine.advice.improvements import Asked
+from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import COMMANDS, Command
 from dpcalc.engine.description import add_loss_constants, algorithm_of, run_of
-from dpcalc.engine.improvements import Asked
+from dpcalc.engine.evaluate import ROWS
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Incomplete, Question, check_question, query_of, refuse_unknown, unknown_of
 from dpcalc.errors import (
@@ -95,7 +96,7 @@ def best_of(command: str, given: Values, question: Question, sources: Sources | 
     if COMMANDS[command].prices or question.risks or question.targets or question.curves:
         return None
     try:
-        return ask(command, given, question, sources=sources, notes=False, best_only=True)
+        return ask(command, given, question, sources=sources, notes=False, brief=True, best_only=True)
     except DpcalcError:
         return None
 
@@ -152,12 +153,12 @@ class Inquiry:
             case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
         if certified:
             case = _certify(case, run, question)
-        from dpcalc.engine.guess import guess_of
+        from dpcalc.engine.attack.guess import guess_of
 
         query = query_of(self.command.name, self.given, question, certified=certified)
         case = self._with_risk(case._replace(guess=guess_of(case, run, question.orders), query=query))
         if question.curves:
-            from dpcalc.engine.curves import with_curves
+            from dpcalc.engine.attack.curves import with_curves
 
             case = with_curves(case, run, question)
         assertions = (*implied_gate(question, case), *judged(self.gates, case))
@@ -174,19 +175,19 @@ class Inquiry:
         except Incomplete as error:
             if not self._in_full:
                 raise
-            from dpcalc.engine.lacking import of_question
+            from dpcalc.engine.advice.missing import of_question
 
             raise of_question(error, run, question, bounds) from None
         except NotApplicable as error:
             if run.algorithm.clipped and run.sampling is None:
-                from dpcalc.engine.unsaid_sampling import with_choices
+                from dpcalc.engine.advice.sampling_choices import with_choices
 
                 raise with_choices(error, run, question) from None
             if self._in_full and isinstance(error, MissingParameter):
-                from dpcalc.engine.lacking import with_examples
+                from dpcalc.engine.advice.missing import with_examples
 
                 error = with_examples(error, run, question, bounds)
-            from dpcalc.engine.nearest import with_nearest
+            from dpcalc.engine.advice.nearest_run import with_nearest
 
             raise with_nearest(error, run, question, self.command) from None
 
@@ -197,11 +198,11 @@ class Inquiry:
         try:
             with isolate_failure():
                 if self.command.compares:
-                    from dpcalc.engine.compare import compared
+                    from dpcalc.engine.advice.tightness import compared
 
                     case = compared(asked, self.bounds, hints=notes)
                 elif notes:
-                    from dpcalc.engine.notes import notes_on
+                    from dpcalc.engine.advice.notes import notes_on
 
                     case = case._replace(note_data=(*case.note_data, *notes_on(asked, self.bounds)))
         except (BoundFailed, NotConverged) as error:
@@ -213,10 +214,10 @@ class Inquiry:
         run, case = self.run, asked.case
         if not run.typed("noise_std") or (run.noise_multiplier or 0.0) <= (run.noise_std or 0.0):
             return case
-        from dpcalc.engine.misread_noise import misread_noise
+        from dpcalc.engine.advice.noise_readings import misread_noise
 
-        told = bool(self.gates) or not self.brief
-        return case._replace(warnings=(*case.warnings, *misread_noise(asked, told=told)))
+        both = bool(self.gates) or not self.brief
+        return case._replace(warnings=(*case.warnings, *misread_noise(asked, both=both)))
 
     def _with_risk(self, case: Case) -> Case:
         """Return the case with the risks that are asked for, or that a gate speaks of."""
@@ -227,7 +228,7 @@ class Inquiry:
         risks = risks_of(self.gates, self.question.risks)
         if risks is None:
             return case
-        from dpcalc.engine.attack_risk import with_risk
+        from dpcalc.engine.attack.risk import with_risk
 
         return with_risk(case, self.run, self.question.orders, risks)
 
@@ -286,9 +287,9 @@ def judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
     """
     if not gates:
         return ()
+    from dpcalc.engine.advice.noise_readings import refuse_misread
     from dpcalc.engine.gate import judge
     from dpcalc.engine.large_delta import large_delta_gate
-    from dpcalc.engine.misread_noise import refuse_misread
 
     refuse_misread(case)
     return (*(judge(gate, case) for gate in gates), *large_delta_gate(case))

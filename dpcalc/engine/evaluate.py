@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 from dpcalc.engine.question import Question
 from dpcalc.errors import DeltaMissing, NotApplicable
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
-from dpcalc.notions.answer import Answer
 from dpcalc.notions.guarantee import Guarantee, worst
+from dpcalc.notions.notion import Answer
 from dpcalc.numerics.floats import UNIT, is_short
 from dpcalc.numerics.logspace import exp_down, exp_up
 from dpcalc.references import SHORT
@@ -35,8 +35,8 @@ def guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...] = ()) -> Gu
         NotApplicable: a condition does not hold.
     """
     cases = worst_cases(run) if "index" in bound.reads else (run,)
-    each = [guarantee_from(bound, bound.prove(case), orders) for case in cases]
-    proved = each[0] if len(each) == 1 else worst(each)
+    guarantees = [guarantee_from(bound, bound.prove(case), orders) for case in cases]
+    proved = guarantees[0] if len(guarantees) == 1 else worst(guarantees)
     if (run.group_size or 1) == 1:
         return proved
     from dpcalc.engine.groups import for_groups
@@ -47,74 +47,50 @@ def guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...] = ()) -> Gu
 def guarantee_from(bound: Theorem, proved: Guarantee, orders: tuple[float, ...]) -> Guarantee:
     """Return what the theorem proves of one record, as an object that answers questions."""
     ulps = FINE if bound.slow else 2
-    if _rounds_down(bound):
-        return proved.rounded_down(ulps)
-    return proved.asked(orders, ulps)
+    return proved.rounded_down(ulps) if bound.rounds_down else proved.asked(orders, ulps)
 
 
-def is_lower(bound: Theorem) -> bool:
-    """Return whether the bound says what nothing can beat."""
-    return bound.kind == Kind.LOWER
-
-
-def _rounds_down(bound: Theorem) -> bool:
-    """Return whether the answers of the bound round down: a heuristic is true of certain runs, as a lower bound is."""
-    return bound.kind in (Kind.LOWER, Kind.HEURISTIC)
-
-
-def safe_budget(bound: Theorem, question: Question) -> tuple[float, float]:
-    """Return epsilon and ln delta a hair to the side on which the bound's answer stays true; nan where not given.
-
-    Upper bounds are asked a little less, lower bounds and heuristics a little more: the rounding of a typed decimal
-    helps neither.
-    """
-    if not _rounds_down(bound):
-        epsilon = math.nan if question.epsilon is None else question.safe_epsilon
-        return epsilon, math.nan if question.log_delta is None else question.safe_log_delta
-    epsilon = math.nan if question.epsilon is None else math.nextafter(question.epsilon, math.inf)
-    log_delta = math.nan if question.log_delta is None else question.log_delta
-    return epsilon, log_delta + 2.0 * UNIT * (1.0 + abs(log_delta))
-
-
-class Described(NamedTuple):
-    """What all rows of a bound and a run have in common.
+class Application:
+    """A theorem, the run that it is applied to, and what is asked of it: every row of a report comes from one.
 
     Attributes:
-        bound: the theorem.
-        unmet: the promises that it needs and the run does not make.
-        kind: what may be said with its numbers.
-        adjacency: of the run, as a report has it.
-        reference: the paper, and where in it.
+        bound, run, question: these.
+        unmet: the promises that the theorem needs and the run does not make.
     """
 
-    bound: Theorem
-    unmet: tuple[str, ...]
-    kind: Kind
-    adjacency: str
-    reference: str
+    def __init__(self, bound: Theorem, run: Run, question: Question) -> None:
+        self.bound, self.run, self.question = bound, run, question
+        self.unmet = bound.unpromised(run)
 
-    @classmethod
-    def of(cls, bound: Theorem, run: Run) -> Described:
-        """Return what the rows of the bound have in common."""
-        unmet = bound.unpromised(run)
-        kind = Kind.CONDITIONAL if unmet else _kind(bound, run)
-        adjacency = (run.adjacency or "by-shift").replace("-", "_")
-        return cls(bound, unmet, kind, adjacency, f"{SHORT[bound.reference]}, {bound.locator}")
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the theorem proves."""
+        return guarantee_of(self.bound, self.run, self.question.orders)
 
-    def row(
-        self,
-        quantity: str,
-        value: float,
-        *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        log_delta: float | None = None,
-        mu: float | None = None,
-        order: float | None = None,
-        conversion: str | None = None,
-        details: Mapping[str, Any] | None = None,
-    ) -> Result:
-        """Return a row of the report.
+    @property
+    def budget(self) -> tuple[float, float]:
+        """Epsilon and ln delta a hair to the side on which the bound's answer stays true; nan where not given.
+
+        Upper bounds are asked a little less, lower bounds and heuristics a little more: the rounding of a typed decimal
+        helps neither.
+        """
+        question = self.question
+        if not self.bound.rounds_down:
+            epsilon = math.nan if question.epsilon is None else question.safe_epsilon
+            return epsilon, math.nan if question.log_delta is None else question.safe_log_delta
+        epsilon = math.nan if question.epsilon is None else math.nextafter(question.epsilon, math.inf)
+        log_delta = math.nan if question.log_delta is None else question.log_delta
+        return epsilon, log_delta + 2.0 * UNIT * (1.0 + abs(log_delta))
+
+    @property
+    def kind(self) -> Kind:
+        """What may be said with the number: what is exact for one record is an upper bound for several."""
+        if self.unmet:
+            return Kind.CONDITIONAL
+        return Kind.UPPER if self.bound.kind is Kind.EXACT and (self.run.group_size or 1) > 1 else self.bound.kind
+
+    def row(self, quantity: str, value: float, **fields: Any) -> Result:
+        """Return a row of the report; ``fields`` are further fields of a `Result`.
 
         Raises:
             NotApplicable: the value is no number.
@@ -124,21 +100,17 @@ class Described(NamedTuple):
             raise NotApplicable(f"{bound.id} evaluated to nan")
         if self.unmet or bound.slack:
             demands = {"demands": list(self.unmet)} if self.unmet else {}
-            details = {**(details or {}), **demands, **({"slack": bound.slack} if bound.slack else {})}
+            slack = {"slack": bound.slack} if bound.slack else {}
+            fields["details"] = {**(fields.get("details") or {}), **demands, **slack}
         return Result(
-            bound.id, bound.title, quantity, value, self.kind, epsilon, delta, log_delta, mu, order, conversion,
-            self.adjacency, bound.assumes, self.reference, False, details,
+            bound.id, bound.title, quantity, value, self.kind, assumes=bound.assumes,
+            adjacency=(self.run.adjacency or "by-shift").replace("-", "_"),
+            reference=f"{SHORT[bound.reference]}, {bound.locator}", **fields,
         )  # fmt: skip
 
-
-def result_of(bound: Theorem, run: Run, quantity: str, value: float, **more: Any) -> Result:
-    """Return the bound's row of the report; ``more`` are further fields of a `Result`."""
-    return Described.of(bound, run).row(quantity, value, **more)
-
-
-def _kind(bound: Theorem, run: Run) -> Kind:
-    """Return what may be said with the number: what is exact for one record is an upper bound for several."""
-    return Kind.UPPER if bound.kind is Kind.EXACT and (run.group_size or 1) > 1 else bound.kind
+    def rows(self, unknown: str) -> list[Result]:
+        """Return what the theorem gives of epsilon, delta, mu or the Renyi divergence: a key of `ROWS`."""
+        return ROWS[unknown](self)
 
 
 def conversion_fields(guarantee: Guarantee, answer: Answer, epsilon: float) -> dict[str, Any]:
@@ -148,93 +120,72 @@ def conversion_fields(guarantee: Guarantee, answer: Answer, epsilon: float) -> d
         guarantee, answer: what is proved, and what it answered.
         epsilon: the epsilon of the answer.
     """
-    fields: dict[str, Any] = {"conversion": answer.conversion}
-    if answer.order is not None and math.isfinite(answer.order):
-        fields["order"] = answer.order
-    if guarantee.mu is not None:
-        fields["mu"] = guarantee.mu
-    if answer.at_edge:
-        fields["details"] = {"order_at_edge": True}
+    details: dict[str, Any] = {"order_at_edge": True} if answer.at_edge else {}
     if answer.conversion == "pld":
         errors = {"rounding": answer.rounding, "lattice": answer.lattice}
-        fields["details"] = {name: error for name, error in errors.items() if error < math.inf}
+        details = {name: error for name, error in errors.items() if error < math.inf}
     certificate = guarantee.certificate_at(epsilon=epsilon, order=answer.order)
     if certificate is not None:
-        fields["details"] = {**fields.get("details", {}), "certificate": certificate.as_json()}
-    return fields
+        details["certificate"] = certificate.as_json()
+    order = answer.order if answer.order is not None and math.isfinite(answer.order) else None
+    fields = {"conversion": answer.conversion, "order": order, "mu": guarantee.mu}
+    return {**fields, "details": details} if details or answer.conversion == "pld" else fields
 
 
-def epsilon_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
-    """Return the bound's epsilon at the delta asked."""
-    guarantee, described = guarantee_of(bound, run, question.orders), Described.of(bound, run)
-    if bound.slow and described.unmet:
+def _epsilon(asked: Application) -> list[Result]:
+    """Return the epsilon at the delta asked."""
+    guarantee = asked.guarantee
+    if asked.bound.slow and asked.unmet:
         guarantee = guarantee.asked((), ROUGH)
-    return _epsilon(guarantee, described, question)
-
-
-def _epsilon(guarantee: Guarantee, described: Described, question: Question) -> list[Result]:
-    log_delta = safe_budget(described.bound, question)[1]
-    answer = guarantee.epsilon(log_delta, rough=question.rough)
+    answer = guarantee.epsilon(asked.budget[1], rough=asked.question.rough)
     if math.isinf(answer.value):
         raise NotApplicable(*guarantee.no_epsilon)
-    given: dict[str, Any] = {**question.budget, "epsilon": answer.value}
-    fields = {**given, **conversion_fields(guarantee, answer, answer.value)}
-    return [described.row("epsilon", answer.value, **fields)]
+    budget = {**asked.question.budget, "epsilon": answer.value}
+    return [asked.row("epsilon", answer.value, **budget, **conversion_fields(guarantee, answer, answer.value))]
 
 
-def delta_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
-    """Return the bound's delta at the epsilon asked."""
-    guarantee, described = guarantee_of(bound, run, question.orders), Described.of(bound, run)
-    return _delta(guarantee.rough() if described.unmet else guarantee, described, question)
-
-
-def _delta(guarantee: Guarantee, described: Described, question: Question) -> list[Result]:
+def _delta(asked: Application) -> list[Result]:
+    """Return the delta at the epsilon asked."""
+    guarantee = asked.guarantee.rough() if asked.unmet else asked.guarantee
     if guarantee.mu == math.inf:
         raise NotApplicable("gives no finite mu here", "more noise")
-    epsilon = safe_budget(described.bound, question)[0]
+    epsilon, _ = asked.budget
     answer = guarantee.log_delta(epsilon)
-    delta = exp_down(answer.value) if _rounds_down(described.bound) else exp_up(answer.value)
-    budget: dict[str, Any] = {"epsilon": question.epsilon, "delta": delta, "log_delta": answer.value}
-    return [described.row("delta", delta, **budget, **conversion_fields(guarantee, answer, epsilon))]
+    delta = exp_down(answer.value) if asked.bound.rounds_down else exp_up(answer.value)
+    budget = {"epsilon": asked.question.epsilon, "delta": delta, "log_delta": answer.value}
+    return [asked.row("delta", delta, **budget, **conversion_fields(guarantee, answer, epsilon))]
 
 
-def mu_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
-    """Return the bound's mu of Gaussian differential privacy."""
-    return _mu(guarantee_of(bound, run), Described.of(bound, run), question)
-
-
-def _mu(guarantee: Guarantee, described: Described, question: Question) -> list[Result]:
-    if (mu := guarantee.mu) is None:
+def _mu(asked: Application) -> list[Result]:
+    """Return mu of Gaussian differential privacy."""
+    mu = guarantee_of(asked.bound, asked.run).mu
+    if mu is None:
         raise DeltaMissing(
             "what is proved of this run has no mu: a delta is needed",
             "give --delta, --epsilon or --order; for example --delta 1e-6",
         )
     if math.isinf(mu):
         raise NotApplicable("gives no finite mu here", "more noise")
-    return [described.row("mu", mu, mu=mu)]
+    return [asked.row("mu", mu, mu=mu)]
 
 
-def rdp_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
-    """Return the bound's Renyi divergence at every order asked."""
-    return _rdp(guarantee_of(bound, run), Described.of(bound, run), question)
-
-
-def _rdp(guarantee: Guarantee, described: Described, question: Question) -> list[Result]:
-    rows = []
-    for order in question.orders:
+def _rdp(asked: Application) -> list[Result]:
+    """Return the Renyi divergence at every order asked."""
+    guarantee, rows = guarantee_of(asked.bound, asked.run), []
+    for order in asked.question.orders:
         # A typed order such as 1.000000001 is off by a unit in order - 1; the divergence increases with the order.
-        side = 1.0 if _rounds_down(described.bound) else math.inf
-        asked = order if is_short(order) else math.nextafter(order, side)
-        value = guarantee.rdp(asked)
+        side = 1.0 if asked.bound.rounds_down else math.inf
+        safe = order if is_short(order) else math.nextafter(order, side)
+        value = guarantee.rdp(safe)
         if math.isinf(value):
             raise NotApplicable(f"gives no finite RDP at order {order:g}", "a lower order, or more noise")
-        certificate = guarantee.certificate_at(order=asked)
+        certificate = guarantee.certificate_at(order=safe)
         details = None if certificate is None else {"certificate": certificate.as_json()}
-        rows.append(described.row("rdp", value, order=order, mu=guarantee.mu, details=details))
+        rows.append(asked.row("rdp", value, order=order, mu=guarantee.mu, details=details))
     return rows
 
 
-ANSWERS: dict[str, Callable[[Guarantee, Described, Question], list[Result]]] = {
+ROWS: dict[str, Callable[[Application], list[Result]]] = {
     "epsilon": _epsilon, "delta": _delta, "mu": _mu, "rdp": _rdp,
 }  # fmt: skip
-"""The rows of a bound from what it proves, by what is sought: `dpcalc.engine.moved` asks of many positions."""
+"""What is answered without a search over the run, by what is sought."""

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from dpcalc.engine.search import DIRECTIONS, HIGHEST
+from dpcalc.engine.solving.search import DIRECTIONS, HIGHEST
 from dpcalc.errors import GateRefused, SpecError
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.model.quantities import ATTACKS, CHOSEN, RISKS, SUFFICIENT, Quantity
@@ -16,7 +16,7 @@ from dpcalc.plain_enum import PlainEnum
 from dpcalc.report import Assertion, Case, Result
 
 if TYPE_CHECKING:
-    from dpcalc.engine.attack_risk import RiskQuestion
+    from dpcalc.engine.attack.risk import RiskQuestion
 
 
 class Sign(PlainEnum):
@@ -136,7 +136,7 @@ def risks_of(gates: Iterable[Gate], asked: RiskQuestion | None = None) -> RiskQu
     spoken = [(gate.name, gate.at) for gate in gates if gate.of_attack]
     if not spoken:
         return asked
-    from dpcalc.engine.attack_risk import asked_by
+    from dpcalc.engine.attack.risk import asked_by
 
     return asked_by(asked, spoken)
 
@@ -178,7 +178,7 @@ def _judge_attack(gate: Gate, case: Case) -> Assertion:
         GateRefused: every probability keeps the limit.
         SpecError: the answer has no such number.
     """
-    from dpcalc.engine.attack_risk import risk_value
+    from dpcalc.engine.attack.risk import risk_value
 
     refuse_vacuous(gate)
     value = risk_value(case, gate.name, gate.at)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dpcalc.report import Assertion, Case
 
 if TYPE_CHECKING:
-    from dpcalc.engine.ledger_entries import Ledger
+    from dpcalc.engine.ledgers.entries import Ledger
 
 REASON = (
     "delta is at least 1/records and above 1e-5, or at least 0.01: publishing a record outright can be that private"

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dpcalc.engine.answer import Refused, failure_warnings, first_failure, obstacles_of, rows_of
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Question
-from dpcalc.engine.rows import Refused, failure_warnings, first_failure, obstacles_of, rows_of
 from dpcalc.errors import DpcalcError, MissingParameter, NotApplicable
 from dpcalc.model.algorithm import ALGORITHMS, ANY
 from dpcalc.model.examples import to_give
@@ -129,7 +129,7 @@ def _least(bound: Theorem, runs: Sequence[Run]) -> Risk:
     """Return the least cost of these runs. The most hopeful is asked first, and one without hope of less not at all."""
     least: Risk | None = None
     hopes = [(_hope(bound, run) if len(runs) > 1 else -math.inf, run) for run in runs]
-    for hope, run in sorted(hopes, key=lambda each: each[0]):
+    for hope, run in sorted(hopes, key=lambda pair: pair[0]):
         if least is not None and _SHORT * hope >= least.excess_risk:
             break
         cost: Risk = bound.prove(run)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpcalc.engine.search import DIRECTIONS
+from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import SpecError
 from dpcalc.model.choices import LastBatch, LossClass, Noise
 from dpcalc.model.parameter import name_of
@@ -16,8 +16,8 @@ from dpcalc.model.source import Source
 from dpcalc.numerics.floats import UNIT
 
 if TYPE_CHECKING:
-    from dpcalc.engine.attack_risk import RiskQuestion
-    from dpcalc.engine.risk_target import Target
+    from dpcalc.engine.attack.risk import RiskQuestion
+    from dpcalc.engine.solving.targets import Target
 
 
 class Question(NamedTuple):
@@ -30,7 +30,7 @@ class Question(NamedTuple):
         solve: names another parameter to solve for instead.
         source: where epsilon and delta come from.
         risks: what is asked about attacks, beside the answer.
-        curves: whether the curves behind the answer are asked for (`dpcalc.engine.curves`).
+        curves: whether the curves behind the answer are asked for (`dpcalc.engine.attack.curves`).
         targets: what an attacker may do at most, where a parameter is solved for, in place of epsilon and delta.
         rough: whether an epsilon will do that is above the best by some 1e-5 of itself, as in a note.
     """
@@ -71,7 +71,7 @@ class Query(NamedTuple):
 
     Attributes:
         command: a key of `dpcalc.engine.commands.COMMANDS`, or ``ledger``, ``convert`` or ``risk``.
-        given: parameter name -> value; of a ledger, ``ledger`` -> `dpcalc.engine.ledger_entries.Ledger`.
+        given: parameter name -> value; of a ledger, ``ledger`` -> `dpcalc.engine.ledgers.entries.Ledger`.
         question: what is sought.
         certified: whether every guarantee is proved in ball arithmetic.
         bound: the one theorem that is asked, where others may not be quoted of what was carried out; None: all.
@@ -102,8 +102,8 @@ def aimed(question: Question, given: dict[str, Any], listed: Mapping[str, Sequen
     """
     if not any(given.get(name) is not None for name in ATTACKS):
         return question
-    from dpcalc.engine.attack_risk import asked_by
-    from dpcalc.engine.risk_target import take_targets
+    from dpcalc.engine.attack.risk import asked_by
+    from dpcalc.engine.solving.targets import take_targets
 
     targets = take_targets(given, listed)
     risks = asked_by(question.risks, [(target.name, target.at) for target in targets])
@@ -130,7 +130,7 @@ def check_question(question: Question) -> None:
     if question.log_delta is not None and not question.log_delta < 0.0:
         raise SpecError(f"delta is {question.delta!r}; it must be a number > 0 and < 1", "1e-6 is a usual choice")
     if question.targets:
-        from dpcalc.engine.risk_target import refuse_hopeless
+        from dpcalc.engine.solving.targets import refuse_hopeless
 
         refuse_hopeless(question.targets)
         if question.epsilon is not None or question.log_delta is not None or question.orders:

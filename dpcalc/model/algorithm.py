@@ -64,6 +64,7 @@ class Algorithm(NamedTuple):
         synonyms: what papers and other programs call it. A hint names the algorithm to who types one.
         shuffled_as: the same passes in a random order, which costs a fixed order no more than one shuffle.
         nearest: the algorithms that a bound may cover where none covers this one, the nearest first.
+        cost: about how long a query takes, in units of a closed form: shards share their cases out by it.
         published: the bound that the literature has for it, where other bounds are compared with that.
         base: the name without what is released.
     """
@@ -91,6 +92,7 @@ class Algorithm(NamedTuple):
     shuffled_as: str = ""
     nearest: tuple[str, ...] = ()
     published: str = ""
+    cost: int = 1
 
     @property
     def base(self) -> str:
@@ -208,6 +210,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             "as pnsgd, after skipping a uniformly random prefix of at most half the records",
             Order.FIXED, Length.ONE_PASS, Release.LAST, _MESSAGE, ("iteration", "linear"),
             defaults=_PLAIN, skips=True, single=True, synonyms=("random-start",), nearest=("pnsgd", "local"),
+            cost=4,
         ),
         Algorithm(
             "stop",
@@ -215,6 +218,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             Order.FIXED, Length.ONE_PASS, Release.LAST, _ONE_PASS, ("iteration", "contraction", "stepwise", "linear"),
             defaults=_PLAIN, first_is_worst=True, stops=True, single=True,
             synonyms=("random-stop", "random-stopping"), nearest=("pnsgd", "local"),
+            cost=4,
         ),
         Algorithm(
             "local",
@@ -228,6 +232,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             Order.SHUFFLE, Length.ONE_PASS, Release.LAST, _RANDOM_PASS,
             ("shuffle", "hidden_position", "stepwise", "linear"), defaults=_SHUFFLED, indexed=False, tuned=True,
             synonyms=("random-order", "without-replacement"), nearest=("local",), published="shuffle.product",
+            cost=4,
         ),
         Algorithm(
             "rotation",
@@ -240,6 +245,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             "one pass in a uniformly random order, stopped after a uniformly random number of steps",
             Order.SHUFFLE, Length.ONE_PASS, Release.LAST, _RANDOM_PASS, ("shuffle", "linear"),
             defaults=_SHUFFLED, indexed=False, stops=True, single=True, tuned=True, nearest=("pnsgd", "local"),
+            cost=4,
         ),
         Algorithm(
             "online",
@@ -259,6 +265,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             "several passes in one uniformly random order; the last iterate is released",
             Order.SHUFFLE_ONCE, Length.PASSES, Release.LAST, _PASSES, ("shuffled_epochs", "expanding", "linear"),
             defaults=_SHUFFLED, indexed=False, synonyms=("single-shuffle",),
+            cost=4,
         ),
         Algorithm(
             "rotation-epochs",
@@ -271,12 +278,14 @@ ALGORITHMS: dict[str, Algorithm] = {
             "several passes, each in a fresh uniformly random order; the last iterate is released",
             Order.SHUFFLE, Length.PASSES, Release.LAST, _PASSES, ("shuffled_epochs", "expanding", "linear"),
             defaults=_SHUFFLED, indexed=False, synonyms=("random-reshuffling", "reshuffle"),
+            cost=4,
         ),
         Algorithm(
             "noisy-sgd",
             "steps on fresh uniform batches drawn without replacement; the last iterate is released",
             Order.SAMPLE, Length.STEPS, Release.LAST, _PASSES, ("noisy_sgd", "expanding", "linear"),
             defaults=_CURVED, indexed=False, synonyms=("subsampled", "subsampled-gaussian"),
+            cost=10,
         ),
         Algorithm(
             "noisy-gd",
@@ -314,6 +323,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             "steps on fresh uniform batches drawn without replacement; every iterate is released",
             Order.SAMPLE, Length.STEPS, Release.STEP, _PASSES, ("noisy_sgd", "expanding", "linear"),
             defaults=_CURVED, indexed=False,
+            cost=10,
         ),
         Algorithm(
             "noisy-gd-released",
@@ -327,6 +337,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             Order.UNKNOWN, Length.PASSES, Release.PASS, _PASSES, ("released",),
             defaults={"adjacency": Adjacency.REPLACE_ONE, "epoch_delta": 0.0}, own_noise=True, executed=False,
             synonyms=("composition",),
+            cost=10,
         ),
         Algorithm(
             "dp-sgd",
@@ -334,6 +345,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             Order.SAMPLE, Length.STEPS, Release.STEP, _CLIPPED, ("sampled",),
             defaults={"adjacency": Adjacency.REPLACE_ONE}, indexed=False, executed=False,
             synonyms=("dpsgd", "dp-adam", "opacus", "tensorflow-privacy", "jax-privacy"),
+            cost=10,
         ),
         Algorithm(
             "dp-sgd-output",
@@ -341,12 +353,14 @@ ALGORITHMS: dict[str, Algorithm] = {
             Order.DRAW, Length.STEPS, Release.AVERAGE, _SAMPLED, ("dp_sgd",),
             defaults=_CURVED, indexed=False, single=True, noisy_output=True, synonyms=("output-perturbation",),
             nearest=("dp-sgd-gradient",),
+            cost=10,
         ),
         Algorithm(
             "dp-sgd-gradient",
             "steps on fresh uniform batches, with noise; every iterate may be released, and the average is",
             Order.SAMPLE, Length.STEPS, Release.AVERAGE, (*_SAMPLED, "noise_multiplier"), ("dp_sgd",),
             defaults=_CURVED, indexed=False, synonyms=("gradient-perturbation",),
+            cost=10,
         ),
         Algorithm(
             "chain",
@@ -369,6 +383,9 @@ ALGORITHMS: dict[str, Algorithm] = {
 
 NAMED = tuple(name for name, algorithm in ALGORITHMS.items() if name == algorithm.base and not algorithm.chained)
 """The algorithms that ``--algorithm`` may name."""
+
+FULL_BATCH, FRESH_BATCHES, FRESH_ORDERS, FORGETTING = "noisy-gd", "noisy-sgd", "shuffled-epochs", "unlearning"
+"""The algorithms that a rule chooses from where none is named, and the one by which a model forgets."""
 
 ORDERS = ("noisy-sgd", "shuffled-epochs", "shuffle-once", "cyclic")
 """The orders of several passes, the likely best first: the others are then seen to be no better by one evaluation."""

@@ -64,6 +64,19 @@ class Chain:
         return self.path or f"{len(self)} equal steps"
 
     @functools.cached_property
+    def one(self) -> Chain | None:
+        """The first step, where one number describes each column and all steps are alike; None otherwise."""
+        columns = (self.step_size, self.noise, self.contraction, self.shift, self.displacement)
+        told_apart = self.spend is not None or self.probability is not None
+        if told_apart or any(column is not None and any(column.strides) for column in columns):
+            return None
+        first = [None if column is None else column[:1] for column in columns]
+        return Chain(
+            step_size=self.step_size[:1], noise=self.noise[:1], contraction=self.contraction[:1], shift=first[3],
+            spend=None, path=self.path, displacement=first[4], lipschitz=self.lipschitz,
+        )  # fmt: skip
+
+    @functools.cached_property
     def scale(self) -> NDArray[np.float64]:
         """Parameter-space noise eta_t noise_t of each step, rounded down; finite, however large."""
         import numpy as np

@@ -98,6 +98,6 @@ def _plain(value: Any) -> Any:
         return value.as_json()
     if isinstance(value, tuple):
         if hasattr(value, "_asdict"):
-            return {name: _plain(each) for name, each in value._asdict().items()}
-        return [_plain(each) for each in value]
+            return {name: _plain(item) for name, item in value._asdict().items()}
+        return [_plain(item) for item in value]
     return value

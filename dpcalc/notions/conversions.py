@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from dpcalc.notions import renyi
-from dpcalc.notions.answer import Answer
 from dpcalc.notions.guarantee import Guarantee, Profile, Rdp
+from dpcalc.notions.notion import Answer
 from dpcalc.notions.randomised_response import boxes_log_delta, response_renyi
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.roots import greatest
@@ -109,25 +108,23 @@ def after(order: float) -> float:
 
 def epsilon_of_points(points: Mapping[float, float], log_delta: float) -> Answer:
     """Return the least epsilon at ln delta that bounds on D at some orders imply, rounded up."""
-    curve = interpolated(points).curve
-    orders = [before(order) for order in points if order > 1.0]
-    found = [renyi.optimise_over(curve, orders, log_delta)]
-    if len(orders) > 1:
-        found.append(renyi.optimise(curve, log_delta))
-    answers = [Answer(*one) for one in found]
+    curve = interpolated(points)
+    orders = tuple(before(order) for order in points if order > 1.0)
+    # Without an order above 1 there is no conversion, and the one order here says so.
+    notions: list[Guarantee] = [Rdp(curve.curve, orders or (1.0,)), *([curve] if len(orders) > 1 else [])]
     if math.inf in points:
-        answers.append(box(points[math.inf]).epsilon(log_delta))
-    return min(answers, key=lambda answer: answer.value)
+        notions.append(box(points[math.inf]))
+    return min((notion.epsilon(log_delta) for notion in notions), key=lambda answer: answer.value)
 
 
 def log_delta_of_points(points: Mapping[float, float], epsilon: float) -> Answer:
     """Return the least ln delta at epsilon that bounds on D at some orders imply, rounded up."""
-    curve = interpolated(points).curve
+    curve = interpolated(points)
     orders = tuple(before(order) for order in points if order < math.inf)
-    found = [Rdp(curve).log_delta(epsilon), *([Rdp(curve, orders).log_delta(epsilon)] if orders else [])]
+    notions: list[Guarantee] = [curve, *([Rdp(curve.curve, orders)] if orders else [])]
     if math.inf in points:
-        found.append(box(points[math.inf]).log_delta(epsilon))
-    return min(found, key=lambda answer: answer.value)
+        notions.append(box(points[math.inf]))
+    return min((notion.log_delta(epsilon) for notion in notions), key=lambda answer: answer.value)
 
 
 def most(guarantee: Callable[[float], Guarantee], epsilon: float, log_delta: float, high: float) -> float:

@@ -17,11 +17,11 @@ from dpcalc.notions.least_mu import Nodes, from_points, hull
 from dpcalc.notions.trade_off import log_up, through
 
 _DROP = 0.4  # of ln delta from one point to the next
-_MOST = 120
-_FIRST_TOP, _LAST_TOP = 2.0**-5, 2.0**20
+_MOST = 120  # points: each of them is a search of its own
+_FIRST_TOP, _LAST_TOP = 2.0**-5, 2.0**20  # where the search for the end of a profile starts, and gives up
 _NARROW = 1e-4  # points are no closer than that, in proportion: a curve may jump to delta = 0
 _BELOW = 6.0  # the best line for a rate touches where ln delta is by so much below ln of the rate, or less
-_VERTICES, _ENOUGH = 8, 1e-7
+_VERTICES, _ENOUGH = 8, 1e-7  # rounds for a rate, and how little of ln of it ends them
 _MU_POINTS, _CLOSE = 16, 0.02  # points h mu apart ask for about (1 + h^2/8) mu
 
 
@@ -67,11 +67,11 @@ class _Points:
     @property
     def nodes(self) -> Nodes:
         """The points, epsilon growing and ln delta not."""
-        found, least = [], 0.0
+        points, least = [], 0.0
         for epsilon, log_delta in sorted(self._known.items()):
             least = min(least, log_delta)
-            found.append((epsilon, least))
-        return found
+            points.append((epsilon, least))
+        return points
 
     def add(self, epsilon: float) -> float:
         """Return ln delta at a point, which is known from now on."""

@@ -17,8 +17,7 @@ from __future__ import annotations
 import functools
 import math
 
-from dpcalc.notions.curves import Curve
-from dpcalc.notions.envelope import envelope
+from dpcalc.notions.curves import Curve, envelope
 from dpcalc.notions.randomised_response import at_negative
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp
@@ -26,7 +25,7 @@ from dpcalc.numerics.logspace import log_add_exp
 LARGEST = 1000
 """The largest group for curves that are no Gaussian privacy."""
 
-_SECTIONS = 20
+_SECTIONS = 20  # golden sections leave 7e-5 of an interval about a minimum, where the sum is flat
 
 
 def chained(curve: Curve, size: int, mu: float) -> Curve:
@@ -75,9 +74,9 @@ def _least_near(function: Curve, points: list[float]) -> float:
 
 def _chain(curve: Curve, epsilon: float, size: int, step: float) -> float:
     """Return ln of the sum for e_j = epsilon/k + (j - (k + 1)/2) step, rounded up."""
-    total, spent, each = -math.inf, 0.0, epsilon / size
+    total, spent, share = -math.inf, 0.0, epsilon / size
     for j in range(1, size + 1):
-        own = each + (j - 0.5 * (size + 1)) * step
+        own = share + (j - 0.5 * (size + 1)) * step
         if j == size:
             own = epsilon - spent  # what is left, so that the e_j add up
         slack = 8.0 * UNIT * (abs(own) + abs(spent) + epsilon)

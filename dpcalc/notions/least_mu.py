@@ -26,9 +26,9 @@ from dpcalc.numerics.logspace import exp_down, exp_up, log_exp1p, log_expm1, log
 from dpcalc.numerics.normal import quantile
 from dpcalc.numerics.roots import least
 
-_FIRST_CELLS = 48
-_MOST_NODES = 3000
-_ROUNDS = 30
+_FIRST_CELLS = 48  # some six a decade, before those that ask for the most are halved
+_MOST_NODES = 3000  # evaluations of the curve at most, where cells keep asking for more
+_ROUNDS = 30  # each halves the cells: by then they are as narrow as `_CLOSE` asks
 _CLOSE = 0.012  # the width of a cell over mu at which its corner is no longer halved
 _NEAR = 0.02  # relative, of the corners that are halved
 _FARTHEST = 600.0  # the largest epsilon that a polygon has, and -ln of the least delta
@@ -239,15 +239,15 @@ def _least_mu_up_to(curve: Curve, top: float) -> float:
     for _ in range(_ROUNDS):
         nodes = hull(sorted(known.items()))
         corners = [between(left, right) for left, right in itertools.pairwise(nodes)]
-        found, worst = max(((corner, place) for place, corner in enumerate(corners)), default=(0.0, 0))
-        best = min(best, found)
+        largest, worst = max(((corner, place) for place, corner in enumerate(corners)), default=(0.0, 0))
+        best = min(best, largest)
         # A corner between lines of mu-GDP at a distance h asks for about mu (1 + (h/mu)^2/8).
-        fine = len(nodes) < 2 or nodes[worst + 1][0] - nodes[worst][0] <= _CLOSE * found
-        if fine or not math.isfinite(found) or len(known) > _MOST_NODES:
+        fine = len(nodes) < 2 or nodes[worst + 1][0] - nodes[worst][0] <= _CLOSE * largest
+        if fine or not math.isfinite(largest) or len(known) > _MOST_NODES:
             break
         for place, corner in enumerate(corners):
             left, right = nodes[place][0], nodes[place + 1][0]
-            if corner > (1.0 - _NEAR) * found and right - left > _CLOSE * found:
+            if corner > (1.0 - _NEAR) * largest and right - left > _CLOSE * largest:
                 middle = 0.5 * (left + right)
                 known.setdefault(middle, curve(middle))
     return best
@@ -260,9 +260,11 @@ def regret(curve: Curve, mu: float, top: float) -> float:
     with the largest bound are halved. Beyond ``top`` delta_G itself bounds it.
     """
 
+    profile = functools.partial(gaussian.log_delta, mu=mu)
+
     @functools.cache
     def gaussian_delta(epsilon: float) -> float:
-        return exp_up(gaussian.log_delta(mu=mu, epsilon=epsilon))
+        return exp_up(profile(epsilon=epsilon))
 
     def bound(low: float, high: float) -> float:
         gap = gaussian_delta(low) - exp_down(curve(high))

@@ -17,8 +17,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.numerics.floats import MAX, UNIT, up
 from dpcalc.numerics.logspace import log_add_exp, log_one_minus_exp
@@ -28,14 +27,14 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
 _LN_2 = 0.6931471805599453
-_DIGITS = 50
-_NEGLIGIBLE = 2.0**-60
+_DIGITS = 50  # terms of ln f are up to 1e17: 33 digits are left of their difference
+_NEGLIGIBLE = 2.0**-60  # of a sum: far below a unit of roundoff
 _FEW = 10000  # up to so many terms above the anchor are added one by one
 _SLACK = 1e-12  # bounds the relative error of sums over blocks
 _SATURATED = 45.0  # 1 - exp(-45) is 1 to double precision
-_TINY = 1e-280
+_TINY = 1e-280  # a smaller epsilon0 is scaled up, for its products not to underflow
 _HUGE = 1e300  # neighbouring doubles are 1e284 apart: 1 - d is below exp(-1e284) wherever d is not 0
-_SCALE = 128
+_SCALE = 128  # binary places by which it is scaled
 
 
 def log_delta(*, epsilon0: float, log_delta0: float, count: int, epsilon: float) -> float:
@@ -57,7 +56,7 @@ def log_delta(*, epsilon0: float, log_delta0: float, count: int, epsilon: float)
     if log_delta0 >= 0.0 or epsilon0 == math.inf:
         return 0.0
     log_none_revealed = _log_none_revealed_down(log_delta0, count)
-    pure, pure_rest = _log_pure(epsilon0, count, epsilon)
+    pure, pure_rest = _Pure(epsilon0, count).log_parts(epsilon)
     rest = log_none_revealed + pure_rest
     if rest < -_LN_2:
         # ln(1 - e^rest): two additions and the errors of the functions change e^rest by less than this allowance.
@@ -117,68 +116,78 @@ def _log_any_revealed_up(log_delta0: float, count: int, log_none: float) -> floa
     return value + UNIT * 8.0 * (1.0 - value)
 
 
-def _log_pure(epsilon0: float, count: int, epsilon: float) -> tuple[float, float]:
-    """Return an upper bound on ln d, and the lower bound on ln(1 - d) that goes with it."""
-    if epsilon0 == 0.0 or epsilon == math.inf:
-        return -math.inf, 0.0
-    first, gap = _threshold(epsilon0, count, epsilon)
-    if first > count:
-        return -math.inf, 0.0
-    if epsilon0 > _HUGE:
-        return 0.0, -math.inf
-    if epsilon0 < _TINY:
-        # Here 1 - exp(-g) is g, and d proportional to (epsilon0, epsilon), up to a relative 1e-200.
-        value, rest = _log_pure(math.ldexp(epsilon0, _SCALE), count, math.ldexp(epsilon, _SCALE))
-        return value - _SCALE * _LN_2 + 4.0 * UNIT * (abs(value) + _SCALE), rest
-    mode = count - int(_expected_failures(epsilon0, count))
-    if first <= mode:
-        rest = _log_rest(epsilon0, count, first, gap)
-        if rest < -_LN_2:
-            return up(log_one_minus_exp(rest), 4.0), rest
-    value = _log_gain(epsilon0, count, first, gap, max(first, mode))
-    return value, log_one_minus_exp(value)
+class _Pure(NamedTuple):
+    """``copies`` of randomised response: the law f of the number of larger losses."""
+
+    epsilon0: float
+    copies: int
+
+    def log_parts(self, epsilon: float) -> tuple[float, float]:
+        """Return an upper bound on ln d, and the lower bound on ln(1 - d) that goes with it."""
+        if self.epsilon0 == 0.0 or epsilon == math.inf:
+            return -math.inf, 0.0
+        first, gap = self._threshold(epsilon)
+        if first > self.copies:
+            return -math.inf, 0.0
+        if self.epsilon0 > _HUGE:
+            return 0.0, -math.inf
+        if self.epsilon0 < _TINY:
+            # Here 1 - exp(-g) is g, and d proportional to (epsilon0, epsilon), up to a relative 1e-200.
+            scaled = _Pure(math.ldexp(self.epsilon0, _SCALE), self.copies)
+            value, rest = scaled.log_parts(math.ldexp(epsilon, _SCALE))
+            return value - _SCALE * _LN_2 + 4.0 * UNIT * (abs(value) + _SCALE), rest
+        small = math.exp(-self.epsilon0)
+        mode = self.copies - int(self.copies * small / (1.0 + small))  # about count p
+        if first <= mode:
+            rest = self._log_rest(first, gap)
+            if rest < -_LN_2:
+                return up(log_one_minus_exp(rest), 4.0), rest
+        value = self._log_gain(first, gap, max(first, mode))
+        return value, log_one_minus_exp(value)
+
+    def _threshold(self, epsilon: float) -> tuple[int, float]:
+        """Return k, the least x with g(x) > 0, and g(k) correctly rounded (inf if too large)."""
+        a, b = self.epsilon0.as_integer_ratio()
+        c, d = epsilon.as_integer_ratio()
+        k = (self.copies * a * d + b * c) // (2 * a * d) + 1
+        numerator, denominator = (2 * k - self.copies) * a * d - b * c, b * d
+        try:
+            return k, numerator / denominator
+        except OverflowError:
+            return k, math.inf
+
+    def _log_gain(self, first: int, gap: float, anchor: int) -> float:
+        """Return ln d, rounded up: the sum from ``anchor`` >= k upward, and from there down to k."""
+        law = self._law(anchor)
+        gain = _Gain(self.epsilon0, gap, anchor - first)
+        total = math.fsum(law.terms(self.copies, 1, gain)) + math.fsum(law.terms(first, -1, gain))
+        value = law.log_anchor + math.log(total)
+        return min(0.0, value + law.slack(value))
+
+    def _log_rest(self, first: int, gap: float) -> float:
+        """Return ln(1 - d), rounded down: the sum upward from k of f exp(-g), and downward from k - 1 of f."""
+        law = self._law(first)
+        above = math.fsum(law.mirrored().terms(self.copies, 1)) * max(0.0, math.exp(-gap) - 1e-323)
+        total = above + math.fsum(law.terms(0, -1))
+        if total == 0.0:
+            return -math.inf
+        value = law.log_anchor + math.log(total)
+        return value - law.slack(value)
+
+    def _law(self, anchor: int) -> _Law:
+        """Return the law with ln f(anchor) and slope correctly rounded, from 50 digits."""
+        from decimal import Context, Decimal, localcontext
+
+        with localcontext(Context(prec=_DIGITS, traps=[])):
+            e = Decimal(self.epsilon0)
+            others = self.copies - anchor
+            log_f = _log_factorial(self.copies) - _log_factorial(anchor) - _log_factorial(others)
+            log_f -= others * e + self.copies * (1 + (-e).exp()).ln()
+            slope = float(e + (Decimal(others) / anchor).ln()) if others else 0.0
+            return _Law(self.epsilon0, self.copies, anchor, float(log_f), slope)
 
 
-def _expected_failures(epsilon0: float, count: int) -> float:
-    """Return about count (1 - p)."""
-    small = math.exp(-epsilon0)
-    return count * small / (1.0 + small)
-
-
-def _threshold(epsilon0: float, count: int, epsilon: float) -> tuple[int, float]:
-    """Return k, the least x with g(x) > 0, and g(k) correctly rounded (inf if too large)."""
-    a, b = epsilon0.as_integer_ratio()
-    c, d = epsilon.as_integer_ratio()
-    k = (count * a * d + b * c) // (2 * a * d) + 1
-    numerator, denominator = (2 * k - count) * a * d - b * c, b * d
-    try:
-        return k, numerator / denominator
-    except OverflowError:
-        return k, math.inf
-
-
-def _log_gain(epsilon0: float, count: int, first: int, gap: float, anchor: int) -> float:
-    """Return ln d, rounded up: the sum from ``anchor`` >= k upward, and from there down to k."""
-    law = _law(epsilon0, count, anchor)
-    gain = _Gain(epsilon0, gap, anchor - first)
-    total = math.fsum(law.terms(count, 1, gain)) + math.fsum(law.terms(first, -1, gain))
-    value = law.log_anchor + math.log(total)
-    return min(0.0, value + law.slack(value))
-
-
-def _log_rest(epsilon0: float, count: int, first: int, gap: float) -> float:
-    """Return ln(1 - d), rounded down: the sum upward from k of f exp(-g), and downward from k - 1 of f."""
-    law = _law(epsilon0, count, first)
-    above = math.fsum(law.mirrored().terms(count, 1)) * max(0.0, math.exp(-gap) - 1e-323)
-    total = above + math.fsum(law.terms(0, -1))
-    if total == 0.0:
-        return -math.inf
-    value = law.log_anchor + math.log(total)
-    return value - law.slack(value)
-
-
-@dataclass(frozen=True)
-class _Gain:
+class _Gain(NamedTuple):
     """1 - exp(-g) as a function of the distance from the anchor, which is ``shift`` above k."""
 
     epsilon0: float
@@ -192,12 +201,11 @@ class _Gain:
         return self.gap + 2.0 * self.epsilon0 * (j + self.shift)
 
 
-@dataclass(frozen=True)
-class _Law:
+class _Law(NamedTuple):
     """f relative to its value at the anchor, for p = e^tilt/(1 + e^tilt), and sums of it to either side."""
 
     tilt: float
-    count: int
+    copies: int
     anchor: int
     log_anchor: float
     slope: float
@@ -205,11 +213,11 @@ class _Law:
 
     def mirrored(self) -> _Law:
         """Return the law for 1 - p, still relative to the same f at the same anchor."""
-        return replace(self, tilt=-self.tilt, slope=self.slope - 2.0 * self.tilt)
+        return self._replace(tilt=-self.tilt, slope=self.slope - 2.0 * self.tilt)
 
     def slack(self, value: float) -> float:
         """Return a bound on the error of ``value``, the log of a sum of `terms` plus log_anchor."""
-        blocks = _SLACK if self.count - self.anchor > _FEW else 0.0
+        blocks = _SLACK if self.copies - self.anchor > _FEW else 0.0
         return blocks + UNIT * (4.0 * abs(self.log_anchor) + 4.0 * abs(value) + 32.0)
 
     def terms(self, last: int, step: int, gain: _Gain | None = None) -> Iterator[float]:
@@ -218,7 +226,7 @@ class _Law:
         Without ``gain`` the factor is 1. Terms are log-concave, t(x+1)/t(x) falls, so that what follows a falling pair
         is below a geometric series; the sum ends where that is negligible.
         """
-        if self.count - self.anchor > _FEW:
+        if self.copies - self.anchor > _FEW:
             return self._blocks(last, step, gain)
         return self._one_by_one(last, step, gain)
 
@@ -241,7 +249,7 @@ class _Law:
                 before = term
             if x == last:
                 return
-            f *= ((self.count - x) / (x + 1) if step > 0 else x / (self.count - x + 1)) * half * half
+            f *= ((self.copies - x) / (x + 1) if step > 0 else x / (self.copies - x + 1)) * half * half
             x += step
 
     def _blocks(self, last: int, step: int, gain: _Gain | None) -> Iterator[float]:
@@ -277,10 +285,10 @@ class _Law:
 
     def _block_size(self, j: int, step: int, gain: _Gain | None) -> int:
         """Return how many terms from distance j on make a block."""
-        above, below = self.count - self.anchor - j, self.anchor + j
+        above, below = self.copies - self.anchor - j, self.anchor + j
         if min(above, below) < 1:
             return 1
-        slope = self.slope + math.log1p(-j / (self.count - self.anchor)) - math.log1p(j / self.anchor)
+        slope = self.slope + math.log1p(-j / (self.copies - self.anchor)) - math.log1p(j / self.anchor)
         size = 2.0 / max(6.0 * math.sqrt(1.0 / above + 1.0 / below), 4.0 * abs(slope))
         if gain:
             clear = gain.exponent(j) - _SATURATED
@@ -294,7 +302,7 @@ class _Law:
         ln f(anchor + j)/f(anchor) = j slope - n B(j/n) - m B(-j/m) - ln((1 + j/n)(1 - j/m))/2 + O(j/n^2 + j/m^2) with
         n = anchor, m = count - anchor and B of `_deviance`.
         """
-        n, m = float(self.anchor), float(self.count - self.anchor)
+        n, m = float(self.anchor), float(self.copies - self.anchor)
         u, v = j / n, -j / m
         if v <= -1.0 or u <= -1.0:
             return 0.0
@@ -336,19 +344,6 @@ def _deviance(t: float) -> float:
 def _stirling_tail(n: float) -> float:
     """Return ln n! - (n + 1/2) ln n + n - ln(2 pi)/2 for n > 1000, within 1e-18."""
     return (1.0 / 12.0 - 1.0 / (360.0 * n * n)) / n
-
-
-def _law(epsilon0: float, count: int, anchor: int) -> _Law:
-    """Return the law with ln f(anchor) and slope correctly rounded, from 50 digits."""
-    from decimal import Context, Decimal, localcontext
-
-    with localcontext(Context(prec=_DIGITS, traps=[])):
-        e = Decimal(epsilon0)
-        others = count - anchor
-        log_f = _log_factorial(count) - _log_factorial(anchor) - _log_factorial(others)
-        log_f -= others * e + count * (1 + (-e).exp()).ln()
-        slope = float(e + (Decimal(others) / anchor).ln()) if others else 0.0
-        return _Law(epsilon0, count, anchor, float(log_f), slope)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -5,30 +5,23 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
-from dpcalc.numerics.arrays import distinct
+from dpcalc.numerics.arrays import Array, distinct, np
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.numerics.quadrature import gauss_legendre
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-
-_DEEPEST = -1e5
-_ROUNDS = 6
-_MOST = 20_000
-_DEEP = 60.0
-_MOST_PANELS = 8000
+_DEEPEST = -1e5  # no smaller ln delta is told apart
+_ROUNDS = 6  # each splits a gap into up to 8: 8^6 of the first gaps are fine enough for any fall
+_MOST = 20_000  # points: a larger table takes longer than it spares
+_DEEP = 60.0  # an integral ends where its integrand is e^-60 of its maximum; the rest is bounded
+_MOST_PANELS = 8000  # half a scale long each: an integral that needs more counts as endless
 _POINTS, _FIRST = 120, 16  # points of a sparse table, and those to begin with
 _NARROW = 1e-4  # two of them are no closer than that, in proportion: a curve may jump to delta = 0
 _DROP, _SHARE = 0.4, 0.02  # by how much ln delta may fall between two of them, far out by this share of itself
-_ENDS = -50.0
+_ENDS = -50.0  # delta below e^-50 is told by the last point alone
 _STEP_OF_TABLE = 0.1  # of ln delta between neighbouring points of a tabulated curve
-_MOST_TABULATED = 600
+_MOST_TABULATED = 600  # points: each may be a search of its own
 
 
 def tabulate(curve: Callable[[Array], Array], top: float) -> Callable[[Array], Array]:
@@ -42,8 +35,6 @@ def tabulate(curve: Callable[[Array], Array], top: float) -> Callable[[Array], A
         curve: array of epsilons >= 0 -> array of upper bounds on ln delta.
         top: the last point, > 0; best where ln delta is about -1e5, or delta is 0.
     """
-    import numpy as np
-
     nodes = np.concatenate(([0.0], top * np.exp(np.linspace(-30.0, 0.0, 121))))
     values = curve(nodes)
     for _ in range(_ROUNDS):
@@ -75,8 +66,6 @@ def sparse(
         ends: the least ln delta that is told apart.
         most: about so many evaluations are enough.
     """
-    import numpy as np
-
     known = {0.0: log_delta(0.0)}
     top = 1e-6
     while top < 2.0**40 and alone(np.array([top]))[0] > ends:
@@ -114,8 +103,6 @@ def tabulated(log_delta: Callable[[float], float], floor: float) -> Callable[[Ar
         log_delta: epsilon >= 0 -> an upper bound on ln delta, of a delta that is convex in e^epsilon and falls.
         floor: below this ln delta the curve is constant.
     """
-    import numpy as np
-
     known = {0.0: min(0.0, log_delta(0.0))}
 
     def at(epsilon: float) -> float:
@@ -148,20 +135,16 @@ def _narrowed(nodes: Array, values: Array) -> Array:
     (e_j, delta_j) in both orders is worst for randomised response: at an epsilon below e_j delta is at most delta_j +
     (1 - delta_j) (1 - e^(epsilon - e_j))/(1 + e^-e_j).
     """
-    import numpy as np
-
     with np.errstate(divide="ignore"):
         pure = np.log(-np.expm1(np.minimum(nodes[:, None] - nodes[None, :], 0.0))) - np.log1p(np.exp(-nodes))[None, :]
         implied = np.logaddexp(values[None, :], pure)
     padding = 64.0 * UNIT * (1.0 + np.where(np.isfinite(implied), np.abs(implied), 0.0))
     implied = np.where(nodes[:, None] < nodes[None, :], implied + padding, 0.0)
-    least: Array = np.minimum(values, implied.min(axis=1))
-    return least
+    return np.minimum(values, implied.min(axis=1))
 
 
 def chords(nodes: Array, values: Array) -> Callable[[Array], Array]:
     """Return the curve through upper bounds on ln delta at increasing epsilons, chords in e^epsilon between them."""
-    import numpy as np
 
     def interpolated(e: Array) -> Array:
         place = np.clip(np.searchsorted(nodes, e, side="right") - 1, 0, len(nodes) - 2)
@@ -174,8 +157,7 @@ def chords(nodes: Array, values: Array) -> Callable[[Array], Array]:
             value = np.logaddexp(values[place] + np.log1p(-share), values[place + 1] + np.log(share))
         value = np.where(e >= nodes[-1], values[-1], np.where(np.isnan(value), values[place], value))
         finite = np.where(np.isfinite(value), np.abs(value), 0.0)
-        padded: Array = np.minimum(0.0, value + UNIT * (16.0 + 8.0 * finite))
-        return padded
+        return np.minimum(0.0, value + UNIT * (16.0 + 8.0 * finite))
 
     return interpolated
 
@@ -201,7 +183,6 @@ def renyi(
         D_a, rounded up; inf where the integral does not end within some thousand times the scale, or where the order
             times that end overflows.
     """
-    import numpy as np
 
     def log_integrand(e: Array) -> Array:
         value = curve(e)
@@ -228,8 +209,6 @@ def renyi(
 
 def _end(log_integrand: Callable[[Array], Array], scale: float) -> float:
     """Return the epsilon where epsilon times the integrand is e^-60 of its maximum; inf if there is none."""
-    import numpy as np
-
     e = scale * np.exp(np.linspace(-20.0, 14.0, 341))
     value = log_integrand(e) + np.log(e)
     top = int(np.argmax(value))
@@ -239,8 +218,6 @@ def _end(log_integrand: Callable[[Array], Array], scale: float) -> float:
 
 def _integral(log_integrand: Callable[[Array], Array], edges: Array, rounds: int) -> float:
     """Return ln of the integral by the finer of two rules, plus the difference between them."""
-    import numpy as np
-
     left, right = edges[:-1], edges[1:]
     total = -math.inf
     for round in range(rounds + 1):
@@ -260,8 +237,6 @@ def _integral(log_integrand: Callable[[Array], Array], edges: Array, rounds: int
 
 def _rule(log_integrand: Callable[[Array], Array], left: Array, right: Array, points: int) -> Array:
     """Return ln of the Gauss-Legendre rule on every panel."""
-    import numpy as np
-
     x, w = (np.array(column) for column in zip(*gauss_legendre(points), strict=True))
     half = 0.5 * (right - left)
     nodes = left[:, None] + half[:, None] * (1.0 + x)[None, :]
@@ -273,8 +248,6 @@ def _rule(log_integrand: Callable[[Array], Array], left: Array, right: Array, po
 
 
 def _log_sum(values: Array) -> float:
-    import numpy as np
-
     if not len(values) or (peak := float(values.max())) == -math.inf:
         return -math.inf
     return peak + math.log(math.fsum(np.exp(values - peak).tolist()))
@@ -282,8 +255,6 @@ def _log_sum(values: Array) -> float:
 
 def _tail(own: Callable[[Array], Array], order: float, end: float) -> float:
     """Return ln of a bound on the integral beyond ``end``: a concave exponent lies below its tangent."""
-    import numpy as np
-
     before = end * (1.0 - 1e-3)
     at_before, at_end = own(np.array([before, end])).tolist()
     if at_end == -math.inf:

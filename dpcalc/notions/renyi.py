@@ -123,7 +123,7 @@ def exact_one_order(*, order: float, rdp: float, log_delta: float, ulps: int = 4
     return least(shortfall, 0.0, ceiling, ulps=ulps) if shortfall(ceiling) <= 0.0 else ceiling
 
 
-_STEEPEST = math.exp(700.0)
+_STEEPEST = math.exp(700.0)  # of a slope, near the largest double: its sign is all that counts
 _WIDEST = 1 << 51
 """Two numbers with so many representable ones between them differ by a factor of at most two."""
 _FIRST, _LAST = 1e-305, 1.0 - 2.0**-52
@@ -362,8 +362,8 @@ def near_minimum(function: Callable[[float], float], low: float, high: float, st
     return c if at_c <= at_d else d
 
 
-_GOLDEN = 0.3819660112501051
-_CLOSE = 1e-8
+_GOLDEN = 0.3819660112501051  # 2 less the golden ratio
+_CLOSE = 1e-8  # of ln(order - 1): no minimum is told more closely than to the root of a unit of roundoff
 
 
 def minimum_near(function: Callable[[float], float], low: float, start: float, high: float, steps: int = 60) -> float:

@@ -121,10 +121,10 @@ def _line(log_delta: float, epsilon: float, log_fpr: float) -> float:
 
 def _reversed_line(log_delta: float, epsilon: float, log_fpr: float) -> float:
     """Return ln of 1 - e^-epsilon (1 - delta - a), rounded up; epsilon >= 0. It may be above 0."""
-    told = up(exp_up(log_delta) + exp_up(log_fpr))
-    if told >= 1.0:
-        return told - 1.0
-    return math.log1p(-math.exp(-epsilon) * (1.0 - told) * (1.0 - UNIT * (16.0 + 2.0 * epsilon))) * (1.0 - 4.0 * UNIT)
+    rates = up(exp_up(log_delta) + exp_up(log_fpr))
+    if rates >= 1.0:
+        return rates - 1.0
+    return math.log1p(-math.exp(-epsilon) * (1.0 - rates) * (1.0 - UNIT * (16.0 + 2.0 * epsilon))) * (1.0 - 4.0 * UNIT)
 
 
 def of_box(epsilon0: float, log_delta: float) -> TradeOff:
@@ -155,7 +155,7 @@ def through(points: Points) -> Curve:
     return log_tpr
 
 
-_LEAST_EPSILON = 1e-12
+_LEAST_EPSILON = 1e-12  # searches over ln epsilon start here: below it a profile is flat
 
 
 def of_orders(forward: CurveWithFloor, backward: CurveWithFloor, sections: int) -> TradeOff:
@@ -241,9 +241,9 @@ def tprs(
 
 
 def _tpr_of_lines(lines: Nodes, reversed_lines: Nodes, log_fpr: float) -> float:
-    found = [_line(log_delta, epsilon, log_fpr) for epsilon, log_delta in lines]
-    found += [_reversed_line(log_delta, epsilon, log_fpr) for epsilon, log_delta in reversed_lines]
-    return min(1.0, exp_up(min(0.0, *found)))
+    bounds = [_line(log_delta, epsilon, log_fpr) for epsilon, log_delta in lines]
+    bounds += [_reversed_line(log_delta, epsilon, log_fpr) for epsilon, log_delta in reversed_lines]
+    return min(1.0, exp_up(min(0.0, *bounds)))
 
 
 # --- Renyi curves -----------------------------------------------------------------------------------------------------
@@ -298,12 +298,12 @@ def _log_root(log_fpr: float, order: float, exponent: float) -> float:
         value, error = _log_moment(order, *((log_fpr, log_t) if swapped else (log_t, log_fpr)))
         return exponent + error - value
 
-    found = 0.0
+    log_root = 0.0
     for swapped in (False, True):
         # The least t that is outside of the region for certain.
         if inside(-2.0 * UNIT, swapped=swapped) <= 0.0:
-            found = min(found, least(functools.partial(inside, swapped=swapped), log_fpr, -2.0 * UNIT))
-    return found
+            log_root = min(log_root, least(functools.partial(inside, swapped=swapped), log_fpr, -2.0 * UNIT))
+    return log_root
 
 
 def _log_guess(order: float, exponent: float) -> float:
@@ -340,8 +340,8 @@ def odds_tail(curve: Curve, log_factor: float) -> float:
 
     low, high = math.log(_LEAST_EPSILON), math.log(log_factor * (1.0 - 1e-9))
     place = near_minimum(lambda s: value(math.exp(s)), low, max(low, high), SECTIONS) if high > low else low
-    found = min(value(0.0), value(min(math.exp(place), log_factor * (1.0 - 1e-9))))
-    return min(1.0, exp_up(min(0.0, found + UNIT * (16.0 + 4.0 * abs(found)))))
+    value_there = min(value(0.0), value(min(math.exp(place), log_factor * (1.0 - 1e-9))))
+    return min(1.0, exp_up(min(0.0, value_there + UNIT * (16.0 + 4.0 * abs(value_there)))))
 
 
 # --- what an attack achieves ------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ class Law(PlainEnum):
     THRESHOLD = "threshold"  # until a score reaches a public threshold; after each failure an end with chance gamma
 
 
-_LEAST_STOP = 1e-250
+_LEAST_STOP = 1e-250  # of gamma: 1/gamma times a mean of 1e9 is still a double
 
 
 class Tuning(NamedTuple):

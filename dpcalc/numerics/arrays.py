@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Array", "distinct", "np"]
+__all__ = ["Array", "Booleans", "Integers", "distinct", "np"]
 
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
+    Booleans = NDArray[np.bool_]
+    Integers = NDArray[np.int64]
     Scalar = TypeVar("Scalar", bound=np.generic)
 else:
-    Array = Any
+    Array = Booleans = Integers = Any
 
     class _Numpy:
         def __getattr__(self, name: str) -> Any:
@@ -40,5 +42,4 @@ def distinct(*parts: NDArray[Scalar]) -> NDArray[Scalar]:
     [1, 2, 3]
     """
     values = np.sort(np.concatenate(parts))
-    kept: NDArray[Scalar] = values[np.append(True, values[1:] != values[:-1])[: len(values)]]
-    return kept
+    return values[np.append(True, values[1:] != values[:-1])[: len(values)]]

@@ -6,16 +6,13 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from dpcalc.numerics.arrays import Array
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace import log_add_exp
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-Number = TypeVar("Number", float, "NDArray[np.float64]")
+Number = TypeVar("Number", float, "Array")
 
 _LN_2PI = 1.8378770664093453
 _SUMMED = 1000.0  # up to this mean the masses are added up one by one

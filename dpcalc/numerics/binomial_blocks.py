@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
+from dpcalc.numerics.arrays import Array, Integers, np
 from dpcalc.numerics.binomial import stirling_series
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.normal import LN_SQRT_2PI
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 _LOG_ZERO = -1e300  # a lower bound on ln of any weight
 _SINGLE = 256  # numbers so near the mean are blocks of one
@@ -86,8 +80,7 @@ def _log_geometric(slope: Array, count: Array) -> Array:
     s = np.where(np.abs(slope) < 1e-12, 1e-12, slope)
     down = -np.abs(s)
     value = np.log(np.expm1(down * count) / np.expm1(down))
-    result: Array = value + np.where(s > 0.0, s * (count - 1.0), 0.0)
-    return result
+    return value + np.where(s > 0.0, s * (count - 1.0), 0.0)
 
 
 def _log_tail_up(trials: int, chance: Fraction, number: int) -> float:
@@ -101,7 +94,7 @@ def _log_tail_up(trials: int, chance: Fraction, number: int) -> float:
     return -trials * max(0.0, gap - 64.0 * UNIT * size)
 
 
-def _log_masses(trials: int, chance: Fraction, number: NDArray[np.int64], excess: Array) -> Array:
+def _log_masses(trials: int, chance: Fraction, number: Integers, excess: Array) -> Array:
     """Return ln of binomial probabilities by Loader's saddle-point form, to rounding; ``excess`` is number - mean."""
     p, q = float(chance), float(1 - chance)
     mean, missed = float(trials * chance), float(trials * (1 - chance))
@@ -130,8 +123,7 @@ def _deviance(d: Array) -> Array:
     for j in range(2, 22):
         total = total + power / (j * (j - 1))
         power = -power * small
-    result: Array = np.where(np.abs(d) < 0.1, total, wide)
-    return result
+    return np.where(np.abs(d) < 0.1, total, wide)
 
 
 def _stirling(n: Array) -> Array:
@@ -141,5 +133,4 @@ def _stirling(n: Array) -> Array:
     table = np.array([0.0] + [
         math.log(math.factorial(j)) - LN_SQRT_2PI - 0.5 * math.log(j) - j * (math.log(j) - 1.0) for j in range(1, 16)
     ])  # fmt: skip
-    result: Array = np.where(n < 16.0, table[small], value)
-    return result
+    return np.where(n < 16.0, table[small], value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-_MARGIN = 1e-6
+_MARGIN = 1e-6  # relative, far above the error of the incomplete beta function
 """By which part the tail stays below alpha: far more than the error of an incomplete beta function."""
 
 

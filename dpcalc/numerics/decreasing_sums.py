@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from dpcalc.numerics.arrays import distinct
+from dpcalc.numerics.arrays import Array, Booleans, distinct, np
 from dpcalc.numerics.floats import UNIT
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-
-_TOLERANCE = 1e-3
-_MOST_NODES = 6000
-_MOST_ROUNDS = 14
+_TOLERANCE = 1e-3  # of ln of the sum: what chords may add
+_MOST_NODES = 6000  # bounds the time where terms jump
+_MOST_ROUNDS = 14  # each halves the gaps that add the most
 _SINGLE = 24  # the first so many integers are all nodes
 
 
@@ -29,7 +23,7 @@ class TermBounds(NamedTuple):
 
     at_and_after: Array
     convex_form: Array
-    convex: NDArray[np.bool_]
+    convex: Booleans
 
 
 def log_sum_decreasing_up(
@@ -45,8 +39,6 @@ def log_sum_decreasing_up(
         first, last: 1 <= first <= last <= 1e15.
         tolerance: the relative loss to aim for.
     """
-    import numpy as np
-
     nodes = _first_nodes(first, last)
     bounds = terms(nodes)
     for _ in range(_MOST_ROUNDS):
@@ -69,8 +61,6 @@ def log_sum_decreasing_up(
 
 
 def _first_nodes(first: int, last: int) -> Array:
-    import numpy as np
-
     alone = np.arange(first, min(last, first + _SINGLE) + 1, dtype=float)
     if last <= first + _SINGLE:
         return alone
@@ -83,8 +73,6 @@ def _block_sums(nodes: Array, bounds: TermBounds) -> tuple[Array, float]:
 
     A block is a node and the integers up to the next one; the last block is the last node alone.
     """
-    import numpy as np
-
     peak = max(float(bounds.at_and_after.max()), -1e306)
     flat, convex = np.exp(bounds.at_and_after - peak), np.exp(np.minimum(bounds.convex_form - peak, 700.0))
     count = np.append(np.diff(nodes), 1.0)
@@ -105,8 +93,6 @@ def _block_sums(nodes: Array, bounds: TermBounds) -> tuple[Array, float]:
 
 def _between(nodes: Array, loss: Array, tolerance: float) -> Array:
     """Return nodes inside the blocks that lose most, more of them where more is lost."""
-    import numpy as np
-
     share = tolerance / max(64, len(nodes))
     chosen = np.flatnonzero((loss[:-1] > share) & (np.diff(nodes) > 1.0))
     chosen = chosen[np.argsort(-loss[chosen])][:1500]
@@ -115,5 +101,4 @@ def _between(nodes: Array, loss: Array, tolerance: float) -> Array:
     if not made:
         return np.empty(0)
     found = distinct(*made)
-    fresh: Array = found[nodes[np.minimum(np.searchsorted(nodes, found), len(nodes) - 1)] != found]
-    return fresh
+    return found[nodes[np.minimum(np.searchsorted(nodes, found), len(nodes) - 1)] != found]

@@ -15,7 +15,7 @@ import math
 
 from dpcalc.numerics.floats import UNIT, down, up
 
-_LIMIT = 1e300
+_LIMIT = 1e300  # far from overflow of what follows
 _IDENTITY = 1e-17  # below this z, the bounds z (1 - z) < W(z) < z are closer than one unit of roundoff
 
 

@@ -10,17 +10,11 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.normal_mixtures import log_upper_tail
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 MOST_EPOCHS = 4096
 """Of more epochs, only so many are looked at."""
@@ -33,7 +27,7 @@ WIDEST = 1e4
 MOST_APART = 80.0
 """(high - low)/spread times the root of the epochs, at most: past it scores are too coarse for their sums."""
 
-_CELLS = 4096
+_CELLS = 4096  # a row of a table: the excess falls with the square of their width
 _POINTS = 4000  # about so many total scores are kept
 _TRIMMED = 1e-26  # weight cut off at each end
 _REACH = 21.0  # standard deviations from one end to the other, beyond which next to nothing is left

@@ -163,7 +163,7 @@ def log_ndtr(x: float) -> float:
 
 
 _LN2 = 0.6931471805599453
-_NEAR_QUANTILE = 2.0**-46
+_NEAR_QUANTILE = 2.0**-46  # relative: a bracket of some 128 units of roundoff about a value to nearest
 _FARTHEST_QUANTILE = 1e8  # ln of its tail is -5e15
 
 
@@ -236,7 +236,11 @@ def log_hockey_stick(e: float, r: float) -> float:
         return 0.0
     if q > 1e100:
         return _LEAST_LOG
-    x, x_lo = _threshold(e, r, q)
+    x, x_lo = q - 0.5 * r, 0.0  # e/r - r/2, in two doubles where it matters
+    if q >= 1e-130 and r >= 1e-130:
+        p, p_lo = two_product(q, r)
+        s, s_lo = two_sum(q, -0.5 * r)
+        x, x_lo = two_sum(s, s_lo + ((e - p) - p_lo) / r)
     y = x + r
     head, tail = _half_square(x, x_lo)
     if x < -1.0:
@@ -254,16 +258,6 @@ def log_hockey_stick_error(value: float) -> float:
     """
     # The last term is for values among the subnormal numbers, where relative errors mean nothing.
     return UNIT * (24.0 * -value if value > -0.15 else 4.0 * -value + 24.0) + 1e-323
-
-
-def _threshold(e: float, r: float, q: float) -> tuple[float, float]:
-    """Return x = e/r - r/2 in two doubles, q = fl(e/r)."""
-    if q < 1e-130 or r < 1e-130:
-        return q - 0.5 * r, 0.0
-    p, p_lo = two_product(q, r)
-    q_lo = ((e - p) - p_lo) / r
-    s, s_lo = two_sum(q, -0.5 * r)
-    return two_sum(s, s_lo + q_lo)
 
 
 def _log_mills_difference(x: float, r: float, y: float) -> float:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.normal import (
     CELL_LAST,
@@ -20,15 +19,10 @@ from dpcalc.numerics.normal import (
     fraction_terms,
 )
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-
-_FIRST_CELL = -5
+_FIRST_CELL = -5  # quarters: cells start at -1.25, since x >= -1
 _LAST_CELL = 162  # the middle of [x, x + r] is at most 1.25 `CELL_LAST` where a series is used
 _UPWARD_CELLS = FIRST_DOWNWARDS - _FIRST_CELL
-_MILLS_TERMS = 18
+_MILLS_TERMS = 18  # of Taylor series over an eighth leave less than a unit of roundoff
 _FEW = 1500  # numbers take less time together, with as many terms as any of them needs
 _AT_ONCE = 1 << 13  # so many numbers, and what is worked out of them, stay in the cache of a core
 
@@ -206,5 +200,4 @@ def _far_difference(x: Array, r: Array) -> Array:
     for j in range(far_terms(float(x.min())), 0, -1):
         first, second = j / (x + first), j / (y + second)
         quotient = first * second * (1.0 - quotient) / j
-    difference: Array = (1.0 - quotient) / (x + first) / (y + second)
-    return difference
+    return (1.0 - quotient) / (x + first) / (y + second)

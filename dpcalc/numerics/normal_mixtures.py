@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace_arrays import log_sum_exp
 from dpcalc.numerics.normal import LN_SQRT_2PI
@@ -19,9 +18,6 @@ from dpcalc.numerics.normal_arrays import mills
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 _LOCAL = 1e4  # a line through two points is trusted at so many times the distance that is wanted
 _LOG_ZERO = -1e300  # stands for ln 0 among weights

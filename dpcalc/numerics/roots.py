@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dpcalc.errors import NotConverged
 from dpcalc.numerics.floats import MAX, from_ordinal, ordinal
 
-_MAX_EVALUATIONS = 300
+_MAX_EVALUATIONS = 300  # bisection of all doubles takes 64; false position may waste some
 
 
 def least(function: Callable[[float], float], lower: float, upper: float, *, ulps: int = 1) -> float:

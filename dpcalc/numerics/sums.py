@@ -19,9 +19,9 @@ from dpcalc.numerics.normal import log_hockey_stick, log_hockey_stick_error
 from dpcalc.numerics.quadrature import integrate
 
 _EULER_GAMMA = 0.5772156649015329
-_CUT = 64
-_NEGLIGIBLE = 1e-17
-_SUM_SLACK = 1e-14
+_CUT = 64  # terms that are added one by one before an integral takes over
+_NEGLIGIBLE = 1e-17  # of a sum: below a unit of roundoff
+_SUM_SLACK = 1e-14  # relative, of sums of up to some hundred positive terms
 
 
 def harmonic_up(n: int) -> float:

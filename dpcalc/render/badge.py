@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import html
 import json
 
 from dpcalc.inert import inert, printable
 from dpcalc.render.asked import Asked
-from dpcalc.render.check.verdicts import gate_name, gate_value, share_used
+from dpcalc.render.check.verdicts import Judged, gate_name, share_used
 from dpcalc.render.numbers import Digits
 from dpcalc.render.page.case import headlines
-from dpcalc.render.page.outcome import style_of, warnings, without_gate, word_of
-from dpcalc.render.page.svg import element, label, picture
+from dpcalc.render.page.outcome import Outcome, outcome_of, warnings, without_gate, word_of
 from dpcalc.report import Assertion, Case, Report
 
 _LABEL, _FORGETTING = "privacy", "unlearning"
 _MAX = 60
 _THREE = Digits(3)
-_COLORS = {"ok": "#136533", "bad": "#a11b16", "part": "#7a4b00", "plain": "#4a5563"}
-_NAMED = {"ok": "brightgreen", "bad": "red", "part": "yellow", "plain": "lightgrey"}
-_PER_CHARACTER, _HEIGHT, _MARGIN = 6.4, 20.0, 7.0  # of 11 px letters
+_COLORS = {
+    Outcome.OK: ("#136533", "brightgreen"),
+    Outcome.BAD: ("#a11b16", "red"),
+    Outcome.PART: ("#7a4b00", "yellow"),
+    Outcome.PLAIN: ("#4a5563", "lightgrey"),
+}
+"""The colour of an outcome, and its name at shields.io."""
+
+_PER_CHARACTER, _MARGIN = 6.4, 7.0  # of 11 px letters
+_DRAWING = """\
+<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="20" viewBox="0 0 {width:.0f} 20" role="img" \
+aria-labelledby="badge-title badge-desc"><title id="badge-title">{label}: {message}</title>\
+<desc id="badge-desc">The verdict of dpcalc on the gate with the least room.</desc>\
+<rect width="{left:.0f}" height="20" fill="#3b4350"/>\
+<rect x="{left:.0f}" width="{right:.0f}" height="20" fill="{color}"/>\
+<g font-family="Verdana,DejaVu Sans,sans-serif" font-size="11" fill="#fff"><text x="{margin:.0f}" y="14">{label}</text>\
+<text x="{start:.0f}" y="14">{message}</text></g></svg>
+"""
 
 
 def render_badge(report: Report, asked: Asked) -> str:
@@ -27,31 +42,35 @@ def render_badge(report: Report, asked: Asked) -> str:
     It is green only where every case has a gate, every gate held, no case was left out, none passed by an exception,
     and the report is no shard's.
     """
-    style, message = style_of(report), _message(report)
+    outcome, message, label = outcome_of(report), _message(report), _label(report)
+    color, name = _COLORS[outcome]
     if asked.file.lower().endswith(".svg"):
-        return inert(_drawn(message, style, _label(report)))
-    found = {"schemaVersion": 1, "label": _label(report), "message": message, "color": _NAMED[style]}
-    if style == "bad":
-        found["isError"] = True
-    return inert(json.dumps(found) + "\n")
+        left, right = (_PER_CHARACTER * len(words) + 2.0 * _MARGIN for words in (label, message))
+        drawn = _DRAWING.format(
+            width=left + right, left=left, right=right, margin=_MARGIN, start=left + _MARGIN, color=color, label=label,
+            message=html.escape(message),
+        )  # fmt: skip
+        return inert(drawn.encode("ascii", "xmlcharrefreplace").decode("ascii"))
+    fields = {"schemaVersion": 1, "label": label, "message": message, "color": name}
+    return inert(json.dumps({**fields, "isError": True} if outcome == Outcome.BAD else fields) + "\n")
 
 
 def _message(report: Report) -> str:
     """Return the verdict, and the value and limit that are nearest to each other; the answer where there is no gate."""
-    style, word = style_of(report), word_of(report).lower()
+    outcome, word = outcome_of(report), word_of(report).lower()
     if report.shard is not None or warnings(report):
         return _cut(word)
-    if style == "part" and (bare := without_gate(report)):
+    if outcome == Outcome.PART and (bare := without_gate(report)):
         word = f"passed, {bare} case{'' if bare == 1 else 's'} without a gate"
     gates = [(share, gate, case) for case in report.cases for gate in case.assertions if (share := _share(gate))]
     failed = any(not gate.passed for _, gate, _ in gates)
-    if style == "bad" and not failed:
+    if outcome == Outcome.BAD and not failed:
         return _cut(f"{word}: see the report")
     if gates:
-        _, gate, case = max(gates, key=lambda each: each[0])
+        _, gate, case = max(gates, key=lambda row: row[0])
         return _cut(f"{word}: {_compared(gate, case)}")
     answers = [line for case in report.cases[:1] for line in headlines(case, _THREE)]
-    answer = f": {answers[0]}" if len(report.cases) == 1 and answers and style != "bad" else ""
+    answer = f": {answers[0]}" if len(report.cases) == 1 and answers and outcome != Outcome.BAD else ""
     return _cut(f"{word}{answer}".replace("\u2264", "<=").replace("\u2265", ">="))
 
 
@@ -68,26 +87,9 @@ def _share(gate: Assertion) -> float | None:
 def _compared(gate: Assertion, case: Case) -> str:
     name = gate_name(gate.text)
     limit = gate.text.partition(name)[2].strip()
-    return f"{name} {gate_value(gate, case, _THREE)} ({limit})"
+    return f"{name} {Judged(case, _THREE).value(gate)} ({limit})"
 
 
 def _cut(text: str) -> str:
     text = printable(text)
     return text if len(text) <= _MAX else text[: _MAX - 3] + "..."
-
-
-def _drawn(message: str, style: str, about: str) -> str:
-    left, right = (_PER_CHARACTER * len(words) + 2.0 * _MARGIN for words in (about, message))
-    font = {"font_family": "Verdana,DejaVu Sans,sans-serif", "font_size": "11", "fill": "#fff"}
-    drawn = picture(
-        "badge",
-        (left + right, _HEIGHT),
-        f"{about}: {message}",
-        "The verdict of dpcalc on the gate with the least room.",
-        element("rect", width=left, height=_HEIGHT, fill="#3b4350"),
-        element("rect", x=left, width=right, height=_HEIGHT, fill=_COLORS[style]),
-        element("g", label((_MARGIN, 14.0), about), label((left + _MARGIN, 14.0), message), **font),
-    )
-    size = f'xmlns="http://www.w3.org/2000/svg" width="{left + right:.0f}" height="{_HEIGHT:.0f}"'
-    text = drawn.replace("<svg ", f"<svg {size} ", 1)
-    return text.encode("ascii", "xmlcharrefreplace").decode("ascii") + "\n"

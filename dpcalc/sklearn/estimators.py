@@ -142,10 +142,10 @@ def _apart(values: Any) -> Any:
     """Return a list as an array of objects: else a word in one record would change the type of all the others."""
     if not isinstance(values, (list, tuple)):
         return values
-    found = np.empty(len(values), dtype=object)
-    for place, each in enumerate(values):
-        found[place] = each[0] if isinstance(each, (list, tuple)) and len(each) == 1 else each
-    return found
+    objects = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        objects[place] = value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
+    return objects
 
 
 def _not_private(case: Case, because: str) -> Case:
@@ -159,7 +159,7 @@ def _not_private(case: Case, because: str) -> Case:
 def _any_outside(values: NDArray[Any], low: Any, high: Any) -> bool:
     """Return whether numbers lie outside their ranges; what is no number lies nowhere."""
     if values.dtype.kind not in "fiub":
-        values = np.array([each for each in values if isinstance(each, (int, float))])
+        values = np.array([value for value in values if isinstance(value, (int, float))])
     low, high = (-1.0, 1.0) if low is None else (low, high)
     return bool(((values < low) | (values > high)).any())
 
@@ -247,7 +247,7 @@ def _are(labels: NDArray[Any], label: Any) -> NDArray[np.bool_]:
     among which there is one word.
     """
     if labels.dtype.kind in "USO" or np.asarray(label).dtype.kind not in "fiub":
-        return np.array([_is(each, label) for each in labels.tolist()], dtype=bool)
+        return np.array([_is(one, label) for one in labels.tolist()], dtype=bool)
     return np.broadcast_to(np.asarray(labels == label), labels.shape)
 
 
@@ -271,19 +271,19 @@ def _declared(classes: Any) -> NDArray[Any]:
     """
     if isinstance(classes, (str, bytes, set, frozenset)):
         raise SpecError(f"classes is a {type(classes).__name__}, and no sequence of labels", "give (no, yes)")
-    found = np.asarray(classes if hasattr(classes, "__array__") else _apart(list(classes)))
-    if found.dtype.kind == "O" and found.ndim == 1:
-        found = _of_one_type(found)
-    alike = found.ndim != 1 or any(found[i] == found[j] for j in range(len(found)) for i in range(j))
-    if alike or len(found) < 2:
+    named = np.asarray(classes if hasattr(classes, "__array__") else _apart(list(classes)))
+    if named.dtype.kind == "O" and named.ndim == 1:
+        named = _of_one_type(named)
+    alike = named.ndim != 1 or any(named[i] == named[j] for j in range(len(named)) for i in range(j))
+    if alike or len(named) < 2:
         raise SpecError("classes are not two or more labels that differ", "give (no, yes)")
-    return found
+    return named
 
 
 def _of_one_type(values: NDArray[Any]) -> NDArray[Any]:
     """Return objects as texts, truths or numbers, if they are that alone and stay what they are."""
     for types in (str, (bool, np.bool_), (int, float, np.number)):
-        if all(isinstance(each, types) for each in values):
+        if all(isinstance(value, types) for value in values):
             plain = np.array(values.tolist())
             return plain if plain.tolist() == values.tolist() else values
     return values

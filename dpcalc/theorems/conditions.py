@@ -6,7 +6,7 @@ from dpcalc.model.choices import LastBatch, LossClass, Noise
 from dpcalc.model.loss_class import LIPSCHITZ_MAPS, exceeds_two, two_over
 from dpcalc.model.numbers import plain, shown_below
 from dpcalc.model.run import Run
-from dpcalc.theorems.record import Condition, Obstacle, Unmet, lacking
+from dpcalc.theorems.record import Condition, Obstacle, Unmet, lacking, requires
 
 ONE_RELEASE = "only the last iterate is released, once"
 CONVEX_SMOOTH = "every loss is convex and smooth, step_size <= 2/smoothness"
@@ -25,13 +25,6 @@ NO_CLIPPING = (
     "the gradient is that of the loss (clipping each record's gradient breaks this unless the model is linear or its "
     "softmax capped, which --clip with --loss or --model says)"
 )
-
-
-def _index_in_range(run: Run) -> Obstacle | None:
-    n, i = run.records, run.index
-    if n is None or i is None or i <= n:
-        return None
-    return Unmet(f"index {i} is past the last record {n}", f"use --index between 1 and {n}")
 
 
 NOT_LINEAR = Unmet(
@@ -99,36 +92,6 @@ def _balanced(run: Run) -> Obstacle | None:
     return None
 
 
-def _unbounded(run: Run) -> Obstacle | None:
-    if run.diameter is not None:
-        return Unmet("its losses need the whole space, and a diameter is given", "leave out --diameter", ("diameter",))
-    return None
-
-
-def _batch_within(run: Run) -> Obstacle | None:
-    b, n = run.batch_size, run.records
-    if b is None or n is None or b <= n:
-        return None
-    return Unmet(f"batch size {b} exceeds the {n} records", "use a smaller --batch-size")
-
-
-def _batches_of_one(run: Run) -> Obstacle | None:
-    if run.batch_size == 1:
-        return None
-    return Unmet(f"batch size is {run.batch_size}; this theorem is for single records", "use --batch-size 1")
-
-
-def _equal_maps(run: Run) -> Obstacle | None:
-    n, b = run.records, run.batch_size
-    if run.last_batch != LastBatch.NOMINAL or n is None or b is None or not n % b:
-        return None
-    return Unmet(
-        "takes every step to contract alike, and a batch of fewer records that is divided by the nominal size "
-        "contracts less (own, drop, balanced and front are covered)",
-        "use --last-batch balanced",
-    )
-
-
 def _noise_is(kind: Noise, flag: str) -> Condition:
     def check(run: Run) -> Obstacle | None:
         if run.noise in (None, kind):
@@ -163,23 +126,52 @@ def _chain_lipschitz(run: Run) -> Obstacle | None:
     )
 
 
-def _one_dimension(run: Run) -> Obstacle | None:
-    if run.dimension in (None, 1):
-        return None
-    return Unmet(f"is for one dimension, and the dimension is {run.dimension}", "use --dimension 1 if it is")
-
-
-INDEX_IN_RANGE = Condition("1 <= index <= records", _index_in_range)
+INDEX_IN_RANGE = requires(
+    "1 <= index <= records",
+    lambda run: run.records is None or run.index is None or run.index <= run.records,
+    lambda run: Unmet(
+        f"index {run.index} is past the last record {run.records}", f"use --index between 1 and {run.records}"
+    ),
+)
 STEP_WITHIN = Condition("loss_class = convex-smooth, step_size <= 2/smoothness", _step_within)
 CONVEXITY_WITHIN = Condition("strong_convexity <= smoothness", _convexity_within)
 STRONGLY_CONVEX = Condition("0 < strong_convexity <= smoothness", _strongly_convex)
 BALANCED = Condition("step_size <= 2/(smoothness + strong_convexity)", _balanced)
-UNBOUNDED = Condition("no bounded domain", _unbounded)
-BATCH_WITHIN = Condition("batch_size <= records", _batch_within)
-BATCHES_OF_ONE = Condition("batch_size = 1", _batches_of_one)
-EQUAL_MAPS = Condition("no batch is divided by more than its own size", _equal_maps)
+UNBOUNDED = requires(
+    "no bounded domain",
+    lambda run: run.diameter is None,
+    Unmet("its losses need the whole space, and a diameter is given", "leave out --diameter", ("diameter",)),
+)
+BATCH_WITHIN = requires(
+    "batch_size <= records",
+    lambda run: run.batch_size is None or run.records is None or run.batch_size <= run.records,
+    lambda run: Unmet(f"batch size {run.batch_size} exceeds the {run.records} records", "use a smaller --batch-size"),
+)
+BATCHES_OF_ONE = requires(
+    "batch_size = 1",
+    lambda run: run.batch_size == 1,
+    lambda run: Unmet(f"batch size is {run.batch_size}; this theorem is for single records", "use --batch-size 1"),
+)
+EQUAL_MAPS = requires(
+    "no batch is divided by more than its own size",
+    lambda run: (
+        run.last_batch != LastBatch.NOMINAL
+        or run.records is None
+        or run.batch_size is None
+        or not run.records % run.batch_size
+    ),
+    Unmet(
+        "takes every step to contract alike, and a batch of fewer records that is divided by the nominal size "
+        "contracts less (own, drop, balanced and front are covered)",
+        "use --last-batch balanced",
+    ),
+)
 GAUSSIAN_NOISE = _noise_is(Noise.GAUSSIAN, "--noise-std in place of --laplace-scale")
 LAPLACE_NOISE = _noise_is(Noise.LAPLACE, "--laplace-scale in place of --noise-std")
 LIPSCHITZ = Condition("loss_class is convex-smooth or smooth", _lipschitz_maps)
 LIPSCHITZ_CHAIN = Condition("every step's map is Lipschitz with a known factor", _chain_lipschitz)
-ONE_DIMENSION = Condition("dimension = 1", _one_dimension)
+ONE_DIMENSION = requires(
+    "dimension = 1",
+    lambda run: run.dimension in (None, 1),
+    lambda run: Unmet(f"is for one dimension, and the dimension is {run.dimension}", "use --dimension 1 if it is"),
+)

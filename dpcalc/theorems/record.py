@@ -38,7 +38,10 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "many_passes.noisy_gd", "lower.quadratic", "many_passes.published_passes", "many_passes.laplace_passes",
     ),
     "noisy_sgd": ("sampled.noisy_sgd",),
-    "sampled": ("sampled.sampled_steps", "sampled.sampled_hidden", "sampled.hidden_epochs", "sampled.last_iterate"),
+    "sampled": (
+        "sampled.sampled_steps", "sampled.shuffle_lower", "sampled.sampled_hidden", "sampled.hidden_epochs",
+        "sampled.last_iterate",
+    ),
     "released": (
         "released.released",
         "released.released_repeated",
@@ -153,6 +156,17 @@ class Condition(NamedTuple):
     check: Callable[[Run], Obstacle | None]
 
 
+def requires(text: str, holds: Callable[[Run], object], obstacle: Obstacle | Callable[[Run], Obstacle]) -> Condition:
+    """Return the condition that is met where ``holds``; elsewhere ``obstacle`` stands in the way."""
+
+    def check(run: Run) -> Obstacle | None:
+        if holds(run):
+            return None
+        return obstacle(run) if callable(obstacle) else obstacle
+
+    return Condition(text, check)
+
+
 class Theorem(NamedTuple):
     """A registered theorem.
 
@@ -183,6 +197,9 @@ class Theorem(NamedTuple):
         public_sums: whether it holds although every noisy sum of gradients is public: its runs may round each of them.
         steps_to_hide: from its setting to about the number of steps from which it is below the composition of samples.
         given_allocation: whether shifts are spent as the schedule says, and not as is best.
+        limit_of: of a limit as the records grow in number: the bound that nears it, and the relative difference of the
+            two below which only the slack of that bound would be seen.
+        better_because: why it is below the bound that the literature has.
         looser_than: a bound that is never above it; notes then skip it, as its search is long.
     """
 
@@ -213,6 +230,8 @@ class Theorem(NamedTuple):
     steps_to_hide: Callable[[Any], float] | None
     looser_than: str
     given_allocation: bool
+    limit_of: tuple[str, float] | None
+    better_because: str
 
     def differs_alone(self, strong_convexity: float | None) -> bool:
         """Return whether a lower value of it bounds only guarantees that use how far two gradients are apart.
@@ -251,6 +270,16 @@ class Theorem(NamedTuple):
     def guarantee(self) -> bool:
         """Whether the value may be promised, gated and solved with."""
         return self.kind.guarantee
+
+    @property
+    def lower(self) -> bool:
+        """Whether it says what nothing can beat."""
+        return self.kind is Kind.LOWER
+
+    @property
+    def rounds_down(self) -> bool:
+        """Whether its answers round down: a heuristic is true of certain runs, as a lower bound is."""
+        return self.kind in (Kind.LOWER, Kind.HEURISTIC)
 
     @property
     def price(self) -> bool:
@@ -296,8 +325,8 @@ class Theorem(NamedTuple):
                 "leave out --schedule if all steps are alike",
                 ("schedule",),
             )
-        found = [obstacle for condition in self.conditions if (obstacle := condition.check(run))]
-        if unneeded := [obstacle for obstacle in found if isinstance(obstacle, NotNeeded)]:
+        obstacles = [obstacle for condition in self.conditions if (obstacle := condition.check(run))]
+        if unneeded := [obstacle for obstacle in obstacles if isinstance(obstacle, NotNeeded)]:
             return unneeded[0]
         known = run.values
         missing = [_GIVEN_AS.get(name, name) for name in self.reads if name not in known and name not in self.optional]
@@ -307,7 +336,7 @@ class Theorem(NamedTuple):
             missing = [name for name in missing if name != "index"]  # the worst one, if it is not given
         if missing:
             return needs(*missing)
-        return found[0] if found else None
+        return obstacles[0] if obstacles else None
 
     def prove(self, run: Run) -> Any:
         """Return what the theorem proves of the run.
@@ -360,6 +389,8 @@ def theorem(
     steps_to_hide: Callable[[Any], float] | None = None,
     looser_than: str = "",
     given_allocation: bool = False,
+    limit_of: tuple[str, float] | None = None,
+    better_because: str = "",
 ) -> Callable[[Callable[[S], G]], Callable[[S], G]]:
     """Register the decorated function as the theorem ``id`` and return it unchanged; `Theorem` says what is what.
 
@@ -379,7 +410,7 @@ def theorem(
             id, title, gives, Kind(kind), algorithms, reads, optional, setting, function, conditions, assumes,
             reference, locator, formula, erratum, caution, promises, slack, slow, not_monotone_in, implied_by,
             uncertified, by_difference, public_sums, steps_to_hide, looser_than,
-            given_allocation,
+            given_allocation, limit_of, better_because,
         )  # fmt: skip
         return function
 

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from dpcalc.cli import train
-from dpcalc.cli.train import _Bars
+from dpcalc.cli.commands import train
+from dpcalc.cli.commands.train import _Bars
 
 
 class Terminal(io.StringIO):

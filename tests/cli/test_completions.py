@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dpcalc.cli.help import page
+from dpcalc.cli.commands.help import page
 from dpcalc.cli.main import COMMANDS, COMPLETE
 from dpcalc.model.algorithm import NAMED
 from dpcalc.model.loss import LOSSES

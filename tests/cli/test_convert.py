@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import dpcalc
 from dpcalc.cli.main import cli
-from dpcalc.engine.convert import points_of
+from dpcalc.engine.premises import points_of
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from tests.schema import conforms
 

@@ -12,8 +12,8 @@ from typing import Any
 import click
 import pytest
 
-from dpcalc.cli.help import TOPICS, page
-from dpcalc.cli.help_page import FEW, default_of, grouped
+from dpcalc.cli.commands.help import TOPICS, page
+from dpcalc.cli.help.layout import FEW, default_of, grouped
 from dpcalc.cli.main import COMMANDS, cli, main
 from dpcalc.model.algorithm import NAMED
 from dpcalc.model.glosses import GLOSSED, gloss_of

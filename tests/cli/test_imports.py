@@ -101,11 +101,13 @@ def test_what_certifies_is_imported_only_where_it_is_asked(line: str) -> None:
 
 
 ROOMS = {
-    "cli": "file_words help_option kinds lost main options printing query types",
-    "engine": "answer ask commands description evaluate guess improvements inputs notes question rows search",
+    "cli": "filenames help help.option main options output output.failures output.kinds output.printing "
+    "output.terminal query runs types",
+    "engine": "advice advice.improvements advice.notes answer ask attack attack.guess commands description evaluate "
+    "inputs question solving solving.search",
     "files": "output",
     "model": "algorithm choices frozen loss_class multiplier numbers parameter quantities run source",
-    "notions": "account classic curves gaussian guarantee renyi risk trade_off",
+    "notions": "classic composed composition curves gaussian guarantee notion randomised_response renyi risk trade_off",
     "numerics": "arrays floats logspace normal quadrature roots sums",
     "render": "asked notes numbers words words.allocation words.positions",
     "theorems": "batch_layout conditions record setting",

@@ -9,7 +9,7 @@ import pytest
 
 import dpcalc
 from dpcalc.cli.main import main
-from dpcalc.engine import improvements
+from dpcalc.engine.advice import improvements
 from tests.cli.conftest import best
 
 RUN = "-n 60000 --batch-size 240 -L 1 --smoothness 1 --eta 0.1"

@@ -12,12 +12,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dpcalc.cli import lost, publish
 from dpcalc.cli.main import main
-from dpcalc.cli.reports import Destination
+from dpcalc.cli.output import failures, publish
+from dpcalc.cli.output.reports import Destination
 from dpcalc.errors import SpecError
 from dpcalc.recipes.judging import verdict
-from dpcalc.recipes.running import run as running
+from dpcalc.recipes.running import judge, selection
 from dpcalc.render.check import KINDS, github, junit, markdown, render, sarif
 from dpcalc.report import Report
 from tests.cli.test_check import HEAD, RECIPES
@@ -141,7 +141,7 @@ def test_annotations_that_break_cost_no_report(run: Any, monkeypatch: pytest.Mon
 def test_where_nothing_can_be_written_nothing_is_begun(
     run: Any, monkeypatch: pytest.MonkeyPatch, line: str, said: str
 ) -> None:
-    monkeypatch.setattr(running, "read_all", breaks)
+    monkeypatch.setattr(selection, "read_all", breaks)
     before = sorted(Path().iterdir())
     found, out, err = run(f"check pass.yaml {line}")
     assert (found, out) == (2, "")
@@ -169,14 +169,14 @@ def test_a_query_whose_plot_breaks_has_its_numbers(run: Any, monkeypatch: pytest
 
 
 def test_after_an_interrupt_there_is_no_report(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    judged = running.judged
+    judged = judge.judged
 
     def interrupted(recipe: Any, entry: Any, outcome: Any, **more: Any) -> Any:
         if entry.name == "b":
             raise KeyboardInterrupt
         return judged(recipe, entry, outcome, **more)
 
-    monkeypatch.setattr(running, "judged", interrupted)
+    monkeypatch.setattr(judge, "judged", interrupted)
     found, out, err = run(f"check pass.yaml {REPORTS} -o out.txt")
     assert (found, out, err) == (130, "", "error: interrupted\n")
     assert written() == set()
@@ -184,12 +184,12 @@ def test_after_an_interrupt_there_is_no_report(run: Any, monkeypatch: pytest.Mon
 
 
 def test_a_verdict_that_breaks_costs_no_other(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge = verdict._verdict
+    judging = verdict._verdict
 
     def breaking(gate: Any, case: Any, recipe: Any, outcomes: Any) -> Any:
         if gate.gate.text == "epsilon <= 4":
             raise OverflowError("too large")
-        return judge(gate, case, recipe, outcomes)
+        return judging(gate, case, recipe, outcomes)
 
     monkeypatch.setattr(verdict, "_verdict", breaking)
     found, out, _ = run("check fail.yaml --json")
@@ -229,7 +229,7 @@ def test_a_value_that_is_no_number_is_shown_in_text(kind: str, value: float) -> 
     [([], 0), ([0, 0], 0), ([0, 1], 1), ([1, 2], 2), ([1, 3], 3), ([4, 3], 4), ([141, 2], 141), ([0, 77], 77)],
 )
 def test_the_worst_exit_code(codes: list[int], code: int) -> None:
-    assert lost.worst(codes) == code
+    assert failures.worst(codes) == code
 
 
 @pytest.mark.parametrize(
@@ -240,6 +240,6 @@ def test_what_an_error_costs(error: Exception, code: int) -> None:
     def work() -> None:
         raise error
 
-    [one] = lost.attempt("a report", work)
+    [one] = failures.attempt("a report", work)
     assert one.exit_code == code
-    assert lost.attempt("a report", lambda: None) == []
+    assert failures.attempt("a report", lambda: None) == []

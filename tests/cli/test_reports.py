@@ -147,7 +147,7 @@ def test_a_check_has_a_page_with_its_curves(run: Run, tmp_path: Path) -> None:
     text = file.read_text(encoding="utf-8")
     assert "The gate held." in text
     assert "Since the baseline" in text
-    assert text.count("<svg") == 3
+    assert text.count("<img") == 2
 
 
 def test_a_page_needs_jinja2(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

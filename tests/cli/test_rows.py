@@ -106,7 +106,7 @@ def test_notes_that_fail_leave_the_answer(ask_json: Any, monkeypatch: pytest.Mon
     def fails(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError("float division by zero")
 
-    monkeypatch.setattr("dpcalc.engine.notes.notes_on", fails)
+    monkeypatch.setattr("dpcalc.engine.advice.notes.notes_on", fails)
     [case] = ask_json(f"rdp {PASS} -d 1e-5")
     assert case["results"][0]["best"]
     assert case["warnings"] == [

@@ -45,6 +45,7 @@ OTHERS = [
     "rdp --algorithm local -n 30 -L 1 --smoothness 1 --eta 0.5 --sigma 8 -d 1e-5",
     "rdp --algorithm stop -n 60 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
     "dp-sgd -n 1000 --steps 5 --noise-multiplier 9 --sampling full --adjacency zero-out -d 1e-6",
+    "dp-sgd -n 6000 --batch-size 256 --epochs 2 --noise-multiplier 2 --sampling poisson --adjacency add-remove -d 1e-6",
 ]
 RUNS = [*SAMPLED, *FULL, *ONE_PASS, *OTHERS]
 
@@ -97,6 +98,16 @@ def test_every_surface(line: str, ask: Any, tmp_path: Path, monkeypatch: pytest.
     assert risk["guess"] == guess._asdict()
     assert risk["risk"]["advantage"] == {**risk["risk"]["advantage"], "value": guess.advantage}
     assert risk["risk"]["success"][0]["value"] == guess.probability
+
+    proved = json.loads(ask(f"{line} --certify --json"))["cases"][0]
+    certified = next(row for row in proved["results"] if row["best"])
+    certificate = certified["certified"]
+    assert (certified["value"], proved["guess"]) == (best.value, guess._asdict())
+    number = {"epsilon": best.value, "log_delta": best.log_delta}[certificate["quantity"]]
+    assert number is not None
+    assert float(certificate["lower"]) <= float(certificate["upper"]) <= number
+    assert float(certificate["lower"]) > number - 1e-4 * abs(number)
+    ask("verify c.json")
 
     if "steps" in case.inputs:
         steps = case.inputs["steps"][0]

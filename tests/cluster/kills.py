@@ -26,8 +26,9 @@ from typing import Any
 
 from dpcalc.cluster.dask import ATTEMPTS, cluster
 from dpcalc.errors import WorkerLost
-from dpcalc.recipes.running import stream
-from dpcalc.recipes.running.run import read_all
+from dpcalc.recipes.running.checking import Checking
+from dpcalc.recipes.running.selection import Selection, read_all
+from dpcalc.render.machine import case_line
 
 RECIPE = """\
 dpcalc: recipe/1
@@ -141,10 +142,8 @@ def main() -> int:
 
         dask.config.refresh()
         Path("r.yaml").write_text(RECIPE % options.records, encoding="utf-8")
-        recipes = read_all(["r.yaml"])
-        asked = stream.Asked(recipes, ["r.yaml"], 10**6, stream.places_of(recipes))
-        with stream.Stream(asked) as here:
-            whole = list(here.lines())
+        selection = Selection(read_all(["r.yaml"], 10**6))
+        whole = _lines(selection)
         there = Processes(Path(name))
         over = threading.Event()
 
@@ -161,7 +160,7 @@ def main() -> int:
             while time.monotonic() - begun < options.seconds and sum(
                 counted[f"{what} killed"] for what in ("scheduler", "worker")
             ) < options.kills:  # fmt: skip
-                counted[_outcome(there.address, asked, whole)] += 1
+                counted[_outcome(there.address, selection, whole)] += 1
                 print(f"{time.monotonic() - begun:.0f} s: {dict(counted)}", flush=True)
         finally:
             over.set()
@@ -170,13 +169,15 @@ def main() -> int:
     return 1 if counted["WRONG"] else 0
 
 
-def _outcome(address: str, asked: stream.Asked, whole: list[str]) -> str:
+def _lines(selection: Selection, **how: Any) -> list[str]:
+    with Checking(selection, **how) as checking:
+        return [case_line("check", case) for case in checking.cases()]
+
+
+def _outcome(address: str, selection: Selection, whole: list[str]) -> str:
     try:
-        with (
-            cluster(address) as joined,
-            stream.Stream(asked, executor=joined, in_flight=joined.ahead, attempts=ATTEMPTS) as running,
-        ):
-            lines = list(running.lines())
+        with cluster(address) as joined:
+            lines = _lines(selection, executor=joined, in_flight=joined.ahead, attempts=ATTEMPTS)
     except WorkerLost:
         return "no verdict"
     if lines == whole:

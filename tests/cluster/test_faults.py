@@ -16,10 +16,8 @@ from dpcalc.cluster.calls import OtherVersions, versions
 from dpcalc.cluster.dask import ATTEMPTS, Cluster, answered, entered, sent
 from dpcalc.cluster.spread import Piece, spread, through
 from dpcalc.errors import SpecError, WorkerDied, WorkerLost
-from dpcalc.recipes.running import stream
-from dpcalc.recipes.running.run import read_all
 from tests.cluster.fakes import Client, Faulty, KilledWorker, joined
-from tests.recipes.conftest import Write
+from tests.recipes.conftest import Write, lines_of
 from tests.recipes.conftest import write as write  # noqa: PLC0414 (a fixture)
 
 CASES = """\
@@ -37,12 +35,9 @@ def recipe(write: Write) -> str:
     return write(CASES)
 
 
-def _lines(path: str, executor: Executor | None = None, **how: Any) -> list[str]:
-    recipes = read_all([path])
-    asked = stream.Asked(recipes, [path], 10_000, stream.places_of(recipes))
-    how |= {} if executor is None else {"executor": joined(executor), "attempts": ATTEMPTS}
-    with stream.Stream(asked, **how) as running:
-        return list(running.lines())
+def _lines(path: str, executor: Executor | None = None) -> list[str]:
+    how: dict[str, Any] = {} if executor is None else {"executor": joined(executor), "attempts": ATTEMPTS}
+    return lines_of([path], **how)
 
 
 def _places(document: str) -> list[int]:

@@ -327,7 +327,7 @@ def test_the_work_does_not_begin(out: str, project: Path, monkeypatch: pytest.Mo
     def working(*_: Any, **__: Any) -> Any:
         raise AssertionError("the cases are evaluated")
 
-    monkeypatch.setattr("dpcalc.recipes.running.run.checked", working)
+    monkeypatch.setattr("dpcalc.recipes.running.checking.Checking", working)
     assert run(f"check budget.yaml --report json={out}") == 2
     assert out in capsys.readouterr().err
     assert run("check budget.yaml --report json=fine.json") == 4  # so that the above says something

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from dpcalc.engine.commands import COMMANDS
+from dpcalc.recipes.judging.exceptions import EXCEPTIONS
 from dpcalc.recipes.reading.read import KEYS
 from dpcalc.recipes.reading.settings import CASE_KEYS
 from tests.fuzz.lines import ODD, options, tried
@@ -28,6 +29,26 @@ HOSTILE: tuple[Any, ...] = (
 )  # fmt: skip
 REPORTS = ("json=out.json", "junit=out.xml", "sarif=out.sarif", "github=out.txt", "markdown=out.md", "plot=out.svg",
            "json=no/such/x", "junit=", "x=y", "json=-")  # fmt: skip
+
+
+OTHER_CASES: dict[str, tuple[dict[str, Any], ...]] = {
+    "convert": ({"mu": 1, "delta": "1e-6"}, {"rho": 0.1, "epsilon": 1}, {"rdp": ["2,0.1"], "delta": "1e-6"}),
+    "risk": ({"mu": 1, "fpr": 0.01}, {"epsilon": 1, "delta": "1e-6", "baseline": 0.001}),
+    "ledger": (
+        {"entries": {"a": {"mu": 0.1}, "b": {"epsilon": 0.1, "times": 3}}, "delta": "1e-6"},
+        {"entries": {"a": {"case": "base"}}, "delta": "1e-6", "adjacency": "add-remove"},
+        {"file": "spent.yaml", "delta": "1e-5"},
+    ),
+}
+"""Cases that describe no run."""
+
+POLICIES = (
+    b"dpcalc: policy/1\ncases:\n  ba*: {epsilon: 3, delta: 1e-5, adjacency: replace-one, required: true}\n"
+    b"  '*': {epsilon: 1%, delta: 1e-4, adjacency: [zero-out, by-shift], certified: false, group_size: 1, "
+    b"accept: {one-index: 2099-01-01, seeded: 2020-01-01}, records: 1e6}\n",
+    b"dpcalc: policy/1\ndefaults: {adjacency: replace-one, strict: false}\ncases: {'*': {tpr@1%: 0.5, advantage: 0.3}}",
+    b"dpcalc: policy/1\ncases: {'?*': {mu: 2, adjacency: as-given, kinds: exact, commands: [convert, rdp]}}\n",
+)
 
 
 def recipe(r: random.Random) -> dict[str, Any]:
@@ -48,7 +69,9 @@ def recipe(r: random.Random) -> dict[str, Any]:
 
 
 def _case(r: random.Random) -> dict[str, Any]:
-    command = r.choice(("compare", "compare", *COMMANDS))
+    command = r.choice(("compare", "compare", *COMMANDS, *OTHER_CASES))
+    if command in OTHER_CASES:
+        return {"command": command, **r.choice(OTHER_CASES[command]), "assert": gate(r)}
     run: dict[str, Any] = dict(described_run(r, command, 0.05))
     if command == "train":
         run |= {"synthetic": "logistic", "records": "20", "dimension": "2", "steps": "5", "radius": "1"}
@@ -70,7 +93,7 @@ def _case(r: random.Random) -> dict[str, Any]:
         "exclude": lambda: [{"records": 1}],
         "from": lambda: r.choice(("config.json#/run", "config.toml#/run/0", "config.yaml#/noise", "config.yaml")),
         "skip": lambda: r.choice(("not yet", "true", "")),
-        "accept": lambda: r.choice((["seed"], ["delta"], ["index"], "all", ["nothing"], [])),
+        "accept": lambda: r.choice((*EXCEPTIONS, list(EXCEPTIONS), [], "all")),
         "strict": lambda: r.choice((True, False, "maybe")),
         "timeout": lambda: r.choice(("30", "0", "-1", "1e9", "nan")),
     }
@@ -120,6 +143,8 @@ def arguments(r: random.Random) -> list[str]:
     """Return the words of a check."""
     words = ["check", "budget.yaml"]
     known = {flag for option in options()["check"] for flag in option.opts}
+    if r.random() < 0.2:
+        words += ["--policy", r.choice(("policy.yaml",) * 9 + ("budget.yaml",))]
     likely = {
         "--certify": 0.05, "--fail-fast": 0.1, "--strict": 0.15, "--list": 0.03, "--json": 0.2,
     }  # fmt: skip
@@ -143,6 +168,8 @@ def checks(r: random.Random, folder: Path) -> None:
     """A check gives verdicts or says what is wrong, and every report it writes is what its kind promises."""
     write_files(r, folder)
     (folder / "table.csv").write_bytes(b"age,dose,ill\n41,0.5,yes\n29,1.5,no\n73,x,1\n")
+    (folder / "policy.yaml").write_bytes(mutated(r, POLICIES) if r.random() < 0.3 else r.choice(POLICIES))
+    (folder / "spent.yaml").write_bytes(b"dpcalc: ledger/1\nentries: {a: {mu: 0.1}, b: {epsilon: 0.5}}\n")
     for name, seeds in CONFIGURATIONS.items():
         if r.random() < 0.8:
             (folder / name).write_bytes(seeds[0])

@@ -7,6 +7,7 @@ import io
 import json
 import random
 import shlex
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -29,7 +30,8 @@ SMALL = ("1", "2", "3", "5", "17", "0.5", "0.1", "1e-3", "1e-6", "10", "100", "1
          "1,2", "1:3:1", "1:1000:log3", "2^-10")  # fmt: skip
 ODD = ("all", "none", "x" * 300, "\x1b[31m", "é", "\udcff", "--", "-", "=", "a b", "'", '"', "{}", "%s", "\n", "$(x)")
 FILES = ("steps.csv", "steps.yaml", "table.csv", "ranges.csv", "budget.yaml", "model.json", "missing.csv", ".", "",
-         "\0", "\0.csv", "\0.json", "/dev/null", "/dev/full", "no/such/folder/x", "-")  # fmt: skip
+         "policy.yaml", "spent.yaml", "train.yaml", "report.json", "card.json", "linked.json", ".git/x", "\0",
+         "\0.csv", "\0.json", "/dev/null", "/dev/full", "no/such/folder/x", "-")  # fmt: skip
 SEEDS = (
     "compare --algorithm pnsgd -n 50 -i 10 -L 1 --smoothness 1 --eta 0.5 --sigma 2 -d 1e-6",
     "compare --algorithm skip -n 50 -i 10 -L 1 --smoothness 1 --eta 0.5 --sigma 2 -e 1",
@@ -68,7 +70,23 @@ SEEDS = (
     "predict model.json --data table.csv", "predict model.json --data table.csv -o predicted.csv",
     "evaluate model.json --data table.csv --json",
     "evaluate model.json --data table.csv --private -e 0.5 --ledger spent.yaml",
-    "explain iteration.pnsgd", "bounds", "cite iteration.pnsgd", "schema",
+    "check budget.yaml --policy policy.yaml", "check budget.yaml --policy policy.yaml --strict --report json=out.json",
+    "check budget.yaml --strict --certify", "check budget.yaml --shard 1/2 --report json=one.json", "merge one.json",
+    "check budget.yaml --checkpoint point", "check budget.yaml --baseline report.json --json",
+    "init train.yaml -o drafted.yaml", "init train.yaml --command dp-sgd", "init --policy budget.yaml -o policy.yaml",
+    "ledger spent.yaml -d 1e-6", "ledger spent.yaml -e 3 -d 1e-5 --solve noise_multiplier --add 'sample_rate=0.01 "
+    "algorithm=dp-sgd steps=50 sampling=poisson adjacency=add-remove'", "ledger --add 'epsilon=0.1 times=100' -d 1e-6",
+    "ledger --add 'mu=0.1' --add 'laplace_scale=200 sensitivity=1 part=a' -d 1e-6 --json --assert epsilon<=3",
+    "convert --mu 1 -d 1e-5", "convert --rho 0.5 -e 1 --json", "convert --rdp 2,0.1 --rdp 8,0.6 -d 1e-6",
+    "convert -e 1 -d 1e-6 --certify", "risk --mu 1 --fpr 1e-4,0.01 --json", "risk -e 1 -d 1e-5 --baseline 0.001",
+    "risk report.json --assert tpr@1%<=0.5", "risk --rho 0.5 --prior 0.1 --plot -", "verify card.json",
+    "rdp -n 50 -L 1 --smoothness 1 --eta 0.5 --sigma 2 -d 1e-4 --risk --report html=out.html --report badge=out.svg",
+    "rdp -n 50 -L 1 --smoothness 1 --eta 0.5 --sigma 2 -d 1e-4 --certify --report card=card.json --json",
+    "rdp -n 50 -L 1 --smoothness 1 --eta 0.5 --advantage 0.1", "completions bash", "help adjacency", "schema policy",
+    "statement --algorithm dp-sgd -n 30 --epochs 2 --batch-size 3 --noise-multiplier 1 --sampling poisson -d 1e-4",
+    "audit --algorithm noisy-gd -n 20 --steps 5 -L 1 --smoothness 1 --eta 0.5 --sigma 2 -d 0.01 --replicas 50 "
+    "--workers 1", "unlearn --start-distance 0.1 --clean-steps 20 --contraction 0.9 --eta 0.1 --sigma 1 -e 1 --solve "
+    "clean_steps", "explain iteration.pnsgd", "bounds", "cite iteration.pnsgd", "schema",
 )  # fmt: skip
 
 
@@ -113,7 +131,7 @@ def _option(r: random.Random, command: str) -> list[str]:
     flag = r.choice(chosen.opts)
     if chosen.is_flag:
         return [flag]
-    if chosen.name in ("schedule", "output", "data", "ranges", "baseline", "ledger"):
+    if chosen.name in ("schedule", "output", "data", "ranges", "baseline", "ledger", "policy", "checkpoint"):
         return [flag, r.choice(FILES)]
     if chosen.name in ("replicas", "workers", "jobs"):  # threads and processes have limits of their own
         return [flag, r.choice(("0", "1", "-1", "2.5", ""))]
@@ -143,7 +161,34 @@ def described(folder: Path, r: random.Random) -> None:
     (folder / "table.csv").write_bytes(TABLE[0])
     (folder / "ranges.csv").write_bytes(RANGES[0])
     (folder / "model.json").write_bytes(models_written()[".json"][0])
+    for name, text in _OTHERS.items():
+        (folder / name).write_bytes(text)
+    (folder / "linked.json").symlink_to("steps.csv")
+    (folder / ".git").mkdir(exist_ok=True)
+    for name, text in _written().items():
+        (folder / name).write_bytes(text)
     write(r, folder)
+
+
+_OTHERS = {
+    "policy.yaml": b"dpcalc: policy/1\ndefaults: {adjacency: [replace-one, by-shift], certified: false}\ncases:\n"
+    b"  h*: {required: true, epsilon: 3, delta: 1e-5}\n  '*': {epsilon: 9, delta: 1e-4, accept: {one-index: "
+    b"2099-01-01}}\n",
+    "spent.yaml": b"dpcalc: ledger/1\nadjacency: add-remove\nbudget: {epsilon: 3, delta: 1e-5}\nentries:\n"
+    b"  model: {algorithm: dp-sgd, sample_rate: 0.01, steps: 50, sampling: poisson, noise_multiplier: 2}\n"
+    b"  count: {epsilon: 0.1, times: 2, part: a}\n",
+    "train.yaml": b"data: {n: 50000, batch_size: 500}\noptim: {lr: 0.1, num_epochs: 2, seed: 60.000}\n"
+    b"privacy: {noise_multiplier: 1.1, max_grad_norm: 1.0, target_delta: 1e-5, sampling: poisson}\n",
+}
+
+
+@cache
+def _written() -> dict[str, bytes]:
+    """Return a report and a card that dpcalc writes."""
+    query = "rdp -n 50 -L 1 --smoothness 1 --eta 0.5 --sigma 2 -d 1e-4"
+    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
+        ran(shlex.split(f"{query} --report json=report.json --report card=card.json"))
+        return {file: Path(file).read_bytes() for file in ("report.json", "card.json")}
 
 
 def command_lines(r: random.Random, folder: Path) -> None:
@@ -171,7 +216,7 @@ def tried(words: Sequence[str], folder: Path) -> tuple[int, str, str]:
     assert code in CODES, what
     assert "Traceback" not in out + err, what
     assert "internal error" not in out + err, f"{what}, {out!r}"
-    if code in (2, 130):
+    if code in (2, 130) and words:  # without any, what to type is said
         assert any(line.startswith(("error: ", "Usage: ")) for line in err.splitlines()), what
     if code == 2 and words[:1] != ["check"]:  # whose report says what is wrong
         assert not out, what

@@ -11,7 +11,8 @@ from pathlib import Path
 from dpcalc.recipes.reading.matrix import MAX_CASES
 from dpcalc.recipes.reading.read import MAX_ERRORS, read
 from dpcalc.recipes.reading.recipe import Malformed
-from dpcalc.recipes.running.run import checked, malformed, select
+from dpcalc.recipes.running.checking import checked, malformed
+from dpcalc.recipes.running.selection import Selection
 from dpcalc.render.check import KINDS, render
 from dpcalc.render.check.baseline import load
 from dpcalc.render.check.markdown import MAX_CHARACTERS
@@ -83,7 +84,7 @@ def _report() -> Report:
         for other, seeds in CONFIGURATIONS.items():
             Path(other).write_bytes(seeds[0])
         Path("budget.yaml").write_bytes(RECIPES[0])
-        return report("check", list(checked(select([read("budget.yaml")]))))
+        return checked(Selection([read("budget.yaml")]))
 
 
 def baselines(r: random.Random, folder: Path) -> None:

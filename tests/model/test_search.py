@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dpcalc.engine.search import CLOSE, Direction, by_secants, extreme_integer, near, roughly
+from dpcalc.engine.solving.search import CLOSE, Direction, by_secants, extreme_integer, near, roughly
 from dpcalc.errors import Infeasible
 
 LESS, MORE = Direction(False, integer=True), Direction(True, integer=True)

@@ -132,14 +132,14 @@ def test_what_splits_add_is_bounded() -> None:
             0.0,
         )
         for coarse in (2, 8, 16):
-            moved = lattice.move_to_step(law, coarse * step)
+            moved = law.moved_to_step(coarse * step)
             for count in (1, 4):
-                summed = lattice.self_compose(moved, count, lattice.Grid(0.0, 1 << 20))
+                summed = moved.self_composed(count, lattice.Grid(0.0, 1 << 20))
                 for epsilon in (0.0, 0.31 * scale, 1.7 * scale):
                     if epsilon >= 0.9 * count * scale:
                         continue
-                    truth, floors = composed(law, count, epsilon), lattice.log_floors(summed, epsilon)
-                    assert truth <= lattice.log_finite_delta(summed, epsilon) + 1e-12
+                    truth, floors = composed(law, count, epsilon), summed.log_floors(epsilon)
+                    assert truth <= summed.log_finite_delta(epsilon) + 1e-12
                     assert floors.exact <= truth + 1e-12
                     assert floors.exact <= floors.split
 
@@ -167,9 +167,9 @@ def test_many_epsilons_have_the_delta_of_one(ratio: float) -> None:
         count = r.choice((3, 40, 700))
         component = tilting.component_of(pld.subsampled_gaussian(mu=ratio, rate=r.uniform(0.01, 0.9)), count)
         tilted = component.law(r.choice((0.0, 0.5, 5.0)), lattice.Grid(1.0 / 256, 1 << 15))
-        law = lattice.self_compose(tilted, count, lattice.Grid(1.0 / 256, 1 << 15))
-        at, points = lattice.finite_curve(law), law.points()
+        law = tilted.self_composed(count, lattice.Grid(1.0 / 256, 1 << 15))
+        at, points = law.finite_curve(), law.points()
         places = [0.0, *(r.uniform(0.0, 1.01) * max(1.0, float(points[-1])) for _ in range(12)), abs(float(points[-2]))]
         for epsilon in places:
-            exact = lattice.log_finite_delta(law, epsilon)
+            exact = law.log_finite_delta(epsilon)
             assert exact - 1e-12 * abs(exact) <= at(epsilon) <= exact + 1e-9, (ratio, count, epsilon)

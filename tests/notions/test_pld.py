@@ -68,12 +68,9 @@ def test_one_attempt_near_a_target_is_a_bound_and_close() -> None:
         true = gaussian.log_delta(mu=mu * math.sqrt(count), epsilon=epsilon)
         for resolution, slack in ((64, 0.3), (512, 0.03)):
             for expected in (wanted, true):
-                found = pld.log_delta_near(
-                    [(pld.from_curve(curve_of(mu)), count)],
-                    epsilon=epsilon,
-                    log_delta_target=expected,
-                    resolution=resolution,
-                )
+                parts = [(pld.from_curve(curve_of(mu)), count)]
+                bound = pld.bound_near(parts, epsilon=epsilon, log_delta_target=expected, resolution=resolution)
+                found = bound.value
                 assert found >= true - 1e-9 * (1.0 - true), (mu, count, epsilon, expected)
             assert found <= true + slack, (mu, count, epsilon, resolution)
 
@@ -439,11 +436,11 @@ def test_splitting_masses_dominates() -> None:
     weights = np.random.default_rng(2).random(301)
     law = lattice.TiltedLaw(0.01, -100, weights / weights.sum(), 1.5, 0.0, 1e-300, 0.0, 0.0, 0.0, math.inf, 0.0)
     for step in (0.02, 0.013, 0.05, 0.0071):
-        coarse = lattice.move_to_step(law, step)
+        coarse = law.moved_to_step(step)
         for e in (-0.5, 0.0, 0.3, 1.0, 1.9):
-            low, high = lattice.log_floors(law, e).exact, lattice.log_finite_delta(coarse, e)
+            low, high = law.log_floors(e).exact, coarse.log_finite_delta(e)
             assert low <= high <= low + step
-            assert lattice.log_floors(coarse, e).exact <= low + 1e-12
+            assert coarse.log_floors(e).exact <= low + 1e-12
 
 
 # ---- behaviour -----------------------------------------------------------------------------------------------------

@@ -6,23 +6,17 @@ A new command, algorithm or theorem needs a line here; `test_coverage` says whic
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import dpcalc
 from dpcalc.cards.card import card_text
-from dpcalc.recipes.running.shards import Share, of_share
-from dpcalc.report import Case, Check, Report, Status
+from dpcalc.recipes.running.shards import sealed
+from dpcalc.report import Case, Check, Report, Shard, Status
 
 _PASSED = Check("run", "compare", "gate.yaml", 3, 3, Status.PASSED)
-_ONLY_SHARD = of_share(
+_ONLY_SHARD = sealed(
     Report("check", (Case("pnsgd", {}, (), check=_PASSED),)),
-    [],
-    [SimpleNamespace(entry=SimpleNamespace(parameters={}))],
-    [0],
-    Share(1, 1),
-    certify=False,
-    policy="false",
+    Shard(1, 1, 1, (0,), (), "", json.dumps({"certify": False, "policy": ""})),
 )
 
 FILES = {

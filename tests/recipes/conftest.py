@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dpcalc.recipes.reading.read import read
 from dpcalc.recipes.reading.recipe import Malformed, Recipe
+from dpcalc.recipes.running.checking import Checking
+from dpcalc.recipes.running.selection import Selection, read_all
+from dpcalc.render.machine import case_line
 
 HEAD = """\
 dpcalc: recipe/1
@@ -19,6 +23,12 @@ cases:
 """Three lines, so that the first case stands in line 4."""
 
 Write = Callable[..., str]
+
+
+def lines_of(paths: Sequence[str], **how: Any) -> list[str]:
+    """Return the lines of JSON of the cases of some recipes, whoever computes them."""
+    with Checking(Selection(read_all(paths)), **how) as checking:
+        return [case_line("check", case) for case in checking.cases()]
 
 
 @pytest.fixture

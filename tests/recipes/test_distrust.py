@@ -191,7 +191,7 @@ def test_a_checkpoint_follows_no_link_out_of_the_project(
 
 def test_a_checkpoint_is_for_its_user_alone(write: Write) -> None:
     write(BAD)
-    with contextlib.closing(Journal([0], "c", {"schema": "x"})):
+    with contextlib.closing(Journal.kept([0], "c", {"schema": "x"}, lambda *_: True)):
         assert os.stat("c").st_mode & 0o777 == 0o600
 
 
@@ -203,15 +203,18 @@ def test_a_full_disk_names_the_checkpoint(write: Write) -> None:
         def write(self, _: bytes) -> None:
             raise OSError(28, "No space left on device")
 
-    journal = Journal([0], "c", {"schema": "x"})
-    with contextlib.closing(journal._file):
+    journal = Journal.kept([0], "c", {"schema": "x"}, lambda *_: True)
+    file = journal._file
+    assert file is not None
+    with contextlib.closing(file):
         journal._file = Full()  # type: ignore[assignment]
         with pytest.raises(SpecError, match="cannot write the checkpoint c: No space left"):
-            journal.add(0, "{}")
+            journal.write(0, "{}")
 
 
 def test_an_error_of_time_is_tried_again(write: Write) -> None:
-    path = write("slow: {algorithm: dp-sgd, noise_std: 2, batch_size: 10, steps: 5000, timeout: 0.01}\n" + BAD)
+    slow = "{command: multi-epoch, algorithm: noisy-sgd, batch_size: 1, noise_std: 1.5, epsilon: 1, solve: steps"
+    path = write(f"slow: {slow}, timeout: 0.01}}\n{BAD}")
     first = dpcalc.check(path, checkpoint="c")
     assert [case.check.exit_code for case in first.cases if case.check] == [3, 1]
     lines = Path("c").read_bytes().count(b"\n")

@@ -97,6 +97,7 @@ def test_nothing_is_guessed(folder: Path, capsys: pytest.CaptureFixture[str]) ->
         ("lr: 0.1\n", "init train.yaml --algorithm nothing", "unknown algorithm"),
         ("lr: 0.1\n", "init ../other.yaml", "the recipe may not read '../other.yaml'"),
         ("lr: 0.1\n", "init none.yaml", "cannot"),
+        ("lr: 0.1\n", "init ''", "'' is not a path"),
         ("lr: [0.1\n", "init train.yaml", "train.yaml"),
     ],
 )

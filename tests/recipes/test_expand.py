@@ -49,7 +49,7 @@ def test_a_matrix_with_its_exceptions(good: Any) -> None:
         "s[algorithm=shuffled,epochs=10,noise_std=2.5]",
         "s[algorithm=stop,noise_std=7]",
     ]
-    assert recipe.groups == {"s": tuple(recipe.entries)}
+    assert [entry.name for entry in recipe.made["s"]] == list(recipe.entries)
     last = recipe.entries["s[algorithm=stop,noise_std=7]"]
     assert last.parameters["noise_std"] == 7.0
     assert last.parameters["records"] == 60000

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 import dpcalc
-from dpcalc.cli.ledger import command
-from dpcalc.engine.ledger import answer_ledger
-from dpcalc.engine.ledger_entries import Ledger
+from dpcalc.cli.commands.ledger import command
+from dpcalc.engine.ledgers.entries import Ledger
+from dpcalc.engine.ledgers.total import answer_ledger
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.notions import gaussian, pld

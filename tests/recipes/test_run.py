@@ -15,7 +15,8 @@ from dpcalc.errors import SpecError
 from dpcalc.files.nodes import Field, Scalar
 from dpcalc.files.place import Place
 from dpcalc.recipes.reading.gates import Lookup, judge_gate, read_gates
-from dpcalc.recipes.running.run import Selected, checked, exit_code, read_all
+from dpcalc.recipes.running.checking import checked
+from dpcalc.recipes.running.selection import Selection, read_all
 from dpcalc.render import render
 from dpcalc.report import Assertion, Case, Report, Result
 from tests.recipes.conftest import HEAD
@@ -62,10 +63,9 @@ def test_verdicts(check: Any) -> None:
         "unreached": ("passed", 0), "refused": ("passed", 0),
         "answered": ("failed", 1), "other": ("error", 3), "solved": ("passed", 0),
     }  # fmt: skip
-    assert exit_code(cases.values()) == 2
-    assert exit_code(case for name, case in cases.items() if outcome(case)[1] != 2) == 3
-    assert exit_code([cases["good"], cases["later"], cases["over"]]) == 1
-    assert exit_code([cases["good"], cases["later"], cases["refused"]]) == 0
+    for code, some in [(2, cases), (3, [name for name in cases if outcome(cases[name])[1] != 2]),
+                       (1, ["good", "later", "over"]), (0, ["good", "later", "refused"])]:  # fmt: skip
+        assert Report("check", tuple(cases[name] for name in some)).exit_code == code
     over = cases["over"]
     assert [(a.text, a.passed) for a in over.assertions] == [("epsilon <= 4.8", False), ("epsilon <= 5", True)]
     assert over.check
@@ -173,16 +173,6 @@ def test_a_miss_by_rounding_says_so(check: Any) -> None:
     assert "by rounding alone" not in render(dpcalc.check("r.yaml"), "plain").replace("by rounding alone", "", 1)
 
 
-def test_processes_change_nothing(write: Any) -> None:
-    path = write("""\
-        s: {command: rdp, matrix: {noise_std: 1:30:1}, assert: epsilon <= 1}
-        t: {command: rdp, noise_std: 2, skip: not yet}
-        u: {command: rdp, assert: epsilon <= 1}
-        v: {command: rdp, noise_std: 2.5, assert: "epsilon <= cases.s[noise_std=1].epsilon"}
-    """)
-    assert dpcalc.check(path, jobs=2).to_dict() == dpcalc.check(path).to_dict()
-
-
 def test_stopping_early(check: Any) -> None:
     text = """\
         a: {command: rdp, noise_std: 2}
@@ -222,10 +212,9 @@ def test_a_broken_case_hides_no_other(write: Any, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(module, "ask", breaks)
     monkeypatch.setattr(module, "closed_form_of", lambda *_, **__: 1 // 0)  # nor does it where closed forms answer
     recipes = read_all([write("s: {command: rdp, matrix: {noise_std: [2, 3, 4]}, assert: epsilon <= 1}")])
-    selected = [Selected(recipe, entry) for recipe in recipes for entry in recipe.entries.values()]
-    cases = list(checked(selected))
-    assert [outcome(case) for case in cases] == [("failed", 1), ("error", 4), ("failed", 1)]
-    assert exit_code(cases) == 4
+    report = checked(Selection(recipes))
+    assert [outcome(case) for case in report.cases] == [("failed", 1), ("error", 4), ("failed", 1)]
+    assert report.exit_code == 4
 
 
 def test_a_schedule_beside_the_recipe(write: Any) -> None:

@@ -16,9 +16,10 @@ import pytest
 import dpcalc
 from dpcalc.errors import SpecError
 from dpcalc.recipes.reading.read import read
-from dpcalc.recipes.running.run import checked, read_all, refuse_all_skipped, select, summed_up
+from dpcalc.recipes.running.checking import checked
 from dpcalc.recipes.running.saved import read_report, report_of
-from dpcalc.recipes.running.shards import Share, parse_share, shared_out
+from dpcalc.recipes.running.selection import Selection, read_all
+from dpcalc.recipes.running.shards import Share, parse_share
 from dpcalc.render.check import KINDS
 from dpcalc.report import Report, Status
 from tests.recipes.conftest import Write
@@ -82,9 +83,9 @@ def test_every_case_is_in_one_shard_whatever_the_order_of_the_recipes(write: Wri
     for of in (1, 2, 5, 30):
         taken = {}
         for files in ([first, second], [second, first]):
-            every = select(read_all(files))
-            shares = [{every[place].entry.name for place in shared_out(every, Share(n + 1, of))} for n in range(of)]
-            assert sum(map(len, shares)) == len(every)
+            recipes = read_all(files)
+            shares = [{e.name for e in Selection(recipes, share=Share(n + 1, of)).entries()} for n in range(of)]
+            assert sum(map(len, shares)) == len(Selection(recipes))
             taken[files[0]] = shares
         assert taken[first] == taken[second]
 
@@ -94,11 +95,9 @@ def test_long_cases_are_spread(write: Write) -> None:
     cases = "".join(f"a{n}: {{algorithm: pnsgd, noise_std: 2}}\n" for n in range(10))
     cases += "".join(f"b{n}: {{command: dp-sgd, algorithm: dp-sgd, batch_size: 100, steps: 10, epsilon: 1, "
                      f"clip: 1, solve: noise_multiplier}}\n" for n in range(2))  # fmt: skip
-    every = select(
-        read_all([write(cases, head="dpcalc: recipe/1\ndefaults: {records: 1000, delta: 1.0e-6}\ncases:\n")])
-    )
+    recipes = read_all([write(cases, head="dpcalc: recipe/1\ndefaults: {records: 1000, delta: 1.0e-6}\ncases:\n")])
     for number in (1, 2):
-        assert sum(every[place].entry.name.startswith("b") for place in shared_out(every, Share(number, 2))) == 1
+        assert sum(e.name.startswith("b") for e in Selection(recipes, share=Share(number, 2)).entries()) == 1
 
 
 def test_another_process_finds_the_same_digest(recipe: str) -> None:
@@ -112,7 +111,7 @@ def test_another_process_finds_the_same_digest(recipe: str) -> None:
         for seed in ("1", "2")
     }  # fmt: skip
     assert len(shown) == 1
-    assert " at 0x" not in repr([one.entry for one in select([read(recipe)])])
+    assert " at 0x" not in repr(list(read(recipe).every()))
 
 
 # --- what does not belong together ------------------------------------------------------------------------------------
@@ -155,9 +154,9 @@ def test_skips_alone_are_no_check(write: Write) -> None:
     path = write("a: {algorithm: pnsgd, skip: later}\nb: {algorithm: pnsgd, skip: later}")
     with pytest.raises(SpecError, match="nothing was checked"):
         dpcalc.check(path, shard="1/2")
-    every = select([read(path)])
+    every = Selection([read(path)])
     with pytest.raises(SpecError, match="nothing was checked"):
-        refuse_all_skipped(every)
+        every.refuse_all_skipped()
 
 
 def _leaves(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -237,5 +236,5 @@ def test_shards_that_are_none(text: str) -> None:
 def test_reports_read_back_are_as_they_were(name: str) -> None:
     """Every kind of report has the same bytes."""
     recipes = read_all([str(ROOT / "recipes" / f"{name}.yaml")])
-    report = summed_up(recipes, list(checked(select(recipes))))
+    report = checked(Selection(recipes))
     assert _kinds(report_of(json.loads(json.dumps(report.to_dict())))) == _kinds(report)

@@ -24,15 +24,15 @@ from dpcalc.cluster import spread
 from dpcalc.errors import SpecError, WorkerLost
 from dpcalc.recipes.reading.read import read
 from dpcalc.recipes.reading.recipe import Cases, Recipe
-from dpcalc.recipes.running import chunks, stream
-from dpcalc.recipes.running.chunks import Chunk, Located, Options, run_chunk, written_check
-from dpcalc.recipes.running.evaluate import Limits
+from dpcalc.recipes.running import checking, chunks
+from dpcalc.recipes.running.checking import Checking
+from dpcalc.recipes.running.chunks import Chunk, run_chunk
 from dpcalc.recipes.running.journal import Journal
-from dpcalc.recipes.running.run import read_all
+from dpcalc.recipes.running.selection import Selection, read_all
 from dpcalc.render import Asked
 from dpcalc.render.check import KINDS
 from dpcalc.report import Report
-from tests.recipes.conftest import HEAD, Write
+from tests.recipes.conftest import HEAD, Write, lines_of
 from tests.schema import conforms
 
 ROOT = Path(__file__).parents[2]
@@ -82,13 +82,6 @@ def _written(report: Report) -> dict[str, str]:
     return {name: KINDS[name].write(report, HOW) for name in kinds}
 
 
-def _lines(path: str, **how: Any) -> list[str]:
-    recipes = read_all([path])
-    asked = stream.Asked(recipes, [path], 10_000, stream.places_of(recipes))
-    with stream.Stream(asked, **how) as running:
-        return list(running.lines())
-
-
 # --- whoever computes -------------------------------------------------------------------------------------------------
 
 
@@ -117,7 +110,7 @@ def test_what_travels_names_no_file_and_no_other_case(recipe: str) -> None:
 @pytest.mark.parametrize("jobs", [1, 2, 7])
 def test_the_number_of_processes_changes_no_byte(recipe: str, jobs: int, tmp_path: Path) -> None:
     whole = KINDS["jsonl"].write(dpcalc.check(recipe), HOW).splitlines()[:-1]
-    assert _lines(recipe, jobs=jobs) == whole
+    assert lines_of([recipe], jobs=jobs) == whole
 
 
 def _spoiled(text: str) -> str:
@@ -169,8 +162,7 @@ def test_garbage_never_passes_a_gate(write: Write, answer: Callable[[str], Any])
     path = write("a: {algorithm: pnsgd, noise_std: 2, assert: epsilon <= 0.1}\n"
                  "b: {algorithm: pnsgd, noise_std: 9, assert: epsilon <= 5}")  # fmt: skip
     executor = InTurn(answer if answer is not _other else lambda text: _other(text) if text.count("\n") > 1 else text)
-    recipes = read_all([path])
-    piece = Chunk(written_check(recipes, [path], 10_000, Options()), Located(recipes), (0, 1), Limits())
+    piece = Chunk(Selection(read_all([path])), (0, 1))
     assert piece.read(run_chunk(piece.document))
     with pytest.raises(WorkerLost) as caught:
         list(spread.spread(iter([piece]), spread.through(executor, run_chunk), ahead=3, attempts=2))
@@ -196,7 +188,7 @@ class Lost(InTurn):
 def test_a_worker_that_is_lost_is_an_error(
     recipe: str, error: Exception | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "_GRACE", 0.01)
+    monkeypatch.setattr(checking, "_GRACE", 0.01)
     with pytest.raises(WorkerLost) as caught:
         dpcalc.check(recipe, executor=Lost(error), timeout=0.01)
     assert caught.value.exit_code == 4
@@ -217,16 +209,11 @@ def test_what_is_lost_once_is_sent_again(recipe: str) -> None:
 
 
 class Counted(spread.Piece):
-    seconds = None
-
     def __init__(self, number: int) -> None:
         self.document = str(number)
 
     def read(self, text: str) -> Any:
         return int(text)
-
-    def after(self, answer: Any) -> None:
-        return None
 
 
 def test_few_pieces_are_on_their_way_at_once() -> None:
@@ -265,10 +252,10 @@ def test_a_recipe_of_many_cases_is_not_in_memory(write: Write) -> None:
     path = write(MANY % 10_000)
     tracemalloc.start()
     found = read(path, 10**6)
-    places = stream.places_of([found])
-    assert len(places) == len(found.entries) == 10**6
-    assert Located([found]).at(10**6 - 1)[1].name == "sweep[index=10000,noise_std=100]"
-    assert Located([found]).at(99)[1].name == "sweep[index=1,noise_std=100]"
+    every = Selection([found])
+    assert len(every.places) == len(every) == len(found.entries) == 10**6
+    assert every.at(10**6 - 1)[1].name == "sweep[index=10000,noise_std=100]"
+    assert every.at(99)[1].name == "sweep[index=1,noise_std=100]"
     assert tracemalloc.get_traced_memory()[1] < 20e6
     tracemalloc.stop()
 
@@ -296,12 +283,12 @@ def test_cases_that_are_made_when_asked_for_are_the_same(write: Write, monkeypat
     assert isinstance(many.entries, Cases)
     assert isinstance(few.entries, dict)
     assert list(few.entries.items()) == list(many.entries.items())
-    assert {name: tuple(names) for name, names in many.groups.items()} == few.groups
-    located = Located([many])
-    assert [located.at(place)[1] for place in range(len(located))] == list(few.entries.values())
-    for wrong in (-1, len(located)):
+    assert {name: list(group) for name, group in many.made.items()} == few.made
+    every = Selection([many])
+    assert list(every.entries()) == list(few.entries.values())
+    for wrong in (-1, len(every)):
         with pytest.raises(IndexError):
-            located.at(wrong)
+            every.at(wrong)
     for name in ("cut[noise_std=1,index=2]", "sweep[noise_std=1]", "nothing"):
         assert name not in many.entries
 
@@ -343,6 +330,10 @@ def test_many_cases_are_refused_as_few_are(
 SMALL = "sweep: {command: rdp, algorithm: pnsgd, matrix: {noise_std: [1, 2]}, assert: epsilon <= 0.5}"
 
 
+def _any(place: int, line: str) -> bool:
+    return True
+
+
 def test_a_checkpoint_that_is_cut_anywhere_is_taken_up(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every byte: what was whole is taken over, and the rest is as if it had never been written.
 
@@ -351,23 +342,23 @@ def test_a_checkpoint_that_is_cut_anywhere_is_taken_up(write: Write, monkeypatch
     monkeypatch.setattr(os, "fsync", lambda _: None)
     write(SMALL)
     header, whole = {"schema": "x"}, ['{"a": 1}', '{"b": "\\u2264"}']
-    with contextlib.closing(Journal(range(2), "c", header)) as first:
+    with contextlib.closing(Journal.kept(range(2), "c", header, _any)) as first:
         for place, line in enumerate(whole):
-            first.add(place, line)
+            first.write(place, line)
     kept = Path("c").read_bytes()
     ends = [place for place, byte in enumerate(kept, start=1) if byte == 10]
     for size in range(len(kept) + 1):
         Path("c").write_bytes(kept[:size])
         if 0 < size <= kept.index(b"}"):  # so little may be the beginning of anything
             with pytest.raises(SpecError, match="no checkpoint"):
-                Journal(range(2), "c", header)
+                Journal.kept(range(2), "c", header, _any)
             continue
-        journal = Journal(range(2), "c", header)
+        journal = Journal.kept(range(2), "c", header, _any)
         complete = max(0, sum(end <= size for end in ends) - 1)
         assert list(journal.missing()) == [0, 1][complete:]
-        for place, line in enumerate(whole):
-            journal.add(place, line)
-        assert [line for line, _ in journal.lines()] == whole
+        for place in journal.missing():
+            journal.write(place, whole[place])
+        assert [journal.line(number) for number in range(2)] == whole
         journal.close()
         assert Path("c").read_bytes() == kept
 
@@ -375,18 +366,18 @@ def test_a_checkpoint_that_is_cut_anywhere_is_taken_up(write: Write, monkeypatch
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.4, 0.6, 0.999, 1.0])
 def test_a_check_with_a_checkpoint_computes_what_is_missing(write: Write, share: float) -> None:
     path = write(SMALL)
-    whole = _lines(path, executor=InTurn(), checkpoint="c")
+    whole = lines_of([path], executor=InTurn(), checkpoint="c")
     kept = Path("c").read_bytes()
     Path("c").write_bytes(kept[: int(share * len(kept))])
     executor = InTurn()
-    assert _lines(path, executor=executor, checkpoint="c") == whole
+    assert lines_of([path], executor=executor, checkpoint="c") == whole
     assert Path("c").read_bytes() == kept
     assert len(executor.sent) == {0.0: 2, 0.1: 2, 0.4: 2, 0.6: 1, 0.999: 1, 1.0: 0}[share]
 
 
 def test_a_checkpoint_that_was_changed_is_refused(write: Write) -> None:
     path = write(SMALL)
-    _lines(path, executor=InTurn(), checkpoint="c")
+    lines_of([path], executor=InTurn(), checkpoint="c")
     kept = Path("c").read_bytes()
     header, first, second = kept.splitlines(keepends=True)
     other = second.replace(b'"passed": false', b'"passed": true')
@@ -404,25 +395,25 @@ def test_a_checkpoint_that_was_changed_is_refused(write: Write) -> None:
             continue
         Path("c").write_bytes(data)
         with pytest.raises(SpecError, match=r"line [23] is damaged"):
-            _lines(path, executor=InTurn(), checkpoint="c")
+            lines_of([path], executor=InTurn(), checkpoint="c")
         assert Path("c").read_bytes() == data, number
 
 
 def test_a_checkpoint_of_something_else_is_refused(write: Write) -> None:
     path = write(SMALL)
-    _lines(path, executor=InTurn(), checkpoint="c")
+    lines_of([path], executor=InTurn(), checkpoint="c")
     kept = Path("c").read_bytes()
     version = kept.replace(b'"dpcalc": "', b'"dpcalc": "9', 1)
     for data, message in [(version, "another version"), (b"keep me\n", "no checkpoint"), (b"keep", "no checkpoint"),
                           (b"[1]\n", "no checkpoint")]:  # fmt: skip
         Path("c").write_bytes(data)
         with pytest.raises(SpecError, match=message):
-            _lines(path, executor=InTurn(), checkpoint="c")
+            lines_of([path], executor=InTurn(), checkpoint="c")
         assert Path("c").read_bytes() == data
     Path("c").write_bytes(kept)
     write(SMALL.replace("0.5", "0.6"))
     with pytest.raises(SpecError, match="other cases") as caught:
-        _lines(path, executor=InTurn(), checkpoint="c")
+        lines_of([path], executor=InTurn(), checkpoint="c")
     assert "remove this one" in str(caught.value.hint)
     write(SMALL)
     with pytest.raises(SpecError, match="other options"):
@@ -431,10 +422,9 @@ def test_a_checkpoint_of_something_else_is_refused(write: Write) -> None:
 
 def test_two_checks_do_not_share_a_checkpoint(write: Write) -> None:
     path = write(SMALL)
-    recipes = read_all([path])
-    asked = stream.Asked(recipes, [path], 10_000, stream.places_of(recipes))
-    with stream.Stream(asked, checkpoint="c"), pytest.raises(SpecError, match="in use"):
-        stream.Stream(asked, checkpoint="c")
+    selection = Selection(read_all([path]))
+    with Checking(selection, checkpoint="c"), pytest.raises(SpecError, match="in use"):
+        Checking(selection, checkpoint="c")
 
 
 def test_a_check_that_is_killed_is_taken_up(write: Write, tmp_path: Path) -> None:
@@ -560,7 +550,7 @@ def test_a_long_check_shows_what_did_not_pass(
     write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The reports are those of a check whose cases are in memory; the text is short."""
-    from dpcalc.cli import check, streaming
+    from dpcalc.cli.output import streaming
     from dpcalc.recipes.reading import case
     from dpcalc.recipes.reading import read as reading
 
@@ -568,7 +558,7 @@ def test_a_long_check_shows_what_did_not_pass(
     kinds = ("json", "jsonl", "csv", "junit", "sarif")
     code = _run(f"check {path} " + " ".join(f"--report {kind}=few.{kind}" for kind in kinds))
     few = capsys.readouterr()
-    for module in (case, reading, check, streaming, stream):
+    for module in (case, reading, streaming, checking):
         monkeypatch.setattr(module, "MAX_CASES", 10)
     assert _run(f"check {path} --max-cases 99 " + " ".join(f"--report {kind}=many.{kind}" for kind in kinds)) == code
     many = capsys.readouterr()

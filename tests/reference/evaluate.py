@@ -10,10 +10,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import mpmath
 import numpy as np
 
 from dpcalc.engine.evaluate import guarantee_of
-from dpcalc.engine.search import DIRECTIONS, extreme
+from dpcalc.engine.solving.search import DIRECTIONS, extreme
 from dpcalc.model import loss as losses
 from dpcalc.model import loss_class as loss
 from dpcalc.model.chain import Chain
@@ -21,7 +22,7 @@ from dpcalc.model.numbers import parse_log
 from dpcalc.model.run import describe
 from dpcalc.notions import classic, gaussian, optimal_composition, pld, profiles, renyi
 from dpcalc.notions.guarantee import Gdp, Profile
-from dpcalc.numerics import chi_square, euler_maclaurin, isotonic, lambert, sums
+from dpcalc.numerics import chi_square, isotonic, lambert, sums
 from dpcalc.numerics.floats import down, product_up, ratio_up, up
 from dpcalc.numerics.logspace import exp_up
 from dpcalc.numerics.quotients import quotient_up
@@ -29,6 +30,7 @@ from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.contraction import (
     contraction,
     laplace,
+    noisy_pass,
     online,
     recursion,
     shuffle,
@@ -57,7 +59,7 @@ from dpcalc.theorems.risk import (
 )
 from dpcalc.theorems.risk.averaging import averaged_risk
 from dpcalc.theorems.risk.sgd import Sgd
-from dpcalc.theorems.sampled import noisy_sgd, sampled_steps
+from dpcalc.theorems.sampled import noisy_sgd, sampled_steps, shuffle_lower
 from dpcalc.theorems.setting import Setting
 from tests.formulas import evaluated, number
 
@@ -163,6 +165,14 @@ def _steps(i: _Inputs) -> dict[str, Any]:
 
 def _at(i: _Inputs) -> dict[str, Any]:
     return {**_steps(i), "index": i.whole("i")}
+
+
+def _log1p_integral(x: float, k: float, power: float) -> float:
+    """Return the integral of ln(1 + k t^-power) over t >= x, on which a table of the online bounds rests."""
+    with mpmath.workdps(40):
+        a, u = mpmath.mpf(power), k * mpmath.mpf(x) ** -power
+        series = mpmath.hyp2f1(1, 1 - 1 / a, 2 - 1 / a, -u)
+        return float(x * (a * u / (a - 1) * series - mpmath.log1p(u)))
 
 
 def _without(given: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -292,15 +302,15 @@ _CONTRACTION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "M_paper": lambda i: loss.published_factor(
         step_size=i("eta"), smoothness=i("beta"), strong_convexity=i("rho")
     ),
-    "A": lambda i: _both(recursion.log_one_step(**_noise(i), ratio=contraction.own_ratio(2.0 * i("L"), i("scale")))),
+    "A": lambda i: _both(recursion.log_one_step(**_noise(i), ratio=noisy_pass.own_ratio(2.0 * i("L"), i("scale")))),
     "B": lambda i: _both(recursion.log_one_step(
-        **_noise(i), ratio=contraction.later_ratio(i("M"), i("D"), i("eta"), i("scale"))
+        **_noise(i), ratio=noisy_pass.later_ratio(i("M"), i("D"), i("eta"), i("scale"))
     )),
     "delta_fixed_index": lambda i: _both(evaluated(contraction.product, **_at(i))),
     "delta_shuffled": lambda i: _both(evaluated(shuffle.product, **_steps(i), last_batch="own")),
     "delta_random_stop_exact": lambda i: _both(evaluated(contraction.stop_product, **_at(i))),
     "delta_random_stop_published": lambda i: _both(
-        contraction.log_published(contraction.BoundedPass(**_without(_steps(i), "epsilon"), index=1), i("eps"))
+        contraction.log_published(contraction.Pass(**_without(_steps(i), "epsilon"), index=1), i("eps"))
     ),
     "delta_shuffled_and_random_stop": lambda i: _both(evaluated(shuffle.stop_product, **_steps(i))),
     "delta_heterogeneous_fixed": lambda i: _both(evaluated(stepwise.product, **_uneven(i), index=i.whole("i"))),
@@ -335,14 +345,14 @@ _CONTRACTION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
         contraction.averaged(recursion.total(_trace(i, _rate(i)), i.whole("n")), i.whole("n"))
     ),
     "gdp_shift_mu": lambda i: contraction.shift_mu(
-        recursion.shift_log_mu(contraction.own_ratio(2.0 * i("L"), i("sigma")), math.inf, _rate(i), i.whole("k"))
+        recursion.shift_log_mu(noisy_pass.own_ratio(2.0 * i("L"), i("sigma")), math.inf, _rate(i), i.whole("k"))
     ),
     "gdp_shift_delta": lambda i: _both(recursion.log_delta_of_log_mu(
         i("eps"),
-        recursion.shift_log_mu(contraction.own_ratio(2.0 * i("L"), i("sigma")), math.inf, _rate(i), i.whole("k")),
+        recursion.shift_log_mu(noisy_pass.own_ratio(2.0 * i("L"), i("sigma")), math.inf, _rate(i), i.whole("k")),
     )),
     "laplace_shift_delta": lambda i: _both(laplace.composed_of(
-        ratio=contraction.own_ratio(2.0 * i("L"), i("v")), count=i.whole("k") + 1, epsilon=i("eps")
+        ratio=noisy_pass.own_ratio(2.0 * i("L"), i("v")), count=i.whole("k") + 1, epsilon=i("eps")
     )),
     "online_scale": lambda i: _plan(i).scale(i("j")),
     "online_A": lambda i: _both(_plan(i).log_first(i("eps"), 2.0 * i("L"), i.whole("i"))),
@@ -354,7 +364,7 @@ _CONTRACTION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "online_n_where_delta_n_equals_delta_star": lambda i: stream_noise.overtaken_at(
         _plan(i), index=i.whole("i"), epsilon=i("eps")
     ),
-    "int_X_inf_log1p_k_x^-alpha": lambda i: euler_maclaurin.log1p_integral(i("X"), i("k"), i("alpha")),
+    "int_X_inf_log1p_k_x^-alpha": lambda i: _log1p_integral(i("X"), i("k"), i("alpha")),
     "online_delta_uniform_position": lambda i: _both(stream_noise.uniform_position(
         _plan(i), sensitivity=2.0 * i("L"), records=i.whole("n"), epsilon=i("eps")
     )),
@@ -1017,7 +1027,7 @@ _QUANTITIES.update(
     ).value,
     shuffled_batches_lower_delta=lambda i: _both(
         evaluated(
-            sampled_steps.shuffle_lower, sampling="shuffle", records=i.whole("t"), batch_size=1, steps=i.whole("t"),
+            shuffle_lower.shuffle_lower, sampling="shuffle", records=i.whole("t"), batch_size=1, steps=i.whole("t"),
             adjacency={"zero_out": "null-record", "replace": "replace-one"}[i.raw["adjacency"]],
             noise_multiplier=i("noise_multiplier"), epsilon=i("epsilon"),
         )

@@ -15,7 +15,7 @@ from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
 from dpcalc.render.chart import MAX_SERIES, Axis, Chart, Panel, Series, chart, figure, terminal
 from dpcalc.render.chart.bounds import DECADES, KINDS
-from dpcalc.render.chart.limits import LIMITS
+from dpcalc.render.chart.limits import limits
 from dpcalc.report import Case, Report, Result
 from dpcalc.theorems.record import all_bounds
 
@@ -258,7 +258,7 @@ def test_delta_along_x() -> None:
 
 def test_the_limits_are_those_of_the_registry() -> None:
     kinds = {name: bound.kind for name, bound in all_bounds().items()}
-    for limit, (own, _) in LIMITS.items():
+    for limit, (own, _) in limits().items():
         assert kinds[limit] == "asymptotic"
         assert kinds[own] in ("upper", "exact")
 

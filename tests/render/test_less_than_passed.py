@@ -66,7 +66,7 @@ def test_no_picture_says_what_holds_of_a_model_that_is_not_private() -> None:
     drawn = ask("rdp", RUN, QUESTION)
     assert inert(page(Report("rdp", (drawn,)))).all("figure")
     tree = inert(page(Report("train", (drawn._replace(training=TRAINING),))))
-    assert not tree.all("svg")
+    assert not tree.all("img")
     assert "How tight it is" not in tree.text
     assert "What an attacker can do, with noise that nobody can draw again" in tree.text
 

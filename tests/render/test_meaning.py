@@ -7,7 +7,7 @@ import math
 import mpmath
 import pytest
 
-from dpcalc.engine.guess import guess_of_answer
+from dpcalc.engine.attack.guess import guess_of_answer
 from dpcalc.model.quantities import Kind
 from dpcalc.render.words.meaning import meaning
 from dpcalc.report import Case, Result

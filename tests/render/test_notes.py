@@ -230,7 +230,9 @@ def test_a_comparison_says_a_promise_as_its_table_does() -> None:
 
 
 def test_nothing_is_said_of_a_bound_without_an_explanation() -> None:
-    note = notes.BetterThanPublished(bound="a.b", published="shuffle.product", quantity="epsilon", value=2.0)
+    note = notes.BetterThanPublished(
+        bound="shuffle.nonlinear", published="shuffle.product", quantity="epsilon", value=2.0
+    )
     found = report("rdp", (Case("shuffled", {}, (BEST,), note_data=(note,)),))
     assert found.cases[0].notes == ()
 

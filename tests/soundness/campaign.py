@@ -118,8 +118,6 @@ def _parts(chunks: list[tuple[int, int, int, tuple[str, ...]]], jobs: int) -> It
 class Part(Piece):
     """Some cases in a row, counted by a worker that has these tests; what failed is judged here once more."""
 
-    seconds = None
-
     def __init__(self, work: tuple[int, int, int, tuple[str, ...]]) -> None:
         self.work = work
         self.document = json.dumps(work)
@@ -142,13 +140,6 @@ class Part(Piece):
                 case = draw(seed, number, only)
                 kept.append((number, case, judged(case)))
         return tally
-
-    def after(self, answer: Tally) -> None:
-        """Return nothing: all cases were counted."""
-
-    def parts(self) -> list[Piece]:
-        """Return itself: nothing limits a case."""
-        return [self]
 
     def halves(self) -> list[Piece]:
         """Return the cases in two, or this one."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dpcalc.notions.answer import Answer
 from dpcalc.notions.guarantee import Composition
+from dpcalc.notions.notion import Answer
 from dpcalc.theorems.record import Theorem, all_bounds
 from tests.formulas import run_of
 from tests.oracles import draws, log_uniform

@@ -155,7 +155,7 @@ def test_random_stop_as_published() -> None:
             continue  # to rounding means nothing there
         first = oracle.log_step(kind, run.epsilon, run.own)
         setting = {k: v for k, v in given.items() if k != "epsilon"}
-        described = contraction.BoundedPass(**setting, records=n, index=1, batch_size=1)
+        described = contraction.Pass(**setting, records=n, index=1, batch_size=1)
         found = contraction.log_published(described, epsilon)
         if first == ZERO:
             assert found == -math.inf
@@ -287,7 +287,7 @@ def test_sums_across_the_bend_of_the_shift_bound(
 def test_laplace_mixture_of_very_many_steps(later: int) -> None:
     """As good as that of fewer steps, at least."""
     ratio, epsilon = 0.01847821597706903, 0.0055
-    found = laplace.mixture(ratio=ratio, later=later, epsilon=epsilon)
+    found = laplace.LaplaceShift(ratio, epsilon).mixture(later)
     never_below(found, oracle.laplace_mixture(exact(ratio), later, exact(epsilon)), f"later={later}")
     assert found <= float(oracle.laplace_mixture(exact(ratio), 10**9, exact(epsilon))) + 1e-3
 
@@ -309,7 +309,7 @@ def test_shuffled_laplace_mixture_of_many() -> None:
     for r in draws("shuffled laplace mixture, many", 60, 30):
         epsilon, n = r.choice((0.0, log_uniform(r, 1e-3, 30))), whole(r, 9, N)
         ratio = log_uniform(r, 1e-3, 1e3) * math.sqrt(whole(r, 1, 1000))
-        found = laplace.mixture_sum(ratio=ratio, terms=n, epsilon=epsilon)
+        found = laplace.LaplaceShift(ratio, epsilon).mixture_sum(n)
         value = oracle.integral_hockey_sticks(exact(epsilon), exact(ratio) * Fraction(0.5**0.5), n)
         what = f"mixture_sum(ratio={ratio!r}, terms={n}, epsilon={epsilon!r})"
         # The square root of 1/2 as a double is above 0.5^0.5 by less than 1e-16.

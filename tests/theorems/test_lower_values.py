@@ -11,7 +11,7 @@ import pytest
 
 from dpcalc.engine.answer import answer
 from dpcalc.engine.question import Question
-from dpcalc.engine.search import DIRECTIONS
+from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import BoundFailed, DpcalcError
 from dpcalc.model.run import describe
 from dpcalc.report import Case, Result

@@ -17,7 +17,7 @@ from dpcalc import references
 from dpcalc.engine.answer import answer
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.question import Question
-from dpcalc.engine.search import DIRECTIONS
+from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, NotApplicable, SpecError
 from dpcalc.model.algorithm import Length
 from dpcalc.model.chain import Chain

@@ -5,7 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from dpcalc.theorems.hidden import position_certificates as certificates
+from dpcalc.theorems.hidden.position_certificates import Cell, Mixture
+from dpcalc.theorems.hidden.positions import Places
 
 
 class Falling:
@@ -18,9 +19,8 @@ class Falling:
 def test_a_cut_whose_level_is_out_of_reach_is_no_choice() -> None:
     """Other cuts that were tried have levels; the best one has none, and the known position stands in for it."""
     out_of_reach = SimpleNamespace(best=0, levels={1: 2.0}, least=0.0)
-    chosen = cast(Any, (SimpleNamespace(moved=lambda epsilon, follow: (out_of_reach, None)),))
-    places = certificates.Places(classes=((1, 4, 4, 1.0),))
-    distances = cast(Any, Falling())
-    total, here = certificates._by_same_cuts(places, [certificates.Cell(0.0, distances)], chosen, 1.0, True)
+    chosen = cast(Any, (SimpleNamespace(at=lambda epsilon, follow: (out_of_reach, iter(()))),))
+    places = Places(classes=((1, 4, 4, 1.0),))
+    total, here = Mixture(places, [Cell(0.0, cast(Any, Falling()))])._by_same_cuts(chosen, 1.0, True)
     assert here == (None,)
     assert total < 0.0

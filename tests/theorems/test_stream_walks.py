@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from dpcalc.engine.solve import _epsilon_beyond
+from dpcalc.engine.solving.budget import _epsilon_beyond
 from dpcalc.model.choices import Noise
 from dpcalc.model.loss_class import LossClass
 from dpcalc.notions.guarantee import Profile
 from dpcalc.theorems.contraction import online, recursion
-from dpcalc.theorems.contraction.online import AnyStream, hybrid
+from dpcalc.theorems.contraction.online import OnStream, hybrid
 
 LENGTHS = (7, 8, 30, 4103, 4104, 5000, 20_000, 10**6, 10**9)
 STREAM: dict[str, Any] = {
@@ -21,8 +21,8 @@ STREAM: dict[str, Any] = {
 }  # fmt: skip
 
 
-def stream(noise: Noise, records: int) -> AnyStream:
-    return AnyStream(**STREAM, noise=noise, records=records)
+def stream(noise: Noise, records: int) -> OnStream:
+    return OnStream(**STREAM, noise=noise, records=records)
 
 
 @pytest.mark.parametrize("noise", [Noise.GAUSSIAN, Noise.LAPLACE])

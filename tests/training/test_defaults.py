@@ -28,7 +28,7 @@ def test_noise_of_sampled_steps_is_advised_without_a_solution(
     with monkeypatch.context() as patched:
         patched.setattr(accounting, "account", refuse)
         question = Question(epsilon=epsilon, delta=1e-5, log_delta=math.log(1e-5))
-        advised = accounting.noise_scale(Draft.of(algorithm="noisy-sgd", **given), question)
+        advised = accounting.noise_scale(Draft.of(algorithm="noisy-sgd", **given).asking(question))
     enough, little = (
         dpcalc.compare(algorithm="noisy-sgd", **given, noise_std=advised * off, delta=1e-5).cases[0].best
         for off in (1.2, 0.8)

@@ -54,7 +54,7 @@ def test_without_scikit_learn_it_says_what_to_install() -> None:
 
 
 def test_nothing_else_imports_it() -> None:
-    program = "import sys, dpcalc.api.training, dpcalc.cli.train; print('sklearn' in sys.modules)"
+    program = "import sys, dpcalc.api.training, dpcalc.cli.commands.train; print('sklearn' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -36,14 +36,14 @@ def test_theorems_with_public_sums_are_those_that_say_so() -> None:
 
 def test_the_epsilon_achieved_is_of_the_rounded_release(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    of_release = guarantee._of_release
+    details = guarantee._Rounded._details
 
-    def spied(row: Any, question: Any, rounding: Any, cost: Any, planned: Any) -> Any:
-        found = of_release(row, question, rounding, cost, planned)
-        seen.append((row.details["achieved"]["epsilon"], cost.epsilon, found.details["achieved"]["epsilon"]))
+    def spied(rounded: Any, row: Any, rounding: Any, cost: Any) -> Any:
+        found = details(rounded, row, rounding, cost)
+        seen.append((row.details["achieved"]["epsilon"], cost.epsilon, found["achieved"]["epsilon"]))
         return found
 
-    monkeypatch.setattr(guarantee, "_of_release", spied)
+    monkeypatch.setattr(guarantee._Rounded, "_details", spied)
     case = dpcalc.train(data="example:breast-cancer", epsilon=1, delta=1e-12).cases[0]
     assert seen
     for ideal, added, told in seen:

@@ -66,22 +66,6 @@ def test_no_point_of_the_ball_is_better_than_the_minimiser_by_more_than_the_gap(
     assert best.loss <= least + best.gap + 1e-13  # the rounding of two means of 60 numbers
 
 
-def test_the_non_private_fit_tells_how_near_it_is() -> None:
-    told: dict[str, list[int]] = {}
-
-    def phases(name: str) -> Any:
-        return lambda done, total: told.setdefault(name, []).append(done * 1000 // total)
-
-    given = problem("logistic")
-    assert minimise(given, 0.4, phases).loss == minimise(given, 0.4).loss
-    assert set(told) == {"non-private fit", "non-private fit on the sphere"}
-    for shares in told.values():
-        assert shares == sorted(shares)
-        assert shares[0] == 0
-        assert shares.count(1000) == 1
-        assert len(set(shares)) > 3
-
-
 def test_least_squares_is_solved_to_machine_precision() -> None:
     given = problem("squares")
     exact = np.linalg.lstsq(given.features, given.labels, rcond=None)[0]

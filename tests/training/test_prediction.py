@@ -15,7 +15,7 @@ from dpcalc.training.data import readers
 from dpcalc.training.data.cells import NUMBERS
 from dpcalc.training.data.tables import rows_of
 from dpcalc.training.release.model import Model
-from dpcalc.training.release.prediction import predictor, scored, write_csv
+from dpcalc.training.release.prediction import predictor, write_csv
 from tests.training.test_model import MODEL
 
 REGRESSION = MODEL._replace(
@@ -60,28 +60,28 @@ def written(tmp_path: Path, kind: str) -> str:
 @pytest.mark.parametrize("model", [MODEL, REGRESSION], ids=["classes", "regression"])
 def test_columns_are_found_by_name_in_any_order(tmp_path: Path, kind: str, model: Model) -> None:
     path = written(tmp_path, kind)
-    found = np.concatenate([scores for scores, _ in scored(model, path)])
+    found = np.concatenate([scores for scores, _ in model.scored(path)])
     assert found == pytest.approx([expected(model, a, b) for a, b, _ in CELLS], rel=1e-12)
     named = model._replace(target="c")
-    targets = np.concatenate([targets for _, targets in scored(named, path, target=True)])
+    targets = np.concatenate([targets for _, targets in named.scored(path, target=True)])
     assert targets.tolist() == ([-1.0, -1.0, -1.0] if model is MODEL else CELLS[:, 2].tolist())
 
 
 def test_matrices_have_numbers_for_names(tmp_path: Path) -> None:
     model = MODEL._replace(columns=("3", "1"), target="2", positive="-1")
     np.save(tmp_path / "m.npy", CELLS)
-    [(scores, targets)] = scored(model, str(tmp_path / "m.npy"), target=True)
+    [(scores, targets)] = model.scored(str(tmp_path / "m.npy"), target=True)
     swapped = model._replace(columns=("a", "b"))
     assert scores == pytest.approx([expected(swapped, c, a) for a, _, c in CELLS], rel=1e-12)
     assert targets.tolist() == [-1.0, 1.0, -1.0]
     np.savez(tmp_path / "m.npz", X=CELLS, y=np.array([-1, 1, -1]))
-    [(same, marked)] = scored(model._replace(target="y"), str(tmp_path / "m.npz"), target=True)
+    [(same, marked)] = model._replace(target="y").scored(str(tmp_path / "m.npz"), target=True)
     assert same.tolist() == scores.tolist()
     assert marked.tolist() == [1.0, -1.0, 1.0]
     np.savez(tmp_path / "only.npz", X=CELLS)
-    [(same, _)] = scored(model, str(tmp_path / "only.npz"))
+    [(same, _)] = model.scored(str(tmp_path / "only.npz"))
     assert same.tolist() == scores.tolist()
-    [(same, _)] = scored(model, CELLS[:, [2, 0]])
+    [(same, _)] = model.scored(CELLS[:, [2, 0]])
     assert same.tolist() == scores.tolist()
 
 
@@ -101,7 +101,7 @@ def test_blocks_are_the_rows_in_order(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_cell_that_is_no_number_counts_as_in_training(tmp_path: Path) -> None:
     path = tmp_path / "odd.csv"
     path.write_text("a,b\n,1\nword,nan\n1e400,2\n1\n1,2,3\n\n", encoding="utf-8")
-    found = np.concatenate([scores for scores, _ in scored(MODEL, str(path))])
+    found = np.concatenate([scores for scores, _ in MODEL.scored(str(path))])
     nan = math.nan
     wanted = [(nan, 1.0), (nan, nan), (nan, 2.0), (nan, nan), (nan, nan), (nan, nan)]
     assert found == pytest.approx([expected(MODEL, a, b) for a, b in wanted], rel=1e-12)
@@ -151,17 +151,17 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     ):  # fmt: skip
         path.write_text(text, encoding="utf-8")
         with pytest.raises(SpecError, match=message):
-            list(scored(MODEL, str(path)))
+            list(MODEL.scored(str(path)))
     with pytest.raises(SpecError, match="unknown kind of data file"):
-        list(scored(MODEL, "rows.txt"))
+        list(MODEL.scored("rows.txt"))
     with pytest.raises(SpecError, match=r"rows have shape \(3, 3\)"):
-        list(scored(MODEL, CELLS))
+        list(MODEL.scored(CELLS))
     np.save(tmp_path / "w.npy", np.array([("x", 1.0)], dtype=[("a", "U1"), ("b", float)]))
     with pytest.raises(SpecError, match="'a' holds texts"):
-        list(scored(MODEL, str(tmp_path / "w.npy")))
+        list(MODEL.scored(str(tmp_path / "w.npy")))
     (tmp_path / "bad.npz").write_bytes(b"PK")
     with pytest.raises(SpecError, match="not a readable"):
-        list(scored(MODEL, str(tmp_path / "bad.npz")))
+        list(MODEL.scored(str(tmp_path / "bad.npz")))
     losses: tuple[dict[str, Any], ...] = ({}, {"loss": "none"}, {"loss": ["squares"]})
     for loss in losses:
         with pytest.raises(SpecError, match="loss is not known"):
@@ -179,12 +179,12 @@ def test_columns_of_words_are_read_by_the_levels_of_the_model(tmp_path: Path) ->
     )  # fmt: skip
     path = tmp_path / "words.csv"
     path.write_text('a,colour\n0.5,red\n,7.0\n1,blue\nx,\n1,"7"\n', encoding="utf-8")
-    read = np.concatenate([scores for scores, _ in scored(model, str(path))])
+    read = np.concatenate([scores for scores, _ in model.scored(str(path))])
     wanted = [2.0 + 5.0 * -0.5, -3.0 + 5.0 * 0.5, 0.0, 2.0 + 5.0 * 0.5, -3.0]
     assert read == pytest.approx(np.array(wanted) + model.intercept, rel=1e-12)
     last = model._replace(columns=("a", "colour"), weights=np.array([5.0, 2.0, -3.0]), low=np.array([0.0, -1.0]),
                           high=np.array([2.0, 1.0]))  # fmt: skip
-    assert np.concatenate([scores for scores, _ in scored(last, str(path))]).tolist() == read.tolist()
+    assert np.concatenate([scores for scores, _ in last.scored(str(path))]).tolist() == read.tolist()
     rows_as_objects = [["red", 0.5], [7, None], ["blue", 1], ["", "x"], ["7", 1.0]]
-    [(found, _)] = scored(model, rows_as_objects)
+    [(found, _)] = model.scored(rows_as_objects)
     assert found.tolist() == read.tolist()

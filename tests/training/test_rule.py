@@ -149,8 +149,8 @@ def test_a_run_that_is_described_is_left_alone(name: str) -> None:
 
     given = OTHERS[name] or {name: 1.0}
     question = Question(1.0, 1e-5, math.log(1e-5))
-    assert applies(Draft(Description({"loss": "logistic"})), question)
-    assert not applies(Draft(Description({"loss": "logistic", **given})), question)
+    assert applies(Draft(Description({"loss": "logistic"}), question))
+    assert not applies(Draft(Description({"loss": "logistic", **given}), question))
 
 
 def test_a_radius_trains_as_ever() -> None:

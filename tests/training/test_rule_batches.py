@@ -32,11 +32,11 @@ def test_less_noise_decides(
     sampled: float, hidden: float, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noise = {"noisy-sgd": sampled, "shuffled-epochs": hidden}
-    monkeypatch.setattr(rule_batches, "noise_scale", lambda draft, _: noise[draft["algorithm"]])
-    draft = Draft(Description({**GIVEN, **given}))
+    monkeypatch.setattr(rule_batches, "noise_scale", lambda draft: noise[draft["algorithm"]])
+    draft = Draft(Description({**GIVEN, **given}), QUESTION)
     draft.take_shape(250, 3, with_dimension=False)
-    assert rule_batches.applies(draft, QUESTION)
-    rule, average = rule_batches.fill(draft, QUESTION, Setup(), 3)
+    assert rule_batches.applies(draft)
+    rule, average = rule_batches.fill(draft, Setup(), 3)
     hides = hidden < sampled
     assert draft["algorithm"] == ("shuffled-epochs" if hides else "noisy-sgd")
     assert (average, draft.get("release")) == (("none", None) if hides else ("tail", "epoch"))
@@ -52,14 +52,14 @@ def test_less_noise_decides(
 
 def test_what_is_given_leaves_fewer_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     noise = {"noisy-sgd": 0.02, "shuffled-epochs": 0.01}
-    monkeypatch.setattr(rule_batches, "noise_scale", lambda draft, _: noise[draft["algorithm"]])
+    monkeypatch.setattr(rule_batches, "noise_scale", lambda draft: noise[draft["algorithm"]])
     for given, asked in (({}, Setup(average="tail")), ({"loss": "hinge"}, Setup()), ({"step_size": 9.0}, Setup())):
-        draft = Draft(Description({**GIVEN, **given}))
+        draft = Draft(Description({**GIVEN, **given}), QUESTION)
         draft.take_shape(250, 3, with_dimension=False)
-        _, average = rule_batches.fill(draft, QUESTION, asked, 3)
+        _, average = rule_batches.fill(draft, asked, 3)
         assert (draft["algorithm"], average) == ("noisy-sgd", "tail")
     for given in ({"steps": 5}, {"algorithm": "cyclic"}, {"radius": 1.0}, {"batch_size": None}):
-        assert not rule_batches.applies(Draft(Description({**GIVEN, **given})), QUESTION)
+        assert not rule_batches.applies(Draft(Description({**GIVEN, **given}), QUESTION))
 
 
 @pytest.mark.campaign
@@ -80,10 +80,10 @@ def test_no_other_way_has_less_noise(epsilon: float, epochs: int, algorithm: str
 def test_ways_whose_rounding_the_budget_cannot_pay_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tails of 8e5 draws are too likely at epsilon = 8: such a run would be refused."""
     noise = {"noisy-sgd": 0.02, "shuffled-epochs": 0.01}
-    monkeypatch.setattr(rule_batches, "noise_scale", lambda draft, _: noise[draft["algorithm"]])
+    monkeypatch.setattr(rule_batches, "noise_scale", lambda draft: noise[draft["algorithm"]])
     for rows, classes, expected in ((240, 3, "shuffled-epochs"), (30000, 10, "noisy-sgd")):
-        draft = Draft(Description({**GIVEN, "loss": "softmax", "classes": classes}))
+        draft = Draft(Description({**GIVEN, "loss": "softmax", "classes": classes}), QUESTION)
         draft.take_shape(rows, 6, with_dimension=False)
-        rule_batches.fill(draft, QUESTION, Setup(), 6)
+        rule_batches.fill(draft, Setup(), 6)
         assert draft["algorithm"] == expected
         assert draft["model"] == ("capped" if expected == "shuffled-epochs" else "any")

@@ -12,7 +12,6 @@ from dpcalc.notions.pld.accountant import (
     epsilon,
     likely_log_delta,
     log_delta,
-    log_delta_near,
     on_lattice,
 )
 from dpcalc.notions.pld.allocation_law import random_place, replaced_place
@@ -53,7 +52,6 @@ __all__ = [
     "laplace",
     "likely_log_delta",
     "log_delta",
-    "log_delta_near",
     "nulled_draws",
     "nulled_fixed",
     "on_lattice",

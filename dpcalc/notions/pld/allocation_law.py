@@ -31,21 +31,16 @@ import functools
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from dpcalc.errors import SpecError
 from dpcalc.notions import profiles
 from dpcalc.notions.pld.dominating_pair import Pair, from_curve, gaussian
-from dpcalc.numerics.arrays import distinct
+from dpcalc.numerics.arrays import Array, Integers, distinct, np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up, mills
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dpcalc.notions.pld.dominating_pair import LogProfile
 
-    Array = NDArray[np.float64]
 
 _NODES, _MORE_NODES = 1000, 1700  # the latter where likelihood ratios spread over many powers of ten
 _WIDE = 2.0  # from this mu on they do
@@ -54,10 +49,10 @@ _POWER, _EVEN = 0.15, 0.3  # nodes have this power of the mass as density, and a
 _SMOOTH = 64  # bins
 _FARTHEST = 36.5  # standard deviations: the density there is 1e-289
 _LARGEST_LOG = 600.0  # of a likelihood ratio
-_LIGHT = 1e-290
+_LIGHT = 1e-290  # a product of masses above it is a normal number
 _UNDERFLOW = 5e-324  # a product that is too small for a double is below this
 _SPARE = 0.1  # mass that rounding may have added
-_MOST_BINS = 10**15
+_MOST_BINS = 10**15  # exact as a double
 _ROWS = 128  # of pairs of nodes that are added up at once
 
 
@@ -65,12 +60,14 @@ class Law(NamedTuple):
     """A law of a sum of likelihood ratios under Q: ``masses`` on ``nodes``, the first of which is 0.
 
     ``beyond`` is the mean above the last node that is not among the masses. All three are upper bounds in the sense of
-    the module's head.
+    the module's head. Sums of it have ``size`` nodes, where all but e^``log_tail`` is.
     """
 
     nodes: Array
     masses: Array
     beyond: float
+    log_tail: float = -math.inf
+    size: int = 0
 
 
 @functools.lru_cache(maxsize=16)
@@ -129,7 +126,7 @@ def _hidden_curves(mu: float, bins: int, log_tail: float, coarser: int) -> tuple
     count = (_NODES if mu <= _WIDE else _MORE_NODES) // coarser
     single = _single(mu, log_tail, count)
     # A mean of more copies is smaller in convex order: where the grid is too coarse for all of them, fewer will do.
-    while (law := _sum(single, bins, log_tail, count)) is None:
+    while (law := _sum(single, bins)) is None:
         bins //= 10
         if bins < 2:
             return None
@@ -137,7 +134,7 @@ def _hidden_curves(mu: float, bins: int, log_tail: float, coarser: int) -> tuple
 
 
 _SHARES = tuple(i / 32 for i in range(4, 32))  # of epsilon that is spent between P and Q
-_CHORDS = 1000
+_CHORDS = 1000  # places at which the profile of one Gaussian is known
 
 
 @functools.lru_cache(maxsize=16)
@@ -220,7 +217,8 @@ def _single(mu: float, log_tail: float, count: int) -> Law:
     law = _split(np.concatenate(([0.0], nodes)), masses[:-1], means[:-1], error)
     last = _upper_tail(high) * 1.001
     law.masses[-1] += last
-    return law._replace(beyond=law.beyond + _upper_tail(high - mu) * 1.001 + 1e-300)
+    beyond = law.beyond + _upper_tail(high - mu) * 1.001 + 1e-300
+    return law._replace(beyond=beyond, log_tail=log_tail, size=count)
 
 
 def _cells(y: Array) -> Array:
@@ -241,25 +239,25 @@ def _upper_tail(x: float) -> float:
     return 0.5 * math.erfc(x * math.sqrt(0.5))
 
 
-def _sum(law: Law, times: int, log_tail: float, count: int) -> Law | None:
+def _sum(law: Law, times: int) -> Law | None:
     """Return a law above that of the sum of so many independent copies; None where its numbers are out of range."""
     result = law
     for bit in bin(times)[3:]:
-        result = _add(result, result, log_tail, count)
+        result = _add(result, result)
         if bit == "1" and float(result.masses.sum()) < 1.0 + _SPARE:
-            result = _add(result, law, log_tail, count)
+            result = _add(result, law)
         # Mass that padding added again and again, on a grid that is too fine for doubles, would bound nothing.
         if not (math.isfinite(result.beyond) and float(result.masses.sum()) < 1.0 + _SPARE):
             return None
     return result
 
 
-def _add(a: Law, b: Law, log_tail: float, count: int) -> Law:
+def _add(a: Law, b: Law) -> Law:
     """Return a law above that of the sum of two independent ones, on a grid of its own."""
     # A sum of two laws with total mass a little above 1 has a little more of what lies beyond.
     beyond = (a.beyond * float(b.masses.sum()) + b.beyond * float(a.masses.sum())) * (1.0 + 1e-12)
     if float(a.masses.min()) * float(b.masses.min()) > _LIGHT:
-        return _on_nodes(_binned(a, b), float(a.masses[0] * b.masses[0]), beyond, log_tail, count)
+        return _on_nodes(_binned(a, b), float(a.masses[0] * b.masses[0]), beyond, a)
     if a is b:
         values, weights = _doubled(a)
     else:
@@ -277,7 +275,7 @@ def _add(a: Law, b: Law, log_tail: float, count: int) -> Law:
     values, weights = values[positive], weights[positive]
     bins = _empty_bins(float(values.min()), float(values.max()))
     bins.fill(values, weights)
-    return _on_nodes(bins, at_zero, beyond + above, log_tail, count)
+    return _on_nodes(bins, at_zero, beyond + above, a)
 
 
 class _Bins(NamedTuple):
@@ -287,7 +285,7 @@ class _Bins(NamedTuple):
     step: float
     masses: Array
     means: Array
-    terms: NDArray[np.int64]
+    terms: Integers
 
     def fill(self, values: Array, weights: Array) -> None:
         """Add weights at values to the bins."""
@@ -341,11 +339,11 @@ def _doubled(law: Law) -> tuple[Array, Array]:
     return values, weights
 
 
-def _on_nodes(bins: _Bins, at_zero: float, beyond: float, log_tail: float, count: int) -> Law:
-    """Return a law on 0 and ``count`` nodes that is above the one of the bins, and a weight at 0."""
+def _on_nodes(bins: _Bins, at_zero: float, beyond: float, like: Law) -> Law:
+    """Return a law as fine as another one that is above the one of the bins, and a weight at 0."""
     low, step, masses, means, number = bins
     terms = float(number.max())
-    chosen = _choose(masses, means, math.exp(log_tail), count)
+    chosen = _choose(masses, means, math.exp(like.log_tail), like.size)
     edges = np.exp(low + step * chosen)
     starts = np.concatenate(([0], chosen[:-1]))
     inside = slice(0, int(chosen[-1]))
@@ -358,10 +356,10 @@ def _on_nodes(bins: _Bins, at_zero: float, beyond: float, log_tail: float, count
     law = _split(np.concatenate(([0.0], edges)), cell_masses, cell_means, UNIT * (terms + _FINE + 64.0) / gap)
     law.masses[-1] += above_mass * (1.0 + 1e-11)
     excess = max(0.0, above_mean * (1.0 + 1e-11) - above_mass * (1.0 - 1e-11) * float(edges[-1]))
-    return law._replace(beyond=law.beyond + beyond + excess)
+    return law._replace(beyond=law.beyond + beyond + excess, log_tail=like.log_tail, size=like.size)
 
 
-def _choose(masses: Array, means: Array, tail: float, count: int) -> NDArray[np.int64]:
+def _choose(masses: Array, means: Array, tail: float, count: int) -> Integers:
     """Return the indices of the points that become nodes: most where the mass is, but some at every size.
 
     The excess falls with the mass of a cell times the square of its width; small probabilities matter for small deltas.
@@ -375,8 +373,7 @@ def _choose(masses: Array, means: Array, tail: float, count: int) -> NDArray[np.
     density = (1.0 - _EVEN) * density / density.sum() + _EVEN / (last - first)
     quantile = np.cumsum(density)
     chosen = first + np.searchsorted(quantile, np.linspace(quantile[0], quantile[-1], count))
-    nodes: NDArray[np.int64] = distinct(np.minimum(chosen, last), np.array([last]))
-    return nodes
+    return distinct(np.minimum(chosen, last), np.array([last]))
 
 
 def _split(nodes: Array, masses: Array, means: Array, padding: float) -> Law:

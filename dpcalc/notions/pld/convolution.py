@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
+from dpcalc.numerics.arrays import Array, Integers, np
 from dpcalc.numerics.floats import UNIT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
     Complex = NDArray[np.complex128]
 
-_WRAPPED = 1e-15
-_NEGLIGIBLE = 100.0
-_FEW = 2
-_LONG = 1 << 13
-_LARGEST_TABLE = 1 << 15
+_WRAPPED = 1e-15  # weight that may wrap around at either end, some units of roundoff
+_NEGLIGIBLE = 100.0  # frequencies with less than e^-100 of the weight are left out
+_FEW = 2  # a factor with no more points is added by shifts, which is exact
+_LONG = 1 << 13  # points: shorter transforms are not worth a window
+_LARGEST_TABLE = 1 << 15  # numbers of a table of frequencies that stays in the cache
 
 
 class Shares(NamedTuple):
@@ -122,7 +120,7 @@ def _rows(
     return weights[: -(-(high - low) // size) + 1], (shares.first + low) // size, 1.01 * math.sqrt(2.0) * change
 
 
-def _folded(places: NDArray[np.int64], values: Complex, length: int, count: int) -> Complex:
+def _folded(places: Integers, values: Complex, length: int, count: int) -> Complex:
     """Return the sums over the frequencies that are equal modulo ``count``, of half of the frequencies each."""
     folded = np.zeros(count, dtype=complex)
     np.add.at(folded, places % count, values)
@@ -131,7 +129,7 @@ def _folded(places: NDArray[np.int64], values: Complex, length: int, count: int)
     return folded[: count // 2 + 1]
 
 
-def _turns(numerators: NDArray[np.int64], length: int) -> Complex:
+def _turns(numerators: Integers, length: int) -> Complex:
     """Return e^(2 pi i k/length), good to 32 units of roundoff."""
     turns: Complex = np.exp(2j * math.pi / length * (numerators % length))
     return turns
@@ -253,8 +251,7 @@ def _on_block_ends(x: Array, size: int) -> Array:
     starts = np.arange(0, len(x), size)
     within = np.tile(np.arange(size, dtype=float), len(starts))[: len(x)]
     upper = np.add.reduceat(x * within, starts) / size
-    split: Array = np.append(np.add.reduceat(x, starts) - upper, 0.0) + np.append(0.0, upper)
-    return split
+    return np.append(np.add.reduceat(x, starts) - upper, 0.0) + np.append(0.0, upper)
 
 
 def _variance(x: Array) -> float:

@@ -23,9 +23,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from dpcalc.numerics.arrays import distinct
+from dpcalc.numerics.arrays import Array, distinct, np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace_arrays import log_difference
 
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
 
     from dpcalc.notions.pld.dominating_pair import LogProfile, Pair
 
-    Array = NDArray[np.float64]
     Chosen = NDArray[np.intp]
 
 _ROUNDS = 60  # after so many the rest of a hull is walked

@@ -9,20 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.notions.gaussian import together
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace_arrays import log_one_minus_exp
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 LogProfile = Callable[["Array"], "Array"]
 

@@ -35,9 +35,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from dpcalc.notions.pld.convolution import Shares, convolution_power
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace import log_add_exp, log_less
 from dpcalc.numerics.logspace_arrays import log_sum_exp
@@ -45,11 +44,8 @@ from dpcalc.numerics.logspace_arrays import log_sum_exp
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from dpcalc.notions.pld.discretisation import DiscreteLoss
 
-    Array = NDArray[np.float64]
 
 _CUT = 1e-16  # the weight of an end that may be cut off
 _UNDERFLOW = 1e-300  # bounds the sum of all numbers that underflow to 0
@@ -57,8 +53,8 @@ _DEVIATIONS = (3.0, 4.0, 5.0, 6.0, 7.0, 8.0)  # of what splits added, tried in a
 _WIDTH = 16.0  # of the law of a sum, in standard deviations
 _BLOCK = 256  # terms that are added up at once
 _LARGEST = 600.0  # ln of the largest term of a sum of many
-_CANCELLED = 1e-10
-_LARGEST_MULTIPLE, _MOST_BITS = 256.0, 8
+_CANCELLED = 1e-10  # relative error that sums over blocks may have
+_LARGEST_MULTIPLE, _MOST_BITS = 256.0, 8  # of steps that are put together at once, and its bits
 _LIGHT = 1e-30  # lighter points of a discrete loss add to the defect
 
 
@@ -95,6 +91,212 @@ class TiltedLaw(NamedTuple):
         total = float(self.weights.sum())
         centred = z - float(np.sum(self.weights * z)) / total
         return math.sqrt(float(np.sum(self.weights * centred * centred)) / total)
+
+    def moved_to_step(self, step: float) -> TiltedLaw:
+        """Return a dominating law on multiples of another step: each mass is split between its two neighbours.
+
+        It is split as in `_shares`. A mass in the defect, whose place is unknown, grows by a factor of at most
+        e^(tilt step).
+        """
+        if step == self.step:
+            return self
+        multiple = step / self.step
+        if 1.0 < multiple <= _LARGEST_MULTIPLE and math.frexp(multiple)[0] == 0.5 and multiple * self.step == step:
+            return self._in_rows(int(multiple))
+        z = self.points()
+        cell = np.floor(z / step)
+        slack = 4.0 * UNIT * np.abs(z)
+        x = np.clip(z - cell * step + slack, 0.0, step)
+        share = np.minimum(np.expm1(-x) / math.expm1(-step) * (1.0 + 8.0 * UNIT), 1.0)
+        first = int(cell[0])
+        indices = (cell - cell[0]).astype(int)
+        length = int(indices[-1]) + 2
+        lower = self.weights * (1.0 - share) * np.exp(-self.tilt * x)
+        upper = self.weights * share * np.exp(np.minimum(self.tilt * (step - x), 700.0))
+        weights = np.asarray(np.bincount(indices, lower, length) + np.bincount(indices + 1, upper, length), float)
+        density = min(max(1.0, step / self.step), float(len(z)))
+        rounding = UNIT * (8.0 * self.tilt * (float(np.abs(z[[0, -1]]).max()) + step) + 2.0 * density + 32.0)
+        return self._with_weights(weights, first, step, rounding)
+
+    def _in_rows(self, multiple: int) -> TiltedLaw:
+        """Return the law on multiples of ``multiple`` steps, a power of 2."""
+        before = self.first % multiple
+        rows = -(-(before + len(self.weights)) // multiple)
+        padded = np.zeros(rows * multiple)
+        padded[before : before + len(self.weights)] = self.weights
+        shares = _shares(self.tilt, self.step, multiple, self.first)
+        table = padded.reshape(rows, multiple)
+        weights = np.append((table * shares.lower).sum(axis=1), 0.0)
+        weights[1:] += (table * shares.upper).sum(axis=1)
+        return self._on_rows(weights, self.first // multiple, multiple)
+
+    def _on_rows(self, weights: Array, first: int, multiple: int) -> TiltedLaw:
+        """Return the law with weights that went to multiples of ``multiple`` steps, as `move_to_step`."""
+        step = self.step * multiple
+        return self._with_weights(weights, first, step, UNIT * (8.0 * self.tilt * step + 2.0 * multiple + 32.0))
+
+    def _with_weights(self, weights: Array, first: int, step: float, rounding: float) -> TiltedLaw:
+        """Return the law with weights that went to another step, which have this relative error."""
+        total = float(weights.sum())
+        return self._replace(
+            step=step,
+            first=first,
+            weights=weights / total,
+            log_scale=self.log_scale + math.log(total),
+            defect=self.defect * _exp(self.tilt * step) / total * 1.001,
+            log_error=self.log_error + rounding,
+            spread=self.spread + step * step / 8.0,
+        )
+
+    def coarsened(self, grid: Grid) -> TiltedLaw:
+        """Return the law on the coarsest lattice that ``grid`` allows, coarser by a power of 2."""
+        multiple = max(grid.fineness * self.deviation() / self.step, len(self.weights) / grid.most, 1.0)
+        return self.moved_to_step(self.step * 2.0 ** math.floor(math.log2(multiple) + 1e-9))
+
+    def self_composed(self, times: int, grid: Grid) -> TiltedLaw:
+        """Return the law of the sum of ``times`` independent losses, by as high powers as the lattice has room for.
+
+        The lattice gets coarser as the sum gets wider, so that each of the few stages adds about the same share to the
+        variance.
+        """
+        result = law = self
+        bits = bin(times)[3:]
+        while bits:
+            law = law.moved_to_step(result.step)
+            spread = result.deviation()
+            room = grid.most * result.step / (_WIDTH * max(spread, result.step))
+            taken = min(max(1, math.floor(2.0 * math.log2(room))), len(bits)) if room > 1.0 else 1
+            copies, more = 1 << taken, int(bits[:taken], 2)
+            wide = math.sqrt(copies * spread**2 + (more * law.deviation() ** 2 if more else 0.0))
+            multiple = 1 << int(min(max(math.log2(max(grid.fineness * wide / law.step, 1.0)) + 1e-9, 0.0), _MOST_BITS))
+            result = add_losses(result, copies, law, more, multiple).coarsened(grid)
+            bits = bits[taken:]
+        return result
+
+    def plus(self, other: TiltedLaw, grid: Grid) -> TiltedLaw:
+        """Return the law of the sum of this loss and another one, on a lattice that suits it."""
+        step = self.step
+        if step != other.step:
+            width = len(self.weights) * step + len(other.weights) * other.step
+            fine = max(grid.fineness * math.hypot(self.deviation(), other.deviation()), width / grid.most)
+            step = 2.0 ** math.floor(math.log2(fine) + 1e-9)
+        return add_losses(self.moved_to_step(step), 1, other.moved_to_step(step), 1).coarsened(grid)
+
+    def _trimmed(self, allowed: float) -> TiltedLaw:
+        """Return the law without ends of at most ``allowed`` weight each, which are added to the defect."""
+        w = self.weights
+        start, stop = _light(w, allowed), len(w) - _light(w[::-1], allowed)
+        if start >= stop:
+            return self
+        lost = float(w[:start].sum()) + float(w[stop:].sum())
+        return self._replace(first=self.first + start, weights=w[start:stop], defect=self.defect + lost * 1.001)
+
+    def log_finite_delta(self, epsilon: float) -> float:
+        """Return ln of delta at ``epsilon`` without the share of a loss of +inf, rounded up."""
+        value = log_add_exp(self._log_sum(epsilon, 1.0), math.log(self.defect) + _log_greatest_gain(self.tilt))
+        return self.log_scale - self.tilt * epsilon + value + self._log_error(epsilon, value)
+
+    def finite_curve(self) -> Callable[[float], float]:
+        """Return `log_finite_delta` for many epsilons, each in constant time, by sums over all points from one on.
+
+        With z_j the first point that is not below epsilon and x = z_j - epsilon, the sum over z_k, k >= j, is
+        e^{-tilt x} times the sum of w_k e^{-tilt (z_k - z_j)} less e^-x times the sum of w_k e^{-(tilt + 1) (z_k -
+        z_j)}. Both sums are of positive terms. Where their difference may be wrong by more than a relative
+        `_CANCELLED`, or where they are out of range, the terms are added up one by one.
+        """
+        steps = self.step * np.arange(len(self.weights), dtype=float)
+        width, blocks = float(steps[-1]), -(-len(steps) // _BLOCK)
+        error = UNIT * (2.0 * (_BLOCK + blocks) + 64.0 + 16.0 * (self.tilt + 1.0) * width)
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.weights)
+        sums: list[tuple[float, Array]] = []
+        for slope in (self.tilt, self.tilt + 1.0):
+            exponents = logs - slope * steps
+            shift = _LARGEST - float(exponents.max())
+            padded = np.zeros(blocks * _BLOCK)
+            padded[: len(steps)] = np.exp(exponents + shift)
+            sums.append((shift, _sums_from(padded.reshape(blocks, _BLOCK))))
+            error += UNIT * 8.0 * (abs(shift) + _LARGEST + float(np.abs(logs[self.weights > 0.0]).max(initial=0.0)))
+        (shift, upper), (lower_shift, lower) = sums
+        constant = math.log(self.defect) + _log_greatest_gain(self.tilt)
+
+        def at(epsilon: float) -> float:
+            place = self._first_from(epsilon)
+            if place == len(steps) or not lower[place] > 1e-270 or not upper[place] > 1e-270:
+                return self.log_finite_delta(epsilon)
+            z, start = (self.first + place) * self.step, float(steps[place])
+            x = z - epsilon
+            log_upper = math.log(upper[place])
+            beyond = start - (x + 4.0 * UNIT * abs(z))
+            less = math.exp(min(0.0, math.log(lower[place]) - log_upper - lower_shift + shift + beyond))
+            slack = 1.01 * error * (1.0 + less)
+            if not slack <= _CANCELLED * (1.0 - less):
+                return self.log_finite_delta(epsilon)
+            value = log_upper + self.tilt * start - shift - self.tilt * x + math.log(1.0 - less + slack)
+            value = log_add_exp(value, constant)
+            return self.log_scale - self.tilt * epsilon + value + self._log_error(epsilon, value)
+
+        return at
+
+    def log_floors(self, epsilon: float) -> Floors:
+        """Return how low delta may be for exact arithmetic, and for losses that are not split either.
+
+        The latter is the greater of two bounds. One is by what splits add, see the head of this module; the other is
+        delta at epsilon + r for the losses split, less c W(n > r), since 1 - e^{epsilon - y} does not fall in y.
+        """
+        split = self._log_floor(epsilon)
+        if self.spread == 0.0:
+            return Floors(split, split)
+        deviation, greatest = math.sqrt(2.0 * self.spread), math.exp(_log_greatest_gain(self.tilt))
+        exponent = self.log_scale - self.tilt * epsilon
+        exponent += self._log_error(epsilon, exponent)
+        u = self.points() - epsilon
+        near = np.abs(u) <= _DEVIATIONS[-1] * deviation
+        u, w = u[near], self.weights[near]
+        with np.errstate(over="ignore", invalid="ignore"):  # a point of no weight adds nothing, however large its gain
+            gains = np.where(w > 0.0, w * np.exp(-self.tilt * u) * np.abs(np.expm1(-u)), 0.0)
+        exact = -math.inf
+        for r in (k * deviation for k in _DEVIATIONS):
+            s = max(min(r / (2.0 * self.spread), math.sqrt(self.reach + 0.25)) - 0.5, 1e-9)
+            chernoff = self.spread * s * (s + 1.0) - s * r
+            above = greatest * (_exp(chernoff + self.tilt * r) + self.apart) + _UNDERFLOW
+            below = min(1.0, max(r, 1.0 / s)) * _exp(chernoff)
+            largest = max(_exp(self.tilt * r) * math.expm1(min(r, 700.0)), greatest)
+            splits = float(gains[np.abs(u) <= r].sum()) + self.defect * largest + above + below
+            shifted = log_less(self._log_floor(epsilon + r), exponent - self.tilt * r + math.log(above))
+            exact = max(exact, shifted, log_less(split, exponent + math.log(splits)))
+        return Floors(split, exact)
+
+    def _log_floor(self, epsilon: float) -> float:
+        value = self._log_sum(epsilon, -1.0)
+        value = log_less(value, math.log(self.defect) + _log_greatest_gain(self.tilt))
+        return self.log_scale - self.tilt * epsilon + value - self._log_error(epsilon, value) - self.padding
+
+    def _log_sum(self, epsilon: float, sign: float) -> float:
+        """Return ln of the sum of w e^{-tilt x}(1 - e^-x) over x = z - epsilon > 0, x rounded up or, by sign, down."""
+        start = max(self._first_from(epsilon) - 1, 0)
+        above = np.arange(self.first + start, self.first + len(self.weights), dtype=float) * self.step
+        x = above - epsilon
+        gain = -np.expm1(-np.maximum(x + sign * 4.0 * UNIT * np.abs(above), 0.0))
+        with np.errstate(divide="ignore"):
+            return log_sum_exp(np.log(self.weights[start:]) - self.tilt * np.maximum(x, 0.0) + np.log(gain))
+
+    def _first_from(self, epsilon: float) -> int:
+        """Return the place of the first point that is not below epsilon, as many as there are points where all are."""
+        count = len(self.weights)
+        place = int(min(max(epsilon / self.step - self.first, 0.0), float(count)))
+        while place > 0 and (self.first + place - 1) * self.step >= epsilon:
+            place -= 1
+        while place < count and (self.first + place) * self.step < epsilon:
+            place += 1
+        return place
+
+    def _log_error(self, epsilon: float, value: float) -> float:
+        """Return a bound on the rounding of a sum near ``epsilon`` whose logarithm is ``value``, and of the weights."""
+        ends = abs(self.first) * self.step, abs(self.first + len(self.weights) - 1) * self.step
+        greatest = max(ends) + abs(epsilon)
+        size = 64.0 * abs(self.log_scale) + 16.0 * self.tilt * greatest + 128.0
+        return self.log_error + UNIT * (size + (8.0 * abs(value) if value > -math.inf else 0.0))
 
 
 def tilted_law(loss: DiscreteLoss, tilt: float, step: float, low: int, high: int, copies: int) -> TiltedLaw:
@@ -160,16 +362,11 @@ def _spread(loss: DiscreteLoss, w: Array, tilt: float, step: float, reach: float
     return 1.001 * math.log1p(total) / reach, float(w[wide].sum())
 
 
-def add_losses(a: TiltedLaw, times_a: int, b: TiltedLaw, times_b: int) -> TiltedLaw:
+def add_losses(a: TiltedLaw, times_a: int, b: TiltedLaw, times_b: int, multiple: int = 1) -> TiltedLaw:
     """Return the law of the sum of independent losses, times_a >= 1 of law a and times_b of law b, on one lattice.
 
-    Ends of negligible weight are cut off.
+    It is coarser by the multiple, a power of 2, where that is quicker. Ends of negligible weight are cut off.
     """
-    return _added(a, times_a, b, times_b, 1)
-
-
-def _added(a: TiltedLaw, times_a: int, b: TiltedLaw, times_b: int, multiple: int) -> TiltedLaw:
-    """Return `add_losses`, on a lattice that is coarser by the multiple, a power of 2, where that is quicker."""
     first = times_a * a.first + times_b * b.first
     shares = _shares(a.tilt, a.step, multiple, first) if multiple > 1 else None
     weights, start, error, coarser = convolution_power(a.weights, times_a, b.weights, times_b, shares)
@@ -191,19 +388,9 @@ def _added(a: TiltedLaw, times_a: int, b: TiltedLaw, times_b: int, multiple: int
         apart=times_a * a.apart + times_b * b.apart,
     )
     if coarser:
-        law = _on_rows(law, weights, start, multiple)
+        law = law._on_rows(weights, start, multiple)
         law = law._replace(defect=law.defect + error / float(weights.sum()) * 1.001)
-    return _trim(law, error + _CUT)
-
-
-def _trim(law: TiltedLaw, allowed: float) -> TiltedLaw:
-    """Return the law without ends of at most ``allowed`` weight each, which are added to the defect."""
-    w = law.weights
-    start, stop = _light(w, allowed), len(w) - _light(w[::-1], allowed)
-    if start >= stop:
-        return law
-    lost = float(w[:start].sum()) + float(w[stop:].sum())
-    return law._replace(first=law.first + start, weights=w[start:stop], defect=law.defect + lost * 1.001)
+    return law._trimmed(error + _CUT)
 
 
 def _shares(tilt: float, step: float, multiple: int, first: int) -> Shares:
@@ -219,39 +406,6 @@ def _shares(tilt: float, step: float, multiple: int, first: int) -> Shares:
     return Shares(lower, share * np.exp(np.minimum(tilt * (wide - x), 700.0)), first)
 
 
-def _on_rows(law: TiltedLaw, weights: Array, first: int, multiple: int) -> TiltedLaw:
-    """Return the law with weights that went to multiples of ``multiple`` steps, as `move_to_step`."""
-    step = law.step * multiple
-    return _with_weights(law, weights, first, step, UNIT * (8.0 * law.tilt * step + 2.0 * multiple + 32.0))
-
-
-def _with_weights(law: TiltedLaw, weights: Array, first: int, step: float, rounding: float) -> TiltedLaw:
-    """Return the law with weights that went to another step, which have this relative error."""
-    total = float(weights.sum())
-    return law._replace(
-        step=step,
-        first=first,
-        weights=weights / total,
-        log_scale=law.log_scale + math.log(total),
-        defect=law.defect * _exp(law.tilt * step) / total * 1.001,
-        log_error=law.log_error + rounding,
-        spread=law.spread + step * step / 8.0,
-    )
-
-
-def _in_rows(law: TiltedLaw, multiple: int) -> TiltedLaw:
-    """Return the law on multiples of ``multiple`` steps, a power of 2."""
-    before = law.first % multiple
-    rows = -(-(before + len(law.weights)) // multiple)
-    padded = np.zeros(rows * multiple)
-    padded[before : before + len(law.weights)] = law.weights
-    shares = _shares(law.tilt, law.step, multiple, law.first)
-    table = padded.reshape(rows, multiple)
-    weights = np.append((table * shares.lower).sum(axis=1), 0.0)
-    weights[1:] += (table * shares.upper).sum(axis=1)
-    return _on_rows(law, weights, law.first // multiple, multiple)
-
-
 def _light(weights: Array, allowed: float) -> int:
     """Return how many of the first weights weigh at most ``allowed`` together."""
     few = _BLOCK
@@ -260,62 +414,8 @@ def _light(weights: Array, allowed: float) -> int:
     return int(np.searchsorted(np.cumsum(weights[:few]), allowed, side="right"))
 
 
-def move_to_step(law: TiltedLaw, step: float) -> TiltedLaw:
-    """Return a dominating law on multiples of another step: each mass is split between its two neighbours.
-
-    It is split as in `_shares`. A mass in the defect, whose place is unknown, grows by a factor of at most
-    e^(tilt step).
-    """
-    if step == law.step:
-        return law
-    multiple = step / law.step
-    if 1.0 < multiple <= _LARGEST_MULTIPLE and math.frexp(multiple)[0] == 0.5 and multiple * law.step == step:
-        return _in_rows(law, int(multiple))
-    z = law.points()
-    cell = np.floor(z / step)
-    slack = 4.0 * UNIT * np.abs(z)
-    x = np.clip(z - cell * step + slack, 0.0, step)
-    share = np.minimum(np.expm1(-x) / math.expm1(-step) * (1.0 + 8.0 * UNIT), 1.0)
-    first = int(cell[0])
-    indices = (cell - cell[0]).astype(int)
-    length = int(indices[-1]) + 2
-    lower = law.weights * (1.0 - share) * np.exp(-law.tilt * x)
-    upper = law.weights * share * np.exp(np.minimum(law.tilt * (step - x), 700.0))
-    weights = np.asarray(np.bincount(indices, lower, length) + np.bincount(indices + 1, upper, length), float)
-    density = min(max(1.0, step / law.step), float(len(z)))
-    rounding = UNIT * (8.0 * law.tilt * (float(np.abs(z[[0, -1]]).max()) + step) + 2.0 * density + 32.0)
-    return _with_weights(law, weights, first, step, rounding)
-
-
 def _exp(x: float) -> float:
     return math.exp(x) if x < 700.0 else math.inf
-
-
-def coarsen(law: TiltedLaw, grid: Grid) -> TiltedLaw:
-    """Return the law on the coarsest lattice that ``grid`` allows, coarser by a power of 2."""
-    multiple = max(grid.fineness * law.deviation() / law.step, len(law.weights) / grid.most, 1.0)
-    return move_to_step(law, law.step * 2.0 ** math.floor(math.log2(multiple) + 1e-9))
-
-
-def self_compose(law: TiltedLaw, times: int, grid: Grid) -> TiltedLaw:
-    """Return the law of the sum of ``times`` independent losses, by as high powers as the lattice has room for.
-
-    The lattice gets coarser as the sum gets wider, so that each of the few stages adds about the same share to the
-    variance.
-    """
-    result = law
-    bits = bin(times)[3:]
-    while bits:
-        law = move_to_step(law, result.step)
-        spread = result.deviation()
-        room = grid.most * result.step / (_WIDTH * max(spread, result.step))
-        taken = min(max(1, math.floor(2.0 * math.log2(room))), len(bits)) if room > 1.0 else 1
-        copies, more = 1 << taken, int(bits[:taken], 2)
-        wide = math.sqrt(copies * spread**2 + (more * law.deviation() ** 2 if more else 0.0))
-        multiple = 1 << int(min(max(math.log2(max(grid.fineness * wide / law.step, 1.0)) + 1e-9, 0.0), _MOST_BITS))
-        result = coarsen(_added(result, copies, law, more, multiple), grid)
-        bits = bits[taken:]
-    return result
 
 
 def compose(laws: list[TiltedLaw], grid: Grid) -> TiltedLaw:
@@ -323,71 +423,8 @@ def compose(laws: list[TiltedLaw], grid: Grid) -> TiltedLaw:
     while len(laws) > 1:
         laws = sorted(laws, key=TiltedLaw.deviation)
         pairs = zip(laws[0::2], laws[1::2], strict=False)
-        laws = [_add_two(a, b, grid) for a, b in pairs] + laws[len(laws) & ~1 :]
+        laws = [a.plus(b, grid) for a, b in pairs] + laws[len(laws) & ~1 :]
     return laws[0]
-
-
-def _add_two(a: TiltedLaw, b: TiltedLaw, grid: Grid) -> TiltedLaw:
-    if a.step != b.step:
-        a, b = _on_common_lattice(a, b, grid)
-    return coarsen(add_losses(a, 1, b, 1), grid)
-
-
-def _on_common_lattice(a: TiltedLaw, b: TiltedLaw, grid: Grid) -> tuple[TiltedLaw, TiltedLaw]:
-    """Return dominating laws of both losses on one lattice."""
-    width = len(a.weights) * a.step + len(b.weights) * b.step
-    fine = max(grid.fineness * math.hypot(a.deviation(), b.deviation()), width / grid.most)
-    step = 2.0 ** math.floor(math.log2(fine) + 1e-9)
-    return move_to_step(a, step), move_to_step(b, step)
-
-
-def log_finite_delta(law: TiltedLaw, epsilon: float) -> float:
-    """Return ln of delta at ``epsilon`` without the share of a loss of +inf, rounded up."""
-    value = log_add_exp(_log_sum(law, epsilon, 1.0), math.log(law.defect) + _log_greatest_gain(law.tilt))
-    return law.log_scale - law.tilt * epsilon + value + _log_error(law, epsilon, value)
-
-
-def finite_curve(law: TiltedLaw) -> Callable[[float], float]:
-    """Return `log_finite_delta` for many epsilons, each in constant time, by sums over all points from one on.
-
-    With z_j the first point that is not below epsilon and x = z_j - epsilon, the sum over z_k, k >= j, is e^{-tilt x}
-    times the sum of w_k e^{-tilt (z_k - z_j)} less e^-x times the sum of w_k e^{-(tilt + 1) (z_k - z_j)}. Both sums
-    are of positive terms. Where their difference may be wrong by more than a relative `_CANCELLED`, or where they are
-    out of range, the terms are added up one by one.
-    """
-    steps = law.step * np.arange(len(law.weights), dtype=float)
-    width, blocks = float(steps[-1]), -(-len(steps) // _BLOCK)
-    error = UNIT * (2.0 * (_BLOCK + blocks) + 64.0 + 16.0 * (law.tilt + 1.0) * width)
-    with np.errstate(divide="ignore"):
-        logs = np.log(law.weights)
-    sums: list[tuple[float, Array]] = []
-    for slope in (law.tilt, law.tilt + 1.0):
-        exponents = logs - slope * steps
-        shift = _LARGEST - float(exponents.max())
-        padded = np.zeros(blocks * _BLOCK)
-        padded[: len(steps)] = np.exp(exponents + shift)
-        sums.append((shift, _sums_from(padded.reshape(blocks, _BLOCK))))
-        error += UNIT * 8.0 * (abs(shift) + _LARGEST + float(np.abs(logs[law.weights > 0.0]).max(initial=0.0)))
-    (shift, upper), (lower_shift, lower) = sums
-    constant = math.log(law.defect) + _log_greatest_gain(law.tilt)
-
-    def at(epsilon: float) -> float:
-        place = _first_from(law, epsilon)
-        if place == len(steps) or not lower[place] > 1e-270 or not upper[place] > 1e-270:
-            return log_finite_delta(law, epsilon)
-        z, start = (law.first + place) * law.step, float(steps[place])
-        x = z - epsilon
-        log_upper = math.log(upper[place])
-        beyond = start - (x + 4.0 * UNIT * abs(z))
-        less = math.exp(min(0.0, math.log(lower[place]) - log_upper - lower_shift + shift + beyond))
-        slack = 1.01 * error * (1.0 + less)
-        if not slack <= _CANCELLED * (1.0 - less):
-            return log_finite_delta(law, epsilon)
-        value = log_upper + law.tilt * start - shift - law.tilt * x + math.log(1.0 - less + slack)
-        value = log_add_exp(value, constant)
-        return law.log_scale - law.tilt * epsilon + value + _log_error(law, epsilon, value)
-
-    return at
 
 
 def _sums_from(rows: Array) -> Array:
@@ -395,8 +432,7 @@ def _sums_from(rows: Array) -> Array:
     a row is long and rows there are."""
     within = np.cumsum(rows[:, ::-1], axis=1)[:, ::-1]
     after = np.append(np.cumsum(within[::-1, 0])[::-1][1:], 0.0)
-    sums: Array = (within + after[:, None]).ravel()
-    return sums
+    return (within + after[:, None]).ravel()
 
 
 class Floors(NamedTuple):
@@ -404,71 +440,6 @@ class Floors(NamedTuple):
 
     split: float
     exact: float
-
-
-def log_floors(law: TiltedLaw, epsilon: float) -> Floors:
-    """Return how low delta may be for exact arithmetic, and for losses that are not split either.
-
-    The latter is the greater of two bounds. One is by what splits add, see the head of this module; the other is delta
-    at epsilon + r for the losses split, less c W(n > r), since 1 - e^{epsilon - y} does not fall in y.
-    """
-    split = _log_floor(law, epsilon)
-    if law.spread == 0.0:
-        return Floors(split, split)
-    deviation, greatest = math.sqrt(2.0 * law.spread), math.exp(_log_greatest_gain(law.tilt))
-    exponent = law.log_scale - law.tilt * epsilon
-    exponent += _log_error(law, epsilon, exponent)
-    u = law.points() - epsilon
-    near = np.abs(u) <= _DEVIATIONS[-1] * deviation
-    u, w = u[near], law.weights[near]
-    with np.errstate(over="ignore", invalid="ignore"):  # a point of no weight adds nothing, however large its gain
-        gains = np.where(w > 0.0, w * np.exp(-law.tilt * u) * np.abs(np.expm1(-u)), 0.0)
-    exact = -math.inf
-    for r in (k * deviation for k in _DEVIATIONS):
-        s = max(min(r / (2.0 * law.spread), math.sqrt(law.reach + 0.25)) - 0.5, 1e-9)
-        chernoff = law.spread * s * (s + 1.0) - s * r
-        above = greatest * (_exp(chernoff + law.tilt * r) + law.apart) + _UNDERFLOW
-        below = min(1.0, max(r, 1.0 / s)) * _exp(chernoff)
-        largest = max(_exp(law.tilt * r) * math.expm1(min(r, 700.0)), greatest)
-        splits = float(gains[np.abs(u) <= r].sum()) + law.defect * largest + above + below
-        shifted = log_less(_log_floor(law, epsilon + r), exponent - law.tilt * r + math.log(above))
-        exact = max(exact, shifted, log_less(split, exponent + math.log(splits)))
-    return Floors(split, exact)
-
-
-def _log_floor(law: TiltedLaw, epsilon: float) -> float:
-    value = _log_sum(law, epsilon, -1.0)
-    value = log_less(value, math.log(law.defect) + _log_greatest_gain(law.tilt))
-    return law.log_scale - law.tilt * epsilon + value - _log_error(law, epsilon, value) - law.padding
-
-
-def _log_sum(law: TiltedLaw, epsilon: float, sign: float) -> float:
-    """Return ln of the sum of w e^{-tilt x}(1 - e^-x) over x = z - epsilon > 0, each x rounded up or, by sign, down."""
-    start = max(_first_from(law, epsilon) - 1, 0)
-    above = np.arange(law.first + start, law.first + len(law.weights), dtype=float) * law.step
-    x = above - epsilon
-    gain = -np.expm1(-np.maximum(x + sign * 4.0 * UNIT * np.abs(above), 0.0))
-    with np.errstate(divide="ignore"):
-        return log_sum_exp(np.log(law.weights[start:]) - law.tilt * np.maximum(x, 0.0) + np.log(gain))
-
-
-def _first_from(law: TiltedLaw, epsilon: float) -> int:
-    """Return the place of the first point that is not below epsilon, as many as there are points where all are."""
-    count = len(law.weights)
-    place = int(min(max(epsilon / law.step - law.first, 0.0), float(count)))
-    while place > 0 and (law.first + place - 1) * law.step >= epsilon:
-        place -= 1
-    while place < count and (law.first + place) * law.step < epsilon:
-        place += 1
-    return place
-
-
-def _log_error(law: TiltedLaw, epsilon: float, value: float) -> float:
-    """Return a bound on the rounding of a sum near ``epsilon`` whose logarithm is ``value``, and of the weights."""
-    ends = abs(law.first) * law.step, abs(law.first + len(law.weights) - 1) * law.step
-    greatest = max(ends) + abs(epsilon)
-    size = 64.0 * abs(law.log_scale) + 16.0 * law.tilt * greatest + 128.0
-    return law.log_error + UNIT * (size + (8.0 * abs(value) if value > -math.inf else 0.0))
 
 
 def _log_greatest_gain(tilt: float) -> float:

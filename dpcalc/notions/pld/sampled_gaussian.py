@@ -22,23 +22,16 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from dpcalc.errors import SpecError
 from dpcalc.notions.pld.dominating_pair import Pair, gaussian, gaussian_sum, subsampled_gaussian
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.binomial import upper_groups
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-
 _BLOCK = 64  # thresholds at a time
-_LEAST_RATE, _MOST_MU, _LEAST_MU = 1e-15, 1e8, 1e-30
+_LEAST_RATE, _MOST_MU, _LEAST_MU = 1e-15, 1e8, 1e-30  # beyond these, squares and quotients leave the doubles
 
 
 def removed(*, mu: float, rate: float) -> Pair:
@@ -134,8 +127,7 @@ def known_uses(*, mu: float, rate: float, steps: int, at_once: int = 1) -> Pair:
         safe = np.where(np.isfinite(peak), peak, 0.0)
         total = np.log(np.exp(terms - safe[:, None]).sum(axis=1))
         slack = UNIT * (4.0 * len(groups) + 64.0 + 8.0 * np.abs(safe))
-        value: Array = np.where(np.isfinite(peak), np.minimum(safe + total + slack, 0.0), peak)
-        return value
+        return np.where(np.isfinite(peak), np.minimum(safe + total + slack, 0.0), peak)
 
     def curve(e: Array) -> Array:
         flat = np.ravel(np.asarray(e, float))

@@ -10,24 +10,22 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from dpcalc.notions.pld.discretisation import DiscreteLoss, discretise
-from dpcalc.notions.pld.lattice import Grid, TiltedLaw, tilted_law
-from dpcalc.numerics.arrays import distinct
+from dpcalc.notions.pld.lattice import Grid, TiltedLaw, compose, tilted_law
+from dpcalc.numerics.arrays import Array, Integers, distinct, np
+from dpcalc.numerics.floats import UNIT
+from dpcalc.numerics.logspace import log_add_exp, log_one_minus_exp
 from dpcalc.numerics.logspace_arrays import log_sum_exp
 from dpcalc.numerics.normal import mills
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dpcalc.notions.pld.dominating_pair import LogProfile, Pair
 
-    Array = NDArray[np.float64]
 
 _LOG_FLOOR = -1e5  # losses less likely than e^-100000 are not resolved
-_FLAT = 1e-9
+_FLAT = 1e-9  # a profile that is so near to its last ln delta falls no more
 _OUTSIDE, _NEGLIGIBLE = 1e-17, 1e-14  # tilted weight beyond either end of the lattice, of one loss and of the sum
+_ROUNDS = 3  # of refinement: each tilt is found by the points about the one before
 _REFINEMENT = 400  # points that are added where the tilted law is
 _MOST_TILT = 1e6  # in standard deviations: a lattice of atoms has nothing finer to bring out
 
@@ -147,7 +145,7 @@ def _landmarks(curve: LogProfile) -> Array:
     return np.concatenate(([0.0], z[first : last + 1]))
 
 
-def _graded(first: int, last: int, middle: int, fineness: float, copies: int) -> NDArray[np.int64]:
+def _graded(first: int, last: int, middle: int, fineness: float, copies: int) -> Integers:
     """Return indices between first and last, fewer of them where they are far from the middle.
 
     Gaps of ``fineness`` times the distance add as much to the variance as gaps of ``fineness`` deviations everywhere.
@@ -158,8 +156,7 @@ def _graded(first: int, last: int, middle: int, fineness: float, copies: int) ->
     sparse = np.log2(np.maximum(gaps, 1.0)).astype(np.int64)
     kept = (indices & ((1 << sparse) - 1)) == 0
     kept[[0, -1]] = True
-    chosen: NDArray[np.int64] = indices[kept]
-    return chosen
+    return indices[kept]
 
 
 def _around(points: Array, lattice: Array) -> Array:
@@ -170,70 +167,120 @@ def _around(points: Array, lattice: Array) -> Array:
     return distinct(lattice, np.zeros(1), outside)
 
 
-def best_tilt(components: Sequence[Component], epsilon: float) -> float:
-    """Return about the tilt > 0 at which a defect adds least to delta at epsilon.
+class Components(NamedTuple):
+    """All pairs of a composition."""
 
-    The least of log_scale - tilt epsilon + ln c, with c as in `lattice`, is where the mean exceeds epsilon by
-    ln(1 + 1/tilt): near the tilt that makes epsilon the mean, and if that is about 0, 1/deviation.
-    """
+    members: tuple[Component, ...]
 
-    def excess(tilt: float) -> float:
-        return (
-            epsilon
-            + (math.log1p(1.0 / tilt) if tilt > 0.0 else math.inf)
-            - sum(c.cumulants(tilt)[1] for c in components)
-        )
+    def cumulants(self, tilt: float) -> tuple[float, float, float]:
+        """Return (ln of the moment generating function, mean, variance) of the tilted sum of all losses."""
+        log_scale, mean, variance = map(sum, zip(*(c.cumulants(tilt) for c in self.members), strict=True))
+        return log_scale, mean, variance
 
-    return _root(excess, components)
+    def best_tilt(self, epsilon: float) -> float:
+        """Return about the tilt > 0 at which a defect adds least to delta at epsilon.
+
+        The least of log_scale - tilt epsilon + ln c, with c as in `lattice`, is where the mean exceeds epsilon by
+        ln(1 + 1/tilt): near the tilt that makes epsilon the mean, and if that is about 0, 1/deviation.
+        """
+
+        def excess(tilt: float) -> float:
+            return epsilon + (math.log1p(1.0 / tilt) if tilt > 0.0 else math.inf) - self.cumulants(tilt)[1]
+
+        return self._root(excess)
+
+    def saddle_point(self, tilt: float) -> tuple[float, float]:
+        """Return the mean at this tilt and the saddle-point estimate of ln delta there."""
+        log_scale, mean, variance = self.cumulants(tilt)
+        spread = math.sqrt(max(variance, 0.0))
+        # Two limits of the sum of e^(-tilt x)(1 - e^-x) over a normal density: many deviations per 1/tilt, and few.
+        return mean, log_scale - tilt * mean - math.log(2.0 + 2.5 * spread * tilt * (1.0 + tilt))
+
+    def tilt_for_log_delta(self, log_delta: float) -> float:
+        """Return the tilt >= 0 at whose mean the saddle-point estimate of ln delta is as given."""
+        return self._root(lambda tilt: self.saddle_point(tilt)[1] - log_delta)
+
+    def expected_epsilon(self, log_delta: float) -> float:
+        """Return an estimate of epsilon at ln delta, at least 0."""
+        refined = self._refined(lambda c: c.tilt_for_log_delta(log_delta))
+        return max(refined.saddle_point(refined.tilt_for_log_delta(log_delta))[0], 0.0)
+
+    def likely_log_delta(self, epsilon: float) -> float:
+        """Return an estimate of ln delta at epsilon >= 0: that of a law which, tilted, is normal about epsilon.
+
+        The error is some hundredths where many losses add up, and may be large where they do not.
+        """
+        refined = self.refined_about(epsilon)
+        tilt = refined._root(lambda tilt: epsilon - refined.cumulants(tilt)[1])
+        log_scale, _, variance = refined.cumulants(tilt)
+        spread = max(math.sqrt(max(variance, 0.0)), 1e-100)
+        # Half of a normal density, times e^(-tilt x) (1 - e^-x); mills(x) is Q(x)/phi(x).
+        share = (mills(spread * tilt) - mills(spread * (tilt + 1.0))) / math.sqrt(2.0 * math.pi)
+        return refined.total(min(0.0, log_scale - tilt * epsilon + math.log(max(share, 1e-300))))
+
+    def refined_about(self, epsilon: float) -> Components:
+        """Return the components with more points where the law is, tilted for this epsilon."""
+        return self._refined(lambda c: c.best_tilt(epsilon))
+
+    def without_rare_losses(self, log_delta: float) -> Components:
+        """Return the components without losses whose total share of delta is at most exp(log_delta).
+
+        Where losses have a heavy tail, the tilt that brings out delta would bring out the tail alone.
+        """
+        share = log_delta - math.log(len(self.members))
+        return Components(tuple(c.without_rare_losses(share) for c in self.members))
+
+    def law(self, tilt: float, grid: Grid) -> TiltedLaw:
+        """Return the tilted law of the sum of all losses."""
+        return compose([c.law(tilt, grid).self_composed(c.copies, grid) for c in self.members], grid)
+
+    def log_infinity_mass(self) -> float:
+        """Return ln(1 - prod (1 - P(inf))), rounded up: the probability of a loss of +inf."""
+        return log_any([(c.loss.log_infinity_mass, c.copies) for c in self.members])
+
+    def total(self, log_finite: float) -> float:
+        """Return ln of delta, from ln of its share of finite losses; rounded up."""
+        return with_infinity(self.log_infinity_mass(), log_finite)
+
+    def _refined(self, choose_tilt: Callable[[Components], float]) -> Components:
+        """Return the components with more points around the tilt, which is chosen anew in every round."""
+        components = self
+        for _ in range(_ROUNDS):
+            tilt = choose_tilt(components)
+            components = Components(tuple(c.refined(tilt) for c in components.members))
+        return components
+
+    def _root(self, function: Callable[[float], float]) -> float:
+        """Return a zero of a decreasing function of the tilt to 1 in 1000, 0 if it starts below 0.
+
+        Where there is no zero, because epsilon is above every loss, it is just large.
+        """
+        if function(0.0) <= 0.0:
+            return 0.0
+        ceiling = _MOST_TILT / max(math.sqrt(self.cumulants(0.0)[2]), 1e-100)
+        high = min(1.0, ceiling)
+        while function(high) > 0.0 and high < ceiling:
+            high *= 16.0
+        low = float(high)
+        while function(low) <= 0.0 and low > 2.0**-200:
+            low /= 4.0
+        while high > 1.001 * low:
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if function(middle) > 0.0 else (low, middle)
+        return low
 
 
-def tilt_for_log_delta(components: Sequence[Component], log_delta: float) -> float:
-    """Return the tilt >= 0 at whose mean the saddle-point estimate of ln delta is as given."""
-
-    def excess(tilt: float) -> float:
-        return saddle_point(components, tilt)[1] - log_delta
-
-    return _root(excess, components)
-
-
-def saddle_point(components: Sequence[Component], tilt: float) -> tuple[float, float]:
-    """Return the mean at this tilt and the saddle-point estimate of ln delta there."""
-    log_scale, mean, variance = map(sum, zip(*(c.cumulants(tilt) for c in components), strict=True))
-    spread = math.sqrt(max(variance, 0.0))
-    # Two limits of the sum of e^(-tilt x)(1 - e^-x) over a normal density: many deviations per 1/tilt, and few.
-    return mean, log_scale - tilt * mean - math.log(2.0 + 2.5 * spread * tilt * (1.0 + tilt))
+def log_any(shares: Sequence[tuple[float, int]]) -> float:
+    """Return ln(1 - prod (1 - p)^count) for the ln p and counts, rounded up."""
+    if all(share < -40.0 - math.log(count) for share, count in shares):
+        value = -math.inf
+        for share, count in shares:
+            value = log_add_exp(value, share + math.log(count))
+    else:
+        value = log_one_minus_exp(math.fsum(count * log_one_minus_exp(share) for share, count in shares))
+    return min(0.0, value + UNIT * (16.0 * abs(value) + 64.0)) if value > -math.inf else value
 
 
-def likely_log_delta(components: Sequence[Component], epsilon: float) -> float:
-    """Return a saddle-point estimate of ln delta at epsilon >= 0: that of a law which, tilted, is normal about epsilon.
-
-    The error is some hundredths where many losses add up, and may be large where they do not.
-    """
-    tilt = _root(lambda tilt: epsilon - sum(c.cumulants(tilt)[1] for c in components), components)
-    log_scale, _, variance = map(sum, zip(*(c.cumulants(tilt) for c in components), strict=True))
-    spread = max(math.sqrt(max(variance, 0.0)), 1e-100)
-    # Half of a normal density, times e^(-tilt x) (1 - e^-x); mills(x) is Q(x)/phi(x).
-    share = (mills(spread * tilt) - mills(spread * (tilt + 1.0))) / math.sqrt(2.0 * math.pi)
-    return min(0.0, log_scale - tilt * epsilon + math.log(max(share, 1e-300)))
-
-
-def _root(function: Callable[[float], float], components: Sequence[Component]) -> float:
-    """Return a zero of a decreasing function of the tilt to 1 in 1000, 0 if it starts below 0.
-
-    Where there is no zero, because epsilon is above every loss, it is just large.
-    """
-    if function(0.0) <= 0.0:
-        return 0.0
-
-    variance = sum(c.cumulants(0.0)[2] for c in components)
-    ceiling = _MOST_TILT / max(math.sqrt(variance), 1e-100)
-    high = min(1.0, ceiling)
-    while function(high) > 0.0 and high < ceiling:
-        high *= 16.0
-    low = float(high)
-    while function(low) <= 0.0 and low > 2.0**-200:
-        low /= 4.0
-    while high > 1.001 * low:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if function(middle) > 0.0 else (low, middle)
-    return low
+def with_infinity(log_infinity_mass: float, log_finite: float) -> float:
+    """Return ln of the sum of both shares of delta, rounded up."""
+    return min(0.0, log_add_exp(log_infinity_mass, log_finite) + 4.0 * UNIT)

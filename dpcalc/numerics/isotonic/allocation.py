@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
+from dpcalc.numerics.arrays import Array, Integers, np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.isotonic.block_totals import (
     block_costs,
@@ -19,7 +18,7 @@ from dpcalc.numerics.isotonic.block_totals import (
 )
 from dpcalc.numerics.isotonic.pooling import pooled_blocks
 from dpcalc.numerics.isotonic.restarts import best_restart
-from dpcalc.numerics.isotonic.steps import CHUNK, Floats, Ints, check_level, checked_steps, pieces
+from dpcalc.numerics.isotonic.steps import CHUNK, check_level, checked_steps, pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,17 +35,15 @@ class Allocation:
     """Number of leading steps discarded (0 = none)."""
     start_value: float
     """The z the allocation starts from: z_0, or the cap after discarding."""
-    block_ends: Ints
+    block_ends: Integers
     """Last step of each block, 1-based, increasing, shape (B,); the last entry is T."""
-    block_costs: Floats
+    block_costs: Array
     """The share S^2 / V of each block before the inflation by ``slack``, shape (B,)."""
     slack: float
     """The relative inflation that covers all rounding: cost >= sum(block_costs) (1 + slack)."""
 
 
-def allocate(
-    inflow: Floats, weight: Floats, carry: Floats, *, start: float = 0.0, cap: float | None = None
-) -> Allocation:
+def allocate(inflow: Array, weight: Array, carry: Array, *, start: float = 0.0, cap: float | None = None) -> Allocation:
     """Return the allocation of least cost, and an upper bound of that cost.
 
     Args:
@@ -79,7 +76,7 @@ def allocate(
     return Allocation(sum_up(costs, slack), tau, entry, ends, costs, slack)
 
 
-def spend(allocation: Allocation, inflow: Floats, weight: Floats, carry: Floats) -> Floats:
+def spend(allocation: Allocation, inflow: Array, weight: Array, carry: Array) -> Array:
     """Return the a_t of an allocation, shape (T,), zero on the discarded steps.
 
     Each is right to about (length of its block) * 2^-53, relatively; inf where it exceeds the doubles. A
@@ -111,7 +108,7 @@ def spend(allocation: Allocation, inflow: Floats, weight: Floats, carry: Floats)
     return spent
 
 
-def remaining(spent: Floats, inflow: Floats, carry: Floats, *, start: float = 0.0, skip: int = 0) -> Floats:
+def remaining(spent: Array, inflow: Array, carry: Array, *, start: float = 0.0, skip: int = 0) -> Array:
     """Return z_t = c_t z_{t-1} + s_t - a_t, shape (T,), as rounded (not clipped at 0).
 
     Args:
@@ -139,7 +136,7 @@ def remaining(spent: Floats, inflow: Floats, carry: Floats, *, start: float = 0.
     return left
 
 
-def cost_of(spent: Floats, weight: Floats) -> float:
+def cost_of(spent: Array, weight: Array) -> float:
     """Return an upper bound of sum a_t^2 / v_t (0/0 = 0, positive/0 = inf), within 1e-14 relatively.
 
     Args:

@@ -8,63 +8,60 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dpcalc.numerics.arrays import Array, Booleans, Integers, np
 from dpcalc.numerics.floats import SPLITTER
-from dpcalc.numerics.isotonic.steps import Floats, Ints, pieces
+from dpcalc.numerics.isotonic.steps import pieces
 
 _NEVER: Final = -(1 << 40)  # the exponent of zero: below that of any product
 
-Split = tuple[Floats, Ints]  # mantissas in [1/2, 1) or 0, exponents
+Split = tuple[Array, Integers]  # mantissas in [1/2, 1) or 0, exponents
 
 
 @dataclass(frozen=True)
 class _Runs:
     """Consecutive runs of steps: their (Q, S, V), Q as a sum of two mantissas on one exponent."""
 
-    mantissa: Floats  # rows Q, low part of Q, S, V
-    exponent: Ints  # rows Q, S, V
-    block: Ints  # which block each run belongs to, nondecreasing
+    mantissa: Array  # rows Q, low part of Q, S, V
+    exponent: Integers  # rows Q, S, V
+    block: Integers  # which block each run belongs to, nondecreasing
 
 
-def split(values: Floats) -> Split:
+def split(values: Array) -> Split:
     """Return the mantissas and exponents of non-negative numbers, exactly."""
     m, e = np.frexp(values)
     return m, np.where(m > 0, e.astype(np.int64), _NEVER)  # frexp gives int32, too short for _NEVER
 
 
-def _renormal(m: Floats, e: Ints) -> Split:
+def _renormal(m: Array, e: Integers) -> Split:
     m, shift = np.frexp(m)
     return m, np.where(m > 0, e + shift, _NEVER)
 
 
-def _scaled(m: Floats, e: Ints) -> Floats:
+def _scaled(m: Array, e: Integers) -> Array:
     """Return m 2^e for e <= 0; what underflows is below 2^-1000."""
-    scaled: Floats = np.ldexp(m, np.maximum(e, -1100).astype(np.int32))
-    return scaled
+    return np.ldexp(m, np.maximum(e, -1100).astype(np.int32))
 
 
-def _sum(x: Floats, x_exp: Ints, y: Floats, y_exp: Ints) -> Split:
+def _sum(x: Array, x_exp: Integers, y: Array, y_exp: Integers) -> Split:
     top = np.maximum(x_exp, y_exp)
     return _renormal(_scaled(x, x_exp - top) + _scaled(y, y_exp - top), top)
 
 
-def to_double_up(m: Floats, e: Ints) -> Floats:
+def to_double_up(m: Array, e: Integers) -> Array:
     """Return m 2^e rounded up where it is subnormal, inf where it is too large."""
     with np.errstate(over="ignore", under="ignore"):
-        value: Floats = np.ldexp(m, np.clip(e, -2200, 2200).astype(np.int32))
+        value: Array = np.ldexp(m, np.clip(e, -2200, 2200).astype(np.int32))
     return np.where((m > 0) & (value < 2.0**-1022), np.nextafter(value, math.inf), value)
 
 
-def quotient_of_square(x: Split, v: Split) -> Floats:
+def quotient_of_square(x: Split, v: Split) -> Array:
     """Return x^2 / v, within 2 u or rounded up, with 0/0 = 0 and positive/0 = inf."""
     square = x[0] * x[0]
     ratio = np.divide(square, v[0], out=np.where(square > 0, math.inf, 0.0), where=v[0] > 0)
     return to_double_up(ratio, 2 * x[1] - v[1])
 
 
-def block_costs(x: Split, v: Split) -> Floats:
+def block_costs(x: Split, v: Split) -> Array:
     """Return x^2 / v of every block, within 2 u or rounded up."""
     costs = np.empty(len(x[0]))
     for lo, hi in pieces(0, len(costs)):
@@ -72,7 +69,7 @@ def block_costs(x: Split, v: Split) -> Floats:
     return costs
 
 
-def sum_up(terms: Floats, slack: float) -> float:
+def sum_up(terms: Array, slack: float) -> float:
     """Return the sum of non-negative terms times 1 + slack, rounded up; inf where it overflows."""
     try:
         total = math.fsum(terms)
@@ -81,7 +78,7 @@ def sum_up(terms: Floats, slack: float) -> float:
     return math.nextafter(total * (1 + slack), math.inf) if total else 0.0
 
 
-def block_totals(s: Floats, v: Floats, c: Floats, ends: Ints, tau: int, entry: float) -> tuple[Split, Split, int]:
+def block_totals(s: Array, v: Array, c: Array, ends: Integers, tau: int, entry: float) -> tuple[Split, Split, int]:
     """Return S and V of every block, recomputed from the data, and the number of levels of joins used.
 
     The steps are reduced piece by piece; only the first and the last run of a piece can belong to a block
@@ -103,7 +100,7 @@ def block_totals(s: Floats, v: Floats, c: Floats, ends: Ints, tau: int, entry: f
     return (mantissa[0], exponent[0]), (mantissa[1], exponent[1]), levels + depth
 
 
-def _leaves(s: Floats, v: Floats, c: Floats, block: Ints) -> _Runs:
+def _leaves(s: Array, v: Array, c: Array, block: Integers) -> _Runs:
     parts = [split(x) for x in (c, s, v)]
     q, total, weight = (m for m, _ in parts)
     return _Runs(np.stack([q, np.zeros_like(q), total, weight]), np.stack([e for _, e in parts]), block)
@@ -136,7 +133,7 @@ def _reduce(runs: _Runs) -> tuple[_Runs, int]:
         levels += 1
 
 
-def _join(runs: _Runs, left: Ints, paired: NDArray[np.bool_]) -> _Runs:
+def _join(runs: _Runs, left: Integers, paired: Booleans) -> _Runs:
     """Return the runs at ``left``, joined with their right neighbours where ``paired``."""
     mantissa, exponent = runs.mantissa[:, left], runs.exponent[:, left]
     (q, low, s, v), (q_exp, s_exp, v_exp) = mantissa[:, paired], exponent[:, paired]
@@ -150,8 +147,8 @@ def _join(runs: _Runs, left: Ints, paired: NDArray[np.bool_]) -> _Runs:
 
 
 def _product(
-    x: Floats, x_low: Floats, x_exp: Ints, y: Floats, y_low: Floats, y_exp: Ints
-) -> tuple[Floats, Floats, Ints]:
+    x: Array, x_low: Array, x_exp: Integers, y: Array, y_low: Array, y_exp: Integers
+) -> tuple[Array, Array, Integers]:
     """Multiply two doubled mantissas (Dekker); the result is off by at most 8 u^2."""
     p = x * y
     x_head, y_head = _head(x), _head(y)
@@ -164,18 +161,18 @@ def _product(
     return m, np.ldexp(low, -shift), np.where(m > 0, x_exp + y_exp + shift, _NEVER)
 
 
-def _head(x: Floats) -> Floats:
+def _head(x: Array) -> Array:
     big = SPLITTER * x
     return big - (big - x)
 
 
-def block_of(ends: Ints, lo: int, hi: int) -> Ints:
+def block_of(ends: Integers, lo: int, hi: int) -> Integers:
     """Return which block each of the steps lo + 1 .. hi belongs to."""
     begin, end = np.searchsorted(ends, (lo + 1, hi))
     return np.repeat(np.arange(begin, end + 1), np.diff(np.minimum(ends[begin : end + 1], hi), prepend=lo))
 
 
-def carried_units(c: Floats, ends: Ints, tau: int) -> Iterator[tuple[int, int, Floats, Ints]]:
+def carried_units(c: Array, ends: Integers, tau: int) -> Iterator[tuple[int, int, Array, Integers]]:
     """Yield, piece by piece from the right, what a unit at each step becomes at the end of its block."""
     block, m, e = len(ends) - 1, 1.0, 0
     for lo, hi in pieces(tau, len(c)):

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, TypeVar
 
-import numpy as np
-
-from dpcalc.numerics.isotonic.steps import CHUNK, Floats
+from dpcalc.numerics.arrays import Array, np
+from dpcalc.numerics.isotonic.steps import CHUNK
 
 
 class WideFloat:
@@ -43,7 +42,7 @@ class WideFloat:
 Number = TypeVar("Number", float, WideFloat)
 
 
-def plain_floor(s: Floats, v: Floats, c: Floats, levels: tuple[float, ...]) -> float | None:
+def plain_floor(s: Array, v: Array, c: Array, levels: tuple[float, ...]) -> float | None:
     """Return the floor of Q that makes plain doubles safe for the pass over these steps, or None.
 
     All bounds are base-2 logarithms. A block's V is at least the weight at its end, which is positive (a
@@ -66,14 +65,14 @@ def plain_floor(s: Floats, v: Floats, c: Floats, levels: tuple[float, ...]) -> f
     return 2.0 ** math.floor(floor) if max(tops) < 1000 and min(bottoms) > -1000 else None
 
 
-def _log2_range(positive: Floats) -> tuple[float, float]:
+def _log2_range(positive: Array) -> tuple[float, float]:
     if not positive.size:
         return 0.0, 0.0
     return math.log2(positive.min()), math.log2(positive.max())
 
 
 def reversed_steps(
-    s: Floats, v: Floats, c: Floats, lo: int, hi: int, lift: Callable[[float], Number] | None
+    s: Array, v: Array, c: Array, lo: int, hi: int, lift: Callable[[float], Number] | None
 ) -> Iterator[tuple[int, Number, Number, Number]]:
     """Return (t, s_t, v_t, c_t) for t = hi, .., lo + 1 as Python numbers, a bounded number at a time."""
 

@@ -6,14 +6,12 @@ from array import array
 from collections.abc import Callable, Iterator, MutableSequence
 from itertools import chain
 
-import numpy as np
-
+from dpcalc.numerics.arrays import Array, Integers, np
 from dpcalc.numerics.isotonic import numbers
 from dpcalc.numerics.isotonic.numbers import Number, WideFloat, reversed_steps
-from dpcalc.numerics.isotonic.steps import Floats, Ints
 
 
-def pooled_blocks(s: Floats, v: Floats, c: Floats, tau: int, entry: float) -> Ints:
+def pooled_blocks(s: Array, v: Array, c: Array, tau: int, entry: float) -> Integers:
     """Return the ends of the optimal blocks of the steps after ``tau``, started from ``entry``."""
     lo, hi = hull_range(v, c, tau)
     ends = array("q")
@@ -35,7 +33,7 @@ def pooled_blocks(s: Floats, v: Floats, c: Floats, tau: int, entry: float) -> In
     return np.frombuffer(ends, dtype=np.int64)
 
 
-def hull_range(v: Floats, c: Floats, tau: int) -> tuple[int, int]:
+def hull_range(v: Array, c: Array, tau: int) -> tuple[int, int]:
     """Return the range lo..hi (half open, 0-based) of the steps after ``tau`` that shape the hull.
 
     A zero carry factor forgets all that was before: lo is the last such step, and the earlier ones spend

@@ -6,15 +6,14 @@ from array import array
 from collections.abc import Callable, Iterator, MutableSequence
 from typing import Any
 
-import numpy as np
-
+from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.isotonic import numbers
 from dpcalc.numerics.isotonic.numbers import Number, WideFloat, reversed_steps
 from dpcalc.numerics.isotonic.pooling import hull_range
-from dpcalc.numerics.isotonic.steps import CHUNK, Floats
+from dpcalc.numerics.isotonic.steps import CHUNK
 
 
-def best_restart(s: Floats, v: Floats, c: Floats, start: float, cap: float) -> int:
+def best_restart(s: Array, v: Array, c: Array, start: float, cap: float) -> int:
     """Return how many leading steps to discard for the least cost, up to rounding; every number gives a valid cost."""
     if cap == 0 and s[-1] == 0 and len(s) > 1:
         # A restart after the last inflow leaves nothing to spend, whatever the weights.
@@ -31,7 +30,7 @@ def best_restart(s: Floats, v: Floats, c: Floats, start: float, cap: float) -> i
     return _search(reversed_steps(s, v, c, lo, hi, None), useful, lo, first, cap, floor, float, lambda: array("d"))
 
 
-def _useful_restarts(s: Floats, c: Floats, lo: int, hi: int, start: float, cap: float) -> bytearray:
+def _useful_restarts(s: Array, c: Array, lo: int, hi: int, start: float, cap: float) -> bytearray:
     """Return for tau = 0..hi-1 whether a restart at tau can be better than all earlier ones and none at all.
 
     If spending nothing leads to z_tau <= cap, from the very start or from the cap at tau - 1, then starting there

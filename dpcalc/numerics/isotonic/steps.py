@@ -6,16 +6,12 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from dpcalc.numerics.arrays import Array, np
 
 CHUNK: Final = 1 << 16  # steps turned into Python numbers, or reduced by one tree, at a time
 
 
-def checked_steps(**named: Floats) -> list[Floats]:
+def checked_steps(**named: Array) -> list[Array]:
     """Return the arrays as float64, checked to be 1-D, equally long, finite and non-negative."""
     arrays = {name: np.asarray(values, dtype=np.float64) for name, values in named.items()}
     for name, values in arrays.items():

@@ -12,10 +12,10 @@ import itertools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from dpcalc.engine.advice.noise_readings import ON_MEAN, misread_of
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
 from dpcalc.engine.large_delta import REASON, has_large_delta
-from dpcalc.engine.misread_noise import ON_MEAN, misread_of
 from dpcalc.errors import DpcalcError
 from dpcalc.files.nodes import Field, items, repeated, text
 from dpcalc.files.place import clipped, near

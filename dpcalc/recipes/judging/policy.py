@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from dpcalc.engine.advice.noise_readings import ON_MEAN
 from dpcalc.engine.gate import Gate
-from dpcalc.engine.misread_noise import ON_MEAN
 from dpcalc.files.place import Place
 
 

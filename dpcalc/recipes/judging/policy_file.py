@@ -78,12 +78,12 @@ def again(source: str) -> Policy:
     if node is None:
         raise Place(shown).error("is empty", f"a policy starts with dpcalc: {VERSION}")
     top = table(node, "the policy")
-    version = text(top.fields["dpcalc"].node, "dpcalc") if "dpcalc" in top.fields else None
-    if version != VERSION:
+    version, description = (top.fields.get(key) for key in ("dpcalc", "description"))
+    if version is None or text(version.node, "dpcalc") != VERSION:
         raise top.place.error("this is not a policy", f"start with dpcalc: {VERSION}")
     _check_keys(top, KEYS)
-    if "description" in top.fields:
-        text(top.fields["description"].node, "description")
+    if description is not None:
+        text(description.node, "description")
     shared = _fields(top.fields.get("defaults"), "defaults")
     field = top.fields.get("cases")
     cases = table(field.node, "cases") if field else None

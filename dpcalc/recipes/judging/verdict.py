@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from dpcalc.engine.advice.noise_readings import ON_MEAN, misread_of
 from dpcalc.engine.ask import implied_gate
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import Gate, gated_quantity, judge
 from dpcalc.engine.inputs import inputs_of
-from dpcalc.engine.misread_noise import ON_MEAN, misread_of
 from dpcalc.engine.question import query_of
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.place import Place
 from dpcalc.model.quantities import RISKS
 from dpcalc.model.source import Source
 from dpcalc.notes import Note, OnePass
-from dpcalc.recipes.judging.alike import Passed
 from dpcalc.recipes.judging.exceptions import exceptions, objection
 from dpcalc.recipes.judging.objections import kept, objections_to, skipped, uncertified_of
 from dpcalc.recipes.reading.comparisons import same_computation
@@ -35,21 +34,8 @@ Stale = dict[tuple[int, str, str], bool]
 """Recipe, matrix and exception -> whether no case of the matrix is such an exception."""
 
 
-class Seen:
-    """What earlier cases tell of later ones.
-
-    Attributes:
-        stale: of the exceptions that whole matrices accept.
-        passed: the last case that passed, where others may be like it.
-    """
-
-    def __init__(self) -> None:
-        self.stale: Stale = {}
-        self.passed: Passed | None = None
-
-
 def judged(
-    recipe: Recipe, entry: Entry, outcomes: Outcomes, *, certify: bool = False, seen: Seen | None = None
+    recipe: Recipe, entry: Entry, outcomes: Outcomes, *, certify: bool = False, stale: Stale | None = None
 ) -> Case:
     """Return a case with its verdict.
 
@@ -58,7 +44,7 @@ def judged(
         entry: the case.
         outcomes: answers it and those it is compared with.
         certify: whether a guarantee must be proved where it can be.
-        seen: of earlier cases of the check; is filled in.
+        stale: what earlier cases of the check found out; is filled in.
     """
     if entry.skip is not None:
         return _skipped(entry, entry.skip)
@@ -67,19 +53,13 @@ def judged(
         return _judge_refusal(entry, entry.expected.error, entry.expected.place, outcome)
     if outcome.case is None:
         return error(entry, entry.place, outcome)
-    answer = case = _asked(outcome.case, entry)
-    if seen is not None and seen.passed is not None and (found := seen.passed.also(entry, case)) is not None:
-        return found
+    case = _asked(outcome.case, entry)
     if more := (*entry.notes, *_by_default(case)):
         case = case._replace(note_data=(*case.note_data, *more))
-    known = {} if seen is None else seen.stale
-    found = _with_verdicts(
+    return _with_verdicts(
         entry, case, lambda item: _verdict(item, case, recipe, outcomes),
-        lambda name: _is_stale(name, recipe, entry, outcomes, known), certify,
+        lambda name: _is_stale(name, recipe, entry, outcomes, {} if stale is None else stale), certify,
     )  # fmt: skip
-    if seen is not None:
-        seen.passed = Passed.of(entry, answer, found, certify=certify) or seen.passed
-    return found
 
 
 def judged_again(entry: Entry, case: Case, *, certify: bool = False) -> Case:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any, NoReturn, Self
 
-from dpcalc.engine.ledger import answer_ledger
+from dpcalc.engine.ledgers.total import answer_ledger
 from dpcalc.errors import GateFailed, NotApplicable, SpecError
 from dpcalc.model.parameter import check
 from dpcalc.recipes.ledgers.ledger import ledger_of, with_asked

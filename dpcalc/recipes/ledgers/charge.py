@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Iterator
 
-from dpcalc.engine.ledger_entries import Ledger, of_one_adjacency
+from dpcalc.engine.ledgers.entries import Ledger, of_one_adjacency
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write_bytes
 from dpcalc.files.reading import read_document, reported

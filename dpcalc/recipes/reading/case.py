@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.engine.gate import risks_of
 from dpcalc.engine.question import Question, aimed
@@ -21,7 +21,8 @@ from dpcalc.recipes.judging.policy import LENIENT, Policy
 from dpcalc.recipes.ledgers.ledger import of_ledger, read_ledger_case
 from dpcalc.recipes.reading.expected import Expected, read_expected
 from dpcalc.recipes.reading.gates import RecipeGate, read_gates
-from dpcalc.recipes.reading.matrix import MAX_CASES, Combination, Combinations, Matrix, Vocabulary, shown
+from dpcalc.recipes.reading.lazy import Lazy
+from dpcalc.recipes.reading.matrix import MAX_CASES, Combination, Matrix, Vocabulary, shown
 from dpcalc.recipes.reading.recipe import Entry
 from dpcalc.recipes.reading.reference import Files, Unreadable
 from dpcalc.recipes.reading.settings import (
@@ -36,7 +37,7 @@ from dpcalc.recipes.reading.settings import (
 from dpcalc.recipes.reading.values import ATTACKED, MAX_TEXT, without_flags
 
 if TYPE_CHECKING:
-    from dpcalc.engine.attack_risk import RiskQuestion
+    from dpcalc.engine.attack.risk import RiskQuestion
 
 MAX_TIMEOUT = 86_400
 
@@ -222,7 +223,7 @@ class _CaseReader:
     def entries(self, room: int) -> Sequence[Entry]:
         """Return the cases that this one stands for, at most ``room``; of very many, each is made when asked for."""
         combinations = self.matrix.combinations(self.name, self.place, room, self.most)
-        made: Sequence[Entry] = _Entries(self, combinations)
+        made: Sequence[Entry] = Lazy(len(combinations), lambda place: self.entry(*combinations[place]))
         if len(made) > MAX_CASES:
             differ = combinations.plainly_different
             if any(name in ATTACKED for name in (*self.base, *self.matrix.axes)) or self.ledger:
@@ -272,30 +273,11 @@ class _CaseReader:
             raise place.error(f"case {self.name}: {without_flags(error.message)}", without_flags(error.hint)) from None
 
 
-class _Entries(Sequence[Entry]):
-    """The cases of a matrix, each made when it is asked for."""
-
-    def __init__(self, reader: _CaseReader, combinations: Combinations) -> None:
-        self._reader, self._combinations = reader, combinations
-
-    def __len__(self) -> int:
-        return len(self._combinations)
-
-    @overload
-    def __getitem__(self, place: int) -> Entry: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Entry]: ...
-    def __getitem__(self, place: int | slice) -> Any:
-        if isinstance(place, slice):
-            return [self._reader.entry(*each) for each in self._combinations[place]]
-        return self._reader.entry(*self._combinations[place])
-
-
 def _risks(listed: Mapping[str, Sequence[float]]) -> RiskQuestion | None:
     """Return what is asked about attacks; None where no rate or probability is given."""
     if not listed:
         return None
-    from dpcalc.engine.attack_risk import risk_question
+    from dpcalc.engine.attack.risk import risk_question
 
     return risk_question(**listed)
 

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dpcalc.engine.convert import STARTS
+from dpcalc.engine.premises import STARTS
 from dpcalc.files.place import FileError, clipped, near
 from dpcalc.model.quantities import Quantity
 from dpcalc.recipes.reading.gates import RecipeGate
@@ -38,10 +38,10 @@ def _unmet(recipe: Recipe, gate: RecipeGate, name: str) -> FileError | None:
     base = recipe.entries.get(group_of(name))
     if base is not None and base.unread is not None:
         return None  # which cases it would have made is not known; the comparison has no answer
-    if name not in recipe.entries and name not in recipe.groups:
-        return gate.place.error(f"there is no case {clipped(name)}", near(name, recipe.groups))
-    if name not in recipe.entries and len(recipe.groups[name]) > 1:
-        return gate.place.error(f"{name} is {len(recipe.groups[name])} cases", f"name one: {recipe.groups[name][0]}")
+    if name not in recipe.entries and name not in recipe.made:
+        return gate.place.error(f"there is no case {clipped(name)}", near(name, recipe.made))
+    if name not in recipe.entries and len(recipe.made[name]) > 1:
+        return gate.place.error(f"{name} is {len(recipe.made[name])} cases", f"name one: {recipe.made[name][0].name}")
     if recipe.named(name).skip is not None:
         return gate.place.error(f"case {name} is skipped, so nothing can be compared with it")
     return None
@@ -49,8 +49,8 @@ def _unmet(recipe: Recipe, gate: RecipeGate, name: str) -> FileError | None:
 
 def _with_itself(recipe: Recipe) -> Iterator[FileError]:
     """Yield the first gate of each group that compares with the group, or with a case that asks the same."""
-    for group in recipe.groups:
-        error = next(_own_references(recipe, group, recipe.made[group]), None)
+    for group, entries in recipe.made.items():
+        error = next(_own_references(recipe, group, entries), None)
         if error is not None:
             yield error
 
@@ -134,7 +134,7 @@ def _parameters(best: Result) -> tuple[str, ...]:
     from dpcalc.theorems.record import all_bounds, lookup
 
     if best.bound not in all_bounds():
-        return STARTS
+        return tuple(STARTS)
     return tuple(name for name in lookup(best.bound).parameters if name != best.quantity)
 
 

@@ -86,6 +86,8 @@ def draft(config: str, recipe: str | None, command: str | None, algorithm: str |
     if algorithm is not None and algorithm not in NAMED:
         raise SpecError(f"unknown algorithm {clipped(algorithm)}", near(algorithm, NAMED))
     files = Files(recipe or "budget.yaml")
+    if not config:
+        raise _no_path(config)
     name = os.path.relpath(config, files.folder or ".").replace(os.sep, "/")
     if "#" in name:
         raise SpecError(f"{clipped(config)} has a # in its path", "give the file another name")
@@ -116,7 +118,11 @@ def _refuse_outside(files: Files, config: str, recipe: str | None) -> None:
             f"write the recipe beside the configuration: -o {beside}",
         ) from None
     except ValueError:
-        raise SpecError(f"{clipped(config)} is not a path", "name a YAML, JSON or TOML file") from None
+        raise _no_path(config) from None
+
+
+def _no_path(config: str) -> SpecError:
+    return SpecError(f"{clipped(config)} is not a path", "name a YAML, JSON or TOML file")
 
 
 def _found(node: Node, name: str, files: Files, remarks: list[str]) -> Iterator[Found]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.engine.convert import BOUNDS as CONVERTED
 from dpcalc.engine.gate import BOUND, QUANTITIES, Gate, judge, parse, quantity, split
-from dpcalc.engine.ledger import BOUNDS as COMPOSED
+from dpcalc.engine.ledgers.total import BOUNDS as COMPOSED
 from dpcalc.errors import SpecError
 from dpcalc.files.nodes import Field, Node, items, text
 from dpcalc.files.place import Place, clipped, near
@@ -99,7 +99,7 @@ def _read_gate(node: Node) -> RecipeGate:
 
 def check_bound(id: str) -> None:
     """Raise SpecError where there is no bound of this id."""
-    from dpcalc.engine.attack_risk import BOUNDS as ATTACKED
+    from dpcalc.engine.attack.risk import BOUNDS as ATTACKED
     from dpcalc.theorems.record import lookup
 
     if id not in (*CONVERTED, *COMPOSED, *ATTACKED):  # those are no theorems of their own

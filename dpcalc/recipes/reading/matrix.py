@@ -9,7 +9,7 @@ import math
 import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.files.nodes import Field, Table, items, table
@@ -63,7 +63,7 @@ class Vocabulary(NamedTuple):
         return COMMANDS[self.command].algorithms if name == "algorithm" and self.command in COMMANDS else None
 
 
-class Combinations(Sequence[tuple[Combination, Place]]):
+class Combinations:
     """What varies in each case of a matrix, and where it is written: worked out from the place in the sequence."""
 
     def __init__(
@@ -71,31 +71,23 @@ class Combinations(Sequence[tuple[Combination, Place]]):
     ) -> None:
         self._axes, self._place, self._included = axes, place, included
         self._count = math.prod(len(values) for values in axes.values()) if base else 0
-        self._left: array[int] | None = None  # places in the product, where some are excluded
+        self._kept: array[int] | None = None  # places in the product, where some are excluded
 
     def without(self, excluded: Mapping[tuple[str, ...], set[tuple[Any, ...]]]) -> Combinations:
         """Return those that are not excluded; what is included stays."""
         if excluded:
             made = (self._chosen(place) for place in range(self._count))
-            self._left = array("Q", (n for n, chosen in enumerate(made) if not _is_excluded(chosen, excluded)))
-            self._count = len(self._left)
+            self._kept = array("Q", (n for n, chosen in enumerate(made) if not _is_excluded(chosen, excluded)))
+            self._count = len(self._kept)
         return self
 
     def __len__(self) -> int:
         return self._count + len(self._included)
 
-    @overload
-    def __getitem__(self, place: int) -> tuple[Combination, Place]: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[tuple[Combination, Place]]: ...
-    def __getitem__(self, place: int | slice) -> Any:
-        if isinstance(place, slice):
-            return [self[each] for each in range(*place.indices(len(self)))]
-        if not 0 <= place < len(self):
-            raise IndexError(place)
+    def __getitem__(self, place: int) -> tuple[Combination, Place]:
         if place >= self._count:
             return self._included[place - self._count]
-        return self._chosen(place if self._left is None else self._left[place]), self._place
+        return self._chosen(place if self._kept is None else self._kept[place]), self._place
 
     def _chosen(self, place: int) -> Combination:
         """Return a combination of the product, whose last axis moves fastest."""
@@ -155,10 +147,10 @@ class Matrix:
                 f"case {case} makes {_shown_count(count + len(included))} cases; a recipe has at most {most}",
                 f"vary fewer values, or split the recipe{_RAISE if most < MOST_CASES else ''}",
             )
-        left = Combinations(self.axes, place, included, has_base).without(self._excluded())
-        if not left:
+        made = Combinations(self.axes, place, included, has_base).without(self._excluded())
+        if not made:
             raise place.error(f"case {case}: exclude leaves no case", "exclude less")
-        return left
+        return made
 
     def _included(self) -> Iterator[tuple[Combination, Place]]:
         for body in self._listed("include"):

@@ -5,19 +5,20 @@ Nothing is evaluated here, so that a recipe with a mistake in it is refused befo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from dpcalc.files.documents import Rules, parse_yaml
 from dpcalc.files.nodes import Field, Node, Table, table, text
-from dpcalc.files.place import FileError, Place, clipped, near
+from dpcalc.files.place import FileError, Place, clipped
 from dpcalc.files.reading import document_place
 from dpcalc.model.numbers import MAX_SWEEP
 from dpcalc.recipes.judging.policy import LENIENT, Policy
 from dpcalc.recipes.reading.case import Defaults, read_case, read_timeout
 from dpcalc.recipes.reading.comparisons import check_comparisons
+from dpcalc.recipes.reading.document import body_of, refuse_keys
 from dpcalc.recipes.reading.gates import read_gates
 from dpcalc.recipes.reading.matrix import MAX_CASES
-from dpcalc.recipes.reading.recipe import Cases, Entry, Malformed, Names, Recipe
+from dpcalc.recipes.reading.recipe import Cases, Entry, Malformed, Recipe
 from dpcalc.recipes.reading.reference import Files, Unreadable
 from dpcalc.recipes.reading.settings import (
     CASE_KEYS,
@@ -59,7 +60,8 @@ def read(
     try:
         files = Files(path, documents)
         shown = str(document_place(path))
-        return _read_recipe(shown, parse_yaml(shown, files.text(files.recipe, "recipe"), SYNTAX), files, most, policy)
+        node = parse_yaml(shown, files.text(files.recipe, "recipe"), SYNTAX)
+        return _read_recipe(shown, node, files, most, policy)._replace(path=path)
     except Malformed:
         raise
     except FileError as error:
@@ -67,46 +69,26 @@ def read(
 
 
 def _read_recipe(shown: str, node: Node | None, files: Files, most: int, policy: Policy) -> Recipe:
-    if node is None:
-        raise Place(shown).error("is empty", f"a recipe starts with dpcalc: {VERSION}")
-    top = table(node, "the recipe")
-    _check_version(top)
-    _check_keys(top.fields, KEYS)
+    top = body_of(node, shown, VERSION)
+    refuse_keys(top.fields, KEYS)
     cases = _cases(top)
     policy = policy._replace(strict=policy.strict or _is_strict(top.fields.get("strict")))
     defaults = _defaults(top.fields.get("defaults"), files)._replace(policy=policy, most=most)
     made, errors = _read_cases(cases, defaults)
     few = sum(map(len, made.values())) <= MAX_CASES
     entries = {entry.name: entry for group in made.values() for entry in group} if few else Cases(made)
-    groups = {name: tuple(entry.name for entry in group) if few else Names(group) for name, group in made.items()}
-    recipe = Recipe(shown, entries, groups, policy, made, files.documents)
+    recipe = Recipe(shown, entries, policy, made, files.documents)
     errors = errors or check_comparisons(recipe, MAX_ERRORS)
     if errors:
         raise Malformed(errors)
     return recipe
 
 
-def _check_version(top: Table) -> None:
-    if "dpcalc" not in top.fields:
-        raise top.place.error("this is not a recipe: the version is missing", f"start with dpcalc: {VERSION}")
-    node = top.fields["dpcalc"].node
-    version = text(node, "dpcalc")
-    if version != VERSION:
-        raise node.place.error(f"dpcalc is {clipped(version)}; this release reads {VERSION}")
-
-
-def _check_keys(fields: Mapping[str, Field], names: Iterable[str]) -> None:
-    names = tuple(names)
-    for name, field in fields.items():
-        if name not in names:
-            raise field.place.error(f"unknown key {clipped(name)}", near(name, names))
-
-
 def _cases(top: Table) -> Table:
-    cases = table(top.fields["cases"].node, "cases") if "cases" in top.fields else None
-    if cases is None or not cases.fields:
-        place = top.place if cases is None else cases.place
-        raise place.error("there are no cases", "write them under cases:, each with a name of its own")
+    field = top.fields.get("cases")
+    cases = Table(top.place, {}) if field is None else table(field.node, "cases")
+    if not cases.fields:
+        raise cases.place.error("there are no cases", "write them under cases:, each with a name of its own")
     return cases
 
 
@@ -124,7 +106,8 @@ def _defaults(field: Field | None, files: Files) -> Defaults:
     for name in CASE_KEYS:
         if name in body.fields and name not in SHARED_KEYS:
             raise body.fields[name].place.error(f"{name} cannot be a default", "write it in each case")
-    gates = read_gates(body.fields["assert"]) if "assert" in body.fields else ()
+    asserted = body.fields.get("assert")
+    gates = () if asserted is None else read_gates(asserted)
     command = read_command(body.fields.get("command"), "compare")
     try:
         settings = read_settings(body, files)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
@@ -67,7 +67,7 @@ class Cases(Mapping[str, Entry]):
 
     def __init__(self, groups: Mapping[str, Sequence[Entry]]) -> None:
         self._groups, self._count = groups, sum(map(len, groups.values()))
-        self._found: dict[str, int] = {}  # places of the cases that were asked for: few, which comparisons name
+        self._places: dict[str, int] = {}  # places of the cases that were asked for: few, which comparisons name
 
     def __len__(self) -> int:
         return self._count
@@ -77,29 +77,11 @@ class Cases(Mapping[str, Entry]):
 
     def __getitem__(self, name: str) -> Entry:
         group = self._groups[group_of(name)]
-        if name not in self._found:
-            self._found[name] = next((n for n, entry in enumerate(group) if entry.name == name), -1)
-        if self._found[name] < 0:
+        if name not in self._places:
+            self._places[name] = next((n for n, entry in enumerate(group) if entry.name == name), -1)
+        if self._places[name] < 0:
             raise KeyError(name)
-        return group[self._found[name]]
-
-
-class Names(Sequence[str]):
-    """The names of some cases."""
-
-    def __init__(self, entries: Sequence[Entry]) -> None:
-        self._entries = entries
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-    def __getitem__(self, place: int | slice) -> Any:
-        found = self._entries[place]
-        return found.name if isinstance(found, Entry) else [entry.name for entry in found]
+        return group[self._places[name]]
 
 
 class Recipe(NamedTuple):
@@ -108,18 +90,18 @@ class Recipe(NamedTuple):
     Attributes:
         file: as messages show it.
         entries: the cases by name.
-        groups: the names that each case of the text was expanded to.
         policy: what is demanded of its cases.
         made: the cases that each case of the text stands for.
         documents: the bytes of the files that were read for it, itself among them, by their names.
+        path: of the file, as it was given.
     """
 
     file: str
     entries: Mapping[str, Entry]
-    groups: Mapping[str, Sequence[str]]
     policy: Policy = LENIENT
     made: Mapping[str, Sequence[Entry]] = {}
     documents: Mapping[str, bytes] = {}
+    path: str = ""
 
     def every(self) -> Iterator[Entry]:
         """Yield the cases in their order."""
@@ -129,7 +111,7 @@ class Recipe(NamedTuple):
         """Return the case that a comparison means: one by its full name, or the only one that a text made."""
         if name in self.entries:
             return self.entries[name]
-        return self.entries[self.groups[name][0] if name in self.groups else group_of(name)]
+        return self.made[name][0] if name in self.made else self.entries[group_of(name)]
 
     def matrix_of(self, entry: Entry) -> Iterator[Entry]:
         """Yield the cases of the matrix that a case is from."""

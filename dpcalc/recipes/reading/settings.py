@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.convert import STARTS
 from dpcalc.engine.convert import TAKEN as CONVERTED
+from dpcalc.engine.premises import STARTS
 from dpcalc.files.nodes import Field, Node, Scalar, Table, text
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.model.parameter import RATES, conversion, meant_by, name_of, not_covered

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from dpcalc.engine.ask import ask, closed_form_of
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import Disproved, DpcalcError, SpecError, debugging
 from dpcalc.recipes.reading.case import check_timeout
-from dpcalc.recipes.reading.recipe import Entry
+from dpcalc.recipes.reading.recipe import Entry, Recipe
 from dpcalc.recipes.reading.settings import SETUP
 from dpcalc.recipes.reading.values import without_flags
 from dpcalc.report import Case, uncertified
@@ -19,8 +18,17 @@ from dpcalc.training.rule.setup import Setup, check_setup
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from dpcalc.recipes.running.workers import Pool
+
 MEMORY = (0.25, 1e6)
 """GiB that a process of cases may be limited to; with less, numpy and scipy do not load."""
+
+
+_KEPT = 1000
+"""Answers that are kept: some ten megabytes."""
+
+_LONG = 1.0
+"""Seconds: a limit that no closed form reaches."""
 
 
 class Limits(NamedTuple):
@@ -95,22 +103,36 @@ def broken(error: Exception) -> Outcome:
     return Outcome(None, "", f"internal error: {type(error).__name__}: {text}", "set DPCALC_DEBUG=1", 4)
 
 
+def _ledger(entry: Entry) -> Case:
+    from dpcalc.engine.ledgers.total import answer_ledger
+
+    return answer_ledger(entry.parameters["ledger"], entry.question)
+
+
+def _converted(entry: Entry) -> Case:
+    from dpcalc.engine.convert import convert
+
+    return convert(entry.command, entry.parameters, entry.question)
+
+
+def _risk(entry: Entry) -> Case:
+    from dpcalc.engine.attack.risk import risk_of_known
+
+    return risk_of_known(entry.command, entry.parameters, entry.question)
+
+
+_UNDEFINED = {
+    "ledger": (_ledger, "ledgers have no definition"),
+    "convert": (_converted, "conversions have no definition"),
+    "risk": (_risk, "risks have no definition"),
+}
+"""The commands whose answers nothing certifies: what gives them, and why."""
+
+
 def _answer(entry: Entry, certify: bool) -> Case:
-    if entry.command == "ledger":
-        from dpcalc.engine.ledger import answer_ledger
-
-        case = answer_ledger(entry.parameters["ledger"], entry.question)
-        return _warned(without_definition(case, "ledgers have no definition")) if certify else case
-    if entry.command == "convert":
-        from dpcalc.engine.convert import convert
-
-        case = convert(entry.command, entry.parameters, entry.question)
-        return _warned(without_definition(case, "conversions have no definition")) if certify else case
-    if entry.command == "risk":
-        from dpcalc.engine.attack_risk import risk_of_known
-
-        case = risk_of_known(entry.command, entry.parameters, entry.question)
-        return _warned(without_definition(case, "risks have no definition")) if certify else case
+    if undefined := _UNDEFINED.get(entry.command):
+        answer, why = undefined
+        return _warned(without_definition(answer(entry), why)) if certify else answer(entry)
     if not COMMANDS[entry.command].trains:
         case = ask(entry.command, entry.parameters, entry.question, notes=False, best_only=True, certified=certify)
         return _warned(case) if certify else case
@@ -135,57 +157,76 @@ def _warned(case: Case) -> Case:
     return case._replace(warnings=(*case.warnings, *warnings))
 
 
-@contextlib.contextmanager
-def answers(entries: Sequence[Entry], jobs: int, certify: bool, limits: Limits) -> Iterator[Callable[[Entry], Outcome]]:
-    """Pass a function that answers a case, each case once.
+class Answers:
+    """The answers to cases: computed here, or in processes of their own where several share the work or have limits.
 
-    The cases are evaluated in processes of their own where several share the work, or where there are limits. Closed
-    forms, which reach no usual limit, are evaluated here in any case.
+    Closed forms are computed here in any case: they take a millisecond, and no memory to speak of. The last answers are
+    kept, for cases that are compared with them.
+
+    Args:
+        jobs: how many processes there are at most; 0 for none, whatever the limits.
+        certify: whether to recompute the guarantees in ball arithmetic.
+        limits: of each case.
     """
-    if jobs == 1 and limits == Limits() and all(entry.timeout is None for entry in entries):
-        outcomes: dict[int, Outcome] = {}
 
-        def answer(entry: Entry) -> Outcome:
-            if id(entry) not in outcomes:
-                outcomes[id(entry)] = evaluate(entry, certify=certify)
-            return outcomes[id(entry)]
+    def __init__(self, jobs: int, certify: bool, limits: Limits) -> None:
+        self._jobs, self._certify, self._limits = jobs, certify, limits
+        self._known: dict[tuple[int, str], Outcome] = {}
+        self._running: dict[tuple[int, str], Future[Outcome]] = {}
+        self._processes = contextlib.ExitStack()
+        self._pool: Pool | None = None
 
-        yield answer
-        return
-    known = {} if certify or limits.timeout is not None else _closed_forms(entries)
-    if len(known) == len(entries) and not any(gate.terms for entry in entries for gate in entry.gates):
-        yield lambda entry: known[id(entry)]  # and no other case is asked for: processes are not even imported
-        return
-    from dpcalc.recipes.running.workers import Pool
+    def __enter__(self) -> Self:
+        return self
 
-    with Pool(_Evaluation(certify), max(1, min(jobs, len(entries) - len(known))), limits.memory) as pool:
-        running: dict[int, Future[Outcome]] = {}
+    def __exit__(self, *_: object) -> None:
+        """End all processes, and drop what was not computed."""
+        self._processes.close()
 
-        def start(entry: Entry) -> Future[Outcome]:
-            if id(entry) not in running:
-                slim = entry._replace(gates=(), expected=None)  # judged here
-                running[id(entry)] = pool.submit(slim, limits.seconds(entry))
-            return running[id(entry)]
+    def start(self, recipe: Recipe, entry: Entry) -> Future[Outcome] | None:
+        """Have a case computed; return its future answer, None where that is known at once."""
+        key = id(recipe), entry.name
+        if key not in self._known and key not in self._running:
+            outcome = self._computed_here(entry)
+            if outcome is None:
+                self._running[key] = self._submitted(entry)
+            else:
+                self._keep(key, outcome)
+        return self._running.get(key)
 
-        for entry in entries:
-            if id(entry) not in known:
-                start(entry)
-        yield lambda entry: known.get(id(entry)) or _await(start(entry))
+    def __call__(self, recipe: Recipe, entry: Entry) -> Outcome:
+        """Return the answer to a case, or why there is none."""
+        key, future = (id(recipe), entry.name), self.start(recipe, entry)
+        outcome = self._known.pop(key) if future is None else _awaited(self._running.pop(key))
+        self._keep(key, outcome)
+        return outcome
 
+    def _keep(self, key: tuple[int, str], outcome: Outcome) -> None:
+        self._known[key] = outcome
+        if len(self._known) > _KEPT:
+            del self._known[next(iter(self._known))]  # that was asked for the longest ago
 
-def _closed_forms(entries: Sequence[Entry]) -> dict[int, Outcome]:
-    """Return the answers of the cases that closed forms answer, by the identity of the case."""
-    plain = [e for e in entries if e.timeout is None and e.unread is None and not e.rule.certified]
-    answered = ((id(entry), _closed_form(entry)) for entry in plain)
-    return {place: Outcome(case) for place, case in answered if case is not None}
+    def _computed_here(self, entry: Entry) -> Outcome | None:
+        limits = self._limits
+        if not self._jobs or (self._jobs == 1 and limits.memory is None and limits.seconds(entry) is None):
+            return evaluate(entry, certify=self._certify)
+        short = any(limit is not None and limit < _LONG for limit in (entry.timeout, limits.timeout))
+        if short or self._certify or entry.rule.certified or entry.unread is not None:
+            return None
+        try:
+            case = closed_form_of(entry.command, entry.parameters, entry.question)
+        except Exception:  # one that nobody expected is left to the process of the case
+            return None
+        return None if case is None else Outcome(case)
 
+    def _submitted(self, entry: Entry) -> Future[Outcome]:
+        if self._pool is None:
+            from dpcalc.recipes.running.workers import Pool
 
-def _closed_form(entry: Entry) -> Case | None:
-    """Return the answer that closed forms give; an error that nobody expected is left to the process of the case."""
-    try:
-        return closed_form_of(entry.command, entry.parameters, entry.question)
-    except Exception:
-        return None
+            pool = Pool(_Evaluation(self._certify), self._jobs, self._limits.memory)
+            self._pool = self._processes.enter_context(pool)
+        slim = entry._replace(gates=(), expected=None)  # judged here
+        return self._pool.submit(slim, self._limits.seconds(entry))
 
 
 class _Evaluation:
@@ -205,7 +246,7 @@ class _Evaluation:
         return outcome
 
 
-def _await(answer: Future[Outcome]) -> Outcome:
+def _awaited(answer: Future[Outcome]) -> Outcome:
     """Return the answer when it is there, or why its computation was ended."""
     try:
         return answer.result()

@@ -17,21 +17,23 @@ import weakref
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, Any
+from typing import IO
 
 from dpcalc.errors import SpecError
 from dpcalc.files.output import open_to_add
 from dpcalc.files.reading import shown_path
-from dpcalc.recipes.running.saved import Garbled
+from dpcalc.recipes.running.saved import Garbled, read_line
+from dpcalc.render.machine import case_line
+from dpcalc.report import Case
 
 SCHEMA = "dpcalc.checkpoint/1"
 _LINE = re.compile(rb'\{"place": ([0-9]{1,12}), "sha256": "([0-9a-f]{64})", "case": (\{.*\})\}\n', re.DOTALL)
-_LONGEST = 1 << 26
-_RECENT = 2000
+_LONGEST = 1 << 26  # bytes of a line: a case with 10^6 entries has about 4 * 10^7
+_RECENT = 2000  # cases that are kept, so that those that come in order are never read back
 _OPTION = "--checkpoint"
 _CURE = "name another --checkpoint, or remove this one to begin anew"
 
-Check = Callable[[int, str], bool]
+Counts = Callable[[int, str], bool]
 """Whether the line of the case at a place counts, or it is to be computed again.
 
 Raises `Garbled` where the line is not the verdict on that case.
@@ -39,50 +41,56 @@ Raises `Garbled` where the line is not the verdict on that case.
 
 
 class Journal:
-    """The lines of the cases at some places, held in a file.
+    """The verdicts on the cases at some places: in memory, or as lines of a file.
 
     Args:
         places: of the cases, ascending.
-        path: of the file that is kept; None: one without a name, beside ``beside``, that ends with this process.
-        header: what says of which check it is.
-        check: what a line must stand up to that was read from a file of an earlier run.
-        beside: the folder of a file without a name.
-
-    Raises:
-        SpecError: the file is of another check, is damaged, is in use, or cannot be written.
+        on_disk: whether they are in a file without a name, which ends with this process.
+        beside: the folder of that file.
     """
 
-    def __init__(
-        self,
-        places: Sequence[int],
-        path: str | None = None,
-        header: Mapping[str, Any] | None = None,
-        check: Check | None = None,
-        beside: str | None = None,
-    ) -> None:
-        self._places, self._path = places, path
-        self._offsets = array("q", bytes(8 * len(places)))
-        self._recent: dict[int, tuple[str, Any]] = {}  # which need not be read again, and were checked
-        self.count = 0
-        if path is None:
-            import tempfile  # takes long, and most checks need no journal
+    def __init__(self, places: Sequence[int], *, on_disk: bool = False, beside: str | None = None) -> None:
+        self._places = places
+        self._offsets = array("q", bytes(8 * len(places)))  # of the lines in the file; 0 stands for none
+        self._recent: dict[int, Case] = {}
+        self._file: IO[bytes] | None = None
+        self._path: str | None = None
+        self._end = 1
+        if on_disk:
+            import tempfile  # takes long, and most checks need no file
 
-            self._file: IO[bytes] = tempfile.TemporaryFile(dir=beside or None)  # noqa: SIM115 (closed by `close`)
-            self._file.write(b"\n")  # no line begins at 0, which stands for none
-            self._end = 1
+            self._file = tempfile.TemporaryFile(dir=beside or None)  # noqa: SIM115 (closed by `close`)
+            self._file.write(b"\n")  # no line begins at 0
             weakref.finalize(self, self._file.close)
-            return
-        self._file = open_to_add(path, _OPTION)
+
+    @classmethod
+    def kept(cls, places: Sequence[int], path: str, header: Mapping[str, object], counts: Counts) -> Journal:
+        """Return the journal in a file that is kept, with what stands there from an earlier run.
+
+        Args:
+            places: of the cases, ascending.
+            path: of the file.
+            header: what says of which check it is.
+            counts: what a line must stand up to.
+
+        Raises:
+            SpecError: the file is of another check, is damaged, is in use, or cannot be written.
+        """
+        journal = cls(places)
+        journal._path, journal._file = path, open_to_add(path, _OPTION)
+        weakref.finalize(journal, journal._file.close)
         try:
-            _lock(self._file, path)
-            self._end = self._read(path, header or {}, check)
+            _lock(journal._file, path)
+            journal._end = journal._read(journal._file, path, header, counts)
         except BaseException:
-            self._file.close()
+            journal._file.close()
             raise
-        weakref.finalize(self, self._file.close)
+        return journal
 
     def close(self) -> None:
         """Close the file; what was written is on the disk."""
+        if self._file is None:
+            return
         with contextlib.suppress(OSError, ValueError):
             if self._path is not None:
                 os.fsync(self._file.fileno())
@@ -104,16 +112,22 @@ class Journal:
             raise SpecError(f"cannot write {what}: {error.strerror or error}", cure) from None
 
     def missing(self) -> Iterator[int]:
-        """Yield the places of the cases that have no line; those that get one later may be among them."""
+        """Yield the places of the cases that have no verdict; those that get one later may be among them."""
         return (place for number, place in enumerate(self._places) if not self._offsets[number])
 
-    def add(self, place: int, line: str, said: Any = None) -> None:
-        """Add the line of a case, whole or not at all; ``said`` comes with it from `lines`, if that is soon."""
+    def add(self, place: int, case: Case) -> None:
+        """Add a case, whole or not at all."""
         number = self._number(place)
-        if self._offsets[number]:
+        if self._file is None:
+            self._offsets[number], self._recent[number] = self._end, case
             return
         if len(self._recent) < _RECENT:
-            self._recent[number] = line, said
+            self._recent[number] = case
+        self.write(place, case_line("check", case))
+
+    def write(self, place: int, line: str) -> None:
+        """Write the line of a case into the file."""
+        assert self._file is not None
         text = line.encode()
         whole = b'{"place": %d, "sha256": "%s", "case": %s}\n' % (place, _hash(place, text), text)
         with self._reported():
@@ -121,24 +135,22 @@ class Journal:
             self._file.write(whole)
             if self._path is not None:
                 self._file.flush()
-        self._offsets[number] = self._end
+        self._offsets[self._number(place)] = self._end
         self._end += len(whole)
-        self.count += 1
 
-    def lines(self, start: int = 0) -> Iterator[tuple[str, Any]]:
-        """Yield the lines in the order of the places, from the case number ``start`` on, up to the first that lacks.
+    def case(self, number: int) -> Case | None:
+        """Return a case by its number among all, once; None where there is no verdict yet."""
+        if number >= len(self._places) or not self._offsets[number]:
+            return None
+        return self._recent.pop(number) if number in self._recent else read_line(self.line(number))
 
-        With each comes what was said of it, or None.
+    def line(self, number: int) -> str:
+        """Return the line of a case by its number among all.
 
         Raises:
             SpecError: the file was changed meanwhile.
         """
-        for number in range(start, len(self._places)):
-            if not self._offsets[number]:
-                return
-            yield self._recent.pop(number) if number in self._recent else (self._line(number), None)
-
-    def _line(self, number: int) -> str:
+        assert self._file is not None
         self._file.seek(self._offsets[number])
         match = _LINE.fullmatch(self._file.readline(_LONGEST))
         if match is None or int(match[1]) != self._places[number] or _hash(int(match[1]), match[3]) != match[2]:
@@ -153,67 +165,64 @@ class Journal:
 
     # --- an earlier run -----------------------------------------------------------------------------------------------
 
-    def _read(self, path: str, says: Mapping[str, Any], check: Check | None) -> int:
+    def _read(self, file: IO[bytes], path: str, header: Mapping[str, object], counts: Counts) -> int:
         """Take over the lines of an earlier run, cut off what is torn, and return where the next line goes."""
-        header = json.dumps(says).encode() + b"\n"
-        beginning = json.dumps(dict(itertools.islice(says.items(), 1))).encode()[:-1]  # of every checkpoint
-        self._file.seek(0)
-        first = self._file.readline(_LONGEST)
+        wanted = json.dumps(header).encode() + b"\n"
+        beginning = json.dumps(dict(itertools.islice(header.items(), 1))).encode()[:-1]  # of every checkpoint
+        file.seek(0)
+        first = file.readline(_LONGEST)
         if not first.endswith(b"\n"):
-            if first and not (header.startswith(first) and len(first) > len(beginning)):
+            if first and not (wanted.startswith(first) and len(first) > len(beginning)):
                 raise SpecError(f"{shown_path(path)} is no checkpoint of dpcalc", "name another file")
             with self._reported():
-                self._cut(0)
-                self._file.write(header)
-                self._file.flush()
-            return len(header)
-        if first != header:
+                file.truncate(0)
+                file.seek(0)
+                file.write(wanted)
+                file.flush()
+            return len(wanted)
+        if first != wanted:
             raise SpecError(f"{shown_path(path)} is {_difference(first, header)}", _CURE)
         end = len(first)
-        for count, line in enumerate(iter(lambda: self._file.readline(_LONGEST), b""), start=2):
+        for count, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), start=2):
             if not line.endswith(b"\n") and len(line) < _LONGEST:
-                self._cut(end)
+                file.truncate(end)
                 break
-            self._take(path, count, line, end, check)
+            try:
+                self._take(line, end, counts)
+            except (Garbled, UnicodeDecodeError) as why:
+                raise SpecError(f"{shown_path(path)}: line {count} is damaged: {why}", _CURE) from None
+            except _Contradiction:
+                raise SpecError(f"{shown_path(path)}: line {count} contradicts an earlier one", _CURE) from None
             end += len(line)
+            file.seek(end)
         return end
 
-    def _take(self, path: str, count: int, line: bytes, offset: int, check: Check | None) -> None:
+    def _take(self, line: bytes, offset: int, counts: Counts) -> None:
         match = _LINE.fullmatch(line)
-        try:
-            if match is None or _hash(int(match[1]), match[3]) != match[2]:
-                raise Garbled("it is not as it was written")
-            number = self._number(int(match[1]))
-            counts = check is None or check(int(match[1]), match[3].decode())
-        except (Garbled, UnicodeDecodeError) as why:
-            raise SpecError(f"{shown_path(path)}: line {count} is damaged: {why}", _CURE) from None
-        if not counts:
-            return
-        if self._offsets[number] and self._line_at(number) != match[3]:
-            raise SpecError(f"{shown_path(path)}: line {count} contradicts an earlier one", _CURE)
-        self._file.seek(offset + len(line))
-        self.count += not self._offsets[number]
-        self._offsets[number] = offset
+        if match is None or _hash(int(match[1]), match[3]) != match[2]:
+            raise Garbled("it is not as it was written")
+        number, text = self._number(int(match[1])), match[3].decode()
+        if counts(int(match[1]), text):
+            if self._offsets[number] and self.line(number) != text:
+                raise _Contradiction
+            self._offsets[number] = offset
 
-    def _line_at(self, number: int) -> bytes:
-        return self._line(number).encode()
 
-    def _cut(self, end: int) -> None:
-        self._file.truncate(end)
-        self._file.seek(end)
+class _Contradiction(Exception):
+    """Two lines of one case."""
 
 
 def _hash(place: int, text: bytes) -> bytes:
     return hashlib.sha256(b"%d %s" % (place, text)).hexdigest().encode()
 
 
-def _difference(first: bytes, header: bytes) -> str:
+def _difference(first: bytes, header: Mapping[str, object]) -> str:
     """Return what a file is that has another header."""
     try:
-        found, wanted = json.loads(first), json.loads(header)
-        if found.get("schema") != SCHEMA:
+        written = json.loads(first)
+        if written.get("schema") != SCHEMA:
             return "no checkpoint of dpcalc"
-        differ = [name for name in wanted if found.get(name) != wanted[name]]
+        differ = [name for name in header if written.get(name) != header[name]]
     except (ValueError, AttributeError):
         return "no checkpoint of dpcalc"
     names = {"dpcalc": "another version of dpcalc", "digest": "other cases", "options": "other options"}

@@ -12,7 +12,7 @@ from dpcalc.cluster.spread import Piece, spread, through
 from dpcalc.errors import DpcalcError, SpecError, WorkerLost
 from dpcalc.model.parameter import renamed
 from dpcalc.model.source import Source
-from dpcalc.recipes.running.saved import Garbled, refuse_other_inputs, whole_case_of_line
+from dpcalc.recipes.running.saved import Garbled, refuse_other_inputs, verified_case
 from dpcalc.report import Case
 from dpcalc.version import __version__
 
@@ -35,8 +35,6 @@ class Queries(Piece):
         runs: the keywords of each.
     """
 
-    seconds = None
-
     def __init__(self, command: str, first: int, runs: Sequence[Run]) -> None:
         self.first, self._command, self._runs = first, command, runs
         try:
@@ -58,20 +56,13 @@ class Queries(Piece):
         return [self._case(line, run) for line, run in zip(lines, self._runs, strict=True)]
 
     def _case(self, line: str, run: Run) -> Case:
-        _, case = whole_case_of_line(line, command=self._command)
+        case = verified_case(line, self._command)
         numbers = {name: value for name, value in renamed(run).items() if type(value) in (int, float)}
         refuse_other_inputs({name: (value, Source.ARGUMENT) for name, value in numbers.items()}, case)
         gates = run.get("gates", ())
         if len(case.assertions) < (1 if isinstance(gates, str) else len(gates)):
             raise Garbled("a gate was not judged")
         return case
-
-    def after(self, answer: list[Case]) -> None:
-        """Return nothing: every query was answered."""
-
-    def parts(self) -> list[Piece]:
-        """Return itself: nothing limits a query."""
-        return [self]
 
     def halves(self) -> list[Piece]:
         """Return the queries in two, or these where it is one."""

@@ -6,11 +6,12 @@ again. ``Report.to_dict`` of what was read gives the same JSON.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 from dpcalc import notes
 from dpcalc.errors import PRECEDENCE, SpecError
@@ -40,6 +41,7 @@ MAX_BYTES = 1 << 30
 """A report of so many bytes has some 10^5 cases."""
 
 Fields = dict[str, Any]
+T = TypeVar("T")
 
 
 class Garbled(ValueError):
@@ -112,7 +114,7 @@ def report_of(envelope: Any) -> Report:
         _text(fields["command"]),
         tuple(map(_case, _list(fields["cases"]))),
         tuple((_text(one["file"]), _text(one["name"])) for one in _list(optional["not_selected"] or [])),
-        None if changes is None else tuple(_change(one) for one in _list(changes)),
+        None if changes is None else tuple(_record(Change, one) for one in _list(changes)),
         None if optional["shard"] is None else _shard(optional["shard"]),
     )
     if read.to_dict() != envelope:
@@ -129,59 +131,36 @@ def worst(codes: Iterable[int]) -> int:
 _HEAD = {"schema": SCHEMA, "dpcalc": __version__, "command": "check"}
 
 
-def case_of_line(line: str, *, thoroughly: bool, command: str = "check") -> Fields:
-    """Return the fields of a case of a command that ``--format jsonl`` wrote as a line.
-
-    Args:
-        line: of JSON.
-        thoroughly: whether every field is read, and what is read is written again and compared; else the verdict alone
-            is compared with the gates.
-        command: that it must be of.
-
-    Raises:
-        Garbled: it is no such case, or the verdict contradicts the gates.
-    """
-    if thoroughly:
-        return whole_case_of_line(line, command=command)[0]
-    try:
-        found: Fields = _object(json.loads(line))
-        if any(found[name] != value for name, value in _HEAD.items()):
-            raise _Invalid("a case is of another version or command")
-        gates, check = _list(found["assertions"]), _object(found["check"])
-        if check["exit_code"] not in _EXITS[Status(check["status"])]:
-            raise _Invalid("a case's status and its exit code do not agree")
-        if check["status"] == Status.PASSED and not all(gate["passed"] is True for gate in gates):
-            raise _Invalid("a case is said to pass of which a gate does not hold")
-        return found
-    except _Invalid:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise _Invalid(f"a line is no case ({type(error).__name__})") from None
-
-
-def whole_case_of_line(line: str, *, command: str = "check") -> tuple[Fields, Case]:
-    """Return the fields of a case of a command, and the case; every field is read, written again and compared.
+def verified_case(line: str, command: str = "check") -> Case:
+    """Return the case of a line, of a command; every field is read, written again and compared.
 
     Raises:
         Garbled: it is no such case, or its verdict contradicts the gates.
     """
-    try:
+    with _no_case():
         fields = _fields_of_line(line, command)
-        return fields, _read_whole(fields)
-    except _Invalid:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise _Invalid(f"a line is no case ({type(error).__name__})") from None
+        case = _case(_without_head(fields))
+        checked = command == _HEAD["command"]
+        if (case.check is not None) is not checked or strict_json(case_fields(case)) != _without_head(fields):
+            raise _Invalid("its numbers and verdicts do not agree")
+        return case
 
 
-def read_line(line: str, *, command: str = "check") -> Case:
-    """Return the case of a line, of a command.
+def read_line(line: str) -> Case:
+    """Return the case of a line that this process wrote.
 
     Raises:
-        Garbled: it is no such case.
+        Garbled: it is no case.
     """
+    with _no_case():
+        return _case(_without_head(_fields_of_line(line)))
+
+
+@contextlib.contextmanager
+def _no_case() -> Iterator[None]:
+    """Say that a line is no case, whatever shows it."""
     try:
-        return _case(_without_head(_fields_of_line(line, command)))
+        yield
     except _Invalid:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -197,15 +176,6 @@ def _fields_of_line(line: str, command: str = "check") -> Fields:
 
 def _without_head(fields: Fields) -> Fields:
     return {name: value for name, value in fields.items() if name not in _HEAD}
-
-
-def _read_whole(fields: Fields) -> Case:
-    bare = _without_head(fields)
-    case = _case(bare)
-    checked = fields["command"] == _HEAD["command"]
-    if (case.check is not None) is not checked or strict_json(case_fields(case)) != bare:
-        raise _Invalid("its numbers and verdicts do not agree")
-    return case
 
 
 def _no_constant(word: str) -> float:
@@ -234,8 +204,8 @@ def _case(found: Any) -> Case:
         results=tuple(map(_result, _list(fields["results"]))),
         obstacles=tuple(map(_obstacle, _list(fields["not_applicable"]))),
         assertions=tuple(map(_assertion, _list(fields["assertions"]))),
-        warnings=tuple(map(_text, _list(fields["warnings"]))),
-        notes=tuple(map(_text, _list(fields["notes"]))),
+        warnings=_texts(fields["warnings"]),
+        notes=_texts(fields["notes"]),
         note_data=tuple(map(_note, _list(fields["note_data"]))),
         tightness=None if more["tightness"] is None else Tightness(**_infinite(more["tightness"])),
         training=_tree(more["training"]),
@@ -279,11 +249,18 @@ def refuse_other_inputs(given: Mapping[str, tuple[Any, Source]], case: Case) -> 
             raise _Invalid(f"{name} is not what was given")
 
 
-def _guess(found: Any) -> Guess:
-    fields = _infinite(found)
+def _record(kind: Callable[..., T], fields: Any, **parsers: Callable[[Any], Any]) -> T:
+    """Return a record of JSON types, some of whose fields are parsed."""
+    fields = dict(_object(fields))
+    for name, parse in parsers.items():
+        fields[name] = parse(fields[name])
+    return kind(**fields)
+
+
+def _guess(fields: Any) -> Guess:
+    fields = _infinite(fields)
     _nothing_else(fields, *Guess._fields)
-    probability, advantage = (_typed(float, "a number", fields[name]) for name in ("probability", "advantage"))
-    return Guess(probability, advantage, _text(fields["bound"]), fields["from_point"] is True)
+    return _record(Guess, fields, probability=_real, advantage=_real, bound=_text, from_point=lambda it: it is True)
 
 
 def _input(found: Any) -> tuple[Any, Source]:
@@ -304,7 +281,7 @@ def _result(found: Any) -> Result:
     if not isinstance(known["best"], bool):
         raise _Invalid("best is no truth value")
     known["kind"] = Kind(known["kind"])
-    known["assumes"] = tuple(map(_text, _list(known["assumes"])))
+    known["assumes"] = _texts(known["assumes"])
     return Result(title=_titles().get(known["bound"], known["bound"]), details=details or None, **known)
 
 
@@ -313,9 +290,8 @@ def _titles() -> Mapping[str, str]:
     return {id: bound.title for id, bound in all_bounds().items()}
 
 
-def _obstacle(found: Any) -> Obstacle:
-    fields = _object(found)
-    return Obstacle(_text(fields["bound"]), _text(fields["because"]), _text(fields["hint"]))
+def _obstacle(fields: Any) -> Obstacle:
+    return _record(Obstacle, fields, bound=_text, because=_text, hint=_text)
 
 
 def _assertion(found: Any) -> Assertion:
@@ -331,46 +307,36 @@ def _assertion(found: Any) -> Assertion:
     return Assertion(**fields)
 
 
-def _check(found: Any) -> Check:
-    fields = dict(_object(found))
-    fields["status"] = Status(fields["status"])
-    for name in ("accepted", "objections"):
-        fields[name] = tuple(map(_text, _list(fields[name])))
-    for name in ("line", "column", "exit_code"):
-        _whole(fields[name])
-    for name in ("name", "command", "file"):
-        _text(fields[name])
-    return Check(**fields)
+def _check(fields: Any) -> Check:
+    texts = dict.fromkeys(("name", "command", "file"), _text)
+    counts = dict.fromkeys(("line", "column", "exit_code"), _whole)
+    return _record(Check, fields, **texts, **counts, status=Status, accepted=_texts, objections=_texts)
 
 
-def _change(found: Any) -> Change:
-    return Change(**_object(found))
+def _shard(fields: Any) -> Shard:
+    texts = dict.fromkeys(("digest", "content"), _text)
+    counts = dict.fromkeys(("number", "of", "cases"), _whole)
+    return _record(
+        Shard, fields, **texts, **counts, options=_options,
+        places=lambda places: tuple(map(_whole, _list(places))),
+        recipes=lambda recipes: tuple((_text(file), bool(strict)) for file, strict in _list(recipes)),
+    )  # fmt: skip
 
 
-def _shard(found: Any) -> Shard:
-    fields = dict(_object(found))
-    for name in ("number", "of", "cases"):
-        _whole(fields[name])
-    for name in ("digest", "options", "content"):
-        _text(fields[name])
-    options = json.loads(fields["options"])
-    if set(options) != {"certify", "policy"} or not isinstance(options["certify"], bool):
+_OPTIONS = {"certify", "policy"}
+
+
+def _options(written: Any) -> str:
+    options = json.loads(_text(written))
+    if set(options) != _OPTIONS or not isinstance(options["certify"], bool):
         raise _Invalid("the options are none of a check")
-    fields["places"] = tuple(map(_whole, _list(fields["places"])))
-    fields["recipes"] = tuple((_text(file), bool(strict)) for file, strict in _list(fields["recipes"]))
-    return Shard(**fields)
+    return str(written)
 
 
 @cache
 def _kinds_of_notes() -> Mapping[str, type[notes.Note]]:
-    found: dict[str, type[notes.Note]] = {}
-    waiting: list[type[notes.Note]] = [notes.Note]
-    while waiting:
-        one = waiting.pop()
-        waiting += one.__subclasses__()
-        if isinstance(kind := getattr(one, "kind", None), str):
-            found[kind] = one
-    return found
+    kinds = (note for note in vars(notes).values() if isinstance(note, type) and issubclass(note, notes.Note))
+    return {kind: note for note in kinds if isinstance(kind := getattr(note, "kind", None), str)}
 
 
 def _note(found: Any) -> notes.Note:
@@ -439,5 +405,10 @@ def _typed(kind: type, what: str, found: Any) -> Any:
 
 _text: Callable[[Any], str] = partial(_typed, str, "a text")
 _whole: Callable[[Any], int] = partial(_typed, int, "a whole number")
+_real: Callable[[Any], float] = partial(_typed, float, "a number")
 _list: Callable[[Any], list[Any]] = partial(_typed, list, "a list")
 _object: Callable[[Any], Fields] = partial(_typed, dict, "an object")
+
+
+def _texts(words: Any) -> tuple[str, ...]:
+    return tuple(map(_text, _list(words)))

@@ -13,16 +13,12 @@ import itertools
 import json
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.files.digest import digest_of
-from dpcalc.files.paths import ProjectFile
+from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.report import Case, Report, Shard, Status, case_fields, strict_json
-
-if TYPE_CHECKING:
-    from dpcalc.recipes.reading.recipe import Recipe
-    from dpcalc.recipes.running.run import Selected
 
 _MOST = 100_000  # shards
 
@@ -51,52 +47,20 @@ def parse_share(text: str) -> Share:
 
 # --- sharing out ------------------------------------------------------------------------------------------------------
 
-_SAMPLED = ("noisy-sgd", "dp-sgd", "repeated")
-_SHUFFLED = ("shuffled", "shuffled-epochs", "shuffle-once", "shuffled-stop", "skip", "stop")
-
-
-def _cost(one: Selected) -> int:
-    """Return about how long a case takes, in units of a closed form: a wrong guess only makes shards less equal."""
-    entry = one.entry
-    if entry.skip is not None or entry.unread is not None:
-        return 1
-    return cost(entry.command, str(entry.parameters.get("algorithm") or ""), solved=entry.question.solve is not None)
-
 
 def cost(command: str, algorithm: str, *, solved: bool) -> int:
     """Return about how long a query takes, in units of a closed form."""
     known = {"train": 100, "utility": 20, "ledger": 20, "compare": 10, "dp-sgd": 20}.get(command, 1)
-    known *= 10 if algorithm.startswith(_SAMPLED) else 4 if algorithm in _SHUFFLED else 1
+    known *= ALGORITHMS[algorithm].cost if algorithm in ALGORITHMS else 1
     return known * (10 if solved else 1)
 
 
-class Taken(NamedTuple):
-    """The cases of a share: where they stand among all, what they are, and those of the other shares."""
-
-    places: list[int]
-    here: list[Selected]
-    elsewhere: list[Selected]
-
-
-def taken(selected: Sequence[Selected], share: Share | None) -> Taken:
-    """Return the cases of a share; all for None."""
-    places = list(range(len(selected))) if share is None else shared_out(selected, share)
-    here = set(places)
-    others = [one for place, one in enumerate(selected) if place not in here]
-    return Taken(places, [selected[place] for place in places], others)
-
-
-def shared_out(selected: Sequence[Selected], share: Share) -> list[int]:
-    """Return where the cases of a share stand among the selected ones, in their order.
+def dealt_out(cases: Iterable[tuple[int, str]], share: Share) -> list[int]:
+    """Return where the cases of a share stand among all, in their order, given what each costs and what it is.
 
     The longest cases are dealt out first, each to the share that has the least to do; the name of a case decides among
     equals. So equal shares fall to the same cases whatever the order of the recipes' files.
     """
-    return dealt_out(((_cost(one), one.entry.name) for one in selected), share)
-
-
-def dealt_out(cases: Iterable[tuple[int, str]], share: Share) -> list[int]:
-    """Return where the cases of a share stand among all, given what each costs and what it is."""
     costs, names = array("Q"), array("Q")
     for costs_about, name in cases:
         costs.append(costs_about)
@@ -117,34 +81,6 @@ def _dealt(order: Sequence[int], costs: Sequence[int], of: int) -> Iterator[tupl
         heapq.heapreplace(work, (done + costs[place], number))
 
 
-def of_share(
-    result: Report,
-    recipes: Sequence[Recipe],
-    selected: Sequence[Selected],
-    places: Sequence[int],
-    share: Share,
-    certify: bool,
-    policy: str,
-) -> Report:
-    """Return the report with what it says of its share.
-
-    Args:
-        result: on the cases of the share.
-        recipes, selected: as read, and the cases of all shares.
-        places: of the cases that were checked.
-        share: which one.
-        certify: whether guarantees were to be proved.
-        policy: the source of the policy.
-    """
-    strict = tuple((one.file, one.policy.strict or bool(one.policy.rules)) for one in recipes)
-    shard = Shard(
-        number=share.number, of=share.of, cases=len(selected), places=tuple(places),
-        recipes=strict, digest=_digest(selected),
-        options=json.dumps({"certify": certify, "policy": hashlib.sha256(policy.encode()).hexdigest()}, sort_keys=True),
-    )  # fmt: skip
-    return result._replace(shard=shard._replace(content=_content(result, shard)))
-
-
 def of_sweep(result: Report, asked: Sequence[str], places: Sequence[int], share: Share, *, certify: bool) -> Report:
     """Return the report on a share of the cases of a sweep, with what it says of its share.
 
@@ -160,6 +96,11 @@ def of_sweep(result: Report, asked: Sequence[str], places: Sequence[int], share:
         digest=hashlib.sha256("\n".join(asked).encode("utf-8", "backslashreplace")).hexdigest(),
         options=json.dumps({"certify": certify, "policy": ""}, sort_keys=True),
     )  # fmt: skip
+    return sealed(result, shard)
+
+
+def sealed(result: Report, shard: Shard) -> Report:
+    """Return the report with what it says of its share, and the hash of both."""
     return result._replace(shard=shard._replace(content=_content(result, shard)))
 
 
@@ -168,19 +109,6 @@ def _content(result: Report, shard: Shard) -> str:
     whole = hashlib.sha256()
     for part in itertools.chain([shard._replace(content="")], map(case_fields, result.cases), [result.not_selected]):
         whole.update(json.dumps(strict_json(part)).encode() + b"\n")
-    return whole.hexdigest()
-
-
-def _digest(selected: Sequence[Selected]) -> str:
-    """Return a hash of all that the cases ask: the values that were read from other files, and the files of data."""
-    whole, known = hashlib.sha256(), dict[str, str]()
-    for one in selected:
-        whole.update(repr(one.entry).encode("utf-8", "backslashreplace") + b"\n")
-        for value in one.entry.parameters.values():
-            if isinstance(value, ProjectFile):
-                if value not in known:
-                    known[value] = hash_of(value)
-                whole.update(known[value].encode())
     return whole.hexdigest()
 
 

@@ -17,10 +17,9 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, Future
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
 from typing import IO, Any, NamedTuple, Self
 
 from dpcalc.errors import Stopped
@@ -28,7 +27,6 @@ from dpcalc.errors import Stopped
 GIB = 1 << 30
 _ATTEMPTS = 2  # a process may be ended by accident once
 _START = 60.0  # seconds
-_LARGEST, _MESSAGE, _PATIENCE = 128, 0.05, 1.0  # arguments in a message, the seconds it is to take, and may take
 _GRACE = 10.0  # seconds after which a process ends by itself, where its parent could not end it
 
 _PROGRAM = (
@@ -39,19 +37,15 @@ _PROGRAM = (
 
 
 class _Task(NamedTuple):
-    """An argument, the seconds that it may take, and where its result goes; ``alone``: it shares no message."""
+    """An argument, the seconds that it may take, and where its result goes."""
 
     argument: Any
     timeout: float | None
     future: Future[Any]
-    alone: bool = False
 
 
 class Pool:
     """Processes that apply a function to arguments; the function and all values can be pickled.
-
-    Arguments whose results came fast travel several to a message. What such a message lost is computed again, each
-    argument by itself: every one has its own limits.
 
     Args:
         function: what is applied. A MemoryError that it raises is reported as `Stopped`, in a new process.
@@ -61,24 +55,21 @@ class Pool:
 
     def __init__(self, function: Callable[[Any], Any], jobs: int, memory: float | None = None) -> None:
         self._setup, self._memory, self._jobs = (function, memory), memory, jobs
-        self._waiting: deque[_Task] = deque()
+        self._waiting: SimpleQueue[_Task | None] = SimpleQueue()
         self._all: list[_Worker] = []
         self._lock = threading.Lock()
-        self._arrived = threading.Condition(self._lock)
         self._closed = False
         self._threads: list[threading.Thread] = []
 
-    def submit(self, argument: Any, timeout: float | None = None, *, alone: bool = False) -> Future[Any]:
+    def submit(self, argument: Any, timeout: float | None = None) -> Future[Any]:
         """Return the future result; it raises Stopped where the computation was ended after ``timeout`` seconds,
-        for want of memory, or, twice, from outside. ``alone``: it shares no message with others.
+        for want of memory, or, twice, from outside.
         """  # fmt: skip
-        task = _Task(argument, timeout, Future(), alone)
-        with self._arrived:
-            self._waiting.append(task)
-            if len(self._threads) < self._jobs:
-                self._threads.append(threading.Thread(target=self._serve))
-                self._threads[-1].start()
-            self._arrived.notify()
+        task = _Task(argument, timeout, Future())
+        self._waiting.put(task)
+        if len(self._threads) < self._jobs:
+            self._threads.append(threading.Thread(target=self._serve))
+            self._threads[-1].start()
         return task.future
 
     def __enter__(self) -> Self:
@@ -86,83 +77,34 @@ class Pool:
 
     def __exit__(self, *_: object) -> None:
         """End all processes, and drop what was not computed."""
-        with self._arrived:
+        with self._lock:
             self._closed = True
             for worker in self._all:
                 worker.end()
-            self._arrived.notify_all()
+        with contextlib.suppress(Empty):
+            while (task := self._waiting.get_nowait()) is not None:
+                task.future.cancel()
+        for _thread in self._threads:
+            self._waiting.put(None)  # one for each, whichever takes it
         for thread in self._threads:
             thread.join()
-        for task in self._waiting:
-            if not task.future.cancel():  # it was begun, and put back
-                task.future.set_exception(CancelledError())
 
     def _serve(self) -> None:
         """Compute what is waiting, in one process after another, until the pool is closed."""
         _block_interrupts()
-        worker, size = None, 1
-        while tasks := self._next(size):
-            start = time.monotonic()
-            worker, answered = self._computed(worker, tasks)
-            taken = time.monotonic() - start
-            size = max(1, min(_LARGEST, 2 * answered, int(answered * _MESSAGE / max(taken, 1e-6))))
-
-    def _next(self, size: int) -> list[_Task]:
-        """Return up to so many tasks for one message, a fair share of what is waiting; none when the pool is closed."""
-        with self._arrived:
-            tasks: list[_Task] = []
-            while not tasks:
-                while not self._waiting and not self._closed:
-                    self._arrived.wait()
-                if self._closed:
-                    return []
-                most = min(size, 1 + len(self._waiting) // (2 * self._jobs))
-                self._take(tasks)
-                while len(tasks) in range(1, most) and not tasks[0].alone and self._waiting:
-                    if self._waiting[0].alone:
-                        break
-                    self._take(tasks)
-            return tasks
-
-    def _take(self, tasks: list[_Task]) -> None:
-        """Move the first task that is waiting to others, or drop it if it was cancelled."""
-        task = self._waiting.popleft()
-        if task.future.running() or task.future.set_running_or_notify_cancel():  # running: it was put back
-            tasks.append(task)
-
-    def _computed(self, worker: _Worker | None, tasks: Sequence[_Task]) -> tuple[_Worker | None, int]:
-        """Compute the first of the tasks, or more, and leave the rest for later.
-
-        Returns:
-            The process if it goes on, and how many tasks it answered.
-        """
-        if len(tasks) == 1:
-            task = tasks[0]
+        worker: _Worker | None = None
+        while (task := self._waiting.get()) is not None:
+            if not task.future.set_running_or_notify_cancel():
+                continue
             try:
-                worker, result = self._computed_alone(worker, task)
+                worker, result = self._computed(worker, task)
             except Exception as error:
+                worker = None
                 task.future.set_exception(error)
-                return None, 0
-            task.future.set_result(result)
-            return worker, 1
-        patience = min([_PATIENCE, *(task.timeout for task in tasks if task.timeout is not None)])
-        results: list[Any] = []
-        try:
-            worker = worker or self._started()
-            done, results = worker.ask([(task.argument, task.timeout) for task in tasks], patience)
-        except (EOFError, OSError):  # TimeoutError is an OSError
-            done = False
-        if not done and worker is not None:
-            self._ended(worker)
-        for task, result in zip(tasks, results, strict=False):
-            task.future.set_result(result)
-        rest = tasks[len(results) :]
-        with self._arrived:
-            self._waiting.extendleft(task if done else task._replace(alone=True) for task in reversed(rest))
-            self._arrived.notify_all()
-        return worker if done else None, len(results)
+            else:
+                task.future.set_result(result)
 
-    def _computed_alone(self, worker: _Worker | None, task: _Task) -> tuple[_Worker, Any]:
+    def _computed(self, worker: _Worker | None, task: _Task) -> tuple[_Worker, Any]:
         """Return the process, which goes on, and the result.
 
         Raises:
@@ -176,7 +118,7 @@ class Pool:
                 why = str(error)
                 continue
             try:
-                done, results = worker.ask([(task.argument, task.timeout)], task.timeout)
+                done, result = worker.ask((task.argument, task.timeout), task.timeout)
             except EOFError:
                 why, worker = self._ended(worker), None
                 continue
@@ -186,7 +128,7 @@ class Pool:
             if not done:
                 self._ended(worker)
                 raise _exhausted(self._memory)
-            return worker, results[0]
+            return worker, result
         raise Stopped(
             f"the process that computed it ended early, twice: {why}", "with fewer --jobs there is more memory for each"
         )
@@ -329,26 +271,18 @@ def serve() -> None:
 
 
 def _answer(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Reply to every message with whether the process goes on, and the results: of all its arguments where that is
-    soon done, else of the first.
-    """  # fmt: skip
+    """Reply to every message with whether the process goes on, and the result of its argument."""
     function, memory = pickle.load(requests)
     _limit_memory(memory)
     _send(replies, pickle.dumps((True, None)))
     done = True
     while done:
-        tasks = pickle.load(requests)
-        late = time.monotonic() + _MESSAGE
-        results: list[Any] = []
+        argument, timeout = pickle.load(requests)
+        _end_after(timeout)
         try:
-            for argument, timeout in tasks:
-                _end_after(timeout)
-                results.append(function(argument))
-                if time.monotonic() > late:
-                    break
-            text = pickle.dumps((True, results))
+            text = pickle.dumps((True, function(argument)))
         except MemoryError:  # an import may have been cut off: the process is not used again
-            text, done = pickle.dumps((False, results)), False
+            text, done = pickle.dumps((False, None)), False
         _send(replies, text)
         _end_after(None)
 

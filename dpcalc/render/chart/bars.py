@@ -11,17 +11,27 @@ from typing import NamedTuple
 
 from dpcalc.inert import printable
 from dpcalc.model.quantities import Quantity
-from dpcalc.render.check.verdicts import PUBLIC, checked, gate_name, not_private, rows, summary
+from dpcalc.render.check.verdicts import (
+    AT_LEAST,
+    EXACTLY,
+    MARKS,
+    PUBLIC,
+    Judged,
+    gate_name,
+    gate_sign,
+    judged,
+    not_private,
+    several_files,
+    summary,
+)
 from dpcalc.render.numbers import Digits
-from dpcalc.report import Assertion, Case, Check, Report, Status
+from dpcalc.report import Assertion, Case, Report, Status
 
 MAX_BARS = 60
 MAX_LABEL = 40
 MAX_TEXT = 48
 DECADES = 6
 """How far from the limit a bar ends at most, in powers of ten."""
-
-MARKS = {Status.PASSED: "pass", Status.FAILED: "FAIL", Status.SKIPPED: "skip", Status.ERROR: "ERROR"}
 
 _EXPECTED = re.compile(r"[^=]*==(.*) within (.*)")
 _FIVE = Digits(5)
@@ -61,9 +71,8 @@ class Bars(NamedTuple):
 
 def bars(report: Report) -> Bars:
     """Return a bar for every gate, in the order of the recipes; of too many, those that did not pass come first."""
-    several = len({check.file for check, _ in checked(report)}) > 1
-    moved = _moved(report)
-    every = [bar for check, case in checked(report) for bar in _bars(check, case, several, moved)]
+    several, earlier = several_files(report), _earlier(report)
+    every = [bar for one in judged(report, Digits(5)) for bar in _bars(one, several, earlier)]
     notes = ["a ring shows where a number was in the earlier report"] if any(b.before for b in every) else []
     drawn = every
     if len(every) > MAX_BARS:
@@ -76,38 +85,38 @@ def bars(report: Report) -> Bars:
     return Bars(f"dpcalc check: {summary(report)}", tuple(drawn), log, tuple(notes))
 
 
-def _moved(report: Report) -> dict[tuple[str, str, str], float]:
-    """Return file, case and quantity of every number that moved since an earlier report -> what it was."""
-    found = {}
+def _earlier(report: Report) -> dict[tuple[str, str, str], float]:
+    """Return file, case and quantity of every number that is another than in an earlier report -> what it was."""
+    earlier = {}
     for change in report.changes or ():
         with contextlib.suppress(ValueError):
-            found[change.file, change.name, change.quantity] = float(change.before)
-    return found
+            earlier[change.file, change.name, change.quantity] = float(change.before)
+    return earlier
+
+
+def _bars(one: Judged, several: bool, earlier: Mapping[tuple[str, str, str], float]) -> Iterator[Bar]:
+    """Yield the bars of a case: of its answer where its gates do not say it, and of each gate."""
+    label, case = _clipped(one.title(several), MAX_LABEL), one.case
+    for row in one.rows:
+        bar = Bar(label, row.status, _clipped(f"{row.quantity} {row.value} {row.limit}", MAX_TEXT), None)
+        if row.gate is not None:
+            was = earlier.get((os.path.normpath(one.check.file), one.check.name, gate_name(row.gate.text)))
+            share = _share(row.gate, case)
+            bar = bar._replace(share=share, before=_before(row.gate, share, was))
+        else:
+            answer = f"{row.quantity} {row.value}" if row.value else printable(one.check.message or "")
+            without = ", no gate" if row.value and not case.assertions else ""
+            bar = bar._replace(text=_clipped(answer + without, MAX_TEXT))
+        yield bar._replace(public=not_private(case))
 
 
 def _before(gate: Assertion, share: float | None, was: float | None) -> float | None:
     """Return the share of its limit that a gate used up when its value was another one."""
-    value = gate.value
-    if share is None or was is None or isinstance(value, str) or "==" in gate.text:
+    value, sign = gate.value, gate_sign(gate.text)
+    if share is None or was is None or isinstance(value, str) or sign == EXACTLY:
         return None
-    earlier = _ratio(value, was) if ">" in gate.text else _ratio(was, value)
+    earlier = _ratio(value, was) if sign in AT_LEAST else _ratio(was, value)
     return None if earlier is None else share * earlier
-
-
-def _bars(check: Check, case: Case, several: bool, moved: Mapping[tuple[str, str, str], float]) -> Iterator[Bar]:
-    """Yield the bars of a case: of its answer where its gates do not say it, and of each gate."""
-    label = _clipped(f"{check.file}: {check.name}" if several else check.name, MAX_LABEL)
-    verdicts = rows(check, case, _FIVE)
-    first_gate = len(verdicts) - len(case.assertions)
-    for row in verdicts[:first_gate]:
-        answer = f"{row.quantity} {row.value}" if row.value else printable(check.message or "")
-        without = ", no gate" if row.value and not case.assertions else ""
-        yield Bar(label, row.status, _clipped(answer + without, MAX_TEXT), None, public=not_private(case))
-    for gate, row in zip(case.assertions, verdicts[first_gate:], strict=True):
-        text = _clipped(f"{row.quantity} {row.value} {row.limit}", MAX_TEXT)
-        share = _share(gate, case)
-        was = moved.get((os.path.normpath(check.file), check.name, gate_name(gate.text)))
-        yield Bar(label, row.status, text, share, _before(gate, share, was), not_private(case))
 
 
 def _clipped(text: str, width: int) -> str:
@@ -125,9 +134,9 @@ def _share(gate: Assertion, case: Case) -> float | None:
     if expected := _EXPECTED.fullmatch(gate.text):
         missed = abs(value - float(expected[1]))
         return _ratio(missed, missed + slack)
-    if "==" in gate.text:
+    if gate_sign(gate.text) == EXACTLY:
         return None
-    return _ratio(value - slack, value) if ">" in gate.text else _ratio(value, value + slack)
+    return _ratio(value - slack, value) if gate_sign(gate.text) in AT_LEAST else _ratio(value, value + slack)
 
 
 def _in_logarithms(slack: float, case: Case) -> bool:

@@ -7,7 +7,8 @@ import importlib.util
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from dpcalc.inert import printable
@@ -65,6 +66,24 @@ def draw(chart: Chart, format: str) -> bytes:
     return _drawn(chart.title, (width, 4.6 + _TEXT * tall), fill, format)
 
 
+def draw_panel(panel: Panel) -> bytes:
+    """Return one panel as a small SVG for a page, whose words stay text, in the reader's font."""
+    legend = _TEXT * len(panel.series)
+    height = 3.0 + legend
+
+    def fill(figure: Any) -> None:
+        # A search for places, and powers set as formulas, would take most of the time.
+        figure.set_layout_engine(None)
+        figure.subplots_adjust(left=0.2, right=0.97, top=0.97, bottom=(0.6 + legend) / height)
+        axes = figure.add_subplot()
+        _draw_panel(axes, panel, {}, set())
+        axes.minorticks_off()  # they would be a third of the file
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(lambda value, _: f"{value:g}")
+
+    return _drawn("", (4.6, height), fill, "svg", {"svg.fonttype": "none"})
+
+
 def draw_bars(chart: Bars, format: str) -> bytes:
     """Return the bars, one below the other, as a file of the given format."""
     width = 10.0
@@ -77,8 +96,14 @@ def draw_bars(chart: Bars, format: str) -> bytes:
     return _drawn(chart.title, (width, 1.5 + tall), fill, format)
 
 
-def _drawn(title: str, size: tuple[float, float], fill: Callable[[Any], None], format: str) -> bytes:
-    """Return the file of a figure with a title, which ``fill`` completes."""
+def _drawn(
+    title: str,
+    size: tuple[float, float],
+    fill: Callable[[Any], None],
+    format: str,
+    style: Mapping[Any, Any] = MappingProxyType({}),
+) -> bytes:
+    """Return the file of a figure with a title, which ``fill`` completes; ``style`` is what it has of its own."""
     import io
     import warnings
 
@@ -91,11 +116,12 @@ def _drawn(title: str, size: tuple[float, float], fill: Callable[[Any], None], f
     with matplotlib.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # of a name in letters that the font has not
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_STYLE)
+        matplotlib.rcParams.update({**_STYLE, **style})
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
-        wrapped = _literal("\n".join(textwrap.wrap(title, int(size[0] * 9))))
-        figure.suptitle(wrapped, fontsize=12, fontweight="bold", x=0.01, ha="left")
+        if title:
+            wrapped = _literal("\n".join(textwrap.wrap(title, int(size[0] * 9))))
+            figure.suptitle(wrapped, fontsize=12, fontweight="bold", x=0.01, ha="left")
         fill(figure)
         figure.savefig(buffer, format=format, metadata=_METADATA[format])
     return buffer.getvalue()

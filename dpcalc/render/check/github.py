@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dpcalc.inert import printable
 from dpcalc.render.asked import Asked
-from dpcalc.render.check.verdicts import changed, checked, circumstances, findings, summary
-from dpcalc.render.numbers import Digits
-from dpcalc.report import Case, Check, Report, Status
+from dpcalc.render.check.verdicts import Judged, changed, judged, listed, summary
+from dpcalc.report import Check, Report, Status
 
 MAX = 50
 _LEVEL = {Status.FAILED: "error", Status.ERROR: "error", Status.SKIPPED: "notice"}
@@ -14,17 +15,11 @@ _LEVEL = {Status.FAILED: "error", Status.ERROR: "error", Status.SKIPPED: "notice
 
 def render_github(report: Report, asked: Asked) -> str:
     """Return one annotation per case that did not pass or warned, and one that counts them all."""
-    lines = [line for check, case in checked(report) for line in _annotations(check, case, asked.digits)]
-    counts = [summary(report), *([f"not selected: {names}"] if (names := _not_selected(report)) else [])]
-    return "".join(
-        f"{line}\n"
-        for line in [*lines, *_changes(report), f"::notice title=dpcalc check::{_data(chr(10).join(counts))}"]
-    )
-
-
-def _not_selected(report: Report) -> str:
-    more = f" and {len(report.not_selected) - MAX} more" if len(report.not_selected) > MAX else ""
-    return ", ".join(printable(name) for _, name in report.not_selected[:MAX]) + more
+    lines = [line for one in judged(report, asked.digits) for line in _annotations(one)]
+    names = [printable(name) for _, name in report.not_selected]
+    counts = [summary(report), *([f"not selected: {listed(names, MAX)}"] if names else [])]
+    total = f"::notice title=dpcalc check::{_data(chr(10).join(counts))}"
+    return "".join(f"{line}\n" for line in [*lines, *_changes(report), total])
 
 
 def _changes(report: Report) -> list[str]:
@@ -41,16 +36,15 @@ def _changes(report: Report) -> list[str]:
     ]
 
 
-def _annotations(check: Check, case: Case, digits: Digits) -> list[str]:
-    lines = [_command("warning", check, printable(text)) for text in case.warnings]
+def _annotations(one: Judged) -> Iterator[str]:
+    check, case = one.check, one.case
+    yield from (_command("warning", check, printable(text)) for text in case.warnings)
     if check.status in _LEVEL:
-        about = [text] if (text := circumstances(check, case, digits)) else []
+        about = [text] if (text := one.circumstances) else []
         notes = [f"note: {printable(note)}" for note in case.notes]
-        message = "\n".join([*findings(check, case, digits), *about, *notes])
-        lines.append(_command(_LEVEL[check.status], check, message))
+        yield _command(_LEVEL[check.status], check, "\n".join([*one.findings, *about, *notes]))
     elif check.accepted:
-        lines.append(_command("notice", check, circumstances(check, case, digits)))
-    return lines
+        yield _command("notice", check, one.circumstances)
 
 
 def _command(level: str, check: Check, message: str) -> str:

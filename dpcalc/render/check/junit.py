@@ -8,22 +8,17 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from dpcalc.inert import printable, xml_text
-from dpcalc.render.check.verdicts import MERGE, changed, checked, circumstances, findings, place, rows, shard_text
+from dpcalc.render.check.verdicts import MERGE, Judged, changed, checked, judged, place, shard_text
 from dpcalc.render.numbers import Digits
 from dpcalc.render.words.sentences import headline
-from dpcalc.report import Case, Check, Report, Status
+from dpcalc.report import Check, Report, Status
 
 _ELEMENT = {Status.FAILED: "failure", Status.ERROR: "error", Status.SKIPPED: "skipped"}
 """A status and the element that tells it; a test that passed has none."""
 
 
-def render_junit(report: Report, digits: Digits) -> str:
-    """Return the report as XML that keeps to the schema of Jenkins' xUnit plugin (junit-10.xsd). No times are told."""
-    return "".join(junit_pieces(report, digits))
-
-
 def junit_pieces(report: Report, digits: Digits) -> Iterator[str]:
-    """Yield the lines of `render_junit`."""
+    """Yield lines of XML that keeps to the schema of Jenkins' xUnit plugin (junit-10.xsd). No times are told."""
     files: dict[str, Counter[str]] = {}
     for check, _ in checked(report):
         files.setdefault(check.file, Counter())[check.status] += 1
@@ -43,10 +38,9 @@ def junit_pieces(report: Report, digits: Digits) -> Iterator[str]:
         any_test = bool(left_out or statuses.total())
         first, last = _tags("testsuite", {**attributes, "file": printable(file)}, any_test)
         yield f"  {first}"
-        for check, case in checked(report):
-            if check.file == file:
-                changes = moved.get((os.path.normpath(file), check.name), [])
-                yield _written(_test(check, case, digits, changes))
+        for one in judged(report, digits):
+            if one.check.file == file:
+                yield _written(_test(one, moved.get((os.path.normpath(file), one.check.name), [])))
         for name in missing.get(file, ()):
             test = ElementTree.Element("testcase", classname=_class(file), name=printable(name))
             ElementTree.SubElement(test, "skipped", message="not selected", type="not selected")
@@ -90,14 +84,15 @@ def _counts(statuses: Counter[str], left_out: int) -> dict[str, str]:
     }
 
 
-def _test(check: Check, case: Case, digits: Digits, changes: list[str]) -> ElementTree.Element:
-    test = ElementTree.Element("testcase", classname=_class(check.file), name=printable(check.name))
+def _test(one: Judged, changes: list[str]) -> ElementTree.Element:
+    check = one.check
+    test = ElementTree.Element("testcase", classname=_class(check.file), name=one.name)
     if check.status in _ELEMENT:
-        reasons = findings(check, case, digits)
+        reasons = one.findings
         element = ElementTree.SubElement(test, _ELEMENT[check.status], message=reasons[0], type=_kind(check))
         element.text = "\n".join([place(check), *reasons])
     output = ElementTree.SubElement(test, "system-out")
-    output.text = "\n".join([*_lines(check, case, digits), *changes])
+    output.text = "\n".join([*_lines(one), *changes])
     return test
 
 
@@ -110,13 +105,15 @@ def _kind(check: Check) -> str:
     return {Status.FAILED: "gate", Status.SKIPPED: "skipped"}.get(check.status, f"exit code {check.exit_code}")
 
 
-def _lines(check: Check, case: Case, digits: Digits) -> list[str]:
-    lines = [place(check), *(printable(line) for line in headline(case, digits))]
+def _lines(one: Judged) -> Iterator[str]:
+    case = one.case
+    yield place(one.check)
+    yield from map(printable, headline(case, one.digits))
     if case.best is not None:
-        lines.append(f"by {printable(case.best.reference)} ({case.best.bound}), assuming:")
-        lines += [f"- {printable(text)}" for text in case.best.assumes]
-    gates = rows(check, case, digits) if case.assertions else []
-    lines += [f"{g.status}: {g.quantity} {g.limit} (value {g.value}, slack {g.slack or 'none'})" for g in gates]
-    about = circumstances(check, case, digits)
-    lines += [*([about] if about else []), *(f"note: {printable(text)}" for text in case.notes)]
-    return [*lines, *(f"warning: {printable(text)}" for text in case.warnings)]
+        yield f"by {printable(case.best.reference)} ({case.best.bound}), assuming:"
+        yield from (f"- {printable(text)}" for text in case.best.assumes)
+    for row in one.rows if case.assertions else ():
+        yield f"{row.status}: {row.quantity} {row.limit} (value {row.value}, slack {row.slack or 'none'})"
+    yield from filter(None, [one.circumstances])
+    yield from (f"note: {printable(text)}" for text in case.notes)
+    yield from (f"warning: {printable(text)}" for text in case.warnings)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dpcalc.inert import inert, printable
 from dpcalc.render.asked import Asked
 from dpcalc.render.check.baseline import changes_since
-from dpcalc.render.check.verdicts import PUBLIC, checked, circumstances, findings, not_private, place, rows, summary
-from dpcalc.render.numbers import Digits
-from dpcalc.report import Case, Change, Check, Difference, Report, Status
+from dpcalc.render.check.verdicts import MARKS, PUBLIC, Judged, judged, listed, place, several_files, summary
+from dpcalc.render.markdown import markdown_table
+from dpcalc.report import Change, Difference, Report, Status
 
 MAX_ROWS = 100
 MAX_CELL = 160
@@ -15,21 +17,16 @@ MAX_NAMES = 10
 MAX_CHARACTERS = 65_000
 """A comment on GitHub holds 65536."""
 
-_MARK = {
-    Status.ERROR: "**ERROR**",
-    Status.FAILED: "**FAIL**",
-    Status.SKIPPED: "skipped",
-    Status.PASSED: "pass",
-}
-_ORDER = tuple(_MARK)
+_ORDER = (Status.ERROR, Status.FAILED, Status.SKIPPED, Status.PASSED)
 
 
 def render_markdown(report: Report, asked: Asked) -> str:
     """Return a summary, the gates, what changed against the baseline, and why cases did not pass."""
-    digits, since = asked.digits, changes_since(report, asked)
-    lines = [f"### dpcalc check: {summary(report)}", "", *_gates(report, digits)]
+    cases, since = list(judged(report, asked.digits)), changes_since(report, asked)
+    lines = [f"### dpcalc check: {summary(report)}", "", *_gates(cases, several_files(report))]
     lines += _changes(since) if since is not None else []
-    lines += [*_reasons(report, digits), *_about(report, digits)]
+    lines += [*_reasons(cases), *_about(cases)]
+    lines += [f"- not selected: {_names([name for _, name in report.not_selected])}"] if report.not_selected else []
     return _fitted(inert("\n".join(lines).rstrip("\n") + "\n"))
 
 
@@ -40,23 +37,21 @@ def _fitted(text: str) -> str:
     return text[: text.rindex("\n", 0, MAX_CHARACTERS) + 1] + "\nThe rest is left out.\n"
 
 
-def _gates(report: Report, digits: Digits) -> list[str]:
+def _gates(cases: Sequence[Judged], several: bool) -> list[str]:
     """Return the table of gates, those that did not hold first."""
-    several = len({check.file for check, _ in checked(report)}) > 1
-    table: list[tuple[Status, tuple[str, ...]]] = [
-        (row.status, (_mark(row.status, case), _code(f"{check.file}: {check.name}" if several else check.name),
-                      *map(_code, row[1:5]), _plain(row.theorem)))
-        for check, case in checked(report)
-        for row in rows(check, case, digits)
-    ]  # fmt: skip
-    table.sort(key=lambda row: (row[1][0] != f"**{PUBLIC}**", _ORDER.index(row[0])))
-    marked = [cells for _, cells in table]
-    return _table(("", "case", "quantity", "value", "limit", "slack", "theorem"), marked) if table else []
+    rows = [(row, one) for one in cases for row in one.rows]
+    rows.sort(key=lambda pair: (pair[1].mark(pair[0].status) != PUBLIC, _ORDER.index(pair[0].status)))
+    body = [
+        (_mark(one, row.status), _code(one.title(several)), *map(_code, row[1:5]), _plain(row.theorem))
+        for row, one in rows
+    ]
+    return _table(("", "case", "quantity", "value", "limit", "slack", "theorem"), body) if body else []
 
 
-def _mark(status: Status, case: Case) -> str:
-    """Return the verdict; nothing passes of a model that is not private."""
-    return f"**{PUBLIC}**" if status == Status.PASSED and not_private(case) else _MARK[status]
+def _mark(one: Judged, status: Status) -> str:
+    """Return how a gate or a case ended, in bold where that is bad."""
+    mark = one.mark(status)
+    return {MARKS[Status.PASSED]: mark, MARKS[Status.SKIPPED]: "skipped"}.get(mark, f"**{mark}**")
 
 
 def _changes(changes: list[Change]) -> list[str]:
@@ -78,45 +73,39 @@ def _changes(changes: list[Change]) -> list[str]:
             *_table(("case", "quantity", "before", "after", "change"), table)]  # fmt: skip
 
 
-_COUNTED = (Difference.NEW, Difference.REMOVED)
 _ASKED = (Difference.OTHER_RUN, Difference.LESS, Difference.MORE)
 
 
 def _table(head: tuple[str, ...], body: list[tuple[str, ...]]) -> list[str]:
-    lines = ["| " + " | ".join(row) + " |" for row in (head, ("---",) * len(head), *body[:MAX_ROWS])]
-    left_out = [f"{len(body) - MAX_ROWS} more rows are left out."] if len(body) > MAX_ROWS else []
-    return [*lines, "", *left_out, *([""] if left_out else [])]
+    more = [f"{len(body) - MAX_ROWS} more rows are left out.", ""] if len(body) > MAX_ROWS else []
+    return [*markdown_table([head, *body[:MAX_ROWS]]), "", *more]
 
 
-def _reasons(report: Report, digits: Digits) -> list[str]:
-    cases = [(check, case) for check, case in checked(report) if check.status != Status.PASSED or case.warnings]
-    lines = [line for check, case in cases[:MAX_ROWS] for line in _reason(check, case, digits)]
-    return [*lines, *([f"- {len(cases) - MAX_ROWS} more"] if len(cases) > MAX_ROWS else [])]
+def _reasons(cases: Sequence[Judged]) -> list[str]:
+    """Return where and why cases did not pass, and what they warn of."""
+    bad = [one for one in cases if one.check.status != Status.PASSED or one.case.warnings]
+    lines = []
+    for one in bad[:MAX_ROWS]:
+        why = list(one.findings) if one.check.status != Status.PASSED else []
+        why += [f"warning: {printable(text)}" for text in one.case.warnings]
+        lines.append(f"- {_mark(one, one.check.status)} {_code(one.check.name)} at {_code(place(one.check))}")
+        lines += [
+            f"  - {_code(text, 500)}" for text in (*why, *(f"warning: {printable(w)}" for w in one.case.warnings))
+        ]
+    return [*lines, *([f"- {len(bad) - MAX_ROWS} more"] if len(bad) > MAX_ROWS else [])]
 
 
-def _reason(check: Check, case: Case, digits: Digits) -> list[str]:
-    why = findings(check, case, digits) if check.status != Status.PASSED else []
-    why += [f"warning: {printable(text)}" for text in case.warnings]
-    return [
-        f"- {_mark(check.status, case)} {_code(check.name)} at {_code(place(check))}",
-        *(f"  - {_code(w, 500)}" for w in why),
-    ]
-
-
-def _about(report: Report, digits: Digits) -> list[str]:
-    """Return what the verdicts are about, the notes, and the cases that were not selected."""
-    about: dict[str, list[str]] = {}
-    for check, case in checked(report):
-        for text in filter(None, (circumstances(check, case, digits), *(f"note: {note}" for note in case.notes))):
-            about.setdefault(text, []).append(check.name)
-    lines = [f"- {_names(names)}: {_code(text, 500)}" for text, names in list(about.items())[:MAX_ROWS]]
-    missing = [name for _, name in report.not_selected]
-    return [*lines, *([f"- not selected: {_names(missing)}"] if missing else [])]
+def _about(cases: Sequence[Judged]) -> list[str]:
+    """Return what the verdicts are about, and the notes."""
+    names: dict[str, list[str]] = {}
+    for one in cases:
+        for text in filter(None, (one.circumstances, *(f"note: {note}" for note in one.case.notes))):
+            names.setdefault(text, []).append(one.check.name)
+    return [f"- {_names(several)}: {_code(text, 500)}" for text, several in list(names.items())[:MAX_ROWS]]
 
 
 def _names(names: list[str]) -> str:
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return ", ".join(map(_code, names[:MAX_NAMES])) + more
+    return listed(list(map(_code, names)), MAX_NAMES)
 
 
 def _code(text: str, width: int = MAX_CELL) -> str:

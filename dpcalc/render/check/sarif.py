@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from dpcalc.inert import json_text, printable
 from dpcalc.model.parameter import PARAMETERS
-from dpcalc.render.check.verdicts import changed, checked, circumstances, findings, gate_name
+from dpcalc.render.check.verdicts import Judged, changed, checked, gate_name, judged
 from dpcalc.render.numbers import Digits
-from dpcalc.report import Case, Check, Report, Status
+from dpcalc.report import Check, Report, Status
 from dpcalc.version import __version__
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -18,22 +18,17 @@ _NOT_JUDGED = "not-judged"
 _OBJECTION = "not-accepted"
 
 
-def render_sarif(report: Report, digits: Digits) -> str:
-    """Return the gates that failed, and the cases that could not be judged, as a SARIF log.
-
-    What passed or was skipped is left out: code scanning would show it as an alert.
-    """
-    return "".join(sarif_pieces(report, digits))
-
-
 _RESULTS, _CASES = "@results@", "@cases@"
 
 
 def sarif_pieces(report: Report, digits: Digits) -> Iterator[str]:
-    """Yield the lines of `render_sarif`."""
+    """Yield lines of the gates that failed, and the cases that could not be judged, as a SARIF log.
+
+    What passed or was skipped is left out: code scanning would show it as an alert.
+    """
 
     def alerts() -> Iterator[tuple[str, Check, str]]:
-        return (alert for check, case in checked(report) for alert in _alerts(check, case, digits))
+        return ((rule, one.check, text) for one in judged(report, digits) for rule, text in _alerts(one))
 
     rules = {rule: place for place, rule in enumerate(dict.fromkeys(rule for rule, _, _ in alerts()))}
     driver = {"name": "dpcalc", "version": __version__, "rules": [_rule(rule) for rule in rules]}
@@ -63,10 +58,9 @@ def _listed(before: str, texts: Iterator[str], depth: int) -> Iterator[str]:
 
 def _about(report: Report, digits: Digits) -> Iterator[str]:
     """Yield the circumstances of every verdict, each by its name."""
-    for check, case in checked(report):
-        name = json_text(f"{printable(check.file)}: {printable(check.name)}")
-        texts = [circumstances(check, case, digits), *map(printable, case.notes)]
-        yield f"{name}: {json_text(texts, 2, 5)}"
+    for one in judged(report, digits):
+        texts = [one.circumstances, *map(printable, one.case.notes)]
+        yield f"{json_text(one.title(True))}: {json_text(texts, 2, 5)}"
 
 
 def _properties(report: Report) -> dict[str, Any]:
@@ -77,20 +71,19 @@ def _properties(report: Report) -> dict[str, Any]:
     return {"cases": about, **{name: texts for name, texts in lists.items() if texts}}
 
 
-def _alerts(check: Check, case: Case, digits: Digits) -> Iterator[tuple[str, Check, str]]:
-    """Yield rule, place and text of everything wrong with a case."""
+def _alerts(one: Judged) -> Iterator[tuple[str, str]]:
+    """Yield rule and text of everything wrong with a case."""
+    case, check = one.case, one.check
     failed = [gate for gate in case.assertions if not gate.passed]
-    about = [text] if (text := circumstances(check, case, digits)) else []
-    bare = check._replace(objections=())
+    about = [text] if (text := one.circumstances) else []
     if check.status in (Status.FAILED, Status.ERROR) and not failed and not check.objections:
-        rule = _NOT_JUDGED if check.status == Status.ERROR else "gate"
-        yield rule, check, "\n".join([*findings(check, case, digits), *about])
+        yield _NOT_JUDGED if check.status == Status.ERROR else "gate", "\n".join([*one.findings, *about])
     for gate in failed if check.status != Status.SKIPPED else ():
-        alone = case._replace(assertions=(gate,))
+        alone = Judged(case._replace(assertions=(gate,), check=check._replace(objections=())), one.digits)
         name = gate_name(gate.text).replace("_", "-")
-        yield f"gate/{name}" if name else "gate", check, "\n".join([*findings(bare, alone, digits), *about])
+        yield f"gate/{name}" if name else "gate", "\n".join([*alone.findings, *about])
     if check.objections:
-        yield _OBJECTION, check, "\n".join([*map(printable, check.objections), *about])
+        yield _OBJECTION, "\n".join([*map(printable, check.objections), *about])
 
 
 def _rule(rule: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dpcalc.errors import SpecError
@@ -20,16 +20,28 @@ from dpcalc.report import Assertion, Case, Change, Check, Report, Result, Status
 
 _GATE = re.compile(r"\s*([\w.-]+(?:@[^<>=\s]+)?)\s*(<=|>=|==|<|>)\s*(.*?)\s*", re.DOTALL)
 
-
 _ABOUT = {
     name: name.replace("_", " ")
     for name in ("group_size", "index", "window", "public_records", "permutation", "loss_class")
 }
 """Inputs that every verdict names, in words: whom it is about, and what was promised."""
 
+AT_MOST, AT_LEAST, EXACTLY = ("<=", "<"), (">=", ">"), "=="
+"""The signs of gates."""
+
+MERGE = "dpcalc merge gives the verdict"
+"""What a report of one shard says of the whole check."""
+
+PUBLIC = "NOT PRIVATE"
+"""What stands in place of a verdict where what was trained is not private: no gate makes it good."""
+
+
+MARKS = {Status.PASSED: "pass", Status.FAILED: "FAIL", Status.SKIPPED: "skip", Status.ERROR: "ERROR"}
+"""How a case or a gate ended, in a word."""
+
 
 class Row(NamedTuple):
-    """The verdict on one gate, or the answer where a case has none."""
+    """The verdict on one gate, or the answer where a case has none; ``gate`` is what it is about."""
 
     status: Status
     quantity: str = ""
@@ -37,6 +49,7 @@ class Row(NamedTuple):
     limit: str = ""
     slack: str = ""
     theorem: str = ""
+    gate: Assertion | None = None
 
 
 def checked(report: Report) -> Iterator[tuple[Check, Case]]:
@@ -44,6 +57,16 @@ def checked(report: Report) -> Iterator[tuple[Check, Case]]:
     for case in report.cases:
         if case.check is not None:
             yield case.check, case
+
+
+def judged(report: Report, digits: Digits) -> Iterator[Judged]:
+    """Yield the verdicts on the cases that were checked."""
+    return (Judged(case, digits) for _, case in checked(report))
+
+
+def several_files(report: Report) -> bool:
+    """Return whether the cases stand in several recipes, so that their names need those of the files."""
+    return len({check.file for check, _ in checked(report)}) > 1
 
 
 def place(check: Check) -> str:
@@ -60,21 +83,13 @@ def summary(report: Report) -> str:
     parts += [f"{len(report.not_selected)} not selected"] if report.not_selected else []
     public = sum(not_private(case) for _, case in checked(report))
     parts += [f"{public} {PUBLIC}"] if public else []
-    said = ", ".join(parts)
-    return f"{shard_text(report)}: {said} ({MERGE})" if report.shard else said
+    counts = ", ".join(parts)
+    return f"{shard_text(report)}: {counts} ({MERGE})" if report.shard else counts
 
 
 def shard_text(report: Report) -> str:
     """Return which shard a report is of; empty where it is of all cases."""
     return f"shard {report.shard.number} of {report.shard.of}" if report.shard else ""
-
-
-MERGE = "dpcalc merge gives the verdict"
-"""What a report of one shard says of the whole check."""
-
-
-PUBLIC = "NOT PRIVATE"
-"""What stands in place of a verdict where what was trained is not private: no gate makes it good."""
 
 
 def not_private(case: Case) -> bool:
@@ -85,6 +100,127 @@ def not_private(case: Case) -> bool:
 def refused(case: Case) -> bool:
     """Return whether a case passed because it was refused, as it expects: then nothing is guaranteed."""
     return case.check is not None and case.check.status == Status.PASSED and bool(case.assertions) and not case.best
+
+
+def changed(change: Change) -> str:
+    """Return what differs from the baseline, in a line."""
+    what = f"{change.quantity}: " if change.quantity else ""
+    values = " -> ".join(text or "nothing" for text in (change.before, change.after))
+    return printable(f"since the baseline: {what}{values} ({change.what})")
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Return the first of some names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+class Judged:
+    """A case with its verdict, in texts that are safe to print anywhere."""
+
+    def __init__(self, case: Case, digits: Digits) -> None:
+        """Take the case, and how numbers are written."""
+        self.case, self.digits = case, digits
+
+    @property
+    def check(self) -> Check:
+        """Where the case stands, and how it ended."""
+        assert self.case.check is not None
+        return self.case.check
+
+    @property
+    def name(self) -> str:
+        """What the case is called."""
+        return printable(self.check.name)
+
+    def title(self, several: bool) -> str:
+        """Return what the case is called; among those of several recipes, with its file."""
+        return printable(f"{self.check.file}: {self.check.name}" if several else self.check.name)
+
+    def mark(self, status: Status) -> str:
+        """Return how a gate or the case ended, in a word; nothing passes of a model that is not private."""
+        return PUBLIC if status == Status.PASSED and not_private(self.case) else MARKS[status]
+
+    @property
+    def circumstances(self) -> str:
+        """What the verdict is about: delta, neighbours, positions, promises, and what the case accepts; in a line."""
+        best, check, parts = self.case.best, self.check, []
+        if best is not None:
+            if best.delta is not None:
+                side = Side.UP if best.quantity == Quantity.DELTA else Side.ECHO
+                parts.append(f"delta {self.digits.delta(best.delta, best.log_delta, side)}")
+            parts.append(f"adjacency {best.adjacency.replace('_', '-')}")
+        for name, words in _ABOUT.items():
+            value, source = self.case.inputs.get(name, (None, ""))
+            if value is not None:
+                parts.append(f"{words} {value}{' (worst case)' if source == Source.WORST_CASE else ''}")
+        answers = [result for result in self.case.results if result.best]
+        parts += [f"promised: {text}" for r in answers for text in (r.details or {}).get("demands", ())]
+        parts += [f"accepted: {', '.join(check.accepted)}"] if check.accepted else []
+        parts += [f"policy {check.policy}"] if check.policy else []
+        return printable(", ".join(parts))
+
+    @property
+    def rows(self) -> list[Row]:
+        """One row per gate; one for the case itself where it has none, or ended badly for another reason."""
+        gates = self.gate_rows
+        if gates and (self.check.status == Status.PASSED or Status.FAILED in {row.status for row in gates}):
+            return gates
+        best = [r for r in self.case.results if r.best]
+        own = [Row(self.check.status, r.quantity, self.digits.value(r), theorem=theorem(r)) for r in best]
+        return (own or [Row(self.check.status)]) + gates
+
+    @property
+    def gate_rows(self) -> list[Row]:
+        """A row for every gate."""
+        return [self._gate_row(gate) for gate in self.case.assertions]
+
+    def _gate_row(self, gate: Assertion) -> Row:
+        quantity, limit = _printable_parts(gate.text)
+        status = Status.PASSED if gate.passed else Status.FAILED
+        return Row(status, quantity, self.value(gate), limit, self.slack(gate), self._behind(gate), gate)
+
+    def _behind(self, gate: Assertion) -> str:
+        """Return the theorem behind what a gate compared: of what attackers can do it may be another than the best."""
+        row = attack_row(self.case, gate_name(gate.text)) if self.case.risk else None
+        if row is None:
+            return theorem(self.case.best)
+        return next((theorem(result) for result in self.case.results if result.bound == row["bound"]), row["bound"])
+
+    def value(self, gate: Assertion) -> str:
+        """Return what a gate compared, on its safe side."""
+        if isinstance(gate.value, str):
+            return printable(gate.value)
+        name, best = gate_name(gate.text), self.case.best
+        if name == Quantity.DELTA and best is not None and best.log_delta is not None:
+            return self.digits.delta(gate.value, best.log_delta, Side.UP)
+        return self.digits.number(gate.value, Side.DOWN if name in MAXIMISED else Side.UP)
+
+    def slack(self, gate: Assertion) -> str:
+        """Return the room left, never more than there is; of deltas that are no doubles, that of their logarithms."""
+        slack = gate.slack
+        if slack is None:
+            return ""
+        text = self.digits.number(slack, Side.DOWN)
+        return f"{text} in ln" if gate_name(gate.text) == Quantity.DELTA and abs(slack) > 1.0 else text
+
+    @property
+    def findings(self) -> list[str]:
+        """Why the case did not pass: every gate that failed with its slack and theorem, else the message."""
+        lines = [self._finding(gate) for gate in self.case.assertions if not gate.passed]
+        lines += [printable(text) for text in self.check.objections]
+        if self.check.message and not lines:
+            lines.append(printable(self.check.message))
+        if self.check.hint:
+            lines.append(f"hint: {printable(self.check.hint)}")
+        return lines or [self.check.status]
+
+    def _finding(self, gate: Assertion) -> str:
+        slack = self.slack(gate)
+        parts = [f"{printable(gate.text)} failed: value {self.value(gate)}"]
+        parts += [f"slack {slack}{', by rounding alone' if gate.by_rounding else ''}"] if slack else []
+        parts += [f"by {theorem(self.case.best)}"] if self.case.best else []
+        return ", ".join(parts)
 
 
 @functools.lru_cache(maxsize=256)
@@ -100,52 +236,16 @@ def _parts(text: str) -> tuple[str, str]:
     return (match[1], f"{match[2]} {match[3]}") if match else ("", text)
 
 
-def circumstances(check: Check, case: Case, digits: Digits) -> str:
-    """Return what a verdict is about: delta, neighbours, positions, promises, and what the case accepts; in a line."""
-    best = case.best
-    parts = []
-    if best is not None:
-        if best.delta is not None:
-            side = Side.UP if best.quantity == Quantity.DELTA else Side.ECHO
-            parts.append(f"delta {digits.delta(best.delta, best.log_delta, side)}")
-        parts.append(f"adjacency {best.adjacency.replace('_', '-')}")
-    for name, words in _ABOUT.items():
-        value, source = case.inputs.get(name, (None, ""))
-        if value is not None:
-            parts.append(f"{words} {value}{' (worst case)' if source == Source.WORST_CASE else ''}")
-    parts += [f"promised: {text}" for r in case.results if r.best for text in (r.details or {}).get("demands", ())]
-    parts += [f"accepted: {', '.join(check.accepted)}"] if check.accepted else []
-    parts += [f"policy {check.policy}"] if check.policy else []
-    return printable(", ".join(parts))
-
-
-def changed(change: Change) -> str:
-    """Return what differs from the baseline, in a line."""
-    what = f"{change.quantity}: " if change.quantity else ""
-    moved = " -> ".join(text or "nothing" for text in (change.before, change.after))
-    return printable(f"since the baseline: {what}{moved} ({change.what})")
-
-
-def rows(check: Check, case: Case, digits: Digits) -> list[Row]:
-    """Return one row per gate; one for the case itself where it has none, or ended badly for another reason."""
-    gates = gate_rows(case, digits)
-    if gates and (check.status == Status.PASSED or Status.FAILED in {row.status for row in gates}):
-        return gates
-    best = [r for r in case.results if r.best]
-    own = [Row(check.status, r.quantity, digits.value(r), theorem=theorem(r)) for r in best]
-    return (own or [Row(check.status)]) + gates
-
-
-def gate_rows(case: Case, digits: Digits) -> list[Row]:
-    """Return a row for every gate of a case."""
-    return [_gate_row(gate, case, digits) for gate in case.assertions]
+def gate_sign(text: str) -> str:
+    """Return the sign between what a gate compares and its limit; empty if it is no comparison."""
+    name, limit = _parts(text)
+    return limit.partition(" ")[0] if name else ""
 
 
 def gate_limit(gate: Assertion, quantity: str) -> tuple[float, str] | None:
     """Return the upper limit that a gate sets for a quantity, and its words; None where it sets none."""
-    found = _parts(gate.text)
-    sign, _, limit = found[1].partition(" ")
-    if found[0].replace("-", "_") != quantity or sign not in ("<=", "<") or isinstance(gate.value, str):
+    sign, _, limit = _parts(gate.text)[1].partition(" ")
+    if gate_name(gate.text) != quantity or sign not in AT_MOST or isinstance(gate.value, str):
         return None
     if gate.slack is None or not math.isfinite(gate.value + gate.slack):
         return None
@@ -161,58 +261,21 @@ def share_used(gate: Assertion) -> float | None:
     It is 1 at the limit, and more where the gate failed.
     """
     sign, _, limit = _parts(gate.text)[1].partition(" ")
-    if sign not in ("<=", "<", ">=", ">") or isinstance(gate.value, str):
+    if sign not in (*AT_MOST, *AT_LEAST) or isinstance(gate.value, str):
         return None
     try:
         bound = parse_number(limit)
     except SpecError:
         return None
-    above, below = (gate.value, bound) if sign in ("<=", "<") else (bound, gate.value)
+    above, below = (gate.value, bound) if sign in AT_MOST else (bound, gate.value)
     return above / below if below > 0.0 and above >= 0.0 and math.isfinite(above / below) else None
 
 
-def _gate_row(gate: Assertion, case: Case, digits: Digits) -> Row:
-    quantity, limit = _shown_parts(gate.text)
-    status = Status.PASSED if gate.passed else Status.FAILED
-    value, slack = gate_value(gate, case, digits), slack_text(gate, digits)
-    return Row(status, quantity, value, limit, slack, _behind(gate, case))
-
-
 @functools.lru_cache(maxsize=256)
-def _shown_parts(text: str) -> tuple[str, str]:
+def _printable_parts(text: str) -> tuple[str, str]:
     """Return what a gate's text compares, and with what, safe to print."""
     quantity, limit = _parts(text)
     return printable(quantity), printable(limit)
-
-
-def _behind(gate: Assertion, case: Case) -> str:
-    """Return the theorem behind what a gate compared: of what an attacker can do it may be another than the best."""
-    if not case.risk:
-        return theorem(case.best)
-    name, _, at = gate_name(gate.text).partition("@")
-    found = attack_row(case, name, at)
-    if found is None:
-        return theorem(case.best)
-    return next((theorem(result) for result in case.results if result.bound == found["bound"]), found["bound"])
-
-
-def gate_value(gate: Assertion, case: Case, digits: Digits) -> str:
-    """Return what a gate compared, on its safe side."""
-    if isinstance(gate.value, str):
-        return printable(gate.value)
-    name = gate_name(gate.text)
-    if name == Quantity.DELTA and (best := case.best) is not None and best.log_delta is not None:
-        return digits.delta(gate.value, best.log_delta, Side.UP)
-    return digits.number(gate.value, Side.DOWN if name in MAXIMISED else Side.UP)
-
-
-def slack_text(gate: Assertion, digits: Digits) -> str:
-    """Return the room left, never more than there is; between deltas of which one is no double, that of their ln."""
-    slack = gate.slack
-    if slack is None:
-        return ""
-    text = digits.number(slack, Side.DOWN) if slack >= 0.0 else "-" + digits.number(-slack, Side.UP)
-    return f"{text} in ln" if gate_name(gate.text) == Quantity.DELTA and abs(slack) > 1.0 else text
 
 
 def theorem(best: Result | None) -> str:
@@ -223,23 +286,3 @@ def theorem(best: Result | None) -> str:
 @functools.lru_cache(maxsize=256)
 def _cited(reference: str, bound: str) -> str:
     return printable(f"{reference} ({bound})")
-
-
-def findings(check: Check, case: Case, digits: Digits) -> list[str]:
-    """Return why a case did not pass: every gate that failed with its slack and theorem, else the message."""
-    failed = [gate for gate in case.assertions if not gate.passed]
-    lines = [_finding(gate, case, digits) for gate in failed]
-    lines += [printable(text) for text in check.objections]
-    if check.message and not lines:
-        lines.append(printable(check.message))
-    if check.hint:
-        lines.append(f"hint: {printable(check.hint)}")
-    return lines or [check.status]
-
-
-def _finding(gate: Assertion, case: Case, digits: Digits) -> str:
-    slack = slack_text(gate, digits)
-    parts = [f"{printable(gate.text)} failed: value {gate_value(gate, case, digits)}"]
-    parts += [f"slack {slack}{', by rounding alone' if gate.by_rounding else ''}"] if slack else []
-    parts += [f"by {theorem(case.best)}"] if case.best else []
-    return ", ".join(parts)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dpcalc.inert import inert, printable
 from dpcalc.render.asked import Asked
 from dpcalc.render.page.names import clipped
-from dpcalc.render.page.view import page_of
+from dpcalc.render.page.view import Page
 from dpcalc.report import Report
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def render_html(report: Report, asked: Asked) -> str:
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
     from markupsafe import Markup
 
-    page = page_of(report, asked)
+    page = Page(report, asked)
     text = _environment().get_template("page.jinja").render(page=page, policy=policy, style=Markup(style))
     return inert(text.encode("ascii", "xmlcharrefreplace").decode("ascii"))
 
@@ -74,5 +74,5 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["clipped"] = clipped
-    environment.filters["drawn"] = Markup  # a picture of `dpcalc.render.page.svg`, which escapes what it is given
+    environment.filters["whole"] = Markup  # the address of an image that holds its picture, in base64
     return environment

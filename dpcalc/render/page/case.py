@@ -1,32 +1,27 @@
-"""A case as a page shows it: the answer, why it holds, its pictures, its inputs and its bounds."""
+"""A case as a page shows it: the answer, why it holds, its figures, its inputs and its bounds."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from dpcalc.errors import SpecError
-from dpcalc.model.quantities import ATTACKS, Kind, Quantity
+from dpcalc.model.quantities import ATTACKS, Kind
 from dpcalc.model.source import Source
 from dpcalc.notes import Referenced
 from dpcalc.references import SHORT, proof_of
-from dpcalc.render.asked import Asked
-from dpcalc.render.check.verdicts import (
-    circumstances,
-    findings,
-    gate_limit,
-    gate_rows,
-    place,
-)
+from dpcalc.render.blocks import Paragraph, Style, Table
+from dpcalc.render.check.verdicts import Judged, place
+from dpcalc.render.layout import Row
 from dpcalc.render.notes import sentences_about
 from dpcalc.render.numbers import Digits, Side, number, symbol_of
-from dpcalc.render.page import charts
+from dpcalc.render.page.figures import MISSING, Figure, bracket, can_draw, figures
 from dpcalc.render.page.names import name_of, typed, why_not
-from dpcalc.render.page.outcome import case_style, case_word
+from dpcalc.render.page.outcome import Outcome, case_outcome, case_word
 from dpcalc.render.words import training
 from dpcalc.render.words.audit import audit_facts
-from dpcalc.render.words.comparison import derivation, is_cost
+from dpcalc.render.words.comparison import COLUMNS, is_cost, rows
 from dpcalc.render.words.ledger import entry_rows, ledger_lines
 from dpcalc.render.words.meaning import meaning
 from dpcalc.render.words.promise import promise
@@ -40,30 +35,14 @@ from dpcalc.render.words.sentences import (
     released,
     tightness_text,
 )
-from dpcalc.report import Case, Report, Result, Status
-from dpcalc.theorems.record import lookup
+from dpcalc.report import Case, Report, Status
+from dpcalc.theorems.record import Theorem, lookup
 
 FEW = 2
 """So many cases at most are shown unfolded."""
 
-Table = tuple[tuple[str, ...], ...]
-"""A head and rows."""
-
-
-class Given(NamedTuple):
-    """An input: its name, its value, and where it comes from."""
-
-    name: str
-    value: str
-    source: str
-
-
-class Figure(NamedTuple):
-    """A picture, what it is called, and what stands below it."""
-
-    title: str
-    drawn: str
-    caption: str
+INPUTS = ("input", "value", "source")
+"""The columns of the table of inputs."""
 
 
 class Grounds(NamedTuple):
@@ -75,79 +54,118 @@ class Grounds(NamedTuple):
     sources: tuple[str, ...]
 
 
-class Shown(NamedTuple):
-    """A case as it is shown; what is empty is left out.
+class Section(NamedTuple):
+    """A heading and the blocks below it; a list's style is the class of its items."""
 
-    ``shared`` is the number of its grounds among those of the page, 0 where it has its own.
+    title: str
+    blocks: Sequence[Paragraph | Table] = ()
+    figures: Sequence[Figure] = ()
+    grounds: Grounds | None = None
+    style: str = ""
+
+
+class Evidence:
+    """A case as it is shown. ``shared`` is the number of its grounds among those of the page, 0 where it has its own.
+
+    ``common`` are the inputs that the page shows once for all cases. Figures and all bounds are shown of what is
+    ``drawn``.
     """
 
-    number: int
-    name: str
-    place: str
-    style: str
-    word: str
-    open: bool
-    warning: str
-    headlines: tuple[str, ...]
-    meaning: str
-    promise: str
-    released: str
-    findings: tuple[str, ...]
-    about: str
-    grounds: Grounds
-    shared: int
-    bracket: str
-    tightness: str
-    figures: tuple[Figure, ...]
-    risk: Table
-    risk_lines: tuple[str, ...]
-    entries: Table
-    entry_lines: tuple[str, ...]
-    metrics: Table
-    inputs: tuple[Given, ...]
-    proofs: tuple[str, ...]
-    bounds: Table
-    notes: tuple[str, ...]
-    command: str
+    shared = 0
+    common: frozenset[Row] = frozenset()
+
+    def __init__(self, report: Report, number: int, digits: Digits, *, drawn: bool) -> None:
+        """Take the place of the case in the report, from 1 on."""
+        self.report, self.number, self.digits, self.drawn = report, number, digits, drawn
+        self.case = case = report.cases[number - 1]
+        self.name = name_of(report, case, number)
+        self.place = place(case.check) if case.check else ""
+        self.outcome, self.word, self.warning = case_outcome(case), case_word(case), training.warning(case)
+        self.open = len(report.cases) <= FEW or self.outcome == Outcome.BAD
+        self.headlines = headlines(case, digits)
+        self.grounds = Grounds(*_assumptions(case), _theorem(case), _sources(case))
+        self.inputs = tuple(_inputs(case))
+
+    def sections(self) -> Iterator[Section]:
+        """Yield what is shown below the name; what is empty is left out."""
+        hypothetical = ", with noise that nobody can draw again" if self.warning else ""
+        case, digits, risks = self.case, self.digits, _with_usual_risks(self.case)
+        if why := reasons(case, digits):
+            yield Section("Why it did not pass", [Paragraph(facts=why)], style="alert")
+        if self.headlines:
+            title = "What would hold with noise that nobody can draw again" if self.warning else "What holds"
+            yield Section(title, _texts(*self._answer()))
+        if self.shared or self.grounds.author or self.grounds.tools:
+            yield Section("What has to be true", grounds=self.grounds)
+        if not self.warning:  # what follows says what holds, with no word on the noise
+            yield Section("How tight it is", *self._tightness())
+        yield Section(
+            f"What an attacker can do{hypothetical}", _listed(risk_rows(risks, digits), risk_lines(risks, digits))
+        )
+        yield Section("What it is made of", _listed(entry_rows(case, digits), ledger_lines(case, digits)))
+        measured = training.metric_rows(case, digits)
+        yield Section("What was measured (not covered by the guarantee)", _listed(measured))
+        yield Section("What was put in", _listed(self._inputs()))
+        yield Section("What was proved", _listed((), certified_lines(case)), style="proof")
+        yield Section("Every bound that answered", _listed(self._bounds()))
+        yield Section("Notes", _listed((), list(self._notes())))
+        if not self.shared and self.grounds.theorem:
+            yield Section("Why it is true", [Paragraph(self.grounds.theorem), *_listed((), self.grounds.sources)])
+        if case.check is not None:
+            yield Section("", _texts(Paragraph(Judged(case, digits).circumstances, style=Style.QUIET)))
+
+    @property
+    def command(self) -> str:
+        """What asks a recipe's case again."""
+        check = self.case.check
+        return typed(("check", check.file, "--run", f"^{re.escape(check.name)}$")) if check and check.name else ""
+
+    def _answer(self) -> Iterator[Paragraph]:
+        case = self.case
+        yield from (Paragraph(line, style=Style.ANSWER) for line in self.headlines)
+        if len(self.report.cases) > 1 and not self.warning:
+            yield Paragraph(meaning(case))
+        yield from (Paragraph(promise(case)), Paragraph(released(case) if case.best else "", style=Style.QUIET))
+
+    def _tightness(self) -> tuple[list[Paragraph], list[Figure]]:
+        """Return how tight the answer is, in words and figures."""
+        case = self.case
+        whole = case._replace(tightness=case.tightness or (case.curves.tightness if case.curves else None))
+        words = bracket(whole, self.digits) if self.drawn else ""
+        texts = _texts(Paragraph(words), Paragraph(tightness_text(whole, self.digits), style=Style.QUIET))
+        drawn = list(figures(case, self.digits)) if self.drawn else []
+        if drawn and not can_draw():
+            return [*texts, Paragraph(MISSING, style=Style.QUIET)], []
+        return texts, drawn
+
+    def _inputs(self) -> list[Row]:
+        own = [row for row in self.inputs if row not in self.common]
+        return [INPUTS, *own] if own else []
+
+    def _bounds(self) -> list[Row]:
+        """Return every bound that answered, where there are several."""
+        case = self.case
+        if not self.drawn or len(case.results) < 2 or is_cost(case):
+            return []
+        return [COLUMNS[:-1], *(("best" if row[0] else "", *row[1:-1]) for row in rows(case, self.digits))]
+
+    def _notes(self) -> Iterator[str]:
+        """Yield the warnings and the notes, but for where inputs were read, which stands beside them."""
+        case = self.case
+        yield from (f"{label}: {text}" for label, text in audit_facts(case, self.digits))
+        yield from (f"warning: {text}" for text in case.warnings)
+        read = set(sentences_about(self.report.command, case, (Referenced,)))
+        yield from (note for note in case.notes if note not in read)
 
 
-def shown_case(report: Report, case: Case, number_of: int, asked: Asked, *, drawn: bool) -> Shown:
-    """Return what is shown of a case; pictures and all bounds only where it is ``drawn``."""
-    best, digits = case.best, asked.digits
-    style, warned = case_style(case), training.warning(case)
-    pictured = drawn and not warned  # the pictures say what holds, with no word on the noise
-    told = _with_usual_risks(case)
-    known = told._replace(tightness=case.tightness or (case.curves.tightness if case.curves else None))
-    return Shown(
-        number=number_of,
-        name=name_of(report, case, number_of),
-        place=place(case.check) if case.check else "",
-        style=style,
-        word=case_word(case),
-        open=len(report.cases) <= FEW or style == "bad",
-        warning=warned,
-        headlines=headlines(case, digits),
-        meaning=meaning(case) if len(report.cases) > 1 and not warned else "",
-        promise=promise(case),
-        released=released(case) if best else "",
-        findings=reasons(case, digits),
-        about=circumstances(case.check, case, digits) if case.check else "",
-        grounds=Grounds(*_assumptions(case), _theorem(case), _sources(case)),
-        shared=0,
-        bracket=_bracket(known, number_of, digits) if pictured else "",
-        tightness="" if warned else tightness_text(known, digits),
-        figures=tuple(_figures(case, number_of, digits)) if pictured else (),
-        risk=tuple(risk_rows(told, digits)),
-        risk_lines=tuple(risk_lines(told, digits)),
-        entries=tuple(entry_rows(case, digits)),
-        entry_lines=tuple(ledger_lines(case, digits)) if case.ledger else (),
-        metrics=tuple(training.metric_rows(case, digits)) if case.training else (),
-        inputs=tuple(_inputs(case)),
-        proofs=tuple(certified_lines(case)),
-        bounds=_bounds(case, digits) if drawn else (),
-        notes=(*(f"{label}: {text}" for label, text in audit_facts(case, digits)), *_notes(report, case)),
-        command=_command(case),
-    )
+def _texts(*paragraphs: Paragraph) -> list[Paragraph]:
+    """Return the paragraphs that say something."""
+    return [paragraph for paragraph in paragraphs if paragraph.text]
+
+
+def _listed(rows: Sequence[Row], lines: Sequence[str] = ()) -> list[Paragraph | Table]:
+    """Return a table and a list of what stands below it; of nothing, nothing."""
+    return [*([Table(rows)] if rows else []), *([Paragraph(facts=tuple(lines))] if lines else [])]
 
 
 def _with_usual_risks(case: Case) -> Case:
@@ -158,17 +176,16 @@ def _with_usual_risks(case: Case) -> Case:
     merged = {**case.risk, **usual}
     for name, at in ATTACKS.items():
         if at:
-            rows = {row[at]: row for row in (*usual[name], *case.risk[name])}
-            merged[name] = [rows[key] for key in sorted(rows)]
+            by_rate = {row[at]: row for row in (*usual[name], *case.risk[name])}
+            merged[name] = [by_rate[key] for key in sorted(by_rate)]
     return case._replace(risk=merged)
 
 
 def headlines(case: Case, digits: Digits) -> tuple[str, ...]:
     """Return the answers of a case, a line each."""
+    lines = headline(case, digits)
     if is_cost(case):
         lines = [f"{'; '.join(cost_sentences(r, digits))} ({r.bound})" for r in case.results if r.best]
-    else:
-        lines = headline(case, digits)
     unmet = "Not of this model, only with noise that nobody can draw again: " if training.warning(case) else ""
     if case.forgetting:
         unmet = "Of what was forgotten: "
@@ -177,28 +194,34 @@ def headlines(case: Case, digits: Digits) -> tuple[str, ...]:
 
 def reasons(case: Case, digits: Digits) -> tuple[str, ...]:
     """Return why a case did not pass."""
+    verdict = Judged(case, digits)
     if case.check is not None:
-        return tuple(findings(case.check, case, digits)) if case.check.status != Status.PASSED else ()
-    failed = [row for row in gate_rows(case, digits) if row.status != Status.PASSED]
+        return tuple(verdict.findings) if case.check.status != Status.PASSED else ()
+    failed = [row for row in verdict.gate_rows if row.status != Status.PASSED]
     lines = [f"{row.quantity} {row.limit} failed: value {row.value}, slack {row.slack}" for row in failed]
     return (*lines, *(() if case.best else (why_not(case),)))
 
 
-def _assumptions(case: Case) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what dpcalc checked of the best answers, and what the author of the run has to keep."""
-    tools: list[str] = []
-    author: list[str] = []
+def _records(case: Case) -> Iterator[Theorem]:
+    """Yield the theorems behind the best answers; those of a ledger and of a conversion have no record."""
     for result in case.results:
-        if not result.best:
-            continue
-        author += result.assumes
         try:
-            bound = lookup(result.bound)
+            if result.best:
+                yield lookup(result.bound)
         except SpecError:
             continue
-        tools += [each.text for each in bound.conditions]
-        if result.kind != Kind.CONDITIONAL:
-            author += [f"{each.text} (the run says so)" for each in bound.promises]
+
+
+def _assumptions(case: Case) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what dpcalc checked of the best answers, and what the author of the run has to keep."""
+    tools = [condition.text for bound in _records(case) for condition in bound.conditions]
+    author: list[str] = []
+    for result in case.results:
+        if result.best:
+            author += result.assumes
+            if result.kind != Kind.CONDITIONAL:
+                alone = case._replace(results=(result,))
+                author += [f"{p.text} (the run says so)" for bound in _records(alone) for p in bound.promises]
     return tuple(dict.fromkeys(tools)), tuple(dict.fromkeys(author))
 
 
@@ -209,32 +232,6 @@ def _theorem(case: Case) -> str:
     proof = proof_of(case.best.bound)
     where = f"; the proof: dpcalc help method#{proof}" if proof else ""
     return f"{case.best.reference} ({case.best.bound}){where}"
-
-
-def _bracket(case: Case, number_of: int, digits: Digits) -> str:
-    if case.best is None:
-        return ""
-    limits = [limit for gate in case.assertions if (limit := gate_limit(gate, case.best.quantity)) is not None]
-    shown = charts.bracket_of(case.best, case.tightness, limits, digits)
-    return charts.bracket(f"bracket-{number_of}", shown) if shown else ""
-
-
-def _figures(case: Case, number_of: int, digits: Digits) -> Iterable[Figure]:
-    if case.curves is None or case.best is None:
-        return
-    profile = charts.profile(f"profile-{number_of}", case.curves, case.best, digits)
-    if profile:
-        floor = f" {charts.dashed(case.curves.tightness)}" if case.curves.floor else ""
-        yield Figure(
-            "Delta at every epsilon", profile, f"The line is guaranteed: the truth lies on it or below.{floor}"
-        )
-    attacks = charts.trade_off(f"attacks-{number_of}", case.curves)
-    if attacks:
-        yield Figure(
-            "What any attack can find out",
-            attacks,
-            "No attack lies above the line, whatever it does. The dashed line is guessing blindly.",
-        )
 
 
 _SOURCES = {
@@ -249,53 +246,34 @@ _SOURCES = {
 }
 
 
-def _inputs(case: Case) -> Iterable[Given]:
-    """Yield the inputs, what was given first, each with where it comes from."""
+def _inputs(case: Case) -> Iterable[Row]:
+    """Yield the inputs, what was given first, each with its value and where it comes from."""
     origins = {note.parameter: note.origin for note in case.note_data if isinstance(note, Referenced)}
     order = list(_SOURCES)
-    inputs = sorted(case.inputs.items(), key=lambda each: order.index(each[1][1]) if each[1][1] in order else 0)
+    inputs = sorted(case.inputs.items(), key=lambda item: order.index(item[1][1]) if item[1][1] in order else 0)
     derived = [f"{symbol_of(n)} = {number(v, side=Side.NEAREST)}" for n, (v, s) in inputs if not is_fact(n, s)]
     for name, (value, source) in inputs:
         if not is_fact(name, source):
             continue
-        said = _SOURCES.get(source, str(source))
+        origin = _SOURCES.get(source, str(source))
         if name in origins:
-            said = f"read from {origins[name]}"
+            origin = f"read from {origins[name]}"
         elif case.check is not None and source == Source.ARGUMENT:
-            said = "written in the recipe"
+            origin = "written in the recipe"
         side = Side.NEAREST if source == Source.LOSS else Side.AS_GIVEN
-        yield Given(symbol_of(name), f"{number(value, side=side)}{in_other_words(case, name)}", said)
+        yield symbol_of(name), f"{number(value, side=side)}{in_other_words(case, name)}", origin
     if derived:
-        yield Given("others", ", ".join(derived), _SOURCES[Source.DERIVED])
+        yield "others", ", ".join(derived), _SOURCES[Source.DERIVED]
 
 
-def _bounds(case: Case, digits: Digits) -> Table:
-    """Return every bound that answered, where there are several."""
-    if len(case.results) < 2 or is_cost(case):
-        return ()
-    body = [
-        ("best" if r.best else "", r.bound, _value(r, digits), str(r.kind), derivation(r, digits)) for r in case.results
-    ]
-    return (("", "bound", "value", "kind", "how"), *body)
-
-
-def _value(result: Result, digits: Digits) -> str:
-    order = f" (order {digits.number(result.order or 0.0, Side.DOWN)})" if result.quantity == Quantity.RDP else ""
-    return digits.value(result) + order
+_OWN = "dpcalc"
+"""The reference of what is proved here."""
 
 
 def _sources(case: Case) -> tuple[str, ...]:
     """Return what the best answers rest on, as a bibliography has it."""
-    found = []
-    for result in case.results:
-        if result.best:
-            try:
-                if lookup(result.bound).reference == "dpcalc":
-                    continue
-                found.append(citation(lookup(result.bound).reference))
-            except SpecError:  # of a ledger or a conversion: the theorem stands above
-                continue
-    return tuple(dict.fromkeys(found))
+    keys = dict.fromkeys(bound.reference for bound in _records(case) if bound.reference != _OWN)
+    return tuple(dict.fromkeys(map(citation, keys)))
 
 
 def citation(key: str) -> str:
@@ -311,17 +289,3 @@ def citation(key: str) -> str:
     where = fields.get("booktitle") or fields.get("journal") or fields.get("howpublished") or ""
     parts = (SHORT.get(key, key), fields.get("title", ""), where)
     return ". ".join(re.sub(r"[{}]|\\[\"'`^]", "", part) for part in parts if part) + "."
-
-
-def _notes(report: Report, case: Case) -> Iterable[str]:
-    """Yield the warnings and the notes, but for where inputs were read, which stands beside them."""
-    yield from (f"warning: {text}" for text in case.warnings)
-    told = set(sentences_about(report.command, case, (Referenced,)))
-    yield from (note for note in case.notes if note not in told)
-
-
-def _command(case: Case) -> str:
-    """Return what asks a recipe's case again."""
-    if case.check is None or not case.check.name:
-        return ""
-    return typed(("check", case.check.file, "--run", f"^{re.escape(case.check.name)}$"))

@@ -1,69 +1,81 @@
-"""How a report and its cases ended: one style, which is a colour, and the words of it."""
+"""How a report and its cases ended: an outcome, which is a colour, and the words of it."""
 
 from __future__ import annotations
 
+from dpcalc.plain_enum import PlainEnum
 from dpcalc.render.check.verdicts import refused, shard_text
 from dpcalc.render.words import training
 from dpcalc.report import Case, Report, Status, uncertified
 
+
+class Outcome(PlainEnum):
+    """How a report or a case ended, and the name of its colour in the styles of a page."""
+
+    OK = "ok"
+    BAD = "bad"
+    PART = "part"  # it passed, with reservations
+    PLAIN = "plain"  # there is no gate
+    SKIP = "skip"
+
+
 WORDS = {
-    "ok": "Passed",
-    "bad": "Not passed",
-    "part": "Passed, with reservations",
-    "plain": "No gate",
-    "skip": "Skipped",
+    Outcome.OK: "Passed",
+    Outcome.BAD: "Not passed",
+    Outcome.PART: "Passed, with reservations",
+    Outcome.PLAIN: "No gate",
+    Outcome.SKIP: "Skipped",
 }
-"""The verdict of a page or a case in words, by its style."""
+"""The verdict of a page or a case in words."""
 
 _NOT_PRIVATE = "Not private"
 _REFUSED = "Refused as expected"
 
 
-def style_of(report: Report) -> str:
+def outcome_of(report: Report) -> Outcome:
     """Return how a report ended.
 
     It is ok where there is a gate and every case has one that held; part where, besides, a case has no gate, was
     skipped or not selected, passed by an exception that it accepts, or asks for less than before, and where the report
     is of one shard; bad where something failed or a model is not private, else plain.
     """
-    styles = [case_style(case) for case in report.cases]
-    if "bad" in styles:
-        return "bad"
-    if "ok" not in styles:
-        return "plain"
+    outcomes = {case_outcome(case) for case in report.cases}
+    if Outcome.BAD in outcomes:
+        return Outcome.BAD
+    if Outcome.OK not in outcomes:
+        return Outcome.PLAIN
     accepted = any(case.check and case.check.accepted for case in report.cases)
     weaker = any(change.weaker for change in report.changes or ())
-    less = without_gate(report) or "skip" in styles or report.not_selected or accepted or weaker or report.shard
-    return "part" if less else "ok"
+    less = without_gate(report) or Outcome.SKIP in outcomes or report.not_selected or accepted or weaker or report.shard
+    return Outcome.PART if less else Outcome.OK
 
 
-def case_style(case: Case) -> str:
+def case_outcome(case: Case) -> Outcome:
     """Return how a case ended."""
     if training.warning(case):
-        return "bad"
+        return Outcome.BAD
     if case.check is not None:
         if case.check.status == Status.SKIPPED:
-            return "skip"
+            return Outcome.SKIP
         if case.check.status != Status.PASSED or case.failed:
-            return "bad"
+            return Outcome.BAD
         if refused(case):
-            return "plain"
+            return Outcome.PLAIN
     elif case.failed or not case.best or uncertified(case):
-        return "bad"
-    return "ok" if case.assertions else "plain"
+        return Outcome.BAD
+    return Outcome.OK if case.assertions else Outcome.PLAIN
 
 
 def word_of(report: Report) -> str:
     """Return the verdict on a report in a few words; of a shard, which one it is."""
-    style = style_of(report)
+    outcome = outcome_of(report)
     if any(training.warning(case) for case in report.cases):
         word = _NOT_PRIVATE
-    elif style == "plain" and any(map(refused, report.cases)) and not without_gate(report):
+    elif outcome == Outcome.PLAIN and any(map(refused, report.cases)) and not without_gate(report):
         word = _REFUSED
-    elif style == "part" and report.shard:
+    elif outcome == Outcome.PART and report.shard:
         word = "Passed so far"
     else:
-        word = WORDS[style]
+        word = WORDS[outcome]
     return f"{shard_text(report).capitalize()}: {word.lower()}" if report.shard else word
 
 
@@ -71,14 +83,14 @@ def case_word(case: Case) -> str:
     """Return the verdict on a case in a few words."""
     if training.warning(case):
         return _NOT_PRIVATE
-    return _REFUSED if refused(case) else WORDS[case_style(case)]
+    return _REFUSED if refused(case) else WORDS[case_outcome(case)]
 
 
 def without_gate(report: Report) -> int:
     """Return how many cases have an answer and no gate."""
-    return sum(not case.assertions and case_style(case) == "plain" for case in report.cases)
+    return sum(not case.assertions and case_outcome(case) == Outcome.PLAIN for case in report.cases)
 
 
 def warnings(report: Report) -> list[str]:
     """Return why models are not private, each reason once."""
-    return list(dict.fromkeys(said for case in report.cases if (said := training.warning(case))))
+    return list(dict.fromkeys(filter(None, map(training.warning, report.cases))))

@@ -2,57 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from dpcalc.render.check.verdicts import (
     MERGE,
     PUBLIC,
+    Judged,
     Row,
-    checked,
     gate_name,
-    gate_rows,
     not_private,
     refused,
-    rows,
+    several_files,
     shard_text,
     share_used,
 )
 from dpcalc.render.numbers import Digits, Side, number
 from dpcalc.render.page.names import counted, name_of, names_of, why_not
-from dpcalc.render.page.outcome import case_style, warnings, without_gate
+from dpcalc.render.page.outcome import Outcome, case_outcome, warnings, without_gate
 from dpcalc.render.words import training
-from dpcalc.report import Assertion, Case, Report, Status
+from dpcalc.render.words.sentences import certified_counts
+from dpcalc.report import Case, Report, Status
 
 
 class Verdict(NamedTuple):
     """A row of the table of verdicts: where it leads, how it ended, what was compared and how much is used."""
 
     number: int
-    style: str
+    outcome: Outcome
     word: str
     case: str
     row: Row
     share: float | None
-    used: str
-    linked: bool = True
+
+    @property
+    def used(self) -> str:
+        """The share of the limit that is used, in percent."""
+        return "" if self.share is None else _percent(self.share)
 
 
-def verdict_of(report: Report, style: str, digits: Digits) -> str:
+def verdict_of(report: Report) -> str:
     """Return the verdict in a sentence."""
-    count = len(report.cases)
-    bad = sum(case_style(case) == "bad" for case in report.cases)
+    count, outcomes = len(report.cases), [case_outcome(case) for case in report.cases]
     if public := sum(bool(training.warning(case)) for case in report.cases):
         return _FORGETS if any(case.forgetting for case in report.cases) else _not_private(public, count)
     gates = [gate for case in report.cases for gate in case.assertions]
-    held = sum(gate.passed for gate in gates)
-    if style == "bad" and count == 1:
-        return f"{held} of {len(gates)} gates held." if gates else why_not(report.cases[0])
-    if style == "bad":
-        return f"{bad} of {count} cases did not pass; {held} of {len(gates)} gates held."
+    held = f"{sum(gate.passed for gate in gates)} of {len(gates)} gates held."
+    if Outcome.BAD in outcomes and count == 1:
+        return held if gates else why_not(report.cases[0])
+    if Outcome.BAD in outcomes:
+        return f"{outcomes.count(Outcome.BAD)} of {count} cases did not pass; {held}"
     if gates and all(map(refused, (case for case in report.cases if case.assertions))):
         return f"{counted(len(gates), 'refusal', 'refusals')} as expected; no gate guarantees anything."
-    if style in ("ok", "part"):
-        return "The gate held." if len(gates) == 1 else f"All {len(gates)} gates held{_in_cases(count)}."
+    if Outcome.OK in outcomes:
+        in_cases = f", in {count} cases" if count > 1 else ""
+        return "The gate held." if len(gates) == 1 else f"All {len(gates)} gates held{in_cases}."
     return f"No gate was set: {'this is an answer' if count == 1 else f'these are {count} answers'}, and no verdict."
 
 
@@ -65,28 +69,21 @@ def _not_private(public: int, count: int) -> str:
     return f"{models} not private: the guarantee holds of the algorithm with noise that nobody can draw again."
 
 
-def _in_cases(count: int) -> str:
-    return f", in {count} cases" if count > 1 else ""
-
-
-def facts(report: Report) -> list[tuple[str, str]]:
-    """Return what is counted, each number with its words."""
+def facts(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield what is counted, each number with its words."""
     gates = [gate for case in report.cases for gate in case.assertions]
-    facts = []
     if gates:
-        facts.append((f"{sum(gate.passed for gate in gates)} of {len(gates)}", "gates held"))
+        yield f"{sum(gate.passed for gate in gates)} of {len(gates)}", "gates held"
     if gates and len(report.cases) > 1:
-        good = sum(case_style(case) == "ok" for case in report.cases)
-        facts.append((f"{good} of {len(report.cases)}", "cases passed"))
+        good = sum(case_outcome(case) == Outcome.OK for case in report.cases)
+        yield f"{good} of {len(report.cases)}", "cases passed"
     used = [(share, gate) for gate in gates if (share := share_used(gate)) is not None]
     if used:
         share, gate = max(used, key=lambda pair: pair[0])
-        facts.append((_percent(share), f"of its limit: the gate with the least room ({gate_name(gate.text)})"))
-    details = [(r.details or {}).keys() for case in report.cases for r in case.results if r.best]
-    tried = [names for names in details if names & {"certified", "not_certified"}]
+        yield _percent(share), f"of its limit: the gate with the least room ({gate_name(gate.text)})"
+    certified, tried = certified_counts(report)
     if tried:
-        facts.append((f"{sum('certified' in names for names in tried)} of {len(tried)}", "answers certified"))
-    return facts
+        yield f"{certified} of {tried}", "answers certified"
 
 
 def _percent(share: float) -> str:
@@ -121,45 +118,33 @@ def reservations(report: Report) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def verdicts(report: Report, full: set[int], digits: Digits) -> list[Verdict]:
-    """Return a row for every gate, and for every case without one."""
-    several = len({check.file for check, _ in checked(report)}) > 1
-    return [
-        _qualified(row, case)._replace(linked=place in full)
-        for place, case in enumerate(report.cases, 1)
-        for row in _case_verdicts(place, case, name_of(report, case, place, several), digits)
-    ]
+def verdicts(report: Report, digits: Digits) -> Iterator[Verdict]:
+    """Yield a row for every gate, and for every case without one."""
+    several = several_files(report)
+    for place, case in enumerate(report.cases, 1):
+        name = name_of(report, case, place, several)
+        for row in _rows(Judged(case, digits)):
+            share = None if row.gate is None else share_used(row.gate)
+            outcome, word = _ended(row, case)
+            yield Verdict(place, outcome, word, name, row, share)
 
 
-def _qualified(row: Verdict, case: Case) -> Verdict:
-    """Return a row with what is wrong with its case as a whole, or what its gate does not say."""
+def _rows(one: Judged) -> list[Row]:
+    """Return a row for every gate of a case, or for its answers where it has none."""
+    if one.case.check is not None or one.case.assertions:
+        return one.gate_rows if one.case.check is None else one.rows
+    answers = [Row(Status.PASSED, r.quantity, one.digits.value(r)) for r in one.case.results if r.best]
+    return answers or [Row(Status.ERROR, "", "none")]
+
+
+def _ended(row: Row, case: Case) -> tuple[Outcome, str]:
+    """Return how a row ended, in view of what is wrong with its case as a whole, or of what its gate does not say."""
     if not_private(case):
-        return row._replace(style="bad", word=PUBLIC)
-    return row._replace(style="plain", word="refused") if refused(case) else row
-
-
-def _case_verdicts(place: int, case: Case, name: str, digits: Digits) -> list[Verdict]:
-    gates = case.assertions
-    if case.check is not None:
-        found = rows(case.check, case, digits)
-    elif gates:
-        found = gate_rows(case, digits)
-    else:
-        found = [Row(Status.PASSED, r.quantity, digits.value(r)) for r in case.results if r.best]
-        found = found or [Row(Status.ERROR, "", "none")]
-    own = list(gates) if len(found) == len(gates) else [None] * (len(found) - len(gates)) + list(gates)
-    return [_row_verdict(place, name, row, gate) for row, gate in zip(found, own, strict=True)]
-
-
-def _row_verdict(place: int, name: str, row: Row, gate: Assertion | None) -> Verdict:
+        return Outcome.BAD, PUBLIC
+    if refused(case):
+        return Outcome.PLAIN, "refused"
     if row.status == Status.SKIPPED:
-        style = "skip"
-    elif row.status != Status.PASSED:
-        style = "bad"
-    else:
-        style = "ok" if gate is not None else "plain"
-    share = share_used(gate) if gate is not None else None
-    return Verdict(place, style, _ROW_WORDS[style], name, row, share, _percent(share) if share is not None else "")
-
-
-_ROW_WORDS = {"ok": "pass", "bad": "FAIL", "plain": "no gate", "skip": "skipped"}
+        return Outcome.SKIP, "skipped"
+    if row.status != Status.PASSED:
+        return Outcome.BAD, "FAIL"
+    return (Outcome.OK, "pass") if row.gate is not None else (Outcome.PLAIN, "no gate")

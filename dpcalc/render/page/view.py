@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterator
 
+from dpcalc.render import CHECK
 from dpcalc.render.asked import Asked
 from dpcalc.render.check.baseline import changes_since
-from dpcalc.render.check.verdicts import (
-    share_used,
-)
-from dpcalc.render.numbers import Digits
-from dpcalc.render.page.case import Given, Grounds, Shown, headlines, shown_case
+from dpcalc.render.check.verdicts import share_used
+from dpcalc.render.layout import Row
+from dpcalc.render.page.case import INPUTS, Evidence, Grounds, headlines
 from dpcalc.render.page.names import typed
-from dpcalc.render.page.outcome import case_style, style_of, word_of
-from dpcalc.render.page.verdict import Verdict, facts, reservations, verdict_of, verdicts
+from dpcalc.render.page.outcome import Outcome, case_outcome, outcome_of, word_of
+from dpcalc.render.page.verdict import facts, reservations, verdict_of, verdicts
 from dpcalc.render.words import training
 from dpcalc.render.words.meaning import meaning
 from dpcalc.report import Change, Report
@@ -23,117 +21,87 @@ from dpcalc.version import __version__
 MAX_CASES = 100
 """How many cases are shown in full; the table of verdicts has all, up to `MAX_ROWS`."""
 MAX_DRAWN = 12
-"""Cases with pictures: those that did not pass, and of the others the ones with the least room."""
+"""Cases with figures: those that did not pass, and of the others the ones with the least room."""
 SHARED_FROM = 9
 """From so many cases on, what has to be true is said once for each theorem."""
 MAX_ROWS = 1000
 
-
-class Page(NamedTuple):
-    """All of a page. ``style`` is ok, part, bad or plain: the colour of the verdict, beside its words."""
-
-    title: str
-    kicker: str
-    style: str
-    word: str
-    verdict: str
-    said: tuple[str, ...]
-    facts: tuple[tuple[str, str], ...]
-    reservations: tuple[str, ...]
-    gated: bool
-    verdicts: tuple[Verdict, ...]
-    left_out: str
-    compared: bool
-    changes: tuple[Change, ...]
-    cases: tuple[Shown, ...]
-    cases_left_out: tuple[str, ...]
-    grounds: tuple[Grounds, ...]
-    inputs: tuple[Given, ...]
-    command: str
-    version: str
+_RANK = {Outcome.BAD: 0, Outcome.PLAIN: 1, Outcome.SKIP: 2, Outcome.OK: 3}
 
 
-def page_of(report: Report, asked: Asked) -> Page:
-    """Return what the page of a report shows."""
-    style = style_of(report)
-    gated = any(case.assertions for case in report.cases) or report.command == "check"
-    judged = gated or style == "bad"
-    word = word_of(report) if judged else "Answer" if len(report.cases) == 1 else "Answers"
-    found = _changes(report, asked)
-    order = _by_importance(report)
-    drawn, full = set(order[:MAX_DRAWN]), sorted(order[:MAX_CASES])
-    shown = [shown_case(report, report.cases[place - 1], place, asked, drawn=place in drawn) for place in full]
-    table = sorted(verdicts(report, set(full), asked.digits), key=lambda row: _RANK[row.style])
-    inputs: tuple[Given, ...] = ()
-    grounds = tuple(dict.fromkeys(each.grounds for each in shown if each.grounds.theorem))
-    if len(report.cases) >= SHARED_FROM:
-        places = {each: place for place, each in enumerate(grounds, 1)}
-        shown = [each._replace(shared=places.get(each.grounds, 0)) for each in shown]
-        described = [set(each.inputs) for each in shown if each.inputs]
-        common = set.intersection(*described) if described else set()
-        inputs = tuple(dict.fromkeys(one for each in shown for one in each.inputs if one in common))
-        shown = [each._replace(inputs=tuple(one for one in each.inputs if one not in common)) for each in shown]
-    else:
-        grounds = ()
-    said = _said(report, asked.digits)
-    return Page(
-        title=f"dpcalc {report.command}: {word}",
-        kicker=f"dpcalc {report.command}",
-        style=style,
-        word=word,
-        verdict=verdict_of(report, style, asked.digits),
-        said=said,
-        facts=tuple(facts(report)),
-        reservations=tuple(reservations(report)),
-        gated=gated,
-        verdicts=tuple(table[:MAX_ROWS]) if gated or len(table) > 1 else (),
-        left_out=f"{len(table) - MAX_ROWS} more rows are left out." if len(table) > MAX_ROWS else "",
-        compared=found is not None,
-        changes=tuple((found or ())[:MAX_ROWS]),
-        cases=tuple(shown),
-        cases_left_out=tuple(_cases_left_out(len(report.cases))),
-        grounds=grounds,
-        inputs=inputs,
-        command=typed(asked.typed),
-        version=__version__,
-    )
+class Page:
+    """All of a page. ``outcome`` is the colour of the verdict, beside its words."""
 
+    version = __version__
 
-def _by_importance(report: Report) -> list[int]:
-    """Return the numbers of the cases: those that did not pass first, then those with the least room."""
+    def __init__(self, report: Report, asked: Asked) -> None:
+        """Take a report, and how it is to be written."""
+        self.report, self.digits = report, asked.digits
+        self.outcome = outcome_of(report)
+        self.gated = any(case.assertions for case in report.cases) or report.command == CHECK
+        word = word_of(report) if self.gated or self.outcome == Outcome.BAD else ""
+        self.word = word or ("Answer" if len(report.cases) == 1 else "Answers")
+        self.kicker = f"dpcalc {report.command}"
+        self.verdict = verdict_of(report)
+        self.facts, self.reservations = list(facts(report)), reservations(report)
+        self.command = typed(asked.typed)
+        self.changes = _changes(report, asked)
+        order = self._by_importance()
+        self.full = set(order[:MAX_CASES])
+        drawn = order[:MAX_DRAWN]
+        self.cases = [Evidence(report, number, self.digits, drawn=number in drawn) for number in sorted(self.full)]
+        self.grounds = self._shared_grounds() if len(report.cases) >= SHARED_FROM else []
+        self.inputs = self._common_inputs() if len(report.cases) >= SHARED_FROM else []
+        table = sorted(verdicts(report, self.digits), key=lambda row: _RANK[row.outcome])
+        self.verdicts = table[:MAX_ROWS] if self.gated or len(table) > 1 else []
+        self.left_out = f"{len(table) - MAX_ROWS} more rows are left out." if len(table) > MAX_ROWS else ""
 
-    def rank(place: int) -> tuple[int, float]:
-        case = report.cases[place - 1]
-        shares = [share for gate in case.assertions if (share := share_used(gate)) is not None]
-        return _RANK[case_style(case)], -max(shares, default=0.0)
+    def answer(self) -> Iterator[str]:
+        """Yield the answer where there is one alone, and what it means."""
+        for case in self.report.cases if len(self.report.cases) == 1 else ():
+            yield from headlines(case, self.digits)
+            yield from filter(None, ["" if training.warning(case) else meaning(case)])
 
-    return sorted(range(1, len(report.cases) + 1), key=rank)
+    def cases_left_out(self) -> Iterator[str]:
+        """Yield what is not shown of the cases."""
+        count = len(self.report.cases)
+        if count > MAX_DRAWN:
+            yield (
+                f"Pictures, and all the bounds that answered, are shown of the {MAX_DRAWN} cases that did not pass or "
+                "have the least room."
+            )
+        if count > MAX_CASES:
+            yield f"{count - MAX_CASES} more cases are not shown here."
 
+    def _by_importance(self) -> list[int]:
+        """Return the numbers of the cases: those that did not pass first, then those with the least room."""
 
-_RANK = {"bad": 0, "plain": 1, "skip": 2, "ok": 3}
+        def rank(number: int) -> tuple[int, float]:
+            case = self.report.cases[number - 1]
+            shares = [share for gate in case.assertions if (share := share_used(gate)) is not None]
+            return _RANK[case_outcome(case)], -max(shares, default=0.0)
 
+        return sorted(range(1, len(self.report.cases) + 1), key=rank)
 
-def _cases_left_out(count: int) -> Iterable[str]:
-    if count > MAX_DRAWN:
-        yield (
-            f"Pictures, and all the bounds that answered, are shown of the {MAX_DRAWN} cases that did not pass or have "
-            "the least room."
-        )
-    if count > MAX_CASES:
-        yield f"{count - MAX_CASES} more cases are not shown here."
+    def _shared_grounds(self) -> list[Grounds]:
+        """Return what has to be true, once for each theorem, and tell the cases which of them is theirs."""
+        grounds = list(dict.fromkeys(case.grounds for case in self.cases if case.grounds.theorem))
+        for case in self.cases:
+            case.shared = grounds.index(case.grounds) + 1 if case.grounds.theorem else 0
+        return grounds
 
-
-def _said(report: Report, digits: Digits) -> tuple[str, ...]:
-    """Return the answer where there is one alone, and what it means."""
-    if len(report.cases) != 1:
-        return ()
-    case = report.cases[0]
-    meant = "" if training.warning(case) else meaning(case)
-    return tuple(filter(None, (*headlines(case, digits), meant)))
+    def _common_inputs(self) -> list[Row]:
+        """Return the inputs of all cases, and tell the cases not to show them."""
+        described = [case.inputs for case in self.cases if case.inputs]
+        common = frozenset(described[0]).intersection(*described) if described else frozenset()
+        for case in self.cases:
+            case.common = common
+        return [INPUTS, *(row for row in described[0] if row in common)] if common else []
 
 
 def _changes(report: Report, asked: Asked) -> list[Change] | None:
     """Return what differs from an earlier report; None where there is none to compare with."""
-    if any(case.check and case.check.command == "check" for case in report.cases):
+    if any(case.check and case.check.command == CHECK for case in report.cases):
         return None  # a recipe that cannot be read has no cases to compare
-    return changes_since(report, asked)
+    changes = changes_since(report, asked)
+    return None if changes is None else changes[:MAX_ROWS]

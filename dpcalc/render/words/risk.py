@@ -67,8 +67,9 @@ def _of_presence(case: Case) -> bool:
 _PRESENT: tuple[str, ...] = (Neighbours.ADD_REMOVE, Neighbours.NULL_RECORD)
 
 
-def attack_row(case: Case, name: str, at: str = "") -> Mapping[str, Any] | None:
+def attack_row(case: Case, asserted: str) -> Mapping[str, Any] | None:
     """Return the number of a case that an assertion such as ``tpr@1%`` speaks of; None where it is none of these."""
+    name, _, at = asserted.partition("@")
     if not case.risk or name not in ATTACKS:
         return None
     rows = case.risk[name] if ATTACKS[name] else [case.risk[name]]

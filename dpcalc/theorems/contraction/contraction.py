@@ -19,7 +19,7 @@ from dpcalc.model.choices import LossClass, Noise
 from dpcalc.model.numbers import plain, shown_below
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Gdp, Profile
-from dpcalc.numerics.floats import UNIT, decimal_quotient_up, ratio_up, up
+from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.sums import log_sum_hockey_sticks_up
 from dpcalc.theorems.conditions import (
     BATCHES_OF_ONE,
@@ -36,9 +36,10 @@ from dpcalc.theorems.conditions import (
     WHERE_BOUNDED,
 )
 from dpcalc.theorems.contraction import laplace, recursion
-from dpcalc.theorems.contraction.recursion import SLACK, Trace
+from dpcalc.theorems.contraction.noisy_pass import NoisyPass, later_ratio
+from dpcalc.theorems.contraction.recursion import SLACK
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
-from dpcalc.theorems.setting import BOUNDED_STEP, NOISY_STEP, PLACE, Setting
+from dpcalc.theorems.setting import BOUNDED_STEP, NOISY_STEP, PLACE
 
 PAPER = "sordello2021"
 FRESH = (
@@ -50,68 +51,21 @@ LIPSCHITZ_STEPS = "the losses are smooth, and convex where so stated, so that ev
 _LINEAR = (FIXED_ORDER, FRESH, DOMAIN, DISPLACED, ONE_RELEASE)
 
 
-# --- distances in units of the noise ----------------------------------------------------------------------------------
-
-
-def own_ratio(sensitivity: float, scale: float, size: int = 1) -> float:
-    """Return r_A = Delta/(b scale), rounded up."""
-    return decimal_quotient_up((sensitivity,), (float(size), scale)) if sensitivity > 0.0 else 0.0
-
-
-def later_ratio(displacement: float | None, diameter: float, step_size: float, scale: float) -> float:
-    """Return r_B = c D/(eta scale), rounded up; inf where the domain is unbounded or the displacement unknown."""
-    if displacement is None or math.isinf(diameter):
-        return math.inf
-    if displacement == 0.0:
-        return 0.0
-    return max(5e-324, decimal_quotient_up((displacement, diameter), (step_size, scale)))
-
-
-def diameter_ratio(diameter: float, step_size: float, scale: float) -> float:
-    """Return D/(eta scale), rounded up; inf where the domain is unbounded."""
-    return ratio_up(diameter, step_size * scale) if math.isfinite(diameter) else math.inf
-
-
-def expands_nothing(loss_class: LossClass, step_size: float, smoothness: float | None) -> bool:
-    """Return whether every step's map is 1-Lipschitz: convex smooth losses, step_size <= 2/smoothness."""
-    return (
-        loss_class == LossClass.CONVEX_SMOOTH and smoothness is not None and not loss.exceeds_two(step_size, smoothness)
-    )
-
-
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
-class Pass(Setting):
-    """One pass in a fixed order, each record used in one step, noise in every step."""
+class Pass(NoisyPass):
+    """One pass in a fixed order, each record used in one step."""
 
     @functools.cached_property
     def own(self) -> float:
         """r_A, the distance of the record's own step."""
-        return own_ratio(self.sensitivity, self.scale, self.own_batch)
+        return self.own_ratio(self.own_batch)
 
     @functools.cached_property
     def later(self) -> int:
         """k, the number of steps after the record's own."""
         return self.steps_to_end - 1
-
-    @property
-    def following(self) -> float:
-        """r_B, the greatest distance of two points after a later step, in units of the noise; inf without a bound."""
-        return math.inf
-
-    def trace(self, epsilon: float) -> Trace:
-        """Return what the record leaves at epsilon."""
-        return Trace(self.noise, epsilon, self.own, self.following)
-
-
-class BoundedPass(Pass):
-    """A pass on a bounded domain."""
-
-    @functools.cached_property
-    def following(self) -> float:
-        """r_B."""
-        return later_ratio(self.displacement, self.diameter, self.step_size, self.scale)
 
 
 class PublishedPass(Pass):
@@ -137,42 +91,6 @@ ANY_PASS = (
 )  # fmt: skip
 
 
-class AnyPass(Pass):
-    """A pass with a bounded domain, Lipschitz maps, or both."""
-
-    @functools.cached_property
-    def following(self) -> float:
-        """r_B."""
-        return later_ratio(self.displacement, self.diameter, self.step_size, self.scale)
-
-    @functools.cached_property
-    def laplace_shifts(self) -> bool:
-        """Whether the shift bounds for Laplace noise hold: one dimension, and every step's map is 1-Lipschitz."""
-        one_dimensional = self.noise == Noise.LAPLACE and self.dimension == 1
-        return one_dimensional and expands_nothing(self.loss_class, self.step_size, self.smoothness)
-
-    def trace(self, epsilon: float) -> Trace:
-        """Return what the record leaves at epsilon, with the Gaussian shift bound where that holds."""
-        return recursion.shift_trace(
-            self.noise, epsilon, first=self.own, following=self.following, reach=_reach(self), rate=_rate(self)
-        )
-
-
-def _rate(run: Pass | AnyPass) -> float | None:
-    """Return -ln c of the Lipschitz factor c of a step, rounded down; None where it has none."""
-    return loss.rate(
-        loss_class=run.loss_class,
-        step_size=run.step_size,
-        smoothness=run.smoothness,
-        strong_convexity=run.strong_convexity,
-    )
-
-
-def _reach(run: Pass | AnyPass) -> float:
-    """Return D/(eta scale), rounded up; inf where the domain is unbounded."""
-    return diameter_ratio(run.diameter, run.step_size, run.scale)
-
-
 # --- fixed order ------------------------------------------------------------------------------------------------------
 
 
@@ -190,15 +108,15 @@ def _reach(run: Pass | AnyPass) -> float:
     "past eta = 2/(beta + rho): for beta = 1, rho = 0.5, eta = 1.45 on [0, 1] with sigma = 0.1 it gives delta(0) = "
     "0.471 where the truth is 0.879. The factor used here holds for every step size and is never larger.",
 )
-def product(run: BoundedPass) -> Profile:
+def product(run: Pass) -> Profile:
     """Every later noisy step on a bounded domain shrinks what the record left by the same factor.
 
-    >>> run = BoundedPass(records=10, index=8, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN, scale=2.0,
-    ...                   step_size=0.5, displacement=0.75, diameter=2.0)
+    >>> run = Pass(records=10, index=8, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN, scale=2.0,
+    ...               step_size=0.5, displacement=0.75, diameter=2.0)
     >>> round(product(run).profile(0.5), 10)
     -4.627562442
     """
-    return Profile(lambda epsilon: recursion.product_last(run.trace(epsilon), run.later))
+    return Profile(lambda epsilon: recursion.product_last(run.trace(epsilon, run.own), run.later))
 
 
 def _within_published(run: Run) -> Obstacle | None:
@@ -232,7 +150,7 @@ def _within_published(run: Run) -> Obstacle | None:
 )
 def paper_product(run: PublishedPass) -> Profile:
     """The product with the paper's displacement factor, which is never below the one used elsewhere."""
-    return Profile(lambda epsilon: recursion.product_last(run.trace(epsilon), run.later))
+    return Profile(lambda epsilon: recursion.product_last(run.trace(epsilon, run.own), run.later))
 
 
 @theorem(
@@ -248,16 +166,16 @@ def paper_product(run: PublishedPass) -> Profile:
     slack=SLACK,
     slow=True,
 )
-def nonlinear(run: BoundedPass) -> Profile:
+def nonlinear(run: Pass) -> Profile:
     """What is left of the record becomes harder to see the smaller it is: each step shrinks it by more than the
     last.
 
-    >>> run = BoundedPass(records=10, index=8, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN, scale=2.0,
-    ...                   step_size=0.5, displacement=0.75, diameter=2.0)
+    >>> run = Pass(records=10, index=8, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN, scale=2.0,
+    ...               step_size=0.5, displacement=0.75, diameter=2.0)
     >>> round(nonlinear(run).profile(0.5), 10)
     -12.1806921165
     """
-    return Profile(lambda epsilon: recursion.last(run.trace(epsilon), run.later))
+    return Profile(lambda epsilon: recursion.last(run.trace(epsilon, run.own), run.later))
 
 
 @theorem(
@@ -280,9 +198,9 @@ def shift(run: Pass) -> Gdp:
     >>> round(shift(run).mu, 12)  # 1/sqrt(4)
     0.5
     """
-    rate = _rate(run)
+    rate = run.lipschitz_rate
     assert rate is not None  # the condition LIPSCHITZ says so
-    return Gdp(shift_mu(recursion.shift_log_mu(max(run.own, 5e-324), _reach(run), rate, run.later)))
+    return Gdp(shift_mu(recursion.shift_log_mu(max(run.own, 5e-324), run.reach, rate, run.later)))
 
 
 def shift_mu(log_mu: float) -> float:
@@ -305,7 +223,7 @@ def shift_mu(log_mu: float) -> float:
 )
 def laplace_shift(run: Pass) -> Profile:
     """Spread evenly over all later steps, the record's shift costs each a little pure privacy, composed exactly."""
-    return Profile(lambda epsilon: laplace.composed(ratio=run.own, later=run.later, epsilon=epsilon))
+    return Profile(lambda epsilon: laplace.LaplaceShift(run.own, epsilon).composed(run.later))
 
 
 @theorem(
@@ -323,7 +241,7 @@ def laplace_mixture(run: Pass) -> Profile:
     """Laplace noise is Gaussian noise whose variance is drawn first; published, the draws leave Gaussian shift
     bounds.
     """
-    return Profile(lambda epsilon: laplace.mixture(ratio=run.own, later=run.later, epsilon=epsilon))
+    return Profile(lambda epsilon: laplace.LaplaceShift(run.own, epsilon).mixture(run.later))
 
 
 @theorem(
@@ -339,11 +257,11 @@ def laplace_mixture(run: Pass) -> Profile:
     slack=SLACK,
     slow=True,
 )
-def hybrid(run: AnyPass) -> Profile:
+def hybrid(run: Pass) -> Profile:
     """Both bounds hold of the same number at every step, so the smaller of the two may go into the next."""
     if run.laplace_shifts:
-        return Profile(lambda epsilon: laplace.hybrid_last(run.trace(epsilon), run.later))
-    return Profile(lambda epsilon: recursion.last(run.trace(epsilon), run.later))
+        return Profile(lambda epsilon: laplace.hybrid_last(run.shift_trace(epsilon, run.own), run.later))
+    return Profile(lambda epsilon: recursion.last(run.shift_trace(epsilon, run.own), run.later))
 
 
 # --- random stop ----------------------------------------------------------------------------------------------------
@@ -363,12 +281,14 @@ _STOP = (FIXED_ORDER, STOPPED, FRESH, DOMAIN, DISPLACED, ONE_RELEASE)
     conditions=(INDEX_IN_RANGE, BATCHES_OF_ONE),
     assumes=_STOP,
 )
-def stop_product(run: BoundedPass) -> Profile:
+def stop_product(run: Pass) -> Profile:
     """Stopping at a random step averages over how many later steps shrink the record, or if it is used at all.
 
     It holds even if the stopping time is published.
     """
-    return Profile(lambda epsilon: averaged(recursion.product_sum(run.trace(epsilon), run.later + 1), run.records))
+    return Profile(
+        lambda epsilon: averaged(recursion.product_sum(run.trace(epsilon, run.own), run.later + 1), run.records)
+    )
 
 
 def averaged(log_sum: float, count: int) -> float:
@@ -392,9 +312,9 @@ def averaged(log_sum: float, count: int) -> float:
     slack=SLACK,
     slow=True,
 )
-def stop_nonlinear(run: BoundedPass) -> Profile:
+def stop_nonlinear(run: Pass) -> Profile:
     """The average over the stopping time of what the non-linear recursion leaves of the record."""
-    return Profile(lambda epsilon: averaged(recursion.total(run.trace(epsilon), run.later + 1), run.records))
+    return Profile(lambda epsilon: averaged(recursion.total(run.trace(epsilon, run.own), run.later + 1), run.records))
 
 
 @theorem(
@@ -410,17 +330,17 @@ def stop_nonlinear(run: BoundedPass) -> Profile:
     slack=SLACK,
     slow=True,
 )
-def stop_hybrid(run: AnyPass) -> Profile:
+def stop_hybrid(run: Pass) -> Profile:
     """The average over the stopping time of what the sharpest recursion leaves of the record."""
     return Profile(lambda epsilon: averaged(_hybrid_sum(run, epsilon), run.records))
 
 
-def _hybrid_sum(run: AnyPass, epsilon: float) -> float:
+def _hybrid_sum(run: Pass, epsilon: float) -> float:
     """Return an upper bound on ln(e_0 + ... + e_k): the least of every route's."""
-    trace, terms = run.trace(epsilon), run.later + 1
+    trace, terms = run.shift_trace(epsilon, run.own), run.later + 1
     sums = [recursion.total(trace, terms)]
     if run.laplace_shifts:
-        sums.append(laplace.mixture_sum(ratio=run.own, terms=terms, epsilon=epsilon))
+        sums.append(laplace.LaplaceShift(run.own, epsilon).mixture_sum(terms))
     if trace.spreads and trace.first < 1e90:
         sums.append(log_sum_hockey_sticks_up(epsilon, trace.first, terms))
     return min(sums)
@@ -440,13 +360,13 @@ def _hybrid_sum(run: AnyPass, epsilon: float) -> float:
     erratum="It drops B^(k+1) from the numerator, so that it exceeds 1 where B is near 1. The claim that shuffling is "
     "strictly better rests on this: the exact value at the worst record equals that of a shuffled pass.",
 )
-def stop_published(run: BoundedPass) -> Profile:
+def stop_published(run: Pass) -> Profile:
     """The published bound for a random stop, cut at 1; valid and loose, shown for comparison."""
     return Profile(lambda epsilon: min(0.0, log_published(run, epsilon)))
 
 
-def log_published(run: BoundedPass, epsilon: float) -> float:
+def log_published(run: Pass, epsilon: float) -> float:
     """Return ln of A/(n (1 - B)) as published: it may exceed 1, at the paper's values by 10^86858897."""
-    trace = run.trace(epsilon)
+    trace = run.trace(epsilon, run.own)
     hidden = recursion.log_complement(run.noise, epsilon, run.following)
     return trace.log_first - math.log(run.records) - hidden

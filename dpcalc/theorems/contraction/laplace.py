@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 from dpcalc.model.choices import Noise
 from dpcalc.notions import gaussian, optimal_composition
@@ -50,69 +51,78 @@ def least_scale(*, sensitivity: float, epsilon: float, log_delta: float) -> floa
     return up(sensitivity / (epsilon - 2.0 * math.log1p(-math.exp(log_delta))), 8.0)
 
 
-def composed(*, ratio: float, later: int, epsilon: float) -> float:
-    """Return the least of `composed_of` over how many of the steps are used, among a few numbers and all.
+class LaplaceShift(NamedTuple):
+    """A shift that the Laplace noise of a record's own step and of later ones hides, at an epsilon.
 
-    Args:
+    Attributes:
         ratio: Delta/v.
-        later: k, steps after the record's own; shares are capped at a million.
         epsilon: >= 0.
     """
-    if epsilon >= ratio:
-        return -math.inf
-    most = min(later + 1, _MOST_SHARES)
-    counts = {*range(1, min(most, _FEW) + 1), most, max(1, most - 1)}
-    return min(composed_of(ratio=ratio, count=count, epsilon=epsilon) for count in counts)
 
+    ratio: float
+    epsilon: float
 
-def mixture(*, ratio: float, later: int, epsilon: float) -> float:
-    """Return an upper bound on ln of E delta_G(eps; ratio/sqrt(2 G)), G ~ Gamma(later + 1), and of the own step alone.
+    def composed(self, later: int) -> float:
+        """Return the least of `composed_of` over how many of the steps are used, among a few numbers and all.
 
-    With G = a e^t, a = later + 1, the integrand is exp(-a (e^t - 1 - t)) delta_G up to a constant: analytic and with
-    one peak, so that the trapezoidal rule converges faster than any power. Two step sizes are compared; their
-    difference is added.
-    """
-    own = recursion.log_one_step(Noise.LAPLACE, epsilon, ratio)
-    if own == -math.inf or later == 0 or not 1e-100 < ratio < 1e90:
-        return own
-    a = later + 1.0
-    reduced = ratio / math.sqrt(2.0 * a) * (1.0 + 4.0 * UNIT)
+        Shares are capped at a million.
+        """
+        ratio, epsilon = self
+        if epsilon >= ratio:
+            return -math.inf
+        most = min(later + 1, _MOST_SHARES)
+        counts = {*range(1, min(most, _FEW) + 1), most, max(1, most - 1)}
+        return min(composed_of(ratio=ratio, count=count, epsilon=epsilon) for count in counts)
 
-    def log_integrand(t: float) -> float:
-        mu = min(1e300, reduced * math.exp(min(600.0, -0.5 * t)))
-        return gaussian.log_delta(mu=mu, epsilon=epsilon) - a * _excess(t)
+    def mixture(self, later: int) -> float:
+        """Return an upper bound on ln of E delta_G(eps; ratio/sqrt(2 G)), G ~ Gamma(later + 1), and of the own step.
 
-    depth = -log_integrand(0.0)
-    if depth > 1e12:
-        # Fewer steps than there are will do: the noise of the rest is not counted.
-        fewer = int(later * 1e11 / depth)
-        return min(own, mixture(ratio=ratio, later=fewer, epsilon=epsilon)) if 0 < fewer < later else own
-    peak = _peak(log_integrand, -(math.sqrt(2.0 * depth / a) + depth / a + 1.0), 0.0)
-    top = log_integrand(peak)
-    width = min(
-        _half_width(log_integrand, peak, top, -1.0),
-        _half_width(log_integrand, peak, top, 1.0),
-        0.5 / math.sqrt(1.0 + epsilon),
-    )
-    step = min(0.25, 0.25 * width)
-    fine = _trapezoid(log_integrand, peak, top, step)
-    coarse = _trapezoid(log_integrand, peak + step, top, 2.0 * step)
-    log_density = 0.5 * math.log(a / (2.0 * math.pi)) - _stirling_error(a)
-    value = top + log_density + math.log(fine + 2.0 * abs(fine - coarse))
-    return min(own, value + 1e-12 + UNIT * 16.0 * abs(value), 0.0)
+        With G = a e^t, a = later + 1, the integrand is exp(-a (e^t - 1 - t)) delta_G up to a constant: analytic with
+        one peak, so that the trapezoidal rule converges faster than any power. Two step sizes are compared; their
+        difference is added.
+        """
+        ratio, epsilon = self
+        own = recursion.log_one_step(Noise.LAPLACE, epsilon, ratio)
+        if own == -math.inf or later == 0 or not 1e-100 < ratio < 1e90:
+            return own
+        a = later + 1.0
+        reduced = ratio / math.sqrt(2.0 * a) * (1.0 + 4.0 * UNIT)
 
+        def log_integrand(t: float) -> float:
+            mu = min(1e300, reduced * math.exp(min(600.0, -0.5 * t)))
+            return gaussian.log_delta(mu=mu, epsilon=epsilon) - a * _excess(t)
 
-def mixture_sum(*, ratio: float, terms: int, epsilon: float) -> float:
-    """Return an upper bound on ln of the sum of `mixture` over later = 0 .. terms-1."""
-    if terms <= _SUM_ONE_BY_ONE:
-        values = [mixture(ratio=ratio, later=k, epsilon=epsilon) for k in range(terms)]
-        peak = max(values)
-        if peak == -math.inf:
-            return peak
-        return peak + math.log(math.fsum(math.exp(v - peak) for v in values)) + 1e-14
-    if not 1e-90 < ratio < 1e90:
-        return math.log(terms) + recursion.log_one_step(Noise.LAPLACE, epsilon, ratio)
-    return log_integral_hockey_sticks_up(epsilon, up(ratio * math.sqrt(0.5), 2.0), float(terms))
+        depth = -log_integrand(0.0)
+        if depth > 1e12:
+            # Fewer steps than there are will do: the noise of the rest is not counted.
+            fewer = int(later * 1e11 / depth)
+            return min(own, self.mixture(fewer)) if 0 < fewer < later else own
+        peak = _peak(log_integrand, -(math.sqrt(2.0 * depth / a) + depth / a + 1.0), 0.0)
+        top = log_integrand(peak)
+        width = min(
+            _half_width(log_integrand, peak, top, -1.0),
+            _half_width(log_integrand, peak, top, 1.0),
+            0.5 / math.sqrt(1.0 + epsilon),
+        )
+        step = min(0.25, 0.25 * width)
+        fine = _trapezoid(log_integrand, peak, top, step)
+        coarse = _trapezoid(log_integrand, peak + step, top, 2.0 * step)
+        log_density = 0.5 * math.log(a / (2.0 * math.pi)) - _stirling_error(a)
+        value = top + log_density + math.log(fine + 2.0 * abs(fine - coarse))
+        return min(own, value + 1e-12 + UNIT * 16.0 * abs(value), 0.0)
+
+    def mixture_sum(self, terms: int) -> float:
+        """Return an upper bound on ln of the sum of `mixture` over later = 0 .. terms-1."""
+        ratio, epsilon = self
+        if terms <= _SUM_ONE_BY_ONE:
+            values = [self.mixture(k) for k in range(terms)]
+            peak = max(values)
+            if peak == -math.inf:
+                return peak
+            return peak + math.log(math.fsum(math.exp(v - peak) for v in values)) + 1e-14
+        if not 1e-90 < ratio < 1e90:
+            return math.log(terms) + recursion.log_one_step(Noise.LAPLACE, epsilon, ratio)
+        return log_integral_hockey_sticks_up(epsilon, up(ratio * math.sqrt(0.5), 2.0), float(terms))
 
 
 def hybrid_last(trace: Trace, later: int) -> float:
@@ -122,13 +132,13 @@ def hybrid_last(trace: Trace, later: int) -> float:
         trace: of Laplace noise in one dimension with 1-Lipschitz maps, without a shift bound of its own.
         later: k.
     """
-    best = recursion.last(trace, later)
+    best, shift = recursion.last(trace, later), LaplaceShift(trace.first, trace.epsilon)
     for start in sorted({later, *powers_less_one(later)}):
         if best == -math.inf:
             break
-        log_e = mixture(ratio=trace.first, later=start, epsilon=trace.epsilon)
+        log_e = shift.mixture(start)
         if start < _COMPOSED:
-            log_e = min(log_e, composed(ratio=trace.first, later=start, epsilon=trace.epsilon))
+            log_e = min(log_e, shift.composed(start))
         best = min(best, recursion.last(trace._replace(start=log_e), later - start))
     return best
 

@@ -24,7 +24,8 @@ from dpcalc.numerics.logspace import log_expm1
 from dpcalc.theorems.conditions import DOMAIN, GAUSSIAN_NOISE, INDEX_IN_RANGE, LAPLACE_NOISE, ONE_DIMENSION, STEP_WITHIN
 from dpcalc.theorems.contraction import laplace, recursion
 from dpcalc.theorems.contraction.chords import drift, next_length
-from dpcalc.theorems.contraction.contraction import DISPLACED, FRESH, LIPSCHITZ_STEPS, PAPER, expands_nothing
+from dpcalc.theorems.contraction.contraction import DISPLACED, FRESH, LIPSCHITZ_STEPS, PAPER
+from dpcalc.theorems.contraction.noisy_pass import expands_nothing
 from dpcalc.theorems.contraction.stream_noise import Stream
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import BOUNDED_STEP, Setting
@@ -62,20 +63,16 @@ class OnStream(Setting):
         """The noise of the stream."""
         return Stream.of(self)
 
+    @functools.cached_property
+    def shifts(self) -> bool:
+        """Whether the Gaussian shift bound holds with 1-Lipschitz maps."""
+        return self.noise == Noise.GAUSSIAN and expands_nothing(self.loss_class, self.step_size, self.smoothness)
+
 
 SMOOTH_STREAM = (
     "records", "index", "sensitivity", "noise", "c1", "c2", "decay_exponent", "schedule_factor", "step_size",
     "smoothness", "displacement", "diameter",
 )  # fmt: skip
-
-
-class AnyStream(OnStream):
-    """The same, of which more may be known."""
-
-    @functools.cached_property
-    def shifts(self) -> bool:
-        """Whether the Gaussian shift bound holds with 1-Lipschitz maps."""
-        return self.noise == Noise.GAUSSIAN and expands_nothing(self.loss_class, self.step_size, self.smoothness)
 
 
 ENDLESS_STREAM = ("index", "sensitivity", "noise", "c1", "c2", "decay_exponent", "schedule_factor", *BOUNDED_STEP)
@@ -169,7 +166,7 @@ def _laplace_shift(run: OnStream, later: int, epsilon: float) -> float:
     ratio = up(run.sensitivity / run.stream.scale(last), 4.0)
     return min(
         laplace.composed_shares(share=share, count=later + 1, epsilon=epsilon),
-        laplace.mixture(ratio=ratio, later=later, epsilon=epsilon),
+        laplace.LaplaceShift(ratio, epsilon).mixture(later),
     )
 
 
@@ -192,7 +189,7 @@ def shift_share(stream: Stream, sensitivity: float, index: int, last: int) -> fl
     slack=f"beyond {_EXACT_STEPS} later records, 1e-3 relative to the logarithm",
     slow=True,
 )
-def hybrid(run: AnyStream) -> Profile:
+def hybrid(run: OnStream) -> Profile:
     """Both bounds hold of the same number at every step, so the smaller of the two may go into the next."""
 
     def profile(epsilon: float) -> float:
@@ -202,7 +199,7 @@ def hybrid(run: AnyStream) -> Profile:
     return Profile(profile)
 
 
-def _walk(run: AnyStream, epsilon: float) -> float:
+def _walk(run: OnStream, epsilon: float) -> float:
     """Return ln e at the end: in blocks, each with the factor of its start in e and of its end in the noise."""
     exact = run.records - run.index <= _EXACT_STEPS
     return _walk_of(run.changed(records=run.index), epsilon, exact).log_e(run.records)
@@ -230,7 +227,7 @@ class _Walk:
     A search over the number of records asks about many lengths of one stream, which share the way.
     """
 
-    def __init__(self, run: AnyStream, epsilon: float, exact: bool) -> None:
+    def __init__(self, run: OnStream, epsilon: float, exact: bool) -> None:
         self._run, self._epsilon, self._exact, self._gap = run, epsilon, exact, log_expm1(epsilon)
         variance = down(run.stream.scale(run.index) ** 2, 4.0) if run.shifts else 0.0
         first = _State(run.index, run.stream.log_first(epsilon, run.sensitivity, run.index), variance)
@@ -266,7 +263,7 @@ class _Walk:
 
 
 @functools.lru_cache(maxsize=8)
-def _walk_of(run: AnyStream, epsilon: float, exact: bool) -> _Walk:
+def _walk_of(run: OnStream, epsilon: float, exact: bool) -> _Walk:
     return _Walk(run, epsilon, exact)
 
 
@@ -311,6 +308,7 @@ def _converging(stream: Stream) -> Stream:
     conditions=(INDEX_IN_RANGE,),
     assumes=(*_LINEAR, _GROWS),
     erratum=_LIMIT_ERRATUM,
+    limit_of=("online.product", 1e-6),
 )
 def limit(run: OnStream) -> Profile:
     """What the product bound for this record falls to as the stream grows; no guarantee at any finite length."""

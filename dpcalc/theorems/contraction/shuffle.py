@@ -12,10 +12,9 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dpcalc.model import loss_class as loss
 from dpcalc.model.choices import Noise
 from dpcalc.notions.guarantee import Profile
-from dpcalc.numerics.floats import UNIT, decimal_quotient_up, ratio_up, up
+from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp, log_expm1
 from dpcalc.numerics.sums import log_sum_hockey_sticks_up
 from dpcalc.theorems.batch_layout import Layout
@@ -31,18 +30,11 @@ from dpcalc.theorems.conditions import (
     WHERE_BOUNDED,
 )
 from dpcalc.theorems.contraction import laplace, recursion
-from dpcalc.theorems.contraction.contraction import (
-    DISPLACED,
-    FRESH,
-    LIPSCHITZ_STEPS,
-    PAPER,
-    expands_nothing,
-    later_ratio,
-    own_ratio,
-)
+from dpcalc.theorems.contraction.contraction import DISPLACED, FRESH, LIPSCHITZ_STEPS, PAPER
+from dpcalc.theorems.contraction.noisy_pass import NoisyPass
 from dpcalc.theorems.contraction.recursion import SLACK, Trace
 from dpcalc.theorems.many_passes.epochs import once_log_delta
-from dpcalc.theorems.many_passes.passes import Passes, pace_of, reach_of
+from dpcalc.theorems.many_passes.passes import Passes
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import BATCHES, BOUNDED_STEP, NOISY_STEP, Setting
 
@@ -55,146 +47,32 @@ _LIMIT_ERRATUM = (
     "The paper states delta = delta* + O(.) for n large enough. delta* is the limit of a linear bound as n grows; at "
     "its own Figure 2 the bound at n is above delta* for every n, and no finite run is covered by it."
 )
-
-
 _LARGEST = 1e90  # a ratio beyond this one hides nothing
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
-class ShuffledPass(Setting):
+class ShuffledPass(NoisyPass):
     """One pass in a random order, noise in every step."""
-
-    def own(self, divisor: int) -> float:
-        """Return r_A, the distance of the record's own step over ``divisor``, in units of the noise."""
-        return own_ratio(self.sensitivity, self.scale, divisor)
-
-    def trace(self, epsilon: float, divisor: int) -> Trace:
-        """Return what a record leaves at epsilon whose gradient sum is divided by ``divisor``."""
-        return Trace(self.noise, epsilon, self.own(divisor), 0.0)
-
-
-class BoundedShuffle(ShuffledPass):
-    """A pass in a random order on a bounded domain."""
-
-    @functools.cached_property
-    def following(self) -> float:
-        """r_B, how far a later step leaves two points, in units of the noise."""
-        return later_ratio(self.displacement, self.diameter, self.step_size, self.scale)
-
-    @functools.cached_property
-    def reach(self) -> float:
-        """D/(eta scale), the diameter in units of the noise."""
-        return decimal_quotient_up((self.diameter,), (self.step_size, self.scale))
-
-    def trace(self, epsilon: float, divisor: int) -> Trace:
-        """Return what a record leaves at epsilon whose gradient sum is divided by ``divisor``."""
-        return Trace(self.noise, epsilon, self.own(divisor), self.following)
-
-
-SMOOTH_SHUFFLE = (*BATCHES, *NOISY_STEP, "step_size", "smoothness")
-
-
-class PlacedShuffle(ShuffledPass):
-    """A pass in a random order, with what may be known of the losses and the domain."""
-
-    @functools.cached_property
-    def places(self) -> Passes | None:
-        """The pass by the places of a record in it, where its Gaussian noise is known to hide more than its maps'
-        being 1-Lipschitz says: they contract, or the domain is bounded.
-        """
-        found = self.gaussian_pass
-        return None if found is None or found.bare else found
 
     @functools.cached_property
     def gaussian_pass(self) -> Passes | None:
         """The pass by the places of a record in it, where its noise is Gaussian and its maps are 1-Lipschitz."""
-        if self.noise != Noise.GAUSSIAN or not expands_nothing(self.loss_class, self.step_size, self.smoothness):
+        if self.noise != Noise.GAUSSIAN or not self.expands_nothing or self.strong_convexity > self.smoothness:
             return None
-        assert self.smoothness is not None  # else the maps may expand
-        if self.strong_convexity > self.smoothness:
-            return None
-        plan = self.layout
-        found = Passes(
-            plan,
-            1,
-            ratio_up(self.sensitivity, plan.size * self.scale),
-            pace_of(plan, self.step_size, self.smoothness, self.strong_convexity),
-            reach_of(plan, self.diameter, self.step_size, self.sensitivity),
-        )
-        return None if found.ratio > _LARGEST else found
-
-
-class AnyShuffle(PlacedShuffle):
-    """A pass in a random order with a bounded domain, Lipschitz maps, or both."""
+        one_pass = Passes.of(self, self.scale)
+        return None if one_pass.ratio > _LARGEST else one_pass
 
     @functools.cached_property
-    def reach(self) -> float:
-        """D/(eta scale), the diameter in units of the noise; inf where the domain is unbounded."""
-        return (
-            decimal_quotient_up((self.diameter,), (self.step_size, self.scale))
-            if math.isfinite(self.diameter)
-            else math.inf
-        )
-
-    def trace(self, epsilon: float, divisor: int) -> Trace:
-        """Return what a record leaves at epsilon whose gradient sum is divided by ``divisor``, with the Gaussian shift
-        bound where that holds.
+    def places(self) -> Passes | None:
+        """The same, where its noise is known to hide more than its maps' being 1-Lipschitz says: they contract, or the
+        domain is bounded.
         """
-        return _shift_trace(self, epsilon, self.own(divisor))
+        return None if self.gaussian_pass is None or self.gaussian_pass.bare else self.gaussian_pass
 
 
-class ShuffledStop(Setting):
-    """One pass over single records in a random order that stops after a random number of steps."""
-
-    @functools.cached_property
-    def own(self) -> float:
-        """r_A, the distance of the record's own step, in units of the noise."""
-        return own_ratio(self.sensitivity, self.scale)
-
-
-class BoundedShuffledStop(ShuffledStop):
-    """A pass over single records, stopped at random, on a bounded domain."""
-
-    def trace(self, epsilon: float) -> Trace:
-        """Return what a record leaves at epsilon."""
-        following = later_ratio(self.displacement, self.diameter, self.step_size, self.scale)
-        return Trace(self.noise, epsilon, self.own, following)
-
-
-class AnyShuffledStop(ShuffledStop):
-    """A pass over single records, stopped at random, with a bounded domain, Lipschitz maps, or both."""
-
-    def trace(self, epsilon: float) -> Trace:
-        """Return what a record leaves at epsilon, with the Gaussian shift bound where that holds."""
-        return _shift_trace(self, epsilon, self.own)
-
-
-class TunedNoise(Setting):
-    """A pass whose noise follows the schedule tuned to the number of records, as that grows."""
-
-    @property
-    def log_twice(self) -> float:
-        """ln of C/C1: C is 2 C1 for Gaussian noise, C1 for Laplace noise."""
-        return math.log(2.0) if self.noise == Noise.GAUSSIAN else 0.0
-
-
-def _shift_trace(run: AnyShuffle | AnyShuffledStop, epsilon: float, own: float) -> Trace:
-    """Return the trace by the distance of later steps, the Gaussian shift bound, or both, as far as each applies."""
-    return recursion.shift_trace(
-        noise=run.noise,
-        epsilon=epsilon,
-        first=own,
-        following=later_ratio(run.displacement, run.diameter, run.step_size, run.scale),
-        reach=ratio_up(run.diameter, run.step_size * run.scale) if math.isfinite(run.diameter) else math.inf,
-        rate=loss.rate(
-            loss_class=run.loss_class,
-            step_size=run.step_size,
-            smoothness=run.smoothness,
-            strong_convexity=run.strong_convexity,
-        ),
-    )
+SMOOTH_SHUFFLE = (*BATCHES, *NOISY_STEP, "step_size", "smoothness")
 
 
 # --- the mean over where the record falls -----------------------------------------------------------------------------
@@ -219,9 +97,10 @@ Remainders = Callable[[Trace, int, Behind], float]
 _BEHIND_NOTHING = Behind(0)
 
 
-def _mean(run: ShuffledPass, epsilon: float, remainders: Remainders, reach: float = 0.0) -> float:
-    """Return ln delta of a pass, rounded up: the mean over the place of the record; ``reach`` is the diameter."""
-    return _mean_of(run.layout, lambda divisor: run.trace(epsilon, divisor), remainders, reach)
+def _mean(run: ShuffledPass, epsilon: float, remainders: Remainders, *, shifts: bool = False) -> float:
+    """Return ln delta of a pass, rounded up: the mean over the place of the record; ``shifts`` as of the traces."""
+    trace = run.shift_trace if shifts else run.trace
+    return _mean_of(run.layout, lambda divisor: trace(epsilon, run.own_ratio(divisor)), remainders, run.reach)
 
 
 def _mean_of(plan: Layout, trace: Callable[[int], Trace], remainders: Remainders, reach: float = 0.0) -> float:
@@ -291,11 +170,12 @@ def _laplace_shifted(trace: Trace, terms: int, behind: Behind) -> float:
     The step of a short last batch is ignored. Behind more steps the batches of a class leave no more than their share
     of all that would stand there in their place, and none more than the last of them.
     """
+    shift = laplace.LaplaceShift(trace.first, trace.epsilon)
     if behind.steps <= 1:
-        return laplace.mixture_sum(ratio=trace.first, terms=terms, epsilon=trace.epsilon)
+        return shift.mixture_sum(terms)
     together = behind.steps + terms
-    of_all = laplace.mixture_sum(ratio=trace.first, terms=together, epsilon=trace.epsilon) - math.log(together)
-    of_last = laplace.mixture(ratio=trace.first, later=behind.steps, epsilon=trace.epsilon)
+    of_all = shift.mixture_sum(together) - math.log(together)
+    of_last = shift.mixture(behind.steps)
     return min(of_all, of_last) + math.log(terms) + 4.0 * UNIT * math.log(together)
 
 
@@ -325,15 +205,15 @@ def mean_of_shifts(*, steps: int, after: int, ratio: float, epsilon: float) -> f
     "O(1/n) of Theorem 3 holds only for 2 L eta >= c D. That shuffling beats a random stop is true of the published "
     "bounds only: at its worst record the exact one equals this.",
 )
-def product(run: BoundedShuffle) -> Profile:
+def product(run: ShuffledPass) -> Profile:
     """A random order averages over how many later noisy steps shrink what the record left.
 
-    >>> run = BoundedShuffle(records=10, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN,
+    >>> run = ShuffledPass(records=10, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN,
     ...                      scale=2.0, step_size=0.5, displacement=0.75, diameter=2.0)
     >>> round(product(run).profile(0.5), 10)
     -4.6855692513
     """
-    return Profile(lambda epsilon: _mean(run, epsilon, _products, run.reach))
+    return Profile(lambda epsilon: _mean(run, epsilon, _products))
 
 
 def loss_atom(*, noise: Noise, own: float, following: float, terms: int) -> float:
@@ -370,15 +250,15 @@ def loss_atom(*, noise: Noise, own: float, following: float, terms: int) -> floa
     slack=SLACK,
     slow=True,
 )
-def nonlinear(run: BoundedShuffle) -> Profile:
+def nonlinear(run: ShuffledPass) -> Profile:
     """The average over positions of what the non-linear recursion leaves of the record.
 
-    >>> run = BoundedShuffle(records=10, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN,
+    >>> run = ShuffledPass(records=10, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN,
     ...                      scale=2.0, step_size=0.5, displacement=0.75, diameter=2.0)
     >>> round(nonlinear(run).profile(0.5), 10)
     -5.1775927972
     """
-    return Profile(lambda epsilon: _mean(run, epsilon, _walked, run.reach))
+    return Profile(lambda epsilon: _mean(run, epsilon, _walked))
 
 
 @theorem(
@@ -391,6 +271,9 @@ def nonlinear(run: BoundedShuffle) -> Profile:
     formula="delta(eps) = (1/n) sum_{k=1}^{n} delta_G(eps; mu_1/sqrt(k)), mu_1 = Delta/(b sigma)",
     conditions=(GAUSSIAN_NOISE, STEP_WITHIN),
     assumes=(RANDOM_ORDER, LIPSCHITZ_STEPS, "fresh Gaussian noise in every step", ONE_RELEASE),
+    better_because="shuffle.product credits every later step with one worst-case contraction over the whole domain; "
+    "shuffle.mixture lets the noise of all later steps add up, so that a record k steps from the end "
+    "has mu/sqrt(k)",
 )
 def mixture(run: ShuffledPass) -> Profile:
     """At each position the noise of all later steps hides the record's shift; no bounded domain is needed.
@@ -400,7 +283,7 @@ def mixture(run: ShuffledPass) -> Profile:
     >>> round(mixture(run).profile(0.5), 10)
     -4.831092856
     """
-    farthest = max(run.own(alike.divisor) for alike in run.layout.positions)
+    farthest = max(run.own_ratio(alike.divisor) for alike in run.layout.positions)
     return Profile(lambda epsilon: _mean(run, epsilon, _shifted), whole_mu=farthest)
 
 
@@ -433,16 +316,15 @@ def laplace_mixture(run: ShuffledPass) -> Profile:
     return Profile(lambda epsilon: _mean(run, epsilon, _laplace_shifted))
 
 
-_HYBRID = (
-    *BATCHES, *NOISY_STEP, "step_size", "loss_class", "displacement?", "diameter?", "smoothness?", "strong_convexity?",
-    "dimension?",
+_ANY_STEP = (
+    *NOISY_STEP, "step_size", "loss_class", "displacement?", "diameter?", "smoothness?", "strong_convexity?",
 )  # fmt: skip
 
 
 @theorem(
     "shuffle.hybrid",
     title="Shuffled pass, least of contraction and shift",
-    needs=_HYBRID,
+    needs=(*BATCHES, *_ANY_STEP, "dimension?"),
     algorithms=_SHUFFLED,
     reference="dpcalc",
     locator="average of the hybrid recursion over positions",
@@ -451,22 +333,24 @@ _HYBRID = (
     assumes=_WHERE_USED,
     slack=SLACK,
     slow=True,
+    better_because="shuffle.hybrid takes, step by step, the smaller of the contraction that is left and of what the "
+    "noise added up so far proves; shuffle.product has the first alone, and linearised",
 )
-def hybrid(run: AnyShuffle) -> Profile:
+def hybrid(run: ShuffledPass) -> Profile:
     """The average over positions of what the sharpest recursion leaves of the record."""
     remainders, places = _sharpest(run), run.places if len(run.layout.positions) > 1 else None
 
     def log_delta(epsilon: float) -> float:
-        mean = _mean(run, epsilon, remainders, run.reach)
+        mean = _mean(run, epsilon, remainders, shifts=True)
         return min(mean, once_log_delta(places, epsilon)) if places else mean
 
     return Profile(log_delta)
 
 
-def _sharpest(run: AnyShuffle) -> Remainders:
+def _sharpest(run: ShuffledPass) -> Remainders:
     """Return the recursion, or where all maps are 1-Lipschitz the less of it and the shift bound."""
     gaussian = run.noise == Noise.GAUSSIAN
-    if not (gaussian or run.dimension == 1) or not expands_nothing(run.loss_class, run.step_size, run.smoothness):
+    if not (gaussian or run.dimension == 1) or not run.expands_nothing:
         return _walked
     shifted = _shifted if gaussian else _laplace_shifted
 
@@ -479,7 +363,7 @@ def _sharpest(run: AnyShuffle) -> Remainders:
 # --- shuffled, and stopped at random ----------------------------------------------------------------------------------
 
 
-def _over_square(log_sum: float, run: ShuffledStop) -> float:
+def _over_square(log_sum: float, run: ShuffledPass) -> float:
     """Return ln of a sum over position and stopping time, divided by n^2 and rounded up."""
     if log_sum == -math.inf:
         return log_sum
@@ -499,21 +383,19 @@ def _over_square(log_sum: float, run: ShuffledStop) -> float:
     conditions=(BATCHES_OF_ONE,),
     assumes=(*_LINEAR, _HALTED),
 )
-def stop_product(run: BoundedShuffledStop) -> Profile:
+def stop_product(run: ShuffledPass) -> Profile:
     """A random order and a random stop: the record may not be used at all, or anywhere before the end."""
-    return Profile(lambda epsilon: _over_square(recursion.product_falling_sum(run.trace(epsilon), run.records), run))
-
-
-_STOP_HYBRID = (
-    "records", "batch_size", *NOISY_STEP, "step_size", "loss_class", "displacement?", "diameter?", "smoothness?",
-    "strong_convexity?",
-)  # fmt: skip
+    return Profile(
+        lambda epsilon: _over_square(
+            recursion.product_falling_sum(run.trace(epsilon, run.own_ratio(1)), run.records), run
+        )
+    )
 
 
 @theorem(
     "shuffle.stop_hybrid",
     title="Shuffled and stopped at random, least of contraction and shift",
-    needs=_STOP_HYBRID,
+    needs=("records", "batch_size", *_ANY_STEP),
     algorithms=("shuffled-stop",),
     reference="dpcalc",
     locator="average of the hybrid recursion over position and stopping time",
@@ -523,12 +405,22 @@ _STOP_HYBRID = (
     slack=SLACK,
     slow=True,
 )
-def stop_hybrid(run: AnyShuffledStop) -> Profile:
+def stop_hybrid(run: ShuffledPass) -> Profile:
     """A random order and a random stop, averaged over what the sharpest recursion leaves of the record."""
-    return Profile(lambda epsilon: _over_square(recursion.total(run.trace(epsilon), run.records, falling=True), run))
+    own = run.own_ratio(1)
+
+    def profile(epsilon: float) -> float:
+        return _over_square(recursion.total(run.shift_trace(epsilon, own), run.records, falling=True), run)
+
+    return Profile(profile)
 
 
 # --- limits of the tuned schedules ------------------------------------------------------------------------------------
+
+
+def _log_twice(noise: Noise) -> float:
+    """Return ln of C/C1: C is 2 C1 for Gaussian noise, C1 for Laplace noise."""
+    return math.log(2.0) if noise == Noise.GAUSSIAN else 0.0
 
 
 @theorem(
@@ -542,15 +434,16 @@ def stop_hybrid(run: AnyShuffledStop) -> Profile:
     formula="delta* = (1 - e^-x)/x, x = C1 e^(eps/2) (Laplace) or 2 C1 e^(eps/2) (Gaussian)",
     assumes=(*_LINEAR, _TUNED),
     erratum=_LIMIT_ERRATUM,
+    limit_of=("shuffle.product", 1e-8),
 )
-def limit(run: TunedNoise) -> Profile:
+def limit(run: Setting) -> Profile:
     """Where the product bound tends as the schedule is followed to larger n; no guarantee at any n.
 
     To rounding, on no promised side.
     """
 
     def profile(epsilon: float) -> float:
-        log_x = math.log(run.c1) + 0.5 * epsilon + run.log_twice
+        log_x = math.log(run.c1) + 0.5 * epsilon + _log_twice(run.noise)
         if log_x > 600.0:
             return -log_x
         x = math.exp(log_x)
@@ -570,13 +463,14 @@ def limit(run: TunedNoise) -> Profile:
     formula="(1/C) (sqrt(g) - (g-1)/2 ln((sqrt(g)+1)/(sqrt(g)-1))), g = e^eps, C = C1 (Laplace) or 2 C1 (Gaussian)",
     assumes=(*_LINEAR, _TUNED),
     erratum=_LIMIT_ERRATUM + " With 1-Lipschitz steps the hybrid bound even tends to 0.",
+    limit_of=("shuffle.nonlinear", 1e-2),
 )
-def nonlinear_limit(run: TunedNoise) -> Profile:
+def nonlinear_limit(run: Setting) -> Profile:
     """Where the non-linear bound tends as the schedule is followed to larger n; no guarantee at any n.
 
     To rounding, on no promised side; 0 where C < ln((sqrt(g)+1)/(sqrt(g)-1)), for which the formula does not hold.
     """
-    log_c = math.log(run.c1) + run.log_twice
+    log_c = math.log(run.c1) + _log_twice(run.noise)
 
     def profile(epsilon: float) -> float:
         y = math.exp(-0.5 * epsilon)  # 1/sqrt(g)

@@ -14,7 +14,7 @@ from dpcalc.model.choices import Noise
 from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT, decimal_quotient_up, up
 from dpcalc.theorems.batch_layout import Layout
-from dpcalc.theorems.contraction.contraction import later_ratio, own_ratio
+from dpcalc.theorems.contraction.noisy_pass import later_ratio, own_ratio
 from dpcalc.theorems.contraction.recursion import log_one_steps
 from dpcalc.theorems.many_passes.epochs import same_places
 from dpcalc.theorems.many_passes.passes import Passes
@@ -31,7 +31,7 @@ def least(*curves: Curve) -> Curve:
     """Return the smallest of the curves."""
 
     def curve(e: Array) -> Array:
-        values: Array = np.minimum.reduce([each(e) for each in curves])
+        values: Array = np.minimum.reduce([one(e) for one in curves])
         return values
 
     return curve
@@ -116,8 +116,8 @@ def shuffled_places(one_pass: Passes) -> Curve:
 
     def curve(e: Array) -> Array:
         total: Any = np.full(np.shape(e), -np.inf)
-        for weight, each in zip(log_weight, mu, strict=True):
-            total = np.logaddexp(total, log_hockey_stick_up(e, np.full(np.shape(e), each)) + weight)
+        for weight, place_mu in zip(log_weight, mu, strict=True):
+            total = np.logaddexp(total, log_hockey_stick_up(e, np.full(np.shape(e), place_mu)) + weight)
         size = np.where(np.isfinite(total), np.abs(total), 0.0)
         values: Array = np.minimum(
             0.0, total + UNIT * (16.0 * len(mu) + 16.0 * size + 16.0 * math.log(plan.records + 1))

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from dpcalc.errors import MissingParameter
-from dpcalc.model.chain import Chain
 from dpcalc.model.choices import Noise
 from dpcalc.notions.guarantee import Profile
 from dpcalc.numerics.arrays import Array, np
@@ -39,8 +38,13 @@ _ORDER = "one pass in a random order or rotation that puts the record on each st
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
+BOUNDED_PASS = ("schedule", *NOISY_STEP, "diameter", "index?")
+
+
 class Steps(Setting):
-    """One pass by a schedule; each record is used in one step."""
+    """One pass by a schedule, each record used in one step, with what may be known that bounds it: a bounded domain,
+    Lipschitz maps, or both.
+    """
 
     @functools.cached_property
     def own_ratios(self) -> Array:
@@ -53,34 +57,15 @@ class Steps(Setting):
         """Return ln A of every step."""
         return log_one_steps(self.noise, epsilon, self.own_ratios)
 
-
-class BoundedSteps(Steps):
-    """A pass by a schedule on a bounded domain."""
-
-    @functools.cached_property
-    def later_ratios(self) -> Array:
-        """r_B of every step.
-
-        Raises:
-            MissingParameter: the displacement factors are not known.
-        """
-        if self.schedule.displacement is None:
-            raise MissingParameter("needs displacement", "give --lipschitz, or a column displacement")
-        return _later_ratios(self.schedule, self.diameter, self.scale)
-
-
-BOUNDED_PASS = ("schedule", *NOISY_STEP, "diameter", "index?")
-
-
-class AnySteps(Steps):
-    """A pass by a schedule of which anything may be known that bounds it: a bounded domain, Lipschitz maps, or both."""
-
     @functools.cached_property
     def later_ratios(self) -> Array | None:
         """r_B of every step; None where nothing bounds it."""
-        if math.isinf(self.diameter) or self.schedule.displacement is None:
+        chain = self.schedule
+        if math.isinf(self.diameter) or chain.displacement is None:
             return None
-        return _later_ratios(self.schedule, self.diameter, self.scale)
+        with _quiet():
+            reach: Array = chain.displacement * self.diameter
+            return reach / (chain.step_size * chain.noise * self.scale) * (1.0 + 12.0 * UNIT)
 
     @property
     def shifts(self) -> bool:
@@ -104,66 +89,133 @@ class AnySteps(Steps):
         clipped: Array = np.clip(mu, 1e-100, 1e100)
         return clipped
 
+    # --- bounds for every position
 
-def _later_ratios(chain: Chain, diameter: float, scale: float) -> Array:
-    displacement: Any = chain.displacement
-    with _quiet():
-        ratios: Array = displacement * diameter / (chain.step_size * chain.noise * scale) * (1.0 + 12.0 * UNIT)
-    return ratios
+    def log_factors(self, epsilon: float) -> Array:
+        """Return ln B of every step.
+
+        Raises:
+            MissingParameter: the displacement factors are not known.
+        """
+        if self.later_ratios is None:
+            raise MissingParameter("needs displacement", "give --lipschitz, or a column displacement")
+        return log_one_steps(self.noise, epsilon, self.later_ratios)
+
+    def log_products(self, epsilon: float) -> Array:
+        """Return ln(A_j prod_{t>j} B_t) for every position j, rounded up."""
+        first, factors = self.log_firsts(epsilon), self.log_factors(epsilon)
+        later = np.concatenate((np.cumsum(factors[::-1])[::-1][1:], [0.0]))
+        shrink = 1.0 - 2.0 * UNIT * (len(first) + 4)
+        return np.minimum(0.0, np.maximum((first + later * shrink) * (1.0 - 2.0 * UNIT), -np.inf))
+
+    def log_shifts(self, epsilon: float) -> Array:
+        """Return the Gaussian shift bound on ln delta for every position, rounded up; Lipschitz maps."""
+        from dpcalc.numerics.normal_arrays import log_hockey_stick_up
+
+        return log_hockey_stick_up(epsilon, self.shift_mus)
+
+    def log_recursions(self, epsilon: float) -> Array:
+        """Return the non-linear recursion's ln e for every position at once; O(T^2)."""
+        ratios: Any = self.later_ratios
+        gap = log_expm1(epsilon)
+        value = np.maximum(self.log_firsts(epsilon), _FLOOR)
+        for t in range(1, len(value)):
+            x = gap - value[:t]
+            error = (
+                UNIT * (8.0 * (1.0 + abs(gap)) + 4.0 * np.abs(value[:t]) + 2.0 * np.abs(x)) if gap > -np.inf else 0.0
+            )
+            shrunk = np.logaddexp(0.0, x)
+            shrunk = np.maximum(0.0, (shrunk - error * np.minimum(1.0, 1.5 * shrunk)) * (1.0 - 4.0 * UNIT))
+            value[:t] = np.maximum(
+                (value[:t] + log_one_steps(self.noise, shrunk, ratios[t])) * (1.0 - 4.0 * UNIT), _FLOOR
+            )
+        return np.minimum(value, 0.0)
+
+    def log_least(self, epsilon: float) -> Array:
+        """Return the least of product, shift and (up to 1000 steps) recursion for every position, rounded up."""
+        bounds = [self.log_firsts(epsilon)]
+        if self.later_ratios is not None:
+            bounds.append(self.log_products(epsilon))
+            if len(self.schedule) <= _ALL_PAIRS:
+                bounds.append(self.log_recursions(epsilon))
+        if self.shifts:
+            bounds.append(self.log_shifts(epsilon))
+        least: Array = np.minimum.reduce(bounds)
+        return least
+
+    # --- one position, step by step
+
+    def log_hybrid(self, index: int, epsilon: float) -> float:
+        """Return the least of product, shift and non-linear recursion for the position ``index``, rounded up."""
+        bounds = [0.0]
+        if self.shifts:
+            bounds.append(_at(self.log_shifts(epsilon), index))
+        if self.later_ratios is None:
+            bounds.append(recursion.log_one_step(self.noise, epsilon, float(self.own_ratios[index - 1])))
+        else:
+            bounds.append(_at(self.log_products(epsilon), index))
+            if index < len(self.schedule):
+                bounds.append(self._log_recursed(self.later_ratios.tolist(), index, epsilon))
+        return min(bounds)
+
+    def _log_recursed(self, ratios: list[float], index: int, epsilon: float) -> float:
+        """Return ln e at the end by the recursion, taking the Gaussian shift bound wherever it is smaller."""
+        last = len(self.schedule)
+        recursed_from = max(index, last - _RECURSED)
+        gap = log_expm1(epsilon)
+        log_e = recursion.log_one_step(self.noise, epsilon, float(self.own_ratios[index - 1]))
+        for t, shifted in zip(range(index, last), self._log_shifted(index, epsilon), strict=False):
+            if t >= recursed_from:
+                log_e += recursion.log_one_step(self.noise, recursion.shrunk_epsilon(gap, log_e), ratios[t])
+            log_e = min(log_e, shifted)
+            if log_e < _FLOOR:
+                return -math.inf if log_e == -math.inf else _FLOOR
+            log_e = min(0.0, log_e + 2.0 * UNIT * abs(log_e))
+        return log_e
+
+    def _log_shifted(self, index: int, epsilon: float) -> Iterator[float]:
+        """Yield the shift bound on ln delta of a record after each later step; inf where there is none."""
+        if not self.shifts:
+            yield from itertools.repeat(math.inf)
+        chain = self.schedule
+        steps, sigmas, factors = (
+            chain.step_size.tolist(),
+            (chain.noise * self.scale).tolist(),
+            chain.contraction.tolist(),
+        )
+        square, z = (self.sensitivity / sigmas[index - 1]) ** 2, steps[index - 1] * self.sensitivity
+        for t in range(index, len(chain)):
+            if not (square > 0.0 and z > 0.0):
+                yield math.inf
+                continue
+            # 1/mu^2 grows by this step's variance over the square of the shift that reaches it.
+            z *= factors[t]
+            square = 1.0 / (1.0 / square + (steps[t] * sigmas[t] / z) ** 2) if z > 1e-150 else 0.0
+            mu = up(math.sqrt(square), 8.0 * (t - index) + 32.0)
+            yield recursion.log_delta_of_log_mu(epsilon, math.log(max(mu, 1e-300)) + 1e-15)
+
+    # --- a random stop
+
+    def log_stopped(self, epsilon: float) -> Array:
+        """Return ln sum_{t>=i} s(t) prod_{i<u<=t} B_u for every i."""
+        factors, law, steps = (
+            np.maximum(self.log_factors(epsilon), _FLOOR),
+            self.schedule.probability,
+            len(self.schedule),
+        )
+        with np.errstate(divide="ignore"):
+            weights = np.log(np.full(steps, 1.0 / steps) if law is None else law)
+        # Backwards: what stopping at t or later leaves of a unit at t, S_t = s(t) + B_{t+1} S_{t+1}.
+        later, sums = -math.inf, np.empty(steps)
+        for t in range(steps - 1, -1, -1):
+            after = later + float(factors[t + 1]) if t + 1 < steps else -math.inf
+            later = float(np.logaddexp(weights[t], after)) if after > -1e289 or weights[t] > -math.inf else -math.inf
+            sums[t] = later
+        return sums
 
 
 def _quiet() -> Any:
     return np.errstate(over="ignore", under="ignore")
-
-
-# --- bounds for every position ----------------------------------------------------------------------------------------
-
-
-def _log_factors(run: BoundedSteps | AnySteps, epsilon: float) -> Array:
-    """Return ln B of every step."""
-    return log_one_steps(run.noise, epsilon, run.later_ratios)
-
-
-def _log_products(run: BoundedSteps | AnySteps, epsilon: float) -> Array:
-    """Return ln(A_j prod_{t>j} B_t) for every position j, rounded up."""
-    first, factors = run.log_firsts(epsilon), _log_factors(run, epsilon)
-    later = np.concatenate((np.cumsum(factors[::-1])[::-1][1:], [0.0]))
-    shrink = 1.0 - 2.0 * UNIT * (len(first) + 4)
-    return np.minimum(0.0, np.maximum((first + later * shrink) * (1.0 - 2.0 * UNIT), -np.inf))
-
-
-def _log_shifts(run: AnySteps, epsilon: float) -> Array:
-    """Return the Gaussian shift bound on ln delta for every position, rounded up; Lipschitz maps."""
-    from dpcalc.numerics.normal_arrays import log_hockey_stick_up
-
-    return log_hockey_stick_up(epsilon, run.shift_mus)
-
-
-def _log_recursions(run: AnySteps, epsilon: float) -> Array:
-    """Return the non-linear recursion's ln e for every position at once; O(T^2)."""
-    ratios: Any = run.later_ratios
-    gap = log_expm1(epsilon)
-    value = np.maximum(run.log_firsts(epsilon), _FLOOR)
-    for t in range(1, len(value)):
-        x = gap - value[:t]
-        error = UNIT * (8.0 * (1.0 + abs(gap)) + 4.0 * np.abs(value[:t]) + 2.0 * np.abs(x)) if gap > -np.inf else 0.0
-        shrunk = np.logaddexp(0.0, x)
-        shrunk = np.maximum(0.0, (shrunk - error * np.minimum(1.0, 1.5 * shrunk)) * (1.0 - 4.0 * UNIT))
-        value[:t] = np.maximum((value[:t] + log_one_steps(run.noise, shrunk, ratios[t])) * (1.0 - 4.0 * UNIT), _FLOOR)
-    return np.minimum(value, 0.0)
-
-
-def _log_least(run: AnySteps, epsilon: float) -> Array:
-    """Return the least of product, shift and (up to 1000 steps) recursion for every position, rounded up."""
-    bounds = [run.log_firsts(epsilon)]
-    if run.later_ratios is not None:
-        bounds.append(_log_products(run, epsilon))
-        if len(run.schedule) <= _ALL_PAIRS:
-            bounds.append(_log_recursions(run, epsilon))
-    if run.shifts:
-        bounds.append(_log_shifts(run, epsilon))
-    least: Array = np.minimum.reduce(bounds)
-    return least
 
 
 def _at(values: Array, index: int | None) -> float:
@@ -184,57 +236,6 @@ def _average(values: Array, law: Any) -> float:
     return min(0.0, value + UNIT * (4.0 * (abs(value) + abs(peak)) + 32.0))
 
 
-# --- one position, step by step ---------------------------------------------------------------------------------------
-
-
-def _hybrid(run: AnySteps, index: int, epsilon: float) -> float:
-    """Return the least of product, shift and non-linear recursion for the position ``index``, rounded up."""
-    bounds = [0.0]
-    if run.shifts:
-        bounds.append(_at(_log_shifts(run, epsilon), index))
-    if run.later_ratios is None:
-        bounds.append(recursion.log_one_step(run.noise, epsilon, float(run.own_ratios[index - 1])))
-    else:
-        bounds.append(_at(_log_products(run, epsilon), index))
-        if index < len(run.schedule):
-            bounds.append(_recursed(run, run.later_ratios.tolist(), index, epsilon))
-    return min(bounds)
-
-
-def _recursed(run: AnySteps, ratios: list[float], index: int, epsilon: float) -> float:
-    """Return ln e at the end by the recursion, taking the Gaussian shift bound wherever it is smaller."""
-    last = len(run.schedule)
-    recursed_from = max(index, last - _RECURSED)
-    gap = log_expm1(epsilon)
-    log_e = recursion.log_one_step(run.noise, epsilon, float(run.own_ratios[index - 1]))
-    for t, shifted in zip(range(index, last), _shifted(run, index, epsilon), strict=False):
-        if t >= recursed_from:
-            log_e += recursion.log_one_step(run.noise, recursion.shrunk_epsilon(gap, log_e), ratios[t])
-        log_e = min(log_e, shifted)
-        if log_e < _FLOOR:
-            return -math.inf if log_e == -math.inf else _FLOOR
-        log_e = min(0.0, log_e + 2.0 * UNIT * abs(log_e))
-    return log_e
-
-
-def _shifted(run: AnySteps, index: int, epsilon: float) -> Iterator[float]:
-    """Yield the shift bound on ln delta of the record at ``index`` after each later step; inf where there is none."""
-    if not run.shifts:
-        yield from itertools.repeat(math.inf)
-    chain = run.schedule
-    steps, sigmas, factors = chain.step_size.tolist(), (chain.noise * run.scale).tolist(), chain.contraction.tolist()
-    square, z = (run.sensitivity / sigmas[index - 1]) ** 2, steps[index - 1] * run.sensitivity
-    for t in range(index, len(chain)):
-        if not (square > 0.0 and z > 0.0):
-            yield math.inf
-            continue
-        # 1/mu^2 grows by this step's variance over the square of the shift that reaches it.
-        z *= factors[t]
-        square = 1.0 / (1.0 / square + (steps[t] * sigmas[t] / z) ** 2) if z > 1e-150 else 0.0
-        mu = up(math.sqrt(square), 8.0 * (t - index) + 32.0)
-        yield recursion.log_delta_of_log_mu(epsilon, math.log(max(mu, 1e-300)) + 1e-15)
-
-
 # --- fixed order ------------------------------------------------------------------------------------------------------
 
 
@@ -248,9 +249,9 @@ def _shifted(run: AnySteps, index: int, epsilon: float) -> Iterator[float]:
     formula="delta(eps) = A_i prod_{t>i} B_t, largest over i where no index is given",
     assumes=_FIXED,
 )
-def product(run: BoundedSteps) -> Profile:
+def product(run: Steps) -> Profile:
     """Every later step shrinks what the record left by its own factor."""
-    return Profile(lambda epsilon: _at(_log_products(run, epsilon), run.index))
+    return Profile(lambda epsilon: _at(run.log_products(epsilon), run.index))
 
 
 @theorem(
@@ -264,12 +265,12 @@ def product(run: BoundedSteps) -> Profile:
     assumes=(FIXED_ORDER, *_USED),
     slow=True,
 )
-def hybrid(run: AnySteps) -> Profile:
+def hybrid(run: Steps) -> Profile:
     """Both bounds hold of the same number at every step, so the smaller of the two may go into the next."""
     if run.index is None:
-        return Profile(lambda epsilon: float(_log_least(run, epsilon).max()))
+        return Profile(lambda epsilon: float(run.log_least(epsilon).max()))
     index = run.index
-    return Profile(lambda epsilon: _hybrid(run, index, epsilon))
+    return Profile(lambda epsilon: run.log_hybrid(index, epsilon))
 
 
 @theorem(
@@ -282,33 +283,19 @@ def hybrid(run: AnySteps) -> Profile:
     formula="delta(eps) = A_i sum_{t>=i} s(t) prod_{i<u<=t} B_u, largest over i where no index is given",
     assumes=(FIXED_ORDER, "the pass stops after step t with the stated probability s(t)", *_FIXED[1:]),
 )
-def stop(run: BoundedSteps) -> Profile:
+def stop(run: Steps) -> Profile:
     """Stopping at a random step averages over how many later steps shrink the record, or if it is used at all.
 
     It holds even if the stopping time is published.
     """
 
     def profile(epsilon: float) -> float:
-        first, left = run.log_firsts(epsilon), _log_stopped(run, epsilon)
+        first, left = run.log_firsts(epsilon), run.log_stopped(epsilon)
         with np.errstate(invalid="ignore"):
             values = first + left + UNIT * (8.0 * len(left) + 8.0 * np.abs(left) + 8.0)
         return min(0.0, _at(np.where(np.isnan(values), -np.inf, values), run.index))
 
     return Profile(profile)
-
-
-def _log_stopped(run: BoundedSteps, epsilon: float) -> Array:
-    """Return ln sum_{t>=i} s(t) prod_{i<u<=t} B_u for every i."""
-    factors, law, steps = np.maximum(_log_factors(run, epsilon), _FLOOR), run.schedule.probability, len(run.schedule)
-    with np.errstate(divide="ignore"):
-        weights = np.log(np.full(steps, 1.0 / steps) if law is None else law)
-    # Backwards: what stopping at t or later leaves of a unit at t, S_t = s(t) + B_{t+1} S_{t+1}.
-    later, sums = -math.inf, np.empty(steps)
-    for t in range(steps - 1, -1, -1):
-        after = later + float(factors[t + 1]) if t + 1 < steps else -math.inf
-        later = float(np.logaddexp(weights[t], after)) if after > -1e289 or weights[t] > -math.inf else -math.inf
-        sums[t] = later
-    return sums
 
 
 # --- random position --------------------------------------------------------------------------------------------------
@@ -324,9 +311,9 @@ def _log_stopped(run: BoundedSteps, epsilon: float) -> Array:
     formula="delta(eps) = sum_j q(j) A_j prod_{t>j} B_t, q uniform where no probability is given",
     assumes=(_ORDER, *_FIXED[1:]),
 )
-def shuffled_product(run: BoundedSteps) -> Profile:
+def shuffled_product(run: Steps) -> Profile:
     """The average over the record's step of what later steps leave of it."""
-    return Profile(lambda epsilon: _average(_log_products(run, epsilon), run.schedule.probability))
+    return Profile(lambda epsilon: _average(run.log_products(epsilon), run.schedule.probability))
 
 
 @theorem(
@@ -340,6 +327,6 @@ def shuffled_product(run: BoundedSteps) -> Profile:
     assumes=(_ORDER, *_USED),
     slow=True,
 )
-def shuffled_hybrid(run: AnySteps) -> Profile:
+def shuffled_hybrid(run: Steps) -> Profile:
     """The average over the record's step of the sharpest bound for each."""
-    return Profile(lambda epsilon: _average(_log_least(run, epsilon), run.schedule.probability))
+    return Profile(lambda epsilon: _average(run.log_least(epsilon), run.schedule.probability))

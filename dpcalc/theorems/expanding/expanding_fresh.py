@@ -15,7 +15,7 @@ from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.theorems.batch_layout import Positions
 from dpcalc.theorems.conditions import DOMAIN, GAUSSIAN, GAUSSIAN_NOISE
-from dpcalc.theorems.contraction.contraction import later_ratio
+from dpcalc.theorems.contraction.noisy_pass import later_ratio
 from dpcalc.theorems.expanding.expanding import RandomOrders
 from dpcalc.theorems.expanding.expanding_maps import EXPANDS, MAPS, growth_of, hides_by_place, rooms
 from dpcalc.theorems.record import Condition, theorem
@@ -95,16 +95,16 @@ def _pass_pair(run: FreshPasses) -> Pair:
 def _pass_curve(run: FreshPasses) -> Callable[[Array], Array]:
     """Return the curve of one pass: the mean of delta_G over positions, blocks of them at their latest."""
     growth = math.inf if run.growth is None else run.growth
-    found = [_blocks(alike, growth, run.ratio(alike.divisor)) for alike in run.layout.positions]
-    weights = np.concatenate([count for count, _ in found]) / run.records
-    mu = np.maximum(np.concatenate([each for _, each in found]), 1e-100)
+    blocks = [_blocks(alike, growth, run.ratio(alike.divisor)) for alike in run.layout.positions]
+    weights = np.concatenate([count for count, _ in blocks]) / run.records
+    mu = np.maximum(np.concatenate([block_mu for _, block_mu in blocks]), 1e-100)
 
     def curve(e: Array) -> Array:
         from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
         total = np.full(len(e), -np.inf)
-        for weight, each in zip(weights, mu, strict=True):
-            total = np.logaddexp(total, log_hockey_stick_up(e, np.full(len(e), each)) + math.log(weight))
+        for weight, block_mu in zip(weights, mu, strict=True):
+            total = np.logaddexp(total, log_hockey_stick_up(e, np.full(len(e), block_mu)) + math.log(weight))
         padded: Array = np.minimum(0.0, total + UNIT * (16.0 * len(mu) + 16.0 * np.abs(total)))
         return padded
 

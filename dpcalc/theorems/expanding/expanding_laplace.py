@@ -7,24 +7,20 @@ from collections.abc import Callable
 
 from dpcalc.errors import NotApplicable
 from dpcalc.model.choices import Noise
-from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Composition
 from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.quotients import quotient_up
 from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.expanding.expanding_maps import ALL, LENGTH
-from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, theorem
+from dpcalc.theorems.record import NotNeeded, requires, theorem
 from dpcalc.theorems.setting import Setting
 
-
-def _laplace_noise(run: Run) -> Obstacle | None:
-    if run.noise in (None, Noise.LAPLACE):
-        return None
-    return NotNeeded("is for Laplace noise, and the noise is Gaussian", "give --laplace-scale, if it is Laplace")
-
-
-_LAPLACE = Condition("noise = laplace", _laplace_noise)
+_LAPLACE = requires(
+    "noise = laplace",
+    lambda run: run.noise in (None, Noise.LAPLACE),
+    NotNeeded("is for Laplace noise, and the noise is Gaussian", "give --laplace-scale, if it is Laplace"),
+)
 
 
 @theorem(

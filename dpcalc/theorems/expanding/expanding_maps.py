@@ -25,7 +25,7 @@ from dpcalc.model.choices import LossClass
 from dpcalc.model.run import Run
 from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT, up
-from dpcalc.theorems.contraction.contraction import expands_nothing
+from dpcalc.theorems.contraction.noisy_pass import expands_nothing
 from dpcalc.theorems.contraction_powers import variance
 from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, Unmet, lacking, needs
 
@@ -110,8 +110,8 @@ def rooms(growth: float, steps: Array) -> Array:
     """Return `room` of an array."""
     if growth <= 1e-200:
         return steps * (1.0 - 64.0 * UNIT)
-    found: Array = np.expm1(-2.0 * growth * steps) / math.expm1(-2.0 * growth) * (1.0 - 64.0 * UNIT)
-    return found
+    variances: Array = np.expm1(-2.0 * growth * steps) / math.expm1(-2.0 * growth) * (1.0 - 64.0 * UNIT)
+    return variances
 
 
 def carried(reach: float, growth: float, steps: int) -> float:

@@ -38,8 +38,8 @@ class ExpandingPasses(Setting):
     @functools.cached_property
     def growth(self) -> float:
         """The growth ln c >= 0 of a step's Lipschitz factor, rounded up; inf where it has none: nothing is hidden."""
-        found = growth_of(self.loss_class, self.step_size, self.smoothness, self.strong_convexity)
-        return math.inf if found is None else found
+        growth = growth_of(self.loss_class, self.step_size, self.smoothness, self.strong_convexity)
+        return math.inf if growth is None else growth
 
     @functools.cached_property
     def reach(self) -> float:

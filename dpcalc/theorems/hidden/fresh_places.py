@@ -55,19 +55,19 @@ class FreshPlaces(NamedTuple):
     def own(self, k: Array, size: Any) -> Array:
         """Return mu for the last use at k."""
         last = self.pace.used(size, k, 0.0)
-        found = self._after(k, last)
+        costs = self._after(k, last)
         if math.isfinite(self.reach):
-            found.append(cost(self.pace.entry(self.reach, (k - 1.0, 0.0))))
-        return self._least(found)
+            costs.append(cost(self.pace.entry(self.reach, (k - 1.0, 0.0))))
+        return self._least(costs)
 
     def pair(self, b: Array, early: Array, a: Array, late: Array) -> Array:
         """Return mu for last uses at b and at a < b."""
         first, last = self.pace.used(early, b, a), self.pace.used(late, a, 0.0)
-        found = self._after(b, first, last)
+        costs = self._after(b, first, last)
         if math.isfinite(self.reach):
-            found.append(cost(self.pace.entry(self.reach, (a - 1.0, 0.0))))
-            found.append(cost(self.pace.entry(self.reach, (b - 1.0, a)), last))
-        return self._least(found)
+            costs.append(cost(self.pace.entry(self.reach, (a - 1.0, 0.0))))
+            costs.append(cost(self.pace.entry(self.reach, (b - 1.0, a)), last))
+        return self._least(costs)
 
     def unused(self) -> float:
         """Return mu for a record that the last pass leaves out: what its earlier uses cost."""
@@ -92,10 +92,10 @@ class FreshPlaces(NamedTuple):
 
         heads = []
         for way in range(ways):
-            each = [padded(one, way) for one, _ in several]
+            rows = [padded(one, way) for one, _ in several]
             heads.append(
                 tuple(
-                    Stretch(*(spread(field) for field in zip(*(head[place] for head in each), strict=True)))
+                    Stretch(*(spread(field) for field in zip(*(head[place] for head in rows), strict=True)))
                     for place in range(longest)
                 )
             )
@@ -106,13 +106,13 @@ class FreshPlaces(NamedTuple):
         """Return the costs of the ways to account for all uses, the last pass's at k and later."""
         length = float(self.pace.steps)
         use = self.pace.turn(self.size, self.at, k)
-        found = [cost(*head, use, *last) for head in self.heads]
+        costs = [cost(*head, use, *last) for head in self.heads]
         if math.isfinite(self.reach):
-            found.append(cost(self.pace.entry(self.reach, (self.at - 1.0, 0.0), (length, k)), *last))
-        return found
+            costs.append(cost(self.pace.entry(self.reach, (self.at - 1.0, 0.0), (length, k)), *last))
+        return costs
 
-    def _least(self, found: list[Array]) -> Array:
-        return gdp(self.ratio, functools.reduce(np.minimum, found))
+    def _least(self, costs: list[Array]) -> Array:
+        return gdp(self.ratio, functools.reduce(np.minimum, costs))
 
 
 class Cases(NamedTuple):
@@ -138,15 +138,15 @@ def nodes(plan: Layout, parts: int) -> list[tuple[float, float, float]]:
 
     A record that is left out counts as one at a random place: another use never lowers the cost.
     """
-    used, found = plan.records - plan.dropped, []
+    used, places = plan.records - plan.dropped, []
     for alike in plan.positions:
         share = max(1, min(alike.steps, round(parts * alike.steps / plan.steps)))
         starts = sorted({alike.first + alike.steps * i // share for i in range(share)})
         ends = [*starts[1:], alike.first + alike.steps]
         for start, end in zip(starts, ends, strict=True):
             chance = (end - start) * (alike.records // alike.steps) / used
-            found.append((float(start), plan.weight(alike), chance * (1.0 + 8.0 * UNIT)))
-    return found
+            places.append((float(start), plan.weight(alike), chance * (1.0 + 8.0 * UNIT)))
+    return places
 
 
 def _window(passes: Passes, heavy: float, light: float) -> int:
@@ -164,15 +164,15 @@ def _numbers(trials: int, chance: float) -> list[tuple[int, float]]:
     groups = upper_groups(trials, chance)
     likely = [i for i, (_, log_weight) in enumerate(groups) if log_weight > _UNLIKELY]
     first, last = likely[0], likely[-1]
-    merged = [(number, log_weight) for number, log_weight in groups[first : last + 1]]
+    numbers = [(number, log_weight) for number, log_weight in groups[first : last + 1]]
     for _, log_weight in groups[:first]:
-        merged[0] = (merged[0][0], log_add_exp(merged[0][1], log_weight))
+        numbers[0] = (numbers[0][0], log_add_exp(numbers[0][1], log_weight))
     rest = -math.inf
     for _, log_weight in groups[last + 1 :]:
         rest = log_add_exp(rest, log_weight)
     if rest > -math.inf:
-        merged.append((trials, rest))
-    return [(number, min(1.0, math.exp(log_weight) * (1.0 + 1e-12))) for number, log_weight in merged]
+        numbers.append((trials, rest))
+    return [(number, min(1.0, math.exp(log_weight) * (1.0 + 1e-12))) for number, log_weight in numbers]
 
 
 @functools.lru_cache(maxsize=32)
@@ -195,8 +195,8 @@ def cases_of(passes: Passes, parts: int, fewer: int) -> Cases:
     likeliest = max(numbers, key=lambda one: one[1])
     rows = []
     pieces = tuple(parts if number == likeliest[0] else fewer for number, _ in numbers)
-    for (number, weight), each in zip(numbers, pieces, strict=True):
-        for at, size, share in nodes(plan, each):
+    for (number, weight), blocks in zip(numbers, pieces, strict=True):
+        for at, size, share in nodes(plan, blocks):
             rows.append((weight * share, float(number), at, size))
     weights, among, places_at, use = (np.array(column)[:, None] for column in zip(*rows, strict=True))
     heads: list[Head] = [()]
@@ -218,9 +218,9 @@ def _heads(passes: Passes, heavy: float, light: float, window: int, number: Arra
     heads.append((pace.entry(passes.reach, (length, at)), _NOTHING, _NOTHING, _NOTHING))
     entry = pace.entry(passes.reach, (length, 1.0))
     tried = {j for size in (heavy, light) for j in restarts(passes.reach, size, pace.whole, passes.epochs - 3)}
-    for left in sorted(tried):
-        among = np.minimum(number, left) if left <= window else np.full_like(number, left)
-        heads.append((entry, *_delayed(passes, heavy, light, left, among, at)))
+    for following in sorted(tried):
+        among = np.minimum(number, following) if following <= window else np.full_like(number, following)
+        heads.append((entry, *_delayed(passes, heavy, light, following, among, at)))
     return heads
 
 
@@ -238,12 +238,12 @@ def _best_of(places: FreshPlaces, cases: int) -> FreshPlaces:
     """Return the distances with the heads alone that are best of each case for the last and the first position."""
     kept = []
     for k in (1.0, float(places.pace.steps)):
-        found = [
+        costs = [
             np.broadcast_to(cost(*head, places.pace.turn(places.size, places.at, k), places.pace.used(1.0, k, 0.0)),
                             (cases, 1))
             for head in places.heads
         ]  # fmt: skip
-        best = np.argmin(found, axis=0)
+        best = np.argmin(costs, axis=0)
         head = []
         for parts in zip(*places.heads, strict=True):
             columns = [[np.broadcast_to(np.asarray(value, float), (cases, 1)) for value in part] for part in parts]

@@ -11,38 +11,25 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from dpcalc.model.choices import Adjacency, Permutation
-from dpcalc.model.run import Run
 from dpcalc.notions.certificate import HIDDEN, KNOWN, Certificate
 from dpcalc.notions.guarantee import Hints, Profile
-from dpcalc.numerics.floats import from_ordinal, ordinal, ratio_up
+from dpcalc.numerics.floats import from_ordinal, ordinal
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, ONE_RELEASE, STEP_WITHIN, WHERE_BOUNDED
 from dpcalc.theorems.contraction.shuffle import ShuffledPass, mixture
-from dpcalc.theorems.hidden.position_certificates import (
-    MOST,
-    Cell,
-    Curve,
-    Found,
-    least_certificates,
-    likely_epsilon,
-    places_of,
-    where_met,
-)
+from dpcalc.theorems.hidden.position_certificates import MOST, Cell, Curve, Mixture, Proof, where_met
+from dpcalc.theorems.hidden.positions import places_of
 from dpcalc.theorems.many_passes.epochs import same_places
-from dpcalc.theorems.many_passes.passes import Passes, pace_of, reach_of
-from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
+from dpcalc.theorems.many_passes.passes import Passes
+from dpcalc.theorems.record import Unmet, requires, theorem
 from dpcalc.theorems.setting import BATCHES, NOISY_STEP
 
-
-def _secret(run: Run) -> Obstacle | None:
-    if run.permutation == Permutation.SECRET:
-        return None
-    return Unmet("the order is not promised to stay secret", "give --permutation secret if it does")
-
-
-SECRET = Condition("the order and its seed stay secret for ever (--permutation secret)", _secret)
+SECRET = requires(
+    "the order and its seed stay secret for ever (--permutation secret)",
+    lambda run: run.permutation == Permutation.SECRET,
+    Unmet("the order is not promised to stay secret", "give --permutation secret if it does"),
+)
 
 
 class SecretPass(ShuffledPass):
@@ -51,18 +38,11 @@ class SecretPass(ShuffledPass):
     @property
     def passes(self) -> Passes:
         """The pass, with what strong convexity and the domain give."""
-        plan = self.layout
-        return Passes(
-            plan,
-            1,
-            ratio_up(self.sensitivity, plan.size * self.scale),
-            pace_of(plan, self.step_size, self.smoothness, self.strong_convexity),
-            reach_of(plan, self.diameter, self.step_size, self.sensitivity),
-        )
+        return Passes.of(self, self.scale)
 
 
 def swaps_of(adjacency: Adjacency) -> tuple[tuple[float, float], ...]:
-    """Return what the uses of a swap count, in units of the sensitivity; see `position_certificates.Places`.
+    """Return what the uses of a swap count, in units of the sensitivity; see `positions.Places`.
 
     The sensitivity to a null record is half that to another record, and a swap still puts one in place of another:
     where the record itself is, its step moves twice as far as where the null record is.
@@ -70,92 +50,85 @@ def swaps_of(adjacency: Adjacency) -> tuple[tuple[float, float], ...]:
     return ((2.0, 1.0), (1.0, 2.0)) if adjacency == Adjacency.NULL_RECORD else ((1.0, 1.0),)
 
 
-def hidden_pass(passes: Passes, adjacency: Adjacency, epsilon: float, *, rough: bool = False) -> Found:
-    """Return ln delta of passes in one secret order, the last iterate seen, by the least of all certificates tried.
+@functools.lru_cache(maxsize=32)
+def secret_order(passes: Passes, adjacency: Adjacency) -> Mixture:
+    """Return the mixture of passes in one secret order, the last iterate seen.
 
     Args:
         passes: the run.
         adjacency: ``replace-one`` or ``null-record``.
-        epsilon: >= 0.
-        rough: as of `least_certificates`.
     """
-    places = places_of(passes.plan, swaps_of(adjacency))
-    return least_certificates(places, [Cell(0.0, same_places(passes))], epsilon, rough=rough)
-
-
-def likely(passes: Passes, adjacency: Adjacency, log_delta: float) -> float:
-    """Return about the epsilon at ln delta of passes in one secret order."""
-    return likely_epsilon(places_of(passes.plan, swaps_of(adjacency)), same_places(passes), log_delta)
-
-
-class Search(Protocol):
-    """epsilon -> what a secret order gives."""
-
-    def __call__(self, epsilon: float, *, rough: bool = False) -> Found:
-        """Return it; ``rough`` takes less time, and is a little larger."""
-        ...
+    return Mixture(places_of(passes.plan, swaps_of(adjacency)), [Cell(0.0, same_places(passes))])
 
 
 def least_of(
-    public: Callable[[float], float],
-    hidden: Search,
-    start: Callable[[float], float] = lambda _: math.inf,
+    public: Callable[[float], float], mixture: Callable[[], Mixture] | None, *, rough: bool = False
 ) -> Profile:
     """Return the least of what a published and a secret order give, with what proves it.
 
     Args:
-        public, hidden: epsilon -> what they give.
-        start: ln delta -> about the epsilon that a secret order gives, from which it is searched for.
+        public: epsilon -> what a published order gives.
+        mixture: the secret order; None where it gives nothing.
+        rough: as of `Mixture.least`.
     """
-    nearby: dict[float, Found] = {}
-    searched = functools.lru_cache(maxsize=32)(hidden)
+    nearby: dict[float, Proof] = {}
 
-    def search(epsilon: float) -> Found:
+    @functools.lru_cache(maxsize=32)
+    def searched(epsilon: float) -> Proof:
+        return Proof(0.0) if mixture is None else mixture().least(epsilon, rough=rough)
+
+    def search(epsilon: float) -> Proof:
         return nearby.get(epsilon) or searched(epsilon)
 
+    def likely(log_delta: float) -> float:
+        return math.inf if mixture is None else mixture().likely_epsilon(log_delta)
+
     def certificate(epsilon: float) -> Certificate:
-        found = search(epsilon)
-        if found.matchings is not None and found.log_delta < public(epsilon):
-            return Certificate(HIDDEN, matchings=found.matchings())
+        proof = search(epsilon)
+        if proof.matchings is not None and proof.log_delta < public(epsilon):
+            return Certificate(HIDDEN, matchings=proof.matchings())
         return Certificate(KNOWN)
 
     def budget(log_delta: float, ulps: int) -> float | None:
-        if ulps > _CLOSE and log_delta > _RARE:
-            found = _rough_budget(public, hidden, start(log_delta), log_delta)
-            if found is not None:
-                epsilon, nearby[epsilon] = found
+        if ulps > _CLOSE and log_delta > _RARE and mixture is not None:
+            point = _rough_budget(public, mixture(), likely(log_delta), log_delta)
+            if point is not None:
+                epsilon, nearby[epsilon] = point
                 return epsilon
-        return _budget(public, search, start(log_delta), log_delta, ulps)
+        return _budget(public, search, likely(log_delta), log_delta, ulps)
 
     return Profile(
         lambda epsilon: min(public(epsilon), search(epsilon).log_delta),
         certificate=certificate,
-        hints=Hints(budget, start, rough=lambda: least_of(public, functools.partial(hidden, rough=True), start)),
+        hints=Hints(budget, likely, rough=lambda: least_of(public, mixture, rough=True)),
     )
 
 
-_TANGENTS = 6
+_TANGENTS = 6  # of Newton's method, which ends in three
 _HAIR, _CLOSE, _ROUGH = 1 << 12, 1 << 30, 1 << 48  # 1e-12, 2e-7 and 6e-2, in representable numbers
 _SLIGHTLY, _CLOSELY, _NEARBY = 1e-5, 5e-5, 0.03  # of epsilon: what is added, allowed, and how far cuts may be moved
 _RARE = -30.0  # rough searches are far above for smaller ln delta
-_SECANTS, _USUAL_POWER = 5, 1.5  # -ln delta is about in proportion to such a power of epsilon
+_SECANTS, _USUAL_POWER = (
+    5,
+    1.5,
+)  # as many as a full search takes; -ln delta is about in proportion to this power of epsilon
 
 
 def _rough_budget(
-    public: Callable[[float], float], hidden: Search, start: float, log_delta: float
-) -> tuple[float, Found] | None:
+    public: Callable[[float], float], mixture: Mixture, start: float, log_delta: float
+) -> tuple[float, Proof] | None:
     """Return an epsilon near the least at which certificates reach ln delta, and what reaches it: the cuts of a search
-    nearby, moved there. None where that leads nowhere.
+    nearby. None where that leads nowhere.
     """
     if not 0.0 < start < MOST:
         return None
-    there = hidden(start, rough=True)
-    moved = there.moved
+    there = mixture.least(start, rough=True)
+    at = there.at
     x, power, before = 0.0, _USUAL_POWER, None  # ln of epsilon over the start
     for _ in range(_SECANTS):
         epsilon = start * math.exp(x)
-        if before is not None and moved is not None:
-            there = moved(epsilon)
+        if before is not None and at is not None:
+            there = at(epsilon)
         if not -math.inf < there.log_delta < min(0.0, public(epsilon)):
             return None
         beyond = math.log(there.log_delta / log_delta)
@@ -172,10 +145,10 @@ def _rough_budget(
 
 
 def _budget(
-    public: Callable[[float], float], search: Callable[[float], Found], start: float, log_delta: float, ulps: int
+    public: Callable[[float], float], search: Callable[[float], Proof], start: float, log_delta: float, ulps: int
 ) -> float | None:
     """Return the least epsilon at which certificates reach ln delta, but for ``ulps`` or a hair; None where a published
-    order gives less, or it is not found soon.
+    order gives less, or it is not met soon.
 
     A search at one epsilon gives a curve above the profile that touches it there. Newton's method on such curves comes
     near the answer in few searches, and the answer is that of a search: it reaches ln delta, and a hair below its own
@@ -186,21 +159,21 @@ def _budget(
     for _ in range(_TANGENTS):
         if not 0.0 < epsilon < MOST:
             return None
-        found = search(epsilon)
-        if found.moved is None or not found.log_delta < min(0.0, public(epsilon)):
+        proof = search(epsilon)
+        at = proof.at
+        if at is None or not proof.log_delta < min(0.0, public(epsilon)):
             return None
-        tangent = _tangent(found.moved)
-        if found.log_delta <= log_delta and tangent(_moved(epsilon, -ulps)) > log_delta:
+        if proof.log_delta <= log_delta and at(_beside(epsilon, -ulps)).log_delta > log_delta:
             return epsilon
-        epsilon = _moved(where_met(tangent, epsilon, found.log_delta, log_delta), ulps >> 1)
+        epsilon = _beside(where_met(_log_delta_of(at), epsilon, proof.log_delta, log_delta), ulps >> 1)
     return None
 
 
-def _tangent(moved: Callable[[float], Found]) -> Callable[[float], float]:
-    return lambda epsilon: moved(epsilon).log_delta
+def _log_delta_of(at: Callable[[float], Proof]) -> Callable[[float], float]:
+    return lambda epsilon: at(epsilon).log_delta
 
 
-def _moved(epsilon: float, ulps: int) -> float:
+def _beside(epsilon: float, ulps: int) -> float:
     return from_ordinal(max(0, ordinal(epsilon) + ulps))
 
 
@@ -217,8 +190,8 @@ class PassCurve:
 
     def certificate(self, epsilons: Sequence[float]) -> Certificate:
         """Return what proves the values at these epsilons, in each of which one was asked for."""
-        found = [self._hidden.matchings(epsilon) for epsilon in epsilons]
-        return Certificate(HIDDEN, matchings=tuple(zip(*found, strict=True)), values={"points": list(epsilons)})
+        matchings = zip(*(self._hidden.matchings(epsilon) for epsilon in epsilons), strict=True)
+        return Certificate(HIDDEN, matchings=tuple(matchings), values={"points": list(epsilons)})
 
 
 @theorem(
@@ -245,6 +218,8 @@ class PassCurve:
     slack="within 10 % of the best of its kind for delta > 1e-9; a certificate at every value",
     slow=True,
     not_monotone_in=("records",),
+    better_because="hidden_position.shuffled also counts that nobody knows where the record was: the places it could "
+    "have held vouch for each other, which the public bounds, averages over a known place, cannot use",
 )
 def shuffled(run: SecretPass) -> Profile:
     """Nobody who sees the last iterate knows where in the secret order the record fell, and a late position may use
@@ -256,9 +231,4 @@ def shuffled(run: SecretPass) -> Profile:
     >>> round(math.exp(shuffled(run).profile(0.0)), 6)  # at epsilon 0 the mean of 2 Phi(1/2) - 1 and 2 Phi(1/8^0.5) - 1
     0.329626
     """
-    public = mixture(run.part(ShuffledPass)).profile
-    return least_of(
-        public,
-        functools.partial(hidden_pass, run.passes, run.adjacency),
-        lambda log_delta: likely(run.passes, run.adjacency, log_delta),
-    )
+    return least_of(mixture(run.part(ShuffledPass)).profile, lambda: secret_order(run.passes, run.adjacency))

@@ -69,29 +69,29 @@ class SamePlaces(NamedTuple):
         if self.bare:
             squared: Array = size * size * ((self.epochs - 1) / self.pace.steps + 1.0 / k) * (1.0 + 8.0 * UNIT)
             return squared
-        found = [cost(*self._one(k, size))]
+        costs = [cost(*self._one(k, size))]
         if math.isfinite(self.reach):
-            found.append(cost(self.pace.entry(self.reach, (k - 1.0, 0.0))))
-            found.extend(cost(*self._one(k, size, left)) for left in _kept(self, False))
-        least: Array = np.minimum.reduce(found)
+            costs.append(cost(self.pace.entry(self.reach, (k - 1.0, 0.0))))
+            costs.extend(cost(*self._one(k, size, left)) for left in _kept(self, False))
+        least: Array = np.minimum.reduce(costs)
         return least
 
     def pair_cost(self, b: Any, early: Any, a: Any, late: Any) -> Array:
         """Return the cost of uses at b and at a < b."""
         if self.bare:
             return self._bare_pair(b, early, a, late)
-        found = [cost(*self._two(b, early, a, late))]
+        costs = [cost(*self._two(b, early, a, late))]
         if math.isfinite(self.reach):
             last = self.pace.used(late, a, 0.0)
-            found.append(cost(self.pace.entry(self.reach, (a - 1.0, 0.0))))
-            found.append(cost(self.pace.entry(self.reach, (b - 1.0, a)), last))
+            costs.append(cost(self.pace.entry(self.reach, (a - 1.0, 0.0))))
+            costs.append(cost(self.pace.entry(self.reach, (b - 1.0, a)), last))
             if self.epochs > 1:
-                found.append(cost(*self._two_after_late(b, early, a, late, 0)))
+                costs.append(cost(*self._two_after_late(b, early, a, late, 0)))
             for left in _kept(self, True):
-                found.append(cost(*self._two_after_early(b, early, a, late, left)))
+                costs.append(cost(*self._two_after_early(b, early, a, late, left)))
                 if left < self.epochs - 1:
-                    found.append(cost(*self._two_after_late(b, early, a, late, left)))
-        least: Array = np.minimum.reduce(found)
+                    costs.append(cost(*self._two_after_late(b, early, a, late, left)))
+        least: Array = np.minimum.reduce(costs)
         return least
 
     def _bare_pair(self, b: Any, early: Any, a: Any, late: Any) -> Array:
@@ -148,9 +148,9 @@ def _kept(places: SamePlaces, two: bool) -> tuple[int, ...]:
     for size in {1.0, places.heaviest}:
         tried = restarts(places.reach, size + two, places.pace.whole, places.epochs - 1)
         if two:
-            found = [cost(*places._two_after_early(at[1:], 1.0, np.ones(1), size, left)) for left in tried]
+            costs = [cost(*places._two_after_early(at[1:], 1.0, np.ones(1), size, left)) for left in tried]
         else:
-            found = [cost(*places._one(at, size, left)) for left in tried]
+            costs = [cost(*places._one(at, size, left)) for left in tried]
         if tried:
-            kept.update(tried[i] for i in np.argmin(found, axis=0))
+            kept.update(tried[i] for i in np.argmin(costs, axis=0))
     return tuple(sorted(kept))

@@ -157,8 +157,8 @@ def reach(
             "give --radius or --lipschitz",
         )
     scale = min(0.0, math.fsum(logs) + UNIT * (2.0 + 2.0 * abs(logs[0]) + 2.0 * abs(logs[1])))
-    each = _remainder(holder_exponent, scale) + 2.0 * step_size * loss_at_zero
-    return up(math.sqrt(steps) * math.sqrt(up(each, 4.0)), 4.0)
+    per_step = _remainder(holder_exponent, scale) + 2.0 * step_size * loss_at_zero
+    return up(math.sqrt(steps) * math.sqrt(up(per_step, 4.0)), 4.0)
 
 
 def gradient_within(*, radius: float, holder_exponent: float, holder_constant: float, gradient_at_zero: float) -> float:

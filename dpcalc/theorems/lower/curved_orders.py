@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.model.algorithm import Release, in_one_random_order
 from dpcalc.model.choices import Permutation
-from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Profile
 from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT, down, up
@@ -40,7 +39,7 @@ from dpcalc.theorems.conditions import (
 from dpcalc.theorems.lower.averages import gaussian_log_delta, log_average, log_sum, log_sum_of_gaussians
 from dpcalc.theorems.lower.common_losses import CURVED, NO_SUCH_GUARANTEE, largest
 from dpcalc.theorems.lower.repeats import after_fresh_noise, times
-from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
+from dpcalc.theorems.record import Unmet, requires, theorem
 from dpcalc.theorems.setting import BATCHES, CURVED_STEP, GAUSSIAN_STEP, Setting
 
 if TYPE_CHECKING:
@@ -51,22 +50,16 @@ _SAFE = 1.0 - 1e-13  # what rounding may take from a mu, several times over
 _SHARPEST = 1e6  # a larger mu counts as this one
 
 
-def _published(run: Run) -> Obstacle | None:
-    if run.permutation != Permutation.SECRET:
-        return None
-    return Unmet(
-        "is for an order that may be published, and it is secret", "--permutation public, if it may be published"
-    )
-
-
-def _secret(run: Run) -> Obstacle | None:
-    if run.permutation == Permutation.SECRET:
-        return None
-    return Unmet("says less of an order that may be published than of a secret one", "--permutation secret, if it is")
-
-
-PUBLISHED = Condition("permutation = public", _published)
-SECRET = Condition("permutation = secret", _secret)
+PUBLISHED = requires(
+    "permutation = public",
+    lambda run: run.permutation != Permutation.SECRET,
+    Unmet("is for an order that may be published, and it is secret", "--permutation public, if it may be published"),
+)
+SECRET = requires(
+    "permutation = secret",
+    lambda run: run.permutation == Permutation.SECRET,
+    Unmet("says less of an order that may be published than of a secret one", "--permutation secret, if it is"),
+)
 _CLASS = (STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED)
 
 
@@ -292,12 +285,12 @@ def epochs_curved_released(run: Setting) -> Profile:
 
     def profile(epsilon: float) -> float:
         def at(q: float) -> float:
-            found = -math.inf
-            for each in _classes(run, 1, q):
-                most = each.last - each.first + 1
+            best = -math.inf
+            for kind in _classes(run, 1, q):
+                most = kind.last - kind.first + 1
                 counts = {min(most, 4**power) for power in range(min(30, most.bit_length() // 2 + 2))}
-                found = max(found, *(among_the_last(each, count, epsilon) for count in counts))
-            return found
+                best = max(best, *(among_the_last(kind, count, epsilon) for count in counts))
+            return best
 
         return min(0.0, _best(run, at, rough=True))
 
@@ -348,8 +341,8 @@ def _published_profile(run: Setting, epochs: int, released: int = 1, afresh: boo
         def at(q: float) -> float:
             total = -math.inf
             for plain in _classes(run, epochs, q, afresh):
-                each = plain._replace(top=plain.top * math.sqrt(released)) if released > 1 else plain
-                total = log_add_exp(total, _log_sum(each, epsilon) + math.log(each.size))
+                kind = plain._replace(top=plain.top * math.sqrt(released)) if released > 1 else plain
+                total = log_add_exp(total, _log_sum(kind, epsilon) + math.log(kind.size))
             return total
 
         return log_average(

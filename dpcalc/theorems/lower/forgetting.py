@@ -144,8 +144,8 @@ def forgetting_passes(run: Setting) -> Gdp:
     def at(shrunk: float) -> float:
         return _mu(run, maps, min(maps.most, max(maps.least, 1.0 - shrunk)), run.epochs)
 
-    found = largest(at, 1.0 - maps.most, 1.0 - maps.least, tries=48, rounds=40)
-    return Gdp(max(found, _mu(run, maps, maps.least, run.epochs)))
+    best = largest(at, 1.0 - maps.most, 1.0 - maps.least, tries=48, rounds=40)
+    return Gdp(max(best, _mu(run, maps, maps.least, run.epochs)))
 
 
 @theorem(

@@ -11,28 +11,25 @@ from __future__ import annotations
 
 import math
 
-from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Gdp
 from dpcalc.numerics.quotients import quotient_down
 from dpcalc.theorems.conditions import GAUSSIAN, INDEX_IN_RANGE, ONE_RELEASE, UNBOUNDED
 from dpcalc.theorems.lower.quadratic import NO_GUARANTEE
-from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
+from dpcalc.theorems.record import Unmet, requires, theorem
 from dpcalc.theorems.setting import GAUSSIAN_STEP, PLACE, Setting
 
 LINEAR = "a lower bound: linear losses on the whole space, of the given Lipschitz constant"
 
 
-def _flat(run: Run) -> Obstacle | None:
-    if not run.strong_convexity:
-        return None
-    return Unmet(
+FLAT = requires(
+    "strong_convexity = 0",
+    lambda run: not run.strong_convexity,
+    lambda run: Unmet(
         f"linear losses have no curvature, and strong convexity is {run.strong_convexity:g}",
         "leave out --strong-convexity",
         ("strong_convexity",),
-    )
-
-
-FLAT = Condition("strong_convexity = 0", _flat)
+    ),
+)
 WHOLE_SPACE = (FLAT, UNBOUNDED)
 
 

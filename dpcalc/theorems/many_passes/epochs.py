@@ -27,7 +27,7 @@ from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.theorems.batch_layout import Positions
 from dpcalc.theorems.hidden.fresh_places import cases_of
-from dpcalc.theorems.hidden.position_certificates import blocks, blocks_of, places_of
+from dpcalc.theorems.hidden.positions import places_of
 from dpcalc.theorems.hidden.same_places import SamePlaces
 from dpcalc.theorems.many_passes.passes import Passes
 from dpcalc.theorems.many_passes.repeated_allocation import cost, gdp, periods, stretch
@@ -36,7 +36,7 @@ _SLACK = 1e-11  # ln of what rounding may take from the sums and weights here, m
 _LARGEST = 1e90  # an epsilon beyond this one counts as this one
 _PARTS_OF_TWO, _PARTS, _PARTS_OF_FIRST = 16, 8, 4  # pieces of the laws of the last position but one, and the first
 _FINE, _FEWER = 24, 4  # pieces of the former for the likeliest number of heavy uses, and for the others
-_ROWS = 3  # one in so many of the blocks of `position_certificates`
+_ROWS = 3  # one in so many of the blocks of `positions`
 _GRID = 2.0**-15  # ln mu is rounded up to multiples of it
 
 
@@ -131,7 +131,7 @@ def known_cases(passes: Passes) -> tuple[Earlier, Blocks | None]:
     count, into how many parts it falls.
     """
     if not passes.bare or len(passes.plan.weights) > 1:
-        return cases_of(passes, _FINE, _FEWER).earlier, blocks_of(places_of(passes.plan), _ROWS)
+        return cases_of(passes, _FINE, _FEWER).earlier, places_of(passes.plan).grouping(_ROWS)
     two = passes.epochs == 2
     return Earlier(0, (), (_PARTS_OF_TWO,) if two else (_PARTS, _PARTS_OF_FIRST)), None
 
@@ -163,13 +163,11 @@ class _MuLaw(NamedTuple):
 def _law(passes: Passes) -> _MuLaw:
     """Return the law of mu over all places of a record in at least two passes."""
     places, cases = places_of(passes.plan), cases_of(passes, _FINE, _FEWER)
-    found = []
-    for low, weight, size in blocks(places, _ROWS):
-        found.append((cases.places.own(low, size), cases.weight * weight))
+    parts = [(cases.places.own(low, size), cases.weight * count) for low, count, size in places.blocks(_ROWS)]
     if places.out:
-        found.append((cases.places.unused_in_all(), cases.weight * float(places.out)))
-    mu = np.concatenate([np.broadcast_to(m, w.shape).ravel() for m, w in found])
-    weight = np.concatenate([w.ravel() for _, w in found]) * ((1.0 + 1e-12) / places.records)
+        parts.append((cases.places.unused_in_all(), cases.weight * float(places.out)))
+    mu = np.concatenate([np.broadcast_to(m, w.shape).ravel() for m, w in parts])
+    weight = np.concatenate([w.ravel() for _, w in parts]) * ((1.0 + 1e-12) / places.records)
     step = np.ceil(np.log(np.maximum(mu, 1e-100)) / _GRID * (1.0 + 4.0 * UNIT))
     level, where = np.unique(step, return_inverse=True)
     return _MuLaw(np.log(np.bincount(where, weights=weight)), np.exp(level * _GRID) * (1.0 + 1e-12))

@@ -5,8 +5,8 @@ of the noise, and the steps from it to the next use hide that. Of so many steps 
 them for every state in which the first begins:
 
 * the record's own step hides all of it;
-* every step hides an equal share, and the shares compose (`laplace.composed`);
-* the noise of a step is Gaussian with an exponential variance (`laplace.mixture`).
+* every step hides an equal share, and the shares compose (`LaplaceShift.composed`);
+* the noise of a step is Gaussian with an exponential variance (`LaplaceShift.mixture`).
 
 What is true of the steps from every state composes, as if the state after them were released. In several dimensions a
 gradient step is no contraction in the 1-norm, and none of this is claimed. Every guarantee rounds up.
@@ -75,10 +75,11 @@ def hidden_by(ratio: float, steps: int) -> Callable[[float], float]:
     """
 
     def profile(epsilon: float) -> float:
-        mixed = laplace.mixture(ratio=ratio, later=steps - 1, epsilon=epsilon)
+        shift = laplace.LaplaceShift(ratio, epsilon)
+        mixed = shift.mixture(steps - 1)
         if epsilon < _NEAR * ratio:
             return mixed
-        return min(mixed, laplace.composed(ratio=ratio, later=steps - 1, epsilon=epsilon))
+        return min(mixed, shift.composed(steps - 1))
 
     return profile
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.floats import UNIT, ratio_up, up
 from dpcalc.theorems.batch_layout import Layout
 from dpcalc.theorems.many_passes.repeated_allocation import Pace, rate_in_range
-from dpcalc.theorems.setting import decay_rate
+from dpcalc.theorems.setting import Setting, decay_rate
 
 _NEAREST, _FARTHEST = 1e-60, 1e60  # a diameter, in uses: a smaller one counts as this, a larger one helps nobody
 
@@ -29,6 +29,24 @@ class Passes(NamedTuple):
     ratio: float
     pace: Pace
     reach: float = math.inf
+
+    @classmethod
+    def of(cls, run: Setting, noise_std: float, epochs: int = 1) -> Passes:
+        """Return the passes of a run, with what strong convexity and the domain give."""
+        plan = run.layout
+        return cls(
+            plan,
+            epochs,
+            ratio_up(run.sensitivity, plan.size * noise_std),
+            pace_of(plan, run.step_size, run.smoothness, run.strong_convexity),
+            reach_of(plan, run.diameter, run.step_size, run.sensitivity),
+        )
+
+    @property
+    def plain(self) -> Passes:
+        """The same, of which no more than 1-Lipschitz maps is used."""
+        length = self.plan.steps
+        return self._replace(pace=Pace(length, ((float(length), 0.0),)), reach=math.inf)
 
     @property
     def bare(self) -> bool:

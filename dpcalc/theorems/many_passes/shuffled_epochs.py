@@ -10,26 +10,28 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from dpcalc.model.algorithm import Release, in_one_random_order
+from dpcalc.model.choices import Adjacency
 from dpcalc.notions import gaussian
 from dpcalc.notions.certificate import HIDDEN, KNOWN, WORST, Certificate
 from dpcalc.notions.guarantee import Gdp, Hints, Profile
 from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
-from dpcalc.numerics.floats import UNIT, down, ratio_up, up
+from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.sums import log_sum_expm1_reciprocals_up
 from dpcalc.theorems.batch_layout import Positions
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, ONE_ORDER, ONE_RELEASE, STEP_WITHIN, WHERE_BOUNDED
-from dpcalc.theorems.contraction.contraction import own_ratio
+from dpcalc.theorems.contraction.noisy_pass import own_ratio
 from dpcalc.theorems.contraction.shuffle import shifted_pass
 from dpcalc.theorems.hidden.fresh_places import Cases, cases_of
-from dpcalc.theorems.hidden.hidden_position import SECRET, hidden_pass, least_of, likely, swaps_of
-from dpcalc.theorems.hidden.position_certificates import Cell, Found, least_certificates, likely_epsilon, places_of
+from dpcalc.theorems.hidden.hidden_position import SECRET, least_of, secret_order, swaps_of
+from dpcalc.theorems.hidden.position_certificates import Cell, Mixture
+from dpcalc.theorems.hidden.positions import places_of
 from dpcalc.theorems.hidden.same_places import SamePlaces
 from dpcalc.theorems.many_passes.epochs import fresh_log_delta, known_cases, once_log_delta
-from dpcalc.theorems.many_passes.passes import Passes, pace_of, reach_of
+from dpcalc.theorems.many_passes.passes import Passes
 from dpcalc.theorems.many_passes.periodic_allocation import Uses, bounded_mu, contracting_mu
 from dpcalc.theorems.many_passes.repeated_allocation import Pace, rate_in_range
 from dpcalc.theorems.record import theorem
@@ -54,18 +56,14 @@ class RandomOrders(Setting):
     """Several passes in random order with Gaussian noise and steps that are Lipschitz maps."""
 
     @functools.cached_property
-    def passes(self) -> Passes:
-        """The passes, of which no more than 1-Lipschitz maps is used."""
-        ratio = ratio_up(self.sensitivity, self.layout.size * self.noise_std)
-        return Passes(self.layout, self.epochs, ratio, pace_of(self.layout, self.step_size, self.smoothness, 0.0))
-
-    @functools.cached_property
     def sharper(self) -> Passes:
         """The passes with what strong convexity and the domain give."""
-        return self.passes._replace(
-            pace=pace_of(self.layout, self.step_size, self.smoothness, self.strong_convexity),
-            reach=reach_of(self.layout, self.diameter, self.step_size, self.sensitivity),
-        )
+        return Passes.of(self, self.noise_std, self.epochs)
+
+    @functools.cached_property
+    def passes(self) -> Passes:
+        """The passes, of which no more than 1-Lipschitz maps is used."""
+        return self.sharper.plain
 
     @functools.cached_property
     def worst(self) -> float:
@@ -233,13 +231,13 @@ def _ways(
     plain = Certificate(KNOWN, contracts=False)
     if run.epochs == 1:
         own = own_ratio(run.sensitivity, run.noise_std, run.layout.size)
-        found = [(shifted_pass(run.layout, own, epsilon), plain)]
+        ways = [(shifted_pass(run.layout, own, epsilon), plain)]
     else:
         worst = gaussian.log_delta(mu=run.worst, epsilon=epsilon)
-        found = [(log_delta(run.passes, epsilon), plain), (worst, Certificate(WORST))]
+        ways = [(log_delta(run.passes, epsilon), plain), (worst, Certificate(WORST))]
     if not run.sharper.bare:
-        found.append((log_delta(run.sharper, epsilon), Certificate(KNOWN, contracts=True)))
-    return found
+        ways.append((log_delta(run.sharper, epsilon), Certificate(KNOWN, contracts=True)))
+    return ways
 
 
 def _fresh_certificate(run: RandomOrders, epsilon: float) -> Certificate:
@@ -285,15 +283,7 @@ def once_secret(run: RandomOrders) -> Profile:
     """Nobody who sees the last iterate knows where in the secret order the record stood; telling two places apart costs
     twice the earlier uses, which is why many epochs take the gain away.
     """
-    return _secret(run, once_log_delta, _same, _likely_same)
-
-
-def _same(run: RandomOrders, epsilon: float, rough: bool) -> Found:
-    return hidden_pass(run.sharper, run.adjacency, epsilon, rough=rough)
-
-
-def _likely_same(run: RandomOrders, log_delta: float) -> float:
-    return likely(run.sharper, run.adjacency, log_delta)
+    return _secret(run, once_log_delta, secret_order)
 
 
 @theorem(
@@ -315,68 +305,40 @@ def _likely_same(run: RandomOrders, log_delta: float) -> float:
 )  # fmt: skip
 def fresh_secret(run: RandomOrders) -> Profile:
     """The orders of all epochs but the last may be given away; where the record falls in the last one stays hidden."""
-    profile = _secret(run, fresh_log_delta, _fresh, _likely_fresh)
+    profile = _secret(run, fresh_log_delta, _fresh_orders)
 
     def certificate(epsilon: float) -> Certificate:
         assert profile.certificate is not None
-        found = profile.certificate(epsilon)
-        if found.theorem != HIDDEN:
+        proof = profile.certificate(epsilon)
+        if proof.theorem != HIDDEN:
             return _fresh_certificate(run, epsilon)
-        return found if run.epochs == 1 else found._replace(earlier=_cases(run).earlier)
+        return proof if run.epochs == 1 else proof._replace(earlier=_cases(run.sharper).earlier)
 
     hints = profile.hints._replace(rough=None)  # a rough mixture may be far above for small deltas
     return profile.replacing(certificate=certificate, hints=hints)
 
 
-def _cases(run: RandomOrders) -> Cases:
-    return cases_of(run.sharper, _SECRET_PARTS, _FEWER)
+def _cases(passes: Passes) -> Cases:
+    return cases_of(passes, _SECRET_PARTS, _FEWER)
 
 
-def _fresh(run: RandomOrders, epsilon: float, rough: bool) -> Found:
-    """Return ln delta of fresh orders; the matchings are in the order of the cases."""
-    if run.epochs == 1:
-        return _same(run, epsilon, rough)
-    cases = _cases(run)
-    weights = cases.weight.ravel()
-    order = (-weights).argsort(kind="stable").tolist()
-    cells = [Cell(math.log(weights[i]), cases.single(i)) for i in order]
-    found = least_certificates(places_of(run.layout, swaps_of(run.adjacency)), cells, epsilon, rough=rough)
-    return _in_order(found, sorted(range(len(order)), key=order.__getitem__))
-
-
-def _in_order(found: Found, places: Sequence[int]) -> Found:
-    """Return the same with the matching of every cell in its place."""
-    matchings, moved = found.matchings, found.moved
-    assert matchings is not None
-    assert moved is not None
-    return Found(
-        found.log_delta,
-        lambda: tuple(tuple(swap[i] for i in places) for swap in matchings()),
-        lambda epsilon: _in_order(moved(epsilon), places),
-    )
-
-
-def _likely_fresh(run: RandomOrders, log_delta: float) -> float:
-    if run.epochs == 1:
-        return _likely_same(run, log_delta)
-    cases = _cases(run)
-    likeliest = cases.single(int(cases.weight.argmax()))
-    return likely_epsilon(places_of(run.layout, swaps_of(run.adjacency)), likeliest, log_delta)
+@functools.lru_cache(maxsize=32)
+def _fresh_orders(passes: Passes, adjacency: Adjacency) -> Mixture:
+    """Return the mixture of fresh orders, the last of them secret: a cell for each case of the earlier uses."""
+    if passes.epochs == 1:
+        return secret_order(passes, adjacency)
+    cases = _cases(passes)
+    cells = [Cell(math.log(weight), cases.single(i)) for i, weight in enumerate(cases.weight.ravel().tolist())]
+    return Mixture(places_of(passes.plan, swaps_of(adjacency)), cells)
 
 
 def _secret(
     run: RandomOrders,
     log_delta: Callable[[Passes, float], float],
-    hidden: Callable[[RandomOrders, float, bool], Found],
-    start: Callable[[RandomOrders, float], float],
+    mixture: Callable[[Passes, Adjacency], Mixture],
 ) -> Profile:
-    """Return the least of what a published and a secret order give; ``start`` as in `least_of`."""
-
-    def search(epsilon: float, *, rough: bool = False) -> Found:
-        return hidden(run, epsilon, rough) if run.passes.ratio <= _LARGEST else Found(0.0)
-
+    """Return the least of what a published and a secret order give."""
     return least_of(
         functools.lru_cache(maxsize=32)(lambda epsilon: _public(run, epsilon, log_delta)),
-        search,
-        lambda log_delta: start(run, log_delta) if run.passes.ratio <= _LARGEST else math.inf,
+        (lambda: mixture(run.sharper, run.adjacency)) if run.passes.ratio <= _LARGEST else None,
     )

@@ -20,7 +20,7 @@ from dpcalc.theorems.conditions import CONVEXITY_WITHIN, STEP_WITHIN, STRONGLY_C
 from dpcalc.theorems.contraction_powers import factors, in_range, lost, total, variance
 from dpcalc.theorems.many_passes.periodic_allocation import Uses, unrestarted
 from dpcalc.theorems.one_pass.allocation import optimal
-from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Unmet, theorem
+from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Unmet, requires, theorem
 from dpcalc.theorems.setting import Setting, decay_rate
 
 CLEAN = (
@@ -65,44 +65,38 @@ def _factor_known(run: Run) -> Obstacle | None:
     return None
 
 
-def _no_expansion(run: Run) -> Obstacle | None:
-    if run.contraction is None or run.contraction <= 1.0:
-        return None
-    return Unmet("speaks of steps that expand nothing, and contraction is above 1", "give --start-distance instead")
-
-
-def _whole_batches(run: Run) -> Obstacle | None:
-    n, b = run.records, run.batch_size
-    if n is None or b is None or n % b == 0:
-        return None
-    return Unmet(f"takes whole batches, and {b} does not divide {n}", "use a --batch-size that divides --records")
-
-
-def _replaced(run: Run) -> Obstacle | None:
-    if run.adjacency in (None, Adjacency.REPLACE_ONE):
-        return None
-    return Unmet(
-        f"is of records that are replaced or left out, and the adjacency is {run.adjacency}",
-        "use --adjacency replace-one",
-        ("adjacency",),
-    )
-
-
-def _left_out(run: Run) -> Obstacle | None:
-    if run.adjacency in (None, Adjacency.NULL_RECORD):
-        return None
-    return Unmet(
+_LEFT_OUT = requires(
+    "adjacency = null-record",
+    lambda run: run.adjacency in (None, Adjacency.NULL_RECORD),
+    Unmet(
         "compares with the model without the records: two values of a record may be further apart than start_distance",
         "use --adjacency null-record",
         ("adjacency",),
-    )
-
-
-_LEFT_OUT = Condition("adjacency = null-record", _left_out)
-_REPLACED = Condition("adjacency = replace-one", _replaced)
+    ),
+)
+_REPLACED = requires(
+    "adjacency = replace-one",
+    lambda run: run.adjacency in (None, Adjacency.REPLACE_ONE),
+    lambda run: Unmet(
+        f"is of records that are replaced or left out, and the adjacency is {run.adjacency}",
+        "use --adjacency replace-one",
+        ("adjacency",),
+    ),
+)
 _FACTOR = Condition("contraction, or step_size <= 2/smoothness of convex losses", _factor_known)
-_NO_EXPANSION = Condition("contraction <= 1", _no_expansion)
-_WHOLE = Condition("batch_size divides records", _whole_batches)
+_NO_EXPANSION = requires(
+    "contraction <= 1",
+    lambda run: run.contraction is None or run.contraction <= 1.0,
+    Unmet("speaks of steps that expand nothing, and contraction is above 1", "give --start-distance instead"),
+)
+_WHOLE = requires(
+    "batch_size divides records",
+    lambda run: run.records is None or run.batch_size is None or run.records % run.batch_size == 0,
+    lambda run: Unmet(
+        f"takes whole batches, and {run.batch_size} does not divide {run.records}",
+        "use a --batch-size that divides --records",
+    ),
+)
 
 
 class Continued(Setting):
@@ -177,8 +171,8 @@ def distance(run: Continued) -> Gdp:
     if run.start_distance == 0.0:
         return Gdp(0.0)
     gathered = _gathered(run.rate, run.clean_steps, run.requests) if run.requests > 1 else 1.0
-    found = run.hidden(run.start_distance, gathered, slack=16.0) if gathered < math.inf else Gdp(math.inf)
-    return run.within(run.diameter, found)
+    hidden = run.hidden(run.start_distance, gathered, slack=16.0) if gathered < math.inf else Gdp(math.inf)
+    return run.within(run.diameter, hidden)
 
 
 @theorem(
@@ -256,11 +250,11 @@ def minimiser(run: Continued) -> Gdp:
     0.022194325285
     """
     if run.gradient_norm == 0.0:
-        found = run.hidden(run.sensitivity, over=(run.strong_convexity, run.records))
+        hidden = run.hidden(run.sensitivity, over=(run.strong_convexity, run.records))
     else:
         apart = up(run.sensitivity / run.records + 2.0 * run.gradient_norm, 4.0)
-        found = run.hidden(apart, over=(run.strong_convexity,)) if apart < math.inf else Gdp(math.inf)
-    return run.within(run.diameter, found)
+        hidden = run.hidden(apart, over=(run.strong_convexity,)) if apart < math.inf else Gdp(math.inf)
+    return run.within(run.diameter, hidden)
 
 
 _RUN = (
@@ -299,8 +293,8 @@ def run(run: Trained) -> Gdp:
     rate = in_range(run.rate)
     gathered = total(rate, run.period, run.epochs)
     moved = (run.step_size, run.sensitivity, gathered)
-    found = run.hidden(*moved, over=(run.batch_size,), slack=16.0)
-    return run.within(run.diameter, found)
+    hidden = run.hidden(*moved, over=(run.batch_size,), slack=16.0)
+    return run.within(run.diameter, hidden)
 
 
 _WHOLE_RUN = (

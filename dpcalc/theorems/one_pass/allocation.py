@@ -10,9 +10,14 @@ from dpcalc.errors import SpecError
 from dpcalc.model.chain import Chain
 from dpcalc.numerics.arrays import Array, distinct, np
 from dpcalc.numerics.floats import UNIT, up
+from dpcalc.theorems.one_pass.equal_steps import describe, equal_steps
 
 if TYPE_CHECKING:
     from dpcalc.numerics.isotonic import Allocation
+
+_SHOWN_BLOCKS = 50  # a page of them
+_SHOWN_STEPS = 10_000  # one by one: some 300 kB of JSON; the closed form of equal steps gives samples alone
+_SAMPLES = 1_000  # a point for every column of a wide plot
 
 _KNOWN: WeakKeyDictionary[Chain, dict[tuple[float, float | None], Allocation]] = WeakKeyDictionary()
 
@@ -29,10 +34,18 @@ def optimal(chain: Chain, start: float, cap: float | None) -> Allocation:
     """
     known = _KNOWN.setdefault(chain, {})
     if (start, cap) not in known:
-        from dpcalc.numerics.isotonic import allocate
-
-        known[start, cap] = allocate(shifts(chain), chain.variance, chain.contraction, start=start, cap=cap)
+        known[start, cap] = _optimal(chain, start, cap)
     return known[start, cap]
+
+
+def _optimal(chain: Chain, start: float, cap: float | None) -> Allocation:
+    from dpcalc.numerics.isotonic import Allocation, allocate
+
+    steps = equal_steps(chain, start, cap) if len(chain) > _SHOWN_STEPS else None
+    if steps is None:
+        return allocate(shifts(chain), chain.variance, chain.contraction, start=start, cap=cap)
+    cost, end = steps.cost, np.array([len(chain)])
+    return Allocation(cost, len(chain) - steps.steps, steps.start, end, np.array([cost]), 0.0)
 
 
 def shares(chain: Chain, allocation: Allocation) -> Array:
@@ -88,11 +101,6 @@ def completed(spent: Array, shift: Array, carry: Array, start: float) -> Array:
     return result
 
 
-_SHOWN_BLOCKS = 50
-_SHOWN_STEPS = 10_000
-_SAMPLES = 1_000
-
-
 def describe_allocation(chain: Chain, start: float, cap: float | None, own: bool) -> dict[str, Any]:
     """Return where the shifts are spent, as JSON types: for the Gaussian allocation, or the user's ``own``.
 
@@ -101,6 +109,8 @@ def describe_allocation(chain: Chain, start: float, cap: float | None, own: bool
     up to 10000 steps, else ``sampled`` at about 1000 of them, evenly and at the ends of the shown blocks. Blocks and
     steps are left out where a share is not finite.
     """
+    if not own and len(chain) > _SHOWN_STEPS and (steps := equal_steps(chain, start, cap)) is not None:
+        return describe(steps, len(chain) - steps.steps, _SAMPLES)
     allocation = None if own else optimal(chain, start, cap)
     spent: Any = chain.spend if allocation is None else shares(chain, allocation)
     tau, level = (0, start) if allocation is None else (allocation.start, allocation.start_value)

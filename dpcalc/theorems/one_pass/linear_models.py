@@ -157,12 +157,12 @@ class _Maps(Frozen):
     @once
     def windows(self) -> tuple[int, ...]:
         """Some numbers of steps before a record's whose noise is worth using, growing."""
-        found: list[int] = []
+        windows: list[int] = []
         m = 1
-        while m < self.steps and m <= _LONGEST and (not found or 2.0 * found[-1] * -math.log(self.least) < 5.0):
-            found.append(m)
+        while m < self.steps and m <= _LONGEST and (not windows or 2.0 * windows[-1] * -math.log(self.least) < 5.0):
+            windows.append(m)
             m += max(1, m // 2)
-        return tuple(found)
+        return tuple(windows)
 
     def earlier(self, m: int) -> float:
         """Return S of m steps, rounded down."""
@@ -273,7 +273,7 @@ def _at(epsilon: float, maps: _Maps, own: float, divisor: int, behind: int) -> f
     if own > _LARGEST:
         return 0.0
     plain_mu = maps.plain(own, behind)
-    found = log_delta(mu=plain_mu, epsilon=epsilon)
+    least = log_delta(mu=plain_mu, epsilon=epsilon)
     for before in maps.before(own, divisor, behind, behind):
         mu, left = plain_mu, log_delta(mu=before.least, epsilon=epsilon)
         for _ in range(_ROUNDS):
@@ -284,8 +284,8 @@ def _at(epsilon: float, maps: _Maps, own: float, divisor: int, behind: int) -> f
             tail = log_ndtr(mu - spread)
             tail += UNIT * (64.0 + 16.0 * abs(tail) + 4.0 * spread * spread)
             left = log_delta(mu=mu, epsilon=epsilon)
-            found = min(found, max(left, tail))
-    return found
+            least = min(least, max(left, tail))
+    return least
 
 
 # --- a random order ---------------------------------------------------------------------------------------------------
@@ -386,16 +386,16 @@ class _Places(NamedTuple):
         known = left_by(self.plain)
         least = np.sqrt(self.own * self.own / self.volume + self.past).min(axis=0, initial=math.inf)
         left = left_by(np.minimum(self.plain, least))
-        mus, found = self.plain, known
+        mus, least_known = self.plain, known
         for _ in range(_FEW_ROUNDS):
-            total = self._mean(np.minimum(found, left))
+            total = self._mean(np.minimum(least_known, left))
             if not total > -_LEAST:
                 break
             spreads = mus + _quantiles(np.maximum(left, total - _SPARED))
             mus = np.minimum(self.plain, self._mus(spreads))
             left = left_by(mus)
-            found = np.minimum(found, np.maximum(left, _log_tails(spreads - mus)))
-        return self._mean(found)
+            least_known = np.minimum(least_known, np.maximum(left, _log_tails(spreads - mus)))
+        return self._mean(least_known)
 
     def _mus(self, spreads: Array) -> Array:
         """Return the least mu_X of every block for its X in ``spreads``, as `_Before.mu` has it."""
@@ -404,8 +404,8 @@ class _Places(NamedTuple):
             square = (self.own * self.own + 2.0 * self.own * moved) / self.volume + moved * moved + self.past
         square = np.maximum(square, _LEAST_SQUARE)
         farther = self.error * (_TAIL * np.exp(-spreads) / (spreads + 1.0) ** 2)
-        found: Array = (np.sqrt(square) + farther).min(axis=0, initial=math.inf) * _ROUNDED
-        return found
+        least: Array = (np.sqrt(square) + farther).min(axis=0, initial=math.inf) * _ROUNDED
+        return least
 
     def _mean(self, left: Array) -> float:
         """Return ln of the average over the places, rounded up and at most 0."""

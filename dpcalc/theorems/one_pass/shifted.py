@@ -16,7 +16,7 @@ from dpcalc.notions.guarantee import Gdp, Rdp
 from dpcalc.numerics.floats import up
 from dpcalc.theorems.conditions import DOMAIN, ONE_RELEASE
 from dpcalc.theorems.one_pass.allocation import optimal, own_shares
-from dpcalc.theorems.record import Condition, Missing, Obstacle, Unmet, theorem
+from dpcalc.theorems.record import Condition, Missing, Obstacle, Unmet, requires, theorem
 from dpcalc.theorems.setting import Setting
 
 if TYPE_CHECKING:
@@ -34,25 +34,21 @@ _ERRATUM = (
 )
 
 
-def _has_shift(run: Run) -> Obstacle | None:
-    if run.schedule is not None and run.schedule.shift is not None:
-        return None
-    return Missing(("shift",), "needs the shift of every step", "give --shift or a column shift")
-
-
-def _has_spend(run: Run) -> Obstacle | None:
-    if run.schedule is not None and run.schedule.spend is not None:
-        return None
-    return Missing(("spend",), "needs a column spend", "add your own a_t to the file")
-
-
 def _one_noise(run: Run) -> Obstacle | None:
     both = run.noise_std is not None and run.laplace_scale is not None
     return Unmet("both noise_std and laplace_scale are given", "give one of the two") if both else None
 
 
-_HAS_SHIFT = Condition("every step's shift is known", _has_shift)
-_HAS_SPEND = Condition("the allocation is given", _has_spend)
+_HAS_SHIFT = requires(
+    "every step's shift is known",
+    lambda run: run.schedule is not None and run.schedule.shift is not None,
+    Missing(("shift",), "needs the shift of every step", "give --shift or a column shift"),
+)
+_HAS_SPEND = requires(
+    "the allocation is given",
+    lambda run: run.schedule is not None and run.schedule.spend is not None,
+    Missing(("spend",), "needs a column spend", "add your own a_t to the file"),
+)
 _ONE_NOISE = Condition("one kind of noise", _one_noise)
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 
-from dpcalc.model.run import Run
 from dpcalc.notions import gaussian, optimal_composition
 from dpcalc.notions.guarantee import Gdp, Profile
 from dpcalc.numerics.floats import down, up
 from dpcalc.numerics.logspace import log_add_exp
-from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
+from dpcalc.theorems.record import Unmet, requires, theorem
 from dpcalc.theorems.released.released import composed
 from dpcalc.theorems.setting import Setting
 
@@ -41,12 +40,6 @@ def optimal(run: Setting) -> Profile:
     )
 
 
-def _pure(run: Run) -> Obstacle | None:
-    if run.epoch_delta == 0.0:
-        return None
-    return Unmet("a single (epsilon, delta) with delta > 0 is mu-GDP for no mu", "--epoch-delta 0, if it is")
-
-
 @theorem(
     "released.pure",
     title="Pure privacy, composed as Gaussian",
@@ -55,7 +48,13 @@ def _pure(run: Run) -> Obstacle | None:
     reference="dong2022",
     locator="pure privacy is mu-GDP, composed",
     formula="mu = sqrt(E) 2 Phi^-1(e^eps_0/(1 + e^eps_0))",
-    conditions=(Condition("epoch_delta = 0", _pure),),
+    conditions=(
+        requires(
+            "epoch_delta = 0",
+            lambda run: run.epoch_delta == 0.0,
+            Unmet("a single (epsilon, delta) with delta > 0 is mu-GDP for no mu", "--epoch-delta 0, if it is"),
+        ),
+    ),
     assumes=("every pass is epoch_epsilon-private, whatever came before it",),
 )
 def pure(run: Setting) -> Gdp:

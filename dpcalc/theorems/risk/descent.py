@@ -25,7 +25,7 @@ from dpcalc.numerics.quotients import quotient_up
 from dpcalc.numerics.sums import harmonic_up
 from dpcalc.theorems.conditions import GAUSSIAN, NO_CLIPPING, ONE_RELEASE
 from dpcalc.theorems.many_passes import noisy_gd
-from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
+from dpcalc.theorems.record import Condition, Obstacle, Unmet, requires, theorem
 from dpcalc.theorems.risk.averaging import is_short_step
 from dpcalc.theorems.setting import Setting
 
@@ -47,12 +47,6 @@ def _short_step(run: Run) -> Obstacle | None:
         return None
     most = shown_below(0.5 * two_over(beta))
     return Unmet(f"step size {plain(eta)} exceeds 1/smoothness = {most}", f"use --step-size <= {most}")
-
-
-def _smooth(run: Run) -> Obstacle | None:
-    if run.smoothness:
-        return None
-    return Unmet("smoothness is 0: the loss is linear", "give a small positive --smoothness", ("smoothness",))
 
 
 class Budget(Setting):
@@ -114,7 +108,13 @@ def last(run: Setting) -> Risk:
     locator=_LOCATOR,
     formula="min over T and eta <= 1/beta of descent.last, sigma = 2L sqrt(T)/(n mu(eps, delta)): about "
     "(2 R L/(n mu)) sqrt(2 d ln T) for T near n R beta mu/(2 L sqrt(2 d ln T))",
-    conditions=(Condition("smoothness > 0", _smooth),),
+    conditions=(
+        requires(
+            "smoothness > 0",
+            lambda run: run.smoothness,
+            Unmet("smoothness is 0: the loss is linear", "give a small positive --smoothness", ("smoothness",)),
+        ),
+    ),
     assumes=(*_ASSUMED, ONE_RELEASE),
 )
 def least_noise(run: Budget) -> Risk:

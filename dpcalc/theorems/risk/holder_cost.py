@@ -12,7 +12,7 @@ from dpcalc.model.run import Run
 from dpcalc.notions.risk import Risk
 from dpcalc.numerics.floats import up
 from dpcalc.theorems.holder import dp_sgd
-from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
+from dpcalc.theorems.record import Condition, Obstacle, Unmet, requires, theorem
 from dpcalc.theorems.risk.holder_sgd import LikelyRisk, PrivateSgd, expected_risk
 from dpcalc.theorems.risk.sgd import Sgd
 
@@ -22,24 +22,20 @@ _PAPER = "wang2022"
 # --- conditions -------------------------------------------------------------------------------------------------------
 
 
-def _within_ball(run: Run) -> Obstacle | None:
-    if run.lipschitz is None and run.gradient_at_zero is None:
-        return Unmet("knows no bound on the gradient", "give --lipschitz, or --gradient-at-zero")
-    return None
-
-
-def _no_l2(run: Run) -> Obstacle | None:
-    if run.strong_convexity:
-        return Unmet("is for losses without an l2 term", "leave out --strong-convexity", ("strong_convexity",))
-    return None
-
-
 def _step_if_given(run: Run) -> Obstacle | None:
     return dp_sgd.step_fits(run) if run.step_size is not None else None
 
 
-_GRADIENT = Condition("a bound on the gradient: lipschitz or gradient_at_zero", _within_ball)
-_NO_L2 = Condition("strong_convexity = 0", _no_l2)
+_GRADIENT = requires(
+    "a bound on the gradient: lipschitz or gradient_at_zero",
+    lambda run: run.lipschitz is not None or run.gradient_at_zero is not None,
+    Unmet("knows no bound on the gradient", "give --lipschitz, or --gradient-at-zero"),
+)
+_NO_L2 = requires(
+    "strong_convexity = 0",
+    lambda run: not run.strong_convexity,
+    Unmet("is for losses without an l2 term", "leave out --strong-convexity", ("strong_convexity",)),
+)
 _STEP = Condition("step_size <= 2/holder_constant where holder_exponent = 1", _step_if_given)
 _REQUIRES = (_GRADIENT, _NO_L2, _STEP)
 _ASSUMES = (

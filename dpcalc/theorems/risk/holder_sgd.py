@@ -209,12 +209,12 @@ def step_noise_ratio(records: int, steps: int, epsilon: float, log_delta: float)
         return min(50.0, max(-50.0, Composition(parts(s)).log_delta(epsilon).value - log_delta))
 
     def log_delta_near(s: float, resolution: int) -> float:
-        return pld.log_delta_near(parts(s), epsilon=epsilon, log_delta_target=log_delta, resolution=resolution)
+        return pld.bound_near(parts(s), epsilon=epsilon, log_delta_target=log_delta, resolution=resolution).value
 
     mu = gaussian.largest_mu(epsilon=epsilon, log_delta_target=log_delta)
     start = _limit(records, steps, mu)
-    found = _by_secants(log_delta_near, start, log_delta)
-    return found if found is not None else _by_bracket(excess, start, 1e6 * math.sqrt(steps) / mu)
+    noise = _by_secants(log_delta_near, start, log_delta)
+    return noise if noise is not None else _by_bracket(excess, start, 1e6 * math.sqrt(steps) / mu)
 
 
 def _limit(records: int, steps: int, mu: float) -> float:

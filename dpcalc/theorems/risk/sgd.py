@@ -87,8 +87,8 @@ class Sgd(NamedTuple):
 
     def sampling(self, log_chance: float) -> float:
         """Return min(2 B, 4 G R) sqrt(l/(2T)) + B sqrt(l/(2n)), l = ln(1/chance): Azuma over steps, Hoeffding at w*."""
-        each = min(2.0 * self.loss_range, 4.0 * self.gradient * self.radius)
-        over_steps = each * math.sqrt(-log_chance / (2.0 * self.steps))
+        per_record = min(2.0 * self.loss_range, 4.0 * self.gradient * self.radius)
+        over_steps = per_record * math.sqrt(-log_chance / (2.0 * self.steps))
         return up(over_steps + self.loss_range * math.sqrt(-log_chance / (2.0 * self.records)), 16.0)
 
     # --- from the data to the population ---
@@ -113,8 +113,8 @@ class Sgd(NamedTuple):
 
     def uniform_gap(self, step_size: float, log_share: float) -> float:
         """Return the gap by the quantile of hits for every record; it takes three shares of the chance."""
-        each = holder.log_each(log_share, self.records)
-        hits = holder.hits_quantile(records=self.records, steps=self.steps, log_chance=each)
+        log_share_of_each = holder.log_each(log_share, self.records)
+        hits = holder.hits_quantile(records=self.records, steps=self.steps, log_chance=log_share_of_each)
         apart = holder.after_hits(
             hits=hits, steps=self.steps, use=self.use(step_size), drift=self.drift(step_size)
         )  # fmt: skip

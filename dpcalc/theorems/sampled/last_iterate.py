@@ -8,34 +8,11 @@ from __future__ import annotations
 import math
 
 from dpcalc.model.choices import Adjacency, Releases, Sampling
-from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Profile
 from dpcalc.theorems.lower.random_linear_losses import counted
-from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, Unmet, theorem
+from dpcalc.theorems.record import NotNeeded, Unmet, requires, theorem
 from dpcalc.theorems.sampled.sampled_steps import sampling_is
 from dpcalc.theorems.setting import Setting
-
-
-def _only_the_last(run: Run) -> Obstacle | None:
-    if run.release == Releases.LAST:
-        return None
-    return NotNeeded("speaks of the last iterate alone", "give --release last, if no other one is seen", ("release",))
-
-
-def _record_comes_or_goes(run: Run) -> Obstacle | None:
-    if run.adjacency != Adjacency.REPLACE_ONE:
-        return None
-    return Unmet("speaks of a record that comes or goes", "use --adjacency add-remove or zero-out", ("adjacency",))
-
-
-def _nothing_is_forgotten(run: Run) -> Obstacle | None:
-    if not run.regularisation and run.diameter is None:
-        return None
-    return Unmet(
-        "speaks of runs without a regulariser and a domain, by which a run forgets",
-        "leave out --regularisation and --diameter",
-        ("regularisation", "diameter"),
-    )
 
 
 @theorem(
@@ -49,9 +26,25 @@ def _nothing_is_forgotten(run: Run) -> Obstacle | None:
     formula="delta(eps) = max(H_eps(P, Q), H_eps(Q, P)), P = Binomial(T, q) + N(0, z^2 T), Q = N(0, z^2 T)",
     conditions=(
         sampling_is(Sampling.POISSON),
-        Condition("only the last iterate is released", _only_the_last),
-        Condition("a record comes or goes, or is nulled", _record_comes_or_goes),
-        Condition("no regulariser and no domain", _nothing_is_forgotten),
+        requires(
+            "only the last iterate is released",
+            lambda run: run.release == Releases.LAST,
+            NotNeeded("speaks of the last iterate alone", "give --release last, if no other one is seen", ("release",)),
+        ),
+        requires(
+            "a record comes or goes, or is nulled",
+            lambda run: run.adjacency != Adjacency.REPLACE_ONE,
+            Unmet("speaks of a record that comes or goes", "use --adjacency add-remove or zero-out", ("adjacency",)),
+        ),
+        requires(
+            "no regulariser and no domain",
+            lambda run: not run.regularisation and run.diameter is None,
+            Unmet(
+                "speaks of runs without a regulariser and a domain, by which a run forgets",
+                "leave out --regularisation and --diameter",
+                ("regularisation", "diameter"),
+            ),
+        ),
     ),
     assumes=(
         "a heuristic and no guarantee: no gradient depends on the iterate, which is true of linear losses alone",

@@ -18,9 +18,8 @@ from dpcalc.notions.guarantee import Composition
 from dpcalc.numerics.binomial import chernoff_log_tail_up
 from dpcalc.numerics.floats import down, ratio_up, up
 from dpcalc.theorems.conditions import NOT_LINEAR, ONE_RELEASE, STEP_WITHIN
-from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Unmet, theorem
+from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Unmet, requires, theorem
 from dpcalc.theorems.sampled import noisy_sgd
-from dpcalc.theorems.sampled.sampled_steps import fixed_pair, in_each_order, poisson_pair
 from dpcalc.theorems.setting import Setting
 
 if TYPE_CHECKING:
@@ -76,10 +75,12 @@ class HiddenRun(Setting):
 
     def step(self, fraction: float) -> Pair:
         """Return the pair of a step in which this share of the noise's variance hides earlier ones."""
+        from dpcalc.theorems.sampled import pairs
+
         mu = noisy_sgd.sample_mu(up(1.0 / self.noise_multiplier), fraction)
         if self.sampling == Sampling.FIXED:
-            return fixed_pair(mu, self.sample_rate, self.adjacency)
-        return poisson_pair(mu, self.sample_rate, replaced=self.adjacency == Adjacency.REPLACE_ONE)
+            return pairs.fixed_pair(mu, self.sample_rate, self.adjacency)
+        return pairs.poisson_pair(mu, self.sample_rate, replaced=self.adjacency == Adjacency.REPLACE_ONE)
 
 
 # --- conditions -------------------------------------------------------------------------------------------------------
@@ -107,21 +108,20 @@ def _drawn_afresh(run: Run) -> Obstacle | None:
     return Unmet("speaks of batches that are drawn afresh in every step", "use --sampling poisson", ("sampling",))
 
 
-def _only_the_last(run: Run) -> Obstacle | None:
-    if run.release == Releases.LAST:
-        return None
-    return Unmet("speaks of the last iterate alone", "give --release last, if no other one is seen", ("release",))
-
-
-def _leaves_one_out(run: Run) -> Obstacle | None:
-    n, b = run.records, run.batch_size
-    if n is None or b is None or b < n:
-        return None
-    return Unmet(f"a batch of {b} is all {n} records", "use --algorithm noisy-gd, or a smaller --batch-size")
-
-
 LINEAR_MODEL = Condition("the model is linear", _linear)
-ONLY_THE_LAST = Condition("only the last iterate is released", _only_the_last)
+_LEAVES_ONE_OUT = requires(
+    "batch_size < records",
+    lambda run: run.records is None or run.batch_size is None or run.batch_size < run.records,
+    lambda run: Unmet(
+        f"a batch of {run.batch_size} is all {run.records} records",
+        "use --algorithm noisy-gd, or a smaller --batch-size",
+    ),
+)
+ONLY_THE_LAST = requires(
+    "only the last iterate is released",
+    lambda run: run.release == Releases.LAST,
+    Unmet("speaks of the last iterate alone", "give --release last, if no other one is seen", ("release",)),
+)
 
 
 # --- the guarantee ----------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ ONLY_THE_LAST = Condition("only the last iterate is released", _only_the_last)
     "P(Bin(n-1, q) >= K), K = floor((2 - 2 eta lambda) b/(eta beta))",
     conditions=(
         LINEAR_MODEL, Condition("sampling is poisson or fixed", _drawn_afresh),
-        Condition("batch_size < records", _leaves_one_out), STEP_WITHIN,
+        _LEAVES_ONE_OUT, STEP_WITHIN,
         ONLY_THE_LAST,
     ),
     assumes=(
@@ -169,6 +169,7 @@ def hidden(run: HiddenRun) -> Composition:
     0.038292
     """
     from dpcalc.notions import pld
+    from dpcalc.theorems.sampled.pairs import in_each_order
 
     chain, mu = run.chain, run.apart / run.noise_multiplier
     plan = noisy_sgd.best_plan(chain, mu, run.sample_rate)

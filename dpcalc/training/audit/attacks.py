@@ -28,8 +28,9 @@ from dpcalc.model.loss import Loss, of
 from dpcalc.model.loss.base import ArrayDescent, ScalarDescent
 from dpcalc.model.run import Run
 from dpcalc.plain_enum import PlainEnum
-from dpcalc.training.audit.traces import Passes, Seeing, Steps, beyond_the_end
+from dpcalc.training.audit.traces import Passes, Steps, beyond_the_end
 from dpcalc.training.run.domain import Whole
+from dpcalc.training.run.ensemble import Trace
 from dpcalc.training.run.plan import Batch, Plan
 from dpcalc.training.run.problem import Problem
 from dpcalc.training.run.rounding import Rounding
@@ -131,7 +132,7 @@ class Pair(NamedTuple):
         return "the last iterate" if self.steps is None else self.steps.looks_at
 
     @property
-    def trace(self) -> Callable[[], Seeing] | None:
+    def trace(self) -> Callable[[], Trace] | None:
         """What makes the score of all that is public; None where that is of the last iterate."""
         plan, steps = self.plan, self.steps
         return None if steps is None else lambda: steps.trace(plan)
@@ -164,10 +165,10 @@ def pairs(run: Run, plan: Plan, attack: str = Attack.BEST) -> list[Pair]:
     scene = _Scene(run, plan, min(lengths))
     if attack == Attack.BEST:
         return [pair for make in (_linear, _wall, _reset) for pair in make(scene)]
-    found = list(makers[attack](scene))
-    if not found:
+    applicable = list(makers[attack](scene))
+    if not applicable:
         raise NotApplicable(_WHY_NOT[attack], "--attack linear is on every run")
-    return found
+    return applicable
 
 
 _WHY_NOT: dict[str, str] = {
@@ -305,7 +306,7 @@ def _reset(scene: _Scene) -> Iterator[Pair]:
     curvature = min(plan.accounted.get("smoothness", math.inf), 1.0 / eta) - scene.regularisation
     if not curvature > 0.0 or plan.clip is not None or plan.output_scale or plan.records == 1:
         return
-    if "loss_at_zero" in plan.accounted:  # this loss is large there
+    if plan.accounted.get("loss_at_zero") is not None:  # this loss is large there
         return
     bound = math.sqrt(curvature) * (1.0 - _ROOM)
     threshold = scene.lipschitz / bound * (1.0 - _ROOM)
@@ -343,23 +344,23 @@ def _low_bits(scene: _Scene) -> Iterator[Pair]:
     columns = plan.columns if plan.columns > 1 else _COLUMNS
     loss = Linear(feature_bound=scene.lipschitz, label_bound=1.0, regularisation=scene.regularisation)
     features, labels = np.zeros((plan.records, columns)), np.zeros(plan.records)
-    each = scene.lipschitz / math.sqrt(columns) * (1.0 - _ROOM)
-    features[scene.place] = each
+    pull = scene.lipschitz / math.sqrt(columns) * (1.0 - _ROOM)
+    features[scene.place] = pull
     present = labels.copy()
     present[scene.place] = 1.0
     pair = Pair(
         Attack.LOW_BITS, "the others rest", plan._replace(columns=columns), Problem(features, present, loss),
         Problem(features, labels, loss), None,
     )  # fmt: skip
-    yield lean(pair, scene.place)._replace(bits_of=plan.step_size_at(0) * each / plan.batches[0].divisor)
+    yield lean(pair, scene.place)._replace(bits_of=plan.step_size_at(0) * pull / plan.batches[0].divisor)
 
 
 def _has_bits(weights: Array, drift: float) -> Array:
     """Return 1 for runs with entries far below the drift, all multiples of half its last bit, zeros aside; else 0."""
     small = (weights != 0.0) & (np.abs(weights) < drift / 64.0)
     multiple = np.fmod(weights, 0.5 * math.ulp(drift)) == 0.0
-    found: Array = (small.any(axis=1) & (multiple | ~small).all(axis=1)).astype(np.float64)
-    return found
+    bits: Array = (small.any(axis=1) & (multiple | ~small).all(axis=1)).astype(np.float64)
+    return bits
 
 
 def lean(pair: Pair, place: int) -> Pair:
@@ -371,7 +372,7 @@ def lean(pair: Pair, place: int) -> Pair:
     if plan.order is not Order.FULL or records == 1:
         return pair
     weight = pair.first.loss.regularisation * records
-    accounted = {name: value for name, value in plan.accounted.items() if name in ("lipschitz", "clip")}
+    accounted: dict[str, float] = {n: plan.accounted[n] for n in ("lipschitz", "clip") if n in plan.accounted}
     one = plan._replace(
         records=1,
         batches=(Batch(plan.batches[0].steps, 1, records),),

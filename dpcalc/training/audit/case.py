@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.engine.ask import ask, without_guarantee
 from dpcalc.engine.commands import COMMANDS
@@ -20,6 +20,7 @@ from dpcalc.report import Assertion, Case, Result
 from dpcalc.training.audit.attacks import Attack, Pair, pairs, refuse_unfit
 from dpcalc.training.audit.estimate import Audit, Progress, Setup, audit, check_setup, exceeded, to_json
 from dpcalc.training.audit.neighbours import pair_of_files
+from dpcalc.training.rule.draft import Draft
 from dpcalc.training.run.domain import Whole
 from dpcalc.training.run.plan import Batch, Plan, plan, refuse_unexecutable
 from dpcalc.training.run.remote import There
@@ -29,11 +30,73 @@ COMMAND = "compare"
 """The command whose words describe the run."""
 
 
-def audited(
-    given: Mapping[str, Any], question: Question, attack: str, setup: Setup, *, custom: tuple[str, str] | None = None,
-    as_released: bool = False, sources: Mapping[str, Source] | None = None, gates: Sequence[Gate] = (),
-    progress: Progress | None = None, brief: bool = False, there: There | None = None,
-) -> Case:  # fmt: skip
+class _Inquiry(NamedTuple):
+    """What is asked of a run that is to be attacked; see `audited`."""
+
+    given: Mapping[str, Any]
+    question: Question
+    attack: str
+    setup: Setup
+    custom: tuple[str, str] | None = None
+    as_released: bool = False
+    sources: Mapping[str, Source] | None = None
+    gates: Sequence[Gate] = ()
+    progress: Progress | None = None
+    brief: bool = False
+    there: There | None = None
+
+    def case(self) -> Case:
+        """Return the case."""
+        check_setup(self.setup)
+        algorithm = ALGORITHMS.get(str(self.given.get("algorithm")))
+        if algorithm is not None:
+            refuse_unexecutable(algorithm)
+        case = ask(
+            COMMAND, self.given, self.question, sources=self.sources, gates=self.gates, notes=False, brief=self.brief
+        )
+        best = case.best
+        assert best is not None
+        attacks = self._attacks(best)
+        epsilon, delta = _point(best)
+        mu = self._least_mu(case, best)
+        outcome = audit(attacks, delta, self.setup, self.progress, self.there)
+        gate = _gate(outcome, epsilon, mu)
+        return case._replace(audit=to_json(outcome, epsilon, mu), assertions=(*case.assertions, gate))
+
+    def _attacks(self, best: Result) -> list[Pair]:
+        _, run, _ = run_of(COMMANDS[COMMAND], Description(self._with_noise(best)))
+        refuse_unfit(run)
+        if self.custom is None:
+            attacks = pairs(run, plan_of(run), self.attack)
+        elif self.given.get("loss") is None:
+            raise SpecError("a custom attack needs the loss that is trained", "give --loss and --feature-bound")
+        else:
+            attacks = [pair_of_files(run, Draft(Description(self.given)).loss, *self.custom)]
+        if self.as_released or self.attack == Attack.LOW_BITS:
+            return [_rounded(pair, best.bound) for pair in attacks if pair.steps is None]
+        return attacks
+
+    def _with_noise(self, best: Result) -> dict[str, Any]:
+        """Return what describes the run, with the noise that was sought."""
+        return {**self.given, **({best.quantity: best.value} if best.quantity in NOISE_SCALES else {})}
+
+    def _least_mu(self, case: Case, best: Result) -> float | None:
+        """Return the least mu that is guaranteed of the run as accounted; None where there is none.
+
+        Where the noise was sought, each bound found one of its own, and its mu is of that one. So all bounds are asked
+        once more, about the noise that the run has.
+        """
+        if best.quantity in NOISE_SCALES:
+            known = self.question._replace(epsilon=None, targets=(), risks=None, curves=False)
+            try:
+                case = ask(COMMAND, self._with_noise(best), known, notes=False, brief=True)
+            except (NotApplicable, Infeasible, NotConverged, MissingParameter):
+                return None
+        mus = [result.mu for result in case.results if result.guarantee and result.mu is not None]
+        return min(mus, default=None)
+
+
+def audited(given: Mapping[str, Any], question: Question, attack: str, setup: Setup, **more: Any) -> Case:
     """Return the case of a run, with what an attack on it found; a gate fails where that contradicts the guarantee.
 
     Args:
@@ -41,34 +104,16 @@ def audited(
         question: epsilon and delta; the noise is sought where it is not given.
         attack: an `Attack`.
         setup: how many runs, and the confidence.
-        custom: the paths of two data sets, for the custom attack.
-        as_released: whether each run is that of the engine that trains one model, its numbers rounded as released; so
-            are those whose low-order bits are looked for.
-        sources, gates, brief: as in `dpcalc.engine.ask.ask`.
-        progress: called with (steps of runs done, in all).
-        there: other machines that compute the runs.
+        more: ``custom``, the paths of two data sets, for the custom attack; ``as_released``, whether each run is that
+            of the engine that trains one model, its numbers rounded as released (so are those whose low-order bits are
+            looked for); ``progress``, called with (steps of runs done, in all); ``there``, other machines that compute
+            the runs; ``sources``, ``gates`` and ``brief`` as in `dpcalc.engine.ask.ask`.
 
     Raises:
         SpecError: the description, the numbers or the data sets are malformed.
         NotApplicable, Infeasible: nothing is guaranteed, or there is no such attack on the run.
     """
-    check_setup(setup)
-    algorithm = ALGORITHMS.get(str(given.get("algorithm")))
-    if algorithm is not None:
-        refuse_unexecutable(algorithm)
-    case = ask(COMMAND, given, question, sources=sources, gates=gates, notes=False, brief=brief)
-    best = case.best
-    assert best is not None
-    run = _accounted(given, best)
-    refuse_unfit(run)
-    attacks = pairs(run, plan_of(run), attack) if custom is None else [pair_of_files(run, given, *custom)]
-    if as_released or attack == Attack.LOW_BITS:
-        attacks = [_rounded(pair, best.bound) for pair in attacks if pair.steps is None]
-    epsilon, delta = _point(best)
-    mu = _least_mu(given, question, case, best)
-    found = audit(attacks, delta, setup, progress, there)
-    gate = _gate(found, epsilon, mu)
-    return case._replace(audit=to_json(found, epsilon, mu), assertions=(*case.assertions, gate))
+    return _Inquiry(given, question, attack, setup, **more).case()
 
 
 def audited_among_others(given: Mapping[str, Any], question: Question, attack: str, setup: Setup, **more: Any) -> Case:
@@ -77,10 +122,11 @@ def audited_among_others(given: Mapping[str, Any], question: Question, attack: s
     Raises:
         SpecError: the description is malformed.
     """
+    inquiry = _Inquiry(given, question, attack, setup, **more)
     try:
-        return audited(given, question, attack, setup, **more)
+        return inquiry.case()
     except (NotApplicable, Infeasible, NotConverged) as error:
-        return without_guarantee(COMMAND, given, question, error, more.get("gates", ()), more.get("sources"))
+        return without_guarantee(COMMAND, given, question, error, inquiry.gates, inquiry.sources)
 
 
 def paths_of_custom(attack: str, data: str | None, neighbour: str | None) -> tuple[str, str] | None:
@@ -100,50 +146,23 @@ def paths_of_custom(attack: str, data: str | None, neighbour: str | None) -> tup
 
 def bug_report(case: Case) -> str:
     """Return what a report of a contradicted guarantee should contain."""
-    told, best = case.audit, case.best
-    assert told is not None
+    audit, best = case.audit, case.best
+    assert audit is not None
     assert best is not None
     inputs = ", ".join(f"{name}={value!r}" for name, (value, _) in case.inputs.items())
-    events = (f"{e['says']}: {e['true_positives']} true, {e['false_positives']} false" for e in told["events"])
+    events = (f"{e['says']}: {e['true_positives']} true, {e['false_positives']} false" for e in audit["events"])
     return "\n".join(
         (
             f"dpcalc {__version__}, Python {platform.python_version()}, {platform.platform()}",
             f"algorithm: {case.algorithm}",
             f"inputs: {inputs}",
-            f"bound: {best.bound}, epsilon = {told['epsilon']!r} at delta = {told['delta']!r}, mu = {told['mu']!r}",
-            f"audit: epsilon >= {told['epsilon_lower']!r}, mu >= {told['mu_lower']!r}, with confidence "
-            f"{told['confidence']!r}",
-            f"attack: {told['attack']} ({told['others']}), {told['replicas']} runs, seed {told['seed']}; "
+            f"bound: {best.bound}, epsilon = {audit['epsilon']!r} at delta = {audit['delta']!r}, mu = {audit['mu']!r}",
+            f"audit: epsilon >= {audit['epsilon_lower']!r}, mu >= {audit['mu_lower']!r}, with confidence "
+            f"{audit['confidence']!r}",
+            f"attack: {audit['attack']} ({audit['others']}), {audit['replicas']} runs, seed {audit['seed']}; "
             + "; ".join(events),
         )
     )
-
-
-def _accounted(given: Mapping[str, Any], best: Result) -> Run:
-    """Return the run as accounted, with the noise that was sought."""
-    _, run, _ = run_of(COMMANDS[COMMAND], Description(_with_noise(given, best)))
-    return run
-
-
-def _with_noise(given: Mapping[str, Any], best: Result) -> dict[str, Any]:
-    """Return what describes the run, with the noise that was sought."""
-    return {**given, **({best.quantity: best.value} if best.quantity in NOISE_SCALES else {})}
-
-
-def _least_mu(given: Mapping[str, Any], question: Question, case: Case, best: Result) -> float | None:
-    """Return the least mu that is guaranteed of the run as accounted; None where there is none.
-
-    Where the noise was sought, each bound found one of its own, and its mu is of that one. So all bounds are asked once
-    more, about the noise that the run has.
-    """
-    if best.quantity in NOISE_SCALES:
-        known = question._replace(epsilon=None, targets=(), risks=None, curves=False)
-        try:
-            case = ask(COMMAND, _with_noise(given, best), known, notes=False, brief=True)
-        except (NotApplicable, Infeasible, NotConverged, MissingParameter):
-            return None
-    mus = [result.mu for result in case.results if result.guarantee and result.mu is not None]
-    return min(mus, default=None)
 
 
 def plan_of(run: Run) -> Plan:

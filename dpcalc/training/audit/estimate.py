@@ -23,10 +23,10 @@ from dpcalc.errors import SpecError
 from dpcalc.numerics import clopper_pearson
 from dpcalc.numerics.floats import down, up
 from dpcalc.numerics.normal import quantile
-from dpcalc.training.audit.attacks import Pair
+from dpcalc.training.audit.attacks import Attack, Pair
 from dpcalc.training.run import ensemble, single
+from dpcalc.training.run.checks import refuse_overflow
 from dpcalc.training.run.noise import Source
-from dpcalc.training.run.overflow import refuse_overflow
 from dpcalc.training.run.problem import Problem
 from dpcalc.training.run.remote import Rows, There, answered, run_all
 
@@ -186,67 +186,114 @@ def audit(
     best = max(range(len(pairs)), key=lambda number: pilots[number].promise)
     chosen = pilots[best]
     seen = _counted(chosen.pair, chosen.events, best, work)
-    tried = tuple((each.pair, each.promise[0]) for each in pilots)
-    epsilon = None if delta is None else max(each.epsilon(delta) for each in seen)
-    return Audit(chosen.pair, setup, tried, seen, delta, epsilon, max(each.mu() for each in seen))
+    tried = tuple((one.pair, one.promise[0]) for one in pilots)
+    epsilon = None if delta is None else max(one.epsilon(delta) for one in seen)
+    return Audit(chosen.pair, setup, tried, seen, delta, epsilon, max(one.mu() for one in seen))
+
+
+class _Runs(NamedTuple):
+    """Independent runs on a data set, in blocks with streams of their own.
+
+    Attributes:
+        pair: the attack.
+        first: whether the data set is the first of the pair.
+        replicas: how many.
+        seed: of all of them.
+        events: what is counted; without one, what the runs end with is kept.
+    """
+
+    pair: Pair
+    first: bool
+    replicas: int
+    seed: int
+    events: tuple[Event, ...]
+
+    @property
+    def problem(self) -> Problem:
+        """The data set."""
+        return self.pair.first if self.first else self.pair.second
+
+    @property
+    def widths(self) -> list[int]:
+        """How many runs each block has."""
+        if self.pair.one_by_one:
+            return [min(_BLOCK, self.replicas - first) for first in range(0, self.replicas, _BLOCK)]
+        return ensemble.widths(self.pair.plan, self.replicas)
+
+    def statistic(self, weights: Array) -> Array:
+        """Return what is made of the ends of some runs: themselves, or how often each event was seen."""
+        if not self.events:
+            return np.array(weights)
+        scores = self.pair.scores(weights)
+        return np.array([[np.count_nonzero(event.holds(scores)) for event in self.events]], dtype=np.float64)
+
+    def outcomes(self, blocks: range) -> Iterator[Array]:
+        """Yield the statistic of some blocks."""
+        if self.pair.one_by_one:
+            return map(self._one_by_one, blocks)
+        some = ensemble.train_some(self.pair.plan, self.problem, self.replicas, self.seed, blocks, self.pair.trace)
+        return map(self.statistic, some)
+
+    def _one_by_one(self, block: int) -> Array:
+        """Return the statistic of runs of the engine that trains one model, rounded as a model that is released."""
+        stream = np.random.SeedSequence(self.seed, spawn_key=(block,))
+        source, pair = Source(np.random.Generator(np.random.SFC64(stream)), False, "an audit"), self.pair
+        with np.errstate(all="ignore"):
+            runs = range(self.widths[block])
+            ends = [single.train(pair.plan, self.problem, source, rounding=pair.rounding).weights for _ in runs]
+        return self.statistic(np.array(ends))
 
 
 class _Work:
-    """Runs of an ensemble, each phase with a seed of its own, and how many steps are done."""
+    """Runs of an audit, each phase with a seed of its own, and how many steps are done."""
 
     def __init__(self, setup: Setup, progress: Progress | None, there: There | None, total: int) -> None:
         self.setup, self.progress, self.there, self.total, self.done = setup, progress, there, total, 0
 
-    def run(
-        self, pair: Pair, problem: Problem, replicas: int, key: tuple[int, ...], events: Sequence[Event] = ()
-    ) -> Array:
-        """Return the outcomes of independent runs on a data set, of the streams with this key.
+    def run(self, pair: Pair, world: int, replicas: int, phase: tuple[int, int], events: Sequence[Event] = ()) -> Array:
+        """Return the outcomes of independent runs on a data set of a pair, of the streams of a phase.
 
         Returns:
             Shape (replicas, d); with events, in how many runs of each block each of them was seen, shape
             (blocks, events).
         """
-        statistic = _statistic(pair, events)
-        words = np.random.SeedSequence(self.setup.seed, spawn_key=key).generate_state(4)
+        words = np.random.SeedSequence(self.setup.seed, spawn_key=(*phase, world)).generate_state(4)
         seed = sum(int(word) << (32 * place) for place, word in enumerate(words))
-        before, report = self.done, self.progress
-
-        def progress(done: int, _: int) -> None:
-            assert report is not None
-            report(before + done, self.total)
-
-        shown = None if report is None else progress
+        runs = _Runs(pair, world == 0, replicas, seed, tuple(events))
         if self.there is not None:
-            result = self._elsewhere(self.there, pair, problem, replicas, seed, tuple(events), shown)
-            self.done += pair.plan.steps * replicas
-            return result
-        if pair.one_by_one:
-            result = _one_by_one(pair, problem, replicas, seed, statistic, shown)
-            self.done += pair.plan.steps * replicas
-            return result
-        result = ensemble.train(
-            pair.plan, problem, replicas, seed, workers=self.setup.workers, statistic=statistic,
-            progress=shown, trace=pair.trace,
-        )  # fmt: skip
+            outcomes = self._remotely(self.there, runs)
+        elif pair.one_by_one:
+            outcomes = np.concatenate([self._counted(runs, block) for block in range(len(runs.widths))])
+        else:
+            outcomes = ensemble.train(
+                pair.plan, runs.problem, replicas, seed, workers=self.setup.workers,
+                statistic=runs.statistic, progress=self._report if self.progress else None, trace=pair.trace,
+            )  # fmt: skip
         self.done += pair.plan.steps * replicas
-        return result
+        return outcomes
 
-    def _elsewhere(
-        self, there: There, pair: Pair, problem: Problem, replicas: int, seed: int, events: tuple[Event, ...],
-        progress: Progress | None,
-    ) -> Array:  # fmt: skip
+    def _report(self, done: int, _: int) -> None:
+        """Report so many steps of these runs."""
+        if self.progress is not None:
+            self.progress(self.done + done, self.total)
+
+    def _counted(self, runs: _Runs, block: int) -> Array:
+        [outcome] = runs.outcomes(range(block, block + 1))
+        self._report(min((block + 1) * _BLOCK, runs.replicas) * runs.pair.plan.steps, 0)
+        return outcome
+
+    def _remotely(self, there: There, runs: _Runs) -> Array:
         """Do as `run`, on other machines."""
-        plan, widths, done = pair.plan, _widths(pair, replicas), 0
-        columns = plan.columns if pair.steps is None else 1
-        rows = [Rows((1, len(events)), width) if events else Rows((width, columns), None) for width in widths]
+        plan, widths, events, done = runs.pair.plan, runs.widths, len(runs.events), 0
+        columns = plan.columns if runs.pair.steps is None else 1
+        rows = [Rows((1, events), width) if events else Rows((width, columns), None) for width in widths]
 
         def add(blocks: int) -> None:
             nonlocal done
             done += blocks
-            if progress is not None:
-                progress(replicas * plan.steps * done // len(widths), replicas * plan.steps)
+            self._report(runs.replicas * plan.steps * done // len(widths), 0)
 
-        common = pair, problem is pair.first, replicas, str(seed), events
+        common = runs.pair, runs.first, runs.replicas, str(runs.seed), runs.events
         return run_all(there, run_blocks, common, rows, plan.steps * widths[0] * plan.columns, add)
 
 
@@ -257,62 +304,7 @@ def run_blocks(document: str) -> str:
 
 def _outcomes(common: Any, blocks: range) -> list[Array]:
     pair, first, replicas, seed, events = common
-    problem = pair.first if first else pair.second
-    if pair.one_by_one:
-        ends = _ends_one_by_one(pair, problem, replicas, int(seed), blocks)
-    else:
-        ends = ensemble.train_some(pair.plan, problem, replicas, int(seed), blocks, pair.trace)
-    statistic = _statistic(pair, events)
-    return [statistic(weights) for weights in ends]
-
-
-def _widths(pair: Pair, replicas: int) -> list[int]:
-    """Return how many runs each block has."""
-    if pair.one_by_one:
-        return [min(_BLOCK, replicas - first) for first in range(0, replicas, _BLOCK)]
-    return ensemble.widths(pair.plan, replicas)
-
-
-def _statistic(pair: Pair, events: Sequence[Event]) -> Callable[[Array], Array]:
-    """Return what is made of the ends of some runs: themselves, or how often each event was seen, shape (1, events)."""
-    if not events:
-        return np.array
-
-    def counts(weights: Array) -> Array:
-        scores = pair.scores(weights)
-        return np.array([[np.count_nonzero(event.holds(scores)) for event in events]], dtype=np.float64)
-
-    return counts
-
-
-def _one_by_one(
-    pair: Pair,
-    problem: Problem,
-    replicas: int,
-    seed: int,
-    statistic: Callable[[Array], Array],
-    progress: Progress | None,
-) -> Array:
-    """Return the statistic of runs of the engine that trains one model, rounded as a model that is released."""
-    results, widths, done = [], _widths(pair, replicas), 0
-    for ends in _ends_one_by_one(pair, problem, replicas, seed, range(len(widths))):
-        results.append(statistic(ends))
-        done += len(ends)
-        if progress is not None:
-            progress(done * pair.plan.steps, replicas * pair.plan.steps)
-    return np.concatenate(results)
-
-
-def _ends_one_by_one(pair: Pair, problem: Problem, replicas: int, seed: int, blocks: range) -> Iterator[Array]:
-    """Yield the ends of the runs of some blocks, shape (runs, d) for each."""
-    widths = _widths(pair, replicas)
-    for block in blocks:
-        stream = np.random.SeedSequence(seed, spawn_key=(block,))
-        source = Source(np.random.Generator(np.random.SFC64(stream)), False, "an audit")
-        with np.errstate(all="ignore"):
-            runs = range(widths[block])
-            ends = [single.train(pair.plan, problem, source, rounding=pair.rounding).weights for _ in runs]
-        yield np.array(ends)
+    return list(_Runs(pair, first, replicas, int(seed), events).outcomes(blocks))
 
 
 class _Pilot(NamedTuple):
@@ -325,11 +317,8 @@ class _Pilot(NamedTuple):
 
 def _pilot(pair: Pair, delta: float | None, number: int, work: _Work) -> _Pilot:
     """Run the pilots of a pair, and choose its events."""
-    runs = [
-        work.run(pair, problem, work.setup.pilot, (0, number, world))
-        for world, problem in enumerate((pair.first, pair.second))
-    ]
-    if pair.direction is None and pair.attack == "custom":
+    runs = [work.run(pair, world, work.setup.pilot, (0, number)) for world in (0, 1)]
+    if pair.direction is None and pair.attack == Attack.CUSTOM:
         moved = runs[0].mean(axis=0) - runs[1].mean(axis=0)
         length = float(np.linalg.norm(moved))
         pair = pair._replace(direction=moved / length if length > 0.0 else np.eye(len(moved))[0])
@@ -349,13 +338,13 @@ def _chosen(pair: Pair, first: Array, second: Array, delta: float | None, setup:
         true, false = above if upwards else (1.0 - above[1], 1.0 - above[0])
         epsilons, mus = _promised(true, false, delta, setup)
         gap = true - false  # where nothing is promised
-        for place in {int(np.argmax(each if each.any() else gap)) for each in (epsilons, mus)}:
+        for place in {int(np.argmax(values if values.any() else gap)) for values in (epsilons, mus)}:
             event = Event(upwards, float(thresholds[place]))
             best.append((float(epsilons[place]), float(mus[place]), event))
-    events = [max(best, key=lambda each: each[1])[2]]
+    events = [max(best, key=lambda values: values[1])[2]]
     if delta is not None:
         events += [max((e for e in best if e[2].upwards is way), key=lambda e: e[:2])[2] for way in (True, False)]
-    mu = max(each[1] for each in best)
+    mu = max(values[1] for values in best)
     return _Pilot(pair, tuple(dict.fromkeys(events)), (mu if delta is None else max(e[0] for e in best), mu))
 
 
@@ -394,8 +383,8 @@ def _counted(pair: Pair, events: Sequence[Event], number: int, work: _Work) -> t
     """Return how often the events are seen in runs that were not looked at before."""
     setup = work.setup
     first, second = (
-        work.run(pair, problem, setup.counted, (1, number, world), events).sum(axis=0).astype(np.int64).tolist()
-        for world, problem in enumerate((pair.first, pair.second))
+        work.run(pair, world, setup.counted, (1, number), events).sum(axis=0).astype(np.int64).tolist()
+        for world in (0, 1)
     )
     alpha = down(1.0 - setup.confidence, 4.0) / (2 * len(events))
     return tuple(
@@ -414,11 +403,11 @@ def to_json(found: Audit, epsilon: float | None, mu: float | None) -> dict[str, 
         "mu_lower": found.mu, "mu": mu, "replicas": setup.replicas, "pilot": setup.pilot, "seed": setup.seed,
         "events": [
             {
-                "says": "first" if each.event.upwards else "second", "threshold": each.event.threshold,
-                "true_positives": each.true, "false_positives": each.false, "tpr_lower": each.tpr,
-                "fpr_upper": each.fpr,
+                "says": "first" if one.event.upwards else "second", "threshold": one.event.threshold,
+                "true_positives": one.true, "false_positives": one.false, "tpr_lower": one.tpr,
+                "fpr_upper": one.fpr,
             }
-            for each in found.seen
+            for one in found.seen
         ],
         "tried": [
             {"attack": tried.attack, "others": tried.others, "looks_at": tried.looks_at, "promised": value}

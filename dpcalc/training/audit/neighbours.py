@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Order
 from dpcalc.model.choices import Adjacency
-from dpcalc.model.run import Description, Run
+from dpcalc.model.loss import Loss
+from dpcalc.model.run import Run
 from dpcalc.training.audit.attacks import Attack, Pair
 from dpcalc.training.data.tables import Table, read
-from dpcalc.training.rule.draft import Draft
 from dpcalc.training.run.plan import plan
 from dpcalc.training.run.problem import Problem, verify
 
 Array = NDArray[np.float64]
 
 
-def pair_of_files(run: Run, given: Mapping[str, Any], first: str, second: str) -> Pair:
-    """Return the pair of two files, with the loss of the run.
+def pair_of_files(run: Run, loss: Loss, first: str, second: str) -> Pair:
+    """Return the pair of two files.
 
     Args:
         run: as accounted.
-        given: the parameters that describe it, with a loss and its bounds.
+        loss: that is trained.
         first, second: paths of tables, the target in the last column.
 
     Raises:
         SpecError: a file cannot be read, the columns of the two differ, or they do not differ in one record as the
-            run's neighbours do, a record is outside the bounds of the loss, or no loss is named.
+            run's neighbours do, or a record is outside the bounds of the loss.
     """
-    if given.get("loss") is None:
-        raise SpecError("a custom attack needs the loss that is trained", "give --loss and --feature-bound")
     read_tables = [read(path, held=True) for path in (first, second)]
     if read_tables[0].names != read_tables[1].names:
         raise SpecError(
@@ -51,7 +46,6 @@ def pair_of_files(run: Run, given: Mapping[str, Any], first: str, second: str) -
             f"the data sets differ in record {row + 1}, and the guarantee is of the one at position {run.index}",
             f"give --index {row + 1}, or leave it out",
         )
-    loss = Draft(Description(given)).loss
     one, other = (
         Problem(np.ascontiguousarray(cells[:, :-1]), np.ascontiguousarray(cells[:, -1]), loss) for cells in tables
     )

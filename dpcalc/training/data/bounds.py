@@ -11,18 +11,16 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
 from dpcalc.files.row_file import Room
-from dpcalc.training.data.ranges import Ranges, encode, middles_and_halves, settle
+from dpcalc.training.data.ranges import Ranges, encode, settle
 from dpcalc.training.data.tables import Stored, Table, empty
 
 Array = NDArray[np.float64]
 
 _BLOCK = 1 << 18  # cells looked at together
-_ACROSS = 1 << 10  # cells of rows that are changed together
 _COLUMNS = 1 << 13  # whose squares are added at once: numpy's buffer
 _TINY = 1e-140  # of a bound: the squares of smaller ones lose their digits
 _LARGE = 1e150  # of the bounds: squares of larger ones are no doubles
 _USUAL = 1e-200, 1e280  # of a row's square, which is then as exact as a sum can be
-_MIDDLE = 1e100  # of usual ranges: numbers of a usual size stay far within the range of a double
 _ROOM = 1e-12  # by which clipped rows stay below their bound: more than rounding adds
 
 
@@ -101,9 +99,9 @@ def prepared(
     flat = (cells if kept <= cells.shape[1] else empty("the table with its levels", n, kept)).reshape(-1)
     labels, counts = np.empty(n), NO_COUNTS
     for rows in _blocks(n, rule.width, _BLOCK // 4):  # which takes some copies
-        x, labels[rows], found = rule.kept(cells[rows])
+        x, labels[rows], more = rule.kept(cells[rows])
         flat[rows.start * kept : rows.stop * kept] = x.reshape(-1)
-        counts = added(counts, found)
+        counts = added(counts, more)
     return Prepared(flat[: n * kept].reshape(n, kept), labels, counts)
 
 
@@ -123,8 +121,6 @@ class Bounds(NamedTuple):
         rest: the length to which rows are shortened, the constant column apart.
         constant: what that holds; 0 where there is none.
         label_bound, signed, ranges, norm: as there.
-        affine: what rows of features are mapped by, the constant column with them; None where they are not mapped, or
-            by numbers of an unusual size.
     """
 
     width: int
@@ -134,7 +130,6 @@ class Bounds(NamedTuple):
     signed: bool
     ranges: Ranges | None
     norm: int
-    affine: _Affine | None = None
 
     @property
     def columns(self) -> int:
@@ -146,34 +141,27 @@ class Bounds(NamedTuple):
         whole = self.rest + self.constant if self.norm == 1 else math.hypot(self.rest, self.constant)
         return self.norm <= norm and whole <= bound * (1.0 + _ROOM)
 
-    def kept(self, cells: Array, room: Room | None = None, unit: float | None = None) -> Prepared:
+    def kept(self, cells: Array, room: Room | None = None) -> Prepared:
         """Return some records within their bounds.
 
         Args:
             cells: shape (m, raw columns), as read; they may be overwritten.
             room: for the features; by default they have memory of their own.
-            unit: where it is given, features are whole numbers of units: see `shorten`.
         """
         held = 1.0 - max(_ROOM, (self.width + 8) * 2.0**-52)
         labels = cells[:, -1].copy()
         within = self.columns == cells.shape[1] and cells.flags.c_contiguous and cells.flags.writeable
         x = cells if within else (room or Room()).of("features", (len(cells), self.columns), np.dtype(np.float64))
-        with np.errstate(all="ignore"):  # of the square of what is not finite
-            plain = self._is_plain(cells)
-        unreadable = 0 if plain else self._encode(cells, x)
-        if plain:
-            self._encode_plain(cells, x)
+        x[:, self.width - 1 :] = 0.0  # the constant column comes last
+        x[:, : self.width - 1], unreadable = encode(cells[:, :-1], self.ranges)
         size = lengths(x, self.norm)
         clipped = int(np.count_nonzero(size > self.rest))
-        shorten(x, size, self.rest * held, unit)
+        shorten(x, size, self.rest * held)
         if self.constant:
-            x[:, -1] = in_units(self.constant * held, unit)
+            x[:, -1] = self.constant * held
         if self.signed:
-            positive = labels > 0.0
-            if not plain:
-                unreadable += len(labels) - int(np.count_nonzero(np.isfinite(labels)))
-                positive &= labels < math.inf
-            labels, cut = np.where(positive, 1.0, -1.0), 0
+            unreadable += int(np.count_nonzero(~np.isfinite(labels)))
+            labels, cut = np.where((labels > 0.0) & (labels < math.inf), 1.0, -1.0), 0
         else:
             interval = self.ranges.target if self.ranges else None
             unreadable += settle(labels, interval, self.label_bound or 1.0)
@@ -181,63 +169,6 @@ class Bounds(NamedTuple):
             cut = int(np.count_nonzero(np.abs(labels) > most))
             np.clip(labels, -most, most, out=labels)
         return Prepared(x, labels, {"rows_clipped": clipped, "labels_clipped": cut, "unreadable": unreadable})
-
-    def _encode(self, cells: Array, out: Array) -> int:
-        """Write what `encode` returns of the features, with a 0 in the place of the constant, and count as it does."""
-        out[:, self.width - 1 :] = 0.0
-        out[:, : self.width - 1], unreadable = encode(cells[:, :-1], self.ranges)
-        return unreadable
-
-    def _is_plain(self, cells: Array) -> bool:
-        """Return whether all cells are numbers of a usual size, as are their features."""
-        if self.ranges is not None and (self.ranges.words or (self.ranges.features is not None and not self.affine)):
-            return False
-        flat = cells.reshape(-1)
-        return float(np.dot(flat, flat)) <= _USUAL[1]  # and no nan
-
-    def _encode_plain(self, cells: Array, out: Array) -> None:
-        """As `_encode` of what is plain, in fewer looks at it; ``out`` may be the memory of the cells."""
-        if out is not cells:
-            # Whole rows are next to each other: the target gives its place to the constant.
-            np.copyto(out, cells if self.constant else cells[:, :-1])
-        if self.affine is not None:
-            self.affine.apply(out)
-        elif self.constant:
-            out[:, -1] = 0.0
-
-
-class _Affine(NamedTuple):
-    """What rows are mapped by: (x - middle)/half, in every bit.
-
-    Attributes:
-        middle: of several rows that are next to each other; None where all are 0.
-        half: of as many; or their reciprocals where all are powers of two: those products are the quotients.
-        operation: of the two.
-    """
-
-    middle: Array | None
-    half: Array
-    operation: np.ufunc
-
-    @classmethod
-    def of(cls, ranges: Ranges | None, constant: bool) -> _Affine | None:
-        """Return the map of the features, and of a column that becomes 0; None for none, or of unusual numbers."""
-        if ranges is None or ranges.features is None:
-            return None
-        middle, half = middles_and_halves(*ranges.features)
-        if not (float(np.abs(middle).max()) <= _MIDDLE and float(half.min()) >= 1.0 / _MIDDLE):
-            return None
-        products = float(half.max()) <= _MIDDLE and bool((np.frexp(half)[0] == 0.5).all())
-        if constant:
-            middle, half = np.append(middle, 0.0), np.append(half, math.inf)
-        shift = several(middle) if middle.any() else None
-        return cls(shift, several(1.0 / half), np.multiply) if products else cls(shift, several(half), np.divide)
-
-    def apply(self, rows: Array) -> None:
-        """Map rows, shape (m, d), C-contiguous, in place."""
-        if self.middle is not None:
-            on_rows(np.subtract, rows, self.middle)
-        on_rows(self.operation, rows, self.half)
 
 
 def bounds_of(
@@ -260,8 +191,7 @@ def bounds_of(
             raise SpecError(f"{name} is {most:g}: squares above {_LARGE:g} are no doubles", "use other units")
     constant = feature_bound * (share or intercept_of(1.0, norm)) if intercept else 0.0
     rest = feature_bound if uncentred else rest_of(feature_bound, constant, norm)
-    affine = _Affine.of(ranges, bool(constant))
-    return Bounds(width_of(table, ranges), rest, constant, label_bound, signed, ranges, norm, affine)
+    return Bounds(width_of(table, ranges), rest, constant, label_bound, signed, ranges, norm)
 
 
 def width_of(table: Table, ranges: Ranges | None) -> int:
@@ -311,58 +241,21 @@ def row_squares(x: Array) -> Array:
     return squares
 
 
-def several(row: Array) -> Array:
-    """Return so many copies of a row, end to end, as `on_rows` changes together."""
-    return np.concatenate([row] * max(1, _ACROSS // len(row)))
-
-
-def on_rows(operation: np.ufunc, x: Array, rows: Array) -> None:
-    """Replace every row by ``operation(row of x, row)``, some rows at a time: numpy is slow where rows are short.
-
-    Args:
-        operation: of one number each.
-        x: shape (m, d), C-contiguous; overwritten.
-        rows: what `several` returns of the row.
-    """
-    columns = x.shape[1]
-    many = len(rows) // columns
-    whole = len(x) // many * many
-    together = x[:whole].reshape(-1, len(rows))
-    operation(together, rows, out=together)
-    if whole < len(x):
-        operation(x[whole:], rows[:columns], out=x[whole:])
-
-
-def shorten(x: Array, size: Array, most: float, unit: float | None = None) -> None:
+def shorten(x: Array, size: Array, most: float) -> None:
     """Shorten rows that are longer than ``most`` to that, in place.
-
-    With a unit u, a power of two from 2^-100 to 2^100, rows become trunc(x/u): what is shortened, cut towards 0 to
-    multiples of u, and divided by u. The factors of rows are divided by u, which changes no digit of a product.
 
     Args:
         x: shape (m, d).
         size: their lengths, shape (m,).
         most: > 0.
-        unit: u; None for rows that are not cut.
     """
     outside = size > most
     far = outside & ~((size <= _LARGE) & (most >= 1.0 / _LARGE))
     if far.any():  # first to norm 1: the ratio of the two may be no normal double, and then far off
         x[far] = x[far] / size[far, np.newaxis] * most
-        size = np.where(far, most, size)
         outside &= ~far
     if outside.any():
-        factors = most / np.maximum(size, most)
-        x *= (factors if unit is None else factors / unit)[:, np.newaxis]
-    elif unit is not None:
-        x *= 1.0 / unit
-    if unit is not None:
-        np.trunc(x, out=x)
-
-
-def in_units(value: float, unit: float | None) -> float:
-    """Return what becomes of a number as `shorten` makes of those in rows."""
-    return value if unit is None else float(math.trunc(value / unit))
+        x *= (most / np.where(outside, size, most))[:, np.newaxis]
 
 
 def aside_count(n: int, fraction: float) -> int:

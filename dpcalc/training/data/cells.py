@@ -23,6 +23,7 @@ from dpcalc.model.parameter import check
 
 Array = NDArray[np.float64]
 
+NUMERIC = "fiub"  # kinds of numpy's types: floats, whole numbers with and without a sign, and booleans
 _NAN = float("nan")
 _SHOWN = 8  # classes that are listed
 MAX_CLASSES = 1000
@@ -72,7 +73,7 @@ class Labels(NamedTuple):
 
     def codes(self, values: NDArray[Any]) -> Array:
         """Return `code` of every entry of a one-dimensional array of numbers, texts or objects."""
-        if values.dtype.kind in "fiub":
+        if values.dtype.kind in NUMERIC:
             cells = numbers(values)
             return cells if self.positive is None else np.where(cells == _declared(self.positive), 1.0, -1.0)
         return np.array([self.code(_text(value)) for value in values.tolist()], dtype=np.float64)
@@ -138,13 +139,13 @@ class Levels(NamedTuple):
 
     def codes(self, values: NDArray[Any]) -> Array:
         """Return `code` of every entry of a one-dimensional array of numbers, texts or objects."""
-        if values.dtype.kind in "fiub":
+        if values.dtype.kind in NUMERIC:
             cells = numbers(values)
-            found = np.full(cells.shape, _NAN if self.missing is None else self.code(self.missing))
-            found[np.isfinite(cells)] = _NAN
+            places = np.full(cells.shape, _NAN if self.missing is None else self.code(self.missing))
+            places[np.isfinite(cells)] = _NAN
             for place, level in reversed(tuple(enumerate(self.levels))):
-                found[cells == _declared(level)] = place
-            return found
+                places[cells == _declared(level)] = place
+            return places
         return np.array([self.code("" if value is None else _text(value)) for value in values.tolist()], np.float64)
 
 

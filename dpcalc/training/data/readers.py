@@ -25,7 +25,7 @@ from dpcalc.files.csv_lines import read_header as read_csv_header
 from dpcalc.files.paths import ending
 from dpcalc.files.place import Place
 from dpcalc.files.row_file import Room
-from dpcalc.training.data.cells import NUMBERS, Classes, Labels, Levels, Lines
+from dpcalc.training.data.cells import NUMBERS, NUMERIC, Classes, Labels, Levels, Lines
 
 Array = NDArray[np.float64]
 Rule = Labels | Classes | Levels
@@ -59,7 +59,7 @@ class Columns(NamedTuple):
         """
         cells = np.empty((len(columns[0]), len(columns)))
         for place, (name, rule, values) in enumerate(zip(self.names, self.rules, columns, strict=True)):
-            if values.ndim != 1 or values.dtype.kind not in ("fiubUSO" if rule.takes_words else "fiub"):
+            if values.ndim != 1 or values.dtype.kind not in (NUMERIC + "USO" if rule.takes_words else NUMERIC):
                 kind = _KINDS.get(values.dtype.kind, "no numbers")
                 raise SpecError(f"{self.path}: column {name!r} holds {kind}", self.cure.format(name=name))
             cells[:, place] = rule.codes(values)
@@ -335,7 +335,7 @@ def _numbered(path: str, count: int) -> list[str]:
 
 
 def _refuse_other_than_numbers(path: str, dtype: np.dtype[Any]) -> None:
-    if dtype.kind not in "fiub":
+    if dtype.kind not in NUMERIC:
         raise SpecError(f"{path} holds {_KINDS.get(dtype.kind, 'no numbers')}", "save real numbers")
 
 

@@ -136,9 +136,10 @@ def _number(node: Node, what: str) -> float:
 
 def _stand_in(entry: Table, low: float, high: float) -> float | None:
     """Return what stands for a missing number; None for the middle."""
-    if "missing" not in entry.fields:
+    field = entry.fields.get("missing")
+    if field is None:
         return None
-    node = entry.fields["missing"].node
+    node = field.node
     words = {"middle": None, "low": low, "high": high}
     typed = text(node, "missing").strip()
     if typed in words:
@@ -157,9 +158,10 @@ def _levels(entry: Table) -> Levels:
         raise place.error(f"{len(levels)} levels", f"from 1 to {MAX_LEVELS}")
     if (twice := repeated(levels)) is not None:
         raise place.error(f"the level {clipped(twice)} is there twice", "keep one")
-    if "missing" not in entry.fields:
+    field = entry.fields.get("missing")
+    if field is None:
         return Levels(levels)
-    node = entry.fields["missing"].node
+    node = field.node
     missing = text(node, "missing").strip()
     if missing not in levels:
         raise node.place.error("missing is no level of the column", "name one of the levels, or leave it out")

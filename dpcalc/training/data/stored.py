@@ -44,8 +44,8 @@ class Bounding(Protocol):
     def within(self, bound: float, norm: int) -> bool:
         """Return whether all rows that are kept are within a bound in the 1- or 2-norm, up to rounding."""
 
-    def kept(self, cells: Array, room: Room | None = None, unit: float | None = None) -> Prepared:
-        """Return some records within their bounds, with a unit their features as whole numbers of units."""
+    def kept(self, cells: Array, room: Room | None = None) -> Prepared:
+        """Return some records within their bounds."""
 
 
 class Survey(NamedTuple):
@@ -129,40 +129,39 @@ class OnDisk:
     def _most(self) -> int:
         return max(1, _BYTES // max(1, self._stored.bytes))
 
-    def at(self, chosen: Chosen, room: Room | None = None, unit: float | None = None) -> Prepared:
+    def at(self, chosen: Chosen, room: Room | None = None) -> Prepared:
         """Return some records, in the order in which they are named.
 
         Args:
             chosen: a slice without a step, or whole numbers from 0 to n - 1.
             room: for them; by default they have memory of their own.
-            unit: where it is given, features are whole numbers of units: see `dpcalc.training.data.bounds.shorten`.
 
         Raises:
             SpecError: the file cannot be read, or has changed.
         """
         first, last, _ = chosen.indices(len(self)) if isinstance(chosen, slice) else (0, len(chosen), 1)
         if last - first <= self._most:
-            return self._at(chosen, room, unit)
+            return self._at(chosen, room)
         parts = (slice(start, min(start + self._most, last)) for start in range(first, last, self._most))
-        return self._joined(last - first, (part if isinstance(chosen, slice) else chosen[part] for part in parts), unit)
+        return self._joined(last - first, (part if isinstance(chosen, slice) else chosen[part] for part in parts))
 
-    def _joined(self, count: int, pieces: Iterable[Chosen], unit: float | None) -> Prepared:
+    def _joined(self, count: int, pieces: Iterable[Chosen]) -> Prepared:
         """Return so many records that are read in pieces."""
         features, labels = np.empty((count, self.shape[1])), np.empty(count)
         counts, done, room = NO_COUNTS, 0, Room()
         for piece in pieces:
-            part = self._at(piece, room, unit)
+            part = self._at(piece, room)
             there = slice(done, done + len(part.labels))
             features[there], labels[there] = part.features, part.labels
             counts, done = added(counts, part.counts), there.stop
         return Prepared(features, labels, counts)
 
-    def _at(self, chosen: Chosen, room: Room | None = None, unit: float | None = None) -> Prepared:
+    def _at(self, chosen: Chosen, room: Room | None = None) -> Prepared:
         """As `at`, at once."""
         if self._gaps is not None:
             places = np.arange(*chosen.indices(len(self))) if isinstance(chosen, slice) else chosen
             chosen = places + np.searchsorted(self._gaps, places, side="right")
-        return self._bounds.kept(self._stored.rows(chosen, room), room, unit)
+        return self._bounds.kept(self._stored.rows(chosen, room), room)
 
     def split(self, fraction: float, generator: np.random.Generator) -> tuple[OnDisk, OnDisk | None]:
         """As `dpcalc.training.data.bounds.split`."""
@@ -173,9 +172,9 @@ class OnDisk:
 
     def bounded(self, changed: Callable[[Any], Bounding]) -> OnDisk:
         """Return the same records, brought within their bounds in another way."""
-        found = copy.copy(self)
-        found._bounds, found._survey = changed(self._bounds), None
-        return found
+        records = copy.copy(self)
+        records._bounds, records._survey = changed(self._bounds), None
+        return records
 
     def survey(self) -> Survey:
         """Return what is known of the records, which are read once, unless `pieces` has shown them all.
@@ -234,5 +233,5 @@ class _Some(OnDisk):
         super().__init__(stored, bounds)
         self.shape, self._places = (len(aside), bounds.columns), aside
 
-    def _at(self, chosen: Chosen, room: Room | None = None, unit: float | None = None) -> Prepared:
-        return self._bounds.kept(self._stored.rows(self._places[chosen], room), room, unit)
+    def _at(self, chosen: Chosen, room: Room | None = None) -> Prepared:
+        return self._bounds.kept(self._stored.rows(self._places[chosen], room), room)

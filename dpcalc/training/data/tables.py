@@ -212,18 +212,18 @@ def rows_of(path: str, names: Sequence[str], rules: Sequence[Rule]) -> Iterator[
     refuse_other_kinds(path)
     with opened(path) as stream:
         reader = reader_of(path, stream, with_target=False)
-        found: dict[str, list[int]] = {name: [] for name in names}
+        columns: dict[str, list[int]] = {name: [] for name in names}
         for place, name in enumerate(reader.names):
-            if name in found:
-                found[name].append(place)
-        for name, places in found.items():
+            if name in columns:
+                columns[name].append(place)
+        for name, places in columns.items():
             if len(places) > 1:
                 raise SpecError(f"{path}: column {clipped(name)} is there twice", "rename one of the two")
             if not places:
                 raise SpecError(
                     f"{path} has no column {clipped(name)}, which the model needs", near(name, reader.names)
                 )
-        first = tuple(found[name][0] for name in names)
+        first = tuple(columns[name][0] for name in names)
         yield from reader.blocks(Columns(path, tuple(names), first, tuple(rules), "encode it as in training"))
 
 

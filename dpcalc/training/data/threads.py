@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from dpcalc.files.row_file import Room
 
@@ -19,35 +18,6 @@ Place = TypeVar("Place")
 def cores() -> int:
     """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def summed(of: Callable[[int], Any], places: Sequence[int]) -> Any:
-    """Return the sum of ``of(place)`` over one or more places, which some threads share.
-
-    Which thread adds what does not follow from the arguments: the sum must not depend on the order, as that of doubles
-    does unless it is exact.
-    """
-    workers = min(cores(), len(places))
-    if workers == 1:
-        return _total(of, places, threading.Event())
-    over = threading.Event()
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            shares = [
-                pool.submit(copy_context().run, _total, of, places[k::workers], over) for k in range(workers)
-            ]  # the context says which warnings of numpy are shown
-            return sum(share.result() for share in shares)
-        finally:
-            over.set()  # an error, or an interrupt, ends the others too
-
-
-def _total(of: Callable[[int], Any], places: Sequence[int], over: threading.Event) -> Any:
-    total = of(places[0])
-    for place in places[1:]:
-        if over.is_set():
-            break
-        total = total + of(place)
-    return total
 
 
 def ahead(of: Callable[[Place, Room], Piece], places: Sequence[Place]) -> Iterator[Piece]:
@@ -70,5 +40,5 @@ def ahead(of: Callable[[Place, Room], Piece], places: Sequence[Place]) -> Iterat
             while waiting:
                 yield waiting.popleft().result()
         finally:
-            for each in waiting:
-                each.cancel()
+            for piece in waiting:
+                piece.cancel()

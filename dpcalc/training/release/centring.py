@@ -15,7 +15,6 @@ two, so that |z - m|^2 is a number that doubles hold, and what a record adds dep
 from __future__ import annotations
 
 import math
-import threading
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -27,9 +26,9 @@ from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files.row_file import Room
 from dpcalc.model.loss import Loss
 from dpcalc.numerics.floats import up
-from dpcalc.training.data.bounds import Bounds, Prepared, in_units, lengths, on_rows, rest_of, several, shorten
+from dpcalc.training.data.bounds import Bounds, Prepared, lengths, rest_of, shorten
 from dpcalc.training.data.stored import OnDisk
-from dpcalc.training.data.threads import summed
+from dpcalc.training.data.threads import ahead
 from dpcalc.training.release.model import LEAST_SCALE
 from dpcalc.training.rule.full_batches import Centring
 from dpcalc.training.rule.records import Records
@@ -63,18 +62,15 @@ class Centre(NamedTuple):
     rest: float
     constant: float
 
-    def apply(self, rows: Array, unit: float | None = None) -> None:
-        """Change rows, shape (m, d + 1), whose last column is the constant one, in place.
-
-        With a unit they are whole numbers of units: see `dpcalc.training.data.bounds.shorten`.
-        """
+    def apply(self, rows: Array) -> None:
+        """Change rows, shape (m, d + 1), whose last column is the constant one, in place."""
         columns = rows.shape[1]
         held = 1.0 - max(_ROOM, (columns + 9) * 2.0**-52)
-        on_rows(np.subtract, rows, several(np.append(self.shift, 0.0)))
+        rows[:, :-1] -= self.shift
         rows /= self.scale
         rows[:, -1] = 0.0
-        shorten(rows, lengths(rows, 2), self.rest * held, unit)
-        rows[:, -1] = in_units(self.constant * held, unit)
+        shorten(rows, lengths(rows, 2), self.rest * held)
+        rows[:, -1] = self.constant * held
 
 
 class _CentredBounds(NamedTuple):
@@ -98,9 +94,9 @@ class _CentredBounds(NamedTuple):
     def within(self, bound: float, norm: int) -> bool:
         return self.bounds._replace(rest=self.centre.rest, constant=self.centre.constant).within(bound, norm)
 
-    def kept(self, cells: Array, room: Room | None = None, unit: float | None = None) -> Prepared:
+    def kept(self, cells: Array, room: Room | None = None) -> Prepared:
         part = self.bounds.kept(cells, room)
-        self.centre.apply(part.features, unit)
+        self.centre.apply(part.features)
         return part
 
 
@@ -139,7 +135,7 @@ def centred(plan: Plan, loss: Loss, records: Records, source: Source, rounding: 
         scale = min(how.units * asked.distance(shift, how.distance), 1.0)
         constant = how.constant * bound
         centre = Centre(shift, scale, rest_of(bound, constant, 2), constant)
-        train, test = (_moved(each, centre) for each in (records.train, records.test))
+        train, test = (_moved(records_of, centre) for records_of in (records.train, records.test))
     assert train is not None
     left = plan._replace(batches=(Batch(batch.steps - how.sums, batch.size, batch.divisor),))
     moved = records._replace(train=train, test=test, constant=constant, bound=centre.rest)
@@ -154,7 +150,7 @@ def _scale_of(noise_std: float, lipschitz: float, divisor: float, bound: float) 
     """
     ratio = noise_std / lipschitz
     scale = up(ratio * divisor * bound, 8.0)
-    if not all(_LEAST <= each <= 1.0 / _LEAST for each in (ratio, ratio * divisor, scale)):
+    if not all(_LEAST <= value <= 1.0 / _LEAST for value in (ratio, ratio * divisor, scale)):
         raise SpecError(f"noise of scale {scale:g} on sums of rows is out of range", "use other units")
     return scale
 
@@ -185,35 +181,33 @@ class _Asked:
             near = np.minimum(sizes, 2.0 * self.bound) - self.bound
             return np.array([cut(near, self.unit).sum()])
 
-        [found] = self._noisy_mean(of, 1, times)
+        [mean] = self._noisy_mean(of, 1, times)
         deviation = self.scale / self.bound / self.rows / math.sqrt(times)
-        return min(max(1.0 + float(found) / self.bound, deviation, LEAST_SCALE), 1.0)
+        return min(max(1.0 + float(mean) / self.bound, deviation, LEAST_SCALE), 1.0)
 
     def _noisy_mean(self, of: Callable[[Array], Array], entries: int, times: int) -> Array:
         """Return the mean of ``times`` noisy sums, each rounded to its grid, over the number of records."""
         total = self._sum(of)
         noise = self.source.generator.standard_normal((times, entries))
         noisy = np.zeros(entries)
-        for each in noise:
-            noisy += rounded_sum(total, each, self.scale)
+        for draw in noise:
+            noisy += rounded_sum(total, draw, self.scale)
         noisy /= times * self.rows
         return noisy
 
     def _sum(self, of: Callable[[Array], Array]) -> Array:
-        """Return the sum of ``of`` over the rows, cut, without the constant column: exact, whoever adds which."""
+        """Return the sum of ``of`` over the rows, cut, without the constant column: exact, in any order."""
         train = self.train
         step = train.step if isinstance(train, OnDisk) else max(1, _PIECE // train.shape[1])
-        rooms = threading.local()
 
-        def of_piece(first: int) -> Array:
-            some = slice(first, min(first + step, self.rows))
-            room = rooms.__dict__.setdefault("room", Room())
+        def cut_rows(some: slice, room: Room) -> Array:
             part = train.at(some, room).features if isinstance(train, OnDisk) else train.features[some]
             z = cut(part[:, :-1], self.unit)
-            refuse_outside(np.sqrt(np.einsum("ij,ij->i", z, z)), self.bound, first, "feature_bound")
-            return of(z)
+            refuse_outside(np.sqrt(np.einsum("ij,ij->i", z, z)), self.bound, some.start, "feature_bound")
+            return z
 
-        return np.asarray(summed(of_piece, range(0, self.rows, step)))
+        places = [slice(first, min(first + step, self.rows)) for first in range(0, self.rows, step)]
+        return np.asarray(sum(of(z) for z in ahead(cut_rows, places)))
 
 
 def _moved(records: Prepared | OnDisk | None, centre: Centre) -> Any:

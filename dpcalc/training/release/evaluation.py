@@ -19,7 +19,7 @@ from dpcalc.errors import SpecError
 from dpcalc.numerics import clopper_pearson
 from dpcalc.numerics.floats import down
 from dpcalc.training.release import discrete_laplace
-from dpcalc.training.release.prediction import Predictor, scored
+from dpcalc.training.release.prediction import Predictor
 
 Array = NDArray[np.float64]
 
@@ -82,25 +82,25 @@ def measured(predicting: Predictor, source: Any) -> Measured:
 
     Args:
         predicting: the model.
-        source: as in `dpcalc.training.release.prediction.scored`.
+        source: as of `dpcalc.training.release.model.Model.scored`.
 
     Raises:
         SpecError: the rows cannot be read, or there are none.
     """
     unreadable = 0
     with np.errstate(all="ignore"):  # numbers may be far from those of training
-        parts = list(scored(predicting.model, source, target=True))
+        parts = list(predicting.model.scored(source, target=True))
         if not parts:
             raise SpecError("there are no test rows", "add some")
-        scores, targets = (np.concatenate(each) for each in zip(*parts, strict=True))
+        scores, targets = (np.concatenate(part) for part in zip(*parts, strict=True))
         if predicting.classes is None:
             unreadable = int(np.count_nonzero(~np.isfinite(targets)))
-            found = _of_regression(predicting.targets(scores), _readable(targets, predicting))
+            metrics = _of_regression(predicting.targets(scores), _readable(targets, predicting))
         elif predicting.several:
-            found = _of_several(predicting, scores, targets)
+            metrics = _of_several(predicting, scores, targets)
         else:
-            found = _of_classes(scores, targets > 0.0, predicting.probable)
-    defined = {name: value if value is not None and math.isfinite(value) else None for name, value in found.items()}
+            metrics = _of_classes(scores, targets > 0.0, predicting.probable)
+    defined = {name: value if value is not None and math.isfinite(value) else None for name, value in metrics.items()}
     return Measured(len(scores), defined, unreadable)
 
 
@@ -110,11 +110,11 @@ def _readable(targets: Array, predicting: Predictor) -> Array:
 
 
 def _of_classes(scores: Array, positive: NDArray[np.bool_], probable: bool) -> dict[str, float | None]:
-    found: dict[str, float | None] = {"accuracy": float(np.mean((scores > 0.0) == positive))}
-    found["auc"] = _auc(scores, positive)
+    metrics: dict[str, float | None] = {"accuracy": float(np.mean((scores > 0.0) == positive))}
+    metrics["auc"] = _auc(scores, positive)
     if probable:
-        found["log_loss"] = float(np.mean(np.logaddexp(0.0, np.where(positive, -scores, scores))))
-    return found
+        metrics["log_loss"] = float(np.mean(np.logaddexp(0.0, np.where(positive, -scores, scores))))
+    return metrics
 
 
 def _of_several(predicting: Predictor, scores: Array, targets: Array) -> dict[str, float | None]:
@@ -175,7 +175,7 @@ def released(
 
     Args:
         predicting: the model.
-        source: as in `dpcalc.training.release.prediction.scored`.
+        source: as of `dpcalc.training.release.model.Model.scored`.
         epsilon: of the release as a whole, from 1e-6 to 1000.
         error_bound: errors of a regression are cut to it; by default the width of the target's range in training.
         below: the source of randomness; by default that of the operating system.
@@ -192,7 +192,7 @@ def released(
     rate = Fraction(down(epsilon, 1.0)) / (len(sums.sums) * sums.most)
     charge()
     draw = {} if below is None else {"below": below}
-    noisy = [each + discrete_laplace.draw(rate, **draw) for each in sums.sums]
+    noisy = [total + discrete_laplace.draw(rate, **draw) for total in sums.sums]
     deviation = discrete_laplace.deviation(rate)
     if bound is None:
         accuracy, population = _accuracy(noisy[0], sums.records, rate)
@@ -217,15 +217,15 @@ def counted(predicting: Predictor, source: Any, bound: float | None) -> Sums:
     records, most = 0, 1 if bound is None else _LEVELS
     totals = [0] if bound is None else [0, 0]
     with np.errstate(all="ignore"):
-        for scores, targets in scored(predicting.model, source, target=True):
+        for scores, targets in predicting.model.scored(source, target=True):
             records += len(scores)
             if bound is None:
                 totals[0] += int(np.count_nonzero(predicting.right(scores, targets)))
                 continue
             errors = np.abs(_readable(targets, predicting) - predicting.targets(scores)) / bound
             shares = np.where(errors < 1.0, errors, 1.0)  # 1 for what is no number
-            for place, each in enumerate((shares, np.square(shares))):
-                totals[place] += int(np.floor(each * _LEVELS).astype(np.int64).sum())
+            for place, share in enumerate((shares, np.square(shares))):
+                totals[place] += int(np.floor(share * _LEVELS).astype(np.int64).sum())
     if not records:
         raise SpecError("there are no test rows", "add some")
     return Sums(records, tuple(totals), most)

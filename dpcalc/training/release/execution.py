@@ -20,7 +20,7 @@ from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.records import Records
 from dpcalc.training.rule.setup import NoiseSource, Setup, Solver
 from dpcalc.training.run import ensemble, noise, products, single
-from dpcalc.training.run.overflow import refuse_overflow
+from dpcalc.training.run.checks import refuse_overflow
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import AnyProblem, Problem, StoredProblem
 from dpcalc.training.run.remote import There
@@ -116,35 +116,72 @@ class NonPrivate(NamedTuple):
         return {**self.metrics, "optimality_gap": self.optimum.gap}
 
 
-def execute(
-    plan: Plan, records: Records, draft: Draft, setup: Setup, phases: Phases, rounding: Rounding | None,
-    source: noise.Source, start: Array | None = None,
-) -> tuple[Trained | Replicas, NonPrivate | None]:  # fmt: skip
-    """Return what was trained, and what it is compared with if that is asked for.
+class Execution(NamedTuple):
+    """What is carried out, and on what.
 
-    The noise comes from ``source``; of replicas it comes from the seed. The run goes on from ``start``, shape (d,), by
-    default 0.
-
-    Raises:
-        SpecError: on some records, numbers might leave the range of doubles.
+    Attributes:
+        plan, records, draft, setup: the run.
+        phases: makes the progress callback of each phase of the work.
+        rounding: of what is released.
+        source: of the noise; of replicas it comes from the seed.
+        start: from where the run goes on, shape (d,); by default 0.
     """
-    loss = draft.loss
-    parts = parts_of(records, loss)
-    if setup.solver != Solver.SUMS:
-        refuse_overflow(plan, loss)
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a warning would tell of the records
-        trained: Trained | Replicas
-        if setup.replicas > 1:
-            trained = _train_replicas(plan, parts, setup, phases)
+
+    plan: Plan
+    records: Records
+    draft: Draft
+    setup: Setup
+    phases: Phases
+    rounding: Rounding | None
+    source: noise.Source
+    start: Array | None = None
+
+    def outcome(self) -> tuple[Trained | Replicas, NonPrivate | None]:
+        """Return what was trained, and what it is compared with if that is asked for.
+
+        Raises:
+            SpecError: on some records, numbers might leave the range of doubles.
+        """
+        loss, setup = self.draft.loss, self.setup
+        parts = parts_of(self.records, loss)
+        if setup.solver != Solver.SUMS:
+            refuse_overflow(self.plan, loss)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning would tell of the records
+            trained = self._replicas(parts) if setup.replicas > 1 else self._trained(parts)
+            if not setup.reference:
+                return trained, None
+            optimum = metrics.minimise(parts["train"], self.draft.radius)
+            non_private = NonPrivate(optimum, measured(optimum.weights, parts))
+        _add_excess_risk(trained, optimum)
+        return trained, non_private
+
+    def _trained(self, parts: Parts) -> Trained:
+        if self.setup.solver == Solver.SUMS:
+            weights, _ = products.solved(self.plan, parts["train"], self.source)
+            released = weights[np.newaxis]
         else:
-            trained = _train_one(plan, parts, setup, phases, rounding, source, start)
-        if not setup.reference:
-            return trained, None
-        optimum = metrics.minimise(parts["train"], draft.radius, phases)
-        non_private = NonPrivate(optimum, measured(optimum.weights, parts))
-    _add_excess_risk(trained, optimum)
-    return trained, non_private
+            weights, released = single.train(
+                self.plan, parts["train"], self.source, start=self.start, progress=self.phases("steps"),
+                rounding=self.rounding,
+            )  # fmt: skip
+        randomness = randomness_of(self.setup, self.source.label)
+        return Trained(weights, released, randomness, measured(weights, parts, self.phases))
+
+    def _replicas(self, parts: Parts) -> Replicas:
+        setup, problem, seed = self.setup, parts["train"], self.setup.seed or 0
+        begun = time.perf_counter()
+        assert isinstance(problem, Problem)  # replicas are trained on what is held in memory
+        there = None if setup.executor is None else There.of(setup.executor)
+        weights = ensemble.train(
+            self.plan, problem, setup.replicas, seed, workers=setup.workers, progress=self.phases("replicas"),
+            there=there,
+        )  # fmt: skip
+        seconds = round(time.perf_counter() - begun, 3)
+        columns = {name: metrics.measure_all(weights, part) for name, part in parts.items()}
+        means = {name: {metric: float(c.mean()) for metric, c in of.items()} for name, of in columns.items()}
+        quantiles = {name: {metric: metrics.quantiles(c) for metric, c in of.items()} for name, of in columns.items()}
+        return Replicas(setup.replicas, Randomness(f"seed {seed}", seed, EXPERIMENT), seconds, means, quantiles)
 
 
 def parts_of(records: Records, loss: Loss) -> Parts:
@@ -184,36 +221,6 @@ def randomness_of(setup: Setup, label: str) -> Randomness:
     """Return where the noise of one model came from."""
     because = why_seeded(setup)
     return Randomness(label, setup.seed, None if because is None else f"seeded: {because}")
-
-
-def _train_one(
-    plan: Plan, parts: Parts, setup: Setup, phases: Phases, rounding: Rounding | None, source: noise.Source,
-    start: Array | None,
-) -> Trained:  # fmt: skip
-    if setup.solver == Solver.SUMS:
-        weights, _ = products.solved(plan, parts["train"], source)
-        released = weights[np.newaxis]
-    else:
-        weights, released = single.train(
-            plan, parts["train"], source, start=start, progress=phases("steps"), rounding=rounding
-        )
-    return Trained(weights, released, randomness_of(setup, source.label), measured(weights, parts, phases))
-
-
-def _train_replicas(plan: Plan, parts: Parts, setup: Setup, phases: Phases) -> Replicas:
-    seed = setup.seed or 0
-    begun = time.perf_counter()
-    problem = parts["train"]
-    assert isinstance(problem, Problem)  # replicas are trained on what is held in memory
-    there = None if setup.executor is None else There.of(setup.executor)
-    weights = ensemble.train(
-        plan, problem, setup.replicas, seed, workers=setup.workers, progress=phases("replicas"), there=there
-    )  # fmt: skip
-    seconds = round(time.perf_counter() - begun, 3)
-    columns = {name: metrics.measure_all(weights, part) for name, part in parts.items()}
-    means = {name: {metric: float(c.mean()) for metric, c in each.items()} for name, each in columns.items()}
-    quantiles = {name: {metric: metrics.quantiles(c) for metric, c in each.items()} for name, each in columns.items()}
-    return Replicas(setup.replicas, Randomness(f"seed {seed}", seed, EXPERIMENT), seconds, means, quantiles)
 
 
 def _add_excess_risk(trained: Trained | Replicas, optimum: Optimum) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import MissingParameter, NotApplicable, SpecError
+from dpcalc.model.choices import LossName
 from dpcalc.model.run import Description
 from dpcalc.notes import Centred, CostOfTries, Note, NotTrained, SumsOfProducts
 from dpcalc.report import Assertion, Case
@@ -56,22 +57,22 @@ class Fit(NamedTuple):
 
 def fit_described(task: Task) -> Fit:
     """Return the case of a run that is neither tuned nor to forget records; see `dpcalc.training.fit.fit`."""
-    from dpcalc.training.rule.guarantee import guarantee
+    from dpcalc.training.rule.guarantee import Accounting, guarantee
 
     run = described(task)
-    draft, question = run.draft, task.question
+    draft = run.draft
     if run.setup.solver == Solver.SUMS:
         return _fit_sums(run, task)
     centring = None
     try:
-        fill_steps(draft, question, run.shape[1])
+        fill_steps(draft, run.shape[1])
         if run.records.centred:  # noisy sums of rows are as private as steps, and come first
-            centring = full_batches.centring(draft, question, int(draft["steps"]), *run.records.shape)
+            centring = full_batches.centring(draft, int(draft["steps"]), *run.records.shape)
             draft.choose("steps", int(draft["steps"]) + centring.sums)
-        made = None if run.setup.replicas > 1 else guarantee(draft, question, task.gates, run.shape)
+        made = None if run.setup.replicas > 1 else guarantee(Accounting(draft, run.shape), task.gates)
     except MissingParameter as error:
         raise full_batches.without(error, draft) from None
-    case = account(draft, question, task.gates) if made is None else made.case
+    case = account(draft, task.gates) if made is None else made.case
     case = judged_case(case, draft, run.rule, task)
     return Fit(case, None) if case.failed else _executed(case, made, run, task, centring)
 
@@ -106,12 +107,12 @@ def _privacy_gate(setup: Setup) -> tuple[Assertion, ...]:
 
 def _fit_sums(run: Described, task: Task) -> Fit:
     """Account for noisy sums of products, and solve least squares by them."""
-    from dpcalc.training.rule.guarantee import guarantee
+    from dpcalc.training.rule.guarantee import Accounting, guarantee
     from dpcalc.training.run.products import entries
 
     rows, columns = run.records.shape
     accounted = sums_of_products.described(run.draft)
-    made = guarantee(accounted, task.question, task.gates, (rows, entries(columns)))
+    made = guarantee(Accounting(accounted, (rows, entries(columns))), task.gates)
     case = judged_case(made.case, accounted, run.rule, task)
     if case.failed:
         return Fit(case, None)
@@ -131,19 +132,18 @@ def described(task: Task, read: Callable[..., Records] | None = None) -> Describ
     """
     from dpcalc.training.rule.records import read_records
 
-    question, asked = task.question, task.setup
-    draft = Draft(Description(task.given, task.sources))
+    asked, draft = task.setup, Draft(Description(task.given, task.sources), task.question)
     _check_names(draft)
     fill_loss(draft, asked)
-    batched = batches.applies(draft, question)
-    ruled = batched or full_batches.applies(draft, question)
+    batched = batches.applies(draft)
+    ruled = batched or full_batches.applies(draft)
     if asked.solver == Solver.SUMS:
         sums_of_products.check(draft, asked)
     setup = full_batches.settle(asked, draft, ruled=ruled, batched=batched)
 
     def centres(rows: int, columns: int) -> bool:
         whole = ruled and not batched
-        return read is None and full_batches.centres(draft, question, asked, rows, columns, ruled=whole)
+        return read is None and full_batches.centres(draft, asked, rows, columns, ruled=whole)
 
     share = full_batches.CONSTANT if ruled else None
     progress = task.phases("records read")
@@ -152,15 +152,15 @@ def described(task: Task, read: Callable[..., Records] | None = None) -> Describ
     rows, columns = records.shape
     draft.take_shape(rows, columns, with_dimension=draft.laplace and takes_dimension(draft.algorithm))
     rule = None
-    if ruled and not batched and asked.solver != Solver.DESCENT and draft["loss"] == "squares":
-        rule = full_batches.fill_sums(draft, question, asked, columns)
+    if ruled and not batched and asked.solver != Solver.DESCENT and draft["loss"] == LossName.SQUARES:
+        rule = full_batches.fill_sums(draft, asked, columns)
     if rule is not None or asked.solver == Solver.SUMS:
         return Described(draft, setup._replace(solver=Solver.SUMS, average=Average.NONE), records, rule)
     if batched:
-        rule, average = batches.fill(draft, question, asked, columns)
+        rule, average = batches.fill(draft, asked, columns)
         setup = setup._replace(average=average)
     elif ruled:
-        rule = full_batches.fill(draft, question, asked, columns, centred=records.centred)
+        rule = full_batches.fill(draft, asked, columns, centred=records.centred)
     fill_split(draft)
     draft.fill_model()
     return Described(draft, setup, records, rule)
@@ -188,7 +188,7 @@ def _executed(case: Case, made: Guaranteed | None, run: Described, task: Task, c
 
     Rows are centred by the first steps where ``centring`` says how many of them, and how.
     """
-    from dpcalc.training.release.execution import execute, source_of
+    from dpcalc.training.release.execution import Execution, source_of
     from dpcalc.training.release.outcome import Outcome, refuse_unwritable_model
     from dpcalc.training.run.plan import plan
 
@@ -211,7 +211,8 @@ def _executed(case: Case, made: Guaranteed | None, run: Described, task: Task, c
         note = Centred(mean_sums=centring.mean, distance_sums=centring.distance, accounted_steps=planned.steps)
         case = case._replace(note_data=(*case.note_data, note))
         records, centre, planned = centred(planned, draft.loss, records, source, rounding, centring)
-    trained, non_private = execute(planned, records, draft, setup, task.phases, rounding, source)
+    executed = Execution(planned, records, draft, setup, task.phases, rounding, source)
+    trained, non_private = executed.outcome()
     unknown = planned.tail or setup.solver == Solver.SUMS or draft.loss.classified
     risk = None if unknown else least_risk(draft, accounted, best, run.records.shape[1])
     outcome = Outcome(draft, setup, records, planned, trained, non_private, risk, rule, centre=centre)

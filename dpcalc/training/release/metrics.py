@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.model.loss import Loss, PowerLoss
-from dpcalc.training.data.progress import Phases, Progress, silent
+from dpcalc.training.data.progress import Progress
 from dpcalc.training.run.problem import AnyProblem
 from dpcalc.training.run.softmax import class_metrics
 
@@ -22,7 +22,6 @@ Array = NDArray[np.float64]
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _BLOCK = 1 << 17
-_SHARES = 1000  # in which progress is told
 _STEEPEST, _NEAR = 1e-11, 1e-9  # of the gradient where the optimiser ends, and of the norm of its outcome
 _CORNER = 1e-3  # the width over which the corner of a piecewise linear loss is rounded off for the optimiser
 
@@ -59,8 +58,8 @@ def measure_all(weights: Array, problem: AnyProblem, progress: Progress | None =
     step = max(1, _BLOCK // max(replicas, columns))
     for number, (x, y) in enumerate(problem.pieces(step), start=1):
         if loss.classified:
-            for sums, found in zip((total, right), class_metrics(x, y, loss, weights), strict=True):
-                sums += found
+            for sums, more in zip((total, right), class_metrics(x, y, loss, weights), strict=True):
+                sums += more
         else:
             z, labels = x @ weights.T, y[:, np.newaxis]
             total += loss.data_values(z, labels).sum(axis=0)
@@ -80,7 +79,7 @@ def quantiles(values: Array) -> list[float]:
     return [float(q) for q in np.quantile(values, QUANTILES)]
 
 
-def minimise(problem: AnyProblem, radius: float | None, phases: Phases = silent) -> Optimum:
+def minimise(problem: AnyProblem, radius: float | None) -> Optimum:
     """Return the minimiser of the mean loss over the ball of this radius about 0, or over the whole space.
 
     L-BFGS (scipy) on the loss plus a multiple of |w|^2 chosen so that |w| = R, where the ball decides. Losses with a
@@ -90,11 +89,10 @@ def minimise(problem: AnyProblem, radius: float | None, phases: Phases = silent)
     Args:
         problem: data and loss.
         radius: R > 0, or None.
-        phases: told how near the optimiser is, on a logarithmic scale.
     """
     mean, corner = _objective(problem)
     try:
-        w = _candidate(mean, radius, np.zeros(problem.shape[1]), phases)
+        w = _candidate(mean, radius, np.zeros(problem.shape[1]))
     except (ArithmeticError, ValueError, RuntimeError):  # on records at the edge of the range of doubles
         w = np.zeros(problem.shape[1])
     gradient = mean(w)[1]
@@ -111,15 +109,15 @@ def minimise(problem: AnyProblem, radius: float | None, phases: Phases = silent)
 Mean = Callable[[Array], tuple[float, Array]]
 
 
-def _candidate(mean: Mean, radius: float | None, zero: Array, phases: Phases) -> Array:
+def _candidate(mean: Mean, radius: float | None, zero: Array) -> Array:
     """Return the point of the domain at which the optimiser ends.
 
     Raises:
         ValueError: the point is not finite; scipy raises other errors as well.
     """
-    w = _solved(mean, 0.0, zero, phases("non-private fit"))
+    w = _solved(mean, 0.0, zero)
     if radius is not None and _norm(w) > radius:
-        w = _on_sphere(mean, radius, w, _norm(mean(zero)[1]) / radius, phases("non-private fit on the sphere"))
+        w = _on_sphere(mean, radius, w, _norm(mean(zero)[1]) / radius)
         w *= min(1.0, radius / _norm(w))
     if not np.isfinite(w).all():
         raise ValueError("no minimiser was found")
@@ -160,59 +158,29 @@ def _rounded(loss: PowerLoss, z: Array, labels: Array) -> tuple[Array, Array]:
     return inner * (np.maximum(excess, 0.0) - 0.5 * inner) / _CORNER, -direction * inner / _CORNER
 
 
-class _Nearing:
-    """How near a number that falls is to what it falls to, by its logarithm: the share never goes back."""
-
-    def __init__(self, progress: Progress | None, least: float) -> None:
-        self._progress, self._least = progress, least
-        self._first, self._done = 0.0, 0
-
-    def see(self, value: float) -> None:
-        """Tell of a value."""
-        if self._progress is None or not self._least < value < math.inf:
-            return
-        self._first = self._first or value
-        share = math.log(self._first / value) / max(math.log(self._first / self._least), 1e-300)
-        self._done = min(max(self._done, int(_SHARES * share)), _SHARES - 1)
-        self._progress(self._done, _SHARES)
-
-    def end(self) -> None:
-        """Tell that it is there."""
-        if self._progress is not None:
-            self._progress(_SHARES, _SHARES)
-
-
-def _solved(mean: Mean, weight: float, start: Array, progress: Progress | None = None) -> Array:
+def _solved(mean: Mean, weight: float, start: Array) -> Array:
     """Return the minimiser of the mean loss plus (weight/2) |w|^2."""
     from scipy.optimize import minimize
-
-    nearing = _Nearing(progress, _STEEPEST)
 
     def objective(w: Array) -> tuple[float, Array]:
         value, gradient = mean(w)
         gradient = gradient + weight * w
-        nearing.see(float(np.abs(gradient).max()))
         return value + 0.5 * weight * float(w @ w), gradient
 
     options = {"maxiter": 2000, "maxfun": 4000, "gtol": _STEEPEST, "ftol": 1e-16, "maxcor": 20}
     minimiser: Array = minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
-    nearing.end()
     return minimiser
 
 
-def _on_sphere(
-    mean: Mean, radius: float, start: Array, largest: float, progress: Progress | None = None
-) -> Array:  # fmt: skip
+def _on_sphere(mean: Mean, radius: float, start: Array, largest: float) -> Array:
     """Return the minimiser over the ball where it lies on the sphere, by the multiplier that makes |w| = R."""
     from scipy.optimize import brentq
 
-    last, nearing = [start], _Nearing(progress, _NEAR)
+    last = [start]
 
     def excess(weight: float) -> float:
         last[0] = _solved(mean, weight, last[0])
-        found = 1.0 / radius - 1.0 / max(_norm(last[0]), 1e-300)
-        nearing.see(abs(found) * radius)
-        return found
+        return 1.0 / radius - 1.0 / max(_norm(last[0]), 1e-300)
 
     # At the optimum weight R = |gradient|, which nowhere in the ball exceeds what ``largest`` grows to. The margin
     # keeps the sign where the optimiser is run again from another start.
@@ -221,7 +189,6 @@ def _on_sphere(
         if not 0.0 < largest < math.inf:
             raise ValueError("no multiplier keeps the weights in the ball")
     weight = brentq(lambda weight: -excess(weight) if weight else -1.0, 0.0, largest, xtol=_NEAR * largest, rtol=_NEAR)
-    nearing.end()
     return _solved(mean, float(weight), last[0])
 
 

@@ -6,7 +6,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -21,8 +21,10 @@ from dpcalc.files.reading import opened
 from dpcalc.inert import json_text
 from dpcalc.report import strict_json
 from dpcalc.training.data.bounds import lengths
-from dpcalc.training.data.cells import Classes, Labels, Levels
+from dpcalc.training.data.cells import NUMBERS, Classes, Labels, Levels
 from dpcalc.training.data.ranges import Ranges, encode
+from dpcalc.training.data.readers import Rule
+from dpcalc.training.data.tables import path_of, rows_of, rows_of_array
 from dpcalc.training.rule.setup import check_path
 from dpcalc.version import __version__
 
@@ -128,6 +130,32 @@ class Model(NamedTuple):
             _shorten(x, self.norm, self.centred_bound)
         scores: Array = x @ self.weights + self.intercept
         return scores
+
+    def scored(self, source: Any, *, target: bool = False) -> Iterator[tuple[Array, Array]]:
+        """Yield scores, shape (m,) or (m, K), and targets as their cells are read, shape (m,), of some rows at a time.
+
+        Args:
+            source: a path or ``example:NAME``; an array of rows in the order of the model's columns, or with a target
+                a pair of arrays.
+            target: whether the target is read; else it is empty.
+
+        Raises:
+            SpecError: the rows cannot be read, or a column is missing.
+        """
+        names, d = self.columns, len(self.columns)
+        rules: list[Rule] = [self.words.get(name, NUMBERS) for name in names]
+        if target:
+            names, rules = (*names, self.target), [*rules, self.labels]
+        if isinstance(source, str):
+            blocks = rows_of(path_of(source), names, rules)
+        elif not target:
+            blocks = rows_of_array(source, rules)
+        elif isinstance(source, (tuple, list)) and len(source) == 2:
+            blocks = rows_of_array(source[0], rules, source[1])
+        else:
+            raise SpecError("the data are no pair of arrays", "give (rows, target)")
+        for cells in blocks:
+            yield self.scores(cells[:, :d]), cells[:, d:].reshape(-1)
 
 
 def _shorten(x: Array, norm: int, bound: float) -> None:
@@ -260,7 +288,7 @@ def _consistent(model: Model) -> bool:
         _declares(model)
         and _has_weights(model)
         and _is_centred_or_not(model)
-        and all(_is_vector(each, len(model.columns)) for each in mapped)
+        and all(_is_vector(vector, len(model.columns)) for vector in mapped)
         and bool(np.isfinite(model.target_range or 0.0).all())
         and (model.low is None or model.high is None or bool((model.low < model.high).all()))
         and all(isinstance(word, str) for word in words)
@@ -295,7 +323,7 @@ def _is_centred_or_not(model: Model) -> bool:
         return model.scale is None and model.centred_bound is None
     return (
         _is_vector(model.centre, model.ranges.width(len(model.columns)))
-        and all(isinstance(each, float) and math.isfinite(each) for each in (model.scale, model.centred_bound))
+        and all(isinstance(value, float) and math.isfinite(value) for value in (model.scale, model.centred_bound))
         and LEAST_SCALE <= (model.scale or 0.0) <= 1.0
         and (model.centred_bound or 0.0) > 0.0
         and model.norm == 2
@@ -313,8 +341,8 @@ def _declares(model: Model) -> bool:
         {*levels, *missing} <= set(model.columns)
         and all(words and all(isinstance(word, str) for word in words) for words in levels.values())
         and all(
-            each in levels[name] if name in levels else isinstance(each, float) and math.isfinite(each)
-            for name, each in missing.items()
+            value in levels[name] if name in levels else isinstance(value, float) and math.isfinite(value)
+            for name, value in missing.items()
         )
     )
 

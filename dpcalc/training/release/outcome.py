@@ -207,7 +207,7 @@ def _parted(weights: Array, constant: float, classes: int | None) -> tuple[Array
 
 def _with_intercepts(released: Array, constant: float, classes: int | None) -> Array:
     """Return iterates, each a row, with the intercept after the weights of the features."""
-    parts = (_parted(each, constant, classes) for each in released)
+    parts = (_parted(iterate, constant, classes) for iterate in released)
     return np.array([np.append(weights, intercept) for weights, intercept in parts])
 
 
@@ -237,10 +237,11 @@ def _privacy(trained: Trained, case: Case, tuning: dict[str, Any] | None) -> dic
     seeded = {**({} if because is None else {"why_not_private": because}), **({} if seed is None else {"seed": seed})}
     best = case.best
     assert best is not None
+    rounded = (best.details or {}).get("floating_point")
     return {
         "private": trained.randomness.private, **seeded, "noise_source": source,
         **{name: getattr(best, name) for name in ("epsilon", "delta", "log_delta", "mu", "bound", "reference")},
         "adjacency": best.adjacency, "assumes": list(best.assumes),
-        **{name: value for name, value in (best.details or {}).items() if name == "floating_point"},
+        **({} if rounded is None else {"floating_point": rounded}),
         **({} if tuning is None else {"tuning": tuning}),
     }  # fmt: skip

@@ -19,13 +19,11 @@ from dpcalc.errors import SpecError
 from dpcalc.inert import spreadsheet_text
 from dpcalc.model.choices import LossName
 from dpcalc.model.loss import LOSSES, SIGNED
-from dpcalc.training.data.cells import NUMBERS
-from dpcalc.training.data.readers import Rule
-from dpcalc.training.data.tables import path_of, rows_of, rows_of_array
 from dpcalc.training.release.model import Model
 from dpcalc.training.run import softmax as several
 
 Array = NDArray[np.float64]
+_SIGNS = ("-1", "1")  # the classes that have no names
 
 
 class Predictor(NamedTuple):
@@ -99,8 +97,8 @@ def predictor(model: Model) -> Predictor:
         return Predictor(model, model.classes, True, 0.0, 1.0, 2.0)
     if name in SIGNED:
         other = f"not {model.positive}" if model.negative is None else model.negative
-        classes = ("-1", "1") if model.positive is None else (other, model.positive)
-        return Predictor(model, classes, name == "logistic", 0.0, 1.0, 2.0)
+        classes = _SIGNS if model.positive is None else (other, model.positive)
+        return Predictor(model, classes, name == LossName.LOGISTIC, 0.0, 1.0, 2.0)
     scale = _label_bound(bound)
     if model.target_range is None:
         return Predictor(model, None, False, 0.0, 1.0, 2.0 * scale)
@@ -123,40 +121,9 @@ def probabilities(scores: Array) -> Array:
         return np.asarray(1.0 / (1.0 + np.exp(-scores)))
 
 
-def scored(model: Model, source: Any, *, target: bool = False) -> Iterator[tuple[Array, Array]]:
-    """Yield scores, shape (m,) or (m, K), and targets as their cells are read, shape (m,), of some rows at a time.
-
-    Args:
-        model: whose columns are read.
-        source: a path or ``example:NAME``; an array of rows in the order of the model's columns, or with a target a
-            pair of arrays.
-        target: whether the target is read; else it is empty.
-
-    Raises:
-        SpecError: the rows cannot be read, or a column is missing.
-    """
-    d = len(model.columns)
-    for cells in _blocks(model, source, target):
-        yield model.scores(cells[:, :d]), cells[:, d:].reshape(-1)
-
-
-def _blocks(model: Model, source: Any, target: bool) -> Iterator[Array]:
-    names: tuple[str, ...] = model.columns
-    rules: list[Rule] = [model.words.get(name, NUMBERS) for name in model.columns]
-    if target:
-        names, rules = (*names, model.target), [*rules, model.labels]
-    if isinstance(source, str):
-        return rows_of(path_of(source), names, rules)
-    if not target:
-        return rows_of_array(source, rules)
-    if not isinstance(source, (tuple, list)) or len(source) != 2:
-        raise SpecError("the data are no pair of arrays", "give (rows, target)")
-    return rows_of_array(source[0], rules, source[1])
-
-
 def predicted(predicting: Predictor, source: Any) -> Iterator[dict[str, NDArray[Any]]]:
-    """Yield what is predicted of some rows at a time; see `Predictor.read` and `scored`."""
-    pieces = scored(predicting.model, source)
+    """Yield what is predicted of some rows at a time; see `Predictor.read` and `Model.scored`."""
+    pieces = predicting.model.scored(source)
     while True:
         with np.errstate(all="ignore"):  # numbers may be far from those of training
             scores, _ = next(pieces, (None, None))
@@ -171,7 +138,7 @@ def write_csv(predicting: Predictor, source: Any, write: Callable[[str], None]) 
 
     Args:
         predicting: the model.
-        source: as in `scored`.
+        source: as of `Model.scored`.
         write: takes whole lines.
     """
     if predicting.classes is not None:
@@ -190,4 +157,4 @@ def write_csv(predicting: Predictor, source: Any, write: Callable[[str], None]) 
 
 def _cell(label: str) -> str:
     """Return a label as a cell; a number stays one."""
-    return label if label in ("-1", "1") else spreadsheet_text(label)
+    return label if label in _SIGNS else spreadsheet_text(label)

@@ -64,15 +64,16 @@ def on_model(records: Records, metrics: Mapping[str, Mapping[str, Any]]) -> Iter
     if records.one_label is not None:
         return
     part, some = ("test", records.test) if records.test else ("train", records.train)
-    found = metrics.get(part, {})
-    if "accuracy" in found:
+    values = metrics.get(part, {})
+    accuracy = values.get("accuracy")
+    if accuracy is not None:
         share = None if some is None else commonest(some)
-        if share is not None and found["accuracy"] <= share:
+        if share is not None and accuracy <= share:
             yield (
                 f"the model is no better on the {_WORDS[part]} records than always answering the commonest class, "
                 f"which is right for {share:.4g} of them: {_MORE}"
             )
-    elif found.get("r2", 1.0) <= 0.0:
+    elif values.get("r2", 1.0) <= 0.0:
         yield f"the model is no better on the {_WORDS[part]} records than always answering their mean: {_MORE}"
 
 

@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.engine.ask import ask
+from dpcalc.engine.question import Question
 from dpcalc.errors import GateRefused, MissingParameter, SpecError
 from dpcalc.model import loss as losses
-from dpcalc.model.loss import SIGNED
+from dpcalc.model.algorithm import FORGETTING
+from dpcalc.model.loss import SIGNED, Loss
 from dpcalc.model.run import Description
 from dpcalc.model.source import Source
 from dpcalc.notes import Forgets
-from dpcalc.report import Result
+from dpcalc.report import Case, Result
 from dpcalc.training.data import bounds as bounding
 from dpcalc.training.data import tables
 from dpcalc.training.data.progress import Phases
@@ -29,7 +31,7 @@ from dpcalc.training.release.model import Model, load
 from dpcalc.training.release.outcome import Outcome
 from dpcalc.training.rule.accounting import accounted_run
 from dpcalc.training.rule.draft import Draft
-from dpcalc.training.rule.guarantee import Carried, guarantee
+from dpcalc.training.rule.guarantee import Accounting, Carried, guarantee
 from dpcalc.training.rule.records import Records
 from dpcalc.training.rule.setup import OF_UNLEARNING, Average, Setup, Solver
 from dpcalc.training.rule.task import Task
@@ -74,7 +76,7 @@ def fit_unlearned(task: Task) -> Fit:
         MissingParameter: the start distance, the ball or the regulariser is not known.
         NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`.
     """
-    from dpcalc.training.release.execution import Trained, execute, source_of
+    from dpcalc.training.release.execution import Execution, Trained, source_of
 
     setup, phases = task.setup, task.phases
     assert setup.unlearn is not None
@@ -87,32 +89,17 @@ def fit_unlearned(task: Task) -> Fit:
     start = _start_of(load(setup.unlearn))
     draft = _draft(task, start)
     records = _records(setup, draft, start, phases)
-    rows, columns = records.shape
-    draft.take_shape(rows, columns, with_dimension=False)
+    draft.take_shape(*records.shape, with_dimension=False)
     _fill(draft)
-    accounted = _accounted(draft)
-    steps = draft.replacing(steps=draft["clean_steps"])
-
-    question_of = {name: value for name, value in accounted.items() if name != "algorithm"}
-
-    def carried(row: Result) -> Carried:
-        run = accounted_run(_descent(steps), row)
-        planned = plan(run, rows, columns)
-        return Carried(run, planned._replace(algorithm="unlearning", started=True))
-
-    made = guarantee(
-        accounted, task.question, (), (rows, columns), carried=carried, loss=draft.loss,
-        account=lambda asked: ask("unlearn", question_of, asked, notes=False),
-    )  # fmt: skip
+    made = guarantee(_Unlearning(draft, records.shape))
     case = judged_case(made.case, draft, None, task)
     if case.failed:
         return Fit(case, None)
     weights = start.weights
     with np.errstate(over="ignore"):  # of the square of its norm
         made.plan.domain.project(weights)
-    trained, non_private = execute(
-        made.plan, records, draft, setup, phases, made.rounding, source_of(setup), start=weights
-    )
+    executed = Execution(made.plan, records, draft, setup, phases, made.rounding, source_of(setup), weights)
+    trained, non_private = executed.outcome()
     assert isinstance(trained, Trained)
     because = "; ".join(filter(None, (NOT_FOR_THE_REST, trained.randomness.why_not_private)))
     trained = trained._replace(randomness=trained.randomness._replace(why_not_private=because))
@@ -120,6 +107,31 @@ def fit_unlearned(task: Task) -> Fit:
     forgets = Forgets(model=setup.unlearn, steps=made.plan.steps)
     case = case._replace(training=outcome.to_json(), note_data=(*case.note_data, forgets, *outcome.notes()))
     return Fit(case, outcome.model(case))
+
+
+class _Unlearning(Accounting):
+    """Steps that forget, accounted from models a known distance apart."""
+
+    @property
+    def loss(self) -> Loss:
+        """What is minimised."""
+        return self.draft.loss
+
+    def case(self, question: Question) -> Case:
+        """As `Accounting.case`."""
+        draft = self.draft
+        known: dict[str, Any] = {
+            "diameter": 2.0 * float(draft["radius"]), "smoothness": draft.loss.smoothness,
+            "strong_convexity": draft["regularisation"],
+        }  # fmt: skip
+        given = {name: draft[name] for name in (*OF_UNLEARNING, "step_size", "noise_std") if name in draft}
+        return ask("unlearn", {**known, **given}, question, notes=False)
+
+    def carried(self, row: Result) -> Carried:
+        """As `Accounting.carried`: the same steps as those of a descent, which is how they are carried out."""
+        described = {name: value for name, value in self.draft.items() if name not in OF_UNLEARNING}
+        run = accounted_run(Draft(Description({**described, "steps": self.draft["clean_steps"]})), row)
+        return Carried(run, plan(run, *self.shape)._replace(algorithm=FORGETTING, started=True))
 
 
 def _check(setup: Setup) -> None:
@@ -185,7 +197,9 @@ def _draft(task: Task, start: _Start) -> Draft:
             continue
         if name not in _TAKEN:
             raise SpecError(f"a run that forgets takes no {name}", f"it takes {', '.join(_TAKEN)}")
-    draft = Draft(Description({**known, **named.values}, {**dict.fromkeys(known, Source.DATA), **named.sources}))
+    draft = Draft(
+        Description({**known, **named.values}, {**dict.fromkeys(known, Source.DATA), **named.sources}), task.question
+    )
     for name, why in (
         ("regularisation", "the steps forget by a regulariser, whose weight"),
         ("radius", "the steps stay in a ball, whose radius"),
@@ -195,12 +209,12 @@ def _draft(task: Task, start: _Start) -> Draft:
             if name in named:
                 raise SpecError(f"{why} is 0", f"give one above 0; {example}")
             raise MissingParameter(f"{why} is not given", f"give --{name}; {example}")
-    if "start_distance" not in draft:
+    if draft.get("start_distance") is None:
         raise MissingParameter(
             "how far the model may be from one that never saw the records left out is not given",
             f"give --start-distance; {_APART}",
         )
-    if draft["start_distance"] == 0.0 and "noise_std" not in draft:
+    if draft["start_distance"] == 0.0 and draft.get("noise_std") is None:
         raise SpecError(
             "a model at a distance of 0 from one that never saw the records left out has nothing to forget: "
             "no noise is the least that is enough",
@@ -227,23 +241,6 @@ def _fill(draft: Draft) -> None:
     draft.default("step_size", 1.0 / smoothness)
     shrinks = -math.log1p(-min(float(draft["step_size"]) * float(draft["regularisation"]), 0.5))
     draft.default("clean_steps", max(_LEAST, min(_MOST, math.ceil(math.log(1.0 / _LEFT) / shrinks))))
-
-
-def _descent(draft: Draft) -> Draft:
-    """Return the same steps as those of a descent, which is how they are carried out."""
-    return Draft(Description({k: v for k, v in draft.items() if k not in OF_UNLEARNING}))
-
-
-def _accounted(draft: Draft) -> Draft:
-    """Return what is accounted: the steps, from models a known distance apart."""
-    loss = draft.loss
-    known: dict[str, Any] = {
-        "algorithm": "unlearning", "diameter": 2.0 * float(draft["radius"]), "smoothness": loss.smoothness,
-        "strong_convexity": draft["regularisation"],
-    }  # fmt: skip
-    given = {name: draft[name] for name in (*OF_UNLEARNING, "step_size", "noise_std") if name in draft}
-    derived = dict.fromkeys(known, Source.DERIVED)
-    return Draft(Description({**known, **given}, derived))
 
 
 def _records(setup: Setup, draft: Draft, start: _Start, phases: Phases) -> Records:

@@ -11,7 +11,7 @@ from dpcalc.engine.commands import COMMANDS, taken_by
 from dpcalc.engine.description import run_of
 from dpcalc.engine.gate import Gate
 from dpcalc.engine.question import Question
-from dpcalc.engine.solve import likely_noise_std
+from dpcalc.engine.solving.budget import likely_noise_std
 from dpcalc.errors import DpcalcError
 from dpcalc.model.algorithm import Algorithm
 from dpcalc.model.quantities import Quantity
@@ -53,18 +53,18 @@ def takes_dimension(algorithm: Algorithm) -> bool:
     return "dimension" in taken_by(algorithm.name)
 
 
-def account(draft: Draft, question: Question, gates: Sequence[Gate] = ()) -> Case:
+def account(draft: Draft, gates: Sequence[Gate] = ()) -> Case:
     """Return what is guaranteed of a run. Hints speak of the flags of train.
 
     Raises:
         SpecError, NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`.
     """
     try:
-        case = ask("compare", draft, question, gates=gates, notes=False)
+        case = ask("compare", draft, draft.question, gates=gates, notes=False)
     except DpcalcError as error:
         error.hint = _cure(error.parameters, error.hint or "")
         raise
-    obstacles = tuple(each._replace(hint=_cure(each.parameters, each.hint)) for each in case.obstacles)
+    obstacles = tuple(one._replace(hint=_cure(one.parameters, one.hint)) for one in case.obstacles)
     case = case._replace(obstacles=obstacles)
     notes: tuple[Note, ...] = tuple(note for note in case.note_data if not isinstance(note, LossDomain))
     if draft.radius is not None:
@@ -77,7 +77,7 @@ def _cure(parameters: Sequence[str], hint: str) -> str:
     return next((cure for name, cure in _CURES.items() if name in parameters), hint)
 
 
-def noise_scale(draft: Draft, question: Question) -> float:
+def noise_scale(draft: Draft) -> float:
     """Return the scale of the noise that the described run has, or needs for the budget.
 
     It is advice, from the bounds that take little time, or of samples from an approximation: the noise that is used
@@ -89,12 +89,12 @@ def noise_scale(draft: Draft, question: Question) -> float:
     run = described_run(draft)
     bounds = [b for b in for_algorithm(run.algorithm.name) if b.guarantee and not b.unpromised(run)]
     try:
-        best = answer(run, question, [bound for bound in bounds if not bound.slow]).best
+        best = answer(run, draft.question, [bound for bound in bounds if not bound.slow]).best
     except DpcalcError:
-        likely = [likely_noise_std(bound, run, question) for bound in bounds]
-        if found := [noise_std for noise_std in likely if noise_std is not None]:
-            return min(found)
-        best = account(draft, question).best
+        likely = [likely_noise_std(bound, run, draft.question) for bound in bounds]
+        if known := [noise_std for noise_std in likely if noise_std is not None]:
+            return min(known)
+        best = account(draft).best
     assert best is not None
     return best.value
 
@@ -118,7 +118,7 @@ def least_risk(draft: Draft, run: Run, best: Result, dimension: int) -> RiskBoun
         best: its best guarantee.
         dimension: of the data.
     """
-    if "clip" in draft:
+    if draft.clip is not None:
         return None  # the theorems on the risk are of the loss itself
     described = Draft.of(
         **draft.described_loss, algorithm=draft["algorithm"], records=draft["records"], dimension=dimension,

@@ -115,16 +115,16 @@ def _values(name: str, values: Any) -> tuple[Any, ...]:
         raise SpecError(f"{name[:60]} cannot be tuned", f"--tune takes {', '.join(TUNABLE)}")
     listed = values.split(",") if isinstance(values, str) else values
     listed = list(listed) if isinstance(listed, Iterable) else [listed]
-    found = [parse_number(each.strip()) if isinstance(each, str) else each for each in listed]
-    if not found:
+    numbers = [parse_number(value.strip()) if isinstance(value, str) else value for value in listed]
+    if not numbers:
         raise SpecError(f"--tune {name} has no value", f"for example --tune {name}=1,2")
     if name == TRAVEL:
-        if not all(isinstance(each, (int, float)) and 0.0 < each <= 1e6 for each in found):
+        if not all(isinstance(value, (int, float)) and 0.0 < value <= 1e6 for value in numbers):
             raise SpecError("travel must be > 0 and <= 1e6, in units of kappa", "for example --tune travel=10,30")
-        return tuple(map(float, found))
+        return tuple(map(float, numbers))
     integer = PARAMETERS[name].integer
-    found = [int(each) if integer and isinstance(each, float) and each == int(each) else each for each in found]
-    return tuple(check(name, each) for each in found)
+    numbers = [int(one) if integer and isinstance(one, float) and one == int(one) else one for one in numbers]
+    return tuple(check(name, value) for value in numbers)
 
 
 def _mean(runs: Any) -> float:
@@ -147,10 +147,10 @@ def _float(value: Any, name: str) -> float:
 def _law(law: str | None) -> Law:
     if law is None:
         return Law.GEOMETRIC
-    found = next((each for each in LAWS if each == law), None)
-    if found is None:
+    chosen = next((known for known in LAWS if known == law), None)
+    if chosen is None:
         raise SpecError(f"the number of runs is {law!r}", f"one of {', '.join(LAWS)}")
-    return found
+    return chosen
 
 
 def _score(score: Any) -> tuple[float | None, str | None]:

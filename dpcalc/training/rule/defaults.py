@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import math
 
-from dpcalc.engine.question import Question
 from dpcalc.errors import MissingParameter, SpecError
 from dpcalc.model.algorithm import Order
 from dpcalc.model.choices import LastBatch, LossName
-from dpcalc.model.loss import SIGNED, Loss
+from dpcalc.model.loss import SIGNED
 from dpcalc.model.source import Source
 from dpcalc.training.rule.accounting import noise_scale
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.setup import Setup
 
 MAX_STEPS = 1000
-"""Full-batch steps that are chosen at most."""
+"""Full-batch steps that are chosen at most: a limit on time."""
 
 CLASSIFYING = (*SIGNED, LossName.SOFTMAX)
 """Losses of classes."""
@@ -36,7 +35,7 @@ def fill_loss(draft: Draft, setup: Setup) -> None:
     """
     from dpcalc.training.data.cells import Classes, as_classes
 
-    if "loss" not in draft:
+    if draft.get("loss") is None:
         draft.default("loss", _usual_loss(setup))
     if draft["loss"] in CLASSIFYING and setup.target_range is not None:
         raise SpecError(f"the {draft['loss']} loss has labels, and a target range is given", "leave out --target-range")
@@ -86,7 +85,7 @@ def fill_split(draft: Draft) -> None:
         draft.default("last_batch", LastBatch.BALANCED)
 
 
-def fill_steps(draft: Draft, question: Question, dimension: int) -> None:
+def fill_steps(draft: Draft, dimension: int) -> None:
     """Fill in steps and step size by the bound R^2/(2 eta T) + eta (V + d sigma^2)/2 on the excess risk.
 
     It is the bound for averaged noisy SGD on convex losses, with V the variance of a batch's gradient and sigma the
@@ -96,55 +95,46 @@ def fill_steps(draft: Draft, question: Question, dimension: int) -> None:
     Raises:
         MissingParameter: what the choice depends on is not given.
     """
-    loss = draft.loss
-    if draft.algorithm.full_batch and "steps" not in draft and "epochs" not in draft:
-        draft.default("steps", _full_batch_steps(draft, question, loss, dimension))
-    if "step_size" not in draft:
-        if "c1" in draft or "decay_exponent" in draft:
+    if draft.algorithm.full_batch and draft.steps is None and draft.epochs is None:
+        draft.default("steps", _full_batch_steps(draft, dimension))
+    if draft.step_size is None:
+        if draft.get("c1") is not None or draft.get("decay_exponent") is not None:
             raise MissingParameter(
                 "this noise depends on the step size", "give --step-size; for example --step-size 0.1"
             )
-        draft.default("step_size", _step_size(draft, question, loss, dimension))
+        draft.default("step_size", _step_size(draft, dimension))
 
 
-def _full_batch_steps(draft: Draft, question: Question, loss: Loss, dimension: int) -> int:
-    radius, smoothness = draft.radius, loss.smoothness
+def _full_batch_steps(draft: Draft, dimension: int) -> int:
+    question, radius, smoothness = draft.question, draft.radius, draft.loss.smoothness
     if radius is None or question.epsilon is None:
         budget = {"epsilon": question.epsilon, "delta": question.log_delta}
         missing = [name for name, value in {"radius": radius, **budget}.items() if value is None]
-        raise MissingParameter(
-            "how many steps suit is not known", f"give --steps; or {_listed(missing)}; for example {_example(missing)}"
-        )
-    single = draft.replacing(steps=1, step_size=1.0 / smoothness if smoothness else radius / _steepest(draft, loss))
-    noise = math.sqrt(dimension) * noise_scale(single, question)
-    steps = radius * smoothness / noise if smoothness else (_steepest(draft, loss) / noise) ** 2
+        *others, last = (f"--{name}" for name in missing)
+        listed = " and ".join([*([", ".join(others)] if others else []), last])
+        example = " ".join(f"--{name} {_EXAMPLES[name]}" for name in missing)
+        raise MissingParameter("how many steps suit is not known", f"give --steps; or {listed}; for example {example}")
+    single = draft.replacing(steps=1, step_size=1.0 / smoothness if smoothness else radius / _steepest(draft))
+    noise = math.sqrt(dimension) * noise_scale(single)
+    steps = radius * smoothness / noise if smoothness else (_steepest(draft) / noise) ** 2
     return max(1, min(MAX_STEPS, math.ceil(steps)))
 
 
 _EXAMPLES = {"radius": "1", "epsilon": "1", "delta": "1e-6"}
 
 
-def _listed(names: list[str]) -> str:
-    flags = [f"--{name}" for name in names]
-    return " and ".join([*([", ".join(flags[:-1])] if flags[1:] else []), flags[-1]])
-
-
-def _example(names: list[str]) -> str:
-    return " ".join(f"--{name} {_EXAMPLES[name]}" for name in names)
-
-
-def _step_size(draft: Draft, question: Question, loss: Loss, dimension: int) -> float:
-    radius, full_batch = draft.radius, draft.algorithm.full_batch
-    longest = 1.0 / loss.smoothness if loss.smoothness else None
+def _step_size(draft: Draft, dimension: int) -> float:
+    radius, smoothness, full_batch = draft.radius, draft.loss.smoothness, draft.algorithm.full_batch
+    longest = 1.0 / smoothness if smoothness else None
     if radius is None:
         if longest is None or not full_batch:
             raise MissingParameter(
                 "which step size suits is not known", "give --radius, or --step-size; for example --radius 1"
             )
         return longest
-    first = longest or radius / _steepest(draft, loss)
-    noise = math.sqrt(dimension) * noise_scale(draft.replacing(step_size=first), question)
-    variance = 0.0 if full_batch and longest else _steepest(draft, loss) ** 2 / draft.get("batch_size", 1)
+    first = longest or radius / _steepest(draft)
+    noise = math.sqrt(dimension) * noise_scale(draft.replacing(step_size=first))
+    variance = 0.0 if full_batch and longest else _steepest(draft) ** 2 / draft.get("batch_size", 1)
     advised = radius / math.sqrt(_steps(draft) * (variance + noise * noise))
     step_size = advised if longest is None else min(longest, advised)
     return float(f"{step_size:.3g}") if step_size < first else step_size
@@ -152,12 +142,12 @@ def _step_size(draft: Draft, question: Question, loss: Loss, dimension: int) -> 
 
 def _steps(draft: Draft) -> int:
     """Return the number of steps, which is given or follows from that of epochs."""
-    if "steps" in draft:
-        return int(draft["steps"])
+    if draft.steps is not None:
+        return int(draft.steps)
     steps_per_epoch = 1 if draft.algorithm.full_batch else -(-draft["records"] // draft.get("batch_size", 1))
-    return int(draft.get("epochs", 1)) * steps_per_epoch
+    return (1 if draft.epochs is None else int(draft.epochs)) * steps_per_epoch
 
 
-def _steepest(draft: Draft, loss: Loss) -> float:
+def _steepest(draft: Draft) -> float:
     """Return the bound on the gradients: the clip, where they are clipped."""
-    return float(draft["clip"]) if "clip" in draft else loss.lipschitz
+    return draft.loss.lipschitz if draft.clip is None else float(draft.clip)

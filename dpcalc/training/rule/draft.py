@@ -5,23 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dpcalc.engine.question import Question
 from dpcalc.model import loss as losses
-from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Order
+from dpcalc.model.algorithm import ALGORITHMS, FULL_BATCH, Algorithm, Order
 from dpcalc.model.choices import LossName, Model, Noise
 from dpcalc.model.loss import Loss
 from dpcalc.model.run import Description
 from dpcalc.model.source import Source
 
-DEFAULT_ALGORITHM = "noisy-gd"
+DEFAULT_ALGORITHM = FULL_BATCH
 
 
 class Draft(Mapping[str, Any]):
-    """The parameters of a run by name, in the order in which they became known, each with its source."""
+    """The parameters of a run by name, in the order in which they became known, each with its source.
 
-    def __init__(self, description: Description) -> None:
+    Attributes:
+        question: the budget, or what is asked of the run.
+    """
+
+    def __init__(self, description: Description, question: Question | None = None) -> None:
         """Take the parameters that are given."""
         self._values, self._sources = dict(description.values), dict(description.sources)
         self._values.setdefault("algorithm", DEFAULT_ALGORITHM)
+        self.question = question or Question()
 
     @classmethod
     def of(cls, **given: Any) -> Draft:
@@ -30,7 +36,11 @@ class Draft(Mapping[str, Any]):
 
     def replacing(self, **changes: Any) -> Draft:
         """Return the draft with other values of some parameters."""
-        return Draft(Description({**self, **changes}, self._sources))
+        return Draft(Description({**self, **changes}, self._sources), self.question)
+
+    def asking(self, question: Question) -> Draft:
+        """Return the draft with another budget."""
+        return Draft(Description(self, self._sources), question)
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -56,7 +66,7 @@ class Draft(Mapping[str, Any]):
         Those of a capped softmax are gradients of a convex function, as hidden iterates need. Full batches and samples
         compose, which needs nothing, and short gradients take less time.
         """
-        if self["loss"] == LossName.SOFTMAX and self["classes"] > 2 and "clip" in self:
+        if self["loss"] == LossName.SOFTMAX and self["classes"] > 2 and self.clip is not None:
             composed = self.algorithm.order in (Order.FULL, Order.SAMPLE, Order.DRAW)
             self.default("model", Model.ANY if composed else Model.CAPPED)
 
@@ -88,12 +98,32 @@ class Draft(Mapping[str, Any]):
     @property
     def laplace(self) -> bool:
         """Whether the noise is Laplace noise."""
-        return self.get("noise") == Noise.LAPLACE or "laplace_scale" in self
+        return self.get("noise") == Noise.LAPLACE or self.get("laplace_scale") is not None
 
     @property
     def norm(self) -> int:
         """The norm in which rows are bounded: 1 for Laplace noise, else 2."""
         return 1 if self.laplace else 2
+
+    @property
+    def clip(self) -> float | None:
+        """The norm to which gradients are clipped; None where none are, or it is not known yet."""
+        return self.get("clip")
+
+    @property
+    def steps(self) -> int | None:
+        """The number of steps, where that is given or chosen."""
+        return self.get("steps")
+
+    @property
+    def epochs(self) -> int | None:
+        """The number of passes, where that is given or chosen."""
+        return self.get("epochs")
+
+    @property
+    def step_size(self) -> float | None:
+        """The step size, where that is given or chosen."""
+        return self.get("step_size")
 
     @property
     def radius(self) -> float | None:

@@ -27,28 +27,29 @@ from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.setup import Average, Setup, Solver
 from dpcalc.training.rule.sums_of_products import suits
 
+# Each constant was compared with half and twice its value on public tables, and checked on others: `docs/training.md`
+# has the gains and the costs that are cited here.
+
 STEPS = 100
+"""Steps of a descent: the travel and the noise do not depend on them, and finer steps change little."""
 
 STEPS_NUMBERS = 200
 """Steps for a number where the signal is very strong: a descent of at most 2/smoothness a step is too short before."""
 
 VERY_STRONG = 100.0
-"""The kappa from which a descent to predict a number has those steps."""
+"""The kappa from which a descent to predict a number has those steps: R2 is 0.01 better up to kappa = 150."""
 
 CONSTANT = 0.2
-"""What the column of an intercept holds, for rows of norm 1."""
+"""What the column of an intercept holds, for rows of norm 1: the features keep 98 % of their length."""
 
 CONSTANT_NUMBERS = 0.3
-"""The same where rows are centred to predict a number and noise weighs more than bias."""
+"""The same where rows are centred to predict a number and noise weighs more than bias; chosen with the units there."""
 
 FEW = 3.0
 """The kappa below which a model is little better than chance."""
 
 SUFFICIENT = 1000.0
-"""The kappa from which least squares are solved by noisy sums of products, which then do better than a descent."""
-
-CENTRED_FROM = {"two": 5.0, "several": 10.0, "numbers": 8.0}
-"""The kappa from which rows are centred, of two classes, of several and of numbers: below it, more is lost."""
+"""The kappa from which least squares are solved by noisy sums of products: noise hides the bias of clipping no more."""
 
 PRECISE = 30.0
 """The kappa from which the bias of a fit of numbers weighs more than its noise: centred rows are then left longer."""
@@ -56,11 +57,33 @@ PRECISE = 30.0
 FEW_COLUMNS = 5
 """The number of columns, with the constant one, up to which rows of several classes are centred in units twice as long.
 
-Distances from the mean differ most where there are few columns, and classes may lie behind one another.
+Distances from the mean differ most where there are few columns, and classes may lie behind one another: 0.006 of
+accuracy at kappa = 40.
 """
 
+CLIP = 0.1
+"""C to classify: slopes that saturate early keep confident records from steering the model."""
+
+CLIP_NUMBERS = 130.0, 0.03, 0.3
+"""What kappa is divided by for C to predict a number, and the ends of C: a lower cap biases, a higher adds noise."""
+
+TRAVEL, TRAVEL_ROOT, LONGEST_TRAVEL = 30.0, 3.7, 1e4
+"""A over kappa to classify; over kappa sqrt(d) where d is large (0.085 of accuracy on mnist); and A at most.
+
+At 10000 a row that is 0.01 or more from the border has a score of 100 or more, and no slope.
+"""
+
+TRAVEL_SEVERAL, FAINT = 4.0, 6.0
+"""A over K kappa for few of several classes, told apart sooner; and the kappa below which A stays the same."""
+
+TRAVEL_NUMBERS, STEADY = (0.25, 0.3, 2.0), 1.9
+"""A over kappa squared to predict a number, within two ends; and over C T at most, where 2 is 2/smoothness a step."""
+
 _MEAN_SHARE, _LENGTH_SHARE = 0.11, 0.01
-"""Noisy sums for the mean row, and for the mean distance from it, per step of the descent."""
+"""Noisy sums for the mean row, and for the mean distance from it, per step of the descent: a tenth of the budget.
+
+A mean row has about as many entries as there are weights, and a distance is one number, for which one sum is enough.
+"""
 
 _DESCRIBED = ("clip", "steps", "step_size", "regularisation")
 """Parameters of a descent that is described: where one is given, rows are centred only if that is asked for."""
@@ -111,6 +134,30 @@ class Centring(NamedTuple):
         return self.mean + self.distance
 
 
+class Kind(NamedTuple):
+    """What is predicted.
+
+    Attributes:
+        centred_from: the kappa from which rows are centred: below it, the budget for the mean is lost on most tables.
+        why: how far the weights travel, in words.
+    """
+
+    centred_from: float
+    why: str
+
+
+TWO = Kind(5.0, "30 kappa, or 3.7 sqrt(d) kappa where that is more, at most 10000")
+SEVERAL = Kind(10.0, "the less of 30 and 4 K max(1, 6/kappa), times kappa, at most 10000, for K classes")
+NUMBERS = Kind(8.0, "kappa/4 within 0.3 and 2, times kappa, at most 1.9 C T, so that steps stay below 2/smoothness")
+
+
+def kind_of(draft: Draft) -> Kind:
+    """Return what a run is to predict."""
+    if draft["loss"] not in CLASSIFYING:
+        return NUMBERS
+    return SEVERAL if draft.get("classes", 2) > 2 else TWO
+
+
 class Rule(NamedTuple):
     """What the rule came to.
 
@@ -144,21 +191,14 @@ class Rule(NamedTuple):
         )
 
 
-def applies(draft: Draft, question: Question) -> bool:
-    """Return whether the rule fills in what a run lacks.
-
-    Args:
-        draft: as given, with its loss; ``algorithm`` has a source where it was given.
-        question: the budget.
-    """
-    return not switches_of(draft) and draft["loss"] in LOSSES and not question.solve
+def applies(draft: Draft) -> bool:
+    """Return whether the rule fills in what a run lacks, whose loss is known."""
+    return not switches_of(draft) and draft["loss"] in LOSSES and not draft.question.solve
 
 
 def switches_of(draft: Draft) -> list[str]:
     """Return which parameters that are given describe a run of another kind."""
-    return [
-        name for name in SWITCHES if draft.given(name) and (name != "release" or draft["release"] != Releases.EPOCH)
-    ]
+    return [name for name in SWITCHES if draft.given(name) and draft[name] != Releases.EPOCH]
 
 
 def without(error: MissingParameter, draft: Draft) -> MissingParameter:
@@ -199,30 +239,30 @@ def centring_steps(steps: int) -> tuple[int, int]:
     return max(1, round(_MEAN_SHARE * steps)), max(1, round(_LENGTH_SHARE * steps))
 
 
-def centring(draft: Draft, question: Question, steps: int, rows: int, columns: int) -> Centring:
+def centring(draft: Draft, steps: int, rows: int, columns: int) -> Centring:
     """Return how rows are centred ahead of so many steps of a descent.
 
     Args:
-        draft: the loss.
-        question: the budget.
+        draft: the loss and the budget.
+        steps: of the descent.
         rows, columns: of the training records, the constant column included.
 
     Raises:
         MissingParameter: there is no budget.
     """
-    found, kind = Centring(*centring_steps(steps)), _kind(draft)
-    if kind == "several" and columns <= FEW_COLUMNS:
-        return found._replace(units=2.0)
-    if kind == "numbers" and signal_of(rows, budget_of(question), columns) < PRECISE:
-        return found._replace(units=2.0, constant=CONSTANT_NUMBERS)
-    return found
+    usual, kind = Centring(*centring_steps(steps)), kind_of(draft)
+    if kind is SEVERAL and columns <= FEW_COLUMNS:
+        return usual._replace(units=2.0)
+    if kind is NUMBERS and signal_of(rows, budget_of(draft.question), columns) < PRECISE:
+        return usual._replace(units=2.0, constant=CONSTANT_NUMBERS)
+    return usual
 
 
-def centres(draft: Draft, question: Question, asked: Setup, rows: int, columns: int, *, ruled: bool) -> bool:
+def centres(draft: Draft, asked: Setup, rows: int, columns: int, *, ruled: bool) -> bool:
     """Return whether rows are centred: as asked, or where the rule has the choice and the signal is strong enough.
 
     Args:
-        draft, question, asked: as of `fill`.
+        draft, asked: as of `fill`.
         rows, columns: of the training records, the constant column included.
         ruled: whether the rule speaks of full batches of this run.
 
@@ -245,89 +285,10 @@ def centres(draft: Draft, question: Question, asked: Setup, rows: int, columns: 
     )  # fmt: skip
     if contradicted:
         return False
-    kappa = signal_of(rows, budget_of(question), columns)
-    if draft["loss"] == "squares" and kappa >= SUFFICIENT and suits(draft, asked):
+    kappa = signal_of(rows, budget_of(draft.question), columns)
+    if kappa >= SUFFICIENT and suits(draft, asked):
         return False
-    return kappa >= CENTRED_FROM[_kind(draft)]
-
-
-def _steps_of(draft: Draft, kappa: float) -> int:
-    return STEPS_NUMBERS if _kind(draft) == "numbers" and kappa >= VERY_STRONG else STEPS
-
-
-def _kind(draft: Draft) -> str:
-    if draft["loss"] not in CLASSIFYING:
-        return "numbers"
-    return "several" if draft.get("classes", 2) > 2 else "two"
-
-
-def fill(draft: Draft, question: Question, asked: Setup, columns: int, *, centred: bool = False) -> Rule:
-    """Fill in clip, steps and step size, and return what was chosen.
-
-    Args:
-        draft: with the number of records and the bounds.
-        question: the budget.
-        asked: the setup as it was given.
-        columns: d, the constant one included.
-        centred: whether rows are centred, which takes a part of the budget.
-
-    Raises:
-        MissingParameter: there is no budget.
-        SpecError: the bounds are too far from 1.
-    """
-    mu = budget_of(question)
-    whole = signal_of(draft["records"], mu, columns)
-    steps = int(draft.get("steps", _steps_of(draft, whole)))
-    how = centring(draft, question, steps, draft["records"], columns) if centred else None
-    kappa = whole * math.sqrt(steps / (steps + how.sums)) if how else whole
-    bound, height = float(draft["feature_bound"]), float(draft.get("label_bound", 1.0))
-    picks = picks_of_setup(asked, how.constant if how else CONSTANT)
-    if how and asked.centre is None:
-        units = "twice their mean distance" if how.units == 2.0 else "their mean distance"
-        why = (
-            f"from kappa = {CENTRED_FROM[_kind(draft)]:g} on: rows about their mean, in units of {units} from it, "
-            "are told apart more easily, for a tenth of the budget"
-        )
-        picks["centre"] = Pick(True, Source.DERIVED, why)
-
-    def pick(name: str, value: Any, source: Source, why: str) -> None:
-        if name not in draft:
-            draft.default(name, value, source)
-            picks[name] = Pick(value, source, why)
-
-    pick("clip", *clip_of(draft, kappa, bound * height))
-    if steps == STEPS:
-        pick("steps", steps, Source.DEFAULT, "full batches of public iterates: finer steps change little")
-    else:
-        why = f"from kappa = {VERY_STRONG:g} on: steps stay below 2/smoothness, and more of them travel further"
-        pick("steps", steps, Source.DERIVED, why)
-    unit = float(draft["clip"]) / (bound * height)
-    travel = travel_of(draft, kappa, unit, int(draft["steps"]), columns)
-    step_size = step_size_of(travel, unit, bound, int(draft["steps"]))
-    why = f"A/(C T) for a travel of A = {travel:.4g}: {_why(draft)}"
-    pick("step_size", float(f"{step_size:.4g}"), Source.DERIVED, why)
-    return Rule(whole, mu, travel, picks)
-
-
-def fill_sums(draft: Draft, question: Question, asked: Setup, columns: int) -> Rule | None:
-    """Return what is chosen where least squares are solved by noisy sums of products; None where they are not.
-
-    Args:
-        draft, question, asked, columns: as of `fill`.
-
-    Raises:
-        MissingParameter: there is no budget.
-    """
-    mu = budget_of(question)
-    kappa = signal_of(draft["records"], mu, columns)
-    picks = picks_of_setup(asked)
-    picks.pop("average", None)
-    if asked.solver is None:
-        if kappa < SUFFICIENT or not suits(draft, asked):
-            return None
-        why = f"from kappa = {SUFFICIENT:g} on: a descent is biased by its clipping, and noisy sums are not"
-        picks = {"solver": Pick(Solver.SUMS, Source.DERIVED, why), **picks}
-    return Rule(kappa, mu, None, picks)
+    return kappa >= kind_of(draft).centred_from
 
 
 def budget_of(question: Question) -> float:
@@ -347,70 +308,156 @@ def budget_of(question: Question) -> float:
 
 
 def signal_of(records: int, mu: float, columns: int) -> float:
-    """Return kappa; never 0, so that a step has a length."""
+    """Return kappa; at least 1e-9, which is as good as nothing, so that a step has a length."""
     return max(records * mu / (2.0 * math.sqrt(columns)), 1e-9)
 
 
-def picks_of_setup(asked: Setup, constant: float = CONSTANT) -> dict[str, Pick]:
-    """Return what is chosen of the setup where it is not said: the average and the intercept, of such a column."""
-    picks: dict[str, Pick] = {}
-    if asked.average is None:
-        why = "the last iterate alone is noisier where kappa is large; every iterate is accounted as public"
-        picks["average"] = Pick(Average.TAIL, Source.DEFAULT, why)
-    if asked.intercept is None:
-        why = (
-            f"a constant column of {constant:g} times the feature bound leaves the features nearly all of their length"
-        )
-        picks["intercept"] = Pick(True, Source.DEFAULT, why)
-    return picks
+class Choice:
+    """What the rule chooses of a run.
+
+    Attributes:
+        draft: with the number of records and the bounds.
+        asked: the setup as it was given.
+        columns: d, the constant one included.
+        mu, kappa: see above.
+        picks: name -> what was chosen; what was given is not among them.
+    """
+
+    def __init__(self, draft: Draft, asked: Setup, columns: int) -> None:
+        """Choose nothing yet.
+
+        Raises:
+            MissingParameter: there is no budget.
+        """
+        self.draft, self.asked, self.columns, self.mu = draft, asked, columns, budget_of(draft.question)
+        self.kappa = signal_of(draft["records"], self.mu, columns)
+        self.picks: dict[str, Pick] = {}
+        self.kind, self.bound = kind_of(draft), float(draft["feature_bound"])
+        self.height = self.bound * float(draft.get("label_bound", 1.0))
+
+    def pick(self, name: str, value: Any, source: Source, why: str) -> None:
+        """Fill in a parameter that is not given."""
+        if name not in self.draft:
+            self.draft.default(name, value, source)
+            self.picks[name] = Pick(value, source, why)
+
+    def pick_average(self) -> None:
+        """Say that the tail is averaged, where that is not said."""
+        if self.asked.average is None:
+            why = "the last iterate alone is noisier where kappa is large; every iterate is accounted as public"
+            self.picks["average"] = Pick(Average.TAIL, Source.DEFAULT, why)
+
+    def pick_intercept(self, constant: float = CONSTANT) -> None:
+        """Say that there is an intercept, where that is not said; its column holds so much, over the bound."""
+        if self.asked.intercept is None:
+            part = f"a constant column of {constant:g} times the feature bound"
+            why = f"{part} leaves the features nearly all of their length"
+            self.picks["intercept"] = Pick(True, Source.DEFAULT, why)
+
+    def pick_clip(self, kappa: float) -> None:
+        """Fill in C."""
+        if self.kind is not NUMBERS:
+            why = "slopes that saturate early keep confident records from steering the model"
+            self.pick("clip", CLIP * self.height, Source.DEFAULT, why)
+            return
+        why = "kappa/130 within 0.03 and 0.3: a cap that is too low biases the fit, and one too high adds noise"
+        divisor, low, high = CLIP_NUMBERS
+        clip = float(f"{min(max(kappa / divisor, low), high) * self.height:.4g}")
+        self.pick("clip", clip, Source.DERIVED, why)
+
+    @property
+    def clip(self) -> float:
+        """C in units of rows of norm 1 and targets in [-1, 1]."""
+        return float(self.draft["clip"]) / self.height
+
+    def travel(self, kappa: float, steps: int) -> float:
+        """Return A = eta C T.
+
+        Noise on the weights that is A/kappa long moves the score of a row by about A/(kappa sqrt d), so that two
+        classes travel further where d is large. Few of several classes are told apart sooner, and then noise alone is
+        added. A descent to predict a number travels less than 2 C T, so that steps stay below 2/smoothness.
+        """
+        if self.kind is NUMBERS:
+            slope, low, high = TRAVEL_NUMBERS
+            return min(min(max(slope * kappa, low), high) * kappa, STEADY * self.clip * steps)
+        if self.kind is TWO:
+            pace = max(TRAVEL, TRAVEL_ROOT * math.sqrt(self.columns))
+        else:
+            pace = min(TRAVEL, TRAVEL_SEVERAL * int(self.draft["classes"]) * max(1.0, FAINT / kappa))
+        return min(pace * kappa, LONGEST_TRAVEL)
+
+    def step_size(self, travel: float, steps: int) -> float:
+        """Return eta = A/(C T).
+
+        Raises:
+            SpecError: the lengths of steps are out of the range of doubles.
+        """
+        length = self.clip * self.bound * self.bound * steps
+        if not _SHORTEST <= length <= 1.0 / _SHORTEST:
+            raise SpecError("the bounds and the clip are too far from 1 for the default rule", "use other units")
+        return travel / length
 
 
-def clip_of(draft: Draft, kappa: float, unit: float) -> tuple[float, Source, str]:
-    """Return C, where it comes from and why, for bounds whose product is ``unit``."""
-    if draft["loss"] in CLASSIFYING:
-        return 0.1 * unit, Source.DEFAULT, "slopes that saturate early keep confident records from steering the model"
-    why = "kappa/130 within 0.03 and 0.3: a cap that is too low biases the fit, and one too high adds noise"
-    return float(f"{min(max(kappa / 130.0, 0.03), 0.3) * unit:.4g}"), Source.DERIVED, why
+def fill(draft: Draft, asked: Setup, columns: int, *, centred: bool = False) -> Rule:
+    """Fill in clip, steps and step size, and return what was chosen.
 
-
-_WHY_CLASSES = "30 kappa, or 3.7 sqrt(d) kappa where that is more, at most 10000"
-_WHY_SEVERAL = "the less of 30 and 4 K max(1, 6/kappa), times kappa, at most 10000, for K classes"
-_WHY_NUMBERS = "kappa/4 within 0.3 and 2, times kappa, at most 1.9 C T, so that steps stay below 2/smoothness"
-
-
-def _why(draft: Draft) -> str:
-    if draft["loss"] not in CLASSIFYING:
-        return _WHY_NUMBERS
-    return _WHY_SEVERAL if draft.get("classes", 2) > 2 else _WHY_CLASSES
-
-
-def travel_of(draft: Draft, kappa: float, clip: float, steps: int, columns: int) -> float:
-    """Return A = eta C T, for a clip in units of rows of norm 1 and targets in [-1, 1]."""
-    if draft["loss"] in CLASSIFYING:
-        return min(_pace(draft, kappa, columns) * kappa, 1e4)
-    return min(min(max(kappa / 4.0, 0.3), 2.0) * kappa, 1.9 * clip * steps)
-
-
-def step_size_of(travel: float, unit: float, bound: float, steps: int) -> float:
-    """Return eta = A/(C T), for a clip in units of B Y.
+    Args:
+        draft: with the number of records and the bounds.
+        asked: the setup as it was given.
+        columns: d, the constant one included.
+        centred: whether rows are centred, which takes a part of the budget.
 
     Raises:
-        SpecError: the lengths of steps are out of the range of doubles.
+        MissingParameter: there is no budget.
+        SpecError: the bounds are too far from 1.
     """
-    length = unit * bound * bound * steps
-    if not _SHORTEST <= length <= 1.0 / _SHORTEST:
-        raise SpecError("the bounds and the clip are too far from 1 for the default rule", "use other units")
-    return travel / length
+    choice = Choice(draft, asked, columns)
+    kind, kappa = choice.kind, choice.kappa
+    usual = STEPS_NUMBERS if kind is NUMBERS and kappa >= VERY_STRONG else STEPS
+    steps = usual if draft.steps is None else int(draft.steps)
+    choice.pick_average()
+    if not centred:
+        choice.pick_intercept()
+    else:
+        how = centring(draft, steps, draft["records"], columns)
+        kappa *= math.sqrt(steps / (steps + how.sums))
+        choice.pick_intercept(how.constant)
+        if asked.centre is None:
+            units = "twice their mean distance" if how.units == 2.0 else "their mean distance"
+            why = (
+                f"from kappa = {kind.centred_from:g} on: rows about their mean, in units of {units} from it, "
+                "are told apart more easily, for a tenth of the budget"
+            )
+            choice.picks["centre"] = Pick(True, Source.DERIVED, why)
+    choice.pick_clip(kappa)
+    if steps == STEPS:
+        choice.pick("steps", steps, Source.DEFAULT, "full batches of public iterates: finer steps change little")
+    else:
+        why = f"from kappa = {VERY_STRONG:g} on: steps stay below 2/smoothness, and more of them travel further"
+        choice.pick("steps", steps, Source.DERIVED, why)
+    travel = choice.travel(kappa, steps)
+    step_size = float(f"{choice.step_size(travel, steps):.4g}")
+    choice.pick("step_size", step_size, Source.DERIVED, f"A/(C T) for a travel of A = {travel:.4g}: {kind.why}")
+    return Rule(choice.kappa, choice.mu, travel, choice.picks)
 
 
-def _pace(draft: Draft, kappa: float, columns: int) -> float:
-    """Return how far classes travel, over kappa.
+def fill_sums(draft: Draft, asked: Setup, columns: int) -> Rule | None:
+    """Return what is chosen where least squares are solved by noisy sums of products; None where they are not.
 
-    Noise on the weights that is A/kappa long moves the score of a row by about A/(kappa sqrt d), so that two classes
-    travel further where d is large. Few of several classes are told apart sooner, and then noise alone is added.
+    Args:
+        draft, asked, columns: as of `fill`.
+
+    Raises:
+        MissingParameter: there is no budget.
     """
-    classes = int(draft.get("classes", 2))
-    return max(30.0, 3.7 * math.sqrt(columns)) if classes == 2 else min(30.0, 4.0 * classes * max(1.0, 6.0 / kappa))
+    choice = Choice(draft, asked, columns)
+    if asked.solver is None:
+        if choice.kappa < SUFFICIENT or not suits(draft, asked):
+            return None
+        why = f"from kappa = {SUFFICIENT:g} on: a descent is biased by its clipping, and noisy sums are not"
+        choice.picks["solver"] = Pick(Solver.SUMS, Source.DERIVED, why)
+    choice.pick_intercept()
+    return Rule(choice.kappa, choice.mu, None, choice.picks)
 
 
 def _said(value: Any) -> str:

@@ -7,15 +7,15 @@ keep within that is left out, and the case says why.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from dpcalc.engine.answer import ranked
 from dpcalc.engine.ask import implied_gate, judged
+from dpcalc.engine.attack.guess import guess_of_answer
 from dpcalc.engine.gate import Gate
-from dpcalc.engine.guess import guess_of_answer
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Question
-from dpcalc.engine.rows import ranked
 from dpcalc.errors import GateRefused, MissingParameter, NotApplicable
 from dpcalc.model.loss import Loss
 from dpcalc.model.quantities import Kind, Quantity
@@ -30,14 +30,14 @@ from dpcalc.training.run.plan import Plan, plan
 from dpcalc.training.run.rounding import Cost, Rounding, assumption, stretch, sum_error, sum_miss
 from dpcalc.training.run.rounding_errors import output_rounding
 
-_SHARE = 2.0**-14  # of delta, set aside for rounding at first
+_SHARE = 2.0**-14  # of delta, set aside for rounding at first: less than a ten-thousandth of it
 _DEAR = 2.0**-4  # of delta: past this, a little epsilon is set aside instead, where that is enough
-_MOST = 0.5  # of delta
-_MOST_EPSILON = 0.01  # of epsilon
+_MOST = 0.5  # of delta: the noise is sought for the rest
+_MOST_EPSILON = 0.01  # of epsilon: more would show in its second digit
 _LARGEST_HINTED = 100  # an epsilon beyond which rounding would cost too much in any run
 _MOST_HINTED = 0.1  # a delta that nobody should be told to give is larger
-_ROOM = 1.0625
-_TRIES = 8
+_ROOM = 1.0625  # over what was needed: more noise needs a little less, so that the next try is likely to be the last
+_TRIES = 8  # each of which sets aside what the one before needed
 ROUNDED = "released numbers are rounded to a grid that does not depend on the records"
 
 
@@ -62,18 +62,30 @@ class Carried(NamedTuple):
     plan: Plan
 
 
-class _Ways(NamedTuple):
-    """How a run is accounted and carried out.
+class Accounting:
+    """How a run is accounted on real numbers and carried out: as it is described.
 
     Attributes:
-        account: from a budget to the case of the run on real numbers.
-        carried: from a row of it to what is executed.
-        loss: what is minimised; None of sums of products, which are accounted without one.
+        draft: the run and the budget; its noise may be sought.
+        shape: the numbers of records and of columns.
     """
 
-    account: Callable[[Question], Case]
-    carried: Callable[[Result], Carried]
-    loss: Loss | None
+    def __init__(self, draft: Draft, shape: tuple[int, int]) -> None:
+        self.draft, self.shape = draft, shape
+
+    @property
+    def loss(self) -> Loss | None:
+        """What is minimised; None of sums of products, which are accounted without one."""
+        return None if self.draft.get("loss") is None else self.draft.loss
+
+    def case(self, question: Question) -> Case:
+        """Return the case of the run on real numbers, for a budget."""
+        return account(self.draft.asking(question))
+
+    def carried(self, row: Result) -> Carried:
+        """Return what is executed where a row of the case is the guarantee."""
+        run = accounted_run(self.draft, row)
+        return Carried(run, plan(run, *self.shape))
 
 
 class _Spare(NamedTuple):
@@ -91,25 +103,19 @@ class _Needs(Exception):
         self.spare = spare
 
 
-def guarantee(
-    draft: Draft, question: Question, gates: Sequence[Gate], shape: tuple[int, int], *,
-    account: Callable[[Question], Case] | None = None, carried: Callable[[Result], Carried] | None = None,
-    loss: Loss | None = None,
-) -> Guaranteed:  # fmt: skip
+def guarantee(accounting: Accounting, gates: Sequence[Gate] = ()) -> Guaranteed:
     """Return what is guaranteed of a run whose released numbers are rounded.
 
     Args:
-        draft: the run; its noise may be sought.
-        question: the budget.
+        accounting: the run and the budget.
         gates: parsed assertions.
-        shape: the numbers of records and of columns.
-        account, carried, loss: of a run that is not accounted as it is carried out; by default those of the draft.
 
     Raises:
         MissingParameter: neither epsilon nor delta is given.
         GateRefused: a gate speaks of attacks.
         SpecError, NotApplicable, Infeasible: see `account`; or no guarantee leaves room for rounding.
     """
+    question = accounting.draft.question
     if question.epsilon is None and question.log_delta is None:
         raise MissingParameter(
             "released numbers are rounded, which adds to delta: no guarantee of them is one of mu or of orders alone",
@@ -121,134 +127,180 @@ def guarantee(
                 f"{gate.text!r} speaks of the run on real numbers, and what is released is rounded",
                 "ask `dpcalc compare` with the same run",
             )
-    ways = _Ways(account or _accounting(draft), carried or _carrying(draft, shape), loss or _loss_of(draft))
     spare = _Spare(0.0, 0.0 if question.log_delta is None else _SHARE * _delta(question))
     for _ in range(_TRIES):
         try:
-            return _with_spare(ways, question, gates, spare)
+            return _Rounded(accounting, question, spare).guaranteed(gates)
         except _Needs as needs:
             spare = needs.spare
     raise _no_room(question, spare.delta)
 
 
-def _accounting(draft: Draft) -> Callable[[Question], Case]:
-    return lambda question: account(draft, question)
+class _Rounded:
+    """The guarantees of a rounded run where so much of the budget is set aside."""
 
+    def __init__(self, accounting: Accounting, question: Question, spare: _Spare) -> None:
+        self.accounting, self.question, self.spare = accounting, question, spare
+        self.carried: dict[str, tuple[Run, Plan, Rounding]] = {}
 
-def _carrying(draft: Draft, shape: tuple[int, int]) -> Callable[[Result], Carried]:
-    def carried(row: Result) -> Carried:
-        run = accounted_run(draft, row)
-        return Carried(run, plan(run, *shape))
+    def guaranteed(self, gates: Sequence[Gate]) -> Guaranteed:
+        """Return the case.
 
-    return carried
-
-
-def _with_spare(ways: _Ways, question: Question, gates: Sequence[Gate], spare: _Spare) -> Guaranteed:
-    """Return the case where so much of the budget is set aside.
-
-    Raises:
-        _Needs: it is too little for the best guarantee.
-    """
-    case = ways.account(_lessened(question, spare))
-    rows: list[Result] = []
-    obstacles, errors = list(case.obstacles), []
-    chosen: dict[str, tuple[Run, Plan, Rounding]] = {}
-    for row in case.results:
-        if row.kind is Kind.LOWER:
-            continue  # of the run on real numbers
-        if not row.guarantee:
-            rows.append(row._replace(**_asked(row, question)))
-            continue
-        try:
-            run, planned = ways.carried(row)
-            rounding = rounding_of(row.bound, planned, ways.loss)
+        Raises:
+            _Needs: what is set aside is too little for the best guarantee.
+        """
+        case = self.accounting.case(self._lessened())
+        rows: list[Result] = []
+        obstacles, errors = list(case.obstacles), []
+        for row in case.results:
+            if row.kind is Kind.LOWER:
+                continue  # of the run on real numbers
             try:
-                cost = _cost(row, rounding, question, spare)
-            except _Needs:
-                if not chosen:
-                    raise
-                raise NotApplicable(f"rounding costs it more than {next(iter(chosen))}", "use that") from None
-        except NotApplicable as error:
-            errors.append(error)
-            obstacles.append(Obstacle(row.bound, error.message, error.hint or "", error.parameters))
-            continue
-        rows.append(_of_release(row, question, rounding, cost, planned))
-        chosen[row.bound] = run, planned, rounding
-    if not chosen:
-        raise errors[0]
-    inputs = {**case.inputs, **inputs_of({}, {}, question)}
-    case = case._replace(
-        results=ranked(rows, rows[0].quantity), obstacles=tuple(obstacles), inputs=inputs, tightness=None
-    )
-    best = case.best
-    assert best is not None
-    told = (best.details or {})["floating_point"]
-    case = case._replace(
-        guess=guess_of_answer(best),
-        assertions=(*implied_gate(question, case), *judged(gates, case)),
-        note_data=(*case.note_data, Rounded(**{name: told.get(name) for name in ("of", "grid", "epsilon", "delta")})),
-    )
-    return Guaranteed(case, *chosen[best.bound])
-
-
-def _cost(row: Result, rounding: Rounding, question: Question, spare: _Spare) -> Cost:
-    """Return what rounding costs a row: some delta, or where that is dear, a little epsilon.
-
-    Raises:
-        _Needs: more than is set aside.
-        NotApplicable: more than may be.
-    """
-    epsilon, found, seeks = _epsilon(row, question), row.quantity == Quantity.EPSILON, question.log_delta is None
-    plain, small = rounding.cost(epsilon), rounding.cost_in_epsilon(epsilon)
-    least = 0.0 if found else plain.epsilon  # of slopes that are not exact
-    if seeks:  # delta is found, and may rise
-        delta = math.exp(row.log_delta) if row.log_delta is not None else 0.0
-        if least <= spare.epsilon <= _ROOM * least and _more(plain, delta) <= _SHARE * delta:
-            return plain
-    elif least <= spare.epsilon and _more(plain, _delta(question)) <= spare.delta:
-        return plain
-    delta = 1.0 if seeks else _delta(question)
-    more, added = _more(small, delta), _more(plain, delta)
-    if (found or small.epsilon <= spare.epsilon) and (seeks or more <= spare.delta):
-        return small
-    affordable = (found or small.epsilon <= _MOST_EPSILON * epsilon) and more <= _MOST * delta
-    if affordable and (seeks or plain.delta > _DEAR * delta):
-        raise _Needs(_Spare(_ROOM * small.epsilon, max(spare.delta, _ROOM * more)))
-    if not least <= _MOST_EPSILON * epsilon:
-        raise NotApplicable(
-            f"the errors of capped slopes add {least:.3g} to epsilon", "take more noise, or fewer steps"
+                rows.append(self._released(row) if row.guarantee else row._replace(**self._asked(row)))
+            except NotApplicable as error:
+                errors.append(error)
+                obstacles.append(Obstacle(row.bound, error.message, error.hint or "", error.parameters))
+        if not self.carried:
+            raise errors[0]
+        inputs = {**case.inputs, **inputs_of({}, {}, self.question)}
+        case = case._replace(
+            results=ranked(rows, rows[0].quantity), obstacles=tuple(obstacles), inputs=inputs, tightness=None
         )
-    if seeks and least <= spare.epsilon:
-        return plain
-    if not (seeks or added <= _MOST * delta):
-        raise _no_room(question, added, rounding)
-    raise _Needs(_Spare(_ROOM * least, spare.delta if seeks else _ROOM * added))
+        best = case.best
+        assert best is not None
+        case = case._replace(
+            guess=guess_of_answer(best),
+            assertions=(*implied_gate(self.question, case), *judged(gates, case)),
+            note_data=(*case.note_data, rounding_note(best)),
+        )
+        return Guaranteed(case, *self.carried[best.bound])
+
+    def _lessened(self) -> Question:
+        """Return the question with a budget that is smaller by what is set aside, rounded down."""
+        question, spare = self.question, self.spare
+        if question.epsilon is not None and spare.epsilon:
+            question = question._replace(epsilon=down(question.epsilon - spare.epsilon, 2.0))
+        if question.log_delta is None or not spare.delta:
+            return question
+        log_delta = question.log_delta + math.log1p(-spare.delta / _delta(question))
+        log_delta -= 8.0 * 2.0**-53 * (1.0 + abs(log_delta))
+        return question._replace(delta=math.exp(log_delta), log_delta=log_delta)
+
+    def _released(self, row: Result) -> Result:
+        """Return a row of the released, rounded numbers: what they cost is part of its epsilon and delta.
+
+        Raises:
+            _Needs: it needs more than is set aside, and no row before it is a guarantee.
+            NotApplicable: it has no room for rounding.
+        """
+        run, planned = self.accounting.carried(row)
+        rounding = rounding_of(row.bound, planned, self.accounting.loss)
+        try:
+            cost = self._cost(row, rounding)
+        except _Needs:
+            if not self.carried:
+                raise
+            raise NotApplicable(f"rounding costs it more than {next(iter(self.carried))}", "use that") from None
+        self.carried[row.bound] = run, planned, rounding
+        functions = () if rounding.functions is None else (rounding.functions,)
+        return row._replace(
+            kind=Kind.UPPER, mu=None, assumes=(*row.assumes, *functions, ROUNDED, assumption(planned.noise)),
+            details=self._details(row, rounding, cost), **self._asked(row), **_values(row, cost),
+        )  # fmt: skip
+
+    def _cost(self, row: Result, rounding: Rounding) -> Cost:
+        """Return what rounding costs a row: some delta, or where that is dear, a little epsilon.
+
+        Raises:
+            _Needs: more than is set aside.
+            NotApplicable: more than may be.
+        """
+        question, spare, finds = self.question, self.spare, row.quantity == Quantity.EPSILON
+        epsilon = row.value if finds else float(question.epsilon or 0.0)
+        plain, small, seeks = rounding.cost(epsilon), rounding.cost_in_epsilon(epsilon), question.log_delta is None
+        least = 0.0 if finds else plain.epsilon  # of slopes that are not exact
+        if seeks:  # delta is found, and may rise
+            delta = math.exp(row.log_delta) if row.log_delta is not None else 0.0
+            if least <= spare.epsilon <= _ROOM * least and _more(plain, delta) <= _SHARE * delta:
+                return plain
+        elif least <= spare.epsilon and _more(plain, _delta(question)) <= spare.delta:
+            return plain
+        delta = 1.0 if seeks else _delta(question)
+        more, added = _more(small, delta), _more(plain, delta)
+        if (finds or small.epsilon <= spare.epsilon) and (seeks or more <= spare.delta):
+            return small
+        affordable = (finds or small.epsilon <= _MOST_EPSILON * epsilon) and more <= _MOST * delta
+        if affordable and (seeks or plain.delta > _DEAR * delta):
+            raise _Needs(_Spare(_ROOM * small.epsilon, max(spare.delta, _ROOM * more)))
+        if not least <= _MOST_EPSILON * epsilon:
+            raise NotApplicable(
+                f"the errors of capped slopes add {least:.3g} to epsilon", "take more noise, or fewer steps"
+            )
+        if seeks and least <= spare.epsilon:
+            return plain
+        if not (seeks or added <= _MOST * delta):
+            raise _no_room(question, added, rounding)
+        raise _Needs(_Spare(_ROOM * least, spare.delta if seeks else _ROOM * added))
+
+    def _asked(self, row: Result) -> dict[str, Any]:
+        """Return the budget asked as the fields of a row, but for what the row itself has found."""
+        fields = dict(self.question.budget)
+        if row.quantity == Quantity.EPSILON:
+            del fields["epsilon"]
+        if row.quantity == Quantity.DELTA:
+            del fields["delta"], fields["log_delta"]
+        return fields
+
+    def _details(self, row: Result, rounding: Rounding, cost: Cost) -> dict[str, Any]:
+        rounded: dict[str, Any] = {
+            "of": rounding.what, "probability": rounding.miss, "epsilon": cost.epsilon, "delta": cost.delta,
+            **({} if rounding.grid is None else {"grid": rounding.grid}), **({} if row.mu is None else {"mu": row.mu}),
+        }  # fmt: skip
+        details = {**(row.details or {}), "floating_point": rounded}
+        achieved = (details.pop("achieved", None) or {}).get("epsilon")
+        if achieved is not None:
+            # What is asked holds too: the sum may be above it by its last digit.
+            most = math.inf if self.question.epsilon is None else float(self.question.epsilon)
+            details["achieved"] = {"epsilon": min(_raised(achieved, cost), most)}
+        return details
 
 
-def leaves_room(draft: Draft, question: Question, columns: int) -> bool:
-    """Return whether a hidden run, whose noise is given, can pay for its rounding.
+def _values(row: Result, cost: Cost) -> dict[str, Any]:
+    """Return the epsilon or the delta that a row has found, with what rounding costs."""
+    if row.quantity == Quantity.EPSILON:
+        value = _raised(row.value, cost)
+        return {"value": value, "epsilon": value}
+    if row.quantity == Quantity.DELTA:
+        ideal = math.exp(row.log_delta) if row.log_delta is not None else 0.0
+        total = min(1.0, up(cost.factor * ideal + cost.delta, 8.0))
+        return {"value": total, "delta": total, "log_delta": min(0.0, up(math.log(total), 4.0))}
+    return {}
 
-    Args:
-        draft, question: the run and the budget.
-        columns: d, the number of weights of a score.
-    """
+
+def _raised(epsilon: float, cost: Cost) -> float:
+    return up(epsilon + cost.epsilon, 2.0) if cost.epsilon else epsilon
+
+
+def rounding_note(row: Result) -> Rounded:
+    """Return what is said of the rounding that a row accounts for."""
+    details = (row.details or {})["floating_point"]
+    return Rounded(**{name: details.get(name) for name in ("of", "grid", "epsilon", "delta")})
+
+
+def leaves_room(draft: Draft, columns: int) -> bool:
+    """Return whether a hidden run, whose noise is given, can pay for its rounding; a score has so many weights."""
     try:
         rounding = output_rounding(
             plan(described_run(draft), int(draft["records"]), columns * draft.loss.scores), draft.loss
         )
     except NotApplicable:
         return False
-    return _affordable(rounding, float(question.epsilon or 0.0), _delta(question))
+    return _affordable(rounding, float(draft.question.epsilon or 0.0), _delta(draft.question))
 
 
 def _more(cost: Cost, delta: float) -> float:
     """Return what is added to a delta."""
     return cost.delta + (cost.factor - 1.0) * delta
-
-
-def _loss_of(draft: Draft) -> Loss | None:
-    """Return the loss; None of sums of products, which are accounted without one."""
-    return draft.loss if "loss" in draft else None
 
 
 def rounding_of(bound: str, planned: Plan, loss: Loss | None) -> Rounding:
@@ -268,26 +320,10 @@ def rounding_of(bound: str, planned: Plan, loss: Loss | None) -> Rounding:
     return Rounding(up(entries * sum_miss(planned.noise), 4.0), log_factor, tail)
 
 
-def _epsilon(row: Result, question: Question) -> float:
-    """Return the epsilon of a row, that found or that asked."""
-    return row.value if row.quantity == Quantity.EPSILON else float(question.epsilon or 0.0)
-
-
 def _delta(question: Question) -> float:
     """Return the delta asked, rounded down; 0 where no double holds it."""
     assert question.log_delta is not None
     return math.exp(question.safe_log_delta)
-
-
-def _lessened(question: Question, spare: _Spare) -> Question:
-    """Return the question with a budget that is smaller by what is set aside, rounded down."""
-    if question.epsilon is not None and spare.epsilon:
-        question = question._replace(epsilon=down(question.epsilon - spare.epsilon, 2.0))
-    if question.log_delta is None or not spare.delta:
-        return question
-    log_delta = question.log_delta + math.log1p(-spare.delta / _delta(question))
-    log_delta -= 8.0 * 2.0**-53 * (1.0 + abs(log_delta))
-    return question._replace(delta=math.exp(log_delta), log_delta=log_delta)
 
 
 def _no_room(question: Question, added: float, rounding: Rounding | None = None) -> NotApplicable:
@@ -313,47 +349,3 @@ def _with_room(question: Question, rounding: Rounding) -> int | None:
 def _affordable(rounding: Rounding, epsilon: float, delta: float) -> bool:
     costs = rounding.cost(epsilon), rounding.cost_in_epsilon(epsilon)
     return any(c.epsilon <= _MOST_EPSILON * epsilon and _more(c, delta) <= _MOST * delta for c in costs)
-
-
-def _asked(row: Result, question: Question) -> dict[str, Any]:
-    """Return the budget asked as the fields of a row, but for what the row itself has found."""
-    fields = dict(question.budget)
-    if row.quantity == Quantity.EPSILON:
-        del fields["epsilon"]
-    if row.quantity == Quantity.DELTA:
-        del fields["delta"], fields["log_delta"]
-    return fields
-
-
-def _most(question: Question) -> float:
-    """Return the epsilon asked, of which no more is released; infinity where it is found."""
-    return math.inf if question.epsilon is None else float(question.epsilon)
-
-
-def _of_release(row: Result, question: Question, rounding: Rounding, cost: Cost, planned: Plan) -> Result:
-    """Return the row of the released, rounded numbers: what they cost is part of its epsilon and delta."""
-    told: dict[str, Any] = {
-        "of": rounding.what, "probability": rounding.miss, "epsilon": cost.epsilon, "delta": cost.delta,
-    }  # fmt: skip
-    told.update({} if rounding.grid is None else {"grid": rounding.grid})
-    told.update({} if row.mu is None else {"mu": row.mu})
-    details = {**(row.details or {}), "floating_point": told}
-    if (achieved := details.pop("achieved", None)) and "epsilon" in achieved:
-        # What is asked holds too: the sum may be above it by its last digit.
-        reached = min(
-            up(achieved["epsilon"] + cost.epsilon, 2.0) if cost.epsilon else achieved["epsilon"], _most(question)
-        )
-        details["achieved"] = {"epsilon": reached}
-    changed = _asked(row, question)
-    if row.quantity == Quantity.EPSILON:
-        value = up(row.value + cost.epsilon, 2.0) if cost.epsilon else row.value
-        changed.update(value=value, epsilon=value)
-    if row.quantity == Quantity.DELTA:
-        ideal = math.exp(row.log_delta) if row.log_delta is not None else 0.0
-        total = min(1.0, up(cost.factor * ideal + cost.delta, 8.0))
-        changed.update(value=total, delta=total, log_delta=min(0.0, up(math.log(total), 4.0)))
-    functions = () if rounding.functions is None else (rounding.functions,)
-    return row._replace(
-        kind=Kind.UPPER, mu=None, assumes=(*row.assumes, *functions, ROUNDED, assumption(planned.noise)),
-        details=details, **changed,
-    )  # fmt: skip

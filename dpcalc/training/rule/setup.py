@@ -289,5 +289,5 @@ def _check_output(setup: Setup, path: str, cases: int) -> None:
     if setup.tune is not None and setup.tune.law is Law.POISSON:
         _refuse_existing(path, card_path(path))
     scored = setup.tune.public if setup.tune is not None else None
-    read = [each for each in (setup.data, setup.ranges, scored, setup.unlearn) if isinstance(each, str)]
+    read = [file for file in (setup.data, setup.ranges, scored, setup.unlearn) if isinstance(file, str)]
     check_outputs([(path, "-o"), *([(card_path(path), "-o")] if setup.card else [])], read)

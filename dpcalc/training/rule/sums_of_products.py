@@ -17,11 +17,12 @@ import math
 from collections.abc import Mapping
 
 from dpcalc.errors import SpecError
+from dpcalc.model.choices import LossName
 from dpcalc.model.loss.base import flag_of
 from dpcalc.model.run import Description
 from dpcalc.model.source import Source
 from dpcalc.numerics.floats import up
-from dpcalc.training.rule.draft import Draft
+from dpcalc.training.rule.draft import DEFAULT_ALGORITHM, Draft
 from dpcalc.training.rule.setup import Average, Setup
 
 HALF_MOVE = up(0.5 * math.sqrt(4.5), 4.0)
@@ -43,7 +44,7 @@ def check(draft: Draft, setup: Setup) -> None:
     Raises:
         SpecError: another loss, or something that only a descent has.
     """
-    if draft["loss"] != "squares":
+    if draft["loss"] != LossName.SQUARES:
         raise SpecError(f"sums of products solve least squares, and the loss is {draft['loss']}", "take --loss squares")
     strange = _strange(draft)
     if setup.average == Average.TAIL:
@@ -79,14 +80,14 @@ def described(draft: Draft) -> Draft:
     """Return the run as it is accounted: one step of noisy gradient descent on linear losses."""
     given = {name: draft[name] for name in _ACCOUNTED[1:] if name in draft}
     sources = {"records": Source.DATA, **dict.fromkeys(_STEP, Source.DEFAULT)}
-    return Draft(Description({"algorithm": "noisy-gd", **given, **_STEP}, sources))
+    return Draft(Description({"algorithm": DEFAULT_ALGORITHM, **given, **_STEP}, sources), draft.question)
 
 
 def describes(given: object) -> bool:
     """Return whether these parameters are those of `described`."""
     return (
         isinstance(given, Mapping)
-        and given.get("algorithm") == "noisy-gd"
+        and given.get("algorithm") == DEFAULT_ALGORITHM
         and _STEP.items() <= given.items()
         and set(given) <= {*_ACCOUNTED, *_STEP}
     )

@@ -143,7 +143,7 @@ class _State(NamedTuple):
 
     def of(self, chosen: Index) -> _State:
         """Return some of the records."""
-        return _State(*(each[..., chosen] for each in self))
+        return _State(*(field[..., chosen] for field in self))
 
 
 def _capped(apart: Array, cap: Array, shares: Array, total: Array) -> Array:
@@ -153,27 +153,27 @@ def _capped(apart: Array, cap: Array, shares: Array, total: Array) -> Array:
         apart, shares: a, and the softmax of the other classes, shape (K - 1, m).
         cap, total: c, and the sum of the shares, shape (m,).
     """
-    found = np.empty_like(apart)
+    slopes = np.empty_like(apart)
     left, state = np.arange(len(cap)), _start(apart, cap, shares, total)
     for iteration in range(_ITERATIONS):
         if iteration < _OMEGAS or iteration >= _FREE:
             state = state._replace(level=_solved_levels(state))
         share = np.exp(state.level)
-        left, state, share = _settled(left, state, share, found)
+        left, state, share = _settled(left, state, share, slopes)
         if not len(left):
-            return found
+            return slopes
         state = _newton(state, share)
-    left, state, _ = _settled(left, state, np.exp(state.level), found)
+    left, state, _ = _settled(left, state, np.exp(state.level), slopes)
     if len(left):
         state = _bisected(state)
         for _ in range(4):
-            left, state, share = _settled(left, state, np.exp(state.level), found)
+            left, state, share = _settled(left, state, np.exp(state.level), slopes)
             if not len(left):
-                return found
+                return slopes
             state = _newton(state, share)
     for place, column in enumerate(left):
-        found[:, column] = _slowly(state.apart[:, place], float(state.cap[place]))
-    return found
+        slopes[:, column] = _slowly(state.apart[:, place], float(state.cap[place]))
+    return slopes
 
 
 def _settled(left: Index, state: _State, share: Array, found: Array) -> tuple[Index, _State, Array]:

@@ -21,7 +21,7 @@ def solved(apart: Sequence[float], cap: float) -> list[float]:
         cap: c > 0, below 1 and shorter than the slope of the softmax.
     """
     with localcontext(Context(prec=_DIGITS)):
-        scores, longest = [Decimal(0), *(Decimal(each) for each in apart)], Decimal(cap) ** 2
+        scores, longest = [Decimal(0), *(Decimal(score) for score in apart)], Decimal(cap) ** 2
         low = high = Decimal(1)
         while _length(_shares(scores, low)) <= longest and low > _FINE:
             low /= 2
@@ -46,7 +46,7 @@ def _shares(scores: Sequence[Decimal], spread: Decimal) -> list[Decimal]:
     whole = [score + spread * (place == 0) for place, score in enumerate(scores)]
     normaliser = max(whole) - spread
     while True:
-        levels = [_level(each - normaliser, spread) for each in whole]
+        levels = [_level(one - normaliser, spread) for one in whole]
         shares = [level.exp() for level in levels]
         excess = sum(shares, Decimal(0)) - 1
         step = excess / sum((share / (1 + spread * share) for share in shares), Decimal(0))

@@ -116,8 +116,8 @@ def _run_remotely(there: There, runs: _Runs, report: _Progress) -> Array:
     plan, widths = runs.plan, runs.widths
     common = plan, runs.problem, runs.replicas, str(runs.root.entropy)
     rows = [Rows((width, plan.columns), None) for width in widths]
-    cost, each = plan.steps * widths[0] * plan.columns, plan.steps * runs.replicas / len(rows)
-    return run_all(there, run_blocks, common, rows, cost, lambda blocks: report.add(int(each * blocks)))
+    cost, steps = plan.steps * widths[0] * plan.columns, plan.steps * runs.replicas / len(rows)
+    return run_all(there, run_blocks, common, rows, cost, lambda blocks: report.add(int(steps * blocks)))
 
 
 def run_blocks(document: str) -> str:
@@ -224,10 +224,10 @@ class _Block:
         plan, kernel, width = self.plan, self.kernel, self.width
         drawing = self.shared or self.generator
         skips, stops = orders.extents(plan, drawing, 1 if self.shared else width)
-        skips, stops = (np.broadcast_to(each, width) for each in (skips, stops))
+        skips, stops = (np.broadcast_to(draws, width) for draws in (skips, stops))
         last, longest = int(stops.max()), int(skips.max())
         ends = np.empty((width, plan.columns))  # the last iterates
-        often, told = max(1, _BEATS // (plan.columns * width)), 0
+        often, reported = max(1, _BEATS // (plan.columns * width)), 0
         with np.errstate(over="ignore"):  # of e^(y z), where the gradient is 0
             for step, noise in zip(self._steps(drawing), self._noise(), strict=False):
                 if step.number >= last:
@@ -243,8 +243,8 @@ class _Block:
                     ends[ended] = kernel.weights[:, ended].T
                 if done % often == 0:
                     beat(often * width)
-                    told += often
-        beat((plan.steps - told) * width)
+                    reported += often
+        beat((plan.steps - reported) * width)
         if plan.tail or plan.release is Release.AVERAGE:
             ends = kernel.mean
         if plan.output_scale:

@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
-import threading
 from collections.abc import Iterable, Iterator
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +24,7 @@ from dpcalc.errors import SpecError
 from dpcalc.files.row_file import Chosen, Copy, Room
 from dpcalc.model.algorithm import Order
 from dpcalc.training.data.bounds import lengths
-from dpcalc.training.data.threads import ahead, summed
+from dpcalc.training.data.threads import ahead
 from dpcalc.training.run.checks import lipschitz_of
 from dpcalc.training.run.kernel import Move
 from dpcalc.training.run.orders import Stretch
@@ -36,6 +34,8 @@ from dpcalc.training.run.softmax import descents
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+Piece = tuple[Array, Array, Array]
+"""Cut features, labels, and how steep losses may be."""
 
 _UNIT = 2.0**-53
 _BITS = 52  # of a sum of products; one more is a double's
@@ -44,11 +44,10 @@ _LEAST = 1e-290
 _SHORTEST = 1e-140  # of bounds: their squares are normal doubles
 _LEAST_EXPONENT = -900  # of iterates that scores tell from 0
 _SQUARES = 1e-290, 1e300  # sums of squares that are right but for rounding
-_GENTLE = 1e-9  # more than rounding adds to the length of a record
 _ROOM = 2.0**-40  # by which gradients stay below their bound: more than the rounding of a norm
 _ENTRIES, _CAPPED_ENTRIES = 1 << 15, 1 << 20  # of weights times records, taken at once
 _PASSES = 3  # from which on a copy of what was cut pays
-_USUAL = 2.0**-100, 2.0**100  # of units: numbers of records are then counted in them without a rounding error
+_USUAL = 2.0**-100, 2.0**100  # of units: a copy then holds multiples of them, of 20 bits, in single precision
 
 
 def grid_of(scale: float) -> float:
@@ -141,18 +140,15 @@ class ExactSums:
         self.norm, self.capped = norm, capped
         self.most = bound * (1.0 - max(_ROOM, 4.0 * (columns + loss.scores + 8) * _UNIT))
         self.scaled = None if loss.classified else loss.scaled_descent()
-        self.rows = max(1, (_CAPPED_ENTRIES if capped else _ENTRIES) // columns)
-        # Features in a file are counted in units, which changes no digit; the iterate and the sum make up for it.
-        self.scale = 1.0 if isinstance(problem, Problem) or not _USUAL[0] <= self.unit <= _USUAL[1] else self.unit
-        self.gentle = 0.0  # in units of slopes, at most the steepest one of every record
-        if isinstance(problem, StoredProblem) and problem.records.within(longest, norm):
-            self.gentle = min(self.most / longest / self.slope_unit * (1.0 - _GENTLE), 2.0**_BITS)
+        self.rows = max(1, (_CAPPED_ENTRIES if capped else _ENTRIES) // columns)  # taken at once
+        if isinstance(problem, StoredProblem):
+            self.rows = max(1, problem.records.step // 2)  # as threads read ahead, some pieces are held at once
         self.copy: Copy | None = None
         self.copied = 0  # rows of the copy that later passes read
         if isinstance(problem, Problem):
             self.labels, self.features = problem.labels, cut(problem.features, self.unit)
             self.steepest = self._steepest(self.features)
-        elif passes >= _PASSES and self.scale == self.unit:
+        elif passes >= _PASSES and _USUAL[0] <= self.unit <= _USUAL[1]:
             self.copy = Copy(self.count, problem.records.shape[1], 2)
 
     @classmethod
@@ -176,7 +172,7 @@ class ExactSums:
         A noisy sum is rounded to its grid, and all else is computed from that.
         """
         scale = scale * stretch.divisor
-        grids = np.array([grid_of(each) for each in scale.tolist()])
+        grids = np.array([grid_of(deviation) for deviation in scale.tolist()])
         noise *= (-scale / grids)[:, np.newaxis]  # in cells of the grid
         factors = (eta / stretch.divisor * grids).tolist()
         given = zip(self.of_steps(stretch.rows, stretch.steps), grids.tolist(), noise, factors, strict=True)
@@ -186,9 +182,9 @@ class ExactSums:
     def _steepest(self, x: Array) -> Array:
         """Return how steep the loss of every record may be in its score, in units of slopes.
 
-        Features are cut, and in units of the scale: their squares are whole numbers, whose sum is exact.
+        Features are cut: their squares are multiples of a power of two, whose sum is exact.
         """
-        size_of = lengths(x, self.norm) * self.scale
+        size_of = lengths(x, self.norm)
         steepest = self.slope_unit * 2.0**_BITS
         caps: Array = np.minimum(self.most / np.maximum(size_of, self.most / steepest), steepest)
         caps /= self.slope_unit
@@ -207,137 +203,79 @@ class ExactSums:
 
     def descent(self, w: Array, rows: Index | None) -> Array:
         """Return the sum over the records of these rows (None: all), shape (d,) or (d K,), exactly."""
-        w = self._cut_iterate(w)
-        if isinstance(self.problem, StoredProblem):
-            return self._read(self.problem, w, rows)
-        total = np.zeros_like(w)
-        count = self.count if rows is None else len(rows)
-        for first in range(0, count, self.rows):  # the places of records in a batch do not depend on what they hold
-            some = slice(first, first + self.rows)
-            chosen = some if rows is None else rows[some]
-            total += self._of(self.features[chosen], self.labels[chosen], self.steepest[chosen], w)
-        return total
+        return next(self.of_steps(None if rows is None else rows[np.newaxis], 1))(w)
 
     def of_steps(self, rows: Index | None, steps: int) -> Iterator[Move]:
         """Yield for every step what makes its sum of its iterate: each is asked before the next one is yielded.
+
+        Sums are exact, so that it does not matter in which pieces records are added.
 
         Args:
             rows: shape (steps, size); None where every step uses all records.
             steps: how many.
         """
-        problem = self.problem
-        if rows is None or (isinstance(problem, Problem) and 2 * rows.shape[1] > self.rows):
+        size = self.count if rows is None else rows.shape[1]
+        if rows is None or 2 * size > self.rows:
             for k in range(steps):
-                yield functools.partial(self._descent_of, None if rows is None else rows[k])
-        elif isinstance(problem, Problem):
-            yield from self._of_held_steps(rows)
-        else:
-            yield from self._of_read_steps(problem, rows)
-
-    def _of_held_steps(self, rows: Index) -> Iterator[Move]:
-        """As `of_steps`, of records in memory: those of several steps are gathered together."""
-        (steps, size), room = rows.shape, Room()
-        many = self.rows // size
-        for start in range(0, steps, many):
-            chosen = rows[start : start + many].reshape(-1)
-            x = room.of("features", (len(chosen), self.features.shape[1]), self.features.dtype)
-            self.features.take(chosen, axis=0, out=x, mode="clip")  # indices are within, and need no check
-            y, steepest = self.labels[chosen], self.steepest[chosen]
-            for first in range(0, len(y), size):
-                some = slice(first, first + size)
-                yield functools.partial(self._of_held, x[some], y[some], steepest[some])
-
-    def _of_read_steps(self, problem: StoredProblem, rows: Index) -> Iterator[Move]:
-        """As `of_steps`, of records in a file."""
-        (steps, size), chosen, step = rows.shape, rows.reshape(-1), problem.records.step
-        start = _start_of(chosen)
-        if start is None and 2 * size > step:
-            for each in rows:
-                yield functools.partial(self._descent_of, each)
+                yield functools.partial(self._sum, self._pieces(None if rows is None else rows[k], self.rows))
             return
-        # Pieces are of whole steps, or a step is of several pieces.
-        many = step // size * size if 2 * size <= step else 0
-        places = [
-            slice(first, min(first + (many or step), last))
-            for begin, last in ([(0, len(chosen))] if many else [(k * size, (k + 1) * size) for k in range(steps)])
-            for first in range(begin, last, many or step)
-        ]  # fmt: skip
+        # The records of several small steps are gathered together.
+        for x, y, steepest in self._pieces(rows.reshape(-1), self.rows // size * size):
+            for first in range(0, len(y), size):
+                of = slice(first, first + size)
+                yield functools.partial(self._sum, [(x[of], y[of], steepest[of])])
+
+    def _pieces(self, rows: Index | None, most: int) -> Iterator[Piece]:
+        """Yield the records of these rows, at most so many at a time; the next piece overwrites the one before."""
+        count = self.count if rows is None else len(rows)
+        places = [slice(first, min(first + most, count)) for first in range(0, count, most)]
+        problem, room = self.problem, Room()
+        if isinstance(problem, Problem):
+            return (self._held(some if rows is None else rows[some], room) for some in places)
+        start = _start_of(rows)
         copying = self.copy is not None and start is not None and start == self.copied
-
-        def read(some: slice, room: Room) -> tuple[Array, Array, Array | None]:
-            part = self._cut_rows(problem, chosen[some], room)
-            if copying and start is not None:
-                self._write(start + some.start, *part)
-            return part
-
-        # What is sought record by record gains nothing from threads.
-        room = Room()
-        parts = (read(some, room) for some in places) if start is None else ahead(read, places)
-        if many:
-            for x, y, steepest in parts:
-                for first in range(0, len(y), size):
-                    of = slice(first, first + size)
-                    yield functools.partial(self._of_cut, [(x[of], y[of], None if steepest is None else steepest[of])])
-        else:
-            for _ in range(steps):
-                yield functools.partial(self._of_cut, islice(parts, -(-size // step)))
-        if copying:
-            self.copied += len(chosen)
-
-    def _of_held(self, x: Array, y: Array, steepest: Array, w: Array) -> Array:
-        return self._of(x, y, steepest, self._cut_iterate(w))
-
-    def _descent_of(self, rows: Index | None, w: Array) -> Array:
-        return self.descent(w, rows)
-
-    def _of_cut(self, parts: Iterable[tuple[Array, Array, Array | None]], w: Array) -> Array:
-        """Return the sum over records that are cut, in one or more parts."""
-        w = self._cut_iterate(w) * self.scale
-        total: Array = sum((self._of(*part, w) for part in parts), np.zeros_like(w)) * self.scale
-        return total
-
-    def _read(self, problem: StoredProblem, w: Array, rows: Index | None) -> Array:
-        """As `descent`, of records in a file: they are cut as they are read.
-
-        Sums are exact, so that it does not matter who adds which records, nor in which pieces.
-        """
-        begin, count, step = _start_of(rows), self.count if rows is None else len(rows), problem.records.step
-        copying, rooms = self.copy is not None and begin == self.copied, threading.local()
-        w = w * self.scale
-
-        def of(first: int) -> Array:
-            last = min(first + step, count)
-            chosen = slice(first, last) if rows is None else rows[first:last]
-            room = rooms.__dict__.setdefault("room", Room())
-            x, y, steepest = self._cut_rows(problem, chosen, room)
-            if copying and begin is not None:
-                self._write(begin + first, x, y, steepest)
-            return self._of(x, y, steepest, w)
-
-        total = np.asarray(summed(of, range(0, count, step))) * self.scale
         if copying:
             self.copied += count
+
+        def read(some: slice, room: Room) -> Piece:
+            piece = self._cut_rows(problem, some if rows is None else rows[some], room)
+            if copying and self.copy is not None:
+                x, y, steepest = piece
+                self.copy.write((start or 0) + some.start, x.astype(np.float32), np.column_stack([y, steepest]))
+            return piece
+
+        if start is None:  # what is sought record by record gains nothing from threads
+            return (read(some, room) for some in places)
+        return ahead(read, places)
+
+    def _held(self, chosen: Chosen, room: Room) -> Piece:
+        """Return records in memory."""
+        if isinstance(chosen, slice):
+            return self.features[chosen], self.labels[chosen], self.steepest[chosen]
+        x = room.of("features", (len(chosen), self.features.shape[1]), self.features.dtype)
+        self.features.take(chosen, axis=0, out=x, mode="clip")  # indices are within, and need no check
+        return x, self.labels[chosen], self.steepest[chosen]
+
+    def _sum(self, pieces: Iterable[Piece], w: Array) -> Array:
+        """Return the sum over records that are cut."""
+        w = self._cut_iterate(w)
+        total = None
+        for piece in pieces:
+            part = self._of(*piece, w)
+            total = part if total is None else total + part
+        assert total is not None
         return total
 
-    def _write(self, first: int, x: Array, y: Array, steepest: Array | None) -> None:
-        if self.copy is not None:
-            steepest = self._steepest(x) if steepest is None else steepest
-            self.copy.write(first, x.astype(np.float32), np.column_stack([y, steepest]))
-
-    def _cut_rows(
-        self, problem: StoredProblem, chosen: Chosen, room: Room
-    ) -> tuple[Array, Array, Array | None]:  # fmt: skip
-        """Return the cut features in units of the scale, the labels, and how steep losses may be if that is known."""
+    def _cut_rows(self, problem: StoredProblem, chosen: Chosen, room: Room) -> Piece:
+        """Return records in a file: they are cut as they are read."""
         if self.copy is not None and self.copy.finished:
             kept, beside = self.copy.rows(chosen, room)
             x = room.of("features", kept.shape, np.dtype(np.float64))
             np.copyto(x, kept)
             return x, np.ascontiguousarray(beside[:, 0]), np.ascontiguousarray(beside[:, 1])
-        if self.scale == self.unit:
-            x, y, _ = problem.records.at(chosen, room, self.unit)
-            return x, y, None
         x, y, _ = problem.records.at(chosen, room)
-        return cut(x, self.unit, out=x), y, None
+        cut(x, self.unit, out=x)
+        return x, y, self._steepest(x)
 
     def _cut_iterate(self, w: Array) -> Array:
         """Return w cut so that its scores are sums of numbers that doubles hold: to some 32 bits.
@@ -354,38 +292,25 @@ class ExactSums:
         np.multiply(parts, unit if self.scaled is None else unit * self.scaled.inner, parts)
         return parts
 
-    def _of(self, x: Array, y: Array, steepest: Array | None, w: Array) -> Array:
+    def _of(self, x: Array, y: Array, steepest: Array, w: Array) -> Array:
         """Return the sum over some records.
 
         A slope that is no number is taken for the steepest; of several classes it is taken for 0.
         """
         total: Array
         if self.scaled is None:
-            caps = (self._steepest(x) if steepest is None else steepest) * self.slope_unit
-            several = descents(x @ w.reshape(x.shape[1], -1), y, caps, capped=self.capped)
+            several = descents(x @ w.reshape(x.shape[1], -1), y, steepest * self.slope_unit, capped=self.capped)
             total = (cut(several, self.slope_unit) @ x).T.reshape(-1)
             return total
         slopes: Array = np.dot(x, w)
         self.scaled.overwrite(slopes, y)
         np.multiply(slopes, self.scaled.outer / self.slope_unit, slopes)
-        if steepest is None:
-            self._cut_off_steep(slopes, x)
-        else:
-            np.fmin(slopes, steepest, slopes)
-            np.fmax(slopes, -steepest, slopes)
+        np.fmin(slopes, steepest, slopes)
+        np.fmax(slopes, -steepest, slopes)
         np.trunc(slopes, slopes)
         total = np.dot(slopes, x)
         np.multiply(total, self.slope_unit, total)  # exact
         return total
-
-    def _cut_off_steep(self, slopes: Array, x: Array) -> None:
-        """Cut off slopes that are too steep, in place; how steep one may be is computed where it might matter."""
-        if max(float(slopes.max()), -float(slopes.min())) <= self.gentle:  # and none is nan
-            return
-        steep = np.flatnonzero(~(np.abs(slopes) <= self.gentle))
-        chosen = steep if 4 * len(steep) < len(slopes) else slice(None)
-        steepest = self._steepest(x[chosen])
-        slopes[chosen] = np.fmax(np.fmin(slopes[chosen], steepest), -steepest)
 
 
 def _rounded_move(descent: Move, grid: float, noise: Array, factor: float, w: Array) -> Array:

@@ -105,7 +105,7 @@ class PlainSums:
             caps = self._caps(x, chosen.reshape(-1))
             if size == 1:  # one record needs no array of slopes
                 bounds = [np.inf] * len(y) if caps is None else caps.tolist()
-                yield from (partial(self._of_one, *each) for each in zip(x, y.tolist(), bounds, strict=True))
+                yield from (partial(self._of_one, *record) for record in zip(x, y.tolist(), bounds, strict=True))
                 continue
             for start in range(0, len(y), size):
                 some = slice(start, start + size)

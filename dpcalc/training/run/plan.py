@@ -125,8 +125,8 @@ class Plan(NamedTuple):
 
     def averages(self, steps: int) -> bool:
         """Return whether the iterate after so many steps is one of those whose mean is wanted."""
-        each = 1 if self.release is Release.STEP else self.steps_per_pass
-        return self.tail and steps % each == 0 and steps // each > self.steps // each // 2
+        interval = 1 if self.release is Release.STEP else self.steps_per_pass
+        return self.tail and steps % interval == 0 and steps // interval > self.steps // interval // 2
 
     @property
     def norm(self) -> int:

@@ -65,8 +65,6 @@ class Blocks(Piece):
         rows: what each of them is to answer.
     """
 
-    seconds = None
-
     def __init__(self, common: str, first: int, rows: Sequence[Rows]) -> None:
         self.first, self._common, self._rows = first, common, rows
         asked = {"schema": SCHEMA, "dpcalc": __version__, "first": first, "count": len(rows), "common": common}
@@ -81,19 +79,12 @@ class Blocks(Piece):
         said = json.loads(text)
         if (said["schema"], said["dpcalc"], said["first"]) != (SCHEMA, __version__, self.first):
             raise ValueError("the answer is to something else")
-        found = travel.read(said["outcomes"])
-        if not isinstance(found, tuple) or len(found) != len(self._rows):
+        arrays = travel.read(said["outcomes"])
+        if not isinstance(arrays, tuple) or len(arrays) != len(self._rows):
             raise ValueError("the answer is of other blocks")
-        for outcome, rows in zip(found, self._rows, strict=True):
+        for outcome, rows in zip(arrays, self._rows, strict=True):
             _refuse_other(outcome, rows)
-        return list(found)
-
-    def after(self, answer: list[Array]) -> None:
-        """Return nothing: every block was answered."""
-
-    def parts(self) -> list[Piece]:
-        """Return itself: nothing limits a block."""
-        return [self]
+        return list(arrays)
 
     def halves(self) -> list[Piece]:
         """Return the blocks in two, or these where it is one."""
@@ -150,16 +141,16 @@ def run_all(
         for first in range(0, len(rows), size):
             yield Blocks(text, first, rows[first : first + size])
 
-    found: dict[int, list[Array]] = {}
+    done: dict[int, list[Array]] = {}
     submit = through(there.executor, function)
     for piece, outcomes in spread(
         pieces(), submit, ahead=there.ahead, attempts=there.attempts, patience=_PATIENCE
     ):  # fmt: skip
         assert isinstance(piece, Blocks)
-        found[piece.first] = outcomes
+        done[piece.first] = outcomes
         if progress is not None:
             progress(len(outcomes))
-    return np.concatenate([outcome for first in sorted(found) for outcome in found[first]])
+    return np.concatenate([outcome for first in sorted(done) for outcome in done[first]])
 
 
 def answered(document: str, outcomes: Callable[[Any, range], Sequence[Array]]) -> str:
@@ -172,7 +163,7 @@ def answered(document: str, outcomes: Callable[[Any, range], Sequence[Array]]) -
     if (asked.get("schema"), asked.get("dpcalc")) != (SCHEMA, __version__):
         raise SpecError(f"the worker has dpcalc {__version__}, and the runs are asked for by another version")
     first = asked["first"]
-    found = outcomes(travel.read(asked["common"]), range(first, first + asked["count"]))
+    arrays = outcomes(travel.read(asked["common"]), range(first, first + asked["count"]))
     return json.dumps(
-        {"schema": SCHEMA, "dpcalc": __version__, "first": first, "outcomes": travel.written(tuple(found))}
+        {"schema": SCHEMA, "dpcalc": __version__, "first": first, "outcomes": travel.written(tuple(arrays))}
     )

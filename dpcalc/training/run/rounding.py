@@ -154,10 +154,10 @@ def stretch(noise: str, entries: float, error_in_cells: float, *, hidden: bool =
         return math.inf, 1.0
     length = 0.125 + 0.25 * error_in_cells
     steepness = reach + length if noise == Noise.GAUSSIAN else 1.0
-    each = 2.0 * error_in_cells * math.exp(length * steepness) * _ROOM
-    if not each < 0.5:
+    share = 2.0 * error_in_cells * math.exp(length * steepness) * _ROOM
+    if not share < 0.5:
         return math.inf, 1.0
-    log_factor = up(entries * each / (1.0 - each), 8.0)
+    log_factor = up(entries * share / (1.0 - share), 8.0)
     return log_factor, up(4.0 * entries * rare * math.exp(min(log_factor, 1.0) * 4.0), 8.0)
 
 

@@ -56,8 +56,8 @@ def class_metrics(features: Array, labels: Array, loss: Any, weights: Array) -> 
         weights: shape (models, d K).
     """
     total, right = np.empty(len(weights)), np.empty(len(weights))
-    for place, each in enumerate(weights):
-        scores = features @ each.reshape(features.shape[1], -1)
+    for place, one in enumerate(weights):
+        scores = features @ one.reshape(features.shape[1], -1)
         total[place] = loss.data_values(scores, labels).sum()
         right[place] = np.count_nonzero(scores.argmax(axis=1) == labels)
     return total, right

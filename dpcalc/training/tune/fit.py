@@ -24,7 +24,7 @@ from dpcalc.errors import GateRefused, MissingParameter, SpecError
 from dpcalc.model.choices import LossName
 from dpcalc.model.run import NOISE_SCALES
 from dpcalc.model.source import Source
-from dpcalc.notes import NothingDrawn, Rounded, Tuned
+from dpcalc.notes import NothingDrawn, Tuned
 from dpcalc.report import Case
 from dpcalc.training.data import bounds as bounding
 from dpcalc.training.data import tables
@@ -37,12 +37,12 @@ from dpcalc.training.release.outcome import Outcome, refuse_unwritable_model
 from dpcalc.training.rule.candidates import TRAVEL, Tune
 from dpcalc.training.rule.defaults import CLASSIFYING, fill_steps
 from dpcalc.training.rule.draft import Draft
-from dpcalc.training.rule.guarantee import Guaranteed, guarantee
+from dpcalc.training.rule.guarantee import Accounting, Guaranteed, guarantee, rounding_note
 from dpcalc.training.rule.records import Records, in_memory, read_records
 from dpcalc.training.rule.setup import Average, Setup
 from dpcalc.training.rule.task import Task
 from dpcalc.training.run import noise, single
-from dpcalc.training.run.overflow import refuse_overflow
+from dpcalc.training.run.checks import refuse_overflow
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import Problem
 from dpcalc.training.run.softmax import class_metrics
@@ -80,15 +80,15 @@ class _Reader:
     def __call__(self, draft: Draft, setup: Setup, *, share: float | None, **more: Any) -> Records:
         """Return the records to train on, as `dpcalc.training.rule.records.read_records`."""
         if self.records is None:
-            found = read_records(draft, setup, share=share, held=True, **more)
+            records = read_records(draft, setup, share=share, held=True, **more)
             if self.tune.public is not None:
-                self.scored = _public(self.tune.public, draft, setup, found, share)
+                self.scored = _public(self.tune.public, draft, setup, records, share)
             else:
                 assert self.tune.held_out is not None
                 splitting = np.random.default_rng(None if setup.seed is None else (setup.seed, 3))
-                train, self.scored = bounding.split(in_memory(found), self.tune.held_out, splitting)
-                found = found._replace(train=train)
-            self.records = found
+                train, self.scored = bounding.split(in_memory(records), self.tune.held_out, splitting)
+                records = records._replace(train=train)
+            self.records = records
         return self.records
 
 
@@ -112,13 +112,13 @@ def _public(path: str, draft: Draft, setup: Setup, records: Records, share: floa
         data=path, synthetic=None, target=records.names[-1], ranges=ranges, test_fraction=0.0, labels=named,
         positive=positive,
     )  # fmt: skip
-    found = read_records(draft, reading, share=share, held=True)
-    if found.names != records.names:
+    records_read = read_records(draft, reading, share=share, held=True)
+    if records_read.names != records.names:
         raise SpecError(
-            f"the public records to score on have the columns {', '.join(found.names)[:200]}",
+            f"the public records to score on have the columns {', '.join(records_read.names)[:200]}",
             f"they must be those that are trained on: {', '.join(records.names)[:200]}",
         )
-    return in_memory(found)
+    return in_memory(records_read)
 
 
 def fit_tuned(task: Task) -> Fit:
@@ -134,17 +134,18 @@ def fit_tuned(task: Task) -> Fit:
     _check(task, tune)
     reader, runs = _Reader(tune), _Runs(task)
     makes = [lambda budget, place=place: runs.made(place, budget, reader) for place in range(len(tune.candidates))]
-    found = tuned_guarantee(makes, tune, question)
-    case = _case(found, runs.candidates[0].draft, question, task.gates, tune)
-    warned = {text: None for each in runs.candidates for text in (each.rule.warnings() if each.rule else ())}
-    if found.ledger is None:
+    tuned = tuned_guarantee(makes, tune, question)
+    case = _case(tuned, runs.candidates[0].draft, question, task.gates, tune)
+    rules = (candidate.rule for candidate in runs.candidates)
+    warned = {text: None for rule in rules if rule for text in rule.warnings()}
+    if tuned.ledger is None:
         setup = setup._replace(card=False)
         warned[_NO_CARD] = None
     case = gated_case(case._replace(warnings=(*case.warnings, *warned)), task)
     if case.failed:
         return Fit(case, None)
     assert reader.scored is not None
-    return _executed(case, found, runs.candidates, reader.scored, setup, tune)
+    return _executed(case, tuned, runs.candidates, reader.scored, setup, tune)
 
 
 def _check(task: Task, tune: Tune) -> None:
@@ -192,12 +193,12 @@ class _Runs:
         tuned = {name: value for name, value in settings.items() if name != TRAVEL}
         sources = {**self.task.sources, **dict.fromkeys(tuned, Source.ARGUMENT)}
         given = {**self.task.given, **tuned}
-        found = described(self.task._replace(given=given, question=budget, sources=sources), reader)
+        run = described(self.task._replace(given=given, question=budget, sources=sources), reader)
         if TRAVEL in settings:
-            found = _travelling(found, settings[TRAVEL])
-        fill_steps(found.draft, budget, found.shape[1])
-        self._found[place] = found
-        return guarantee(found.draft, budget, (), found.shape)
+            run = _travelling(run, settings[TRAVEL])
+        fill_steps(run.draft, run.shape[1])
+        self._found[place] = run
+        return guarantee(Accounting(run.draft, run.shape))
 
 
 def _travelling(found: Described, share: float) -> Described:
@@ -220,8 +221,6 @@ def _travelling(found: Described, share: float) -> Described:
 
 def _case(found: TunedGuarantee, draft: Draft, question: Question, gates: Sequence[Gate], tune: Tune) -> Case:
     """Return the case before anything is run; its inputs are those of the first candidate, but for what is tuned."""
-    told = (found.row.details or {})["floating_point"]
-    rounded = Rounded(**{name: told.get(name) for name in ("of", "grid", "epsilon", "delta")})
     query, runs = None, ()
     if found.ledger is not None:
         query = Query("ledger", {"ledger": found.ledger}, found.question)
@@ -230,7 +229,15 @@ def _case(found: TunedGuarantee, draft: Draft, question: Question, gates: Sequen
     noisy = base.best.quantity if base.best is not None else ""
     hidden = {noisy, "step_size", *tune.settings}
     inputs = {name: value for name, value in _inputs(found, 0, draft, question).items() if name not in hidden}
-    case = Case(base.algorithm, inputs, (found.row,), base.obstacles, note_data=(rounded,), query=query, runs=runs)
+    case = Case(
+        base.algorithm,
+        inputs,
+        (found.row,),
+        base.obstacles,
+        note_data=(rounding_note(found.row),),
+        query=query,
+        runs=runs,
+    )
     return case._replace(assertions=judged(gates, case))
 
 
@@ -268,13 +275,13 @@ def _executed(
 ) -> Fit:
     """Run the candidates that are drawn, and keep the best alone."""
     plans = [
-        made.plan.averaged() if each.setup.average == Average.TAIL else made.plan
-        for made, each in zip(found.made, candidates, strict=True)
+        made.plan.averaged() if candidate.setup.average == Average.TAIL else made.plan
+        for made, candidate in zip(found.made, candidates, strict=True)
     ]
     _refuse(plans, candidates, setup)
-    told = _told(found, tune, scored)
+    choice = _told(found, tune, scored)
     note = Tuned(
-        law=str(tune.law), mean=tune.tuning.mean, candidates=len(candidates), on=told["score"]["on"],
+        law=str(tune.law), mean=tune.tuning.mean, candidates=len(candidates), on=choice["score"]["on"],
         records=len(scored.labels), score_epsilon=found.score_epsilon,
     )  # fmt: skip
     case = case._replace(note_data=(note, *case.note_data))
@@ -288,23 +295,23 @@ def _executed(
             place = below(len(candidates))
             drawn = _source(setup, drawing)
             source = drawn.label
-            each, rounding = candidates[place], found.made[place].rounding
-            records = in_memory(each.records)
-            problem = Problem(records.features, records.labels, each.draft.loss)
+            candidate, rounding = candidates[place], found.made[place].rounding
+            records = in_memory(candidate.records)
+            problem = Problem(records.features, records.labels, candidate.draft.loss)
             weights, released = single.train(plans[place], problem, drawn, rounding=rounding)
-            score = _scored(weights, scored, each.draft, found.score_epsilon, below)
+            score = _scored(weights, scored, candidate.draft, found.score_epsilon, below)
             if best is None or score > best.score:
                 best = _Best(score, place, weights, released)
     if best is None:
         return Fit(case._replace(note_data=(*case.note_data, NothingDrawn())), None)
-    return _released(case, best, found, candidates, plans, setup, source, told, scored)
+    return _released(case, best, found, candidates, plans, setup, source, choice, scored)
 
 
 def _refuse(plans: Sequence[Plan], candidates: Sequence[Described], setup: Setup) -> None:
     """Refuse what could not be carried out or written, before anything is run: for all candidates alike."""
-    for planned, each in zip(plans, candidates, strict=True):
-        refuse_overflow(planned, each.draft.loss)
-        refuse_unwritable_model(setup, each.draft, planned, each.records.shape[1])
+    for planned, candidate in zip(plans, candidates, strict=True):
+        refuse_overflow(planned, candidate.draft.loss)
+        refuse_unwritable_model(setup, candidate.draft, planned, candidate.records.shape[1])
 
 
 def _source(setup: Setup, drawing: random.Random | None) -> noise.Source:
@@ -359,7 +366,7 @@ def _measured(score: int, scored: Prepared, draft: Draft, records: Records) -> d
 
 def _released(
     case: Case, best: _Best, found: TunedGuarantee, candidates: Sequence[Described], plans: Sequence[Plan],
-    setup: Setup, source: str, told: dict[str, Any], scored: Prepared,
+    setup: Setup, source: str, choice: dict[str, Any], scored: Prepared,
 ) -> Fit:  # fmt: skip
     """Return the case and the model of the best run."""
     chosen = candidates[best.place]
@@ -368,9 +375,9 @@ def _released(
     parts = execution.parts_of(records, draft.loss)
     metrics = execution.measured(best.weights, parts)
     trained = execution.Trained(best.weights, best.released, execution.randomness_of(setup, source), metrics)
-    score = {**told["score"], **_measured(best.score, scored, draft, records)}
-    told = {**told, "score": score, "chosen": best.place}
-    outcome = Outcome(draft, settled, records, plans[best.place], trained, None, None, chosen.rule, told)
+    score = {**choice["score"], **_measured(best.score, scored, draft, records)}
+    choice = {**choice, "score": score, "chosen": best.place}
+    outcome = Outcome(draft, settled, records, plans[best.place], trained, None, None, chosen.rule, choice)
     budget = {name: value for name, value in case.inputs.items() if name in ("epsilon", "delta")}
     inputs = {**_inputs(found, best.place, draft, Question()), **budget}
     case = case._replace(

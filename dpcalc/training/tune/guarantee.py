@@ -18,10 +18,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dpcalc.engine.evaluate import guarantee_of
-from dpcalc.engine.ledger import rows_of
-from dpcalc.engine.ledger_entries import Chosen, Entry, Ledger, chosen_of
+from dpcalc.engine.ledgers.entries import Chosen, Entry, Ledger, chosen_of
+from dpcalc.engine.ledgers.total import rows_of
 from dpcalc.engine.question import Question
-from dpcalc.engine.search import Direction, extreme
+from dpcalc.engine.solving.search import Direction, extreme
 from dpcalc.errors import Infeasible, NotApplicable
 from dpcalc.model.choices import Adjacency
 from dpcalc.model.numbers import parse_delta
@@ -84,9 +84,9 @@ def tuned_guarantee(makes: Sequence[Make], tune: Tune, question: Question) -> Tu
         SpecError, Infeasible: see `dpcalc.training.rule.guarantee.guarantee`.
     """
     for spare, share in _SET_ASIDE:
-        found = _with_spare(makes, tune, question, spare, share)
-        if found is not None:
-            return found
+        made = _with_spare(makes, tune, question, spare, share)
+        if made is not None:
+            return made
     raise NotApplicable(
         "rounding in floating point costs the best of so many runs more than the budget",
         "give a larger delta, a smaller epsilon, or take fewer steps or runs", parameters=("delta",),
@@ -107,7 +107,7 @@ def _with_spare(
     budget = gaussian.epsilon(mu=_mu_of_one(tuning, target, less), log_delta_target=log_delta)
     for _ in range(_TRIES):
         made = tuple(make(Question(budget, less.delta, less.log_delta)) for make in makes)
-        part = envelope([part_of(each) for each in made])
+        part = envelope([part_of(one) for one in made])
         ledger, known = _accounted(part, tuning, score, _adjacency(made), less)
         row = rows_of(ledger, known, less, False)[0][0]
         if row.value <= target:
@@ -116,17 +116,17 @@ def _with_spare(
     else:
         raise Infeasible("no noise was found with which the best of so many runs keeps the budget", reached=row.value)
     stated = up(row.value + added, 2.0) if added else row.value
-    rounding = _worst([each.rounding for each in made])
+    rounding = _worst([one.rounding for one in made])
     if not _room(part, tuning, rounding, stated, log_delta, question.safe_log_delta):
         return None
-    told = {
+    rounded = {
         "of": rounding.what, "probability": min(1.0, up(tuning.mean * rounding.miss, 4.0)), "epsilon": added,
         "delta": max(0.0, math.exp(question.safe_log_delta) - math.exp(log_delta)),
     }  # fmt: skip
     row = row._replace(
         kind=Kind.UPPER, value=stated, epsilon=stated, delta=question.delta, log_delta=question.log_delta, mu=None,
         assumes=_assumed(made, row.assumes),
-        details={**(row.details or {}), "floating_point": told},
+        details={**(row.details or {}), "floating_point": rounded},
     )  # fmt: skip
     written = ledger._replace(entries=tuple(entry._replace(tuning=tune.tuning) for entry in ledger.entries))
     return TunedGuarantee(row, made, written if part.mu is not None else None, less, score)
@@ -186,18 +186,18 @@ def envelope(parts: Sequence[Guarantee]) -> Guarantee:
 def _assumed(made: Sequence[Guaranteed], known: Sequence[str]) -> tuple[str, ...]:
     """Return all that is assumed: what is known to be, what is of the runs, and what is of rounding."""
     rounding = (ROUNDED, assumption(made[0].plan.noise))
-    own = (text for each in made if each.case.best is not None for text in each.case.best.assumes)
+    own = (text for one in made if one.case.best is not None for text in one.case.best.assumes)
     return (*dict.fromkeys((*known, *(text for text in own if text not in rounding))), *rounding)
 
 
 def _adjacency(made: Sequence[Guaranteed]) -> Adjacency:
-    found = {each.case.best.adjacency for each in made if each.case.best is not None}
-    if len(found) > 1 or not found <= {"replace_one", "null_record"}:
+    adjacencies = {one.case.best.adjacency for one in made if one.case.best is not None}
+    if len(adjacencies) > 1 or not adjacencies <= {"replace_one", "null_record"}:
         raise NotApplicable(
-            f"what tuning costs needs both orders, and the adjacency is {' and '.join(sorted(found))}",
+            f"what tuning costs needs both orders, and the adjacency is {' and '.join(sorted(adjacencies))}",
             "use an adjacency that has both orders",
         )
-    return Adjacency(found.pop().replace("_", "-"))
+    return Adjacency(adjacencies.pop().replace("_", "-"))
 
 
 # --- the best of K runs -----------------------------------------------------------------------------------------------
@@ -247,10 +247,10 @@ def _accounted(
 def _worst(roundings: Sequence[Rounding]) -> Rounding:
     """Return a rounding that loses at least as much as each of these; its grid is that of the first."""
     return roundings[0]._replace(
-        miss=max(each.miss for each in roundings),
-        log_factor=max(each.log_factor for each in roundings),
-        tail=max(each.tail for each in roundings),
-        slopes=max(each.slopes for each in roundings),
+        miss=max(one.miss for one in roundings),
+        log_factor=max(one.log_factor for one in roundings),
+        tail=max(one.tail for one in roundings),
+        slopes=max(one.slopes for one in roundings),
     )
 
 

@@ -1,0 +1,146 @@
+"""``dpcalc audit``."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpcalc.cli.cluster import cluster_options, there_of
+from dpcalc.cli.options import Command, audit_options
+from dpcalc.cli.output.printing import emit
+from dpcalc.cli.query import Askers, run_cases
+from dpcalc.cli.types import FILE
+from dpcalc.errors import SpecError
+from dpcalc.files.output import say
+from dpcalc.inert import printable
+from dpcalc.model.numbers import parse_number
+
+if TYPE_CHECKING:
+    from dpcalc.report import Case
+
+
+@click.command("audit", cls=Command)
+@click.option(
+    "--attack", type=click.Choice(["best", "linear", "wall", "reset", "low-bits", "custom"]), default="best",
+    show_default=True, help="What the records do; best: of the first three that apply, what shows most in pilot runs.",
+)  # fmt: skip
+@click.option("--data", type=FILE, help="custom: a table, its target last; CSV with a header, NPY or Parquet.")
+@click.option("--neighbour", type=FILE, help="custom: the same data set with one record replaced.")
+@click.option("--replicas", metavar="NUM", default="1e5", show_default=True, help="Runs on each of the two data sets.")
+@click.option("--as-released", is_flag=True, help="Run the engine that trains one model, with its rounding; slow.")
+@click.option(
+    "--confidence", metavar="NUM", default="0.99", show_default=True, help="With which all bounds on a case hold."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of all randomness: one seed, one report.")
+@click.option("--workers", type=int, help="Processors (default: all). The numbers do not depend on it.")
+@cluster_options("runs")
+@audit_options
+def command(
+    *, attack: str, data: str | None, neighbour: str | None, replicas: str, as_released: bool, confidence: str,
+    seed: int, workers: int | None, cluster: str | None, insecure: bool, **flags: Any,
+) -> None:  # fmt: skip
+    """Attack a described run: an epsilon that it has at least, with a confidence, beside what is guaranteed.
+
+    The run is carried out many times, on two data sets that differ in one record and are made to be told apart, by the
+    engine of `dpcalc train --replicas`. Counts of right and wrong guesses give a lower bound on epsilon, and on mu.
+
+    \b
+    Is the guarantee kept, and how near is the attack to it?
+      dpcalc audit --algorithm noisy-gd -n 20 --steps 50 -L 1 --smoothness 1 \\
+        --eta 0.5 --sigma 2 -d 0.01
+    Iterates pushed to the boundary of the domain, a million runs:
+      dpcalc audit --algorithm pnsgd -n 20 -L 1 --smoothness 1 --eta 0.5 \\
+        --sigma 2 --diameter 2 -d 1e-3 --attack wall --replicas 1e6
+
+    Exits with 1 if a lower bound is above the guarantee: then one of the two is wrong, or chance has done what the
+    confidence allows. An interrupt reports nothing. The words that describe a run are those of `dpcalc compare`.
+    """
+    from dpcalc.training import one_blas_thread
+
+    one_blas_thread()
+    from dpcalc.training.audit import case as audited
+    from dpcalc.training.audit.estimate import Setup, check_setup
+
+    setup = Setup(_count(replicas), seed, workers, _number("--confidence", confidence))
+    check_setup(setup)
+    custom = audited.paths_of_custom(attack, data, neighbour)
+    machines = there_of(cluster, insecure, workers)
+    entered = machines.runs() if machines is not None else contextlib.nullcontext(None)
+    there: Any = None
+
+    def asker(answer: Callable[..., Case]) -> Callable[..., Case]:
+        def asked(_: str, given: Any, question: Any, *, notes: bool, brief: bool, **more: Any) -> Case:
+            with _bar() as progress:
+                return answer(
+                    given, question, attack, setup, custom=custom, as_released=as_released, progress=progress,
+                    brief=brief, there=there, **more,
+                )  # fmt: skip
+
+        return asked
+
+    if flags.get("plot") and _is_one(flags.values()):
+        flags["risk"] = True  # what is drawn is what attackers can do
+    try:
+        with entered as there:
+            cases, printing = run_cases(
+                "compare", flags, Askers(asker(audited.audited), asker(audited.audited_among_others))
+            )
+    except KeyboardInterrupt:
+        say("nothing is reported: what an audit has counted so far bounds nothing")
+        raise
+    for case in cases:
+        if case.audit and case.audit["exceeded"]:
+            _say_contradicted(case)
+    emit("audit", cases, printing)
+
+
+def _is_one(values: Iterable[object]) -> bool:
+    """Return whether the flags describe one case: each may hold several lists of values."""
+    lists = [given for given in values if isinstance(given, tuple) and given and isinstance(given[0], list)]
+    return all(sum(map(len, given)) == 1 for given in lists)
+
+
+def _count(typed: str) -> int:
+    number = _number("--replicas", typed)
+    if number != math.floor(number):
+        raise SpecError(f"--replicas is {typed}; it must be a whole number", "try 1e5")
+    return int(number)
+
+
+def _number(flag: str, typed: str) -> float:
+    try:
+        number = parse_number(typed)
+    except SpecError as error:
+        raise SpecError(f"{flag}: {error.message}", error.hint) from None
+    if not math.isfinite(number):
+        raise SpecError(f"{flag} is {typed}; it must be finite")
+    return number
+
+
+def _say_contradicted(case: Case) -> None:
+    """Print what a report of a contradicted guarantee should contain."""
+    from dpcalc.training.audit.case import bug_report
+
+    lines = ["command: dpcalc " + " ".join(sys.argv[1:]), *bug_report(case).splitlines()]
+    say("\n".join(["--- bug report ---", *map(printable, lines), "---"]))
+    say("  hint: repeat it with another --seed; if it stays, please report this, with what is printed above")
+
+
+@contextlib.contextmanager
+def _bar() -> Iterator[Callable[[int, int], None] | None]:
+    """Show on a terminal how far the runs are and how long they will take."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    with click.progressbar(length=1, label="steps of runs", file=sys.stderr) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.length = total
+            bar.update(done - bar.pos)
+
+        yield progress

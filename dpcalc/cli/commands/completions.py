@@ -1,0 +1,44 @@
+"""``dpcalc completions``."""
+
+from __future__ import annotations
+
+import click
+
+from dpcalc.cli.types import FILE
+from dpcalc.files.output import write
+
+
+@click.command("completions")
+@click.argument("shell", metavar="bash|zsh|fish|man", type=click.Choice(["bash", "zsh", "fish", "man"]))
+@click.option("--output", "-o", type=FILE, help="Write to FILE, atomically, instead of stdout.")
+def command(shell: str, output: str | None) -> None:
+    """Print the completion script of a shell, which asks dpcalc for the words, or the manual page.
+
+    \b
+      dpcalc completions bash > \\
+        ~/.local/share/bash-completion/completions/dpcalc
+      dpcalc completions zsh > ~/.zfunc/_dpcalc   # fpath+=~/.zfunc, then compinit
+      dpcalc completions fish > ~/.config/fish/completions/dpcalc.fish
+      dpcalc completions man > ~/.local/share/man/man1/dpcalc.1
+
+    They are installed with dpcalc. A shell does not look into a virtual environment; with one of these it does:
+
+    \b
+      bash  source "$VIRTUAL_ENV/share/bash-completion/completions/dpcalc"
+      zsh   fpath+=("$VIRTUAL_ENV/share/zsh/site-functions") && compinit
+      fish  source $VIRTUAL_ENV/share/fish/vendor_completions.d/dpcalc.fish
+    """
+    if shell == "man":
+        from dpcalc.cli.help.manual import manual
+
+        text = manual()
+    else:
+        from click.shell_completion import get_completion_class
+
+        from dpcalc.cli.main import COMPLETE, cli
+
+        made = get_completion_class(shell)
+        assert made is not None
+        # `source` of bash would look for bash and warn of an old one.
+        text = made.source_template % made(cli, {}, "dpcalc", COMPLETE).source_vars() + "\n"
+    write(text, output)

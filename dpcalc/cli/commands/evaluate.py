@@ -1,0 +1,63 @@
+"""``dpcalc evaluate``."""
+
+from __future__ import annotations
+
+import click
+
+from dpcalc.cli.output.printing import format_of
+from dpcalc.cli.types import FILE
+from dpcalc.errors import SpecError
+from dpcalc.files.output import check_outputs, write
+
+
+@click.command("evaluate")
+@click.argument("model", metavar="MODEL", type=FILE)
+@click.option("--data", type=FILE, required=True, help="The test rows: CSV with a header, NPY, NPZ or Parquet.")
+@click.option("--private", is_flag=True, help="Release noisy metrics, with a guarantee for the test rows; needs -e.")
+@click.option("--epsilon", "-e", metavar="NUM", help="Of the private evaluation; delta is 0.")
+@click.option(
+    "--error-bound", metavar="NUM", help="Cut errors to it (private; default: the width of the target range)."
+)
+@click.option("--ledger", type=FILE, help="Charge the private evaluation to this ledger, which may be new.")
+@click.option("--format", type=click.Choice(["plain", "json"]), help="Default: plain.")
+@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+@click.option("--output", "-o", type=FILE, help="Write to FILE, atomically, instead of stdout.")
+def command(
+    model: str, data: str, private: bool, epsilon: str | None, error_bound: str | None, ledger: str | None,
+    format: str | None, as_json: bool, output: str | None,
+) -> None:  # fmt: skip
+    """Say how good a model that `dpcalc train -o` wrote is on test rows.
+
+    Accuracy, AUC and log loss, or RMSE, MAE and R2 in the target's own units. They are computed without noise: publish
+    them only where the test rows are public. --private releases the accuracy, or RMSE and MAE of errors cut to a bound,
+    with exact integer noise and a guarantee of its own for the test rows (pure, replace-one).
+
+    \b
+    For whoever may see the test rows:
+      dpcalc evaluate model.json --data example:breast-cancer
+    A number to publish, and its entry in the ledger of the test rows:
+      dpcalc evaluate model.json --data example:breast-cancer --private -e 0.5 \\
+        --ledger spent.yaml
+    """
+    from dpcalc.training import one_blas_thread
+
+    one_blas_thread()
+    check_outputs([(output, "-o")], (model, data, ledger))
+    check_outputs([(ledger, "--ledger")], (model, data))
+    format = "json" if format_of(format, as_json, output) == "json" else "plain"
+    only_private = {"--epsilon": epsilon, "--error-bound": error_bound, "--ledger": ledger}
+    strange = [flag for flag, value in only_private.items() if value is not None]
+    if strange and not private:
+        raise SpecError(f"{strange[0]} is of a private evaluation", "add --private")
+    if private and epsilon is None:
+        raise SpecError("a private evaluation needs an epsilon of its own", "for example --epsilon 0.5")
+    from dpcalc.inert import json_text
+    from dpcalc.model.numbers import parse_number
+    from dpcalc.recipes.ledgers.evaluation import evaluate
+    from dpcalc.render.evaluation import evaluation_text
+
+    report = evaluate(
+        model, data, epsilon=None if epsilon is None else parse_number(epsilon), ledger=ledger,
+        error_bound=None if error_bound is None else parse_number(error_bound),
+    )  # fmt: skip
+    write(json_text(report, 2) + "\n" if format == "json" else evaluation_text(report), output)

@@ -1,0 +1,128 @@
+"""``dpcalc help``."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from dpcalc.cli.types import Word
+from dpcalc.errors import SpecError
+from dpcalc.files.output import write
+from dpcalc.references import method, method_sections, note, read
+
+TOPICS = {
+    "adjacency": ("neighbours", "neighbors", "neighbouring", "add-remove", "group_size"),
+    "noise": ("noise_std", "noise_multiplier", "laplace_scale", "langevin_std"),
+    "sampling": ("poisson", "batches", "subsampling", "sample_rate"),
+    "order": ("shuffling", "algorithms", "algorithm", "permutation", "index"),
+    "loss-class": ("clipping", "convexity", "loss", "loss_class", "clip", "model", "lipschitz", "smoothness"),
+    "release": ("hidden", "checkpoints", "last-iterate"),
+}
+"""The topics, a page each in the package's data, and the words and parameters that belong to them."""
+
+METHOD = "method"
+"""The page with all theorems and their proofs."""
+
+NOTE = "note"
+"""The page with the theorems that are new here, as a paper has them."""
+
+_NOTIONS = ("notions", "mu", "gdp", "rho", "zcdp", "renyi", "rényi", "renyi-privacy", "trade-off", "privacy-loss")
+"""Words that the section of the method about notions of privacy explains."""
+
+_SCREENFUL = 100
+"""Longer texts are paged on a terminal: none but the method, its sections and the note."""
+
+
+@click.command("help")
+@click.argument("topic", metavar="[TOPIC]", required=False, type=Word(lambda: (*TOPICS, METHOD)))
+def command(topic: str | None) -> None:
+    """What to type first; a page about a topic, a command or a parameter; or docs/method.md, with the proofs.
+
+    \b
+      dpcalc help
+      dpcalc help sampling
+      dpcalc help rdp
+      dpcalc help noise-std
+      dpcalc help method
+      dpcalc help method#sampled-steps
+      dpcalc help note
+    """
+    text = page(topic or "start")
+    if text.count("\n") > _SCREENFUL and sys.stdout.isatty():
+        click.echo_via_pager(text)
+    else:
+        write(text, None)
+
+
+def page(topic: str) -> str:
+    """Return a page: of a topic, a command or a parameter, the method or a section of it, or the note.
+
+    Raises:
+        SpecError: there is none.
+    """
+    from dpcalc.cli.main import COMMANDS
+
+    word = topic.strip().lstrip("-").lower().replace("_", "-")
+    if word in (*TOPICS, "start"):
+        return read(f"help/{word}.txt")
+    if word in (NOTE, METHOD) or word.startswith(f"{METHOD}#"):
+        return note() if word == NOTE else _of_method(word.partition("#")[2])
+    if word in COMMANDS:
+        return _of_command(word)
+    if found := _of_parameter(word):
+        return found
+    if word in _NOTIONS:
+        return _of_method("notions")
+    if related := _related(word):
+        return read(f"help/{related}.txt")
+    import difflib
+
+    close = difflib.get_close_matches(word, (*TOPICS, *COMMANDS, METHOD, NOTE), n=1)
+    hint = f"did you mean `dpcalc help {close[0]}`?" if close else f"the topics are {', '.join(TOPICS)}"
+    raise SpecError(f"there is no help on {topic!r}", hint)
+
+
+def _of_method(section: str) -> str:
+    """Return docs/method.md, or the section whose heading starts with these words, hyphens between them.
+
+    Raises:
+        SpecError: there is no such section.
+    """
+    if not section:
+        return method()
+    parts = method_sections()
+    found = parts.get(section) or next((part for anchor, part in parts.items() if anchor.startswith(section)), "")
+    if not found:
+        raise SpecError(f"{METHOD} has no section {section!r}", f"the sections are {', '.join(parts)}")
+    return found
+
+
+def _of_command(name: str) -> str:
+    from dpcalc.cli.main import cli
+
+    parent = click.Context(cli, info_name="dpcalc", help_option_names=["-h", "--help"])
+    command = cli.get_command(parent, name)
+    assert command is not None
+    return command.get_help(click.Context(command, parent, info_name=name)) + "\n"
+
+
+def _of_parameter(word: str) -> str:
+    """Return what a parameter is and which commands take it; empty where the word is none."""
+    from dpcalc.cli.help.layout import about
+    from dpcalc.engine.commands import COMMANDS
+    from dpcalc.model.parameter import PARAMETERS, meant_by
+
+    name = word.replace("-", "_")
+    name = name if name in PARAMETERS else meant_by(word, PARAMETERS)
+    if not name:
+        return ""
+    takers = [command for command, record in COMMANDS.items() if name in record.parameters] or ["every question"]
+    topic = _related(name)
+    more = [f"More: dpcalc help {topic}"] if topic else []
+    return "\n".join([*about(PARAMETERS[name]), f"Taken by {', '.join(takers)}.", *more]) + "\n"
+
+
+def _related(word: str) -> str:
+    """Return the topic that a word or a parameter belongs to; empty where there is none."""
+    return next((topic for topic, words in TOPICS.items() if word in words), "")

@@ -1,0 +1,80 @@
+"""``dpcalc merge``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from dpcalc.cli.options import Command
+from dpcalc.cli.output.conclusion import Printing, conclude, load_baseline
+from dpcalc.cli.output.failures import tell, worst
+from dpcalc.cli.output.kinds import REPORTS
+from dpcalc.cli.output.printing import report_options, reports_option, verdict
+from dpcalc.cli.output.reports import Destination, destinations, write_reports, written_to
+from dpcalc.cli.output.terminal import color_of
+from dpcalc.cli.types import FILE
+from dpcalc.errors import SpecError
+from dpcalc.files.output import check_outputs, write
+from dpcalc.render import render
+from dpcalc.render.check import KINDS
+from dpcalc.report import Report
+
+
+def _conclude_sweep(result: Report, printing: Printing, found: Sequence[Destination], baseline: str | None) -> None:
+    """Print and write the report on a sweep of queries, and exit as its command does."""
+    if baseline is not None:
+        raise SpecError("a comparison has no baseline", "leave --baseline out")
+    others = [each.kind for each in found if each.kind not in REPORTS]
+    if others:
+        raise SpecError(f"--report {others[0]}= is of a check", f"a comparison writes {', '.join(REPORTS)}")
+    color = color_of(printing.color)
+    write(render(result, printing.format, printing.precision, color=color, verbose=False), printing.file)
+    lost = write_reports(result, found, REPORTS, printing.precision)
+    code = verdict(result) if any(case.best for case in result.cases) else 3
+    tell(lost)
+    if code := worst([code, *(one.exit_code for one in lost)]):
+        raise click.exceptions.Exit(code)
+
+
+@click.command("merge", cls=Command)
+@click.argument("files", metavar="FILE...", type=FILE, nargs=-1, required=True)
+@reports_option(KINDS)
+@click.option(
+    "--baseline",
+    type=FILE,
+    help="An earlier --report json=FILE to compare with; what asks for less fails.",
+)
+@report_options
+def command(files: tuple[str, ...], reports: tuple[str, ...], baseline: str | None, **output: Any) -> None:
+    """Make one verdict of the reports of all shards of a check, or of a compare.
+
+    \b
+    Two machines take half of the cases each, and a third has the verdict:
+      dpcalc check budget.yaml --shard 1/2 --report json=1.json
+      dpcalc check budget.yaml --shard 2/2 --report json=2.json
+      dpcalc merge 1.json 2.json --report junit=gates.xml --report json=all.json
+
+    Reports may be JSON or lines of JSON (jsonl=FILE), those of compare JSON.
+
+    The report is the one that a check of all cases writes, whichever the order of the files. A shard that is missing,
+    doubled, damaged, of another version, recipe or set of options is an error, and no verdict is given.
+
+    Exits as dpcalc check does: with 0 if every gate held, 1 if one did not, 2 if the shards do not belong together, 3
+    if a case has no answer.
+    """
+    from dpcalc.recipes.running.saved import read_report
+    from dpcalc.recipes.running.shards import merged
+
+    printing = Printing.of(**output)
+    found = destinations(reports, KINDS, example="json=all.json")
+    check_outputs(written_to(printing.file, found), (*files, baseline))
+    earlier = load_baseline(baseline)
+    shards = [(os.fsdecode(file), read_report(file)) for file in files]
+    result = merged(shards)
+    if result.command != "check":
+        _conclude_sweep(result, printing, found, baseline)
+        return
+    conclude(result, printing, found, earlier)

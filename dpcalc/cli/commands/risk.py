@@ -1,0 +1,61 @@
+"""``dpcalc risk``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dpcalc.cli.options import Command, known_options, risk_options
+from dpcalc.cli.output.printing import Output, emit, sweep_options
+from dpcalc.cli.query import Askers, gates_of, rates_of, risks_asked, run_cases
+from dpcalc.engine.attack.risk import risk_of_known
+from dpcalc.engine.premises import STARTS
+from dpcalc.errors import SpecError
+
+
+@click.command("risk", cls=Command)
+@click.argument("report", metavar="[REPORT.json]", required=False)
+@known_options
+@risk_options
+@sweep_options
+def command(report: str | None, rdp: tuple[str, ...], **flags: Any) -> None:
+    """What an attacker can do against a guarantee.
+
+    \b
+    Of Gaussian privacy, of one (epsilon, delta), of concentrated privacy:
+      dpcalc risk --mu 1
+      dpcalc risk -e 1 -d 1e-5
+      dpcalc risk --rho 0.5 --fpr 1e-4,0.01
+    How often is a secret guessed that is guessed once in 1000 without the model?
+      dpcalc risk --mu 1 --baseline 0.001
+    Is it little enough?
+      dpcalc risk --mu 0.5 --assert 'tpr@1%<=0.05'
+    True against false positives, as a picture:
+      dpcalc risk --mu 1 --plot -
+    Of a run (every query takes --risk, and gates on it):
+      dpcalc rdp -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6 --risk
+
+    One (epsilon, delta) says little: what a run has by its whole curve is often much less. Given the path of a report
+    that a query wrote with --json, it answers for every case of that.
+    """
+    if report is not None:
+        _of_report(report, rdp, flags)
+        return
+    if rdp:
+        flags["rdp"] = [[rdp]]
+    flags["risk"] = True
+    cases, output = run_cases("risk", flags, Askers(risk_of_known, risk_of_known))
+    emit("risk", cases, output)
+
+
+def _of_report(path: str, rdp: tuple[str, ...], flags: dict[str, Any]) -> None:
+    from dpcalc.engine.attack.reports import risks_of_report
+
+    known = [name for name in (*STARTS, "epsilon", "delta") if flags.pop(name, None)] + (["rdp"] if rdp else [])
+    if known:
+        raise SpecError(f"a report is given, and {', '.join(known)} as well", "leave out one of the two")
+    output = Output.of(flags)
+    asked = risks_asked(True, rates_of(flags))
+    assert asked is not None
+    emit("risk", risks_of_report(path, asked, gates_of(flags["gates"])), output)

@@ -1,0 +1,230 @@
+"""``dpcalc train``."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpcalc.cli.cluster import cluster_options, there_of
+from dpcalc.cli.options import Command, training_options
+from dpcalc.cli.output.printing import emit
+from dpcalc.cli.query import Askers, run_cases
+from dpcalc.cli.types import FILE, ONE_OVER_RECORDS
+from dpcalc.errors import DpcalcError, SpecError
+from dpcalc.files.output import say
+from dpcalc.render.notes import report
+
+if TYPE_CHECKING:
+    from dpcalc.report import Case
+
+_OWN = (
+    "data", "synthetic", "target", "labels", "positive", "ignore", "ranges", "intercept", "test_fraction", "seed",
+    "noise_source", "replicas", "workers", "target_range", "average",
+    "reference", "solver", "centre", "unlearn",
+)  # fmt: skip
+
+
+_OF_THEOREMS = ("explain", "bibtex")
+
+_PAUSE = 0.1  # seconds between two looks of a bar
+
+
+@click.command("train", cls=Command)
+@click.option("--data", type=FILE, help="CSV with a header, NPY, NPZ or Parquet; or example:breast-cancer.")
+@click.option("--synthetic", type=click.Choice(["logistic", "linear"]), help="Drawn records (-n, --dimension) instead.")
+@click.option("--target", metavar="COLUMN", help="Name of the target, or its number in a matrix (default: the last).")
+@click.option(
+    "--labels", metavar="NO,YES", help="The second label is +1, all else -1; or more than two classes: A,B,C (softmax)."
+)
+@click.option("--positive", metavar="LABEL", help="The label that counts as +1, alone; all else counts as -1.")
+@click.option("--ignore", metavar="COLUMN", multiple=True, help="Leave a column out (repeatable).")
+@click.option(
+    "--ranges",
+    type=FILE,
+    help="CSV column,low,high, or a schema (YAML, JSON) with levels too. Not from the records!",
+)
+@click.option(
+    "--target-range", metavar="LOW,HIGH", help="Predict a number: this interval of the target goes to [-1, 1]."
+)
+@click.option("--intercept/--no-intercept", default=None, help="A constant feature; it counts in the feature bound.")
+@click.option(
+    "--average", type=click.Choice(["tail", "none"]), help="Release the mean of the last half of the iterates."
+)
+@click.option(
+    "--solver", type=click.Choice(["descent", "sums"]), help="Of least squares; sums: by noisy sums of products."
+)
+@click.option(
+    "--centre/--no-centre", default=None, help="Rows about a noisy mean, paid for. Default: where the signal suits."
+)
+@click.option(
+    "--test-fraction", type=float, default=0.0, help="Share of the records set aside for testing (default 0)."
+)
+@click.option("--tune", metavar="KEY=V1,V2", multiple=True, help="Choose among these values, paid for (repeatable).")
+@click.option("--tune-runs", metavar="MEAN", help="Mean number of the runs chosen from (default 10).")
+@click.option("--tune-law", type=click.Choice(["geometric", "logarithmic", "poisson"]), help="Default: geometric.")
+@click.option(
+    "--tune-score", metavar="SHARE|FILE", type=FILE, help="Score on this share of the records, or on a public file."
+)
+@click.option("--reference", is_flag=True, help="Compare with the non-private fit, which takes longer than training.")
+@click.option(
+    "--unlearn", metavar="MODEL", type=FILE, help="Train this model on, until it has forgotten who is not in --data."
+)
+@click.option("--seed", type=int, help="Draw noise and order from a seed: for experiments. The result is NOT PRIVATE.")
+@click.option("--noise-source", type=click.Choice(["os", "secure"]), default="os", help="secure: AES in counter mode.")
+@click.option("--replicas", type=int, default=1, help="So many independent runs: quantiles of the metrics, no model.")
+@click.option("--workers", type=int, help="Processors for the replicas (default: all).")
+@cluster_options("replicas")
+@click.option("--no-card", is_flag=True, help="Write no privacy card beside the model.")
+@training_options("train")
+def command(
+    *, cluster: str | None, insecure: bool, no_card: bool, tune: tuple[str, ...], tune_runs: str | None,
+    tune_law: str | None, tune_score: str | None, **flags: Any,
+) -> None:  # fmt: skip
+    """Train a linear model by an algorithm whose privacy is accounted: budget in, model out.
+
+    Data, a task and a budget are enough: a default rule picks the rest, from public numbers alone, and says what it
+    picked (docs/training.md). Metrics printed beside the guarantee are computed from the records and are not covered
+    by it.
+
+    \b
+    Logistic regression on the shipped data:
+      dpcalc train --data example:breast-cancer -e 1 -d 1e-5
+    A model from a table of your own, its card model.card.json, and a paragraph:
+      dpcalc train --data table.csv --target outcome --labels no,yes \\
+        --ranges columns.yaml -e 1 -d 1e-6 -o model.json --format statement
+    More than two classes:
+      dpcalc train --data table.csv --target colour --labels red,green,blue \\
+        --ranges columns.yaml -e 1 -d 1e-6 -o model.json
+    Predict a number:
+      dpcalc train --data table.csv --target price --target-range 0,1000 \\
+        --ranges columns.yaml -e 1 -d 1e-6 -o model.json
+    Settings chosen from, with the choice paid for:
+      dpcalc train --data example:breast-cancer -e 1 -d 1e-5 \\
+        --tune clip=0.05,0.1,0.3 --tune travel=10,30
+    A model that forgets: table.csv without the records to be forgotten
+      dpcalc train --data kept.csv --unlearn model.json --start-distance 0.02 \\
+        --regularisation 0.01 --radius 5 -e 1 -d 1e-6 -o forgot.json
+    A run that is described: projected on a ball, against the non-private fit:
+      dpcalc train --data example:breast-cancer --radius 5 -e 1 -d 1e-5 \\
+        --reference
+    Algorithms side by side on synthetic records, 100 runs each:
+      dpcalc train --synthetic logistic -n 1000 --dimension 2 -R 1 \\
+        --algorithm shuffled,stop --eta 0.005 --sigma 0.5 -d 1e-5 \\
+        --replicas 100
+    """
+    from dpcalc.training import one_blas_thread
+
+    one_blas_thread()
+    from dpcalc.training import fit as fitting
+    from dpcalc.training.rule.candidates import tune_of
+    from dpcalc.training.rule.setup import Setup, check_setup
+
+    output = flags["output"]
+    choice = tune_of(tune, tune_runs, tune_law, tune_score)
+    setup = Setup(**{name: flags.pop(name) for name in _OWN}, output=output, card=not no_card, tune=choice)
+    if flags.get("plot"):
+        setup = setup._replace(reference=True)  # what is drawn is the excess risk
+    machines = there_of(cluster, insecure, setup.workers)
+    if machines is not None and setup.replicas < 2:
+        raise SpecError("--cluster is of --replicas: one model is trained on this machine", "leave it out")
+    if choice is not None:
+        _refuse_explaining(flags.get("format"))
+    if setup.data is not None and any(ONE_OVER_RECORDS in part for part in flags.get("delta") or ()):
+        raise SpecError("--delta 1/n is over --records, which follow from the data here", "write a number, as 1e-6")
+    check_setup(setup, _combinations(parts for name, parts in flags.items() if name != "gates"))
+    models: list[Any] = []
+    entered = machines.entered() if machines is not None else contextlib.nullcontext(None)
+
+    def asker(answer: Callable[..., Any]) -> Callable[..., Case]:
+        def asked(command: str, given: Any, question: Any, *, notes: bool, brief: bool, **more: Any) -> Case:
+            with contextlib.closing(_Bars()) as bars:
+                fitted = answer(given, question, setup._replace(executor=executor), phases=bars, **more)
+            models.append(fitted.model)
+            case: Case = fitted.case
+            return case
+
+        return asked
+
+    try:
+        with entered as executor:
+            cases, printing = run_cases("train", flags, Askers(asker(fitting.fit), asker(fitting.fit_one_of_several)))
+    except KeyboardInterrupt:
+        say("nothing was released: no model and no metrics")
+        raise
+    if output is not None and models[0] is not None:
+        from dpcalc.render.statement import render_statement
+        from dpcalc.training.release.model import save
+
+        save(models[0], output, statement=render_statement(report("train", cases)).strip())
+        if setup.card:
+            cases = _write_card(cases, output)
+    emit("train", cases, printing._replace(file=None))
+
+
+def _write_card(cases: list[Case], model: str) -> list[Case]:
+    """Write the card beside a model, and return the cases; what prevents that is a warning, as the model is there."""
+    from dpcalc.cards.card import without_card, write_beside
+
+    try:
+        write_beside(report("train", cases), model)
+    except DpcalcError as error:
+        say(f"warning: there is no privacy card beside the model: {error.message}")
+        return [without_card(case) for case in cases]
+    return cases
+
+
+def _refuse_explaining(form: str | None) -> None:
+    """Refuse formats that explain a theorem, of a total of several runs, before anything is trained."""
+    if form in _OF_THEOREMS:
+        raise SpecError(
+            f"--format {form} is of one theorem, and the guarantee of a tuned run is a total",
+            "take another format; `dpcalc explain` explains the bound of one run",
+        )
+
+
+def _combinations(values: Iterable[object]) -> int:
+    """Return how many cases the flags describe: each may hold several lists of values."""
+    swept = [lists for lists in values if isinstance(lists, tuple) and lists and isinstance(lists[0], list)]
+    return math.prod(sum(map(len, lists)) for lists in swept)
+
+
+class _Bars:
+    """How far each phase of a run is and how long it will take, on a terminal; nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self._shown, self._last = "", 0.0
+        self._bar: Any = None
+
+    def __call__(self, phase: str) -> Callable[[int, int], None] | None:
+        """Return what to call with (done, in all) during a phase."""
+        if sys.stderr is None or not sys.stderr.isatty():
+            return None
+        return functools.partial(self._show, phase)
+
+    def _show(self, phase: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if phase == self._shown and done < total and now - self._last < _PAUSE:
+            return
+        if phase != self._shown:
+            self.close()
+            if done == total:
+                return  # at once
+            self._shown = phase
+            self._bar = click.progressbar(length=total, label=phase, file=sys.stderr, show_pos=True)
+            self._bar.render_progress()
+        self._last = now
+        if self._bar is not None:
+            self._bar.update(done - self._bar.pos)
+
+    def close(self) -> None:
+        """End the line of the phase that is shown."""
+        if self._bar is not None:
+            self._bar.render_finish()
+        self._shown, self._bar = "", None

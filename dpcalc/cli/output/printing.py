@@ -1,0 +1,303 @@
+"""How and where a report is printed: its options, and the way from the cases to what is written and the exit code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from dpcalc.cli.output.failures import Lost, attempt, lost_by, tell, worst
+from dpcalc.cli.output.kinds import REPORTS
+from dpcalc.cli.output.terminal import color_of, on_terminal
+from dpcalc.cli.types import BOUND, FILE, Word
+from dpcalc.errors import SpecError
+from dpcalc.files import STANDARD_STREAM
+from dpcalc.files.output import check_outputs, say, write, write_bytes
+from dpcalc.inert import printable
+from dpcalc.render import FORMATS, render
+from dpcalc.render.notes import report
+from dpcalc.report import Case, Report, uncertified
+
+if TYPE_CHECKING:
+    from dpcalc.cli.output.reports import Destination
+
+
+class Output(NamedTuple):
+    """What the output options say; each field is an option of this name, ``file`` is that of ``--output``."""
+
+    format: str | None
+    as_json: bool
+    file: str | None
+    precision: int
+    plot: str | None
+    plot_bounds: tuple[str, ...]
+    color: str
+    verbose: bool = False
+    reports: tuple[Destination, ...] = ()
+
+    @property
+    def on_stdout(self) -> bool:
+        """Whether the report goes to standard output."""
+        return self.file in (None, STANDARD_STREAM)
+
+    @classmethod
+    def of(cls, flags: dict[str, Any]) -> Output:
+        """Take the output options out of the flags, and refuse before anything is computed what cannot be written.
+
+        Raises:
+            SpecError: a file cannot be written, or a plot cannot be drawn.
+        """
+        names = {"file": "output"}
+        output = cls(*(flags.pop(names.get(name, name)) for name in cls._fields))
+        if output.reports:
+            output = output._with_reports()
+        if output.plot is not None or output.plot_bounds:
+            output._check_plot()
+        drawn = output.plot not in (None, STANDARD_STREAM)
+        check_outputs([*output._written(), *([(output.plot, "--plot")] if drawn else [])], _typed())
+        return output
+
+    def _check_plot(self) -> None:
+        """Refuse what cannot be drawn.
+
+        Raises:
+            SpecError: the suffix is unknown, a package is missing, or the report and the plot would mix.
+        """
+        from dpcalc.cli.output.plot import check_file, check_terminal
+
+        if self.plot is None:
+            raise SpecError("--plot-bounds chooses what --plot draws", "add --plot FILE.svg, or --plot -")
+        if self.plot != STANDARD_STREAM:
+            check_file(self.plot, "--plot")
+            if not self.on_stdout and os.path.realpath(str(self.file)) == os.path.realpath(self.plot):
+                raise SpecError("--plot and -o name the same file", "give them two names")
+            return
+        if self.on_stdout and (self.as_json or self.format):
+            raise SpecError(
+                "--plot - and the report would mix on standard output", "write one of them to a file: -o or --plot FILE"
+            )
+        check_terminal()
+
+    @property
+    def best_only(self) -> bool:
+        """Whether of several cases nothing but their best answers is shown."""
+        brief = format_of(self.format, self.as_json, self.file) in _BRIEF and not self.verbose
+        return brief and self.plot is None and not self.reports
+
+    def _with_reports(self) -> Output:
+        """Return the output with where its reports go, which are given as they were typed."""
+        from dpcalc.cli.output.reports import destinations
+
+        typed: Any = self.reports
+        return self._replace(reports=tuple(destinations(typed, REPORTS, example="json=answer.json")))
+
+    def _written(self) -> list[tuple[str | None, str]]:
+        """Return where the answer and its reports go, each with the option that says so."""
+        return [(self.file, "-o"), *((each.path, each.option) for each in self.reports)]
+
+    @property
+    def curves(self) -> bool:
+        """Whether a report shows the curves behind the answers."""
+        return any(REPORTS[each.kind].curves for each in self.reports)
+
+
+def _typed() -> Iterator[str]:
+    """Yield what was typed for options that write nothing: the files that are read are among it."""
+    context = click.get_current_context(silent=True)
+    for name, value in context.params.items() if context else ():
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(text, str) and name not in _WRITTEN:
+                yield from (text, text.partition("=")[2])
+
+
+_WRITTEN = ("output", "plot", "reports")
+
+_BRIEF = ("table", "plain")
+"""The formats that are brief unless asked to be verbose."""
+
+REPORTED = ("table", "plain", "json", "jsonl", "csv", "markdown")
+"""The formats of a report that is no single query's."""
+
+_PLOTS = (
+    click.option(
+        "--plot", type=FILE,
+        help="Also draw the sweep, or with --risk the attacks on one run, to FILE.svg, .png or .pdf; with -, in the "
+        "terminal instead of the report.",
+    ),
+    click.option(
+        "--plot-bounds", metavar="ID,ID...", type=BOUND, multiple=True,
+        help="Draw these bounds only (default: all along one parameter, else the best).",
+    ),
+)  # fmt: skip
+
+
+def reports_option(kinds: Iterable[str], more: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the decorator that adds ``--report``; ``more`` is said of kinds that are not among these."""
+    return click.option(
+        "--report", "reports", metavar="KIND=FILE", type=Word(lambda: [f"{kind}=" for kind in kinds]), multiple=True,
+        help=f"Also write a report: {', '.join(kinds)}{more}. Repeatable.",
+    )  # fmt: skip
+
+
+verbose_option = click.option(
+    "--verbose", "-v", is_flag=True,
+    help="Show all bounds, what each assumes, those that do not apply and why, and all notes.",
+)  # fmt: skip
+
+
+def output_options(
+    function: Callable[..., Any], *, written: str = "Write to FILE, atomically, instead of stdout."
+) -> Callable[..., Any]:
+    """Add the options that say how and where to print, and what to plot."""
+    return _printed(verbose_option(function), FORMATS, written, (reports_option(REPORTS), *_PLOTS))
+
+
+def sweep_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how and where to print a report of no registered bound, and what to plot."""
+    options = (reports_option(REPORTS), *_PLOTS)
+    return _printed(verbose_option(function), REPORTED, "Write to FILE, atomically, instead of stdout.", options)
+
+
+def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how and where to print a report that has no plot and no ``--report`` of its own."""
+    return _printed(function, REPORTED, "Write to FILE, atomically, instead of stdout.", ())
+
+
+def _printed(
+    function: Callable[..., Any], formats: Sequence[str], written: str, more: Sequence[Callable[..., Any]]
+) -> Callable[..., Any]:
+    for option in reversed(
+        (
+            click.option("--format", "format", type=click.Choice(formats), help="Default: table on a terminal."),
+            click.option("--json", "as_json", is_flag=True, help="Short for --format json."),
+            click.option("--output", "-o", type=FILE, help=written),
+            click.option(
+                "--precision", type=click.IntRange(2, 17), default=6, show_default=True,
+                help="Significant digits in text; guarantees are rounded up.",
+            ),
+            *more,
+            click.option(
+                "--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
+                help="Whether to colour the text; auto: on a terminal.",
+            ),
+        )
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def emit(
+    command: str, cases: Sequence[Case], output: Output, completed: Callable[[Report], Report] = lambda result: result
+) -> None:
+    """Print or write the report and its plot, each though the other fail; warnings go to stderr.
+
+    Args:
+        command: that was asked.
+        cases: its answers.
+        output: how and where they are printed.
+        completed: adds to the report what is no answer.
+
+    Raises:
+        SpecError: the report has nothing to draw.
+        click.exceptions.Exit: a gate failed, there is no guarantee, or something could not be written.
+    """
+    result = completed(report(command, cases))
+    picture, lost = _picture(result, output)
+    for case in cases:
+        for warning in case.warnings:
+            say(printable(f"warning: {warning}"))
+    if isinstance(picture, bytes):
+        path = str(output.plot)
+        lost += attempt(f"--plot {path}", lambda: _write_picture(picture, path))
+    if not isinstance(picture, str) or not output.on_stdout:
+        lost += attempt("the report", lambda: _write_report(result, output))
+    if output.reports:
+        from dpcalc.cli.output.reports import write_reports
+
+        lost += write_reports(result, output.reports, REPORTS, output.precision)
+    if isinstance(picture, str):
+        lost += attempt("--plot -", lambda: write(picture, None))
+    code = verdict(result)
+    tell(lost)
+    if code := worst([code, *(one.exit_code for one in lost)]):
+        raise click.exceptions.Exit(code)
+
+
+def _write_picture(picture: bytes, path: str) -> None:
+    write_bytes(picture, path, "--plot")
+    say(printable(f"plot written to {path}"))
+
+
+def _write_report(result: Report, output: Output) -> None:
+    format = format_of(output.format, output.as_json, output.file)
+    color = color_of(output.color)
+    write(render(result, format, output.precision, color=color, verbose=output.verbose), output.file)
+
+
+def verdict(result: Report) -> int:
+    """Say which gates failed, or that something has no guarantee or is not certified; return the exit code."""
+    cases = result.cases
+    if result.failed:
+        for number, case in enumerate(cases, start=1):
+            for gate in case.assertions:
+                if not gate.passed:
+                    verdict = f"{gate.text} (value {gate.value}, slack {gate.slack})"
+                    say(printable(f"error: gate failed{_place(number, cases)}: {verdict}"))
+        return 1
+    without = [case for case in cases if not case.best]
+    if without and len({case.algorithm for case in cases}) == 1:
+        why = without[0].obstacles[0]
+        say(printable(f"error: {len(without)} of {len(cases)} cases have no guarantee; the first: {why.because}"))
+        say(printable(f"  hint: {why.hint}"))
+        return 3
+    return _say_uncertified(cases)
+
+
+def _say_uncertified(cases: Sequence[Case]) -> int:
+    """Return 3, and say why, where --certify was asked for and a best guarantee could not be proved."""
+    rows = [(number, result) for number, case in enumerate(cases, start=1) for result in uncertified(case)]
+    for number, result in rows:
+        why = (result.details or {})["not_certified"]
+        place = _place(number, cases)
+        say(printable(f"error: the best guarantee{place} is not certified: {result.bound}: {why}"))
+    if rows:
+        say("  hint: it is none the less proved on paper; name a certifiable bound, or leave out --certify")
+    return 3 if rows else 0
+
+
+def _place(number: int, cases: Sequence[Case]) -> str:
+    return f" in case {number} of {len(cases)}" if len(cases) > 1 else ""
+
+
+def _picture(result: Report, output: Output) -> tuple[str | bytes | None, list[Lost]]:
+    """Return the picture of a report, drawn before anything is printed so that a refusal stands alone; or its loss.
+
+    Raises:
+        SpecError: the report has nothing to draw.
+    """
+    if output.plot is None:
+        return None, []
+    from dpcalc.cli.output.plot import picture
+
+    try:
+        only = [bound.strip() for part in output.plot_bounds for bound in part.split(",")]
+        return picture(result, output.plot, only, color_of(output.color)), []
+    except SpecError:
+        raise
+    except Exception as error:  # of what draws it: the numbers are none the worse
+        return None, [lost_by(f"--plot {output.plot}", error)]
+
+
+def format_of(format: str | None, as_json: bool, file: str | None) -> str:
+    """Return the format asked for: a table on a terminal and plain text elsewhere, if none was.
+
+    Raises:
+        SpecError: two are asked for.
+    """
+    if as_json and format not in (None, "json"):
+        raise SpecError(f"--json and --format {format} contradict each other", "leave one out")
+    if as_json:
+        return "json"
+    return format or ("table" if file is None and on_terminal() else "plain")

@@ -1,0 +1,111 @@
+"""Writing the report of a check: each report by itself, so that one which fails costs no other and no verdict."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dpcalc.cli.output import plot
+from dpcalc.cli.output.failures import Lost, attempt, lost_by
+from dpcalc.cli.output.kinds import CARD
+from dpcalc.cli.output.reports import Destination, asked
+from dpcalc.errors import SpecError
+from dpcalc.files.output import append, say, write, write_bytes
+from dpcalc.inert import printable
+from dpcalc.render.asked import Asked
+from dpcalc.render.check import GITHUB, KINDS, MARKDOWN, render
+from dpcalc.report import Case, Report, Status
+
+if TYPE_CHECKING:
+    from dpcalc.render.check.inputs import Snapshot
+
+
+CHECKED = {**KINDS, **CARD}
+"""The kinds of report of a check."""
+
+
+def shown(report: Report, what: str, rendered: Callable[[Report], str], put: Callable[[str], None]) -> list[Lost]:
+    """Render a report and put it where it goes; a case that cannot be shown is told as an error in its place."""
+    lost: list[Lost] = []
+
+    def work() -> None:
+        try:
+            text = rendered(report)
+        except Exception as error:
+            kept = tuple(_or_error(case, rendered, report) for case in report.cases)
+            text = rendered(report._replace(cases=kept))
+            lost.append(lost_by(what, error))
+        put(text)
+
+    return attempt(what, work) + lost
+
+
+def _or_error(case: Case, rendered: Callable[[Report], str], report: Report) -> Case:
+    """Return a case that can be rendered, or in its place the error that it cannot."""
+    try:
+        rendered(report._replace(cases=(case,)))
+    except Exception as error:
+        return _unshown(case, error)
+    return case
+
+
+def _unshown(case: Case, error: Exception) -> Case:
+    if case.check is None:
+        return Case(case.algorithm, {}, ())
+    why = f"internal error: this report cannot show the case: {type(error).__name__}"
+    return Case(
+        case.algorithm, {}, (), check=case.check._replace(status=Status.ERROR, message=why, hint=None, exit_code=4)
+    )
+
+
+def publish(
+    report: Report, destinations: Sequence[Destination], precision: int, baseline: Snapshot | None
+) -> list[Lost]:
+    """Write the reports asked for and, within GitHub Actions, annotations and the summary of the step.
+
+    Returns:
+        What could not be written. The summary, which nobody asked for, is not among it: that is a warning.
+    """
+
+    def renderer(kind: str) -> Callable[[Report], str]:
+        return lambda each: render(each, kind, precision=precision, baseline=baseline)
+
+    def to_file(each: Destination) -> Callable[[str], None]:
+        return lambda text: write(text, each.path, each.option, commands=each.kind == GITHUB)
+
+    lost: list[Lost] = []
+    for each in destinations:
+        what = f"{each.option}{each.path}"
+        if each.kind == plot.PLOT:
+            lost += attempt(what, partial(_draw, report, each.path))
+        elif each.kind in CARD:  # whole or not at all: no case of it stands for an error
+            lost += attempt(what, partial(_write_card, report, each, asked(each, precision)))
+        else:
+            write_it, how = CHECKED[each.kind].write, asked(each, precision, baseline)
+            lost += shown(report, what, partial(_written, write_it, how), to_file(each))
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        lost += shown(report, "the annotations", renderer(GITHUB), lambda text: say(text.rstrip("\n"), commands=True))
+    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+        lost += shown(report, "the summary of the step", renderer(MARKDOWN), lambda text: _append(text, summary))
+    return lost
+
+
+def _written(write_it: Callable[[Report, Asked], str], how: Asked, report: Report) -> str:
+    return write_it(report, how)
+
+
+def _write_card(report: Report, to: Destination, how: Asked) -> None:
+    write(CARD[to.kind].write(report, how), to.path, to.option)
+
+
+def _draw(report: Report, path: str) -> None:
+    write_bytes(plot.of_cases(report, path), path, "--report plot=")
+
+
+def _append(text: str, path: str) -> None:
+    try:
+        append(text + "\n", path, "GITHUB_STEP_SUMMARY")
+    except SpecError as error:
+        say(printable(f"warning: the summary of the step: {error.message}"))

@@ -1,0 +1,101 @@
+"""``--report KIND=FILE``: what may be asked for, where it goes, and the way from a report to the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from dpcalc.cli.output.failures import Lost, attempt
+from dpcalc.errors import SpecError
+from dpcalc.files.output import write
+from dpcalc.inert import printable
+from dpcalc.render import Asked, Kind
+from dpcalc.report import Report
+
+if TYPE_CHECKING:
+    from dpcalc.render.check.inputs import Snapshot
+
+
+class Destination(NamedTuple):
+    """A report that is asked for: its kind, and the file."""
+
+    kind: str
+    path: str
+
+    @property
+    def option(self) -> str:
+        """The option that names the file."""
+        return f"--report {self.kind}="
+
+
+def destinations(texts: Sequence[str], kinds: Mapping[str, Kind], *, example: str) -> list[Destination]:
+    """Return the reports asked for.
+
+    Args:
+        texts: as typed.
+        kinds: those that the command writes.
+        example: of such an option.
+
+    Raises:
+        SpecError: a kind is unknown or its package missing, or a name does not end as the kind's must.
+    """
+    return [_destination(text, kinds, example) for text in texts]
+
+
+def _destination(text: str, kinds: Mapping[str, Kind], example: str) -> Destination:
+    name, _, path = text.partition("=")
+    if name not in kinds or not path:
+        raise SpecError(f"--report {text}: not KIND=FILE", f"KIND is one of {', '.join(kinds)}: {example}")
+    kind = kinds[name]
+    if kind.suffixes and not path.lower().endswith(kind.suffixes):
+        raise SpecError(
+            f"--report {text}: the kind of file is not known", f"end the name in {' or '.join(kind.suffixes)}"
+        )
+    if kind.package:
+        need(kind.package, f"--report {name}=")
+    return Destination(name, path)
+
+
+def need(package: str, what: str) -> None:
+    """Refuse what needs a package that is not installed.
+
+    Raises:
+        SpecError: it is not.
+    """
+    from importlib.util import find_spec
+
+    if find_spec(package) is None:
+        raise SpecError(f"{what} needs {package}, which is not installed", "pip install 'dpcalc[report]'")
+
+
+def written_to(file: str | None, reports: Iterable[Destination]) -> list[tuple[str | None, str]]:
+    """Return where a command writes, each with the option that says so."""
+    return [(file, "-o"), *((each.path, each.option) for each in reports)]
+
+
+def asked(report: Destination, precision: int, baseline: Snapshot | None = None) -> Asked:
+    """Return how a report is to be written."""
+    return Asked(precision, report.path, baseline, typed())
+
+
+def typed() -> tuple[str, ...]:
+    """Return the words of the command line, the program's name apart; none where they are not known."""
+    context = click.get_current_context(silent=True)
+    words = context.find_root().obj if context else None
+    return words if isinstance(words, tuple) else ()
+
+
+def write_reports(
+    report: Report, reports: Sequence[Destination], kinds: Mapping[str, Kind], precision: int
+) -> list[Lost]:
+    """Write the reports asked for, each though others fail, and return what could not be written."""
+    lost: list[Lost] = []
+    for each in reports:
+
+        def work(each: Destination = each) -> None:
+            write(kinds[each.kind].write(report, asked(each, precision)), each.path, each.option)
+
+        lost += attempt(printable(f"{each.option}{each.path}"), work)
+    return lost

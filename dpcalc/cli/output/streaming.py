@@ -1,0 +1,175 @@
+"""A check whose cases are written as they come: of more than are held in memory, or into a checkpoint."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from dpcalc.cli.output.conclusion import Printing, conclude, left_out, trouble, warn
+from dpcalc.cli.output.failures import Lost, attempt, tell, worst
+from dpcalc.cli.output.plot import PLOT
+from dpcalc.cli.output.publish import CHECKED
+from dpcalc.cli.output.reports import Destination, asked
+from dpcalc.cli.output.terminal import color_of
+from dpcalc.errors import SpecError
+from dpcalc.files.output import in_pieces, say, write
+from dpcalc.inert import inert
+from dpcalc.recipes.reading.matrix import MAX_CASES
+from dpcalc.render import render
+from dpcalc.render.check import GITHUB, KINDS, MARKDOWN
+from dpcalc.render.machine import case_line, end_line
+from dpcalc.report import Case, Report
+
+if TYPE_CHECKING:
+    from dpcalc.recipes.running.checking import Checking
+    from dpcalc.recipes.running.many import ManyCases
+    from dpcalc.recipes.running.selection import Selection
+    from dpcalc.render.check.inputs import Snapshot
+
+_FEW = 20  # cases without a progress bar
+
+
+def in_lines(destinations: Iterable[Destination]) -> bool:
+    """Return whether all reports can be made of cases that were written as lines: they have no curves and no query."""
+    kinds = [None if each.kind == PLOT else CHECKED[each.kind] for each in destinations]
+    return all(kind is not None and (kind.pieces is not None or kind.excerpt) for kind in kinds)
+
+
+def refuse_large(count: int, destinations: Iterable[Destination], baseline: str | None) -> None:
+    """Refuse what a check of so many cases cannot write.
+
+    Raises:
+        SpecError: a report shows every case at once, or it is compared with a baseline.
+    """
+    if count <= MAX_CASES:
+        return
+    what = f"of {count} cases: at most {MAX_CASES} are"
+    for each in destinations:
+        if each.kind == PLOT or (CHECKED[each.kind].pieces is None and not CHECKED[each.kind].excerpt):
+            written = ", ".join(name for name, kind in KINDS.items() if kind.pieces or kind.excerpt)
+            raise SpecError(f"{each.option} {what} shown by it", f"choose among {written}, or check fewer with --run")
+    if baseline is not None:
+        raise SpecError(f"--baseline {what} compared", "compare parts of the check, with --run")
+
+
+def check_all(
+    selection: Selection,
+    printing: Printing,
+    destinations: Sequence[Destination],
+    earlier: Snapshot | None,
+    **how: Any,
+) -> None:
+    """Check cases, write what is asked for, and exit with the code of the verdict.
+
+    Args:
+        selection: of the cases.
+        printing, destinations: how the verdict is printed, and the reports asked for.
+        earlier: what it is compared with.
+        how: as for `dpcalc.recipes.running.checking.Checking`.
+
+    Raises:
+        click.exceptions.Exit: with the code, where that is not 0.
+    """
+    from dpcalc.recipes.running.checking import Checking
+
+    count = len(selection.places)
+    with Checking(selection, **how) as checking, contextlib.closing(checking.cases()) as cases:
+        said = checking.large or (printing.format == "jsonl" and earlier is None and in_lines(destinations))
+        with _progress(cases, count, lambda: checking.tally.failed) as passing:
+            if said and printing.format == "jsonl":
+                result = _print_lines(passing, printing.file, checking)
+            else:
+                for case in passing:
+                    warn(case) if said else None
+                result = checking.report()
+        left = count - checking.done
+        if checking.large:
+            _conclude(cast("ManyCases", result), printing, destinations, left)
+        else:
+            conclude(result, printing, destinations, earlier, unchecked=left, said=said)
+
+
+def _print_lines(cases: Iterable[Case], file: str | None, checking: Checking) -> Report:
+    """Print the cases as lines as they come, and the verdict as the last one."""
+    with in_pieces(file) as put:
+        for case in cases:
+            put(case_line("check", case) + "\n")
+            warn(case)
+        result = checking.report()
+        for place in range(checking.done, len(result.cases)):
+            put(case_line("check", result.cases[place]) + "\n")
+        put(end_line(result))
+    return result
+
+
+@contextlib.contextmanager
+def _progress(cases: Iterator[Case], count: int, failed: Callable[[], int]) -> Iterator[Iterator[Case]]:
+    """Pass the cases on; on a terminal, many show how far they are, how many failed, and how long the rest takes."""
+    if count < _FEW or sys.stderr is None or not sys.stderr.isatty():
+        yield cases
+        return
+    with click.progressbar(
+        cases,
+        length=count,
+        label="cases",
+        file=sys.stderr,
+        show_pos=True,
+        item_show_func=lambda _: f"{failed()} failed",
+    ) as bar:
+        yield iter(bar)
+
+
+def _conclude(result: ManyCases, printing: Printing, destinations: Sequence[Destination], left: int) -> None:
+    lost: list[Lost] = []
+    some = result.excerpt()
+    for each in destinations:
+        lost += attempt(f"{each.option}{each.path}", partial(_report, result, some, each, printing.precision))
+    lost += attempt("the text", partial(_print, result, some, printing))
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        text = KINDS[GITHUB].write(some, asked(Destination(GITHUB, ""), printing.precision))
+        say(text.rstrip("\n"), commands=True)
+    if left:
+        say(f"warning: stopped early: {left} cases were not checked")
+    if not result.gates[0]:
+        say("warning: no case has a gate: this check fails only where there is no answer")
+    if result.exit_code:
+        say(_first(result, some))
+    tell(lost)
+    if code := worst([result.exit_code, left_out(result), *(one.exit_code for one in lost)]):
+        raise click.exceptions.Exit(code)
+
+
+def _report(result: ManyCases, some: ManyCases, each: Destination, precision: int) -> None:
+    kind, how = CHECKED[each.kind], asked(each, precision)
+    if kind.pieces is None:
+        write(kind.write(some, how), each.path, each.option, commands=each.kind == GITHUB)
+        return
+    with in_pieces(each.path, each.option) as put:
+        for piece in kind.pieces(result, how):
+            put(piece)
+
+
+def _print(result: ManyCases, some: ManyCases, printing: Printing) -> None:
+    if printing.format == "jsonl":  # printed as it came
+        return
+    if printing.format in ("json", "csv"):
+        _report(result, some, Destination(printing.format, printing.file or "-"), printing.precision)
+    elif printing.format == MARKDOWN:
+        write(KINDS[MARKDOWN].write(some, asked(Destination(MARKDOWN, ""), printing.precision)), printing.file)
+    else:
+        color = color_of(printing.color)
+        write(inert(render(some, printing.format, printing.precision, color=bool(color)), coloured=True), printing.file)
+
+
+def _first(result: ManyCases, some: ManyCases) -> str:
+    """Return the first case that did not pass, in a line."""
+    troubled = [case.check for case in some.cases if case.check and case.check.exit_code]
+    counts = result.statuses
+    number = counts.get("failed", 0) + counts.get("error", 0)
+    return trouble(troubled[0], number, result.tally.cases) if troubled else f"error: {number} cases did not pass"

@@ -1,0 +1,210 @@
+"""The commands that ask one query about a described run: a table of what each one's help says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import click
+
+from dpcalc.cli.options import Command, parameter_options
+from dpcalc.cli.query import run_query
+
+
+class RunCommand(NamedTuple):
+    """A command of one query.
+
+    Attributes:
+        help: what its help says.
+        query: that it asks; empty: that of its own name.
+        format: how it prints, unless another format is asked for.
+        options: beside the parameters of the query and those of every report.
+    """
+
+    help: str
+    query: str = ""
+    format: str | None = None
+    options: tuple[Callable[..., Any], ...] = ()
+
+    def made(self, name: str) -> click.Command:
+        """Return the command of this name."""
+        query = self.query or name
+
+        def ask(**flags: Any) -> None:
+            run_query(query, {**flags, "format": flags["format"] or self.format})
+
+        for option in self.options:
+            ask = option(ask)
+        return click.command(name, cls=Command, help=self.help)(parameter_options(query)(ask))
+
+
+_SHARD = click.option(
+    "--shard",
+    metavar="I/N",
+    help="Only shard I of N of a sweep, for one of N machines; dpcalc merge makes one report of their --report "
+    "json=FILE.",
+)
+
+RUNS = {
+    "compare": RunCommand(
+        """Describe what is run; every bound that applies is evaluated, best first, and the others say why
+        they do not.
+
+        \b
+        One pass in a random order: how private, and what would make it better?
+          dpcalc compare --algorithm shuffled -n 60000 -L 1 --smoothness 1 \\
+            --eta 0.1 --sigma 2 -d 1e-6
+        What does shuffling buy?
+          dpcalc compare --algorithm pnsgd,shuffled,noisy-sgd -n 60000 -L 1 \\
+            --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6
+        The noise for several budgets:
+          dpcalc compare --algorithm cyclic --epochs 10 -n 60000 -L 1 \\
+            --smoothness 1 --eta 0.1 -d 1e-6 -e 0.5,1,2
+        """,
+        options=(_SHARD,),
+    ),
+    "rdp": RunCommand(
+        """One fixed-order pass of noisy SGD whose iterates stay hidden.
+
+        \b
+        How private is one pass over 60000 records?
+          dpcalc rdp -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 --delta 1e-6
+        What noise gives epsilon 1 to the first half of the records?
+          dpcalc rdp -n 60000 -i 30000 -L 1 --smoothness 1 --eta 0.1 -e 1 -d 1e-6
+
+        Numeric flags take a value, a list 1,2,4, a range 1:10:0.5 or a log range 1:1000:log7.
+        """,
+    ),
+    "shifted": RunCommand(
+        """Any sequence of noisy Lipschitz steps: w -> map(w) + noise, where the two runs' maps differ by at
+        most a shift.
+
+        \b
+        A record used in every step of 100 (full batch of 1000, L = 1):
+          dpcalc shifted --steps 100 --shift 0.0002 --contraction 0.99 --eta 0.1 \\
+            --sigma 0.02 --delta 1e-6
+        Per-step values from a file with columns shift, contraction, step_size,
+        noise_std (and spend, to check your own):
+          dpcalc shifted --schedule steps.csv --delta 1e-6
+        """,
+    ),
+    "unlearn": RunCommand(
+        """Make a model forget records by noisy steps on those kept: w -> w - eta (gradient + noise).
+
+        What is compared with is the model without the records, trained on by the same steps (Sekhari et al.
+        2021, with a request to forget nothing that takes the steps too). It is also the model without them
+        itself (Guo et al. 2020) if that one's last steps were these. Who holds the old model has what its
+        training tells.
+
+        \b
+        A minimiser of 1000 strongly convex losses; how many steps?
+          dpcalc unlearn --start minimiser -n 1000 -L 1 --smoothness 1 \\
+            --strong-convexity 0.1 --eta 0.1 --sigma 0.5 -e 0.1 -d 1e-6 \\
+            --solve clean_steps
+        The last iterate of noisy SGD:
+          dpcalc unlearn --start run -n 1000 --batch-size 10 --epochs 20 -L 1 \\
+            --smoothness 1 --strong-convexity 0.1 --eta 0.1 --sigma 0.5 \\
+            --clean-steps 50 -d 1e-6
+        From a known distance; columns contraction, step_size, noise_std:
+          dpcalc unlearn --start-distance 0.02 --schedule steps.csv -d 1e-6
+        """,
+    ),
+    "hockey-stick": RunCommand(
+        """One record's delta(epsilon) along a fixed-order pass, or one stopped at random; Gaussian or Laplace
+        noise.
+
+        \b
+        How well are 50000 later steps on a set of diameter 2 hiding record 50000?
+          dpcalc hockey-stick -n 100000 -i 50000 -L 1 --smoothness 1 --eta 0.1 \\
+            --sigma 2 -D 2 -e 0.1
+        Clipped gradients, nothing else known of the loss:
+          dpcalc hockey-stick -n 100 -i 1 -L 1 --loss-class lipschitz --eta 1 \\
+            --sigma 2 -D 1 -e 1
+        What Laplace noise does it need?
+          dpcalc hockey-stick -n 1000 -i 900 -L 1 --smoothness 1 --eta 0.1 -D 1 \\
+            --noise laplace -e 1 -d 1e-6
+        """,
+    ),
+    "shuffle": RunCommand(
+        """One pass in a random order; only the last iterate is released.
+
+        The order may be published, unless --permutation secret promises that it, its seed and all logs of
+        single steps stay secret for ever: the record's position is then hidden as well, which is worth orders
+        of magnitude.
+
+        \b
+        How private is one shuffled pass?
+          dpcalc shuffle -n 100000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -D 2 \\
+            --delta 1e-6
+        The noise schedule of Sordello et al., tuned to n, beside its limit:
+          dpcalc shuffle -n 1e6:1e9:log4 -L 10 --loss-class convex-smooth \\
+            --smoothness 1 --eta 0.1 -D 1 --c1 1e5 --c2 100 -e 1
+        """,
+    ),
+    "multi-epoch": RunCommand(
+        """Many passes over the records; the last iterate is released, or with --release epoch the iterate
+        after every pass.
+
+        --algorithm says how the records are ordered: a guarantee for one order does not hold for another.
+
+        \b
+        Twenty passes over 60000 records in batches of 256:
+          dpcalc multi-epoch -n 60000 --batch-size 256 --epochs 20 -L 1 \\
+            --smoothness 1 --eta 0.1 --sigma 0.05 -d 1e-6
+        How many may it be?
+          dpcalc multi-epoch -n 60000 --batch-size 256 -L 1 --smoothness 1 \\
+            --eta 0.1 --sigma 0.05 -e 2 -d 1e-6 --solve epochs
+        Laplace noise on one parameter; --release epoch for every pass:
+          dpcalc multi-epoch -n 1000 --epochs 20 -L 1 --smoothness 1 \\
+            --eta 0.1 --laplace-scale 20 -d 1e-6
+        Privacy against time:
+          dpcalc multi-epoch --algorithm cyclic,shuffle-once -n 60000 \\
+            --epochs 1:1000:log7 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6
+        """,
+    ),
+    "dp-sgd": RunCommand(
+        """DP-SGD with clipped gradients, any model: what Opacus, TensorFlow Privacy and JAX-Privacy run.
+
+        \b
+        How private are 20 epochs of a loader of 100 batches: 1 in 100, 2000 times?
+          dpcalc dp-sgd -n 50000 --sample-rate 0.01 --steps 2000 \\
+            --noise-multiplier 1.1 --sampling poisson --adjacency zero-out -d 1e-5
+        Which noise multiplier makes that epsilon 2?
+          dpcalc dp-sgd -n 50000 --sample-rate 0.01 --steps 2000 --sampling poisson \\
+            --adjacency zero-out -e 2 -d 1e-5
+
+        \b
+        And if the model is linear, and nobody sees but the last iterate?
+          dpcalc dp-sgd -n 1000 --batch-size 50 --steps 20000 --noise-multiplier 3 \\
+            --sampling poisson --adjacency zero-out --clip 1 --loss logistic \\
+            --feature-bound 1 --eta 2 -R 0.5 --release last -d 1e-5
+
+        --sampling decides: the same noise is worth several times more with one way to draw batches than with
+        another. Leave it out to see what each would give.
+
+        With dp-sgd all iterates may be public. dp-sgd-gradient and dp-sgd-output release the average of the
+        iterates, for losses that need not be smooth (Hoelder gradients); only with dp-sgd-output must the
+        iterates stay hidden.
+
+        \b
+        How much noise on the gradients of a hinge loss?
+          dpcalc dp-sgd --algorithm dp-sgd-gradient --loss hinge --feature-bound 1 \\
+            -n 10000 -R 1 -e 1 -d 1e-8
+        And on the output?
+          dpcalc dp-sgd --algorithm dp-sgd-output --loss hinge --feature-bound 1 \\
+            -n 10000 -R 1 --eta 0.001 -e 1 -d 1e-8
+        """,
+    ),
+    "statement": RunCommand(
+        """A paragraph for a paper's appendix or a model card: what is run, what holds of it, and every
+        assumption.
+
+        \b
+          dpcalc statement --algorithm shuffled -n 60000 -L 1 --smoothness 1 \\
+            --eta 0.1 --sigma 2 -d 1e-6
+        """,
+        query="compare",
+        format="statement",
+    ),
+}
+"""Command -> what it is."""

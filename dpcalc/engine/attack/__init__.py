@@ -1,0 +1,1 @@
+"""What an attacker can do against a run, beside its guarantee."""

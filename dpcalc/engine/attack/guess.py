@@ -1,0 +1,161 @@
+"""How often an attacker is right who has to guess between two data sets: one number, for all that is said of an answer.
+
+P(S) - Q(S) is at most delta(0) for every test S, whichever of the two orders the profile is of. Where a profile is a
+loose bound, another epsilon may say more: `dpcalc.notions.trade_off`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from dpcalc.engine.evaluate import guarantee_of
+from dpcalc.engine.solving.search import DIRECTIONS
+from dpcalc.errors import DpcalcError, isolate_failure
+from dpcalc.model.quantities import RISKS, Quantity
+from dpcalc.model.run import Run
+from dpcalc.notions import gaussian
+from dpcalc.notions.guarantee import Box, Gdp, Guarantee, Rdp, Worst
+from dpcalc.numerics.floats import up
+from dpcalc.numerics.logspace import exp_up
+from dpcalc.report import Case, Guess, Result
+from dpcalc.theorems.record import lookup
+
+Proved = Sequence[tuple[str, Guarantee]]
+"""(id, guarantee), the best one first; all hold."""
+
+_ONE_WAY = ("add", "remove")
+_NO_BETTER = 1.0 - 1e-9
+"""A curve that gains less is the answer's own, rounded otherwise: the same run then has the same number everywhere."""
+
+
+def guess_of(case: Case, run: Run, orders: tuple[float, ...]) -> Guess | None:
+    """Return how often a guess is right at most: by the curves behind the answer, else by the answer alone.
+
+    A curve is asked at one epsilon, or at a few: that takes less time than the search that gave the answer.
+    """
+    best = case.best
+    if best is None or not _speaks_of_records(best):
+        return None
+    if all(row.mu is not None for row in case.results if row.guarantee):
+        return guess_of_answer(best)
+    try:
+        with isolate_failure():
+            _, proved = proved_of(case, run, orders)
+            return least_guess(proved, best)
+    except DpcalcError:
+        return guess_of_answer(best)
+
+
+def least_guess(proved: Proved, best: Result) -> Guess:
+    """Return the least guess that what is proved allows, and the answer."""
+    alone = _alone(best)
+    if best.adjacency in _ONE_WAY:
+        advantages = [(_one_way(part), name) for name, part in proved if not isinstance(part, Box)]
+    else:
+        advantages = [least_advantage(curves)] if (curves := _curves(proved)) else []
+    least = min(advantages, default=(math.inf, ""))
+    if least[0] > alone.advantage * _NO_BETTER:
+        return alone._replace(from_point=alone.from_point and not advantages)
+    return _guess(*least, from_point=False)
+
+
+def guess_of_answer(best: Result) -> Guess | None:
+    """Return what the answer alone allows: mu, or one (epsilon, delta).
+
+    P(S) <= e^eps Q(S) + delta in both directions gives (e^eps + delta)/(1 + e^eps) at most (Kairouz, Oh and Viswanath
+    2015, Theorem 2.1), in one direction 1 - (1 - delta) e^-eps/2. Where rounding changes what is released with some
+    probability, that is added.
+    """
+    return _alone(best) if _speaks_of_records(best) else None
+
+
+def _alone(best: Result) -> Guess:
+    rounding = (best.details or {}).get("floating_point", {})
+    mu = rounding.get("mu", best.mu)
+    if mu is not None:
+        if not rounding:  # the number that a search for an advantage meets
+            return _guess(Gdp(mu).trade_off().advantage(), best.bound, from_point=False)
+        changed = float(rounding.get("probability", 0.0))
+        return _guess(up(gaussian.delta(mu=mu, epsilon=0.0) + 2.0 * changed, 2.0), best.bound, from_point=False)
+    box = Box(best.epsilon or 0.0, _log_delta(best))
+    if best.adjacency in _ONE_WAY:
+        return _guess(_one_way(box), best.bound, from_point=True)
+    return _guess(box.trade_off().advantage(), best.bound, from_point=True)
+
+
+def least_advantage(proved: Proved) -> tuple[float, str]:
+    """Return the least advantage that a guarantee in both orders proves, and its id.
+
+    Renyi curves, which prove more than the others next to never and take longest, are asked where they are alone.
+    """
+    asked = [(name, part) for name, part in proved if not _of_renyi(part)]
+    return min(((part.trade_off().advantage(), name) for name, part in asked or proved), key=lambda pair: pair[0])
+
+
+def proved_of(case: Case, run: Run, orders: tuple[float, ...]) -> tuple[Run, list[tuple[str, Guarantee]]]:
+    """Return the run, with the best solution where a parameter was solved for, and what is proved of it, best first."""
+    best = case.best
+    assert best is not None
+    if best.quantity in DIRECTIONS:
+        value = int(best.value) if DIRECTIONS[best.quantity].integer else best.value
+        run = run.replacing(**{best.quantity: value})
+    return run, [(row.bound, part) for row in _best_first(case) for part in _proved(row, run, orders, best)]
+
+
+def _speaks_of_records(best: Result) -> bool:
+    """Return whether an answer says something of a record by itself: no cost, no divergence, no conversion."""
+    if best.adjacency in ("by_shift", "as_given") or best.quantity in (Quantity.RDP, *RISKS):
+        return False
+    return best.mu is not None or (best.epsilon is not None and (best.delta is not None or best.log_delta is not None))
+
+
+def _guess(advantage: float, bound: str, *, from_point: bool) -> Guess:
+    advantage = min(1.0, advantage)
+    return Guess(min(1.0, up(0.5 + 0.5 * advantage, 2.0)), advantage, bound, from_point)
+
+
+def _curves(proved: Proved) -> list[tuple[str, Guarantee]]:
+    return [(name, part) for name, part in proved if not isinstance(part, Box)]
+
+
+def _of_renyi(part: Guarantee) -> bool:
+    return isinstance(part, Rdp) or (isinstance(part, Worst) and all(map(_of_renyi, part.members)))
+
+
+def _one_way(part: Guarantee) -> float:
+    """Return the largest advantage against a guarantee of one order of the two data sets."""
+    if isinstance(part, Box):
+        return up(1.0 - (1.0 - exp_up(part.log_delta0)) * math.exp(-up(part.epsilon0)) * (1.0 - 2.0**-50), 2.0)
+    return min(1.0, exp_up(min(0.0, part.privacy_profile()(0.0))))
+
+
+def _log_delta(best: Result) -> float:
+    """Return ln delta, not below what it is."""
+    if best.log_delta is not None:
+        return min(0.0, best.log_delta)
+    return min(0.0, up(math.log(best.delta), 2.0)) if best.delta else -math.inf
+
+
+def _best_first(case: Case) -> Iterable[Result]:
+    """Return the guarantees, each bound once, the best one first; slow ones only where they are the best."""
+    seen: dict[str, Result] = {}
+    for row in sorted(case.results, key=lambda row: not row.best):
+        if row.guarantee and (row.best or not lookup(row.bound).slow):
+            seen.setdefault(row.bound, row)
+    return seen.values()
+
+
+def _proved(row: Result, run: Run, orders: tuple[float, ...], best: Result) -> list[Guarantee]:
+    """Return what a bound proves of the run: a curve, or the point that was answered."""
+    try:
+        with isolate_failure():
+            guarantee = guarantee_of(lookup(row.bound), run, orders)
+    except DpcalcError:
+        guarantee = None
+    if guarantee is not None and guarantee.has_curve:
+        return [guarantee]
+    same = row.bound == best.bound or row.quantity not in DIRECTIONS
+    if same and row.epsilon is not None and row.log_delta is not None:
+        return [Box(row.epsilon, row.log_delta)]
+    return []

@@ -1,0 +1,275 @@
+"""What an attacker can do against a run: the risk beside a guarantee, each number the least that any bound proves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dpcalc.engine.ask import judged
+from dpcalc.engine.attack.guess import least_advantage, proved_of
+from dpcalc.engine.evaluate import guarantee_of
+from dpcalc.engine.gate import risks_of
+from dpcalc.engine.inputs import inputs_of
+from dpcalc.engine.premises import KINDS, STARTS, premise_of
+from dpcalc.engine.question import Question, check_question, query_of, refuse_unknown
+from dpcalc.engine.solving.search import DIRECTIONS
+from dpcalc.errors import DpcalcError, NotApplicable, SpecError, isolate_failure
+from dpcalc.model.choices import Adjacency
+from dpcalc.model.quantities import ATTACKS, Kind, Quantity
+from dpcalc.model.run import Run
+from dpcalc.model.source import Source
+from dpcalc.notions.guarantee import Box, Guarantee, LowerBound
+from dpcalc.numerics.logspace import exp_up
+from dpcalc.report import Case, Guess, Result
+from dpcalc.theorems.record import lookup
+
+if TYPE_CHECKING:
+    from dpcalc.engine.gate import Gate
+
+USUAL_FPRS = (0.001, 0.01, 0.1)
+USUAL_PRIORS = (0.5,)
+_USUAL_LOG_DELTA = math.log(1e-6)
+_MOST = 200
+_VACUOUS = math.log(0.5)  # a mu that holds above such a delta says nothing
+
+
+class RiskQuestion(NamedTuple):
+    """What is asked about attacks.
+
+    Attributes:
+        fprs: rates of false positives, each in (0, 1).
+        priors: prior probabilities that the record is there, each in (0, 1).
+        baselines: probabilities to guess a secret of the record right without the release, each in (0, 1).
+        curve: whether to tell the rates of true positives at many rates of false ones, for a picture.
+    """
+
+    fprs: tuple[float, ...] = USUAL_FPRS
+    priors: tuple[float, ...] = USUAL_PRIORS
+    baselines: tuple[float, ...] = ()
+    curve: bool = False
+
+
+def risk_question(
+    fpr: Sequence[float] = USUAL_FPRS, prior: Sequence[float] = USUAL_PRIORS, baseline: Sequence[float] = ()
+) -> RiskQuestion:
+    """Return the question about these rates and probabilities.
+
+    Raises:
+        SpecError: one is outside (0, 1).
+    """
+    fprs, priors, baselines = (tuple(dict.fromkeys(map(float, values))) for values in (fpr, prior, baseline))
+    risks = RiskQuestion(fprs, priors, baselines)
+    check_risks(risks)
+    return risks
+
+
+def check_risks(risks: RiskQuestion) -> None:
+    """Refuse a rate or probability outside (0, 1).
+
+    Raises:
+        SpecError: one is.
+    """
+    for name, values in (("fpr", risks.fprs), ("prior", risks.priors), ("baseline", risks.baselines)):
+        if len(values) > _MOST:
+            raise SpecError(f"{len(values)} values of {name}; at most {_MOST} are answered at once")
+        for value in values:
+            if not 1e-300 <= value < 1.0:
+                raise SpecError(f"{name} is {value!r}; it must be a number > 0 and < 1", "0.01 is a usual choice")
+
+
+def asked_by(risks: RiskQuestion | None, wanted: Iterable[tuple[str, float | None]]) -> RiskQuestion:
+    """Return the question with what assertions speak of added to it."""
+    question = risks or RiskQuestion((), (), ())
+    for name, at in wanted:
+        field = f"{ATTACKS[name]}s"
+        if ATTACKS[name] and at not in getattr(question, field):
+            more: dict[str, Any] = {field: (*getattr(question, field), at)}
+            question = question._replace(**more)
+    return question
+
+
+def with_risk(case: Case, run: Run, orders: tuple[float, ...], risks: RiskQuestion) -> Case:
+    """Return the case with what attackers can do against its run; of a solved parameter, with the best solution.
+
+    Raises:
+        SpecError: a rate or probability is outside (0, 1).
+        NotApplicable: the guarantee is of one order of the two data sets alone.
+    """
+    check_risks(risks)
+    best = case.best
+    if best is None:
+        return case
+    if run.adjacency in (Adjacency.ADD, Adjacency.REMOVE):
+        raise NotApplicable(
+            f"what an attacker can do needs both orders of two data sets, and the adjacency is {run.adjacency}",
+            "give --adjacency add-remove",
+        )
+    run, proved = proved_of(case, run, orders)
+    floors = [(row.bound, part) for row in case.results if row.kind == "lower" for part in _floor(row, run, orders)]
+    log_delta = best.log_delta if best.log_delta is not None else _USUAL_LOG_DELTA
+    proved = [(name, _quick(name, part, risks, log_delta)) for name, part in proved]
+    return case._replace(risk=risk_of(proved, risks, log_delta, floors, case.guess))
+
+
+def _quick(name: str, part: Guarantee, risks: RiskQuestion, log_delta: float) -> Guarantee:
+    """Return what is proved by a bound; of one whose every point is a search, by few of its points."""
+    if part.certificate is None or not lookup(name).slow:
+        return part
+    return part.few_points(log_delta, (*risks.fprs, *risks.baselines), risks.priors)
+
+
+def _floor(row: Result, run: Run, orders: tuple[float, ...]) -> list[LowerBound]:
+    """Return what no guarantee can beat; nothing where that cannot be told of this run."""
+    if row.quantity in DIRECTIONS:
+        return []
+    try:
+        with isolate_failure():
+            guarantee = guarantee_of(lookup(row.bound), run, orders)
+    except DpcalcError:
+        return []
+    return [guarantee] if isinstance(guarantee, LowerBound) else []
+
+
+def risk_of(
+    proved: Sequence[tuple[str, Guarantee]],
+    risks: RiskQuestion,
+    log_delta: float,
+    floors: Sequence[tuple[str, LowerBound]] = (),
+    guess: Guess | None = None,
+) -> dict[str, Any]:
+    """Return the risks as JSON, each with the bound that proves the least.
+
+    Args:
+        proved: (id, guarantee), the best one first; all hold.
+        risks: what is asked.
+        log_delta: ln of the delta_0 beside a mu that does not cover the guarantee alone.
+        floors: (id, what no guarantee can beat).
+        guess: what is said of the answer, where it is a run's: the advantage, and a guess with even odds.
+    """
+    curves = [(name, part.trade_off()) for name, part in proved]
+    if not curves:
+        return {}
+    advantages = [value for _, floor in floors if (value := floor.advantage()) is not None]
+    advantage, by = (guess.advantage, guess.bound) if guess else least_advantage(proved)
+    risk: dict[str, Any] = {"advantage": {"value": advantage, "bound": by}}
+    if advantages:
+        risk["advantage"]["at_least"] = max(advantages)
+    risk["tpr"] = [{"fpr": a, **_least((curve.tpr(a), name) for name, curve in curves)} for a in risks.fprs]
+    even = [(guess.probability, guess.bound)] if guess else []
+    risk["success"] = [
+        {"prior": p, **_least(even if even and p == 0.5 else [(curve.success(p), name) for name, curve in curves])}
+        for p in risks.priors
+    ]
+    risk["reconstruction"] = [
+        {"baseline": k, **_least((curve.reconstruction(k), name) for name, curve in curves)} for k in risks.baselines
+    ]
+    risk["mu"] = _mu(proved, log_delta)
+    risk["from_point"] = all(isinstance(part, Box) for _, part in proved)
+    if risks.curve:
+        risk["curve"] = _curve(proved, floors)
+    return risk
+
+
+CURVE_FPRS = (
+    *(float(f"{10.0 ** (-6.0 + 0.25 * k):.3g}") for k in range(18)),
+    *(round(0.02 + 0.015 * k, 3) for k in range(12)),
+    *(round(0.2 + 0.025 * k, 3) for k in range(32)),
+    0.99,
+    0.999,
+)
+"""The rates of false positives at which a curve is told: evenly in powers of ten up to 0.02, and evenly from there."""
+
+
+def _curve(proved: Sequence[tuple[str, Guarantee]], floors: Sequence[tuple[str, LowerBound]]) -> dict[str, Any]:
+    """Return the rates of true positives of every bound, and those that no guarantee is below."""
+    lower = [(name, value) for name, floor in floors if (value := floor.tpr()) is not None]
+    return {
+        "fpr": list(CURVE_FPRS),
+        "at_most": [{"bound": name, "tpr": part.tprs(CURVE_FPRS)} for name, part in proved],
+        "at_least": [{"bound": name, "tpr": [value(a) for a in CURVE_FPRS]} for name, value in lower],
+    }
+
+
+def _least(values: Iterable[tuple[float, str]]) -> dict[str, Any]:
+    value, bound = min(values, key=lambda pair: pair[0])
+    return {"value": value, "bound": bound}
+
+
+def _mu(proved: Sequence[tuple[str, Guarantee]], log_delta: float) -> dict[str, Any] | None:
+    """Return the least mu of the Gaussian guarantees; where there is none, the pair of the best one."""
+    gaussian = [(part.mu, name) for name, part in proved if part.mu is not None]
+    if gaussian:
+        mu, name = min(gaussian)
+        return {"value": mu, "delta": 0.0, "regret": 0.0, "bound": name}
+    name, part = proved[0]
+    whole, by = min((guarantee.whole_mu, id) for id, guarantee in proved)
+    pair = part.least_mu(log_delta)
+    if whole <= pair.mu or (math.isfinite(whole) and pair.log_delta > _VACUOUS):
+        name, pair = by, dict(proved)[by].with_regret(whole, log_delta)
+    if not math.isfinite(pair.mu) or pair.log_delta > _VACUOUS:
+        return None
+    least = {"value": pair.mu, "delta": exp_up(pair.log_delta), "regret": pair.regret, "bound": name}
+    everywhere = {"everywhere": {"value": whole, "bound": by}} if math.isfinite(whole) and least["delta"] else {}
+    return {**least, **everywhere}
+
+
+def risk_value(case: Case, name: str, at: float | None) -> float | None:
+    """Return one number of a case's risk; None where it has none."""
+    if not case.risk:
+        return None
+    if not ATTACKS[name]:
+        return float(case.risk[name]["value"])
+    return next((float(row["value"]) for row in case.risk[name] if row[ATTACKS[name]] == at), None)
+
+
+# --- of a guarantee that is known -------------------------------------------------------------------------------------
+
+BOUNDS = tuple(premise.risk[0] for premise in KINDS)
+"""The ids of the rows."""
+
+_ASSUMES = "what is given holds of the mechanism, for both orders of neighbouring data sets"
+
+
+def risk_of_known(
+    command: str, given: Mapping[str, Any], question: Question, *, sources: Mapping[str, Source] | None = None,
+    gates: Sequence[Gate] = (), **_: Any,
+) -> Case:  # fmt: skip
+    """Return the case of what an attacker can do against a guarantee; it takes what `dpcalc.engine.ask.ask` takes.
+
+    Args:
+        command: ``risk``.
+        given: one of mu, rho, pure and rdp.
+        question: epsilon and delta where those are known; the rates and probabilities that are asked about.
+        sources: parameter name -> where it came from.
+        gates: parsed assertions.
+
+    Raises:
+        SpecError: what is known or asked is malformed.
+    """
+    from dpcalc.references import SHORT
+
+    refuse_unknown(command, given, STARTS)
+    check_question(question)
+    if question.solve:
+        raise SpecError("a risk is not solved for", "use --assert")
+    premise, rest, typed = premise_of({name: value for name, value in given.items() if value is not None}, question)
+    if not premise.is_point and (rest.epsilon is not None or rest.log_delta is not None):
+        raise SpecError("a budget beside what is known", "leave out epsilon and delta; `dpcalc convert` gives one")
+    asked = risks_of(gates, question.risks or RiskQuestion()) or RiskQuestion()
+    check_risks(asked)
+    name, reference, locator = premise.risk
+    delta = question.log_delta if premise.is_point and question.log_delta is not None else _USUAL_LOG_DELTA
+    risk = risk_of([(name, premise.attacked)], asked, delta)
+    row = Result(
+        name, "what an attacker can do", Quantity.ADVANTAGE, risk["advantage"]["value"], Kind.UPPER,
+        adjacency="as_given", assumes=(_ASSUMES,), reference=f"{SHORT[reference]}, {locator}", conversion="exact",
+        best=True,
+    )  # fmt: skip
+    inputs = inputs_of(typed, {**dict.fromkeys(typed, question.source), **(sources or {})}, rest)
+    case = Case("risk", inputs, (row,), risk=risk, query=query_of(command, given, question))
+    if question.curves:
+        from dpcalc.engine.attack.curves import curves_of
+
+        case = case._replace(curves=curves_of([(name, premise.attacked)], row))
+    return case._replace(assertions=judged(gates, case))

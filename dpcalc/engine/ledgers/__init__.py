@@ -1,0 +1,1 @@
+"""Several releases about the same records, together."""

@@ -1,0 +1,360 @@
+"""The entries of a ledger: what each is, what is known of one run of it, and which of them may be composed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dpcalc.engine.ask import contenders
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.description import run_of
+from dpcalc.engine.evaluate import guarantee_of
+from dpcalc.engine.groups import refuse_groups
+from dpcalc.engine.question import Question
+from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
+from dpcalc.model.algorithm import ALGORITHMS
+from dpcalc.model.choices import Adjacency
+from dpcalc.model.run import Description, Run
+from dpcalc.model.source import Source
+from dpcalc.notions.account import Total, compose_all
+from dpcalc.notions.guarantee import Box, Composition, Gdp, Guarantee, Point
+from dpcalc.notions.tuning import Tuning, tuned
+from dpcalc.numerics.floats import UNIT, ratio_up, up
+from dpcalc.numerics.logspace import log_sum_exp
+from dpcalc.report import LOG_DELTA_ALONE
+from dpcalc.theorems.record import for_algorithm
+
+MECHANISM = ("mu", "epsilon", "delta", "noise_multiplier", "noise_std", "laplace_scale", "sensitivity")
+"""What describes a release that is no run: a Gaussian or Laplace mechanism, or (epsilon, delta) alone."""
+
+MOST_ENTRIES = 200
+MOST_TIMES = 10**12
+_MANY = 10**8  # times from which the rounding of a lattice may count
+MOST_IN_A_GROUP = 1000
+"""Larger groups are for Gaussian privacy alone, and k mu is exact there."""
+
+ONE_WAY = (Adjacency.ADD, Adjacency.REMOVE)
+"""Adjacencies of one order, in which a record is only added, or only removed."""
+
+
+class Entry(NamedTuple):
+    """One line of a ledger.
+
+    Attributes:
+        name: as written.
+        command: of a described run; empty for a mechanism.
+        given: the parameters of the run, or those of `MECHANISM`; delta as its logarithm, ``log_delta``.
+        times: how often it is done.
+        part: the part of the records that it is about; empty for all of them.
+        tuning: how many runs the best is chosen from; None for a run whose settings were fixed.
+        adjacency: its own, where it says so.
+    """
+
+    name: str
+    command: str
+    given: Mapping[str, Any]
+    times: int = 1
+    part: str = ""
+    tuning: Tuning | None = None
+    adjacency: Adjacency | None = None
+
+
+class Ledger(NamedTuple):
+    """The entries, what neighbouring data sets differ in, and the budget of all together.
+
+    ``kept`` is whether a record that replaces another one stays in its part.
+    """
+
+    entries: tuple[Entry, ...]
+    adjacency: Adjacency = Adjacency.REPLACE_ONE
+    group_size: int = 1
+    kept: bool = False
+
+
+class Chosen(NamedTuple):
+    """An entry and what holds of one run of it, in every form that is known, the best alone first.
+
+    ``group`` is what holds of groups of the ledger's size, where that is known without a chain of single records.
+    """
+
+    entry: Entry
+    parts: tuple[Guarantee, ...]
+    epsilon: float
+    group: Guarantee | None = None
+
+
+def check_entries(ledger: Ledger) -> None:
+    """Refuse what nothing covers.
+
+    Raises:
+        SpecError: there is no entry, or parts or groups are combined with what does not allow them.
+    """
+    entries, parted = ledger.entries, any(entry.part for entry in ledger.entries)
+    if not 1 <= len(entries) <= MOST_ENTRIES:
+        raise SpecError(f"the ledger has {len(entries)} entries", f"from 1 to {MOST_ENTRIES} are read")
+    if not 1 <= ledger.group_size <= 10**6:
+        raise SpecError(f"group_size is {ledger.group_size}; it must be from 1 to 1e6")
+    if ledger.group_size > 1 and ledger.adjacency in ONE_WAY:
+        raise SpecError(
+            f"what groups cost needs both orders, and the adjacency is {ledger.adjacency}", "use adjacency add-remove"
+        )
+    if parted and ledger.group_size > 1:
+        raise SpecError("a group of records may be in several parts", "leave out part or group_size")
+    if parted and ledger.adjacency is Adjacency.REPLACE_ONE and not ledger.kept:
+        raise SpecError(
+            "a record that is replaced may move to another part, and then both parts change",
+            "write partition: kept if it stays in its part, or use adjacency add-remove",
+        )
+    for entry in entries:
+        if entry.tuning is not None and ledger.adjacency in ONE_WAY:
+            raise SpecError(
+                f"{entry.name}: what tuning costs needs both orders, and the adjacency is {ledger.adjacency}",
+                "use adjacency add-remove",
+            )
+
+
+def of_one_adjacency(ledger: Ledger) -> tuple[Ledger, bool]:
+    """Return the ledger with one adjacency for all entries, and whether replacement is to follow by the chain.
+
+    Raises:
+        SpecError: adjacencies are mixed in a way that nothing covers.
+    """
+    own = [entry.adjacency or ledger.adjacency for entry in ledger.entries]
+    if all(adjacency is ledger.adjacency for adjacency in own):
+        return ledger, False
+    if ledger.adjacency in ONE_WAY and all(adjacency in (ledger.adjacency, Adjacency.ADD_REMOVE) for adjacency in own):
+        return ledger, False
+    if ledger.adjacency is Adjacency.REPLACE_ONE and all(adjacency is Adjacency.ADD_REMOVE for adjacency in own):
+        if ledger.kept or any(entry.part for entry in ledger.entries):
+            raise SpecError("parts and the chain from add-remove to replacement are not combined", "leave out part")
+        return ledger._replace(adjacency=Adjacency.ADD_REMOVE), True
+    strange = next(entry for entry, kind in zip(ledger.entries, own, strict=True) if kind is not ledger.adjacency)
+    raise SpecError(
+        f"{strange.name} is for adjacency {strange.adjacency}, and the ledger for {ledger.adjacency}: nothing composes "
+        "the two",
+        "give every entry one adjacency; a ledger for replace-one may have entries that are all for add-remove, and "
+        "one for add or remove may have entries for add-remove",
+    )
+
+
+def known_of(ledger: Ledger, question: Question) -> list[Chosen]:
+    """Return what holds of every entry, at the delta that is asked about."""
+    total = sum(entry.times for entry in ledger.entries)
+    log_delta = question.safe_log_delta if question.log_delta is not None else LOG_DELTA_ALONE
+    return [chosen_of(entry, ledger, log_delta, total) for entry in ledger.entries]
+
+
+def chosen_of(entry: Entry, ledger: Ledger, log_delta: float, total: int, *, quickly: bool = False) -> Chosen:
+    """Return what holds of an entry, the form first that has the least epsilon for all its times alone.
+
+    ``quickly`` does without that epsilon where there is one form.
+    """
+    parts = [_without_point(part, log_delta, total) for part in _parts_of(entry, ledger)]
+    if ledger.adjacency in ONE_WAY and entry.adjacency is not Adjacency.ADD_REMOVE:
+        _refuse_points(entry, parts, ledger)
+    parts += _pure_forms(entry, parts)
+    if entry.tuning is not None:
+        parts = [form for part in parts for form in tuned(part, entry.tuning)]
+    one_way = ledger.adjacency in ONE_WAY
+    group = in_groups(entry, ledger) if ledger.group_size > 1 else None
+    if quickly and len(parts) == 1:
+        return Chosen(entry, tuple(parts), math.nan, group)
+    ranked = []
+    for place, part in enumerate(parts):
+        try:
+            totals = compose_all([(part, entry.times)], one_way=one_way)
+            ranked.append((min(_epsilon(composed, log_delta) for composed in totals), place))
+        except (NotApplicable, Infeasible):
+            continue
+    if not ranked:
+        raise NotApplicable(f"nothing is known of {entry.name}", "`dpcalc compare` says what is of such a run")
+    ranked.sort()
+    return Chosen(entry, tuple(parts[place] for _, place in ranked), ranked[0][0], group)
+
+
+def _refuse_points(entry: Entry, parts: Sequence[Guarantee], ledger: Ledger) -> None:
+    """Refuse (epsilon, delta) of one order alone: the worst mechanism that has it is not randomised response.
+
+    Raises:
+        SpecError: the entry is known by that.
+    """
+    if any(isinstance(part, Box) for part in parts):
+        raise SpecError(
+            f"{entry.name} is known by (epsilon, delta), which is composed for both orders, and the adjacency is "
+            f"{ledger.adjacency}",
+            "write adjacency: add-remove for the entry if it holds for both, or for the whole ledger",
+        )
+
+
+def _epsilon(total: Total, log_delta: float) -> float:
+    return total.guarantee.epsilon(log_delta).value
+
+
+def _without_point(part: Guarantee, log_delta: float, total: int) -> Guarantee:
+    """Return a part; a rule for epsilon becomes (epsilon, delta) at a delta that is a small share of all."""
+    if not isinstance(part, Point):
+        return part
+    share = log_delta - math.log(8.0 * total)
+    return Box(part.rule(share), share)
+
+
+def _parts_of(entry: Entry, ledger: Ledger) -> list[Guarantee]:
+    if entry.command:
+        return _runs_parts(entry, ledger)
+    return [mechanism(entry, replaced=ledger.adjacency is Adjacency.REPLACE_ONE)]
+
+
+def _pure_forms(entry: Entry, parts: Sequence[Guarantee]) -> list[Guarantee]:
+    """Return the pure privacy of a Laplace mechanism that is composed very often: its largest loss.
+
+    The lattice that composes the law of its loss adds some 1e-13 of delta for every one; two losses need no lattice.
+    """
+    if entry.times < _MANY or entry.given.get("laplace_scale") is None or entry.command:
+        return []
+    pairs = [part.parts[0][0] for part in parts if isinstance(part, Composition) and not callable(part.parts)]
+    return [Box(pair.atom) for pair in pairs if pair.atom is not None]
+
+
+def mechanism(entry: Entry, *, replaced: bool = False) -> Guarantee:
+    """Return what holds of a mechanism that is described by its noise, its mu or its (epsilon, delta).
+
+    A noise multiplier is over what one record adds at most; where a record is ``replaced`` the sum moves by twice that.
+
+    Raises:
+        SpecError: it is described twice, or not at all.
+    """
+    given = {name: value for name, value in entry.given.items() if value is not None and name != "delta"}
+    kinds = [name for name in ("mu", "epsilon", "noise_multiplier", "noise_std", "laplace_scale") if name in given]
+    scaled = kinds in (["noise_std"], ["laplace_scale"])
+    if len(kinds) != 1 or ("sensitivity" in given) != scaled or ("log_delta" in given and kinds != ["epsilon"]):
+        raise SpecError(
+            f"{entry.name} is no mechanism: it has {', '.join(given) or 'nothing'}",
+            "give mu, or epsilon (and delta), or noise_multiplier, or noise_std and sensitivity, or laplace_scale and "
+            "sensitivity; or algorithm and the parameters of a run",
+        )
+    value = float(given[kinds[0]])
+    if kinds == ["epsilon"]:
+        log_delta = given.get("log_delta", -math.inf)
+        return Box(up(value), log_delta + 2.0 * UNIT * (1.0 + abs(log_delta)) if log_delta > -math.inf else log_delta)
+    if kinds == ["mu"]:
+        return Gdp(up(value))
+    whole = 2.0 if replaced and kinds == ["noise_multiplier"] else 1.0
+    ratio = ratio_up(float(given.get("sensitivity", whole)), value)
+    if kinds == ["laplace_scale"]:
+        from dpcalc.notions import pld
+
+        return Composition([(pld.laplace(ratio=ratio), 1)])
+    return Gdp(ratio)
+
+
+def in_groups(entry: Entry, ledger: Ledger) -> Guarantee | None:
+    """Return what holds of groups of the ledger's size of one run of an entry; None where only the chain is known.
+
+    A group of k moves a sum by k times what a record does; steps on Poisson samples have pairs of their own; and
+    (epsilon, delta) becomes (k epsilon, delta (1 + e^epsilon + ... + e^((k-1) epsilon))).
+    """
+    size = ledger.group_size
+    if entry.tuning is not None or size > MOST_IN_A_GROUP:
+        return None
+    if entry.command:
+        return _run_in_groups(entry, ledger)
+    if "laplace_scale" in entry.given and entry.given.get("sensitivity") is not None:
+        moved = {**entry.given, "sensitivity": up(size * float(entry.given["sensitivity"]))}
+        return mechanism(entry._replace(given=moved))
+    part = mechanism(entry, replaced=ledger.adjacency is Adjacency.REPLACE_ONE)
+    if isinstance(part, Box):
+        log_delta = part.log_delta0
+        if log_delta > -math.inf:
+            whole = log_sum_exp([log_delta + j * part.epsilon0 for j in range(size)])
+            log_delta = whole + UNIT * (16.0 * (abs(log_delta) + size * part.epsilon0) + 8.0 * size + 16.0)
+        return Box(up(size * part.epsilon0), min(0.0, log_delta))
+    return part.grouped(size) if part.mu is not None else None
+
+
+def _run_in_groups(entry: Entry, ledger: Ledger) -> Guarantee | None:
+    """Return what a theorem about groups proves of a run, or k mu where mu is proved; None where neither is."""
+    run = described_run(entry, ledger, ledger.group_size)
+    families = COMMANDS[entry.command].families or run.algorithm.families
+    for bound in contenders(for_algorithm(run.algorithm.name, families), run):
+        if not bound.guarantee or bound.unpromised(run):
+            continue
+        try:
+            proved = guarantee_of(bound, run) if "group_size" in bound.reads or bound.gives is Gdp else None
+        except DpcalcError:
+            continue
+        if isinstance(proved, (Composition, Gdp)):
+            return proved
+    return None
+
+
+def described_run(entry: Entry, ledger: Ledger, size: int = 1) -> Run:
+    """Return the run that an entry describes, for the adjacency of the ledger, and for groups of a size.
+
+    Raises:
+        SpecError: it is none; the message names the entry.
+    """
+    given = {name: value for name, value in entry.given.items() if value is not None}
+    algorithm = str(given.get("algorithm", COMMANDS[entry.command].default))
+    if algorithm in ALGORITHMS and "adjacency" in ALGORITHMS[algorithm].parameters:
+        given["adjacency"] = str(ledger.adjacency)
+    if given.get("group_size", 1) != 1:
+        raise SpecError(f"{entry.name}: groups are of the whole ledger", "write group_size beside entries")
+    if size > 1:
+        given["group_size"] = size
+    sources = dict.fromkeys(given, Source.ARGUMENT)
+    try:
+        run = run_of(COMMANDS[entry.command], Description(given, sources))[1]
+    except DpcalcError as error:
+        raise type(error)(f"{entry.name}: {error.message}", error.hint) from None
+    if run.algorithm.chained:
+        raise SpecError(f"{entry.name}: data sets that differ by a shift are not composed", "describe a run of records")
+    if ledger.group_size > 1:
+        try:
+            refuse_groups(run)
+        except NotApplicable as error:
+            raise NotApplicable(f"{entry.name}: {error.message}", error.hint) from None
+    return run
+
+
+def _runs_parts(entry: Entry, ledger: Ledger) -> list[Guarantee]:
+    """Return what every theorem proves of a described run.
+
+    Raises:
+        NotApplicable: no theorem speaks of it.
+    """
+    run = described_run(entry, ledger)
+    families = COMMANDS[entry.command].families or run.algorithm.families
+    bounds = contenders(for_algorithm(run.algorithm.name, families), run)
+    parts: list[Guarantee] = []
+    first: DpcalcError | None = None
+    for bound in bounds:
+        if not bound.guarantee or bound.unpromised(run):
+            continue
+        try:
+            parts.append(guarantee_of(bound, run))
+        except SpecError:
+            raise
+        except DpcalcError as error:
+            first = first or error
+    if not parts:
+        why = f"{first.message}" if first else "no theorem speaks of it"
+        raise NotApplicable(f"{entry.name}: {why}", first.hint if first else None)
+    return parts
+
+
+def line_of(one: Chosen) -> dict[str, Any]:
+    """Return what is shown of an entry."""
+    entry = one.entry
+    part = one.parts[0]
+    line: dict[str, Any] = {"name": entry.name, "times": entry.times, "form": part.form, "epsilon": one.epsilon}
+    if entry.command:
+        line["algorithm"] = str(entry.given.get("algorithm", COMMANDS[entry.command].default))
+    if part.mu is not None:
+        line["mu"] = part.mu
+    if entry.part:
+        line["part"] = entry.part
+    if entry.tuning is not None:
+        line["tuning"] = {"distribution": str(entry.tuning.law), "mean": entry.tuning.mean, "stop": entry.tuning.stop}
+    line["given"] = {name: value for name, value in entry.given.items() if value is not None}
+    return line

@@ -1,0 +1,478 @@
+"""Solving for a parameter of the run, bound by bound: the value that meets the budget on the safe side."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+from dpcalc.engine.evaluate import (
+    COARSE,
+    FINE,
+    ROUGH,
+    conversion_fields,
+)
+from dpcalc.engine.question import Question
+from dpcalc.engine.solving.problem import Problem
+from dpcalc.engine.solving.search import (
+    CLOSE,
+    by_rough_secants,
+    by_secants,
+    extreme,
+    extreme_integer,
+    near,
+    roughly,
+    unbounded,
+)
+from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
+from dpcalc.model.algorithm import Length, Order
+from dpcalc.model.choices import Noise
+from dpcalc.model.loss_class import two_over
+from dpcalc.model.multiplier import multiplier_of
+from dpcalc.model.numbers import shown_apart
+from dpcalc.model.quantities import Kind
+from dpcalc.model.run import Run
+from dpcalc.notions.guarantee import Composition, Guarantee, Profile
+from dpcalc.notions.notion import Answer
+from dpcalc.numerics.floats import UNIT, from_ordinal, ordinal
+from dpcalc.numerics.roots import least
+from dpcalc.report import Result
+from dpcalc.theorems.record import Theorem
+
+Excess = Callable[[float], float]
+"""By how much a value of the unknown misses the budget; <= 0 where it meets it."""
+
+_NEAR = 0.02  # the excess of ln delta where a guess is good enough
+_FAR = 50.0  # an excess that says nothing of how far the solution is
+_MANY = 256  # the search for a whole number below this takes few evaluations
+_STEEPEST = 16.0  # a step moves epsilon by no more than so many times its own length, as a rule
+_STEEP = 100.0  # the search does not distinguish larger excesses of ln delta
+NUDGES = 24
+_SMALLEST, _STRIDE = 1e-12, 8.0  # the smallest epsilon that is tried, and how far apart the first ones are
+_ROUNDED = 5e-7  # pairs that are made for a delta are not smooth in the run to much less than this
+_OF_THE_RECORDS = {"index": 0, "window": 1}
+"""Positions, and how many of the records they fall short of at most."""
+
+_LIMITED_BY_CURVATURE = frozenset({"step_size", "strong_convexity"})
+
+
+def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
+    """Return the value of the unknown with which the bound meets the budget.
+
+    Raises:
+        NotApplicable: the bound cannot be solved for this parameter.
+        Infeasible: no value meets the budget.
+    """
+    if unknown == "noise_multiplier" and not run.algorithm.clipped:
+        return as_multiplier(solve(bound, run, question, "noise_std"), run)
+    if unknown == "steps" and run.algorithm.length is Length.PASSES:
+        raise SpecError(f"{run.algorithm.base} is counted in epochs", "use --solve epochs")
+    problem = Problem(bound, run, question, unknown)
+    if not problem.takes:
+        result = _independent(problem)
+        if result is not None:
+            return result
+    refuse_unsolvable(problem)
+    epsilon, log_delta = problem.budget
+
+    @functools.cache
+    def excess(value: float) -> float:
+        guarantee = problem.guarantee_at(value)
+        if problem.exact:
+            return guarantee.sign(epsilon, log_delta)  # the search asks for no more than that
+        return guarantee.excess(epsilon, log_delta)
+
+    try:
+        value = search(problem, excess)
+    except Infeasible as error:
+        raise _unreachable(problem, error) from None
+    if bound.lower and not problem.exact:
+        value = _outside(problem, value, excess)
+    value, achieved, reached = _nudged(problem, value, epsilon, log_delta)
+    fields = conversion_fields(achieved, reached, epsilon)
+    details = {
+        **(fields.pop("details", None) or {}),
+        "achieved": {"epsilon": reached.value},
+        **range_of(problem, value),
+    }
+    if unbounded(value, problem.direction) and not _has_tiny_units(problem):
+        details["any"] = True
+    elif unknown == "noise_std" and (multiplier := multiplier_of(run, value)) is not None:
+        details["noise_multiplier"] = multiplier
+    return problem.row(unknown, value, **{**question.budget, **fields}, details=details)
+
+
+def as_multiplier(solution: Result, run: Run) -> Result:
+    """Return the noise multiplier that is a solution where this noise_std is one.
+
+    Raises:
+        SpecError: it does not follow from noise_std.
+    """
+    if run.noise is not Noise.GAUSSIAN:
+        raise SpecError("the noise multiplier is of Gaussian noise", "solve for laplace_scale")
+    value = multiplier_of(run, solution.value, rounded_up=solution.kind != Kind.LOWER)
+    if value is None:
+        raise SpecError(
+            "the noise multiplier is noise_std x batch_size / lipschitz, and one of these is not known",
+            "give --lipschitz and --batch-size (all records: --records), or solve for noise_std",
+        )
+    details = {name: detail for name, detail in (solution.details or {}).items() if name != "noise_multiplier"}
+    return solution._replace(quantity="noise_multiplier", value=value, details=details)
+
+
+def refuse_unsolvable(problem: Problem) -> None:
+    """Refuse a bound that is not solved for the parameter.
+
+    Raises:
+        NotApplicable: it is not.
+    """
+    bound, unmet = problem.bound, problem.unmet
+    if problem.exact and bound.slow and unmet:
+        raise NotApplicable("demands what is not promised: " + "; ".join(unmet), "promise it")
+    if bound.kind == Kind.ASYMPTOTIC:
+        raise NotApplicable("is a limit, which nothing is solved with", "ask for epsilon or delta to see it")
+    if bound.kind == Kind.HEURISTIC:
+        raise NotApplicable(
+            "is a heuristic, by which no run is chosen", "ask for epsilon or delta to see it beside the guarantees"
+        )
+    if problem.unknown in bound.not_monotone_in:
+        raise NotApplicable(
+            f"is not known to be monotone in {problem.unknown}", f"try values of --{problem.unknown} in a sweep"
+        )
+
+
+def _nudged(problem: Problem, value: float, epsilon: float, log_delta: float) -> tuple[float, Guarantee, Answer]:
+    """Return a value that meets the budget when asked again, what is proved for it, and the epsilon that it has.
+
+    A sum of many terms is monotone only to its rounding, so that the value found may miss the budget by a hair. Where
+    an evaluation is costly, none is made after steps that together are too short for what is missing.
+    """
+    step = UNIT * (FINE if problem.bound.slow else 4.0) * (1.0 if problem.direction.more_is_private else -1.0)
+    achieved = problem.guarantee_at(value)
+    reached = achieved.epsilon(log_delta)
+    missing = reached.value / epsilon - 1.0 if problem.bound.slow and 0.0 < epsilon < reached.value else 0.0
+    enough = missing / _STEEPEST if missing < _STEEPEST * UNIT * FINE * 4.0 ** (NUDGES - 1) else 0.0
+    for power in range(0 if problem.exact or problem.bound.lower else NUDGES):
+        if reached.value <= epsilon:
+            break
+        value *= 1.0 + 4.0**power * step
+        if 4.0**power * abs(step) < enough:
+            continue
+        achieved = problem.guarantee_at(value)
+        reached = achieved.epsilon(log_delta)
+    return value, achieved, reached
+
+
+def _independent(problem: Problem) -> Result | None:
+    """Return the result of a bound that does not take the unknown: any value will do if the least private one does.
+
+    None where the unknown matters all the same, through something that follows from it.
+
+    Raises:
+        NotApplicable: the bound is no guarantee.
+        Infeasible: it misses the budget whatever the unknown is.
+    """
+    bound, question, unknown, direction = problem.bound, problem.question, problem.unknown, problem.direction
+    if direction.integer or not bound.guarantee or problem.unmet:
+        raise NotApplicable(f"does not depend on {unknown}", f"solve for another parameter than {unknown}")
+    log_delta = question.safe_log_delta
+    value = direction.low if direction.more_is_private else direction.high
+    achieved = problem.guarantee_at(value)
+    reached = achieved.epsilon(log_delta)
+    if reached.value > question.safe_epsilon:
+        if problem.guarantee_at(start_of(problem)).epsilon(log_delta).value < reached.value:
+            return None
+        asked, least = shown_apart(question.epsilon or 0.0, reached.value)
+        raise Infeasible(
+            f"no {unknown} meets epsilon = {asked} at this delta: epsilon is {least} for any",
+            "allow a larger epsilon or delta, or more noise",
+            epsilon=reached.value,
+        )
+    fields = conversion_fields(achieved, reached, question.safe_epsilon)
+    limits = {} if holds_at(problem, direction.high) else range_of(problem, value)
+    details = {**(fields.pop("details", None) or {}), "achieved": {"epsilon": reached.value}, **limits, "any": True}
+    return problem.row(unknown, value, **{**question.budget, **fields}, details=details)
+
+
+def _has_tiny_units(problem: Problem) -> bool:
+    """Return whether gradients are so short that little noise may be too little: a value is then no sign of any."""
+    lipschitz = problem.run.value("lipschitz") or 1.0
+    return problem.unknown in ("noise_std", "laplace_scale") and lipschitz < 1e-100
+
+
+def range_of(problem: Problem, value: float) -> dict[str, Any]:
+    """Return the detail ``holds``: between which values the budget is met, where that is not the whole side of one.
+
+    Steps longer than 2/(smoothness + strong_convexity) contract less again. A batch size is found among the divisors of
+    the records, and another one may leave a short batch, whose records weigh more: nothing is said of it.
+    """
+    if problem.unknown == "batch_size":
+        return {"holds": {"from": value, "to": value}}
+    smoothness, convexity = problem.run.smoothness, problem.run.strong_convexity
+    if problem.unknown not in _LIMITED_BY_CURVATURE or not smoothness:
+        return {}
+    if problem.unknown == "strong_convexity":
+        return {"holds": {"from": value, "to": smoothness, "end": "smoothness"}}
+    name = "2/(smoothness + strong_convexity)" if convexity else "2/smoothness"
+    return {"holds": {"from": value, "to": max(value, two_over(smoothness, convexity or 0.0)), "end": name}}
+
+
+def holds_at(problem: Problem, value: float) -> bool:
+    """Return whether a bound that does not take the unknown speaks of runs with this value of it."""
+    try:
+        problem.guarantee_at(value)
+    except DpcalcError:
+        return False
+    return True
+
+
+def _unreachable(problem: Problem, error: Infeasible) -> Infeasible:
+    """Return the refusal with the best epsilon that the parameter can reach."""
+    if error.reached is None:
+        return error
+    question, unknown = problem.question, problem.unknown
+    guarantee = problem.guarantee_at(error.reached)
+    if isinstance(guarantee, Profile) and problem.bound.slow:
+        reached = _epsilon_beyond(question.safe_epsilon, guarantee, question.safe_log_delta)
+    else:
+        reached = guarantee.epsilon(question.safe_log_delta).value
+    asked, least = shown_apart(question.epsilon or 0.0, reached)
+    return Infeasible(
+        f"no {unknown} meets epsilon = {asked} at this delta: at {unknown} = {error.reached:g} epsilon is {least}",
+        "allow a larger epsilon or delta, or more noise",
+        epsilon=reached,
+    )
+
+
+def _epsilon_beyond(missed: float, profile: Profile, log_delta: float) -> float:
+    """Return a little more than the least epsilon at ln delta, which is above ``missed``; inf if above 1e300."""
+    if profile.hints.budget is not None:
+        return profile.asked((), ROUGH).epsilon(log_delta).value
+
+    def excess(epsilon: float) -> float:
+        # Where delta ends in a step, a search does best by halves.
+        return min(1.0, max(-1.0, profile.excess(epsilon, log_delta)))
+
+    low, high = missed, max(1.0, _STRIDE * missed)
+    while excess(high) > 0.0:
+        low, high = high, _STRIDE * high
+        if high > 1e300:
+            return math.inf
+    # Downwards: where delta is far below the budget a walk ends soon, and where it is above it is long.
+    while high / _STRIDE > max(low, _SMALLEST) and excess(high / _STRIDE) <= 0.0:
+        high /= _STRIDE
+    return least(excess, max(low, high / _STRIDE), high, ulps=ROUGH)
+
+
+def search(problem: Problem, excess: Excess) -> float:
+    """Return the cheapest value of the unknown that meets the budget, or one next to it.
+
+    Raises:
+        Infeasible: there is none.
+    """
+    direction, unknown = problem.direction, problem.unknown
+    guess = _guess(problem)
+    if direction.integer:
+        return _search_whole(problem, excess)
+    if guess is not None:
+        guess = min(max(guess, direction.low), direction.high)
+        better = functools.partial(_better_guess, problem, guess)
+        return near(excess, direction, guess, COARSE, better, _rough(problem), _width(problem, guess))
+    start = start_of(problem)
+    if unknown in _LIMITED_BY_CURVATURE:
+        return extreme(excess, direction._replace(high=_longest(problem)), start)
+    return extreme(excess, direction, start, problem.width)
+
+
+def likely_noise_std(bound: Theorem, run: Run, question: Question) -> float | None:
+    """Return about the noise_std with which a composition of samples meets a budget; None where it has no guess.
+
+    No law is composed, so that it is no guarantee, and advice alone: it takes a hundredth of the time of a solution.
+    It is a function of the run and the budget, which are public.
+    """
+    problem = Problem(bound, run, question, "noise_std")
+    if not problem.takes or bound.gives is not Composition or not (question.epsilon and question.log_delta):
+        return None
+    epsilon, log_delta = problem.budget
+
+    def rough(value: float) -> float:
+        return min(_STEEP, max(-_STEEP, problem.guarantee_at(value).likely_excess(epsilon, log_delta)))
+
+    try:
+        guess = _guess(problem)
+        if guess is None:
+            return None
+        begun = by_rough_secants(rough, problem.direction, guess, functools.partial(_better_guess, problem, guess))
+    except DpcalcError:
+        return None
+    return guess if begun is None else begun[0]
+
+
+def _width(problem: Problem, guess: float) -> float | None:
+    """Return how near to the solution secants end; None where the bound is smooth in the unknown."""
+    if problem.bound.gives is not Composition:
+        return None
+    guarantee = problem.guarantee_at(guess)
+    return _ROUNDED if isinstance(guarantee, Composition) and callable(guarantee.parts) else None
+
+
+def _search_whole(problem: Problem, excess: Excess) -> int:
+    run, direction = problem.run, problem.direction
+    low, high = int(direction.low), int(direction.high)
+    if problem.unknown == "batch_size":
+        return _search_batch(problem, excess)
+    if problem.unknown in _OF_THE_RECORDS:
+        high = _records_of(problem) - _OF_THE_RECORDS[problem.unknown]
+    elif run.typed("index"):
+        low = run.index or low
+    likely = _guess(problem)
+    if _is_out_of_reach(problem, excess, high):
+        raise Infeasible(f"not even {high} meets the budget", reached=high)
+    if likely is None:
+        guess = _whole_guess(problem, excess, low, high)
+    else:
+        guess = round(min(likely, high))
+        if (rough := _rough(problem)) is not None and max(low, _MANY) < guess < high:
+            excess = functools.cache(_about(problem))
+            guess = _nearer(rough, excess, guess, low, high)
+    return extreme_integer(excess, direction, low, high, guess)
+
+
+def _whole_guess(problem: Problem, excess: Excess, low: int, high: int) -> int | None:
+    """Return about the solution where a bound is costly, by few or cheap evaluations; None where there is no guess."""
+    if problem.bound.gives is not Composition:
+        return roughly(excess, max(low, 1), high, 0.0) if problem.bound.slow else None
+    epsilon, log_delta = problem.budget
+
+    def rough(value: int) -> float:
+        return problem.guarantee_at(value).likely_excess(epsilon, log_delta) if epsilon > 0.0 else math.nan
+
+    guess = roughly(rough, max(low, 1), high, _NEAR)
+    if guess is None or not low < guess < high:
+        return guess
+    further = min(high, guess + max(1, guess // 16))
+    return by_secants(excess, guess, low, high, (rough(further) - rough(guess)) / math.log(further / guess))
+
+
+def _nearer(rough: Excess, excess: Excess, guess: int, low: int, high: int) -> int:
+    """Return a better guess where the solution is a large number: by secants on coarse lattices, then on fine ones."""
+    rough, further = functools.cache(rough), min(high, guess + guess // 64)
+    slope = (rough(further) - rough(guess)) / math.log(further / guess)
+    guess = by_secants(rough, guess, low, high, slope, within=1e-4)
+    return by_secants(excess, guess, low, high, slope, within=CLOSE)
+
+
+def _about(problem: Problem) -> Excess:
+    """Return the excess for a search that is near its end: coarse lattices, which tell all else, are not asked."""
+    epsilon, log_delta = problem.budget
+    return lambda value: problem.guarantee_at(value).excess(epsilon, log_delta)
+
+
+def _rough(problem: Problem) -> Callable[[float], float] | None:
+    """Return about the excess of a composition, from a coarse lattice; None where that says little."""
+    epsilon, log_delta = problem.budget
+    if not epsilon > 0.0:
+        return None
+
+    def rough(value: float) -> float:
+        return problem.guarantee_at(value).rough_excess(epsilon, log_delta)
+
+    return rough
+
+
+def _is_out_of_reach(problem: Problem, excess: Excess, high: int) -> bool:
+    """Return whether even the highest value misses the budget: a costly bound is not asked about all the others then.
+
+    Where the bound says nothing of that value the search goes on, and may end before it.
+    """
+    if not (problem.direction.more_is_private and problem.bound.slow) or problem.bound.gives is Composition:
+        return False
+    try:
+        return excess(high) > 0.0
+    except DpcalcError:
+        return False
+
+
+def _records_of(problem: Problem) -> int:
+    records = problem.run.records
+    if records is None:
+        raise SpecError(f"solving for {problem.unknown} needs the number of records", "give --records")
+    return records
+
+
+def _search_batch(problem: Problem, excess: Excess) -> int:
+    """Return the least batch size that meets the budget among those that leave no short last batch."""
+    records = _records_of(problem)
+    low = [b for b in range(1, min(math.isqrt(records), 10**6) + 1) if records % b == 0]
+    sizes = sorted({*low, *(records // b for b in low)})
+    place = extreme_integer(lambda k: excess(sizes[k]), problem.direction, 0, len(sizes) - 1)
+    return sizes[place]
+
+
+def _better_guess(problem: Problem, guess: float, excess: float) -> float:
+    """Return a better guess where the guess has this excess of ln delta: as much off as for what it reaches.
+
+    Where nothing better is known it is a hundredth further to the side on which the solution lies.
+    """
+    log_delta = problem.question.safe_log_delta + excess
+    reached = _guess(problem, log_delta) if abs(excess) < _FAR and log_delta < -1e-3 else None
+    if reached is not None and reached != guess and guess / 2.0 < reached < 2.0 * guess:
+        return guess * guess / reached
+    return guess * (1.01 if (excess > 0.0) == problem.direction.more_is_private else 1.0 / 1.01)
+
+
+def _guess(problem: Problem, log_delta: float | None = None) -> float | None:
+    """Return about what sampled steps need, whose composition is costly; None where there is no guess."""
+    run, question = problem.run, problem.question
+    log_delta = question.safe_log_delta if log_delta is None else log_delta
+    if run.algorithm.clipped and problem.bound.gives is Composition:
+        from dpcalc.theorems.sampled.likely import likely
+
+        return likely(run, problem.unknown, epsilon=question.safe_epsilon, log_delta=log_delta)
+    names = ("records", "batch_size", "steps", "lipschitz")
+    values = {name: value for name in names if (value := run.value(name)) is not None}
+    sampled = run.algorithm.order is Order.SAMPLE and len(values) == len(names)
+    if problem.unknown != "noise_std" or problem.bound.gives is not Composition or not sampled:
+        return None
+    if not 1e-100 < values["lipschitz"] < 1e100:  # squares of the noise would be out of range
+        return None
+    from dpcalc.theorems.sampled.noisy_sgd import likely_noise_std
+
+    guess = likely_noise_std(**values, epsilon=question.safe_epsilon, log_delta=log_delta)
+    return guess if 1e-100 < guess < 1e100 else None
+
+
+def _outside(problem: Problem, value: float, excess: Excess) -> float:
+    """Return a value as near to a solution as the search ends, on the side where the budget is missed.
+
+    That is what a lower bound says: nothing short of it is enough. The solution itself is where the budget is met.
+
+    Raises:
+        NotApplicable: there is no such value in the range.
+    """
+    direction = problem.direction
+    toward = -1 if direction.more_is_private else 1
+    for doublings in range(8):
+        rank = ordinal(value) + toward * (problem.width << doublings)
+        if rank < ordinal(direction.low) or rank > ordinal(direction.high):
+            break
+        if excess(from_ordinal(rank)) > 0.0:
+            return from_ordinal(rank)
+    raise NotApplicable("rules out no value of the parameter here", "leave it")
+
+
+def start_of(problem: Problem) -> float:
+    """Return a value to start bracketing from."""
+    if problem.unknown in _LIMITED_BY_CURVATURE:
+        return min(1.0, _longest(problem))
+    return float(problem.run.sensitivity or 1.0)
+
+
+def _longest(problem: Problem) -> float:
+    """Return the largest value worth trying: the smoothness, or the step size past which steps contract less."""
+    beta = problem.run.smoothness or 0.0
+    if problem.unknown == "strong_convexity":
+        return beta or 1.0
+    curvature = beta + (problem.run.strong_convexity or 0.0)
+    return 2.0 / curvature * (1.0 - 4.0 * UNIT) if curvature else problem.direction.high

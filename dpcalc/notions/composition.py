@@ -1,0 +1,385 @@
+"""Notions with a privacy profile: profiles themselves, and compositions of dominating pairs."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from dpcalc.errors import NotApplicable
+from dpcalc.notions import trade_off
+from dpcalc.notions.composed import FAIR, OneOrder, extrapolated
+from dpcalc.notions.notion import FARTHEST, NO_HINTS, Answer, Guarantee, Hints, LowerBound, clipped
+from dpcalc.numerics.floats import UNIT
+from dpcalc.numerics.logspace import log_add_exp
+from dpcalc.numerics.roots import least
+
+if TYPE_CHECKING:
+    from dpcalc.notions.certificate import Certificate
+    from dpcalc.notions.composed import Pairs
+    from dpcalc.notions.curves import CurveWithFloor
+    from dpcalc.notions.least_mu import LeastMu
+    from dpcalc.notions.notion import Parts
+    from dpcalc.notions.pld import Bound, Pair
+
+LARGEST_GROUP = 1000
+"""The largest group for curves that are no Gaussian privacy: a chain has as many links."""
+
+_GROUP_ULPS = 1 << 28  # 6e-8: a chain of links costs a search for every epsilon
+_BELOW = 16.0  # a curve is tabulated down to e^-16 of the target, and what is rarer counts as an infinite loss
+_FLOORS = 8.0  # tables are made for every eighth ln delta, so that neighbouring targets share one
+
+
+class Curved(Guarantee):
+    """A notion with a privacy profile, from which everything else follows."""
+
+    has_curve = has_pairs = True
+
+    def excess(self, epsilon: float, log_delta: float) -> float:
+        return clipped(self.log_delta(epsilon).value - log_delta)
+
+    def times(self, count: int) -> Guarantee:
+        return compose([(self, count)])
+
+    def pairs(self, log_delta: float, *, second: bool = False) -> Sequence[tuple[Pair, int]]:
+        return [(_tabulated_pair(self, _FLOORS * math.floor((log_delta - _BELOW) / _FLOORS)), 1)]
+
+    def grouped(self, size: int, *, slow: bool = False) -> Guarantee:
+        if size == 1:
+            return self
+        from dpcalc.notions import groups
+        from dpcalc.notions.curves import sparse
+
+        check_group(size)
+        curve = sparse(self.privacy_profile()) if slow else self.privacy_profile()
+        mu = self.group_mu(size)
+        return Profile(groups.chained(curve, size, mu), ulps=_GROUP_ULPS, whole_mu=mu)
+
+    def privacy_profile(self) -> CurveWithFloor:
+        curve = functools.cache(lambda epsilon: self.log_delta(epsilon).value)
+        return lambda epsilon, floor=-math.inf: curve(epsilon)
+
+    def profiles_of_orders(self) -> tuple[CurveWithFloor, CurveWithFloor]:
+        """Return ln delta of P against Q, and of Q against P, where the two are told apart."""
+        both = self.privacy_profile()
+        return both, both
+
+    def trade_off(self, sections: int | None = None) -> trade_off.TradeOff:
+        return trade_off.of_orders(*self.profiles_of_orders(), sections or trade_off.SECTIONS)
+
+    def least_mu(self, log_delta: float) -> LeastMu:
+        from dpcalc.notions import least_mu
+
+        return least_mu.of_curve(self.privacy_profile(), log_delta)
+
+    def with_regret(self, mu: float, log_delta: float) -> LeastMu:
+        from dpcalc.notions import least_mu
+
+        return least_mu.with_regret(self.privacy_profile(), mu, log_delta)
+
+
+def check_group(size: int) -> None:
+    """Refuse groups that are too large for a chain."""
+    if size > LARGEST_GROUP:
+        raise NotApplicable(f"groups of more than {LARGEST_GROUP} are for Gaussian privacy", "use a smaller group size")
+
+
+@functools.lru_cache(maxsize=64)
+def _tabulated_pair(part: Guarantee, floor: float) -> Pair:
+    """Return the pair that a profile describes, tabulated once for each part and floor."""
+    from dpcalc.notions import pld
+    from dpcalc.notions.profiles import tabulated
+
+    return pld.from_curve(tabulated(lambda e: part.log_delta(e).value, floor))
+
+
+class OfProfile(Curved):
+    """A notion that is asked by its profile alone."""
+
+    def tprs(self, fprs: Sequence[float], nodes: Sequence[float] | None = None) -> list[float]:
+        return trade_off.tprs(*self.profiles_of_orders(), fprs, trade_off.NODES if nodes is None else nodes)
+
+
+class Profile(OfProfile):
+    """A privacy profile: epsilon >= 0 -> an upper bound on ln delta, non-increasing; searches end ``ulps`` apart.
+
+    Where the profile is found by a search, ``certificate`` is what it found at an epsilon. What has the profile is
+    ``whole_mu``-GDP as well, where that is finite. ``nodes`` are (epsilon, ln delta) between which the profile follows
+    chords, epsilon growing from 0 and ln delta not.
+    """
+
+    form = "log_delta"
+    name = "a privacy profile"
+
+    def __init__(
+        self,
+        profile: Callable[[float], float],
+        ulps: int = 2,
+        certificate: Callable[[float], Certificate] | None = None,
+        whole_mu: float = math.inf,
+        nodes: tuple[tuple[float, float], ...] = (),
+        hints: Hints = NO_HINTS,
+    ) -> None:
+        self.profile = profile
+        self.ulps = ulps
+        self.certificate: Callable[[float], Certificate] | None = certificate
+        self._whole_mu = whole_mu
+        self.nodes = nodes
+        self.hints = hints
+
+    @property
+    def whole_mu(self) -> float:
+        return self._whole_mu
+
+    def epsilon(self, log_delta: float, *, rough: bool = False) -> Answer:
+        """Return the least epsilon at ln delta, rounded up (inf if none below 1e300)."""
+
+        def excess(e: float) -> float:
+            return clipped(self.profile(e) - log_delta)
+
+        guess = self.hints.budget(log_delta, self.ulps) if self.hints.budget is not None else None
+        if guess is not None and excess(guess) <= 0.0:
+            return Answer(guess, None, "profile")
+        ceiling = 1.0
+        while excess(ceiling) > 0.0:
+            ceiling *= 16.0
+            if ceiling > FARTHEST:
+                return Answer(math.inf)
+        return Answer(least(excess, 0.0, ceiling, ulps=self.ulps), None, "profile")
+
+    def log_delta(self, epsilon: float) -> Answer:
+        return Answer(self.profile(epsilon), None, "profile")
+
+    def asked(self, orders: tuple[float, ...], ulps: int) -> Profile:
+        return self.replacing(profile=functools.cache(self.profile), ulps=ulps)
+
+    def rounded_down(self, ulps: int) -> LowerBound:
+        return LowerBound(functools.cache(self.profile), ulps=ulps)
+
+    def rough(self) -> Guarantee:
+        return self if self.hints.rough is None else self.hints.rough()
+
+    def few_points(self, log_delta: float, fprs: Sequence[float], priors: Sequence[float]) -> Profile:
+        from dpcalc.notions import few_points
+
+        nodes = few_points.nodes(self.profile, log_delta, fprs, priors)
+        return Profile(
+            few_points.through_nodes(nodes),
+            self.ulps,
+            None,
+            self.whole_mu,
+            tuple(nodes),
+            self.hints._replace(budget=None),
+        )
+
+    def least_mu(self, log_delta: float) -> LeastMu:
+        from dpcalc.notions import least_mu
+
+        return least_mu.of_curve(self.privacy_profile(), log_delta, self.nodes)
+
+    def with_regret(self, mu: float, log_delta: float) -> LeastMu:
+        from dpcalc.notions import least_mu
+
+        return least_mu.with_regret(self.privacy_profile(), mu, log_delta, self.nodes)
+
+
+_NEAR_BELOW, _NEAR_ABOVE = 0.005, 0.05  # how near to a target ln delta is told by the finest lattices
+_CLEARLY = 1e-6  # where ln delta is proven to be so far above a target, no lattice need tell
+_OUT_OF_REACH = 100.0  # how far from a target what is out of reach counts as
+
+
+class Composition(OfProfile):
+    """An adaptive composition: (dominating pair, count), composed by the distribution of the privacy loss.
+
+    ``reverse`` is that with P and Q in each other's place, where it matters and is asked for: the worse one counts.
+    Pairs that are best made for a certain ln delta are given as functions of it; they hold for every other one, too.
+    Where the pairs are found by a search, ``certificate`` is what it found, whatever the epsilon. With a probability of
+    which ``log_failure`` is the logarithm nothing is promised: every delta is larger by that.
+    """
+
+    name = "a privacy-loss distribution"
+
+    def __init__(
+        self,
+        parts: Parts,
+        reverse: Parts = (),
+        certificate: Callable[[float], Certificate] | None = None,
+        log_failure: float = -math.inf,
+        hints: Hints = NO_HINTS,
+    ) -> None:
+        self.parts = parts
+        self.reverse = reverse
+        self.certificate: Callable[[float], Certificate] | None = certificate
+        self.log_failure = log_failure
+        self.hints = hints
+        self.two_orders = bool(reverse)
+
+    @property
+    def ways(self) -> tuple[OneOrder, ...]:
+        """The compositions that are asked for, in the orders of the two data sets that are told apart."""
+        return (OneOrder(self.parts), OneOrder(self.reverse)) if self.reverse else (OneOrder(self.parts),)
+
+    @property
+    def whole_mu(self) -> float:
+        """A mu that covers the pairs, each in closed form.
+
+        Of a mixture of Gaussian mechanisms it is the largest mu among them: delta is a mean of their deltas, for the
+        same draw of which it is, and grows with mu. No smaller mu covers a mixture with positive weights. Mixtures
+        compose as the mechanisms that dominate them: mu^2 adds.
+        """
+        return self.group_mu(1)
+
+    def group_mu(self, size: int) -> float:
+        if self.log_failure > -math.inf:
+            return math.inf
+        return max(way.whole_mu(size) for way in self.ways)
+
+    def epsilon(self, log_delta: float, *, rough: bool = False) -> Answer:
+        if (log_rest := self._without_failure(log_delta)) == -math.inf:
+            return Answer(math.inf, None, "pld")
+        first, *reverse = self.ways
+        answer = first.epsilon(log_rest, rough=rough)
+        for way in reverse:
+            if not way.keeps(answer.value, log_rest, log_rest):
+                answer = max(answer, way.epsilon(log_rest, rough=rough), key=lambda answer: answer.value)
+        if self.hints.besides is None:
+            return answer
+        return min(answer, self.hints.besides.epsilon(log_delta, rough=rough), key=lambda answer: answer.value)
+
+    def log_delta(self, epsilon: float) -> Answer:
+        first, *reverse = self.ways
+        answer = first.log_delta(epsilon)
+        for way in reverse:
+            if not way.keeps(epsilon, answer.value, answer.value):
+                answer = max(answer, way.log_delta(epsilon), key=lambda answer: answer.value)
+        answer = answer._replace(value=self.with_failure(answer.value))
+        if self.hints.besides is None:
+            return answer
+        return min(answer, self.hints.besides.log_delta(epsilon), key=lambda answer: answer.value)
+
+    def excess(self, epsilon: float, log_delta: float) -> float:
+        return clipped(self.excess_about(epsilon, log_delta))
+
+    def excess_about(self, epsilon: float, log_delta: float) -> float:
+        """Return `log_delta` at epsilon, less this; it takes less time where that is about 0.
+
+        Where one order of the two data sets is above it, the other one is not asked.
+        """
+        expected = self._expected(log_delta)
+        first, *reverse = self.ways
+        value = first.log_delta(epsilon, expected).value
+        for way in reverse:
+            if self.with_failure(value) <= log_delta and not way.keeps(epsilon, value, expected):
+                value = max(value, way.log_delta(epsilon, expected).value)
+        return self.with_failure(value) - log_delta
+
+    def rough_excess(self, epsilon: float, log_delta: float) -> float:
+        """Return about `excess_about`, from a lattice that tells ln delta to about 2e-5 and from coarser parts.
+
+        Of two orders one is asked. It is no bound.
+        """
+        expected = self._expected(log_delta)
+        if self.hints.coarser:
+            value = extrapolated(self.hints.coarser, epsilon, expected)
+        else:
+            value = self.ways[0].log_delta(epsilon, expected, rough=True).value
+        return self.with_failure(value) - log_delta
+
+    def likely_excess(self, epsilon: float, log_delta: float) -> float:
+        if (log_rest := self._without_failure(log_delta)) == -math.inf:
+            return _OUT_OF_REACH
+        return max(way.likely_log_delta(epsilon, log_rest) for way in self.ways) - log_rest
+
+    def sign(self, epsilon: float, log_delta: float) -> float:
+        """Return a number that is <= 0 where `log_delta` at epsilon is at most this, in less time where that is clear.
+
+        A single attempt on a coarser lattice is an upper bound as well, and tells all but what is close.
+        """
+        if (log_rest := self._without_failure(log_delta)) == -math.inf:
+            return _OUT_OF_REACH
+        if epsilon > 0.0:
+            near = self._bounds_near(epsilon, log_rest, FAIR)
+            value = max(bound.value for bound in near) - log_rest
+            lowest = max(bound.value - bound.rounding - bound.lattice for bound in near) - log_rest
+            if not -_NEAR_BELOW < value <= _NEAR_ABOVE or lowest > _CLEARLY:
+                return value
+        return self.replacing(log_failure=-math.inf).excess_about(epsilon, log_rest)
+
+    def upper_excess(self, epsilon: float, log_delta: float, resolution: int) -> float:
+        """Return an upper bound on ln delta at epsilon, less this, which is close where it is about 0."""
+        if (log_rest := self._without_failure(log_delta)) == -math.inf:
+            return _OUT_OF_REACH
+        return max(bound.value for bound in self._bounds_near(epsilon, log_rest, resolution)) - log_rest
+
+    def _bounds_near(self, epsilon: float, log_delta: float, resolution: int) -> list[Bound]:
+        return [way.bound_near(epsilon, log_delta, resolution) for way in self.ways]
+
+    def with_failure(self, log_delta: float) -> float:
+        """Return ln of delta and of the probability with which nothing is promised, together, rounded up."""
+        if self.log_failure == -math.inf:
+            return log_delta
+        total = log_add_exp(log_delta, self.log_failure)
+        return min(0.0, total + UNIT * (16.0 + 4.0 * abs(total)))
+
+    def _without_failure(self, log_delta: float) -> float:
+        """Return what a failure leaves of ln delta, rounded down; -inf where that is next to nothing."""
+        if self.log_failure == -math.inf:
+            return log_delta
+        if self.log_failure > log_delta - 1e-3:
+            return -math.inf
+        return log_delta + math.log1p(-math.exp(self.log_failure - log_delta)) - 1e-10 * (1.0 + abs(log_delta))
+
+    def _expected(self, log_delta: float) -> float | None:
+        log_rest = self._without_failure(log_delta)
+        return log_rest if log_rest > -math.inf else None
+
+    def pairs(self, log_delta: float, *, second: bool = False) -> Sequence[tuple[Pair, int]]:
+        chosen = self.ways[-1 if second else 0].pairs(log_delta)
+        failing = box_pairs(0.0, self.log_failure) if self.log_failure > -math.inf else []
+        return [*chosen, *failing]
+
+    def privacy_profile(self) -> CurveWithFloor:
+        curves = [way.profile() for way in self.ways]
+
+        def worse(epsilon: float, floor: float = -math.inf) -> float:
+            return self.with_failure(max(curve(epsilon, floor) for curve in curves))
+
+        return functools.cache(worse)
+
+    def profiles_of_orders(self) -> tuple[CurveWithFloor, CurveWithFloor]:
+        if not self.reverse:
+            return super().profiles_of_orders()
+        forward, backward = (self._with_failure(way.profile()) for way in self.ways)
+        return forward, backward
+
+    def _with_failure(self, curve: CurveWithFloor) -> CurveWithFloor:
+        return functools.cache(lambda epsilon, floor=-math.inf: self.with_failure(curve(epsilon, floor)))
+
+
+@functools.lru_cache(maxsize=64)
+def box_pairs(epsilon: float, log_delta: float) -> Sequence[tuple[Pair, int]]:
+    """Return the pairs of randomised response that reveals its secret with probability delta."""
+    from dpcalc.notions import pld
+
+    if epsilon < 1e-30:  # next to nothing is told but with probability delta
+        return [(pld.from_curve(lambda e: e * 0.0 + log_delta), 1)] if log_delta > -math.inf else []
+    if epsilon > 1e15 or log_delta >= 0.0:  # everything is told
+        return [(pld.from_curve(lambda e: e * 0.0), 1)]
+    return [(pld.randomised_response(epsilon=epsilon, log_delta=log_delta), 1)]
+
+
+def compose(parts: Sequence[tuple[Guarantee, int]], *, one_way: bool = False) -> Composition:
+    """Return the composition of dominating pairs, [(part, count), ...]; what holds in both orders enters both.
+
+    ``one_way`` is whether only one order is spoken of: a record added, or one removed.
+    """
+
+    @functools.lru_cache(maxsize=8)  # the few deltas of one search
+    def made(second: bool, log_delta: float) -> Pairs:
+        return tuple(
+            (pair, times * count) for part, count in parts for pair, times in part.pairs(log_delta, second=second)
+        )
+
+    two = not one_way and any(part.two_orders for part, _ in parts)
+    return Composition(functools.partial(made, False), functools.partial(made, True) if two else ())

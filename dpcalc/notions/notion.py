@@ -1,0 +1,310 @@
+"""What every notion of privacy answers, and the bound that nothing can beat.
+
+A subclass gives what follows from what it is; what a notion cannot give is `NotApplicable`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+from dpcalc.errors import NotApplicable
+from dpcalc.notions import gaussian, trade_off
+from dpcalc.numerics.floats import up
+from dpcalc.numerics.logspace import exp_down
+from dpcalc.numerics.roots import greatest
+
+if TYPE_CHECKING:
+    from dpcalc.notions.certificate import Certificate
+    from dpcalc.notions.curves import CurveWithFloor
+    from dpcalc.notions.least_mu import LeastMu
+    from dpcalc.notions.pld import Pair
+
+    Parts = Sequence[tuple[Pair, int]] | Callable[[float], Sequence[tuple[Pair, int]]]
+    """(dominating pair, count), or those that are best about a ln delta as a function of it."""
+
+_STEEP = 100.0  # no search tells larger excesses of ln delta apart; steep steps slow false position down
+FARTHEST = 1e300  # a search for epsilon ends here
+
+
+def clipped(excess: float) -> float:
+    """Return an excess of ln delta that is no larger than searches tell apart."""
+    return min(_STEEP, max(-_STEEP, excess))
+
+
+class Answer(NamedTuple):
+    """An epsilon (or ln delta) with the order and conversion that gave it, where there is one.
+
+    ``at_edge`` if the order is an end of the search. ``rounding`` bounds what rounding and tails cut off add to ln
+    delta; ``lattice`` bounds what it adds to split losses between lattice points and to count rare ones as infinite.
+    """
+
+    value: float
+    order: float | None = None
+    conversion: str = "exact"
+    at_edge: bool = False
+    rounding: float = 0.0
+    lattice: float = 0.0
+
+
+class Hints(NamedTuple):
+    """What spares searches time. A notion holds whatever they are.
+
+    Attributes:
+        budget: (ln delta, ulps) -> the epsilon there, in fewer evaluations than bisection takes; None where it fails.
+        likely: ln delta -> about the epsilon there, in less time than one evaluation of the profile.
+        rough: makes a cheaper profile, slightly larger.
+        floor: a cheap lower bound on the profile.
+        coarser: parts of a composition that are made coarser by 2 and by 4: they are above it by about the square.
+        besides: a composition that holds as well, and is tighter where large losses count: the smaller answer is given.
+    """
+
+    budget: Callable[[float, int], float | None] | None = None
+    likely: Callable[[float], float] | None = None
+    rough: Callable[[], Guarantee] | None = None
+    floor: Callable[[float], float] | None = None
+    coarser: tuple[Parts, ...] = ()
+    besides: Guarantee | None = None
+
+
+NO_HINTS = Hints()
+NOT_COMPOSABLE = ("nothing composes these entries", "give each as mu, as pairs or as (epsilon, delta)")
+
+
+class Guarantee:
+    """A notion of privacy; a subclass gives what follows from it.
+
+    Attributes:
+        form: what it is called in a ledger.
+        name: what it is called in a refusal.
+        no_epsilon: why an epsilon is infinite, and what helps.
+        mu: of mu-GDP, where that is what is proved.
+        certificate: (epsilon, or order of a Renyi curve) -> what a search found there; None where there was none.
+        has_curve: whether it says something of every epsilon.
+        has_renyi: whether it has a Renyi curve that composes.
+        has_pairs: whether it has dominating pairs that compose.
+        two_orders: whether it tells P against Q from Q against P.
+        orders: of the Renyi curve, where a search for epsilon is restricted to some.
+        hints: what spares searches time.
+    """
+
+    form: ClassVar[str] = "parts"
+    name: ClassVar[str] = ""
+    no_epsilon: ClassVar[tuple[str, str]] = ("gives no finite epsilon here", "more noise, or a larger delta")
+    mu: float | None = None
+    certificate: Callable[[float], Certificate | None] | None = None
+    has_curve: bool = False
+    has_renyi: bool = False
+    has_pairs: bool = False
+    two_orders: bool = False
+    orders: tuple[float, ...] = ()
+    hints: Hints = NO_HINTS
+
+    @property
+    def whole_mu(self) -> float:
+        """A mu of which the mechanism is mu-GDP at every epsilon, in closed form; inf for none."""
+        return math.inf
+
+    def group_mu(self, size: int) -> float:
+        """Return such a mu of groups of ``size`` records."""
+        return up(size * self.whole_mu)
+
+    def replacing(self, **changes: Any) -> Self:
+        """Return the same notion with other fields."""
+        changed = object.__new__(type(self))
+        changed.__dict__.update({**self.__dict__, **changes})
+        return changed
+
+    def epsilon(self, log_delta: float, *, rough: bool = False) -> Answer:
+        """Return the least epsilon at ln delta, rounded up; a ``rough`` one may be some 1e-5 of itself above."""
+        raise NotApplicable("gives no epsilon", "ask for what it gives")
+
+    def log_delta(self, epsilon: float) -> Answer:
+        """Return ln delta at epsilon, rounded up."""
+        raise NotApplicable("this rule gives epsilon at a delta only", "give delta and leave epsilon out")
+
+    def rdp(self, order: float) -> float:
+        """Return the Renyi divergence at an order, rounded up."""
+        raise NotApplicable(f"{self.name} gives no RDP at an order", "ask for epsilon or delta")
+
+    # --- searches -----------------------------------------------------------------------------------------------------
+
+    def excess(self, epsilon: float, log_delta: float) -> float:
+        """Return a number that is <= 0 exactly where (epsilon, delta) is implied."""
+        value = self.epsilon(log_delta).value - epsilon
+        return value if math.isfinite(value) else FARTHEST
+
+    def sign(self, epsilon: float, log_delta: float) -> float:
+        """Return a number that is <= 0 where (epsilon, delta) is implied, in less time where that is clear."""
+        return self.excess(epsilon, log_delta)
+
+    def rough_excess(self, epsilon: float, log_delta: float) -> float:
+        """Return about the excess, from a coarse lattice; nan where there is none. It is no bound."""
+        return math.nan
+
+    def likely_excess(self, epsilon: float, log_delta: float) -> float:
+        """Return about the excess, from no lattice; nan where that is not known. It is no bound."""
+        return math.nan
+
+    def certificate_at(self, *, epsilon: float | None = None, order: float | None = None) -> Certificate | None:
+        """Return what a search found for an answer at an epsilon, or at an order."""
+        return None if self.certificate is None or epsilon is None else self.certificate(epsilon)
+
+    # --- the same notion, as it is asked ------------------------------------------------------------------------------
+
+    def asked(self, orders: tuple[float, ...], ulps: int) -> Guarantee:
+        """Return this, asked at these orders alone, and with searches that end so many representable numbers apart."""
+        return self
+
+    def rounded_down(self, ulps: int) -> LowerBound:
+        """Return what holds of certain runs, as a bound that nothing can beat."""
+        raise NotApplicable("is no lower bound", "use a bound that has a curve")
+
+    def rough(self) -> Guarantee:
+        """Return a cheaper notion, slightly looser."""
+        return self
+
+    def few_points(self, log_delta: float, fprs: Sequence[float], priors: Sequence[float]) -> Guarantee:
+        """Return the same by few of its points, where every point is a search; see `dpcalc.notions.few_points`."""
+        return self
+
+    # --- several runs, several records --------------------------------------------------------------------------------
+
+    def times(self, count: int) -> Guarantee:
+        """Return what holds of this mechanism so many times, adaptively."""
+        raise NotApplicable(*NOT_COMPOSABLE)
+
+    def pairs(self, log_delta: float, *, second: bool = False) -> Sequence[tuple[Pair, int]]:
+        """Return dominating pairs in one order of the two data sets, best about this ln delta of a composition."""
+        raise NotApplicable(*NOT_COMPOSABLE)
+
+    def grouped(self, size: int, *, slow: bool = False) -> Guarantee:
+        """Return what holds of groups of ``size`` records, of a guarantee that holds of any one record.
+
+        Every link of the chain must be covered: the guarantee is of any record of any data set. A profile that is
+        ``slow`` is evaluated at few points.
+
+        Raises:
+            NotApplicable: nothing is known for groups.
+        """
+        if size == 1:
+            return self
+        raise NotApplicable("gives epsilon at a delta only, and nothing of groups", "leave out the group size")
+
+    # --- curves -------------------------------------------------------------------------------------------------------
+
+    def privacy_profile(self) -> CurveWithFloor:
+        """Return ln delta as a function of epsilon, for the worse of both orders; what was asked is remembered."""
+        raise NotApplicable("gives epsilon at a delta only", "use a bound that has a curve")
+
+    def trade_off(self, sections: int | None = None) -> trade_off.TradeOff:
+        """Return what any attack achieves at most; a search over epsilon or the order takes so many sections."""
+        raise NotApplicable("gives epsilon at a delta only, from which no curve follows", "give epsilon and delta")
+
+    def tprs(self, fprs: Sequence[float], nodes: Sequence[float] | None = None) -> list[float]:
+        """Return the largest rates of true positives at many rates of false ones, for a picture.
+
+        A profile is asked at a few epsilons, ``nodes``, the same for all rates: a little loose, and never wrong.
+        """
+        attack = self.trade_off()
+        return [attack.tpr(fpr) for fpr in fprs]
+
+    def least_mu(self, log_delta: float) -> LeastMu:
+        """Return mu, of the pair with about this ln delta_0 where no mu covers the guarantee alone.
+
+        Args:
+            log_delta: ln of delta_0, from -600 to 0; the pair has at most this.
+        """
+        raise NotApplicable("gives epsilon at a delta only, from which no curve follows", "give epsilon and delta")
+
+    def with_regret(self, mu: float, log_delta: float) -> LeastMu:
+        """Return a mu that holds at every epsilon, with what it overstates."""
+        raise NotApplicable("gives epsilon at a delta only, from which no curve follows", "give epsilon and delta")
+
+
+class LowerBound(Guarantee):
+    """A lower bound on the privacy loss of certain runs: no guarantee is below it, and every answer rounds down.
+
+    ``profile`` is a lower bound on ln delta at epsilon, ``curve`` one on the Renyi divergence at an order, each None
+    where it is not known. Neither follows from the other, since the conversions of `Rdp` give upper bounds only.
+    """
+
+    def __init__(
+        self,
+        profile: Callable[[float], float] | None = None,
+        curve: Callable[[float], float] | None = None,
+        mu: float | None = None,
+        ulps: int = 2,
+    ) -> None:
+        self.profile = profile
+        self.curve = curve
+        self.mu = mu
+        self.ulps = ulps
+
+    def epsilon(self, log_delta: float, *, rough: bool = False) -> Answer:
+        """Return the greatest epsilon that is proved too small for ln delta, rounded down; 0 where none is."""
+        profile = self._profile()
+
+        def spare(e: float) -> float:
+            return clipped(log_delta - profile(e))
+
+        if spare(0.0) >= 0.0:
+            return Answer(0.0, None, self._conversion())
+        ceiling = 1.0
+        while spare(ceiling) <= 0.0:
+            ceiling *= 16.0
+            if ceiling > FARTHEST:
+                return Answer(FARTHEST, None, self._conversion())
+        return Answer(greatest(spare, 0.0, ceiling, ulps=self.ulps), None, self._conversion())
+
+    def log_delta(self, epsilon: float) -> Answer:
+        """Return ln delta at epsilon, rounded down."""
+        return Answer(self._profile()(epsilon), None, self._conversion())
+
+    def rdp(self, order: float) -> float:
+        """Return the Renyi divergence at this order, rounded down."""
+        if self.curve is None:
+            raise NotApplicable("a privacy profile gives no RDP at an order", "ask for epsilon or delta")
+        return self.curve(order)
+
+    def excess(self, epsilon: float, log_delta: float) -> float:
+        return clipped(self.log_delta(epsilon).value - log_delta)
+
+    def grouped(self, size: int, *, slow: bool = False) -> LowerBound:
+        """Return the same: a group may have one record."""
+        return self
+
+    def advantage(self) -> float | None:
+        """Return an advantage that the best attack on the worst run has at least, rounded down; None: not known.
+
+        It is delta at epsilon 0.
+        """
+        return None if self.profile is None else exp_down(self.profile(0.0))
+
+    def tpr(self) -> Callable[[float], float] | None:
+        """Return rate of false positives -> a rate of true ones that no guarantee is below; None where not known."""
+        if self.mu is not None:
+            return functools.partial(trade_off.tpr_of_mu_down, self.mu)
+        return None if self.profile is None else trade_off.tpr_of_profile_down(self.profile)
+
+    def _profile(self) -> Callable[[float], float]:
+        if self.profile is None:
+            raise NotApplicable(
+                "bounds the Renyi divergence from below, from which no lower value of epsilon or delta follows",
+                "give --order to see it",
+            )
+        return self.profile
+
+    def _conversion(self) -> str:
+        return "profile" if self.mu is None else "exact"
+
+
+def gaussian_lower_bound(mu: float) -> LowerBound:
+    """Return the lower bound of runs that are as easy to distinguish as N(0, 1) and N(mu, 1)."""
+    return LowerBound(
+        lambda epsilon: gaussian.log_delta_down(mu=mu, epsilon=epsilon),
+        lambda order: gaussian.renyi_down(mu=mu, order=order),
+        mu,
+    )

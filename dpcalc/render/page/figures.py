@@ -1,0 +1,154 @@
+"""The figures of a page: how tight an answer is in words, delta against epsilon, and what attacks achieve."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from dpcalc.model.quantities import Kind, Quantity
+from dpcalc.render.chart import GUESSING, Axis, Panel, Series
+from dpcalc.render.check.verdicts import gate_limit
+from dpcalc.render.numbers import Digits, Side
+from dpcalc.render.words.sentences import unbeaten
+from dpcalc.report import Case, Curves, Result, Tightness
+
+MISSING = "Figures need matplotlib: pip install 'dpcalc[plot]'"
+"""What a page says in their place where it is not installed."""
+
+_LN10 = math.log(10.0)
+_DECADES = 12  # of delta below the answer, at most: what is smaller is as good as 0 beside it
+_DEEP = -290.0  # below this power of ten an axis shows the power: a drawing goes 9 powers below it
+_LEAST_FPR = 1e-5
+_TOLD_FPR = 1e-3  # from here on a sentence names the rates
+_ROUNDOFF = 1.0 + 2.0**-40
+"""More than an operation in floating point loses."""
+
+
+class Figure(NamedTuple):
+    """A picture: what it is called, what is drawn, what is said to those who do not see it, and below it."""
+
+    title: str
+    panel: Panel
+    words: str
+    caption: str
+
+    @property
+    def source(self) -> str:
+        """The picture as the address of an image that holds it."""
+        from dpcalc.render.chart.figure import draw_panel
+
+        return f"data:image/svg+xml;base64,{base64.b64encode(draw_panel(self.panel)).decode('ascii')}"
+
+
+def can_draw() -> bool:
+    """Return whether what draws is installed."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def bracket(case: Case, digits: Digits) -> str:
+    """Return in words between which values the truth lies; nothing of an answer that is no epsilon, delta or mu."""
+    best, floor = case.best, case.tightness
+    if best is None or best.quantity not in (Quantity.EPSILON, Quantity.MU, Quantity.DELTA):
+        return ""
+    delta = best.quantity == Quantity.DELTA
+    size = best.log_delta if delta else best.value
+    if size is None or not math.isfinite(size):
+        return ""
+    name, upper = best.quantity, digits.value(best)
+    lower = digits.number(floor.value, Side.DOWN) if floor and not (delta and floor.value <= 0.0) else ""
+    steep = floor is not None and floor.by_difference
+    if not lower:
+        text = f"{name} is at most {upper}."
+    elif lower == upper and not steep:
+        text = f"{name} is {upper}, exactly: no smaller value holds for what is known of the run."
+    else:
+        none = unbeaten(steep) + ("" if steep else " for what is known of the run")
+        text = f"{name} is at most {upper}, and {none} is below {lower}."
+    limits = filter(None, (gate_limit(gate, name) for gate in case.assertions))
+    words = [words for value, words in limits if value > 0.0 or not delta]
+    return " ".join([text, *(f"The limit of a gate is {limit}." for limit in words[:3])])
+
+
+def figures(case: Case, digits: Digits) -> Iterator[Figure]:
+    """Yield the figures of a case whose curves are known."""
+    if case.curves is not None and case.best is not None:
+        yield from _profile(case.curves, case.best, digits)
+        yield from _trade_off(case.curves)
+
+
+def _profile(curves: Curves, best: Result, digits: Digits) -> Iterator[Figure]:
+    """Yield delta against epsilon: what is guaranteed and what no guarantee can beat; nothing without a curve."""
+    upper = [(epsilon, log_delta) for epsilon, log_delta in curves.profile if math.isfinite(log_delta)]
+    if len(upper) < 2 or upper[-1][0] <= 0.0:
+        return
+    asked = best.log_delta / _LN10 if best.log_delta is not None else upper[-1][1] / _LN10
+    bottom = float(math.floor(max(min(upper[-1][1] / _LN10, asked - 1.0), min(asked - 2.0, -6.0), asked - _DECADES)))
+    axis = Axis("log10 delta", low=bottom) if bottom < _DEEP else Axis("delta", True, 10.0**bottom)
+    series = [_curve("guaranteed", upper, axis)]
+    floor = [(epsilon, log_delta) for epsilon, log_delta in curves.floor if math.isfinite(log_delta)]
+    dashed = f" {_dashed(curves.tightness)}" if floor else ""
+    series += [_curve("impossible below", floor, axis, Kind.LOWER)] if floor else []
+    answer = ""
+    if best.epsilon is not None and best.log_delta is not None and asked >= bottom:
+        epsilon, delta = digits.number(best.epsilon, Side.UP), digits.delta(best.delta, best.log_delta, Side.UP)
+        series.append(_curve("the answer", [(best.epsilon, best.log_delta)], axis))
+        answer = f" The answer is the point epsilon {epsilon}, delta {delta}."
+    (_, first), (end, last) = curves.profile[0], curves.profile[-1]
+    words = f"From at most {_share(first)} at epsilon 0, delta falls to at most {_share(last)} at epsilon {end:.4g}."
+    yield Figure(
+        "Delta at every epsilon",
+        Panel("", Axis("epsilon"), axis, tuple(series)),
+        words + dashed + answer,
+        f"The line is guaranteed: the truth lies on it or below.{dashed}",
+    )
+
+
+def _curve(label: str, points: list[tuple[float, float]], axis: Axis, kind: Kind = Kind.UPPER) -> Series:
+    """Return a curve of deltas, from their logarithms."""
+    ys = (math.exp(log_delta) if axis.log else log_delta / _LN10 for _, log_delta in points)
+    return Series(label, tuple(epsilon for epsilon, _ in points), tuple(ys), kind)
+
+
+def _dashed(floor: Tightness | None) -> str:
+    """Return in a sentence what the dashed line is."""
+    return f"The dashed line is what {unbeaten(floor is not None and floor.by_difference)} can beat."
+
+
+def _share(log_delta: float) -> str:
+    return Digits(3).delta(math.exp(log_delta) * _ROUNDOFF, log_delta, Side.UP)
+
+
+def _trade_off(curves: Curves) -> Iterator[Figure]:
+    """Yield the most true positives of any attack against its false ones; nothing without a curve."""
+    points = [(fpr, tpr) for fpr, tpr in curves.trade_off if fpr >= _LEAST_FPR]
+    if len(points) < 2:
+        return
+    xs, ys = zip(*points, (1.0, 1.0), strict=True)
+    rates = "; ".join(
+        f"with {100.0 * fpr:.4g}% false positives at most {_percent(tpr)} true ones"
+        for fpr, tpr in points
+        if fpr >= _TOLD_FPR * (1.0 - 1e-9) and _is_power_of_ten(fpr)
+    )
+    yield Figure(
+        "What any attack can find out",
+        Panel(
+            "",
+            Axis("rate of false positives", True),
+            Axis("rate of true positives, at most"),
+            (Series("at most", xs, ys), Series(GUESSING, xs, xs)),
+        ),
+        f"For any attack: {rates}. The dashed line is guessing blindly.",
+        "No attack lies above the line, whatever it does. The dashed line is guessing blindly.",
+    )
+
+
+def _is_power_of_ten(share: float) -> bool:
+    power = math.log10(share)
+    return abs(power - round(power)) < 1e-9
+
+
+def _percent(share: float) -> str:
+    return f"{Digits(3).number(min(100.0, 100.0 * share * _ROUNDOFF), Side.UP)}%"

@@ -1,0 +1,203 @@
+"""The pairs of laws that dominate a step on a batch drawn at random, in the orders that an adjacency asks for.
+
+They are those of `dpcalc.notions.pld`, within the range in which these are defined, and each is made once.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from dpcalc.model.choices import Adjacency
+from dpcalc.notions import pld
+from dpcalc.notions.guarantee import Composition, Hints
+from dpcalc.notions.pld import Draws, Pair
+from dpcalc.numerics.floats import up
+from dpcalc.theorems.sampled.settings import EpochsOfBatches, SampledSteps
+
+if TYPE_CHECKING:
+    from dpcalc.notions.notion import Parts
+
+_MOST_MU = 300.0  # past this one a step shows that it used a record; the lattice of losses is coarse there
+_LARGE_MU = 10.0  # from here on the losses of uses that are known may be nearer than those on a lattice
+_MOST_MU_OF_MIXTURES = 1e6  # of steps that may use several records, or one several times
+_FARTHEST_MU = 1e90  # past this one no step hides anything
+_MOST_DRAWS = 10**15  # what the counts of draws are defined for
+_LEAST_RATE = 1e-15  # a rarer use counts as this one: lattices of losses end there
+_LEAST_MU, _LEAST_MU_OF_MIXTURES = 1e-30, 1e-6  # what pairs are defined for; a smaller one counts as this one
+_LEAST_MU_OF_EPOCHS, _MOST_MU_OF_EPOCHS = 1e-6, 30.0  # of balls in bins, where the grid of ratios is fine
+
+
+# --- whole runs ----------------------------------------------------------------------------------------------------
+
+
+def poisson(run: SampledSteps) -> Composition:
+    """Return the composition of steps on Poisson samples."""
+    replaced, size = run.adjacency == Adjacency.REPLACE_ONE, run.group_size
+
+    def known() -> Composition:
+        return _disclosed(run, size, min(1.0, up(size * run.sample_rate, 2.0)), replaced=replaced)
+
+    if run.mu > (_MOST_MU if size == 1 else _MOST_MU_OF_MIXTURES):
+        return known()
+    return _composed(run, poisson_pair(run.mu, run.sample_rate, replaced=replaced, size=size), known)
+
+
+def fixed(run: SampledSteps) -> Composition:
+    """Return the composition of steps on batches of fixed size."""
+
+    def known() -> Composition:
+        return _disclosed(run, 1.0 if run.adjacency == Adjacency.NULL_RECORD else 2.0, run.sample_rate)
+
+    return known() if run.mu > _MOST_MU else _composed(run, fixed_pair(run.mu, run.sample_rate, run.adjacency), known)
+
+
+def _composed(run: SampledSteps, pair: Pair, known: Callable[[], Composition]) -> Composition:
+    """Return the composition of one pair for all steps, in the orders that the adjacency asks for.
+
+    Where losses are large it has ``known`` besides: what holds if it is known which steps the record was in.
+    """
+    whole = in_each_order(run.adjacency, [(pair, run.steps)])
+    return whole if run.mu < _LARGE_MU else whole.replacing(hints=Hints(besides=known()))
+
+
+def _disclosed(run: SampledSteps, apart: float, rate: float, *, replaced: bool = False) -> Composition:
+    """Return what holds if it is known which steps the record was in.
+
+    Where the noise hides next to nothing this is close, but for a record that is added: runs with it that never use
+    it are as frequent as ever, and this bounds all that can be learnt.
+
+    Args:
+        apart: how far one use moves a sum, in units of the clipping norm.
+        rate: the probability of a use, at most 1.
+        replaced: whether another record, with uses of its own, is in the place of the record.
+    """
+    rate = max(rate, _LEAST_RATE)
+    if run.mu > _FARTHEST_MU:
+        whole = apart * math.sqrt(run.steps) * (2.0 if replaced else 1.0)
+        pair = one_gaussian(up(whole / run.noise_multiplier, 4.0))
+    else:
+        pair = known_uses(up(apart * run.mu, 2.0), rate, run.steps, replaced=replaced)
+    return Composition([(added(pair, rate, run.steps) if run.adjacency == Adjacency.ADD else pair, 1)])
+
+
+def with_replacement(run: SampledSteps) -> Composition:
+    """Return the composition of steps on records drawn one by one, with replacement."""
+    if run.mu > _MOST_MU_OF_MIXTURES:
+        return _disclosed_draws(run)
+    forward, backward = (functools.partial(_draws, run, back) for back in (False, True))
+    return (
+        Composition(forward) if run.adjacency == Adjacency.REPLACE_ONE else asked_for(run.adjacency, forward, backward)
+    )
+
+
+def _draws(run: SampledSteps, backward: bool, log_delta: float) -> list[tuple[Pair, int]]:
+    """Return the pair of a step on repeated draws, with as many numbers of draws as matter for this ln delta."""
+    draws = pld.Draws(run.batch_size, run.group_size, run.records, log_rare(run.steps, log_delta))
+    pair = drawn_pair(run.mu, draws, run.adjacency)
+    return [(pld.exchanged(pair) if backward else pair, run.steps)]
+
+
+def _disclosed_draws(run: SampledSteps) -> Composition:
+    """Return what holds if it is known which draws were of a record that differs."""
+    apart = 1.0 if run.adjacency == Adjacency.NULL_RECORD else 2.0
+    mu, rate, draws = up(apart * run.mu, 2.0), up(run.group_size / run.records), run.batch_size * run.steps
+    if run.mu > _FARTHEST_MU or draws > _MOST_DRAWS:
+        pair = one_gaussian(up(mu * run.batch_size * math.sqrt(run.steps), 4.0))
+    else:
+        pair = known_uses(mu, rate, draws, replaced=False, at_once=run.batch_size)
+    return Composition([(added(pair, rate, draws) if run.adjacency == Adjacency.ADD else pair, 1)])
+
+
+def balls_in_bins(run: EpochsOfBatches) -> Composition:
+    """Return the composition of epochs in each of which a record falls into a random step."""
+    if not _LEAST_MU_OF_EPOCHS <= run.mu <= _MOST_MU_OF_EPOCHS:
+        return Composition([(one_gaussian(run.public.mu), 1)])
+    replaced = run.adjacency == Adjacency.REPLACE_ONE
+    forward = functools.partial(_epochs, run, replaced=replaced)
+    one = functools.partial(forward, backward=run.adjacency == Adjacency.ADD)
+    hints = Hints(coarser=tuple(functools.partial(one, coarser=times) for times in (2, 4)))
+    if replaced:
+        return Composition(forward, hints=hints)
+    return asked_for(run.adjacency, forward, functools.partial(forward, backward=True)).replacing(hints=hints)
+
+
+def _epochs(
+    run: EpochsOfBatches, log_delta: float, *, replaced: bool = False, backward: bool = False, coarser: int = 1
+) -> list[tuple[Pair, int]]:
+    """Return the pair of an epoch and how many there are, on a grid that suits this ln delta."""
+    make, log_tail = pld.replaced_place if replaced else pld.random_place, log_rare(run.passes, log_delta)
+    pair = make(mu=run.mu, bins=run.bins, log_tail=log_tail, coarser=coarser)
+    return [(pld.exchanged(pair) if backward else pair, run.passes)]
+
+
+# --- single steps ----------------------------------------------------------------------------------------------------
+
+
+def in_each_order(adjacency: Adjacency, parts: Sequence[tuple[Pair, int]]) -> Composition:
+    """Return the composition of pairs whose forward order is that of a removed record, as the adjacency asks."""
+    others = [(pld.exchanged(pair), count) for pair, count in parts]
+    same = all(other is pair for (other, _), (pair, _) in zip(others, parts, strict=True))
+    return asked_for(adjacency, parts, () if same else others)
+
+
+def asked_for(adjacency: Adjacency, removed: Parts, added: Parts) -> Composition:
+    """Return the composition in the orders that the adjacency asks for."""
+    if adjacency == Adjacency.ADD and added:
+        return Composition(added)
+    return Composition(removed) if adjacency == Adjacency.REMOVE else Composition(removed, added)
+
+
+def one_gaussian(mu: float) -> Pair:
+    """Return the pair of a Gaussian mechanism, whatever its mu."""
+    return pld.gaussian_sum([(mu, 1)])
+
+
+@functools.lru_cache(maxsize=64)
+def added(pair: Pair, rate: float, steps: int) -> Pair:
+    """Return the pair of all steps for a record that is added, from that for one that is removed."""
+    return pld.exchanged(pld.seldom_used(pair, rate=rate, steps=steps))
+
+
+@functools.lru_cache(maxsize=64)
+def poisson_pair(mu: float, rate: float, *, replaced: bool, size: int = 1) -> Pair:
+    """Return the pair of a step on a Poisson sample, for groups of so many records."""
+    if size > 1:
+        make_group = pld.replaced_group if replaced else pld.removed_group
+        return make_group(mu=max(mu, _LEAST_MU_OF_MIXTURES), rate=max(rate, _LEAST_RATE), size=size)
+    make = pld.replaced_poisson if replaced else pld.removed
+    return make(mu=max(mu, _LEAST_MU), rate=max(rate, _LEAST_RATE))
+
+
+@functools.lru_cache(maxsize=64)
+def known_uses(mu: float, rate: float, steps: int, *, replaced: bool, at_once: int = 1) -> Pair:
+    """Return the pair of all steps where it may be known which of them used the record."""
+    if replaced:
+        return pld.replaced_known_uses(mu=mu, rate=rate, steps=steps)
+    return pld.known_uses(mu=mu, rate=rate, steps=steps, at_once=at_once)
+
+
+@functools.lru_cache(maxsize=64)
+def fixed_pair(mu: float, rate: float, adjacency: Adjacency) -> Pair:
+    """Return the pair of a step on a batch of fixed size."""
+    mu, rate = max(mu, _LEAST_MU), max(rate, _LEAST_RATE)
+    if adjacency == Adjacency.REPLACE_ONE:
+        return pld.subsampled_gaussian(mu=2.0 * mu, rate=rate)
+    if adjacency == Adjacency.NULL_RECORD:
+        return pld.nulled_fixed(mu=mu, rate=rate)
+    return pld.removed(mu=2.0 * mu, rate=rate)
+
+
+@functools.lru_cache(maxsize=64)
+def drawn_pair(mu: float, draws: Draws, adjacency: Adjacency) -> Pair:
+    """Return the pair of a step on records drawn with replacement."""
+    make = {Adjacency.REPLACE_ONE: pld.replaced_draws, Adjacency.NULL_RECORD: pld.nulled_draws}
+    return make.get(adjacency, pld.removed_draws)(mu=max(mu, _LEAST_MU_OF_MIXTURES), draws=draws)
+
+
+def log_rare(times: int, log_delta: float) -> float:
+    """Return ln of a probability that does not matter for this ln delta, even so many times."""
+    # e^-12 of delta is nothing; steps of 8 let near questions share a grid; e^-640 is near the least double.
+    return max(-640.0, 8.0 * math.floor((log_delta - math.log(times) - 12.0) / 8.0))

@@ -1,0 +1,46 @@
+"""Steps of DP-SGD on batches drawn at random, and epochs of such batches, as theorems read them."""
+
+from __future__ import annotations
+
+import math
+
+from dpcalc.model.choices import Adjacency
+from dpcalc.notions.guarantee import Gdp
+from dpcalc.numerics.floats import up
+from dpcalc.theorems.setting import Setting
+
+EPOCHS_OF_BATCHES = ("sampling", "adjacency", "records", "batch_size", "steps", "noise_multiplier")
+
+
+class SampledSteps(Setting):
+    """Steps on batches drawn at random."""
+
+    @property
+    def mu(self) -> float:
+        """The clipping norm over the standard deviation of the noise, rounded up."""
+        return up(1.0 / self.noise_multiplier)
+
+
+class EpochsOfBatches(SampledSteps):
+    """Epochs in each of which a record is used once, in a random step."""
+
+    @property
+    def bins(self) -> int:
+        """The number of steps of an epoch."""
+        return -(-self.records // self.batch_size)
+
+    @property
+    def passes(self) -> int:
+        """The number of epochs, a last one that is cut short counted whole."""
+        return -(-self.steps // self.bins)
+
+    @property
+    def public(self) -> Gdp:
+        """What holds if the step of every record is known: one use in every epoch."""
+        return Gdp(composed_mu(self.adjacency, self.noise_multiplier, self.passes))
+
+
+def composed_mu(adjacency: Adjacency, noise_multiplier: float, uses: int) -> float:
+    """Return mu of so many Gaussian mechanisms, rounded up: a record replaced moves a sum by twice the clip."""
+    apart = 2.0 if adjacency == Adjacency.REPLACE_ONE else 1.0
+    return up(apart * math.sqrt(uses) / noise_multiplier, 4.0)
