@@ -88,5 +88,5 @@ def proof_of(bound: str) -> str:
 def entries() -> dict[str, str]:
     """Return the BibTeX entries by key."""
     blocks = [block.strip() for block in read("references.bib").split("\n@") if block.strip()]
-    found = ("@" + block.removeprefix("@") for block in blocks)
-    return {entry[entry.index("{") + 1 : entry.index(",")]: entry for entry in found}
+    texts = ("@" + block.removeprefix("@") for block in blocks)
+    return {entry[entry.index("{") + 1 : entry.index(",")]: entry for entry in texts}

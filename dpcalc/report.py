@@ -329,11 +329,11 @@ class Report(NamedTuple):
     @property
     def statuses(self) -> Mapping[str, int]:
         """How many cases of recipes ended in each way."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for case in self.cases:
             if case.check is not None:
-                found[case.check.status] = found.get(case.check.status, 0) + 1
-        return found
+                counts[case.check.status] = counts.get(case.check.status, 0) + 1
+        return counts
 
     @property
     def gates(self) -> tuple[int, int, int]:
@@ -490,10 +490,10 @@ def attack_numbers(risk: Mapping[str, Any] | None) -> dict[str, float]:
     """Return what an attacker can do, as columns ``advantage``, ``tpr@0.01``, ..."""
     if not risk:
         return {}
-    found = {"advantage": float(risk["advantage"]["value"])}
+    numbers = {"advantage": float(risk["advantage"]["value"])}
     for name, at in ATTACKS.items():
-        found.update({f"{name}@{row[at]!r}": float(row["value"]) for row in risk[name]} if at else {})
-    return found
+        numbers.update({f"{name}@{row[at]!r}": float(row["value"]) for row in risk[name]} if at else {})
+    return numbers
 
 
 def audit_numbers(audit: Mapping[str, Any] | None) -> dict[str, Any]:

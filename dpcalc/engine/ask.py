@@ -97,7 +97,7 @@ def best_of(command: str, given: Values, question: Question, sources: Sources | 
     if COMMANDS[command].prices or question.risks or question.targets or question.curves:
         return None
     try:
-        return ask(command, given, question, sources=sources, notes=False, best_only=True)
+        return ask(command, given, question, sources=sources, notes=False, brief=True, best_only=True)
     except DpcalcError:
         return None
 
@@ -217,8 +217,8 @@ class Inquiry:
             return case
         from dpcalc.engine.advice.noise_readings import misread_noise
 
-        told = bool(self.gates) or not self.brief
-        return case._replace(warnings=(*case.warnings, *misread_noise(asked, told=told)))
+        both = bool(self.gates) or not self.brief
+        return case._replace(warnings=(*case.warnings, *misread_noise(asked, both=both)))
 
     def _with_risk(self, case: Case) -> Case:
         """Return the case with the risks that are asked for, or that a gate speaks of."""

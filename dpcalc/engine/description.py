@@ -39,23 +39,23 @@ def run_of(command: Command, description: Description) -> tuple[Command, Run, tu
     elif strange := [name for name in description if name in taken and name not in taken_by(algorithm)]:
         raise _stranger(algorithm, strange, command)
     add_loss_constants(description, {name for name in taken if name in taken_by(algorithm)})
-    if "loss" in description and "radius" in description:
+    if description.has("loss", "radius"):
         notes += (LossDomain(radius=description["radius"]),)
     loss, model, classes = (description.get(name) for name in ("loss", "model", "classes"))
-    if "clip" in description and convex_if_clipped(loss, model, classes):
+    if description.has("clip") and convex_if_clipped(loss, model, classes):
         regularised = bool(description.get("regularisation"))
         notes += (LinearClip(regularised=regularised, capped=model == Model.CAPPED),)
     if not ALGORITHMS[algorithm].clipped and description.take("release", Releases.LAST) == Releases.EPOCH:
         algorithm = released(algorithm)
-    if "schedule" in description and "noise_multiplier" in description:
+    if description.has("schedule", "noise_multiplier"):
         raise SpecError("a schedule has noise of its own, and noise_multiplier is given", "use a column noise_std")
-    if "schedule" in description and description.get("regularisation"):
+    if description.has("schedule") and description.get("regularisation"):
         raise SpecError("a schedule is not combined with a regularised loss", "describe the steps' maps in the file")
     record = ALGORITHMS[algorithm]
-    if "index" in description and not record.indexed:  # no position of a record is another than the others
+    if description.has("index") and not record.indexed:  # no position of a record is another than the others
         check("index", description.take("index"))
         notes += (LeftOut(algorithm=record.base, parameter="index"),)
-    if (record.chained and not record.continues) or "schedule" in description:
+    if (record.chained and not record.continues) or description.has("schedule"):
         _read_schedule(command, algorithm, description)
     return command, describe(algorithm, description.values, description.sources), notes
 
@@ -67,7 +67,7 @@ def algorithm_of(command: Command, description: Description) -> str:
         SpecError: it is not of this command, or is not named and must be.
     """
     names = ", ".join(command.algorithms)
-    if "algorithm" not in description and command.compares:
+    if not description.has("algorithm") and command.compares:
         raise SpecError(
             "what is run is not known",
             f"give --algorithm: {names}; or several of them, or all; for example --algorithm {command.default}",
@@ -87,7 +87,7 @@ def add_loss_constants(description: Description, taken: Collection[str], *, risk
         SpecError: they are also given, or a parameter of a loss is and no loss.
     """
     of_the_loss = [name for name in CATALOGUE if name != "loss" and name in description]
-    if "loss" not in description:
+    if not description.has("loss"):
         alone = [name for name in of_the_loss if name != "radius"]
         if alone:
             raise SpecError(f"{', '.join(alone)} describes a loss, and none is named", _ANY_LOSS)
@@ -95,7 +95,7 @@ def add_loss_constants(description: Description, taken: Collection[str], *, risk
     checked = {name: float(check(name, description[name])) for name in of_the_loss}
     from dpcalc.model import loss as losses
 
-    clip = float(check("clip", description["clip"])) if "clip" in description and "clip" in taken else math.inf
+    clip = float(check("clip", description["clip"])) if description.has("clip") and "clip" in taken else math.inf
     named = str(check("loss", description["loss"]))
     constants = losses.constants(named, checked, risk=risk, clip=clip)
     _refuse_smoother(named, constants, description, taken)
@@ -115,7 +115,7 @@ def _refuse_smoother(
     """Raise SpecError where a loss that has corners is said to be smooth."""
     if constants["loss_class"] in _SMOOTH:
         return
-    if "smoothness" in description and "smoothness" in taken:
+    if description.has("smoothness") and "smoothness" in taken:
         raise SpecError(f"the {named} loss is not smooth, and smoothness is given", "leave out --smoothness")
     if description.get("loss_class") in _SMOOTH:
         raise SpecError(
@@ -152,7 +152,7 @@ def _fit_to(algorithm: str, description: Description) -> tuple[Note, ...]:
         description.take(name)
     if "epochs" not in own:
         description.take("epochs")
-    elif "epochs" not in description and "steps" not in description:
+    elif not (description.has("epochs") or description.has("steps")):
         description.put("epochs", 1, Source.DEFAULT)
     return tuple(LeftOut(algorithm=algorithm, parameter=name) for name in left_out)
 
@@ -177,7 +177,7 @@ def _read_schedule(command: Command, algorithm: str, description: Description) -
             "the schedule has a column probability, and in a fixed order every record has its own step",
             "use --algorithm stop, or `dpcalc shuffle`",
         )
-    if "index" in description:
+    if description.has("index"):
         return
     if command.compares and record.fixed_order:
         raise SpecError("which record is worst off depends on the bound, with a schedule", "give --index")

@@ -35,8 +35,8 @@ def guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...] = ()) -> Gu
         NotApplicable: a condition does not hold.
     """
     cases = worst_cases(run) if "index" in bound.reads else (run,)
-    each = [guarantee_from(bound, bound.prove(case), orders) for case in cases]
-    proved = each[0] if len(each) == 1 else worst(each)
+    guarantees = [guarantee_from(bound, bound.prove(case), orders) for case in cases]
+    proved = guarantees[0] if len(guarantees) == 1 else worst(guarantees)
     if (run.group_size or 1) == 1:
         return proved
     from dpcalc.engine.groups import for_groups
@@ -128,10 +128,8 @@ def conversion_fields(guarantee: Guarantee, answer: Answer, epsilon: float) -> d
     if certificate is not None:
         details["certificate"] = certificate.as_json()
     order = answer.order if answer.order is not None and math.isfinite(answer.order) else None
-    told = details or answer.conversion == "pld"
-    return {
-        "conversion": answer.conversion, "order": order, "mu": guarantee.mu, "details": details if told else None,
-    }  # fmt: skip
+    fields = {"conversion": answer.conversion, "order": order, "mu": guarantee.mu}
+    return {**fields, "details": details} if details or answer.conversion == "pld" else fields
 
 
 def _epsilon(asked: Application) -> list[Result]:

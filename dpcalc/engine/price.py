@@ -129,7 +129,7 @@ def _least(bound: Theorem, runs: Sequence[Run]) -> Risk:
     """Return the least cost of these runs. The most hopeful is asked first, and one without hope of less not at all."""
     least: Risk | None = None
     hopes = [(_hope(bound, run) if len(runs) > 1 else -math.inf, run) for run in runs]
-    for hope, run in sorted(hopes, key=lambda each: each[0]):
+    for hope, run in sorted(hopes, key=lambda pair: pair[0]):
         if least is not None and _SHORT * hope >= least.excess_risk:
             break
         cost: Risk = bound.prove(run)

@@ -32,6 +32,10 @@ class Description:
         """Return the value of a parameter, or the default."""
         return self.values.get(name, default)
 
+    def has(self, *names: str) -> bool:
+        """Return whether all these parameters are described."""
+        return all(name in self.values for name in names)
+
     def __contains__(self, name: str) -> bool:
         return name in self.values
 

@@ -140,8 +140,7 @@ def _narrowed(nodes: Array, values: Array) -> Array:
         implied = np.logaddexp(values[None, :], pure)
     padding = 64.0 * UNIT * (1.0 + np.where(np.isfinite(implied), np.abs(implied), 0.0))
     implied = np.where(nodes[:, None] < nodes[None, :], implied + padding, 0.0)
-    least: Array = np.minimum(values, implied.min(axis=1))
-    return least
+    return np.minimum(values, implied.min(axis=1))
 
 
 def chords(nodes: Array, values: Array) -> Callable[[Array], Array]:
@@ -158,8 +157,7 @@ def chords(nodes: Array, values: Array) -> Callable[[Array], Array]:
             value = np.logaddexp(values[place] + np.log1p(-share), values[place + 1] + np.log(share))
         value = np.where(e >= nodes[-1], values[-1], np.where(np.isnan(value), values[place], value))
         finite = np.where(np.isfinite(value), np.abs(value), 0.0)
-        padded: Array = np.minimum(0.0, value + UNIT * (16.0 + 8.0 * finite))
-        return padded
+        return np.minimum(0.0, value + UNIT * (16.0 + 8.0 * finite))
 
     return interpolated
 

@@ -42,5 +42,4 @@ def distinct(*parts: NDArray[Scalar]) -> NDArray[Scalar]:
     [1, 2, 3]
     """
     values = np.sort(np.concatenate(parts))
-    kept: NDArray[Scalar] = values[np.append(True, values[1:] != values[:-1])[: len(values)]]
-    return kept
+    return values[np.append(True, values[1:] != values[:-1])[: len(values)]]

@@ -80,8 +80,7 @@ def _log_geometric(slope: Array, count: Array) -> Array:
     s = np.where(np.abs(slope) < 1e-12, 1e-12, slope)
     down = -np.abs(s)
     value = np.log(np.expm1(down * count) / np.expm1(down))
-    result: Array = value + np.where(s > 0.0, s * (count - 1.0), 0.0)
-    return result
+    return value + np.where(s > 0.0, s * (count - 1.0), 0.0)
 
 
 def _log_tail_up(trials: int, chance: Fraction, number: int) -> float:
@@ -124,8 +123,7 @@ def _deviance(d: Array) -> Array:
     for j in range(2, 22):
         total = total + power / (j * (j - 1))
         power = -power * small
-    result: Array = np.where(np.abs(d) < 0.1, total, wide)
-    return result
+    return np.where(np.abs(d) < 0.1, total, wide)
 
 
 def _stirling(n: Array) -> Array:
@@ -135,5 +133,4 @@ def _stirling(n: Array) -> Array:
     table = np.array([0.0] + [
         math.log(math.factorial(j)) - LN_SQRT_2PI - 0.5 * math.log(j) - j * (math.log(j) - 1.0) for j in range(1, 16)
     ])  # fmt: skip
-    result: Array = np.where(n < 16.0, table[small], value)
-    return result
+    return np.where(n < 16.0, table[small], value)

@@ -101,5 +101,4 @@ def _between(nodes: Array, loss: Array, tolerance: float) -> Array:
     if not made:
         return np.empty(0)
     found = distinct(*made)
-    fresh: Array = found[nodes[np.minimum(np.searchsorted(nodes, found), len(nodes) - 1)] != found]
-    return fresh
+    return found[nodes[np.minimum(np.searchsorted(nodes, found), len(nodes) - 1)] != found]

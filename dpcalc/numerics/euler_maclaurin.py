@@ -21,9 +21,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from dpcalc.numerics.floats import UNIT, down, up
-from dpcalc.numerics.quadrature import gauss_legendre, integrate
+from dpcalc.numerics.quadrature import gauss_legendre
 
-_LN2 = 0.6931471805599453
 _DIRECT = 2000  # up to so many terms are added directly
 _MOST = 10**15  # exact as a double
 _CLEAR = 400.0  # the cut is this many times the sharpness away from the singularity: rho >= 200
@@ -199,93 +198,3 @@ def _rule(slow: _Slow, left: float, y: float, half: float, points: int) -> list[
         t = left + y * math.expm1(s)
         terms.append((t, weight * half * y * math.exp(s) * slow.g(t)))
     return terms
-
-
-def log1p_integral(x: float, k: float, power: float) -> float:
-    """Return the integral of ln(1 + k t^-power) over t >= x, for x > 0, power > 1, x^power > -k, to 1e-13 relatively.
-
-    Scaled by x it depends on the power and on u = k x^-power, which is to lie between 1e-300 and 1e100 in size. Where
-    u t^-power passes 2 and 1/2 (t measured in x) the integrand changes from a series in t^power/u to a smooth stretch
-    and to a series in u t^-power. For u < -1/2 the logarithmic singularity just below t = x is integrated in closed
-    form.
-    """
-    if not (0.0 < x < math.inf and 1.0 < power < math.inf and math.isfinite(k)):
-        raise ValueError(f"no integral from {x!r} with k={k!r}, power={power!r}")
-    root = x ** (-0.5 * power)
-    u = k * root * root
-    if u < -1.0 - 8.0 * UNIT:
-        raise ValueError(f"the logarithm does not exist at {x!r}: k={k!r}, power={power!r}")
-    if abs(u) <= 0.5:
-        return x * _far(u, power)
-    if u < 0.0:
-        return x * _near_singular(u, power)
-    turn, flat = math.log(0.5 * u), math.log(2.0 * u)
-    total = math.exp(flat / power) * _far(0.5, power)
-    total += integrate(lambda v: math.log1p(u * math.exp(-v)) * math.exp(v / power), max(0.0, turn), flat, 24) / power
-    if turn > 0.0:
-        total += _steep(u, turn, power)
-    return x * total
-
-
-def _far(u: float, power: float) -> float:
-    """Return int_1^inf ln(1 + u t^-power) dt for |u| <= 1/2."""
-    terms, factor = [], u
-    for m in range(1, 60):
-        terms.append(factor / (m * (power * m - 1.0)))
-        factor *= -u
-    return math.fsum(terms)
-
-
-def _steep(u: float, turn: float, power: float) -> float:
-    """Return int ln(1 + u t^-power) dt from 1 to exp(turn/power) = (u/2)^(1/power) for u > 2.
-
-    There ln(1 + u t^-power) = ln u - power ln t + ln(1 + t^power/u).
-    """
-    y = turn / power
-    total = turn * _expm1_excess(y) + _LN2 * math.expm1(y)
-    sign = 1.0
-    for m in range(1, 60):
-        # int t^(power m) u^-m dt / m, with t^power/u = 1/2 at the upper end
-        top = 0.5**m * math.exp(y)
-        span = (power * m + 1.0) * y
-        total += sign * top * -math.expm1(-span) / (m * (power * m + 1.0))
-        sign = -sign
-    return total
-
-
-def _expm1_excess(y: float) -> float:
-    """Return (exp(y) - 1)/y - 1 for y > 0."""
-    if y > 0.5:
-        return math.expm1(y) / y - 1.0
-    total, term = 0.0, 1.0
-    for j in range(2, 20):
-        term *= y / j
-        total += term
-    return total
-
-
-def _near_singular(u: float, power: float) -> float:
-    """Return int_1^inf ln(1 + u t^-power) dt for -1 <= u < -1/2.
-
-    With t^power = -u exp(y) the integrand is ln(1 - exp(-y)) = ln y + ln((1 - exp(-y))/y), from y = -ln(-u) to ln 2.
-    """
-    u = max(u, -1.0)  # which rounding may have missed
-    low, high = -math.log(-u), _LN2
-
-    def smooth(y: float) -> float:
-        return math.log(-math.expm1(-y) / y) * math.exp(y / power)
-
-    middle = integrate(smooth, low, high, 20) + _log_moment(high, power) - _log_moment(low, power)
-    scale: float = (-u) ** (1.0 / power)
-    return scale * (middle / power + math.exp(high / power) * _far(-0.5, power))
-
-
-def _log_moment(y: float, power: float) -> float:
-    """Return int_0^y ln(s) exp(s/power) ds for 0 <= y <= ln 2."""
-    if y == 0.0:
-        return 0.0
-    log_y, factor, terms = math.log(y), y, []
-    for j in range(1, 22):
-        terms.append(factor / j * (log_y - 1.0 / j))
-        factor *= y / (power * j)
-    return math.fsum(terms)

@@ -127,5 +127,4 @@ def ordinal(value: float) -> int:
 
 def from_ordinal(rank: int) -> float:
     """Return the non-negative double of this rank: the inverse of `ordinal`."""
-    value: float = _DOUBLE.unpack(_RANK.pack(rank))[0]
-    return value
+    return _DOUBLE.unpack(_RANK.pack(rank))[0]

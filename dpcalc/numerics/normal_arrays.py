@@ -200,5 +200,4 @@ def _far_difference(x: Array, r: Array) -> Array:
     for j in range(far_terms(float(x.min())), 0, -1):
         first, second = j / (x + first), j / (y + second)
         quotient = first * second * (1.0 - quotient) / j
-    difference: Array = (1.0 - quotient) / (x + first) / (y + second)
-    return difference
+    return (1.0 - quotient) / (x + first) / (y + second)

@@ -25,7 +25,8 @@ GIVES = {
 }
 """What a bound's function returns, in words."""
 
-_SENSITIVITY = {"replace-one": "2 lipschitz", "null-record": "lipschitz"}
+_SENSITIVITY = "sensitivity"
+_TIMES_LIPSCHITZ = {"replace-one": "2 lipschitz", "null-record": "lipschitz"}
 
 
 def render_explain(report: Report, digits: Digits = SIX) -> str:
@@ -115,9 +116,9 @@ def explain_result(result: Result, case: Case, digits: Digits = SIX) -> str:
 def _number_of(case: Case, name: str) -> str:
     value, source = case.inputs[name]
     mark = f" ({source})" if source in (Source.DEFAULT, Source.WORST_CASE, Source.DERIVED) else ""
-    if name == "sensitivity":
+    if name == _SENSITIVITY:
         adjacency = str(case.inputs.get("adjacency", ("", ""))[0])
-        mark = f" ({_SENSITIVITY.get(adjacency, 'derived')})"
+        mark = f" ({_TIMES_LIPSCHITZ.get(adjacency, 'derived')})"
     return f"{equation(name, value)}{mark}"
 
 
@@ -159,5 +160,5 @@ def _source(bound: Theorem) -> list[str]:
 
 
 def _remarks(bound: Theorem) -> list[str]:
-    told = (("erratum", bound.erratum), ("note", bound.caution))
-    return [line for title, text in told if text for line in ("", textwrap.fill(f"{title}: {text}", 100))]
+    remarks = (("erratum", bound.erratum), ("note", bound.caution))
+    return [line for title, text in remarks if text for line in ("", textwrap.fill(f"{title}: {text}", 100))]

@@ -19,7 +19,7 @@ Row = Sequence[str]
 
 def wrapped(text: str, width: int, first: str = "", others: str = "") -> list[str]:
     """Return a paragraph in lines of a width; ``first`` and ``others`` stand at their left. An equation stays whole."""
-    glued = _EQUATION.sub(lambda found: found[0].replace(" ", _GLUE), text)
+    glued = _EQUATION.sub(lambda match: match[0].replace(" ", _GLUE), text)
     lines = textwrap.wrap(
         glued, max(width, 20), initial_indent=first, subsequent_indent=others, break_long_words=False,
         break_on_hyphens=False,
@@ -37,8 +37,8 @@ def laid_out(rows: Sequence[Row], width: int) -> list[list[str]]:
     if sum(least) > room:
         return stacked
     widths = _shared(natural, least, room)
-    found = [_side_by_side(row, widths) for row in rows]
-    return stacked if sum(map(len, stacked)) < sum(map(len, found)) else found
+    lines = [_side_by_side(row, widths) for row in rows]
+    return stacked if sum(map(len, stacked)) < sum(map(len, lines)) else lines
 
 
 def _shared(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
@@ -70,9 +70,9 @@ def _stacked(rows: Sequence[Row], natural: Sequence[int], width: int) -> list[li
     while first < len(natural) and sum(natural[: first + 1]) + len(_GAP) * first <= 3 * width // 4:
         first += 1
     head, widths = rows[0], [min(natural[0], width), *natural[1:first]]
-    found = []
+    stacked = []
     for row in rows:
         rest = "; ".join(f"{name} {cell}".strip() for name, cell in zip(head[first:], row[first:], strict=True) if cell)
         under = wrapped(rest, width, _INDENT, _INDENT) if rest and row is not head else []
-        found.append([*_side_by_side(row[:first], widths), *under])
-    return found
+        stacked.append([*_side_by_side(row[:first], widths), *under])
+    return stacked

@@ -55,6 +55,7 @@ from dpcalc.render.words.positions import worst_positions
 from dpcalc.report import Case, Report, Result
 from dpcalc.theorems.record import lookup
 
+_COMPARE = "compare"
 _FOUR = Digits(4)
 """How many digits a note shows of an answer."""
 
@@ -86,10 +87,15 @@ def _sentences(command: str, case: Case) -> Iterator[str]:
         notes: list[Any] = list(group)
         if kind is OtherIndex:
             yield _other_indices(case, notes)
-        elif kind is PromiseNotMade and command == "compare":
+        elif kind is PromiseNotMade and command == _COMPARE:
             yield from map(_promised_in_comparison, notes)
         else:
-            yield from filter(None, map(_SENTENCES[kind], notes))
+            yield from filter(None, map(_sentence, notes))
+
+
+def _sentence(note: Note) -> str:
+    template = _TEMPLATES.get(type(note))
+    return _SENTENCES[type(note)](note) if template is None else template.format(note=note)
 
 
 def improvement_sentences(command: str, case: Case) -> Iterator[str]:
@@ -99,8 +105,8 @@ def improvement_sentences(command: str, case: Case) -> Iterator[str]:
 
 def sentences_about(command: str, case: Case, kinds: tuple[type[Note], ...]) -> Iterator[str]:
     """Yield the sentences on the notes of some kinds."""
-    told = tuple(note for note in case.note_data if isinstance(note, kinds))
-    yield from _sentences(command, case._replace(note_data=told))
+    selected = tuple(note for note in case.note_data if isinstance(note, kinds))
+    yield from _sentences(command, case._replace(note_data=selected))
 
 
 def best_improvement(case: Case) -> str:
@@ -192,12 +198,12 @@ _IF_KNOWN = {
 
 def _improvement(note: Improvement) -> str:
     changes = _changes(note)
-    known = next(iter(changes))
-    if known == "step_size":
+    changed = next(iter(changes))
+    if changed == "step_size":
         demand = f"{'any step size up to' if note.or_less else 'the step size'} 2/smoothness"
         demand += " does" if note.or_less else ""
     else:
-        demand = _IF_KNOWN[known]
+        demand = _IF_KNOWN[changed]
     return f"{_improved(note)}: {demand} ({note.bound})"
 
 
@@ -227,13 +233,6 @@ def _newest_record(note: NewestRecord) -> str:
 
 def _better_than_published(note: BetterThanPublished) -> str:
     return lookup(note.bound).better_because
-
-
-def _hiding_pays(note: HidingPays) -> str:
-    return (
-        f"that iterates stay hidden does not help yet: {note.bound} is below composition from about {note.value:.2g} "
-        f"{note.parameter} on"
-    )
 
 
 def _tuned_noise(note: TunedNoise) -> str:
@@ -323,10 +322,6 @@ def _standing(note: AccountantPrints) -> str:
 # --- about the description -------------------------------------------------------------------------------------------
 
 
-def _left_out(note: LeftOut) -> str:
-    return f"{note.algorithm} has no {note.parameter}: it was left out"
-
-
 def _loss_domain(note: LossDomain) -> str:
     if note.projected:
         return f"every iterate is projected onto the ball |w| <= {note.radius:g}"
@@ -338,14 +333,6 @@ def _linear_clip(note: LinearClip) -> str:
     if note.capped:
         return f"each record's softmax is capped, which is not to shorten its gradient: see `dpcalc help method`{after}"
     return f"each record's gradient is clipped by itself, an intercept as one more feature with the rest{after}"
-
-
-def _referenced(note: Referenced) -> str:
-    return f"{note.parameter} is that of {note.origin}"
-
-
-def _one_pass(note: OnePass) -> str:
-    return f"epochs is not given: one pass of {note.algorithm} is accounted for"
 
 
 # --- about a training run --------------------------------------------------------------------------------------------
@@ -360,25 +347,9 @@ def _centred(note: Centred) -> str:
     )
 
 
-def _labels(note: LabelReading) -> str:
-    return f"labels: {note.reading}"
-
-
 def _default_rule(note: DefaultRule) -> str:
     kappa = number(note.signal_to_noise, 3, Side.NEAREST)
     return f"the default rule chose {note.picked}, for a signal to noise of kappa = {kappa} (see `dpcalc help train`)"
-
-
-def _forgets(note: Forgets) -> str:
-    return (
-        f"{note.model} was trained on for {note.steps} steps on these records alone; epsilon and delta bound how well "
-        "the outcome can be told from that of a model which never saw the records left out and takes the same steps "
-        "(Sekhari et al. 2021); who holds the old model has what its own training tells"
-    )
-
-
-def _not_private(note: NotPrivate) -> str:
-    return f"NOT PRIVATE: {note.because}"
 
 
 def _rounded(note: Rounded) -> str:
@@ -412,22 +383,36 @@ def _cost_of_tries(note: CostOfTries) -> str:
     )
 
 
-def _not_covered(note: NotCovered) -> str:
-    return f"metrics and remarks on the records are {note.because}"
-
-
 def _model_file(note: ModelFile) -> str:
     card = f", its privacy card to {note.card}" if note.card else ""
     where = f"written to {note.path}{card}" if note.path else "not kept: give -o MODEL.json or MODEL.npz"
     return f"the model is {where}"
 
 
-def _always(sentence: str) -> Callable[[Note], str]:
-    return lambda _: sentence
-
-
 _BETTER = (Improvement, ShortLastBatch, PromiseNotMade, OtherOrder, OtherRelease)
 """The notes on what would better the answer."""
+
+_TEMPLATES: dict[type[Note], str] = {
+    HidingPays: "that iterates stay hidden does not help yet: {note.bound} is below composition from about "
+    "{note.value:.2g} {note.parameter} on",
+    LeftOut: "{note.algorithm} has no {note.parameter}: it was left out",
+    Referenced: "{note.parameter} is that of {note.origin}",
+    OnePass: "epochs is not given: one pass of {note.algorithm} is accounted for",
+    NotTrained: "a gate failed: nothing was trained",
+    SumsOfProducts: "least squares are solved by noisy sums of the products of columns and target: these are the "
+    "gradient of the one step (see `dpcalc help method`)",
+    Forgets: "{note.model} was trained on for {note.steps} steps on these records alone; epsilon and delta bound how "
+    "well the outcome can be told from that of a model which never saw the records left out and takes the same steps "
+    "(Sekhari et al. 2021); who holds the old model has what its own training tells",
+    LabelReading: "labels: {note.reading}",
+    UnreadableCells: "a cell that is no finite number counts as 0, and a line with too few or too many as such cells",
+    NotPrivate: "NOT PRIVATE: {note.because}",
+    NotCovered: "metrics and remarks on the records are {note.because}",
+    NothingDrawn: "the number of runs that was drawn is 0: nothing is released",
+    NoTestRecords: "no records were set aside: --test-fraction 0.2 tells how the model does on others",
+    SeveralModels: "several models from the same records: a guarantee is of one alone",
+}
+"""What a note says, with its fields as they are."""
 
 _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
     OtherOrder: _other_order,
@@ -437,38 +422,19 @@ _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
     ShortLastBatch: _short_last_batch,
     NewestRecord: _newest_record,
     BetterThanPublished: _better_than_published,
-    HidingPays: _hiding_pays,
     TunedNoise: _tuned_noise,
     Vacuous: _vacuous,
     OwnChoice: _own_choice,
     NotCertified: _not_certified,
     OtherAdjacencies: _other_adjacencies,
     AccountantPrints: _accountant_prints,
-    LeftOut: _left_out,
     LossDomain: _loss_domain,
     LinearClip: _linear_clip,
-    Referenced: _referenced,
-    OnePass: _one_pass,
-    NotTrained: _always("a gate failed: nothing was trained"),
     DefaultRule: _default_rule,
-    SumsOfProducts: _always(
-        "least squares are solved by noisy sums of the products of columns and target: these are the gradient of the "
-        "one step (see `dpcalc help method`)"
-    ),
     Centred: _centred,
-    Forgets: _forgets,
-    LabelReading: _labels,
-    UnreadableCells: _always(
-        "a cell that is no finite number counts as 0, and a line with too few or too many as such cells"
-    ),
-    NotPrivate: _not_private,
-    NotCovered: _not_covered,
     Tuned: _tuned,
-    NothingDrawn: _always("the number of runs that was drawn is 0: nothing is released"),
     CostOfTries: _cost_of_tries,
     Rounded: _rounded,
-    NoTestRecords: _always("no records were set aside: --test-fraction 0.2 tells how the model does on others"),
     ModelFile: _model_file,
-    SeveralModels: _always("several models from the same records: a guarantee is of one alone"),
 }
-"""What a note says, in a sentence; nothing where that is empty."""
+"""What any other note says; nothing where that is empty."""

@@ -62,12 +62,12 @@ def _within(case: Case) -> str:
     return f"x{factor_text(ratio)}" if ratio else "?"
 
 
-_ALGORITHM = "algorithm"
+ALGORITHM = "algorithm"
 
 
 def varying(report: Report) -> list[str]:
     """Return the inputs (and ``algorithm``) in which the cases of a report differ."""
-    differing = [_ALGORITHM] if len({case.algorithm for case in report.cases}) > 1 else []
+    differing = [ALGORITHM] if len({case.algorithm for case in report.cases}) > 1 else []
     described = [case.inputs for case in report.cases if case.inputs]
     typed = (Source.FLAG, Source.ARGUMENT)
     names = dict.fromkeys(name for inputs in described for name in inputs)
@@ -78,7 +78,7 @@ def varying(report: Report) -> list[str]:
 
 
 def _input_cell(case: Case, name: str) -> str:
-    return case.algorithm if name == _ALGORITHM else number(case.inputs.get(name, ("",))[0], side=Side.AS_GIVEN)
+    return case.algorithm if name == ALGORITHM else number(case.inputs.get(name, ("",))[0], side=Side.AS_GIVEN)
 
 
 def ranked(report: Report) -> Case | None:
@@ -87,8 +87,8 @@ def ranked(report: Report) -> Case | None:
     names = {case.algorithm for case in report.cases}
     if len(names) < max(2, len(report.cases)) or len(quantities) != 1 or quantities & {Quantity.RDP, *RISKS}:
         return None
-    found = [case for case in report.cases if case.best]
-    return found[0] if len(found) == 1 else min(found, key=_rank)
+    answered = [case for case in report.cases if case.best]
+    return answered[0] if len(answered) == 1 else min(answered, key=_rank)
 
 
 def _rank(case: Case) -> float:

@@ -68,7 +68,7 @@ def claim(best: Result, digits: Digits) -> str:
         order = digits.number(best.order or 0.0, Side.DOWN)
         kind = "Renyi unlearning" if best.forgetting else "Renyi differential privacy"
         return f"The result satisfies ({order}, {value})-{kind}"
-    chosen = enough(best, digits) if "holds" in (best.details or {}) else f"{best.quantity} = {value}"
+    chosen = enough(best, digits) if (best.details or {}).get("holds") else f"{best.quantity} = {value}"
     if kept := targets_text(best):
         return f"With {chosen} every attack on the result keeps {kept}"
     epsilon = digits.number(best.epsilon or 0.0, Side.ECHO)

@@ -27,13 +27,6 @@ NO_CLIPPING = (
 )
 
 
-def _index_in_range(run: Run) -> Obstacle | None:
-    n, i = run.records, run.index
-    if n is None or i is None or i <= n:
-        return None
-    return Unmet(f"index {i} is past the last record {n}", f"use --index between 1 and {n}")
-
-
 NOT_LINEAR = Unmet(
     "speaks of gradients of convex smooth losses, and clipped gradients are such only where the model is linear",
     "give --loss with its --feature-bound, or --model linear with --smoothness, if it is",
@@ -99,24 +92,6 @@ def _balanced(run: Run) -> Obstacle | None:
     return None
 
 
-def _batch_within(run: Run) -> Obstacle | None:
-    b, n = run.batch_size, run.records
-    if b is None or n is None or b <= n:
-        return None
-    return Unmet(f"batch size {b} exceeds the {n} records", "use a smaller --batch-size")
-
-
-def _equal_maps(run: Run) -> Obstacle | None:
-    n, b = run.records, run.batch_size
-    if run.last_batch != LastBatch.NOMINAL or n is None or b is None or not n % b:
-        return None
-    return Unmet(
-        "takes every step to contract alike, and a batch of fewer records that is divided by the nominal size "
-        "contracts less (own, drop, balanced and front are covered)",
-        "use --last-batch balanced",
-    )
-
-
 def _noise_is(kind: Noise, flag: str) -> Condition:
     def check(run: Run) -> Obstacle | None:
         if run.noise in (None, kind):
@@ -151,7 +126,13 @@ def _chain_lipschitz(run: Run) -> Obstacle | None:
     )
 
 
-INDEX_IN_RANGE = Condition("1 <= index <= records", _index_in_range)
+INDEX_IN_RANGE = requires(
+    "1 <= index <= records",
+    lambda run: run.records is None or run.index is None or run.index <= run.records,
+    lambda run: Unmet(
+        f"index {run.index} is past the last record {run.records}", f"use --index between 1 and {run.records}"
+    ),
+)
 STEP_WITHIN = Condition("loss_class = convex-smooth, step_size <= 2/smoothness", _step_within)
 CONVEXITY_WITHIN = Condition("strong_convexity <= smoothness", _convexity_within)
 STRONGLY_CONVEX = Condition("0 < strong_convexity <= smoothness", _strongly_convex)
@@ -161,13 +142,30 @@ UNBOUNDED = requires(
     lambda run: run.diameter is None,
     Unmet("its losses need the whole space, and a diameter is given", "leave out --diameter", ("diameter",)),
 )
-BATCH_WITHIN = Condition("batch_size <= records", _batch_within)
+BATCH_WITHIN = requires(
+    "batch_size <= records",
+    lambda run: run.batch_size is None or run.records is None or run.batch_size <= run.records,
+    lambda run: Unmet(f"batch size {run.batch_size} exceeds the {run.records} records", "use a smaller --batch-size"),
+)
 BATCHES_OF_ONE = requires(
     "batch_size = 1",
     lambda run: run.batch_size == 1,
     lambda run: Unmet(f"batch size is {run.batch_size}; this theorem is for single records", "use --batch-size 1"),
 )
-EQUAL_MAPS = Condition("no batch is divided by more than its own size", _equal_maps)
+EQUAL_MAPS = requires(
+    "no batch is divided by more than its own size",
+    lambda run: (
+        run.last_batch != LastBatch.NOMINAL
+        or run.records is None
+        or run.batch_size is None
+        or not run.records % run.batch_size
+    ),
+    Unmet(
+        "takes every step to contract alike, and a batch of fewer records that is divided by the nominal size "
+        "contracts less (own, drop, balanced and front are covered)",
+        "use --last-batch balanced",
+    ),
+)
 GAUSSIAN_NOISE = _noise_is(Noise.GAUSSIAN, "--noise-std in place of --laplace-scale")
 LAPLACE_NOISE = _noise_is(Noise.LAPLACE, "--laplace-scale in place of --noise-std")
 LIPSCHITZ = Condition("loss_class is convex-smooth or smooth", _lipschitz_maps)

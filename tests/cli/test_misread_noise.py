@@ -94,7 +94,7 @@ def test_no_example_of_the_documentation_is_misread(monkeypatch: pytest.MonkeyPa
         found.append((command, _is_suspicious(run, run.noise_std or 0.0, run.noise_multiplier or 0.0)))
         raise NotApplicable("is only looked at", "")
 
-    for name in ("ask", "side_by_side"):
+    for name in ("ask", "best_of", "side_by_side"):
         monkeypatch.setattr(query, name, look)
     for line in examples():
         before = len(found)
@@ -110,3 +110,15 @@ def test_a_solution_is_never_misread(ask_json: Any) -> None:
     [case] = ask_json("multi-epoch --algorithm noisy-gd -n 50000 --steps 20 -e 1e-4 -L 1 -d 1e-5")
     assert best(case)["value"] > 0.1
     assert case["warnings"] == []
+
+
+def test_a_sweep_warns_of_what_it_shows_of_all_its_bounds(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whether the best answers alone are computed or all bounds, as with -v, the warnings are the same."""
+    line = "rdp -n 50000 -L 1 --smoothness 1 --eta 0.1 --sigma 1 --batch-size 500 -d 1e-5 -i 1:50000:log14"
+    warnings = []
+    for more in ([], ["-v"]):
+        with pytest.raises(SystemExit):
+            main([*shlex.split(line), *more])
+        warnings.append(capsys.readouterr().err)
+    assert warnings[0] == warnings[1]
+    assert "noise multiplier" in warnings[0]

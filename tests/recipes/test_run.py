@@ -173,16 +173,6 @@ def test_a_miss_by_rounding_says_so(check: Any) -> None:
     assert "by rounding alone" not in render(dpcalc.check("r.yaml"), "plain").replace("by rounding alone", "", 1)
 
 
-def test_processes_change_nothing(write: Any) -> None:
-    path = write("""\
-        s: {command: rdp, matrix: {noise_std: 1:30:1}, assert: epsilon <= 1}
-        t: {command: rdp, noise_std: 2, skip: not yet}
-        u: {command: rdp, assert: epsilon <= 1}
-        v: {command: rdp, noise_std: 2.5, assert: "epsilon <= cases.s[noise_std=1].epsilon"}
-    """)
-    assert dpcalc.check(path, jobs=2).to_dict() == dpcalc.check(path).to_dict()
-
-
 def test_stopping_early(check: Any) -> None:
     text = """\
         a: {command: rdp, noise_std: 2}

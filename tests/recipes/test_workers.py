@@ -250,14 +250,15 @@ def test_the_time_of_a_case_is_no_parameter_of_it(write: Any) -> None:
         dpcalc.check(write("a: {command: rdp, matrix: {timeout: [1, 2]}, noise_std: 2}"))
 
 
-def test_limits_change_no_answer(write: Any) -> None:
+@pytest.mark.parametrize("how", [{"timeout": 50, "memory_limit": 3}, {"jobs": 2}])
+def test_limits_and_processes_change_no_answer(write: Any, how: dict[str, Any]) -> None:
     path = write("""\
         s: {command: rdp, matrix: {noise_std: 1:9:1}, assert: epsilon <= 1}
         t: {command: rdp, noise_std: 2, skip: not yet}
         u: {command: rdp, assert: epsilon <= 1}
         v: {command: shuffle, noise_std: 2, assert: "epsilon <= cases.s[noise_std=1].epsilon"}
     """)
-    assert dpcalc.check(path, timeout=50, memory_limit=3).to_dict() == dpcalc.check(path).to_dict()
+    assert dpcalc.check(path, **how).to_dict() == dpcalc.check(path).to_dict()
 
 
 def test_a_case_compared_with_is_limited_too_where_it_was_not_chosen(slow: Any) -> None:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import mpmath
 import numpy as np
 
 from dpcalc.engine.evaluate import guarantee_of
@@ -21,7 +22,7 @@ from dpcalc.model.numbers import parse_log
 from dpcalc.model.run import describe
 from dpcalc.notions import classic, gaussian, optimal_composition, pld, profiles, renyi
 from dpcalc.notions.guarantee import Gdp, Profile
-from dpcalc.numerics import chi_square, euler_maclaurin, isotonic, lambert, sums
+from dpcalc.numerics import chi_square, isotonic, lambert, sums
 from dpcalc.numerics.floats import down, product_up, ratio_up, up
 from dpcalc.numerics.logspace import exp_up
 from dpcalc.numerics.quotients import quotient_up
@@ -164,6 +165,14 @@ def _steps(i: _Inputs) -> dict[str, Any]:
 
 def _at(i: _Inputs) -> dict[str, Any]:
     return {**_steps(i), "index": i.whole("i")}
+
+
+def _log1p_integral(x: float, k: float, power: float) -> float:
+    """Return the integral of ln(1 + k t^-power) over t >= x, on which a table of the online bounds rests."""
+    with mpmath.workdps(40):
+        a, u = mpmath.mpf(power), k * mpmath.mpf(x) ** -power
+        series = mpmath.hyp2f1(1, 1 - 1 / a, 2 - 1 / a, -u)
+        return float(x * (a * u / (a - 1) * series - mpmath.log1p(u)))
 
 
 def _without(given: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -355,7 +364,7 @@ _CONTRACTION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "online_n_where_delta_n_equals_delta_star": lambda i: stream_noise.overtaken_at(
         _plan(i), index=i.whole("i"), epsilon=i("eps")
     ),
-    "int_X_inf_log1p_k_x^-alpha": lambda i: euler_maclaurin.log1p_integral(i("X"), i("k"), i("alpha")),
+    "int_X_inf_log1p_k_x^-alpha": lambda i: _log1p_integral(i("X"), i("k"), i("alpha")),
     "online_delta_uniform_position": lambda i: _both(stream_noise.uniform_position(
         _plan(i), sensitivity=2.0 * i("L"), records=i.whole("n"), epsilon=i("eps")
     )),

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import math
 import re
+import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -233,6 +234,20 @@ def test_the_evidence(answer: str) -> None:
         "dpcalc rdp -n '6 0'",
     ):
         assert words in text
+
+
+def test_without_matplotlib_a_page_says_how_to_get_its_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    tree = inert(page(Report("rdp", (ask("rdp", RUN, QUESTION),))))
+    assert not tree.all("img")
+    assert "Figures need matplotlib: pip install 'dpcalc[plot]'" in tree.text
+    assert "epsilon is at most 4.88656, and no guarantee" in tree.text
+
+
+def test_a_delta_below_all_doubles_is_drawn() -> None:
+    tree = inert(page(Report("rdp", (ask("rdp", {**RUN, "noise_std": 20.0}, Question(60.0, curves=True)),))))
+    first, *_ = (image["alt"] or "" for image in tree.all("img"))
+    assert re.search(r"The answer is the point epsilon 60, delta \d\.\d+e-\d{4,}\.", first)
 
 
 def test_what_was_certified_is_shown() -> None:

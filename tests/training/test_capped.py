@@ -156,15 +156,11 @@ def test_caps_are_lowered_where_slopes_are_not_known_well() -> None:
     assert np.linalg.norm(wide) == pytest.approx(0.2)
 
 
-def test_gradients_in_exact_sums_are_no_longer_than_their_bound() -> None:
-    r = np.random.default_rng(5)
+def test_gradients_in_exact_sums_are_those_of_the_capped_loss() -> None:
     problem = problem_of(60)
-    sums = ExactSums(problem, 0.1, 60, capped=True)
-    w = 5.0 * r.standard_normal(D * K)
-    ones = [sums.descent(w, np.array([i])) for i in range(60)]
-    total = [sum(Fraction(float(one[j])) for one in ones) for j in range(D * K)]
-    assert [Fraction(float(each)) for each in sums.descent(w, r.permutation(60))] == total
-    for i, one in enumerate(ones[:20]):
+    sums, w = ExactSums(problem, 0.1, 60, capped=True), 5.0 * np.random.default_rng(5).standard_normal(D * K)
+    for i in range(20):
+        one = sums.descent(w, np.array([i]))
         assert sum(Fraction(float(each)) ** 2 for each in one) < Fraction(0.1) ** 2
         x, y, cap = problem.features[i], int(problem.labels[i]), 0.1 / np.linalg.norm(problem.features[i])
         z = x @ w.reshape(D, K)

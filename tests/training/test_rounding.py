@@ -28,26 +28,28 @@ SUMS = Rounding(1e-10)
 # --- sums -------------------------------------------------------------------------------------------------------------
 
 
-def exact(sums: ExactSums, problem: Problem, w: np.ndarray, rows: list[int]) -> list[Fraction]:
-    """Return the sum in rationals, of the same slopes, taken one by one."""
-    total = [Fraction(0)] * problem.shape[1]
-    for i in rows:
-        one = sums.descent(w, np.array([i]))
-        total = [a + Fraction(float(b)) for a, b in zip(total, one, strict=True)]
-    return total
+SUMMED = [
+    (LOGISTIC, False), (of("squares", feature_bound=0.7, label_bound=3.0, radius=9.0), False),
+    *((of("softmax", feature_bound=1.0, classes=classes), False) for classes in (2, 3, 11)),
+    (of("softmax", feature_bound=1.0, classes=4), True),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("loss", [LOGISTIC, of("squares", feature_bound=0.7, label_bound=3.0, radius=9.0)])
+@pytest.mark.parametrize(("loss", "capped"), SUMMED, ids=str)
 @pytest.mark.parametrize("columns", [1, 7])
-def test_sums_are_exact_in_any_order(loss: Any, columns: int) -> None:
+def test_sums_are_exact_in_any_order(loss: Any, capped: bool, columns: int) -> None:
     x, y = data(300, columns, 5, signed=loss.signed, scale=3.0)
+    if loss.classified:
+        y = np.random.default_rng(3).integers(loss.scores, size=300).astype(float)
     problem = Problem(np.ascontiguousarray(x * loss.feature_bound), y, loss)
-    sums = ExactSums(problem, 0.3, 300)
-    w = np.random.default_rng(1).normal(size=columns)
+    sums = ExactSums(problem, 0.1, 300, capped=capped)
+    w = 3.0 * np.random.default_rng(1).normal(size=columns * loss.scores)
     order = np.random.default_rng(2).permutation(300)
-    expected = exact(sums, problem, w, list(range(300)))
+    ones = [[Fraction(float(entry)) for entry in sums.descent(w, np.array([i]))] for i in range(300)]
+    expected = [sum(column) for column in zip(*ones, strict=True)]
     for rows in (None, np.arange(300), order, order[::-1].copy()):
         assert [Fraction(float(each)) for each in sums.descent(w, rows)] == expected
+    assert all(sum(entry**2 for entry in one) < Fraction(0.1) ** 2 for one in ones)
 
 
 def test_a_gradient_is_that_of_the_loss_cut_off_at_its_bound() -> None:

@@ -50,16 +50,11 @@ def gradient(problem: Problem, w: np.ndarray, i: int, clip: float | None) -> np.
 
 
 @pytest.mark.parametrize("classes", [2, 3, 11])
-def test_sums_are_exact_in_any_order(classes: int) -> None:
+def test_gradients_in_exact_sums_are_those_of_the_loss(classes: int) -> None:
     problem = problem_of(200, 5, classes)
-    sums = ExactSums(problem, 0.1, 200)
-    w = np.random.default_rng(1).normal(size=5 * classes) * 3.0
-    ones = [sums.descent(w, np.array([i])) for i in range(200)]
-    expected = [sum(Fraction(float(one[j])) for one in ones) for j in range(5 * classes)]
-    order = np.random.default_rng(2).permutation(200)
-    for rows in (None, order, order[::-1].copy()):
-        assert [Fraction(float(each)) for each in sums.descent(w, rows)] == expected
-    for i, one in enumerate(ones):
+    sums, w = ExactSums(problem, 0.1, 200), np.random.default_rng(1).normal(size=5 * classes) * 3.0
+    for i in range(200):
+        one = sums.descent(w, np.array([i]))
         assert sum(Fraction(float(each)) ** 2 for each in one) < Fraction(0.1) ** 2
         assert one == pytest.approx(-gradient(problem, w.reshape(5, classes), i, 0.1).reshape(-1), abs=1e-5)
 

@@ -40,12 +40,12 @@ def clipped_notes(asked: Asked) -> Iterator[Note]:
         at, run, own = None, asked.run, best.size
     else:
         return
-    found: dict[Adjacency, Result] = {}
-    others = [other for adjacency in _LISTED if (other := _under(asked, run, adjacency, found)) is not None]
+    answers_by: dict[Adjacency, Result] = {}
+    others = [other for adjacency in _LISTED if (other := _under(asked, run, adjacency, answers_by)) is not None]
     if any(own is None or not math.isclose(result.size, own, rel_tol=_SAME) for _, result in others):
         answers = [{"adjacency": adjacency.value, **_known(result)} for adjacency, result in others]
         yield OtherAdjacencies(quantity=others[0][1].quantity, answers=answers, at=at)
-    yield from _accountant(asked, run, found, at)
+    yield from _accountant(asked, run, answers_by, at)
 
 
 def _known(result: Result) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def _known(result: Result) -> dict[str, Any]:
 
 
 def _under(
-    asked: Asked, run: Run, adjacency: Adjacency, found: dict[Adjacency, Result]
+    asked: Asked, run: Run, adjacency: Adjacency, answers_by: dict[Adjacency, Result]
 ) -> tuple[Adjacency, Result] | None:
     """Return another adjacency and the best answer under it; None for that of the run and where nothing is proved.
 
@@ -64,12 +64,12 @@ def _under(
     if adjacency is run.adjacency:
         return None
     of_one_size = run.sampling in (Sampling.FIXED, Sampling.WITH_REPLACEMENT)
-    alike = [] if of_one_size else [other for other in found if {adjacency, other} <= _ALIKE]
+    alike = [] if of_one_size else [other for other in answers_by if {adjacency, other} <= _ALIKE]
     own = {adjacency, run.adjacency} <= _ALIKE  # the answer is known then, unless batches are of one size
-    result = found[alike[0]] if alike else _best(asked, run, rough=not own, adjacency=adjacency)
+    result = answers_by[alike[0]] if alike else _best(asked, run, rough=not own, adjacency=adjacency)
     if result is None:
         return None
-    found[adjacency] = result
+    answers_by[adjacency] = result
     return adjacency, result
 
 
@@ -82,12 +82,12 @@ def _best(asked: Asked, run: Run, *, rough: bool, **changes: Any) -> Result | No
 
 
 def _accountant(
-    asked: Asked, run: Run, found: dict[Adjacency, Result], at: dict[str, Any] | None
+    asked: Asked, run: Run, answers_by: dict[Adjacency, Result], at: dict[str, Any] | None
 ) -> Iterator[AccountantPrints]:
     """Yield about what an accountant prints that assumes Poisson sampling and records added or removed."""
     assumed = Sampling.FULL if run.sampling is Sampling.FULL else Sampling.POISSON
     drawn_so = run.sampling is assumed
-    result = found.get(Adjacency.ADD_REMOVE) if drawn_so else None
+    result = answers_by.get(Adjacency.ADD_REMOVE) if drawn_so else None
     if result is None and drawn_so and run.adjacency in _ALIKE and at is None:
         result = asked.best
     if result is None:

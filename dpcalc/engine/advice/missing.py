@@ -28,11 +28,11 @@ def with_examples(error: MissingParameter, run: Run, question: Question, bounds:
     """
     solved = str(question.solve or "").replace("-", "_")
     solved = "" if solved in (*NOISE_SCALES, "noise_multiplier", "epsilon", "delta") else solved
-    found = _lacking(run, bounds, solved) if not run.typed(solved) else {}
-    if not found:
+    examples = _lacking(run, bounds, solved) if not run.typed(solved) else {}
+    if not examples:
         return error
-    flags = ", ".join(PARAMETERS[name].flag for name in found)
-    return type(error)(error.message, f"give {flags}; for example {typed(found)}", parameters=tuple(found))
+    flags = ", ".join(PARAMETERS[name].flag for name in examples)
+    return type(error)(error.message, f"give {flags}; for example {typed(examples)}", parameters=tuple(examples))
 
 
 def of_question(error: Incomplete, run: Run, question: Question, bounds: Sequence[Theorem]) -> Incomplete:
@@ -73,17 +73,17 @@ def _lacking(run: Run, bounds: Sequence[Theorem], solved: str) -> dict[str, Any]
         run = run.replacing(**known)
     except DpcalcError:
         return {}
-    found: dict[str, Any] = {}
+    examples: dict[str, Any] = {}
     for _ in range(_ROUNDS):
         names = _next(asked, run)
         if not names:
             break
-        found |= {name: _example(name, run) for name in names}
+        examples |= {name: _example(name, run) for name in names}
         try:
-            run = run.replacing(**found)
+            run = run.replacing(**examples)
         except DpcalcError:
             return {}
-    return found if any(bound.obstacle(run) is None for bound in asked) else {}
+    return examples if any(bound.obstacle(run) is None for bound in asked) else {}
 
 
 def _next(bounds: Sequence[Theorem], run: Run) -> tuple[str, ...]:

@@ -32,8 +32,8 @@ def with_nearest(error: NotApplicable, run: Run, question: Question, command: Co
         best = _best(run, name, changes, question, command)
         if best is not None:
             flags = " ".join(_flag(key, value) for key, value in changes.items())
-            found = f"the nearest run that a bound covers has {flags}, with {best.quantity} {_shown(best)}"
-            hint = f"{error.hint}; {found}" if error.hint else found
+            sentence = f"the nearest run that a bound covers has {flags}, with {best.quantity} {_shown(best)}"
+            hint = f"{error.hint}; {sentence}" if error.hint else sentence
             return type(error)(error.message, hint, parameters=error.parameters)
     return error
 

@@ -36,7 +36,7 @@ ON_MEAN = "noise_std is on the mean gradient"
 _AS_MULTIPLIER = "is on the mean gradient, where it is noise multiplier"
 
 
-def misread_noise(asked: Asked, *, told: bool) -> tuple[str, ...]:
+def misread_noise(asked: Asked, *, both: bool) -> tuple[str, ...]:
     """Return a warning where noise_std is so large that a noise multiplier may have been meant; else nothing.
 
     Args:
@@ -46,7 +46,7 @@ def misread_noise(asked: Asked, *, told: bool) -> tuple[str, ...]:
     run, std = asked.run, asked.run.noise_std
     if std is None or not is_misread(run):
         return ()
-    return (words(run, asked.best, _other_answer(asked, std)) if told else _words(run, asked.best),)
+    return (words(run, asked.best, _other_answer(asked, std)) if both else _words(run, asked.best),)
 
 
 def is_misread(run: Run) -> bool:
@@ -57,7 +57,7 @@ def is_misread(run: Run) -> bool:
     return _is_suspicious(run, std, multiplier)
 
 
-def words(run: Run, found: Result, other: Result | None) -> str:
+def words(run: Run, answer: Result, other: Result | None) -> str:
     """Return the two readings of a noise in words.
 
     Args:
@@ -65,13 +65,13 @@ def words(run: Run, found: Result, other: Result | None) -> str:
         found: the answer as it was given.
         other: the answer where the number is the noise multiplier, if there is one.
     """
-    return f"{_words(run, found)}: {_value(other, 'would be') if other else 'no guarantee is known then'}"
+    return f"{_words(run, answer)}: {_value(other, 'would be') if other else 'no guarantee is known then'}"
 
 
-def _words(run: Run, found: Result) -> str:
+def _words(run: Run, answer: Result) -> str:
     std = plain(run.noise_std or 0.0)
     return (
-        f"noise_std {std} {_AS_MULTIPLIER} {run.noise_multiplier:.4g} ({_value(found, 'is')}), far more than usual; "
+        f"noise_std {std} {_AS_MULTIPLIER} {run.noise_multiplier:.4g} ({_value(answer, 'is')}), far more than usual; "
         f"if {std} is the noise multiplier of a library, say --noise-multiplier {std}"
     )
 
@@ -129,9 +129,9 @@ def _other_answer(asked: Asked, multiplier: float) -> Result | None:
         return None
 
 
-def _value(found: Result, verb: str) -> str:
-    if found.quantity == Quantity.DELTA and found.log_delta is not None and found.log_delta < -690.0:
+def _value(result: Result, verb: str) -> str:
+    if result.quantity == Quantity.DELTA and result.log_delta is not None and result.log_delta < -690.0:
         return f"delta {verb} below 1e-299"
-    if found.quantity in DIRECTIONS:
-        return f"{found.quantity} {verb} {found.value:.4g}"
-    return f"{found.quantity} {verb} {found.value * (1.0 + 5e-4):.4g}"
+    if result.quantity in DIRECTIONS:
+        return f"{result.quantity} {verb} {result.value:.4g}"
+    return f"{result.quantity} {verb} {result.value * (1.0 + 5e-4):.4g}"

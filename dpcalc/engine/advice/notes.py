@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from dpcalc.engine.advice.improvements import Asked, improvements, other_release
+from dpcalc.engine.advice.improvements import Asked
 from dpcalc.engine.answer import answer
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError
@@ -28,16 +28,16 @@ def notes_on(asked: Asked, bounds: Sequence[Theorem]) -> tuple[Note, ...]:
         bounds: those of its command.
     """
     if asked.brief:
-        return improvements(asked)
+        return asked.improvements()
     run, best = asked.run, asked.best
     if run.algorithm.clipped:
         from dpcalc.engine.advice.adjacencies import clipped_notes
 
-        return (*other_release(asked), *clipped_notes(asked))
+        return (*asked.other_release(), *clipped_notes(asked))
     plain = best.quantity in (Quantity.EPSILON, Quantity.DELTA, Quantity.MU) and run.schedule is None
     earlier = tuple(_earlier(run, asked.question, best, bounds)) if plain else ()
     said = tuple(_said(asked, bounds)) if plain else ()
-    return (*earlier, *improvements(asked, 1 if earlier else 2), *said)
+    return (*earlier, *asked.improvements(1 if earlier else 2), *said)
 
 
 def _said(asked: Asked, bounds: Sequence[Theorem]) -> Iterator[Note]:

@@ -19,7 +19,7 @@ _AT_MOST = ("steps", "epochs")
 def with_choices(error: NotApplicable, run: Run, question: Question) -> NotApplicable:
     """Return the error with the best answer for every sampling in its hint; the same one where there is none."""
     other, instead = _without_rate(run)
-    found: dict[str, list[str]] = {}
+    answers: dict[str, list[str]] = {}
     lacking: dict[str, list[str]] = {}
     for sampling in Sampling:
         poisson = sampling is Sampling.POISSON
@@ -29,10 +29,10 @@ def with_choices(error: NotApplicable, run: Run, question: Question) -> NotAppli
         if flags := _lacks(meant, question, sampling):
             lacking.setdefault(flags, []).append(sampling)
         elif value := _answer(meant, question, sampling):
-            found.setdefault("" if poisson else instead, []).append(f"{sampling} {value}")
-    if not (found or lacking):
+            answers.setdefault("" if poisson else instead, []).append(f"{sampling} {value}")
+    if not (answers or lacking):
         return error
-    listed = "; ".join(f"{options}{', '.join(values)}" for options, values in found.items())
+    listed = "; ".join(f"{options}{', '.join(values)}" for options, values in answers.items())
     would = f"with adjacency {run.adjacency} it would be: {listed}" if listed else ""
     short = "; ".join(f"{', '.join(names)} also need{'s' * (len(names) == 1)} {x}" for x, names in lacking.items())
     said = "; ".join(filter(None, (would, short)))

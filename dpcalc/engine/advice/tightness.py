@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from dpcalc.engine.advice.hidden_iterates import hiding
-from dpcalc.engine.advice.improvements import Asked, improvements
+from dpcalc.engine.advice.improvements import Asked
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.model.quantities import Kind, Quantity
 from dpcalc.notes import Note
@@ -19,7 +19,7 @@ def compared(asked: Asked, bounds: Sequence[Theorem], *, hints: bool) -> Case:
     case = asked.case._replace(tightness=tightness_of(asked.case))
     if not hints:
         return case
-    notes: tuple[Note, ...] = improvements(asked)
+    notes: tuple[Note, ...] = asked.improvements()
     if not asked.brief:
         notes += tuple(hiding(asked.run, asked.best, bounds))
     if asked.run.algorithm.clipped and not asked.brief:

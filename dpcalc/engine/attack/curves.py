@@ -35,7 +35,7 @@ def with_curves(case: Case, run: Run, question: Question) -> Case:
     try:
         with isolate_failure():
             run, proved = proved_of(case, run, question.orders)
-            proved = [each for name, part in proved for each in _quick(name, part, case.best)]
+            proved = [curve for name, part in proved for curve in _quick(name, part, case.best)]
             rows, floors = _lower(case, run, question)
             return case._replace(curves=curves_of(proved, case.best, floors, tightness_of(case, rows), case.guess))
     except DpcalcError:
@@ -70,7 +70,7 @@ def curves_of(
     parts = [part for _, part in proved]
     profile = _profile(parts, best)
     known = [floor for _, floor in floors if floor.profile is not None]
-    floor = tuple((e, max(each.log_delta(e).value for each in known)) for e, _ in profile) if known else ()
+    floor = tuple((e, max(lower.log_delta(e).value for lower in known)) for e, _ in profile) if known else ()
     log_delta = best.log_delta if best.log_delta is not None else _USUAL_LOG_DELTA
     risk = risk_of(proved, RiskQuestion(), log_delta, floors, guess) if parts else None
     return Curves(profile, floor, _trade_off(parts, profile), risk, tightness)
@@ -88,11 +88,11 @@ def _lower(case: Case, run: Run, question: Question) -> tuple[list[Result], list
         try:
             with isolate_failure():
                 asked = Application(bound, run, question)
-                found = asked.guarantee
+                guarantee = asked.guarantee
                 rows += asked.rows(unknown) if unknown in (Quantity.EPSILON, Quantity.DELTA) else []
         except DpcalcError:
             continue
-        floors += [(bound.id, found)] if isinstance(found, LowerBound) else []
+        floors += [(bound.id, guarantee)] if isinstance(guarantee, LowerBound) else []
     return rows, floors
 
 
@@ -123,5 +123,5 @@ def _trade_off(parts: Sequence[Guarantee], profile: Points) -> tuple[tuple[float
     if profile:
         known.append(Profile(dict(profile).__getitem__))
     nodes = [epsilon for epsilon, _ in profile]
-    found = [part.tprs(_FPRS, nodes) for part in known]
-    return tuple((fpr, min(each)) for fpr, *each in zip(_FPRS, *found, strict=True)) if found else ()
+    rates = [part.tprs(_FPRS, nodes) for part in known]
+    return tuple((fpr, min(tprs)) for fpr, *tprs in zip(_FPRS, *rates, strict=True)) if rates else ()

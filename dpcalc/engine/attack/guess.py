@@ -51,12 +51,12 @@ def least_guess(proved: Proved, best: Result) -> Guess:
     """Return the least guess that what is proved allows, and the answer."""
     alone = _alone(best)
     if best.adjacency in _ONE_WAY:
-        found = [(_one_way(part), name) for name, part in proved if not isinstance(part, Box)]
+        advantages = [(_one_way(part), name) for name, part in proved if not isinstance(part, Box)]
     else:
-        found = [least_advantage(curves)] if (curves := _curves(proved)) else []
-    least = min(found, default=(math.inf, ""))
+        advantages = [least_advantage(curves)] if (curves := _curves(proved)) else []
+    least = min(advantages, default=(math.inf, ""))
     if least[0] > alone.advantage * _NO_BETTER:
-        return alone._replace(from_point=alone.from_point and not found)
+        return alone._replace(from_point=alone.from_point and not advantages)
     return _guess(*least, from_point=False)
 
 

@@ -70,7 +70,7 @@ def _judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
 
 
 def _case_of(case: Mapping[str, Any], asked: RiskQuestion) -> Case:
-    inputs = {str(name): (_plain(each["value"]), Source(each["source"])) for name, each in case["inputs"].items()}
+    inputs = {str(name): (_plain(field["value"]), Source(field["source"])) for name, field in case["inputs"].items()}
     if why := _unusable(case):
         return Case("risk", inputs, (), (why,))
     rows = [row for row in case["results"] if Kind(row["kind"]).guarantee]
@@ -99,14 +99,14 @@ def _case_of(case: Mapping[str, Any], asked: RiskQuestion) -> Case:
     return Case("risk", inputs, (row,), risk=risk, warnings=_reservations(case), guess=guess)
 
 
-def _guess(found: Any) -> Guess | None:
+def _guess(fields: Any) -> Guess | None:
     """Return how often a guess is right, as a report says it; None where it does not."""
-    if found is None:
+    if fields is None:
         return None
-    probability, advantage = _finite(found["probability"]), _finite(found["advantage"])
+    probability, advantage = _finite(fields["probability"]), _finite(fields["advantage"])
     if not 0.5 + 0.5 * advantage <= probability <= 1.0:
         raise ValueError
-    return Guess(probability, advantage, str(found["bound"]), found["from_point"] is not False)
+    return Guess(probability, advantage, str(fields["bound"]), fields["from_point"] is not False)
 
 
 def _unusable(case: Mapping[str, Any]) -> Obstacle | None:

@@ -80,13 +80,13 @@ def check_risks(risks: RiskQuestion) -> None:
 
 def asked_by(risks: RiskQuestion | None, wanted: Iterable[tuple[str, float | None]]) -> RiskQuestion:
     """Return the question with what assertions speak of added to it."""
-    found = risks or RiskQuestion((), (), ())
+    question = risks or RiskQuestion((), (), ())
     for name, at in wanted:
         field = f"{ATTACKS[name]}s"
-        if ATTACKS[name] and at not in getattr(found, field):
-            more: dict[str, Any] = {field: (*getattr(found, field), at)}
-            found = found._replace(**more)
-    return found
+        if ATTACKS[name] and at not in getattr(question, field):
+            more: dict[str, Any] = {field: (*getattr(question, field), at)}
+            question = question._replace(**more)
+    return question
 
 
 def with_risk(case: Case, run: Run, orders: tuple[float, ...], risks: RiskQuestion) -> Case:
@@ -125,10 +125,10 @@ def _floor(row: Result, run: Run, orders: tuple[float, ...]) -> list[LowerBound]
         return []
     try:
         with isolate_failure():
-            found = guarantee_of(lookup(row.bound), run, orders)
+            guarantee = guarantee_of(lookup(row.bound), run, orders)
     except DpcalcError:
         return []
-    return [found] if isinstance(found, LowerBound) else []
+    return [guarantee] if isinstance(guarantee, LowerBound) else []
 
 
 def risk_of(
@@ -191,8 +191,8 @@ def _curve(proved: Sequence[tuple[str, Guarantee]], floors: Sequence[tuple[str, 
     }
 
 
-def _least(found: Iterable[tuple[float, str]]) -> dict[str, Any]:
-    value, bound = min(found, key=lambda pair: pair[0])
+def _least(values: Iterable[tuple[float, str]]) -> dict[str, Any]:
+    value, bound = min(values, key=lambda pair: pair[0])
     return {"value": value, "bound": bound}
 
 
@@ -203,13 +203,13 @@ def _mu(proved: Sequence[tuple[str, Guarantee]], log_delta: float) -> dict[str, 
         mu, name = min(gaussian)
         return {"value": mu, "delta": 0.0, "regret": 0.0, "bound": name}
     name, part = proved[0]
-    whole, by = min((each.whole_mu, id) for id, each in proved)
-    found = part.least_mu(log_delta)
-    if whole <= found.mu or (math.isfinite(whole) and found.log_delta > _VACUOUS):
-        name, found = by, dict(proved)[by].with_regret(whole, log_delta)
-    if not math.isfinite(found.mu) or found.log_delta > _VACUOUS:
+    whole, by = min((guarantee.whole_mu, id) for id, guarantee in proved)
+    pair = part.least_mu(log_delta)
+    if whole <= pair.mu or (math.isfinite(whole) and pair.log_delta > _VACUOUS):
+        name, pair = by, dict(proved)[by].with_regret(whole, log_delta)
+    if not math.isfinite(pair.mu) or pair.log_delta > _VACUOUS:
         return None
-    least = {"value": found.mu, "delta": exp_up(found.log_delta), "regret": found.regret, "bound": name}
+    least = {"value": pair.mu, "delta": exp_up(pair.log_delta), "regret": pair.regret, "bound": name}
     everywhere = {"everywhere": {"value": whole, "bound": by}} if math.isfinite(whole) and least["delta"] else {}
     return {**least, **everywhere}
 

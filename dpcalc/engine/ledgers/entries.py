@@ -122,15 +122,15 @@ def of_one_adjacency(ledger: Ledger) -> tuple[Ledger, bool]:
         SpecError: adjacencies are mixed in a way that nothing covers.
     """
     own = [entry.adjacency or ledger.adjacency for entry in ledger.entries]
-    if all(each is ledger.adjacency for each in own):
+    if all(adjacency is ledger.adjacency for adjacency in own):
         return ledger, False
-    if ledger.adjacency in ONE_WAY and all(each in (ledger.adjacency, Adjacency.ADD_REMOVE) for each in own):
+    if ledger.adjacency in ONE_WAY and all(adjacency in (ledger.adjacency, Adjacency.ADD_REMOVE) for adjacency in own):
         return ledger, False
-    if ledger.adjacency is Adjacency.REPLACE_ONE and all(each is Adjacency.ADD_REMOVE for each in own):
+    if ledger.adjacency is Adjacency.REPLACE_ONE and all(adjacency is Adjacency.ADD_REMOVE for adjacency in own):
         if ledger.kept or any(entry.part for entry in ledger.entries):
             raise SpecError("parts and the chain from add-remove to replacement are not combined", "leave out part")
         return ledger._replace(adjacency=Adjacency.ADD_REMOVE), True
-    strange = next(entry for entry, each in zip(ledger.entries, own, strict=True) if each is not ledger.adjacency)
+    strange = next(entry for entry, kind in zip(ledger.entries, own, strict=True) if kind is not ledger.adjacency)
     raise SpecError(
         f"{strange.name} is for adjacency {strange.adjacency}, and the ledger for {ledger.adjacency}: nothing composes "
         "the two",
@@ -164,8 +164,8 @@ def chosen_of(entry: Entry, ledger: Ledger, log_delta: float, total: int, *, qui
     ranked = []
     for place, part in enumerate(parts):
         try:
-            found = compose_all([(part, entry.times)], one_way=one_way)
-            ranked.append((min(_epsilon(each, log_delta) for each in found), place))
+            totals = compose_all([(part, entry.times)], one_way=one_way)
+            ranked.append((min(_epsilon(composed, log_delta) for composed in totals), place))
         except (NotApplicable, Infeasible):
             continue
     if not ranked:

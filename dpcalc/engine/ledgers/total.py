@@ -171,7 +171,7 @@ def _worst_of(parts: Sequence[Sequence[Total]]) -> list[Total]:
 
 
 def _named(totals: Sequence[Total]) -> list[tuple[str, Guarantee]]:
-    return [(f"ledger.{each.form}", each.guarantee) for each in totals]
+    return [(f"ledger.{composed.form}", composed.guarantee) for composed in totals]
 
 
 # --- what is asked ----------------------------------------------------------------------------------------------------
@@ -214,12 +214,13 @@ def _totals(ledger: Ledger, chosen: Sequence[Chosen], part: str, chained: bool) 
         if selection is None:
             continue
         try:
-            found = compose_all(
-                [(each, one.entry.times) for each, one in zip(selection, about, strict=True)], one_way=one_way
+            composed = compose_all(
+                [(part, one.entry.times) for part, one in zip(selection, about, strict=True)],
+                one_way=one_way,
             )
         except NotApplicable:
             continue
-        for total in found:
+        for total in composed:
             totals.setdefault(total.form, total)
     if not totals:
         raise NotApplicable("nothing composes these entries", "give each in another form")
@@ -241,8 +242,8 @@ def _in_groups(about: Sequence[Chosen]) -> list[Total]:
 
 def _selection(about: Sequence[Chosen], kind: Any) -> list[Guarantee] | None:
     """Return one form of this kind for every entry, or None where one has none."""
-    found = [next((part for part in one.parts if isinstance(part, kind)), None) for one in about]
-    return None if any(part is None for part in found) else [part for part in found if part is not None]
+    forms = [next((part for part in one.parts if isinstance(part, kind)), None) for one in about]
+    return None if any(part is None for part in forms) else [part for part in forms if part is not None]
 
 
 def rows_of(ledger: Ledger, chosen: Sequence[Chosen], question: Question, chained: bool) -> tuple[list[Result], str]:
@@ -352,7 +353,10 @@ def _solved(ledger: Ledger, question: Question, chained: bool) -> tuple[tuple[st
         own = chosen_of(_changed(last, name, value), ledger, log_delta, total, quickly=True)
         try:
             return max(
-                min(_excess(each, epsilon, log_delta, rough) for each in _totals(ledger, [*others, own], part, chained))
+                min(
+                    _excess(composed, epsilon, log_delta, rough)
+                    for composed in _totals(ledger, [*others, own], part, chained)
+                )
                 for part in _names(ledger)
             )
         except Infeasible:
@@ -383,12 +387,12 @@ def _least_noise(excess: Callable[[float, bool], float], name: str, start: float
     """
     direction = DIRECTIONS[name]
     try:
-        found = extreme(lambda value: excess(value, True), direction, start, _WIDTH, stride=2.0)
+        noise = extreme(lambda value: excess(value, True), direction, start, _WIDTH, stride=2.0)
     except Infeasible:
         return extreme(lambda value: excess(value, False), direction, start, _WIDTH, stride=2.0)
-    less = found / _LOOSE
+    less = noise / _LOOSE
     if less < direction.low or excess(less, False) > 0.0:
-        return found
+        return noise
     return extreme(lambda value: excess(value, False), direction, less, _WIDTH, stride=_LOOSE)
 
 
@@ -421,7 +425,7 @@ def _remaining(ledger: Ledger, chosen: Sequence[Chosen], question: Question, cha
     epsilon, log_delta = question.safe_epsilon, question.safe_log_delta
     size = ledger.group_size * (2 if chained else 1)
     totals = [
-        min(_totals(ledger, chosen, part, chained), key=lambda each: _excess(each, epsilon, log_delta))
+        min(_totals(ledger, chosen, part, chained), key=lambda composed: _excess(composed, epsilon, log_delta))
         for part in _names(ledger)
     ]
     if any(_excess(total, epsilon, log_delta) > 0.0 for total in totals):
@@ -438,8 +442,8 @@ def _remaining(ledger: Ledger, chosen: Sequence[Chosen], question: Question, cha
         return left
 
     def keeps(value: float) -> bool:
-        found = compose_all([*about, (Gdp(value), 1)])
-        return all(_excess(each, epsilon, log_delta) <= 0.0 for each in found)
+        totals_with = compose_all([*about, (Gdp(value), 1)])
+        return all(_excess(composed, epsilon, log_delta) <= 0.0 for composed in totals_with)
 
     return {**left, "mu": _largest(keeps, 1e-6, 10.0 * epsilon + 10.0)}
 

@@ -11,15 +11,14 @@ from dpcalc.engine.question import Question
 from dpcalc.engine.solving.budget import (
     NUDGES,
     Excess,
-    Problem,
     as_multiplier,
     holds_at,
     range_of,
     refuse_unsolvable,
     search,
     start_of,
-    takes,
 )
+from dpcalc.engine.solving.problem import Problem
 from dpcalc.engine.solving.search import unbounded
 from dpcalc.engine.solving.targets import achieved, excess_over, like_budget
 from dpcalc.errors import Infeasible, NotApplicable
@@ -49,7 +48,7 @@ def solve_for_risk(bound: Theorem, run: Run, question: Question, unknown: str) -
         return excess_over(problem.guarantee_at(value), question.targets, rough=True)
 
     details: dict[str, Any] = {"targets": [target._asdict() for target in question.targets]}
-    value = None if takes(problem) else _for_any(problem, excess)
+    value = None if problem.takes else _for_any(problem, excess)
     if value is not None:
         details |= {"any": True, **({} if holds_at(problem, problem.direction.high) else range_of(problem, value))}
     else:

@@ -11,16 +11,12 @@ from dpcalc.engine.evaluate import (
     COARSE,
     FINE,
     ROUGH,
-    WIDE,
-    Application,
     conversion_fields,
-    guarantee_of,
 )
 from dpcalc.engine.question import Question
+from dpcalc.engine.solving.problem import Problem
 from dpcalc.engine.solving.search import (
     CLOSE,
-    DIRECTIONS,
-    Direction,
     by_rough_secants,
     by_secants,
     extreme,
@@ -36,7 +32,7 @@ from dpcalc.model.loss_class import two_over
 from dpcalc.model.numbers import shown_apart
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
-from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, Profile
+from dpcalc.notions.guarantee import Composition, Guarantee, Profile
 from dpcalc.notions.notion import Answer
 from dpcalc.numerics.floats import UNIT, from_ordinal, ordinal
 from dpcalc.numerics.roots import least
@@ -54,50 +50,10 @@ _STEEP = 100.0  # the search does not distinguish larger excesses of ln delta
 NUDGES = 24
 _SMALLEST, _STRIDE = 1e-12, 8.0  # the smallest epsilon that is tried, and how far apart the first ones are
 _ROUNDED = 5e-7  # pairs that are made for a delta are not smooth in the run to much less than this
-_THROUGH = {
-    "lipschitz": "sensitivity",
-    "noise_std": "scale",
-    "laplace_scale": "scale",
-    "window": "index",
-    "epochs": "steps",
-}
-"""The parameter of a theorem through which another one acts."""
 _OF_THE_RECORDS = {"index": 0, "window": 1}
 """Positions, and how many of the records they fall short of at most."""
 
 _LIMITED_BY_CURVATURE = frozenset({"step_size", "strong_convexity"})
-
-
-class Problem(Application):
-    """A bound, and the parameter of the run that is to be such that the bound meets the budget."""
-
-    def __init__(self, bound: Theorem, run: Run, question: Question, unknown: str) -> None:
-        super().__init__(bound, run, question)
-        self.unknown = unknown
-
-    @property
-    def direction(self) -> Direction:
-        """How privacy moves with the unknown, and the range searched."""
-        return DIRECTIONS[self.unknown]
-
-    @property
-    def exact(self) -> bool:
-        """Whether a value found by the search needs no correction: a whole number does not."""
-        return self.direction.integer
-
-    @property
-    def width(self) -> int:
-        """How near to the solution a search over this bound ends, in representable numbers."""
-        if self.bound.slow:
-            return ROUGH if self.unmet else COARSE
-        if self.question.targets:  # a curve is asked at many epsilons each time
-            return 4 if self.bound.gives is Gdp else COARSE
-        return 4 if self.bound.gives in (Gdp, Profile) else WIDE
-
-    def guarantee_at(self, value: float) -> Guarantee:
-        """Return what the bound proves for a value of the unknown."""
-        changed = self.run.replacing(**{self.unknown: int(value) if self.direction.integer else value})
-        return guarantee_of(self.bound, changed, self.question.orders)
 
 
 def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
@@ -112,7 +68,7 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
     if unknown == "steps" and run.algorithm.length is Length.PASSES:
         raise SpecError(f"{run.algorithm.base} is counted in epochs", "use --solve epochs")
     problem = Problem(bound, run, question, unknown)
-    if not takes(problem):
+    if not problem.takes:
         result = _independent(problem)
         if result is not None:
             return result
@@ -146,12 +102,7 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
     return problem.row(unknown, value, **{**question.budget, **fields}, details=details)
 
 
-def takes(problem: Problem) -> bool:
-    """Return whether the bound takes the unknown, or something that follows from it."""
-    return problem.unknown in problem.bound.parameters or _THROUGH.get(problem.unknown) in problem.bound.parameters
-
-
-def as_multiplier(found: Result, run: Run) -> Result:
+def as_multiplier(solution: Result, run: Run) -> Result:
     """Return the noise multiplier that is a solution where this noise_std is one.
 
     Raises:
@@ -159,14 +110,14 @@ def as_multiplier(found: Result, run: Run) -> Result:
     """
     if run.noise is not Noise.GAUSSIAN:
         raise SpecError("the noise multiplier is of Gaussian noise", "solve for laplace_scale")
-    value = run.multiplier_at(found.value, rounded_up=found.kind != Kind.LOWER)
+    value = run.multiplier_at(solution.value, rounded_up=solution.kind != Kind.LOWER)
     if value is None:
         raise SpecError(
             "the noise multiplier is noise_std x batch_size / lipschitz, and one of these is not known",
             "give --lipschitz and --batch-size (all records: --records), or solve for noise_std",
         )
-    details = {name: detail for name, detail in (found.details or {}).items() if name != "noise_multiplier"}
-    return found._replace(quantity="noise_multiplier", value=value, details=details)
+    details = {name: detail for name, detail in (solution.details or {}).items() if name != "noise_multiplier"}
+    return solution._replace(quantity="noise_multiplier", value=value, details=details)
 
 
 def refuse_unsolvable(problem: Problem) -> None:
@@ -340,7 +291,7 @@ def likely_noise_std(bound: Theorem, run: Run, question: Question) -> float | No
     It is a function of the run and the budget, which are public.
     """
     problem = Problem(bound, run, question, "noise_std")
-    if not takes(problem) or bound.gives is not Composition or not (question.epsilon and question.log_delta):
+    if not problem.takes or bound.gives is not Composition or not (question.epsilon and question.log_delta):
         return None
     epsilon, log_delta = problem.budget
 

@@ -67,18 +67,18 @@ def _largest_ruled_out(excess: Callable[[float], float]) -> float:
         return above
     below, last, power = 0.0, above, _USUAL_POWER
     while True:
-        guess, told = last * math.exp(-beyond / power) if math.isfinite(beyond) else math.nan, True
+        guess, by_secant = last * math.exp(-beyond / power) if math.isfinite(beyond) else math.nan, True
         if not below < guess < above:
-            guess, told = math.sqrt(max(below, 0.5 * _SHARES[-1]) * above), False
+            guess, by_secant = math.sqrt(max(below, 0.5 * _SHARES[-1]) * above), False
         low, enough = _neighbours(guess)
         asked = low if low > below else enough
-        if low <= below and (enough >= above or (told and guess < enough * (below / guess) ** _UNSURE * _SURELY)):
+        if low <= below and (enough >= above or (by_secant and guess < enough * (below / guess) ** _UNSURE * _SURELY)):
             return below
-        found = excess(asked)
-        if math.isfinite(found) and math.isfinite(beyond) and found != beyond:
-            power = max(_LEAST_POWER, (found - beyond) / math.log(asked / last))
-        last, beyond = asked, found
-        if found < 0.0:
+        beyond_asked = excess(asked)
+        if math.isfinite(beyond_asked) and math.isfinite(beyond) and beyond_asked != beyond:
+            power = max(_LEAST_POWER, (beyond_asked - beyond) / math.log(asked / last))
+        last, beyond = asked, beyond_asked
+        if beyond_asked < 0.0:
             below = asked
         elif asked == _SHARES[-1]:
             raise NotApplicable("says nothing within a factor 100 of the best guarantee", "leave it")

@@ -86,8 +86,8 @@ def excess_over(guarantee: Guarantee, targets: Sequence[Target], *, rough: bool 
 
     A limit is lowered by a hair, so that the rounding of a typed decimal cannot help.
     """
-    found = achieved(guarantee, targets, rough=rough)
-    return max(_excess(found[target.key], math.nextafter(target.limit, 0.0)) for target in targets)
+    reached = achieved(guarantee, targets, rough=rough)
+    return max(_excess(reached[target.key], math.nextafter(target.limit, 0.0)) for target in targets)
 
 
 def _excess(value: float, limit: float) -> float:

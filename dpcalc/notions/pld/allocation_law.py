@@ -373,8 +373,7 @@ def _choose(masses: Array, means: Array, tail: float, count: int) -> Integers:
     density = (1.0 - _EVEN) * density / density.sum() + _EVEN / (last - first)
     quantile = np.cumsum(density)
     chosen = first + np.searchsorted(quantile, np.linspace(quantile[0], quantile[-1], count))
-    nodes: Integers = distinct(np.minimum(chosen, last), np.array([last]))
-    return nodes
+    return distinct(np.minimum(chosen, last), np.array([last]))
 
 
 def _split(nodes: Array, masses: Array, means: Array, padding: float) -> Law:

@@ -251,8 +251,7 @@ def _on_block_ends(x: Array, size: int) -> Array:
     starts = np.arange(0, len(x), size)
     within = np.tile(np.arange(size, dtype=float), len(starts))[: len(x)]
     upper = np.add.reduceat(x * within, starts) / size
-    split: Array = np.append(np.add.reduceat(x, starts) - upper, 0.0) + np.append(0.0, upper)
-    return split
+    return np.append(np.add.reduceat(x, starts) - upper, 0.0) + np.append(0.0, upper)
 
 
 def _variance(x: Array) -> float:

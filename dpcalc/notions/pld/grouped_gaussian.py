@@ -188,8 +188,7 @@ def _log_shares(logs: Array) -> Array:
     """Return ln of the share of every entry in the sum of its row; large entries cost no accuracy."""
     peak = logs.max(axis=1, keepdims=True)
     below = logs - np.where(np.isfinite(peak), peak, 0.0)
-    shares: Array = below - np.log(np.exp(below).sum(axis=1, keepdims=True))
-    return shares
+    return below - np.log(np.exp(below).sum(axis=1, keepdims=True))
 
 
 def log_sum(logs: Array) -> Array:
@@ -197,14 +196,12 @@ def log_sum(logs: Array) -> Array:
     peak = logs.max(axis=1)
     safe = np.where(np.isfinite(peak), peak, 0.0)
     total: Array = safe + np.log(np.exp(logs - safe[:, None]).sum(axis=1))
-    summed: Array = np.where(peak == -np.inf, -np.inf, total)
-    return summed
+    return np.where(peak == -np.inf, -np.inf, total)
 
 
 def log_expm1(e: Array) -> Array:
     """Return ln(e^eps - 1), -inf at 0."""
-    value: Array = np.where(e < 1.0, np.log(np.expm1(np.minimum(e, 1.0))), e + np.log1p(-np.exp(-np.maximum(e, 1e-9))))
-    return value
+    return np.where(e < 1.0, np.log(np.expm1(np.minimum(e, 1.0))), e + np.log1p(-np.exp(-np.maximum(e, 1e-9))))
 
 
 def rounded_down(logs: Array) -> Array:

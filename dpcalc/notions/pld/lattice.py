@@ -432,8 +432,7 @@ def _sums_from(rows: Array) -> Array:
     a row is long and rows there are."""
     within = np.cumsum(rows[:, ::-1], axis=1)[:, ::-1]
     after = np.append(np.cumsum(within[::-1, 0])[::-1][1:], 0.0)
-    sums: Array = (within + after[:, None]).ravel()
-    return sums
+    return (within + after[:, None]).ravel()
 
 
 class Floors(NamedTuple):

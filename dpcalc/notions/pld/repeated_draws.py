@@ -193,15 +193,13 @@ class _Replaced(NamedTuple):
     def reach(self, count: Array, e: Array, log_share: Array) -> Array:
         """Return for each j where its own t_j is so much: w_j t_j is all that there is to share."""
         a = self.gap * count
-        reach: Array = (np.logaddexp(e[:, None], log_share) + 0.5 * a * a) / a
-        return reach
+        return (np.logaddexp(e[:, None], log_share) + 0.5 * a * a) / a
 
     def log_excess(self, count: Array, e: Array, c: Array) -> Array:
         """Return ln t_j for the half-line beyond c; -inf where it is none."""
         a = self.gap * count
         above = c[:, None] * a - 0.5 * a * a - e[:, None]
-        excess: Array = np.where(above > 0.0, e[:, None] + log_expm1(np.maximum(above, 0.0)), -np.inf)
-        return excess
+        return np.where(above > 0.0, e[:, None] + log_expm1(np.maximum(above, 0.0)), -np.inf)
 
     def log_terms(self, count: Array, e: Array, c: Array, log_excess: Array) -> Array:
         """Return ln of the terms without their weights, rounded up."""
@@ -222,8 +220,7 @@ class _Nulled(NamedTuple):
         half_b = 0.5 * (e[:, None] - 0.5 * a * a)
         log_a = -2.0 * a * a
         root = 0.5 * np.logaddexp(4.0 * half_b, math.log(4.0) + log_a + log_share)
-        reach: Array = (np.logaddexp(2.0 * half_b, root) - math.log(2.0) - log_a) / a
-        return reach
+        return (np.logaddexp(2.0 * half_b, root) - math.log(2.0) - log_a) / a
 
     def log_excess(self, count: Array, e: Array, c: Array) -> Array:
         """Return ln(y_j t_j): of the excess of the density at 2j over g times that at j, in units of that at 0."""
@@ -231,17 +228,14 @@ class _Nulled(NamedTuple):
 
     def _log_ratio(self, count: Array, c: Array) -> Array:
         a = self.gap * count
-        ratio: Array = 2.0 * (c[:, None] * a - a * a)
-        return ratio
+        return 2.0 * (c[:, None] * a - a * a)
 
     def _log_x(self, count: Array, e: Array, c: Array) -> Array:
         a = self.gap * count
-        x: Array = np.minimum(e[:, None] + 1.5 * a * a - c[:, None] * a, 0.0)
-        return x
+        return np.minimum(e[:, None] + 1.5 * a * a - c[:, None] * a, 0.0)
 
     def _log_y(self, count: Array, e: Array, c: Array) -> Array:
-        y: Array = np.log(-np.expm1(self._log_x(count, e, c)))
-        return y
+        return np.log(-np.expm1(self._log_x(count, e, c)))
 
     def log_terms(self, count: Array, e: Array, c: Array, log_excess: Array) -> Array:
         """Return ln of the terms without their weights, rounded up."""
@@ -256,8 +250,7 @@ class _Nulled(NamedTuple):
         beyond -= 8.0 * UNIT * (1.0 + np.abs(beyond) + np.where(none, 0.0, np.abs(log_excess)))
         first = log_x + log_hockey_stick_up(np.clip(beside, 0.0, 1e300), _far(self.gap * count)[None])
         second = log_y + log_hockey_stick_up(np.clip(beyond, -1e300, 1e300), _far(2.0 * self.gap * count)[None])
-        terms: Array = np.logaddexp(first, second)
-        return terms
+        return np.logaddexp(first, second)
 
 
 def _far(distance: Array) -> Array:
@@ -279,8 +272,7 @@ def _split(kind: _Replaced | _Nulled, e: Array) -> Array:
     excess = np.where(np.isfinite(excess), excess + scale[:, None], -np.inf)
     value = log_sum(high + kind.log_terms(count, e, c, excess))
     size = np.where(np.isfinite(value), np.abs(value), 0.0)
-    bound: Array = np.minimum(value + 64.0 * UNIT * (1.0 + size), 0.0)
-    return bound
+    return np.minimum(value + 64.0 * UNIT * (1.0 + size), 0.0)
 
 
 def _half_line(kind: _Replaced | _Nulled, count: Array, high: Array, e: Array, log_share: Array) -> Array:
@@ -294,5 +286,4 @@ def _half_line(kind: _Replaced | _Nulled, count: Array, high: Array, e: Array, l
         middle = 0.5 * (low + up_to)
         enough = log_sum(high + kind.log_excess(count, e, middle)) >= log_share
         low, up_to = np.where(enough, low, middle), np.where(enough, middle, up_to)
-    about: Array = up_to
-    return about
+    return up_to

@@ -127,8 +127,7 @@ def known_uses(*, mu: float, rate: float, steps: int, at_once: int = 1) -> Pair:
         safe = np.where(np.isfinite(peak), peak, 0.0)
         total = np.log(np.exp(terms - safe[:, None]).sum(axis=1))
         slack = UNIT * (4.0 * len(groups) + 64.0 + 8.0 * np.abs(safe))
-        value: Array = np.where(np.isfinite(peak), np.minimum(safe + total + slack, 0.0), peak)
-        return value
+        return np.where(np.isfinite(peak), np.minimum(safe + total + slack, 0.0), peak)
 
     def curve(e: Array) -> Array:
         flat = np.ravel(np.asarray(e, float))

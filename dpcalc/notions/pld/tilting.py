@@ -156,8 +156,7 @@ def _graded(first: int, last: int, middle: int, fineness: float, copies: int) ->
     sparse = np.log2(np.maximum(gaps, 1.0)).astype(np.int64)
     kept = (indices & ((1 << sparse) - 1)) == 0
     kept[[0, -1]] = True
-    chosen: Integers = indices[kept]
-    return chosen
+    return indices[kept]
 
 
 def _around(points: Array, lattice: Array) -> Array:

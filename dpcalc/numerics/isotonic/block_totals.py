@@ -39,8 +39,7 @@ def _renormal(m: Array, e: Integers) -> Split:
 
 def _scaled(m: Array, e: Integers) -> Array:
     """Return m 2^e for e <= 0; what underflows is below 2^-1000."""
-    scaled: Array = np.ldexp(m, np.maximum(e, -1100).astype(np.int32))
-    return scaled
+    return np.ldexp(m, np.maximum(e, -1100).astype(np.int32))
 
 
 def _sum(x: Array, x_exp: Integers, y: Array, y_exp: Integers) -> Split:

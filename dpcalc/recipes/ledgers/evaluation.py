@@ -31,7 +31,7 @@ def evaluate(
 
     Args:
         model: path of the model.
-        data: as in `dpcalc.training.release.prediction.scored`.
+        data: as of `dpcalc.training.release.model.Model.scored`.
         epsilon: of a private evaluation; None for metrics without noise.
         error_bound: what errors of a regression are cut to.
         ledger: path of the ledger that a private evaluation is charged to.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -79,25 +80,25 @@ def chart(report: Report, only: Sequence[str] = ()) -> Chart:
     Raises:
         SpecError: the report has no sweep, or none of a number, or lacks a bound of ``only``.
     """
-    if report.command == "train":
-        from dpcalc.render.chart.trained import trained_chart
+    name, takes_bounds = "bounds.sweep_chart", True
+    if len(report.cases) == 1 and (report.cases[0].risk or {}).get("curve") is not None:
+        name = "attack.trade_off_chart"
+    elif report.command in _OF_COMMANDS and (report.command != _SHIFTED or len(report.cases) == 1):
+        name, takes_bounds = _OF_COMMANDS[report.command], False
+    module, _, function = name.partition(".")
+    made: Chart = getattr(importlib.import_module(f"{__name__}.{module}"), function)(
+        report, *([only] if takes_bounds else [])
+    )
+    return made
 
-        return trained_chart(report)
-    if report.command == "shifted" and len(report.cases) == 1:
-        from dpcalc.render.chart.allocation import allocation_chart
 
-        return allocation_chart(report)
-    if len(report.cases) == 1 and "curve" in (report.cases[0].risk or {}):
-        from dpcalc.render.chart.attack import trade_off_chart
-
-        return trade_off_chart(report, only)
-    if report.command == "risk":
-        from dpcalc.render.chart.attack import risk_chart
-
-        return risk_chart(report)
-    from dpcalc.render.chart.bounds import sweep_chart
-
-    return sweep_chart(report, only)
+RISK, _SHIFTED = "risk", "shifted"
+_OF_COMMANDS = {
+    "train": "trained.trained_chart",
+    _SHIFTED: "allocation.allocation_chart",
+    RISK: "attack.risk_chart",
+}
+"""The charts of commands that are not about bounds, which take no choice of them: module and function."""
 
 
 def is_wide(values: Sequence[Number]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dpcalc.model.quantities import ATTACKS, Kind
-from dpcalc.render.chart import GUESSING, MAX_SERIES, Axis, Chart, Panel, Series, is_wide
+from dpcalc.render.chart import GUESSING, MAX_SERIES, RISK, Axis, Chart, Panel, Series, is_wide
 from dpcalc.render.chart.sweep import (
     Sweep,
     abscissa,
@@ -49,7 +49,7 @@ def trade_off_chart(report: Report, only: Sequence[str] = ()) -> Chart:
         refuse_missing(bounds, only)
         curve = {name: [row for row in curve[name] if row["bound"] in only] for name in ("at_most", "at_least")}
     titles = {result.bound: result.title for result in case.results}
-    if report.command == "risk":
+    if report.command == RISK:
         titles = dict.fromkeys(titles, "any attack: at most this")
     found = [(titles.get(row["bound"], row["bound"]), tuple(row["tpr"]), Kind.UPPER) for row in curve["at_most"]]
     kept, left = found[: MAX_SERIES - 2], found[MAX_SERIES - 2 :]
@@ -58,7 +58,7 @@ def trade_off_chart(report: Report, only: Sequence[str] = ()) -> Chart:
         (f"{titles.get(row['bound'], row['bound'])} ({_ruled_out(row['bound'], case)})", tuple(row["tpr"]), Kind.LOWER)
         for row in highest
     ]
-    series = [*_told_apart(xs, kept), *_audited(case, xs)]
+    series = [*_distinct(xs, kept), *_audited(case, xs)]
     diagonal = Series(GUESSING, (0.0, *xs, 1.0), (0.0, *xs, 1.0), Kind.PUBLISHED)
     notes = [f"not drawn, for want of room: {'; '.join(label for label, _, _ in left)}"] if left else []
     ends = tuple(one._replace(xs=(*xs, 1.0), ys=(*one.ys, 1.0)) for one in series)
@@ -70,7 +70,7 @@ def trade_off_chart(report: Report, only: Sequence[str] = ()) -> Chart:
             (*ends, diagonal._replace(xs=(*xs, 1.0), ys=(*xs, 1.0))),
         ),
     )  # fmt: skip
-    about = "" if report.command == "risk" else f"{case.algorithm}: "
+    about = "" if report.command == RISK else f"{case.algorithm}: "
     return Chart(f"{about}what an attacker can tell of a record", given_inputs(case), panels, tuple(notes))
 
 
@@ -101,11 +101,11 @@ def _chance(one: tuple[float, float], other: tuple[float, float], x: float) -> f
     return one[1] + (other[1] - one[1]) * (x - one[0]) / (other[0] - one[0])
 
 
-def _told_apart(xs: Numbers, found: Iterable[tuple[str, Numbers, Kind]]) -> list[Series]:
+def _distinct(xs: Numbers, found: Iterable[tuple[str, Numbers, Kind]]) -> list[Series]:
     """Return the curves, the first one as the best; those that coincide are one, with all their names."""
     series: list[Series] = []
     for label, ys, kind in found:
-        place = next((k for k, one in enumerate(series) if _alike(one.ys, ys)), None)
+        place = next((k for k, one in enumerate(series) if _coincide(one.ys, ys)), None)
         if place is None:
             series.append(Series(label, xs, ys, kind, best=not series))
         elif label not in series[place].label.split("; "):
@@ -113,7 +113,7 @@ def _told_apart(xs: Numbers, found: Iterable[tuple[str, Numbers, Kind]]) -> list
     return series if len(series) > 1 else [one._replace(best=False) for one in series]
 
 
-def _alike(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
+def _coincide(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
     pairs = zip(one, other, strict=True)
     return all(a is not None and b is not None and math.isclose(a, b, rel_tol=_SAME) for a, b in pairs)
 
@@ -132,13 +132,13 @@ def risk_panel(report: Report, title: str = "") -> Panel:
     risks = {id(case.best): case.risk for case in report.cases if case.risk and case.best}
     series = []
     for (_, key), points in grouped(sweep, lambda _: "").items():
-        known = [(abscissa(sweep, ticks, p.inputs[sweep.x]), risks.get(id(p.result))) for p in points]
-        told = {name for _, risk in known if risk for name in _numbers(risk)}
-        first = next((risk for _, risk in known if risk), None)
+        risks_at = [(abscissa(sweep, ticks, p.inputs[sweep.x]), risks.get(id(p.result))) for p in points]
+        names = {name for _, risk in risks_at if risk for name in _numbers(risk)}
+        first = next((risk for _, risk in risks_at if risk), None)
         for name in _numbers(first) if first else ():
-            if name in told:
-                ys = tuple(_numbers(risk).get(name) if risk else None for _, risk in known)
-                series.append(Series(with_key(name, key), tuple(x for x, _ in known), ys))
+            if name in names:
+                ys = tuple(_numbers(risk).get(name) if risk else None for _, risk in risks_at)
+                series.append(Series(with_key(name, key), tuple(x for x, _ in risks_at), ys))
     shown = tuple(series[:MAX_SERIES])
     values = [y for one in shown for y in one.ys if y is not None]
     return Panel(title, ticks, Axis("at most", is_wide(values)), shown)

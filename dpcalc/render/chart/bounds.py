@@ -125,17 +125,17 @@ def _coincident(sweep: Sweep, guarantees: list[_Curve], others: list[_Curve]) ->
     """Return the curves, those that coincide as one with all their names, drawn like the first of them."""
     groups: list[list[_Curve]] = []
     for curve in (*guarantees, *others):
-        same = next((group for group in groups if _alike(sweep, group[0], curve)), None)
+        same = next((group for group in groups if _coincide(sweep, group[0], curve)), None)
         if same is None:
             groups.append([curve])
         else:
             same.append(curve)
     first = {id(curve) for curve in guarantees}
-    found = [(group[0], _as_one(group)) for group in groups]
-    return [one for lead, one in found if id(lead) in first], [one for lead, one in found if id(lead) not in first]
+    merged = [(group[0], _as_one(group)) for group in groups]
+    return [one for lead, one in merged if id(lead) in first], [one for lead, one in merged if id(lead) not in first]
 
 
-def _alike(sweep: Sweep, one: _Curve, other: _Curve) -> bool:
+def _coincide(sweep: Sweep, one: _Curve, other: _Curve) -> bool:
     if [point.inputs[sweep.x] for point in one.points] != [point.inputs[sweep.x] for point in other.points]:
         return False
     if sweep.asked.get(one.key) != sweep.asked.get(other.key):
@@ -156,13 +156,13 @@ def _as_one(group: list[_Curve]) -> _Curve:
 
 def _merged(curves: list[_Curve]) -> list[_Curve]:
     """Return the curves, those of one bound that are the same for all combinations drawn once."""
-    alike: dict[Any, list[_Curve]] = {}
+    by_values: dict[Any, list[_Curve]] = {}
     for curve in curves:
         values = tuple(point.result.value for point in curve.points)
-        alike.setdefault((curve.points[0].result.bound, values), []).append(curve)
+        by_values.setdefault((curve.points[0].result.bound, values), []).append(curve)
     return [
         same[0] if len(same) == 1 else same[0]._replace(label=same[0].label.partition(",")[0])
-        for same in alike.values()
+        for same in by_values.values()
     ]
 
 

@@ -15,19 +15,22 @@ def limits() -> dict[str, tuple[str, float]]:
     return {bound.id: bound.limit_of for bound in all_bounds().values() if bound.limit_of is not None}
 
 
+_RECORDS = "records"
+
+
 def rate_panels(sweep: Sweep, x: Axis) -> list[Panel]:
     """Return the panel of 1/|delta - delta*| against n for every bound whose limit is known, if any."""
-    if sweep.quantity != Quantity.DELTA or sweep.x != "records":
+    if sweep.quantity != Quantity.DELTA or sweep.x != _RECORDS:
         return []
     by_bound = grouped(sweep, lambda point: point.result.bound)
     curves = []
     for limit, (own, resolution) in limits().items():
         for (bound, key), points in by_bound.items():
-            ends = {p.inputs["records"]: p.result.value for p in by_bound.get((limit, key), [])}
+            ends = {p.inputs[_RECORDS]: p.result.value for p in by_bound.get((limit, key), [])}
             if bound != own or not ends:
                 continue
-            xs = tuple(point.inputs["records"] for point in points)
-            ys = tuple(_inverse_gap(p.result.value, ends.get(p.inputs["records"]), resolution) for p in points)
+            xs = tuple(point.inputs[_RECORDS] for point in points)
+            ys = tuple(_inverse_gap(p.result.value, ends.get(p.inputs[_RECORDS]), resolution) for p in points)
             if any(y is not None for y in ys):
                 curves.append(Series(with_key(sweep.names[bound], key), xs, ys))
     if not curves:
@@ -56,7 +59,7 @@ def _slope(series: Series) -> str:
 
 def schedule_panels(sweep: Sweep, x: Axis) -> list[Panel]:
     """Return the panel of the noise that the tuned schedule gives, where it moves with x."""
-    curves = grouped(sweep, lambda point: "noise" if point.scale is not None and sweep.x == "records" else None)
+    curves = grouped(sweep, lambda point: "noise" if point.scale is not None and sweep.x == _RECORDS else None)
     series = tuple(
         Series(key_text(key), tuple(p.inputs[sweep.x] for p in points), tuple(p.scale for p in points))
         for (_, key), points in list(curves.items())[:MAX_SERIES]

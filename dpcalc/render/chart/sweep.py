@@ -133,11 +133,11 @@ def _points(report: Report) -> list[Point]:
     points = []
     for case in report.cases:
         typed = _typed(case)
-        scale = case.inputs.get("scale", (None, ""))[0] if "c1" in typed else None
+        scale = case.inputs.get("scale", (None, ""))[0] if typed.get("c1") is not None else None
         for result in case.results:
             own = dict(typed)
-            if "delta" in typed and result.log_delta is not None:
-                own["delta"] = result.log_delta  # all digits, where no double could hold delta itself
+            if typed.get(Quantity.DELTA) is not None and result.log_delta is not None:
+                own[Quantity.DELTA] = result.log_delta  # all digits, where no double could hold delta itself
             if result.quantity == Quantity.RDP:
                 own["order"] = result.order
             points.append(Point(own, result, scale))

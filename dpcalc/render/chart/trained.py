@@ -8,8 +8,10 @@ from dpcalc.errors import SpecError
 from dpcalc.model.source import Source
 from dpcalc.render.chart import MAX_SERIES, Axis, Chart, Panel, Series, is_wide
 from dpcalc.render.numbers import equation, symbol_of
-from dpcalc.render.several import varying
+from dpcalc.render.several import ALGORITHM, varying
 from dpcalc.report import Case, Report
+
+_EXCESS = "excess_risk"
 
 
 def trained_chart(report: Report) -> Chart:
@@ -26,7 +28,7 @@ def trained_chart(report: Report) -> Chart:
         raise SpecError(
             "there is nothing to draw a curve against: no number varies", "sweep one, for example -n 200:2000:200"
         )
-    if not all("excess_risk" in (case.training or {})["metrics"].get("train", {}) for case in cases):
+    if not all(_EXCESS in (case.training or {})["metrics"].get("train", {}) for case in cases):
         raise SpecError("the excess risk was not measured: it needs the non-private fit", "give --reference")
     x = max(numeric, key=lambda name: len(values[name]))
     groups: dict[str, list[Case]] = {}
@@ -36,7 +38,7 @@ def trained_chart(report: Report) -> Chart:
     xs = sorted(values[x])
     series = tuple(_series(label, several, x, xs) for label, several in list(groups.items())[:MAX_SERIES])
     ys = [y for curve in series for y in curve.ys if y is not None]
-    replicas = cases[0].training["replicas"] if cases[0].training and "replicas" in cases[0].training else 1
+    replicas = (cases[0].training or {}).get("replicas", 1)
     runs = f"median of {replicas} runs" if replicas > 1 else "one run each"
     notes = [f"{runs}; measured on the training records without noise: not covered by any guarantee"]
     if replicas > 1:
@@ -72,7 +74,7 @@ def _spread(case: Case) -> tuple[float | None, float | None, float | None]:
 
 
 def _value(case: Case, name: str) -> Any:
-    return case.algorithm if name == "algorithm" else case.inputs.get(name, (None, ""))[0]
+    return case.algorithm if name == ALGORITHM else case.inputs.get(name, (None, ""))[0]
 
 
 def _label(case: Case, name: str) -> str:

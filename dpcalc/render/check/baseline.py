@@ -142,7 +142,7 @@ def changes(before: Snapshot, report: Report, digits: Digits) -> list[Change]:
         *_other_verdicts(before, after, report),
         *_other_gates(before.gates, after.gates),
         *inputs,
-        *_moved(before.numbers, after.numbers, digits, other),
+        *_other_numbers(before.numbers, after.numbers, digits, other),
     ]
 
 
@@ -188,7 +188,9 @@ def _other_gates(old: Mapping[Where, list[str]], new: Mapping[Where, list[str]])
             yield Change(*where, "", "; ".join(gone), "; ".join(come), Difference.GATES, loosened(was, gates))
 
 
-def _moved(old: Mapping[Key, Number], new: Mapping[Key, Number], digits: Digits, other: set[Where]) -> Iterator[Change]:
+def _other_numbers(
+    old: Mapping[Key, Number], new: Mapping[Key, Number], digits: Digits, other: set[Where]
+) -> Iterator[Change]:
     """Yield the numbers that moved; the cases in ``other`` answer another question than before."""
     for key, result in new.items():
         was, now = old[key].size if key in old else None, result.size
@@ -196,7 +198,7 @@ def _moved(old: Mapping[Key, Number], new: Mapping[Key, Number], digits: Digits,
             continue
         file, name, quantity, order = key
         at = f"{quantity} at order {order:g}" if quantity == Quantity.RDP and order is not None else quantity
-        values = _shown(old[key], digits), _shown(result, digits)
+        values = _number_text(old[key], digits), _number_text(result, digits)
         what = Difference.OTHER_QUESTION if (file, name) in other else _direction(was, now, quantity)
         yield Change(file, name, at, *values, what)
 
@@ -205,7 +207,7 @@ def _same(was: float, now: float, quantity: str) -> bool:
     return abs(now - was) <= MOVED * (1.0 if quantity == Quantity.DELTA else max(abs(was), abs(now)))
 
 
-def _shown(result: Number, digits: Digits) -> str:
+def _number_text(result: Number, digits: Digits) -> str:
     side = Side.DOWN if result.quantity in MAXIMISED else Side.UP
     if result.quantity == Quantity.DELTA:
         return digits.delta(result.value, result.log_delta, side)

@@ -86,8 +86,8 @@ def inputs_of(case: Mapping[str, Any]) -> Inputs:
         if source != Source.DERIVED:
             inputs[name] = value, source
     for line in case.get("ledger", {}).get("entries", ()):
-        known = {key: line[key] for key in ("times", "algorithm", "part", "tuning", "given") if key in line}
-        inputs[f"entry {_text(line['name'])}"] = json.dumps(known, sort_keys=True), "argument"
+        entry = {key: line[key] for key in ("times", "algorithm", "part", "tuning", "given") if key in line}
+        inputs[f"entry {_text(line['name'])}"] = json.dumps(entry, sort_keys=True), "argument"
     best = [result for result in case["results"] if result["best"]]
     adjacency = sorted({_text(result["adjacency"]) for result in best})
     inputs["adjacency"] = " ".join(adjacency), "argument"
@@ -113,7 +113,7 @@ def input_changes(where: Where, old: Inputs, new: Inputs) -> Iterator[Change]:
             continue
         weaker = _is_weaker(name, was, now, source)
         what = Difference.OTHER_RUN if name in _DESCRIBES else Difference.LESS if weaker else Difference.MORE
-        yield Change(*where, name, _shown(was), _shown(now), what, weaker)
+        yield Change(*where, name, _cut(was), _cut(now), what, weaker)
 
 
 def comparable(changes: Iterable[Change]) -> bool:
@@ -136,7 +136,7 @@ def _is_weaker(name: str, was: Any, now: Any, source: str) -> bool:
     return True
 
 
-def _shown(value: Any) -> str:
+def _cut(value: Any) -> str:
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."
 

@@ -100,17 +100,17 @@ class Evidence:
         if not self.warning:  # what follows says what holds, with no word on the noise
             yield Section("How tight it is", *self._tightness())
         yield Section(
-            f"What an attacker can do{hypothetical}", _shown(risk_rows(risks, digits), risk_lines(risks, digits))
+            f"What an attacker can do{hypothetical}", _listed(risk_rows(risks, digits), risk_lines(risks, digits))
         )
-        yield Section("What it is made of", _shown(entry_rows(case, digits), ledger_lines(case, digits)))
+        yield Section("What it is made of", _listed(entry_rows(case, digits), ledger_lines(case, digits)))
         measured = training.metric_rows(case, digits)
-        yield Section("What was measured (not covered by the guarantee)", _shown(measured))
-        yield Section("What was put in", _shown(self._inputs()))
-        yield Section("What was proved", _shown((), certified_lines(case)), style="proof")
-        yield Section("Every bound that answered", _shown(self._bounds()))
-        yield Section("Notes", _shown((), list(self._notes())))
+        yield Section("What was measured (not covered by the guarantee)", _listed(measured))
+        yield Section("What was put in", _listed(self._inputs()))
+        yield Section("What was proved", _listed((), certified_lines(case)), style="proof")
+        yield Section("Every bound that answered", _listed(self._bounds()))
+        yield Section("Notes", _listed((), list(self._notes())))
         if not self.shared and self.grounds.theorem:
-            yield Section("Why it is true", [Paragraph(self.grounds.theorem), *_shown((), self.grounds.sources)])
+            yield Section("Why it is true", [Paragraph(self.grounds.theorem), *_listed((), self.grounds.sources)])
         if case.check is not None:
             yield Section("", _texts(Paragraph(Judged(case, digits).circumstances, style=Style.QUIET)))
 
@@ -132,11 +132,11 @@ class Evidence:
         case = self.case
         whole = case._replace(tightness=case.tightness or (case.curves.tightness if case.curves else None))
         words = bracket(whole, self.digits) if self.drawn else ""
-        known = _texts(Paragraph(words), Paragraph(tightness_text(whole, self.digits), style=Style.QUIET))
+        texts = _texts(Paragraph(words), Paragraph(tightness_text(whole, self.digits), style=Style.QUIET))
         drawn = list(figures(case, self.digits)) if self.drawn else []
         if drawn and not can_draw():
-            return [*known, Paragraph(MISSING, style=Style.QUIET)], []
-        return known, drawn
+            return [*texts, Paragraph(MISSING, style=Style.QUIET)], []
+        return texts, drawn
 
     def _inputs(self) -> list[Row]:
         own = [row for row in self.inputs if row not in self.common]
@@ -163,7 +163,7 @@ def _texts(*paragraphs: Paragraph) -> list[Paragraph]:
     return [paragraph for paragraph in paragraphs if paragraph.text]
 
 
-def _shown(rows: Sequence[Row], lines: Sequence[str] = ()) -> list[Paragraph | Table]:
+def _listed(rows: Sequence[Row], lines: Sequence[str] = ()) -> list[Paragraph | Table]:
     """Return a table and a list of what stands below it; of nothing, nothing."""
     return [*([Table(rows)] if rows else []), *([Paragraph(facts=tuple(lines))] if lines else [])]
 

@@ -127,7 +127,7 @@ def _trade_off(curves: Curves) -> Iterator[Figure]:
     if len(points) < 2:
         return
     xs, ys = zip(*points, (1.0, 1.0), strict=True)
-    told = "; ".join(
+    rates = "; ".join(
         f"with {100.0 * fpr:.4g}% false positives at most {_percent(tpr)} true ones"
         for fpr, tpr in points
         if fpr >= _TOLD_FPR * (1.0 - 1e-9) and _is_power_of_ten(fpr)
@@ -140,7 +140,7 @@ def _trade_off(curves: Curves) -> Iterator[Figure]:
             Axis("rate of true positives, at most"),
             (Series("at most", xs, ys), Series(GUESSING, xs, xs)),
         ),
-        f"For any attack: {told}. The dashed line is guessing blindly.",
+        f"For any attack: {rates}. The dashed line is guessing blindly.",
         "No attack lies above the line, whatever it does. The dashed line is guessing blindly.",
     )
 

@@ -15,8 +15,8 @@ def allocation_lines(allocation: Mapping[str, Any]) -> list[str]:
     lines, restart = [], allocation["restart"]
     if restart:
         lines.append(f"steps 1 to {restart} are forgotten: the runs are then at most the diameter apart")
-    if "block_count" in allocation:
-        lines.append(f"{allocation['block_count']} block(s) of constant slope; the costliest:")
+    if blocks := allocation.get("block_count"):
+        lines.append(f"{blocks} block(s) of constant slope; the costliest:")
     for block in allocation.get("blocks", ())[:_COSTLIEST]:
         lines.append(f"  steps {block['first']} to {block['last']}: {block['share']:.1%} of mu^2")
     quarters = allocation["quarters"]

@@ -47,7 +47,7 @@ def _what(given: Given, algorithm: str | None, part: object) -> str:
     """Return what an entry is, in a few words: the algorithm that was run, or the guarantee that is known."""
     if algorithm is not None:
         text = algorithm
-    elif "log_delta" in given:
+    elif given.get("log_delta") is not None:
         delta = Digits().delta(given["delta"], given["log_delta"], Side.AS_GIVEN)
         text = f"epsilon = {number(given['epsilon'], side=Side.AS_GIVEN)}, delta = {delta}"
     else:

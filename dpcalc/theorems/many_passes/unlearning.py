@@ -65,13 +65,6 @@ def _factor_known(run: Run) -> Obstacle | None:
     return None
 
 
-def _whole_batches(run: Run) -> Obstacle | None:
-    n, b = run.records, run.batch_size
-    if n is None or b is None or n % b == 0:
-        return None
-    return Unmet(f"takes whole batches, and {b} does not divide {n}", "use a --batch-size that divides --records")
-
-
 _LEFT_OUT = requires(
     "adjacency = null-record",
     lambda run: run.adjacency in (None, Adjacency.NULL_RECORD),
@@ -96,7 +89,14 @@ _NO_EXPANSION = requires(
     lambda run: run.contraction is None or run.contraction <= 1.0,
     Unmet("speaks of steps that expand nothing, and contraction is above 1", "give --start-distance instead"),
 )
-_WHOLE = Condition("batch_size divides records", _whole_batches)
+_WHOLE = requires(
+    "batch_size divides records",
+    lambda run: run.records is None or run.batch_size is None or run.records % run.batch_size == 0,
+    lambda run: Unmet(
+        f"takes whole batches, and {run.batch_size} does not divide {run.records}",
+        "use a --batch-size that divides --records",
+    ),
+)
 
 
 class Continued(Setting):

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING
 
 from dpcalc.model.algorithm import Release, in_one_random_order
 from dpcalc.notions.guarantee import Composition, Gdp, Profile
-from dpcalc.numerics.floats import ratio_up, up
-from dpcalc.theorems.batch_layout import layout
+from dpcalc.numerics.floats import up
 from dpcalc.theorems.conditions import (
     CONVEXITY_WITHIN,
     DOMAIN,
@@ -30,50 +28,28 @@ from dpcalc.theorems.contraction import contraction, shuffle
 from dpcalc.theorems.contraction.contraction import FRESH, LIPSCHITZ_STEPS
 from dpcalc.theorems.contraction.noisy_pass import later_ratio, own_ratio
 from dpcalc.theorems.many_passes.epochs import once_log_delta
-from dpcalc.theorems.many_passes.passes import Passes, pace_of, reach_of
+from dpcalc.theorems.many_passes.passes import Passes
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import BATCHES, BOUNDED_STEP, NOISY_STEP, PLACE, Setting
-
-if TYPE_CHECKING:
-    pass
 
 EACH = "the iterate after every pass is released, and nothing between"
 _SAME = "the same order in every pass"
 _LARGEST = 1e90  # a ratio beyond this one hides nothing
 
 
-class AnyOrder(Setting):
-    """Passes in any order, with Gaussian noise."""
-
-    @property
-    def smallest_batch(self) -> int:
-        """What the gradient sum is divided by where a record counts most."""
-        return min(alike.divisor for alike in layout(self.records, self.batch_size, self.last_batch).positions)
-
-
-class RandomOrder(Setting):
-    """Passes in uniformly random order."""
+class ReleasedPasses(shuffle.ShuffledPass):
+    """Passes of which each ends in a release."""
 
     @functools.cached_property
     def own(self) -> float:
         """r_A, the largest distance of a record's own step in units of its noise, over the batches it may be in."""
-        return own_ratio(self.sensitivity, self.scale, min(alike.divisor for alike in self.layout.positions))
-
-
-class LipschitzOrders(RandomOrder):
-    """Passes in uniformly random order, with what strong convexity and a domain give."""
+        return self.own_ratio(self.layout.least_divisor)
 
     @property
     def together(self) -> Passes:
         """All passes as one: each is Gaussian from any start, and E of them as one with sqrt(E) times its mu."""
-        plan = self.layout
-        return Passes(
-            plan,
-            1,
-            composed(ratio_up(self.sensitivity, plan.size * self.scale), self.epochs),
-            pace_of(plan, self.step_size, self.smoothness, self.strong_convexity),
-            reach_of(plan, self.diameter, self.step_size, self.sensitivity),
-        )
+        one_pass = Passes.of(self, self.scale)
+        return one_pass._replace(ratio=composed(one_pass.ratio, self.epochs))
 
 
 @theorem(
@@ -90,9 +66,9 @@ class LipschitzOrders(RandomOrder):
     "this mu and no smaller one: as epsilon grows its curve needs all of Delta/(b sigma).",
     public_sums=True,
 )
-def own_noise(run: AnyOrder) -> Gdp:
+def own_noise(run: ReleasedPasses) -> Gdp:
     """Whatever the order and the losses, the noise of its own steps hides a record, and that composes."""
-    return Gdp(composed(own_ratio(run.sensitivity, run.scale, run.smallest_batch), run.epochs))
+    return Gdp(composed(run.own, run.epochs))
 
 
 def composed(mu: float, epochs: int) -> float:
@@ -157,7 +133,7 @@ def cyclic_curve(run: Setting) -> Composition:
         LIPSCHITZ_STEPS, FRESH, WHERE_BOUNDED, EACH,
     ),
 )  # fmt: skip
-def shuffle_once(run: LipschitzOrders) -> Profile:
+def shuffle_once(run: ReleasedPasses) -> Profile:
     """A record that falls late is late in every pass: composition first, and the average over positions last."""
     one_pass = run.part(shuffle.ShuffledPass)
     plain = shuffle.mixture(one_pass.changed(sensitivity=composed(run.sensitivity, run.epochs)))

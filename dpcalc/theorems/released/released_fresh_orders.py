@@ -19,14 +19,12 @@ from dpcalc.numerics.floats import product_up
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, STEP_WITHIN, WHERE_BOUNDED
 from dpcalc.theorems.contraction import shuffle
 from dpcalc.theorems.contraction.contraction import FRESH, LIPSCHITZ_STEPS
-from dpcalc.theorems.contraction.noisy_pass import expands_nothing, later_ratio
 from dpcalc.theorems.contraction.recursion import log_one_step
 from dpcalc.theorems.hidden import hidden_position
 from dpcalc.theorems.hidden.hidden_position import SecretPass
 from dpcalc.theorems.many_passes.epochs import once_log_delta, once_renyi
-from dpcalc.theorems.many_passes.passes import Passes
 from dpcalc.theorems.record import theorem
-from dpcalc.theorems.released.released import EACH, LipschitzOrders, RandomOrder
+from dpcalc.theorems.released.released import EACH, ReleasedPasses
 from dpcalc.theorems.setting import BATCHES, NOISY_STEP
 
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ FRESH_ORDERS = (
 )  # fmt: skip
 
 
-class FreshOrders(RandomOrder):
+class FreshOrders(ReleasedPasses):
     """Passes in fresh random orders, with what may be known of the losses and the domain."""
 
     @property
@@ -63,30 +61,10 @@ class FreshOrders(RandomOrder):
         """Whether the noise is Laplace, and not Gaussian."""
         return self.noise == Noise.LAPLACE
 
-    @functools.cached_property
-    def bounded_pass(self) -> shuffle.ShuffledPass | None:
-        """One pass on its bounded domain; None where nothing bounds it."""
-        if self.displacement is None or not math.isfinite(self.diameter):
-            return None
-        return self.part(shuffle.ShuffledPass)
-
-    @functools.cached_property
-    def places(self) -> Passes | None:
-        """One pass by the places of a record in it; None where steps need not contract, and nothing bounds the domain.
-
-        Also where what is known of the losses would give no Lipschitz maps.
-        """
-        return self.part(shuffle.ShuffledPass).places
-
     @property
-    def following(self) -> float:
-        """r_B, how far a later step leaves two points of a bounded domain, in units of its noise."""
-        return later_ratio(self.displacement, self.diameter, self.step_size, self.scale)
-
-    @property
-    def nonexpansive(self) -> bool:
-        """Whether no step drives two runs apart."""
-        return expands_nothing(self.loss_class, self.step_size, self.smoothness)
+    def bounded(self) -> bool:
+        """Whether something bounds how far a later step leaves two points."""
+        return self.displacement is not None and math.isfinite(self.diameter)
 
     @property
     def one_pass(self) -> FreshOrders:
@@ -101,15 +79,14 @@ def _pair(run: FreshOrders) -> Pair:
     from dpcalc.theorems.contraction import shuffle_curves
 
     applicable = [shuffle_curves.own_step(run.noise, run.own)]
-    bounded = run.bounded_pass
-    if bounded:
+    if run.bounded:
         applicable.append(
             shuffle_curves.shuffled_product(
                 run.layout, noise=run.noise, scale=run.scale, sensitivity=run.sensitivity, step_size=run.step_size,
-                displacement=bounded.displacement, diameter=bounded.diameter,
+                displacement=run.displacement, diameter=run.diameter,
             )
         )  # fmt: skip
-    if run.nonexpansive and not run.laplace:
+    if run.expands_nothing and not run.laplace:
         applicable.append(shuffle_curves.shuffled_mixture(run.layout, scale=run.scale, sensitivity=run.sensitivity))
     if run.places:
         applicable.append(shuffle_curves.shuffled_places(run.places))
@@ -169,16 +146,16 @@ def shuffled_epochs_point(run: FreshOrders) -> Profile:
 def _one_pass_profile(run: FreshOrders) -> Callable[[float], float]:
     """Return epsilon -> ln delta of one shuffled pass, the least of the bounds in closed form that apply."""
     applicable: list[Callable[[float], float]] = [lambda epsilon: log_one_step(run.noise, epsilon, run.own)]
-    if run.bounded_pass:
-        applicable.append(shuffle.product(run.bounded_pass).profile)
-    if run.nonexpansive and not run.laplace:
-        applicable.append(shuffle.mixture(run.part(shuffle.ShuffledPass)).profile)
-    if run.nonexpansive and run.laplace and run.dimension == 1:
-        applicable.append(shuffle.laplace_mixture(run.part(shuffle.ShuffledPass)).profile)
+    if run.bounded:
+        applicable.append(shuffle.product(run).profile)
+    if run.expands_nothing and not run.laplace:
+        applicable.append(shuffle.mixture(run).profile)
+    if run.expands_nothing and run.laplace and run.dimension == 1:
+        applicable.append(shuffle.laplace_mixture(run).profile)
     if places := run.places:
         applicable.append(lambda epsilon: once_log_delta(places, epsilon))
     if run.epochs == 1:  # it is the shuffled pass itself: more is known, and is too slow to search
-        applicable.append(shuffle.hybrid(run.part(shuffle.ShuffledPass)).profile)
+        applicable.append(shuffle.hybrid(run).profile)
     return functools.cache(lambda epsilon: min(bound(epsilon) for bound in applicable))
 
 
@@ -257,12 +234,12 @@ def _renyi(order: float, run: FreshOrders) -> float:
     if order == math.inf:
         return run.own if run.laplace else math.inf  # the greatest loss of the record's own step
     breaks = [run.own] if run.laplace else []
-    if run.laplace and run.bounded_pass:
+    if run.laplace and run.bounded:
         breaks.append(run.following)
     alone = shuffle_curves.own_step(run.noise, run.own)
     curve = shuffle_curves.least(pair.forward, alone)  # which ends: the table is constant behind its last point
     by_curve = profiles.renyi(curve, order=order, scale=run.own, own=alone, breaks=breaks, rounds=1)
-    one_pass = run.part(shuffle.ShuffledPass).gaussian_pass
+    one_pass = run.gaussian_pass
     return by_curve if one_pass is None or order <= 1.0 else min(by_curve, once_renyi(one_pass, order))
 
 
@@ -279,7 +256,7 @@ def _renyi(order: float, run: FreshOrders) -> float:
     slow=True,
     not_monotone_in=("records",),
 )
-def shuffled_epochs_secret(run: LipschitzOrders) -> Profile:
+def shuffled_epochs_secret(run: ReleasedPasses) -> Profile:
     """The place of a record in every pass stays hidden, although the iterates between passes do not."""
     one_pass = run.part(SecretPass, without="epochs")
     profile = _secret_profile(one_pass)
@@ -307,7 +284,7 @@ def shuffled_epochs_secret(run: LipschitzOrders) -> Profile:
     slow=True,
     not_monotone_in=("records",),
 )
-def shuffled_epochs_secret_curve(run: LipschitzOrders) -> Composition:
+def shuffled_epochs_secret_curve(run: ReleasedPasses) -> Composition:
     """A fresh secret order for every pass makes the passes independent: the whole curve of one is composed."""
     pair, certificate = _secret_pair(run.part(SecretPass, without="epochs"))
     return Composition([(pair, run.epochs)], certificate=lambda _: certificate())

@@ -9,7 +9,7 @@ from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, STEP_WI
 from dpcalc.theorems.contraction.contraction import FRESH, LIPSCHITZ_STEPS
 from dpcalc.theorems.hidden.hidden_position import SECRET, SecretPass, least_of, secret_order
 from dpcalc.theorems.record import theorem
-from dpcalc.theorems.released.released import EACH, LipschitzOrders, shuffle_once
+from dpcalc.theorems.released.released import EACH, ReleasedPasses, shuffle_once
 from dpcalc.theorems.setting import BATCHES, NOISY_STEP
 
 
@@ -34,11 +34,11 @@ from dpcalc.theorems.setting import BATCHES, NOISY_STEP
     slow=True,
     not_monotone_in=("records",),
 )  # fmt: skip
-def shuffle_once_secret(run: LipschitzOrders) -> Profile:
+def shuffle_once_secret(run: ReleasedPasses) -> Profile:
     """The place of a record in the one order stays hidden, although the iterates between the passes do not: telling two
     places apart takes all releases together.
     """
     one_pass = run.part(SecretPass).passes
     together = one_pass._replace(ratio=one_pass.ratio * math.sqrt(run.epochs) * (1.0 + 1e-15))
-    public = shuffle_once(run.part(LipschitzOrders)).profile
+    public = shuffle_once(run.part(ReleasedPasses)).profile
     return least_of(public, lambda: secret_order(together, run.adjacency))

@@ -11,7 +11,6 @@ import functools
 import math
 from typing import NamedTuple
 
-from dpcalc.model.run import Run
 from dpcalc.notions import gaussian, renyi
 from dpcalc.notions.risk import NO_BOUND, Risk
 from dpcalc.numerics.floats import MAX, up
@@ -21,7 +20,7 @@ from dpcalc.numerics.roots import greatest, least
 from dpcalc.numerics.sums import harmonic_up, log_sum_expm1_reciprocals_up
 from dpcalc.theorems.conditions import NO_CLIPPING
 from dpcalc.theorems.one_pass import iteration, random_stop
-from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
+from dpcalc.theorems.record import Unmet, requires, theorem
 from dpcalc.theorems.risk.averaging import OnBall, averaged_risk, require_short_step, short_step_condition
 from dpcalc.theorems.risk.utility import PAPER, STOPPED
 
@@ -37,18 +36,15 @@ _LOGARITHM = (
 )
 
 
-def _small_budget(run: Run) -> Obstacle | None:
-    epsilon, log_delta = run.epsilon, run.log_delta
-    if epsilon is None or log_delta is None or _is_small(epsilon, log_delta):
-        return None
-    return Unmet("is stated for 0 < epsilon < 1 and delta < 1/2", "ask tasks.stop, which has no such range")
-
-
 def _is_small(epsilon: float, log_delta: float) -> bool:
     return 0.0 < epsilon < 1.0 and log_delta < -math.log(2.0)
 
 
-SMALL_BUDGET = Condition("0 < epsilon < 1, delta < 1/2", _small_budget)
+SMALL_BUDGET = requires(
+    "0 < epsilon < 1, delta < 1/2",
+    lambda run: run.epsilon is None or run.log_delta is None or _is_small(run.epsilon, run.log_delta),
+    Unmet("is stated for 0 < epsilon < 1 and delta < 1/2", "ask tasks.stop, which has no such range"),
+)
 
 
 # --- the setting ------------------------------------------------------------------------------------------------------

@@ -15,12 +15,11 @@ Any point of the domain has an excess risk of at most 2RL, so a larger bound is 
 
 from __future__ import annotations
 
-from dpcalc.model.run import Run
 from dpcalc.notions.risk import NO_BOUND, Risk
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.quotients import quotient_up
 from dpcalc.theorems.conditions import GAUSSIAN
-from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
+from dpcalc.theorems.record import Unmet, requires, theorem
 from dpcalc.theorems.risk.averaging import CLASSIC_RANGE, Budget, OnBall
 
 PAPER = "feldman2018"
@@ -38,14 +37,13 @@ STOPPED = (SAMPLED, BALL, GAUSSIAN, "the iterate after a uniformly random number
 # --- conditions -------------------------------------------------------------------------------------------------------
 
 
-def _within_pass(run: Run) -> Obstacle | None:
-    records, steps = run.records, run.steps
-    if records is None or steps is None or steps <= records:
-        return None
-    return Unmet(f"{steps} steps are more than one pass over {records} records", f"use --steps up to {records}")
-
-
-WITHIN_PASS = Condition("steps <= records, each used once", _within_pass)
+WITHIN_PASS = requires(
+    "steps <= records, each used once",
+    lambda run: run.records is None or run.steps is None or run.steps <= run.records,
+    lambda run: Unmet(
+        f"{run.steps} steps are more than one pass over {run.records} records", f"use --steps up to {run.records}"
+    ),
+)
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------

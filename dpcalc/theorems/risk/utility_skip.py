@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 
-from dpcalc.model.run import Run
 from dpcalc.notions import classic
 from dpcalc.notions.risk import NO_BOUND, Risk
 from dpcalc.numerics.floats import ratio_up, up
 from dpcalc.numerics.quotients import quotient_up
 from dpcalc.theorems.conditions import GAUSSIAN, INDEX_IN_RANGE, NO_CLIPPING, ONE_RELEASE
 from dpcalc.theorems.one_pass import random_skip
-from dpcalc.theorems.record import Condition, Obstacle, Unmet, requires, theorem
+from dpcalc.theorems.record import Unmet, requires, theorem
 from dpcalc.theorems.risk.averaging import CLASSIC_RANGE, Budget, require_short_step, short_step_condition
 from dpcalc.theorems.risk.utility import BALL, CENTRE, CLASSIC, LOCAL, PAPER, SAMPLED
 
@@ -25,14 +24,14 @@ SKIPPED = (
 )  # fmt: skip
 
 
-def _fewer_public(run: Run) -> Obstacle | None:
-    n, m = run.records, run.public_records
-    if n is None or m is None or m < n:
-        return None
-    return Unmet(f"there are {m} public records of {n} in all", f"use --public-records below {n}")
-
-
-FEWER_PUBLIC = Condition("public_records < records", _fewer_public)
+FEWER_PUBLIC = requires(
+    "public_records < records",
+    lambda run: run.records is None or run.public_records is None or run.public_records < run.records,
+    lambda run: Unmet(
+        f"there are {run.public_records} public records of {run.records} in all",
+        f"use --public-records below {run.records}",
+    ),
+)
 SOME_PUBLIC = requires(
     "public_records >= 1",
     lambda run: run.public_records,

@@ -108,14 +108,15 @@ def _drawn_afresh(run: Run) -> Obstacle | None:
     return Unmet("speaks of batches that are drawn afresh in every step", "use --sampling poisson", ("sampling",))
 
 
-def _leaves_one_out(run: Run) -> Obstacle | None:
-    n, b = run.records, run.batch_size
-    if n is None or b is None or b < n:
-        return None
-    return Unmet(f"a batch of {b} is all {n} records", "use --algorithm noisy-gd, or a smaller --batch-size")
-
-
 LINEAR_MODEL = Condition("the model is linear", _linear)
+_LEAVES_ONE_OUT = requires(
+    "batch_size < records",
+    lambda run: run.records is None or run.batch_size is None or run.batch_size < run.records,
+    lambda run: Unmet(
+        f"a batch of {run.batch_size} is all {run.records} records",
+        "use --algorithm noisy-gd, or a smaller --batch-size",
+    ),
+)
 ONLY_THE_LAST = requires(
     "only the last iterate is released",
     lambda run: run.release == Releases.LAST,
@@ -141,7 +142,7 @@ ONLY_THE_LAST = requires(
     "P(Bin(n-1, q) >= K), K = floor((2 - 2 eta lambda) b/(eta beta))",
     conditions=(
         LINEAR_MODEL, Condition("sampling is poisson or fixed", _drawn_afresh),
-        Condition("batch_size < records", _leaves_one_out), STEP_WITHIN,
+        _LEAVES_ONE_OUT, STEP_WITHIN,
         ONLY_THE_LAST,
     ),
     assumes=(

@@ -7,8 +7,6 @@ that dominate a step are those of `dpcalc.notions.pld.sampled_gaussian`; an epoc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dpcalc.model.choices import Adjacency, Releases, Sampling
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Composition, Gdp
@@ -17,9 +15,6 @@ from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Unme
 from dpcalc.theorems.sampled import pairs
 from dpcalc.theorems.sampled.settings import EPOCHS_OF_BATCHES, EpochsOfBatches, SampledSteps, composed_mu
 from dpcalc.theorems.setting import Setting
-
-if TYPE_CHECKING:
-    pass
 
 _CLIPPED = "each record's gradient is clipped to norm clip; any loss, any model"
 _NOISE = "fresh Gaussian noise of standard deviation noise_multiplier x clip on the sum, in every coordinate and step"

@@ -5,28 +5,13 @@ from __future__ import annotations
 import math
 
 from dpcalc.model.choices import Adjacency, Releases, Sampling
-from dpcalc.model.run import Run
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Profile
 from dpcalc.numerics.floats import down
 from dpcalc.numerics.normal import LN_SQRT_2PI, mills
-from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, Unmet, requires, theorem
+from dpcalc.theorems.record import NotNeeded, Unmet, requires, theorem
 from dpcalc.theorems.sampled.sampled_steps import ENDS_IN_SHUFFLED, sampling_is
 from dpcalc.theorems.sampled.settings import EPOCHS_OF_BATCHES, EpochsOfBatches
-
-
-def _batches_are_full(run: Run) -> Obstacle | None:
-    n, b = run.records, run.batch_size
-    if n is None or b is None or n % b == 0:
-        return None
-    return Unmet(f"is for batches of one size, and {b} does not divide {n}", "use another --batch-size")
-
-
-def _one_whole_epoch(run: Run) -> Obstacle | None:
-    n, b, steps = run.records, run.batch_size, run.steps
-    if n is None or b is None or steps is None or steps * b >= n:
-        return None
-    return Unmet("looks at one whole epoch, and the run is shorter", "use more steps", ("steps",))
 
 
 @theorem(
@@ -42,8 +27,22 @@ def _one_whole_epoch(run: Run) -> Obstacle | None:
     "exceed a threshold; or all sums, added, do: delta_G(eps; (2-m) sqrt(E/t)/z)",
     conditions=(
         sampling_is(Sampling.SHUFFLE), ENDS_IN_SHUFFLED,
-        Condition("batch_size divides records", _batches_are_full),
-        Condition("at least one whole epoch", _one_whole_epoch),
+        requires(
+            "batch_size divides records",
+            lambda run: run.records is None or run.batch_size is None or run.records % run.batch_size == 0,
+            lambda run: Unmet(
+                f"is for batches of one size, and {run.batch_size} does not divide {run.records}",
+                "use another --batch-size",
+            ),
+        ),
+        requires(
+            "at least one whole epoch",
+            lambda run: (
+                run.records is None or run.batch_size is None or run.steps is None
+                or run.steps * run.batch_size >= run.records
+            ),
+            Unmet("looks at one whole epoch, and the run is shorter", "use more steps", ("steps",)),
+        ),
         requires(
             "every iterate may be released", lambda run: run.release != Releases.LAST,
             NotNeeded("speaks of runs of which every iterate is seen", "leave out --release last", ("release",)),

@@ -28,8 +28,9 @@ from dpcalc.model.loss import Loss, of
 from dpcalc.model.loss.base import ArrayDescent, ScalarDescent
 from dpcalc.model.run import Run
 from dpcalc.plain_enum import PlainEnum
-from dpcalc.training.audit.traces import Passes, Seeing, Steps, beyond_the_end
+from dpcalc.training.audit.traces import Passes, Steps, beyond_the_end
 from dpcalc.training.run.domain import Whole
+from dpcalc.training.run.ensemble import Trace
 from dpcalc.training.run.plan import Batch, Plan
 from dpcalc.training.run.problem import Problem
 from dpcalc.training.run.rounding import Rounding
@@ -131,7 +132,7 @@ class Pair(NamedTuple):
         return "the last iterate" if self.steps is None else self.steps.looks_at
 
     @property
-    def trace(self) -> Callable[[], Seeing] | None:
+    def trace(self) -> Callable[[], Trace] | None:
         """What makes the score of all that is public; None where that is of the last iterate."""
         plan, steps = self.plan, self.steps
         return None if steps is None else lambda: steps.trace(plan)

@@ -25,8 +25,8 @@ from dpcalc.numerics.floats import down, up
 from dpcalc.numerics.normal import quantile
 from dpcalc.training.audit.attacks import Attack, Pair
 from dpcalc.training.run import ensemble, single
+from dpcalc.training.run.checks import refuse_overflow
 from dpcalc.training.run.noise import Source
-from dpcalc.training.run.overflow import refuse_overflow
 from dpcalc.training.run.problem import Problem
 from dpcalc.training.run.remote import Rows, There, answered, run_all
 

@@ -9,13 +9,14 @@ a score all the same, as any function of what is public is.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.model.algorithm import Order, Release
 from dpcalc.model.choices import Noise
+from dpcalc.training.run.ensemble import Trace
 from dpcalc.training.run.plan import Plan
 
 Array = NDArray[np.float64]
@@ -23,16 +24,6 @@ Index = NDArray[np.int64]
 
 MOST_PLACES = 128
 """Steps of a pass whose likelihoods are averaged, at most: they are kept for every run."""
-
-
-class Seeing(Protocol):
-    """What is made of the iterates of some runs; as `dpcalc.training.run.ensemble.Trace`."""
-
-    def see(self, number: int, weights: Array, rows: Index | None) -> None:
-        """Take the iterates after a step, and the records that it used."""
-
-    def result(self) -> Array:
-        """Return the score of every run, shape (m,)."""
 
 
 # --- every iterate, of random batches ---------------------------------------------------------------------------------
@@ -59,7 +50,7 @@ class Steps(NamedTuple):
         """What the score is made of."""
         return "all iterates"
 
-    def trace(self, plan: Plan) -> Seeing:
+    def trace(self, plan: Plan) -> Trace:
         """Return what looks at runs of a plan."""
         return Increments(plan, self)
 
@@ -133,7 +124,7 @@ class Passes(NamedTuple):
         seen = "the iterate after every pass" if self.every else "the last iterate"
         return f"{seen} and the order" if self.published else seen
 
-    def trace(self, plan: Plan) -> Seeing:
+    def trace(self, plan: Plan) -> Trace:
         """Return what looks at runs of a plan."""
         return KnownPlaces(plan, self) if self.known else HiddenPlaces(plan, self)
 

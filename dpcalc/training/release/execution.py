@@ -20,7 +20,7 @@ from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.records import Records
 from dpcalc.training.rule.setup import NoiseSource, Setup, Solver
 from dpcalc.training.run import ensemble, noise, products, single
-from dpcalc.training.run.overflow import refuse_overflow
+from dpcalc.training.run.checks import refuse_overflow
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import AnyProblem, Problem, StoredProblem
 from dpcalc.training.run.remote import There

@@ -1,4 +1,4 @@
-"""That data, loss and start are what was accounted."""
+"""That data, loss and start are what was accounted, and that no records make the run leave the range of doubles."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from dpcalc.training.run.problem import AnyProblem, verify
 
 Array = NDArray[np.float64]
 _MAX_RELEASED = 1 << 28  # numbers that are held in memory: 2 GiB
+_WIDEST = 1e150  # the square of a norm is a double
+_STEEPEST = 1e290  # of the gradients of all records together
+_LARGEST_DRAW = 100.0  # no normal or exponential variable that a generator of doubles draws is larger
 
 
 def starting_point(plan: Plan, problem: AnyProblem, start: Array | None) -> Array:
@@ -126,3 +129,27 @@ def _lipschitz(loss: Loss, radius: float) -> float:
     if not bounds:
         raise missing
     return min(bounds)
+
+
+def refuse_overflow(plan: Plan, loss: Loss) -> None:
+    """Refuse a run that might leave the range of doubles on some records.
+
+    Without a projection a step takes w to (1 - eta lambda) w, moved by eta times a gradient and noise.
+
+    Raises:
+        SpecError: it might.
+    """
+    eta = float(np.max(plan.step_size))
+    growth = max(1.0, abs(1.0 - eta * loss.regularisation))
+    gradient = loss.lipschitz if plan.clip is None else plan.clip
+    draw = _LARGEST_DRAW * plan.columns
+    noise = 0.0 if plan.output_scale else draw * float(np.max(plan.scale))
+    bounded = math.isfinite(plan.domain.radius)
+    steps = 1 if bounded else plan.steps
+    start = plan.domain.radius if bounded else 0.0
+    furthest = start + steps * eta * (gradient + noise) + draw * plan.output_scale
+    if not (
+        steps * math.log(growth) + math.log(max(1.0, furthest)) < math.log(_WIDEST)
+        and gradient * plan.records < _STEEPEST
+    ):
+        raise SpecError("the weights might overflow: nothing was trained", "use a smaller step size, or --radius")

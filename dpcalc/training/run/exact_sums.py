@@ -34,8 +34,8 @@ from dpcalc.training.run.softmax import descents
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
-Piece = tuple[Array, Array, Array | None]
-"""Cut features, labels, and how steep losses may be, if that is known."""
+Piece = tuple[Array, Array, Array]
+"""Cut features, labels, and how steep losses may be."""
 
 _UNIT = 2.0**-53
 _BITS = 52  # of a sum of products; one more is a double's
@@ -44,7 +44,6 @@ _LEAST = 1e-290
 _SHORTEST = 1e-140  # of bounds: their squares are normal doubles
 _LEAST_EXPONENT = -900  # of iterates that scores tell from 0
 _SQUARES = 1e-290, 1e300  # sums of squares that are right but for rounding
-_GENTLE = 1e-9  # more than rounding adds to the length of a record
 _ROOM = 2.0**-40  # by which gradients stay below their bound: more than the rounding of a norm
 _ENTRIES, _CAPPED_ENTRIES = 1 << 15, 1 << 20  # of weights times records, taken at once
 _PASSES = 3  # from which on a copy of what was cut pays
@@ -142,11 +141,8 @@ class ExactSums:
         self.most = bound * (1.0 - max(_ROOM, 4.0 * (columns + loss.scores + 8) * _UNIT))
         self.scaled = None if loss.classified else loss.scaled_descent()
         self.rows = max(1, (_CAPPED_ENTRIES if capped else _ENTRIES) // columns)  # taken at once
-        self.gentle = 0.0  # in units of slopes, at most the steepest one of every record
         if isinstance(problem, StoredProblem):
             self.rows = max(1, problem.records.step // 2)  # as threads read ahead, some pieces are held at once
-        if isinstance(problem, StoredProblem) and problem.records.within(longest, norm):
-            self.gentle = min(self.most / longest / self.slope_unit * (1.0 - _GENTLE), 2.0**_BITS)
         self.copy: Copy | None = None
         self.copied = 0  # rows of the copy that later passes read
         if isinstance(problem, Problem):
@@ -227,7 +223,7 @@ class ExactSums:
         for x, y, steepest in self._pieces(rows.reshape(-1), self.rows // size * size):
             for first in range(0, len(y), size):
                 of = slice(first, first + size)
-                yield functools.partial(self._sum, [(x[of], y[of], None if steepest is None else steepest[of])])
+                yield functools.partial(self._sum, [(x[of], y[of], steepest[of])])
 
     def _pieces(self, rows: Index | None, most: int) -> Iterator[Piece]:
         """Yield the records of these rows, at most so many at a time; the next piece overwrites the one before."""
@@ -243,8 +239,9 @@ class ExactSums:
 
         def read(some: slice, room: Room) -> Piece:
             piece = self._cut_rows(problem, some if rows is None else rows[some], room)
-            if copying and start is not None:
-                self._write(start + some.start, *piece)
+            if copying and self.copy is not None:
+                x, y, steepest = piece
+                self.copy.write((start or 0) + some.start, x.astype(np.float32), np.column_stack([y, steepest]))
             return piece
 
         if start is None:  # what is sought record by record gains nothing from threads
@@ -269,11 +266,6 @@ class ExactSums:
         assert total is not None
         return total
 
-    def _write(self, first: int, x: Array, y: Array, steepest: Array | None) -> None:
-        if self.copy is not None:
-            steepest = self._steepest(x) if steepest is None else steepest
-            self.copy.write(first, x.astype(np.float32), np.column_stack([y, steepest]))
-
     def _cut_rows(self, problem: StoredProblem, chosen: Chosen, room: Room) -> Piece:
         """Return records in a file: they are cut as they are read."""
         if self.copy is not None and self.copy.finished:
@@ -282,7 +274,8 @@ class ExactSums:
             np.copyto(x, kept)
             return x, np.ascontiguousarray(beside[:, 0]), np.ascontiguousarray(beside[:, 1])
         x, y, _ = problem.records.at(chosen, room)
-        return cut(x, self.unit, out=x), y, None
+        cut(x, self.unit, out=x)
+        return x, y, self._steepest(x)
 
     def _cut_iterate(self, w: Array) -> Array:
         """Return w cut so that its scores are sums of numbers that doubles hold: to some 32 bits.
@@ -299,38 +292,25 @@ class ExactSums:
         np.multiply(parts, unit if self.scaled is None else unit * self.scaled.inner, parts)
         return parts
 
-    def _of(self, x: Array, y: Array, steepest: Array | None, w: Array) -> Array:
+    def _of(self, x: Array, y: Array, steepest: Array, w: Array) -> Array:
         """Return the sum over some records.
 
         A slope that is no number is taken for the steepest; of several classes it is taken for 0.
         """
         total: Array
         if self.scaled is None:
-            caps = (self._steepest(x) if steepest is None else steepest) * self.slope_unit
-            several = descents(x @ w.reshape(x.shape[1], -1), y, caps, capped=self.capped)
+            several = descents(x @ w.reshape(x.shape[1], -1), y, steepest * self.slope_unit, capped=self.capped)
             total = (cut(several, self.slope_unit) @ x).T.reshape(-1)
             return total
         slopes: Array = np.dot(x, w)
         self.scaled.overwrite(slopes, y)
         np.multiply(slopes, self.scaled.outer / self.slope_unit, slopes)
-        if steepest is None:
-            self._cut_off_steep(slopes, x)
-        else:
-            np.fmin(slopes, steepest, slopes)
-            np.fmax(slopes, -steepest, slopes)
+        np.fmin(slopes, steepest, slopes)
+        np.fmax(slopes, -steepest, slopes)
         np.trunc(slopes, slopes)
         total = np.dot(slopes, x)
         np.multiply(total, self.slope_unit, total)  # exact
         return total
-
-    def _cut_off_steep(self, slopes: Array, x: Array) -> None:
-        """Cut off slopes that are too steep, in place; how steep one may be is computed where it might matter."""
-        if max(float(slopes.max()), -float(slopes.min())) <= self.gentle:  # and none is nan
-            return
-        steep = np.flatnonzero(~(np.abs(slopes) <= self.gentle))
-        chosen = steep if 4 * len(steep) < len(slopes) else slice(None)
-        steepest = self._steepest(x[chosen])
-        slopes[chosen] = np.fmax(np.fmin(slopes[chosen], steepest), -steepest)
 
 
 def _rounded_move(descent: Move, grid: float, noise: Array, factor: float, w: Array) -> Array:

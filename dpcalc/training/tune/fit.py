@@ -42,7 +42,7 @@ from dpcalc.training.rule.records import Records, in_memory, read_records
 from dpcalc.training.rule.setup import Average, Setup
 from dpcalc.training.rule.task import Task
 from dpcalc.training.run import noise, single
-from dpcalc.training.run.overflow import refuse_overflow
+from dpcalc.training.run.checks import refuse_overflow
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import Problem
 from dpcalc.training.run.softmax import class_metrics

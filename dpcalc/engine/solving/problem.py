@@ -1,0 +1,57 @@
+"""A bound, and the parameter of the run that is solved for."""
+
+from __future__ import annotations
+
+from dpcalc.engine.evaluate import COARSE, ROUGH, WIDE, Application, guarantee_of
+from dpcalc.engine.question import Question
+from dpcalc.engine.solving.search import DIRECTIONS, Direction
+from dpcalc.model.run import Run
+from dpcalc.notions.guarantee import Gdp, Guarantee, Profile
+from dpcalc.theorems.record import Theorem
+
+_THROUGH = {
+    "lipschitz": "sensitivity",
+    "noise_std": "scale",
+    "laplace_scale": "scale",
+    "window": "index",
+    "epochs": "steps",
+}
+"""The parameter of a theorem through which another one acts."""
+
+
+class Problem(Application):
+    """A bound, and the parameter of the run that is to be such that the bound meets the budget."""
+
+    def __init__(self, bound: Theorem, run: Run, question: Question, unknown: str) -> None:
+        super().__init__(bound, run, question)
+        self.unknown = unknown
+
+    @property
+    def direction(self) -> Direction:
+        """How privacy moves with the unknown, and the range searched."""
+        return DIRECTIONS[self.unknown]
+
+    @property
+    def exact(self) -> bool:
+        """Whether a value found by the search needs no correction: a whole number does not."""
+        return self.direction.integer
+
+    @property
+    def width(self) -> int:
+        """How near to the solution a search over this bound ends, in representable numbers."""
+        if self.bound.slow:
+            return ROUGH if self.unmet else COARSE
+        if self.question.targets:  # a curve is asked at many epsilons each time
+            return 4 if self.bound.gives is Gdp else COARSE
+        return 4 if self.bound.gives in (Gdp, Profile) else WIDE
+
+    def guarantee_at(self, value: float) -> Guarantee:
+        """Return what the bound proves for a value of the unknown."""
+        changed = self.run.replacing(**{self.unknown: int(value) if self.direction.integer else value})
+        return guarantee_of(self.bound, changed, self.question.orders)
+
+    @property
+    def takes(self) -> bool:
+        """Whether the bound takes the unknown, or something that follows from it."""
+        parameters = self.bound.parameters
+        return self.unknown in parameters or _THROUGH.get(self.unknown) in parameters
