@@ -23,8 +23,9 @@ from dpcalc.errors import (
     SpecError,
     isolate_failure,
 )
+from dpcalc.model.draft import Description
 from dpcalc.model.quantities import Quantity
-from dpcalc.model.run import Description, Run
+from dpcalc.model.run import Run
 from dpcalc.model.source import Source
 from dpcalc.notions.guarantee import Gdp, Rdp
 from dpcalc.report import Assertion, Case, Obstacle, Result

@@ -10,9 +10,10 @@ from dpcalc.engine.commands import Command, columns_of, taken_by
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, algorithm_meant_by, released
 from dpcalc.model.choices import LossClass, Model, Releases
+from dpcalc.model.draft import Description
 from dpcalc.model.loss_class import convex_if_clipped
 from dpcalc.model.parameter import check
-from dpcalc.model.run import Description, Run, describe
+from dpcalc.model.run import Run, describe
 from dpcalc.model.source import Source
 from dpcalc.notes import LeftOut, LinearClip, LossDomain, Note
 

@@ -11,10 +11,10 @@ from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, MissingParameter, NotApplicable
 from dpcalc.model.algorithm import ALGORITHMS, ANY
-from dpcalc.model.examples import to_give
-from dpcalc.model.parameter import MAX_RECORDS, PARAMETERS, check
+from dpcalc.model.draft import Description
+from dpcalc.model.parameter import MAX_RECORDS, PARAMETERS, check, to_give
 from dpcalc.model.quantities import CHOSEN, RAN, RISKS, Quantity
-from dpcalc.model.run import Description, Run
+from dpcalc.model.run import Run
 from dpcalc.model.source import Source
 from dpcalc.notes import Note, OwnChoice, Vacuous
 from dpcalc.notions.risk import Risk

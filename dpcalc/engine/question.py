@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import SpecError
 from dpcalc.model.choices import LastBatch, LossClass, Noise
+from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.parameter import name_of
 from dpcalc.model.quantities import ATTACKS
-from dpcalc.model.run import NOISE_SCALES, Run
+from dpcalc.model.run import Run
 from dpcalc.model.source import Source
 from dpcalc.numerics.floats import UNIT
 

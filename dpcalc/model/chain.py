@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files.limits import SCHEDULE_STEPS
 from dpcalc.model.choices import LossClass
-from dpcalc.model.examples import example_of, typed
+from dpcalc.model.draft import NOISE_SCALES, Description
 from dpcalc.model.loss_class import default_class, exceeds_two, two_over
 from dpcalc.model.numbers import plain, shown_below
-from dpcalc.model.parameter import check
-from dpcalc.model.run import NOISE_SCALES, Description
+from dpcalc.model.parameter import check, example_of, typed
 from dpcalc.model.source import Source
 from dpcalc.numerics.floats import MAX
 

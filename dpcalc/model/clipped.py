@@ -12,7 +12,7 @@ from dpcalc.model.source import Source
 from dpcalc.numerics.floats import UNIT, down, up
 
 if TYPE_CHECKING:
-    from dpcalc.model.run import Description
+    from dpcalc.model.draft import Description
 
 
 def fill_in(draft: Description) -> None:

@@ -22,7 +22,7 @@ from dpcalc.model.loss_class import convex_if_clipped
 from dpcalc.model.source import Source
 
 if TYPE_CHECKING:
-    from dpcalc.model.run import Description
+    from dpcalc.model.draft import Description
 
 
 def fill_in(draft: Description) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any
-
-from dpcalc.model.parameter import EVERY
 
 EXAMPLES: dict[str, Any] = {
     "records": 10000, "batch_size": 100, "epochs": 10, "steps": 1000, "index": 1, "window": 1000, "step_size": 0.1,
@@ -16,29 +13,3 @@ EXAMPLES: dict[str, Any] = {
     "prior": 0.5, "baseline": 0.001,
 }  # fmt: skip
 """Usual values, what is asked of attacks among them; 1 for all other parameters."""
-
-
-def example_of(name: str) -> Any:
-    """Return a usual value of a parameter."""
-    return EXAMPLES.get(name, 1 if name in EVERY and EVERY[name].integer else 1.0)
-
-
-def typed(values: Mapping[str, Any]) -> str:
-    """Return parameters with values as they are typed.
-
-    >>> typed({"records": 100, "delta": 1e-6})
-    '--records 100 --delta 1e-6'
-    """
-    shown = ((EVERY[n].flag, f"{x:g}" if isinstance(x, float) else str(x)) for n, x in values.items())
-    return " ".join(f"{flag} {value}".replace("e-0", "e-") for flag, value in shown)
-
-
-def to_give(names: Iterable[str]) -> str:
-    """Return the hint that asks for parameters, with an example of each.
-
-    >>> to_give(["records", "lipschitz"])
-    'give --records, --lipschitz; for example --records 10000 --lipschitz 1'
-    """
-    names = list(names)
-    flags = ", ".join(EVERY[name].flag for name in names)
-    return f"give {flags}; for example {typed({name: example_of(name) for name in names})}"

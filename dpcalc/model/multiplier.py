@@ -15,15 +15,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpcalc.errors import SpecError
-from dpcalc.model.choices import Sampling
+from dpcalc.model.parameter import to_give
 from dpcalc.model.source import Source
-from dpcalc.numerics.floats import down, up
+from dpcalc.numerics.floats import down
 
 if TYPE_CHECKING:
     from dpcalc.model.algorithm import Algorithm
-    from dpcalc.model.run import Description, Run
+    from dpcalc.model.draft import Description
 
-_LEAST, _MOST = 1e-290, 1e290
+LEAST, MOST = 1e-290, 1e290
+"""Between them a product or a quotient of two is a number, and up and down are relative."""
 
 
 def fill_in(algorithm: Algorithm, draft: Description) -> None:
@@ -37,7 +38,7 @@ def fill_in(algorithm: Algorithm, draft: Description) -> None:
     if "noise_multiplier" not in draft:
         if "noise_std" in draft and lipschitz is not None and size is not None and not algorithm.noisy_output:
             value = draft["noise_std"] / lipschitz * size
-            if _LEAST < value < _MOST:
+            if LEAST < value < MOST:
                 draft.put("noise_multiplier", value, Source.DERIVED)
         return
     for other in ("noise_std", "langevin_std", "laplace_scale"):
@@ -45,8 +46,6 @@ def fill_in(algorithm: Algorithm, draft: Description) -> None:
             raise SpecError(f"both {other} and noise_multiplier are given", "give one of the two")
     if lipschitz is None or size is None:
         lacking = [what for what, value in (("lipschitz", lipschitz), (name, size)) if value is None]
-        from dpcalc.model.examples import to_give
-
         raise SpecError(
             f"noise_std = noise multiplier x Lipschitz constant / {name.replace('_', ' ')}, and {lacking[0]} is not "
             "known",
@@ -68,22 +67,6 @@ def std_of(multiplier: float, lipschitz: float, size: int) -> float:
     0.022
     """
     value = down(multiplier * lipschitz / size, 4.0)
-    if not _LEAST < value < _MOST:
+    if not LEAST < value < MOST:
         raise SpecError("the noise_std that follows is out of range", "use other units")
     return value
-
-
-def multiplier_of(run: Run, noise_std: float, *, rounded_up: bool = True) -> float | None:
-    """Return the noise multiplier of a run at this noise_std, rounded; None where it has none.
-
-    Rounded up it is one that gives this noise_std or more, rounded down one that gives at most that much.
-    """
-    whole = run.algorithm.full_batch or run.sampling is Sampling.FULL
-    norm = run.lipschitz if run.clip is None else run.clip
-    size = run.records if whole else run.batch_size
-    if norm is None or size is None or run.algorithm.noisy_output or run.algorithm.own_noise:
-        return None
-    value = noise_std / norm * size
-    if not _LEAST < value < _MOST:
-        return None
-    return up(value, 16.0) if rounded_up else down(value, 16.0)

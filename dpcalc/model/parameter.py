@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import NAMED, algorithm_meant_by
@@ -623,8 +623,37 @@ def _number(parameter: Parameter, value: float | int | str) -> float | int:
     if parameter.integer and value != int(value if math.isfinite(value) else 0):
         raise SpecError(f"{parameter.name} is {value!r}; {refusal}")
     if not parameter.allows(value):
-        from dpcalc.model.examples import example_of, typed
-
         example = typed({parameter.name: example_of(parameter.name)})
         raise SpecError(f"{parameter.name} is {value!r}; {refusal}", f"for example {example}")
     return int(value) if parameter.integer else float(value)
+
+
+# --- examples of values --------------------------------------------------------------------------------------------
+
+
+def example_of(name: str) -> Any:
+    """Return a usual value of a parameter."""
+    from dpcalc.model.examples import EXAMPLES
+
+    return EXAMPLES.get(name, 1 if name in EVERY and EVERY[name].integer else 1.0)
+
+
+def typed(values: Mapping[str, Any]) -> str:
+    """Return parameters with values as they are typed.
+
+    >>> typed({"records": 100, "delta": 1e-6})
+    '--records 100 --delta 1e-6'
+    """
+    shown = ((EVERY[n].flag, f"{x:g}" if isinstance(x, float) else str(x)) for n, x in values.items())
+    return " ".join(f"{flag} {value}".replace("e-0", "e-") for flag, value in shown)
+
+
+def to_give(names: Iterable[str]) -> str:
+    """Return the hint that asks for parameters, with an example of each.
+
+    >>> to_give(["records", "lipschitz"])
+    'give --records, --lipschitz; for example --records 10000 --lipschitz 1'
+    """
+    names = list(names)
+    flags = ", ".join(EVERY[name].flag for name in names)
+    return f"give {flags}; for example {typed({name: example_of(name) for name in names})}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpcalc.errors import SpecError
@@ -23,17 +23,15 @@ from dpcalc.model.choices import (
     Sampling,
     Start,
 )
+from dpcalc.model.draft import NOISE_SCALES, Description
 from dpcalc.model.frozen import Frozen
 from dpcalc.model.numbers import plain
-from dpcalc.model.parameter import PARAMETERS, check
+from dpcalc.model.parameter import PARAMETERS, check, to_give
 from dpcalc.model.source import Source
 from dpcalc.numerics.floats import down, up
 
 if TYPE_CHECKING:
     from dpcalc.model.chain import Chain
-
-NOISE_SCALES = {"noise_std": Noise.GAUSSIAN, "laplace_scale": Noise.LAPLACE}
-"""The kind of noise that each scale parameter speaks of."""
 
 
 class Run(Frozen):
@@ -146,6 +144,21 @@ class Run(Frozen):
         source = self.sources.get(name)
         return source is not None and source.typed
 
+    def multiplier_at(self, noise_std: float, *, rounded_up: bool = True) -> float | None:
+        """Return the noise multiplier of the run at this noise_std, rounded; None where it has none.
+
+        Rounded up it is one that gives this noise_std or more, rounded down one that gives at most that much.
+        """
+        whole = self.algorithm.full_batch or self.sampling is Sampling.FULL
+        norm = self.lipschitz if self.clip is None else self.clip
+        size = self.records if whole else self.batch_size
+        if norm is None or size is None or self.algorithm.noisy_output or self.algorithm.own_noise:
+            return None
+        value = noise_std / norm * size
+        if not multiplier.LEAST < value < multiplier.MOST:
+            return None
+        return up(value, 16.0) if rounded_up else down(value, 16.0)
+
     def replacing(self, **changes: Any) -> Run:
         """Return the run with some values changed; what follows from them is derived again."""
         kept = ("schedule",) if "steps" in changes else ("schedule", "epochs")
@@ -160,40 +173,6 @@ PARAMETER_FIELDS = tuple(name for name in Run.fields if name not in ("algorithm"
 """The fields of a run that are parameters."""
 
 _PLACES = {name: place for place, name in enumerate(PARAMETER_FIELDS)}
-
-
-class Description:
-    """What is said of a run: the value of each parameter, and where it came from. None says nothing."""
-
-    def __init__(self, values: Mapping[str, Any] = {}, sources: Mapping[str, Source] = {}) -> None:
-        self.values = {name: value for name, value in values.items() if value is not None}
-        self.sources = {name: sources.get(name, Source.ARGUMENT) for name in self.values}
-
-    def put(self, name: str, value: Any, source: Source) -> None:
-        """Set a parameter."""
-        self.values[name], self.sources[name] = value, source
-
-    def take(self, name: str, default: Any = None) -> Any:
-        """Remove a parameter and return its value."""
-        self.sources.pop(name, None)
-        return self.values.pop(name, default)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return the value of a parameter, or the default."""
-        return self.values.get(name, default)
-
-    def has(self, *names: str) -> bool:
-        """Return whether all these parameters are described."""
-        return all(name in self.values for name in names)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.values
-
-    def __getitem__(self, name: str) -> Any:
-        return self.values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.values)
 
 
 def describe(algorithm: str, given: Mapping[str, Any], sources: Mapping[str, Source] | None = None) -> Run:
@@ -358,8 +337,6 @@ def _tuned_noise(draft: Description) -> None:
     needed = ("c2", "records", "step_size", "diameter", "displacement")
     missing = [name for name in needed if name not in draft]
     if missing:
-        from dpcalc.model.examples import to_give
-
         missing = [name if name != "displacement" else "lipschitz" for name in missing]  # it follows from that
         missing = [name for name in missing if name not in draft]
         raise SpecError(f"the noise schedule needs {', '.join(missing)}", to_give(missing), parameters=tuple(missing))

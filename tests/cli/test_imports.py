@@ -106,7 +106,7 @@ ROOMS = {
     "engine": "advice advice.improvements advice.notes answer ask attack attack.guess commands description evaluate "
     "inputs question solving solving.search",
     "files": "output",
-    "model": "algorithm choices frozen loss_class multiplier numbers parameter quantities run source",
+    "model": "algorithm choices draft frozen loss_class multiplier numbers parameter quantities run source",
     "notions": "classic composed composition curves gaussian guarantee notion randomised_response renyi risk trade_off",
     "numerics": "arrays floats logspace normal quadrature roots sums",
     "render": "asked notes numbers words words.allocation words.positions",

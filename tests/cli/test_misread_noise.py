@@ -15,7 +15,7 @@ from dpcalc.engine.advice.noise_readings import _is_suspicious
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
 from dpcalc.errors import NotApplicable
-from dpcalc.model.run import Description
+from dpcalc.model.draft import Description
 from tests.cli.conftest import best
 
 ROOT = Path(__file__).parents[2]

@@ -186,14 +186,14 @@ def test_what_has_no_noise_multiplier_is_refused(command: str, run: dict[str, An
 def test_noise_on_the_output_is_no_noise_on_a_mean() -> None:
     run = describe("dp-sgd-output", {**BATCHES, "batch_size": None, "noise_std": 1.0})
     assert run.noise_multiplier is None
-    assert multiplier.multiplier_of(run, 1.0) is None
+    assert run.multiplier_at(1.0) is None
 
 
 @pytest.mark.parametrize("value", [1e-3, 0.1, 1.1, 3.3, 1e6])
 @pytest.mark.parametrize(("norm", "size"), [(1.0, 1), (0.1, 3), (7.7, 60000), (1e-8, 10**15)])
 def test_a_multiplier_rounded_up_gives_the_noise_or_more(value: float, norm: float, size: int) -> None:
     run = describe("noisy-gd", {"records": size, "lipschitz": norm, "steps": 1})
-    above, below = (multiplier.multiplier_of(run, value, rounded_up=up) for up in (True, False))
+    above, below = (run.multiplier_at(value, rounded_up=up) for up in (True, False))
     assert above is not None
     assert below is not None
     assert multiplier.std_of(above, norm, size) >= value > multiplier.std_of(below, norm, size)

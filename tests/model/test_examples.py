@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpcalc.model.examples import example_of
-from dpcalc.model.parameter import EVERY, check
+from dpcalc.model.parameter import EVERY, check, example_of
 
 
 @pytest.mark.parametrize("name", [name for name, each in EVERY.items() if not each.choices])

@@ -13,7 +13,8 @@ from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
 from dpcalc.engine.question import Question
-from dpcalc.model.run import Description, Run
+from dpcalc.model.draft import Description
+from dpcalc.model.run import Run
 from dpcalc.notions.certificate import digest
 from dpcalc.report import Case
 from dpcalc.theorems.record import all_bounds, without_definition

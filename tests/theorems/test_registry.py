@@ -21,8 +21,9 @@ from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, NotApplicable, SpecError
 from dpcalc.model.algorithm import Length
 from dpcalc.model.chain import Chain
+from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.parameter import PARAMETERS
-from dpcalc.model.run import ALGORITHMS, NOISE_SCALES, Run, describe
+from dpcalc.model.run import ALGORITHMS, Run, describe
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition, Gdp, Profile, Rdp
 from dpcalc.report import Case

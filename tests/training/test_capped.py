@@ -17,8 +17,8 @@ from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
 from dpcalc.engine.question import Question
 from dpcalc.errors import NotApplicable, SpecError
+from dpcalc.model.draft import Description
 from dpcalc.model.loss import of
-from dpcalc.model.run import Description
 from dpcalc.training.release.model import load
 from dpcalc.training.rule import batches as rule_batches
 from dpcalc.training.rule.draft import Draft

@@ -10,8 +10,8 @@ import pytest
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
 from dpcalc.errors import MissingParameter, SpecError
+from dpcalc.model.draft import Description
 from dpcalc.model.loss import Loss, of
-from dpcalc.model.run import Description
 from dpcalc.training.run import ensemble
 from dpcalc.training.run import single as engine
 from dpcalc.training.run.checks import lipschitz_of

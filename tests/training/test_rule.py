@@ -143,7 +143,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", SWITCHES)
 def test_a_run_that_is_described_is_left_alone(name: str) -> None:
     from dpcalc.engine.question import Question
-    from dpcalc.model.run import Description
+    from dpcalc.model.draft import Description
     from dpcalc.training.rule.draft import Draft
     from dpcalc.training.rule.full_batches import applies
 

@@ -14,8 +14,8 @@ import dpcalc
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
 from dpcalc.errors import DpcalcError, MissingParameter, SpecError
+from dpcalc.model.draft import Description
 from dpcalc.model.loss import of
-from dpcalc.model.run import Description
 from dpcalc.training.release.model import load
 from dpcalc.training.run import single
 from dpcalc.training.run.exact_sums import ExactSums

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from flint import acb, arb
 
 from dpcalc.certify.numerics.balls import OutOfReach, log, precision, square
+from dpcalc.certify.numerics.moments import LARGEST_T, Loss, Moments, OutOfHand
 
 Curve = Callable[[arb], arb]
 """z >= 0 -> delta; it need not be convex."""
@@ -29,6 +30,20 @@ _BITS = 128
 _NEAR, _GROWTH = 400, 1 / 400  # knots that are one step apart, and how their distance grows further on
 _MOST_POINTS, _FEW_POINTS = 1 << 17, 1 << 15
 _FAR = 18.0  # so many standard deviations from the middle the characteristic function is no longer evaluated
+_REST = 2.0**-26  # of delta: what moments far out may add
+_FEW_COPIES, _FINE = 8, 12  # moments of fewer copies fall so slowly that a lattice is tried first, down to this step
+_FIRST_LOOK, _MOST_TERMS, _OF_FEW = 16, 1500, 20000  # terms before a first look at that, and at most
+_MOST_WIDTHS = 80  # of intervals on which moments are bounded one by one
+_RAREST = -500.0  # ln of losses that are left out of a first look at moments, and which exp(c L) must not bring back
+_BEYOND = 22.0  # -ln of what losses beyond a period may weigh, tilted
+_GENTLER = (
+    1.0,
+    0.7,
+    0.5,
+    0.35,
+    0.25,
+)  # shares of c: with a smaller one large losses weigh less, and a period is shorter
+_WELL_BELOW = 2.0  # of ln delta, where a bound on exp(c L) is enough
 _TOO_LARGE = "a composition that would take too many points"
 
 
@@ -40,12 +55,14 @@ class Part(NamedTuple):
         copies: how often.
         atom: the largest finite loss, where that has mass.
         other: the profile of (Q, P); None where ``curve`` holds for both.
+        loss: the law of the loss, where its moments are known.
     """
 
     curve: Curve
     copies: int
     atom: arb | None = None
     other: Curve | None = None
+    loss: Loss | None = None
 
     @property
     def back(self) -> Curve:
@@ -54,7 +71,10 @@ class Part(NamedTuple):
 
     def exchanged(self) -> Part:
         """Return the part with P and Q in each other's place."""
-        return self if self.other is None else self._replace(curve=self.other, other=self.curve)
+        if self.other is None:
+            return self
+        loss = None if self.loss is None else self.loss.exchanged()
+        return self._replace(curve=self.other, other=self.curve, loss=loss)
 
 
 class _Ends(NamedTuple):
@@ -96,22 +116,47 @@ def log_delta(parts: Sequence[Part], epsilon: arb, about: float, fineness: int =
         parts = [part for part in parts if part.copies]
         if len(parts) == 1 and parts[0].copies == 1:
             return log(parts[0].curve(epsilon).upper())
-        rare = about - 16.0
-        ends = [_ends(part, rare) for part in parts]
-        try:
-            coarse = [_rough(part, each) for part, each in zip(parts, ends, strict=True)]
-            tilt = _tilt_of(coarse, float(epsilon.mid()), about)
-            widest = _step(coarse, tilt.at, parts)
-        except (OverflowError, ZeroDivisionError):
-            raise OutOfReach("losses so large that their exponentials are no doubles") from None
-        coarsest = 1.001 * tilt.period / _MOST_POINTS  # a finer step takes more points than are allowed
-        try:
-            delta = _by_step(parts, ends, widest / fineness, epsilon, tilt, fineness)
-        except OutOfReach:  # with a coarser one all points are added
-            if not widest / fineness < coarsest < widest:
-                raise
-            delta = _by_step(parts, ends, coarsest, epsilon, tilt, fineness, few=False)
-        return log(delta.upper().max(arb(0)).min(arb(1)))
+        few = sum(part.copies for part in parts) < _FEW_COPIES
+        if not few and (value := _near(parts, epsilon, about, fineness)) is not None:
+            return value
+        value = _on_lattice(parts, epsilon, about, fineness)
+        nearer = _near(parts, epsilon, about, fineness) if few and fineness >= _FINE and not value <= about else None
+        return value if nearer is None else nearer
+
+
+def _near(parts: Sequence[Part], epsilon: arb, about: float, fineness: int) -> arb | None:
+    """Return ln delta by moments, where these are known and delta is no more than it is to be; otherwise None."""
+    if not epsilon > 0 or any(part.loss is None for part in parts):
+        return None
+    middle = float(epsilon.mid())
+    try:
+        coarse = [_rough(part, _ends(part, _RAREST)) for part in parts]
+        tilt = _narrow(coarse, _tilt_of(coarse, middle, about), middle, about)
+        tilt = tilt._replace(period=tilt.period * max(1.0, 0.5 * fineness))
+        delta = _by_moments(parts, epsilon, tilt, about)
+    except (OverflowError, ZeroDivisionError, ValueError, OutOfReach, OutOfHand):
+        return None
+    return log(delta.upper()) if delta is not None and log(delta.upper()) <= about else None
+
+
+def _on_lattice(parts: Sequence[Part], epsilon: arb, about: float, fineness: int) -> arb:
+    """Return an upper bound on ln delta by laws on a lattice."""
+    rare = about - 16.0
+    ends = [_ends(part, rare) for part in parts]
+    try:
+        coarse = [_rough(part, each) for part, each in zip(parts, ends, strict=True)]
+        tilt = _tilt_of(coarse, float(epsilon.mid()), about)
+        widest = _step(coarse, tilt.at, parts)
+    except (OverflowError, ZeroDivisionError):
+        raise OutOfReach("losses so large that their exponentials are no doubles") from None
+    coarsest = 1.001 * tilt.period / _MOST_POINTS  # a finer step takes more points than are allowed
+    try:
+        delta = _by_step(parts, ends, widest / fineness, epsilon, tilt, fineness)
+    except OutOfReach:  # with a coarser one all points are added
+        if not widest / fineness < coarsest < widest:
+            raise
+        delta = _by_step(parts, ends, coarsest, epsilon, tilt, fineness, few=False)
+    return log(delta.upper().max(arb(0)).min(arb(1)))
 
 
 def _by_step(
@@ -219,6 +264,30 @@ def _tilt_of(rough: Sequence[_Rough], epsilon: float, about: float) -> _Tilt:
     return _Tilt(c, spread, max((20.0 - about) / c, 12.0 * spread))
 
 
+def _narrow(rough: Sequence[_Rough], tilt: _Tilt, epsilon: float, about: float) -> _Tilt:
+    """Return a tilt at which a period, beyond which next to no losses weigh anything, is short.
+
+    Where delta is far smaller than what is asked about, as in the order of the data sets that is not the worse one, it
+    is the least at which exp(-c epsilon) E exp(c L) is small enough.
+    """
+    for power in range(1, 40):
+        c = 1.5**power
+        if c < tilt.at and sum(each[1] * _moments(each, c)[0] for each in rough) - c * epsilon < about - _WELL_BELOW:
+            return _of_period(rough, c, about)
+    return min((_of_period(rough, tilt.at * share, about) for share in _GENTLER), key=lambda each: each.period)
+
+
+def _of_period(rough: Sequence[_Rough], c: float, about: float) -> _Tilt:
+    spread, farthest = 0.0, 0.0
+    for losses, copies in rough:
+        log_whole, _, variance, _ = _moments((losses, copies), c)
+        spread += copies * variance
+        counts = [z for z, mass in losses if mass + c * z - log_whole + math.log(copies) > -_BEYOND]
+        farthest = max(farthest, *counts)
+    spread = math.sqrt(spread)
+    return _Tilt(c, spread, max((20.0 - about) / c, 12.0 * spread, 1.1 * farthest))
+
+
 def _step(rough: Sequence[_Rough], c: float, parts: Sequence[Part]) -> float:
     """Return the step: a small share of the deviation of a loss, or of how far its rare values lie."""
     steps = []
@@ -280,6 +349,67 @@ def _hull(points: Sequence[tuple[arb, arb, int]]) -> list[tuple[arb, arb, int]]:
             found.pop()
         found.append(point)
     return found
+
+
+# --- the integral, where moments are known ---------------------------------------------------------------------------
+
+
+def _by_moments(parts: Sequence[Part], epsilon: arb, tilt: _Tilt, about: float) -> arb | None:
+    """Return an upper bound on delta, next to it; None where moments do not fall fast enough.
+
+    delta(eps) is the integral of phi(s) exp(-s eps)/(s (s + 1)) over t, over 2 pi. The trapezoidal rule with steps of
+    2 pi/M adds delta(eps - j M) exp(-c j M) for all other whole j, as in the sum over a lattice; what is beyond t is at
+    most the largest phi there times exp(-c eps)/(pi t).
+    """
+    c = arb(tilt.at)
+    moments = [(part.loss.moments(c), part.copies) for part in parts if part.loss is not None]
+    size = math.prod((each.at(arb(0)).real ** copies for each, copies in moments), start=arb(1))
+    if (bound := size * (-c * epsilon).exp() * c**c / (1 + c) ** (1 + c)) < arb(about - 1.0).exp():
+        return bound  # (1 - e^(eps - L))_+ is at most exp(c (L - eps)) times the largest (1 - e^-x) e^(-c x)
+    most = _OF_FEW if sum(copies for _, copies in moments) < _FEW_COPIES else _MOST_TERMS
+    return _by_terms(moments, c, epsilon, tilt.period, most)
+
+
+def _by_terms(moments: Sequence[tuple[Moments, int]], c: arb, epsilon: arb, period: float, most: int) -> arb | None:
+    """Return the sum of the terms until what is beyond is small; None where it takes more than so many."""
+    total, next_look, step = arb(0), _FIRST_LOOK, 2 * arb.pi() / arb(period)
+    for k, values in enumerate(zip(*(each.on_grid(step) for each, _ in moments), strict=True)):
+        phi = acb(1)
+        for value, (_, copies) in zip(values, moments, strict=True):
+            phi *= value**copies
+        s = acb(c, k * step)
+        total += ((1 if k == 0 else 2) * phi * (-s * epsilon).exp() / (s * (s + 1))).real
+        if k < next_look or not total > 0:
+            continue
+        share = (-c * epsilon).exp() / (arb.pi() * k * step)  # of a largest phi
+        delta = total / arb(period)
+        if abs(phi) < delta * _REST / share and _is_small(moments, k * step, delta * _REST / share):
+            return delta * (1 + _REST)
+        next_look = k * 5 // 4
+        if k > most:
+            return None
+    raise AssertionError("the moments do not end")
+
+
+def _is_small(moments: Sequence[tuple[Moments, int]], t: arb, limit: arb) -> bool:
+    """Return whether the product of the moments is proved to be at most the limit for all larger t."""
+
+    def product(bounds: Iterator[arb]) -> arb:
+        return math.prod((bound**copies for bound, (_, copies) in zip(bounds, moments, strict=True)), start=arb(1))
+
+    end = t
+    while not product(each.beyond(end) for each, _ in moments) <= limit:
+        end = 2 * end
+        if end > LARGEST_T:
+            return False
+    width = end - t
+    for _ in range(_MOST_WIDTHS):
+        if not t < end:
+            return True
+        width = width.min(end - t)
+        small = product(each.between(t, width) for each, _ in moments) <= limit
+        t, width = (t + width, 2 * width) if small else (t, width / 2)
+    return False
 
 
 # --- the sum ---------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from dpcalc.certify.guarantee import Gdp, InOrders
 from dpcalc.certify.numerics.balls import ZERO, Inputs, OutOfReach, log, power
 from dpcalc.certify.numerics.composition import Curve, Part
 from dpcalc.certify.numerics.gaussian import upper_tail
+from dpcalc.certify.numerics.moments import ALONE, Loss, Mixture, Piece
 from dpcalc.certify.released.compositions import geometric, plan_of
 from dpcalc.certify.runs.batches import room
 from dpcalc.certify.runs.matching import hockey_stick
@@ -104,6 +105,34 @@ def _nulled(mu: arb, q: arb) -> Curve:
     return curve
 
 
+def _mixture(q: arb, shift: arb) -> Mixture:
+    """Return (1-q) N(0) + q N(shift)."""
+    return Mixture(((1 - q, arb(0)), (q, shift)))
+
+
+def _loss_replaced(mu: arb, q: arb) -> Loss:
+    """Return the loss of (M_1, M_-1)."""
+    return Loss((Piece(_mixture(q, mu), _mixture(q, -mu)),))
+
+
+def _loss_removed(mu: arb, q: arb) -> Loss:
+    """Return the loss of (M_1, N(0))."""
+    return Loss((Piece(_mixture(q, mu), ALONE),))
+
+
+def _loss_either(mu: arb, q: arb) -> Loss:
+    """Return the loss of the profile of (M_1, N(0)) in both orders: beyond mu/2 M_1 exceeds N(0)."""
+    m, zero = _mixture(q, mu), (1 - q) * (1 - 2 * upper_tail(mu / 2))
+    return Loss((Piece(m, ALONE, mu / 2), Piece(ALONE, m, mu / 2, rises=False)), zero)
+
+
+def _loss_nulled(mu: arb, q: arb) -> Loss:
+    """Return the loss of the profiles of (M_2, M_1), beyond 3 mu/2, and of (M_1, N(0)) backward, beyond mu/2."""
+    near, far = mu / 2, 3 * mu / 2
+    pieces = (Piece(_mixture(q, 2 * mu), _mixture(q, mu), far), Piece(ALONE, _mixture(q, mu), near, rises=False))
+    return Loss(pieces, (1 - q) * (1 - upper_tail(near) - upper_tail(far)))
+
+
 def _rate(v: Inputs) -> arb:
     """Return q, b/n where both are known."""
     if v.records is not None and v.batch_size is not None:
@@ -122,8 +151,8 @@ def _step_poisson(v: Inputs, mu: arb, steps: int) -> Part:
     """Return so many steps on Poisson batches."""
     q = _rate(v)
     if v.adjacency == Adjacency.REPLACE_ONE:
-        return Part(_replaced(mu, q), steps)
-    return Part(_removed(mu, q), steps, other=_added(mu, q))
+        return Part(_replaced(mu, q), steps, loss=_loss_replaced(mu, q))
+    return Part(_removed(mu, q), steps, other=_added(mu, q), loss=_loss_removed(mu, q))
 
 
 @defines("sampled.fixed", InOrders, weight=20000.0, limit=_LIMIT)
@@ -135,9 +164,10 @@ def _step_fixed(v: Inputs, mu: arb, steps: int) -> Part:
     """Return so many steps on batches of fixed size."""
     q = _rate(v)
     if v.adjacency == Adjacency.NULL_RECORD:
-        return Part(_nulled(mu, q), steps, other=_removed(mu, q))
-    other = None if v.adjacency == Adjacency.REPLACE_ONE else _added(2 * mu, q)
-    return Part(_removed(2 * mu, q), steps, other=other)
+        return Part(_nulled(mu, q), steps, other=_removed(mu, q), loss=_loss_nulled(mu, q))
+    if v.adjacency == Adjacency.REPLACE_ONE:
+        return Part(_removed(2 * mu, q), steps, loss=_loss_either(2 * mu, q))
+    return Part(_removed(2 * mu, q), steps, other=_added(2 * mu, q), loss=_loss_removed(2 * mu, q))
 
 
 @defines("sampled.with_replacement", InOrders, weight=40000.0, limit=_LIMIT)
@@ -164,7 +194,7 @@ def _hidden(v: Inputs) -> tuple[list[Part], arb]:
     if v.clip is not None and v.diameter is not None:
         apart = apart.min(v.diameter * v.batch_size / (v.step_size * v.clip))
     shift = apart * power(c, plan["composed"]) * mu / (q * room(c, plan["split"])).sqrt()
-    hides = [Part(_gaussian(shift), 1)] if done and not shift.is_zero() else []
+    hides = [Part(_gaussian(shift), 1, loss=Loss(mu=shift))] if done and not shift.is_zero() else []
     split = [step(v, mu / (1 - q).sqrt(), plan["split"])]
     whole = [step(v, mu, plan["composed"] - plan["split"])] if plan["composed"] > plan["split"] else []
     return [*hides, *split, *whole], _too_large(v)

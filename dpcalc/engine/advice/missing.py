@@ -7,9 +7,9 @@ from typing import Any
 
 from dpcalc.engine.question import Incomplete, Question
 from dpcalc.errors import DpcalcError, MissingParameter
-from dpcalc.model.examples import example_of, typed
-from dpcalc.model.parameter import PARAMETERS
-from dpcalc.model.run import NOISE_SCALES, Run
+from dpcalc.model.draft import NOISE_SCALES
+from dpcalc.model.parameter import PARAMETERS, example_of, typed
+from dpcalc.model.run import Run
 from dpcalc.theorems.record import Missing, Theorem, Unmet
 
 _NOISE = (*NOISE_SCALES, "scale", "noise_multiplier", "langevin_std")

@@ -15,7 +15,8 @@ from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.choices import Adjacency
-from dpcalc.model.run import Description, Run
+from dpcalc.model.draft import Description
+from dpcalc.model.run import Run
 from dpcalc.model.source import Source
 from dpcalc.notions.account import Total, compose_all
 from dpcalc.notions.guarantee import Box, Composition, Gdp, Guarantee, Point

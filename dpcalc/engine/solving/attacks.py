@@ -22,7 +22,6 @@ from dpcalc.engine.solving.problem import Problem
 from dpcalc.engine.solving.search import unbounded
 from dpcalc.engine.solving.targets import achieved, excess_over, like_budget
 from dpcalc.errors import Infeasible, NotApplicable
-from dpcalc.model.multiplier import multiplier_of
 from dpcalc.model.run import Run
 from dpcalc.numerics.floats import UNIT
 from dpcalc.report import Result
@@ -57,7 +56,7 @@ def solve_for_risk(bound: Theorem, run: Run, question: Question, unknown: str) -
         details |= range_of(problem, value)
         if unbounded(value, problem.direction):
             details["any"] = True
-        elif unknown == "noise_std" and (multiplier := multiplier_of(run, value)) is not None:
+        elif unknown == "noise_std" and (multiplier := run.multiplier_at(value)) is not None:
             details["noise_multiplier"] = multiplier
     reached = problem.guarantee_at(value)
     details["achieved"] = achieved(reached, question.targets)

@@ -29,7 +29,6 @@ from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import Length, Order
 from dpcalc.model.choices import Noise
 from dpcalc.model.loss_class import two_over
-from dpcalc.model.multiplier import multiplier_of
 from dpcalc.model.numbers import shown_apart
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
@@ -98,7 +97,7 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
     }
     if unbounded(value, problem.direction) and not _has_tiny_units(problem):
         details["any"] = True
-    elif unknown == "noise_std" and (multiplier := multiplier_of(run, value)) is not None:
+    elif unknown == "noise_std" and (multiplier := run.multiplier_at(value)) is not None:
         details["noise_multiplier"] = multiplier
     return problem.row(unknown, value, **{**question.budget, **fields}, details=details)
 
@@ -111,7 +110,7 @@ def as_multiplier(solution: Result, run: Run) -> Result:
     """
     if run.noise is not Noise.GAUSSIAN:
         raise SpecError("the noise multiplier is of Gaussian noise", "solve for laplace_scale")
-    value = multiplier_of(run, solution.value, rounded_up=solution.kind != Kind.LOWER)
+    value = run.multiplier_at(solution.value, rounded_up=solution.kind != Kind.LOWER)
     if value is None:
         raise SpecError(
             "the noise multiplier is noise_std x batch_size / lipschitz, and one of these is not known",

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from dpcalc.engine.evaluate import Application, guarantee_of
 from dpcalc.errors import Disproved, NotApplicable
+from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.quantities import Quantity
-from dpcalc.model.run import NOISE_SCALES
 from dpcalc.report import Result
 from dpcalc.version import __version__
 

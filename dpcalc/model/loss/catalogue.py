@@ -60,7 +60,7 @@ def of(name: str, **parameters: float | None) -> Loss:
             raise SpecError(f"the {name} loss has no {parameter}", f"leave out {flag_of(parameter)}")
     needed = [parameter for parameter in kind.fields if parameter not in kind.optional and parameter not in values]
     if needed:
-        from dpcalc.model.examples import to_give
+        from dpcalc.model.parameter import to_give
 
         raise MissingParameter(f"the {name} loss needs {', '.join(needed)}", to_give(needed))
     return kind(**values)

@@ -20,7 +20,7 @@ from dpcalc.errors import DpcalcError
 from dpcalc.files.nodes import Field, items, repeated, text
 from dpcalc.files.place import clipped, near
 from dpcalc.model.choices import Permutation
-from dpcalc.model.run import Description
+from dpcalc.model.draft import Description
 from dpcalc.model.source import Source
 from dpcalc.report import Case
 from dpcalc.theorems.batch_layout import worst_cases

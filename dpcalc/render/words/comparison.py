@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.quantities import RISKS, Kind, Quantity
-from dpcalc.model.run import NOISE_SCALES
 from dpcalc.render.numbers import Digits, Side
 from dpcalc.report import Case, Result
 

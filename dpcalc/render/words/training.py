@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpcalc.model.run import NOISE_SCALES
+from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.render.numbers import Digits, Side, number
 from dpcalc.report import PARTS, Case, Report
 

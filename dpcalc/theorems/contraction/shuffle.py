@@ -50,9 +50,6 @@ _LIMIT_ERRATUM = (
 _LARGEST = 1e90  # a ratio beyond this one hides nothing
 
 
-# --- settings ---------------------------------------------------------------------------------------------------------
-
-
 class ShuffledPass(NoisyPass):
     """One pass in a random order, noise in every step."""
 
@@ -187,9 +184,6 @@ def mean_of_shifts(*, steps: int, after: int, ratio: float, epsilon: float) -> f
     total = log_sum_hockey_sticks_up(epsilon, max(ratio, 1e-290), steps + after, 1 + after)
     value = total - math.log(steps)
     return min(0.0, value + 4.0 * UNIT * (abs(value) + math.log(steps)) + 1e-323)
-
-
-# --- one pass ---------------------------------------------------------------------------------------------------------
 
 
 @theorem(

@@ -13,8 +13,9 @@ from dpcalc.engine.gate import Gate
 from dpcalc.engine.question import Question
 from dpcalc.errors import Infeasible, MissingParameter, NotApplicable, NotConverged, SpecError
 from dpcalc.model.algorithm import ALGORITHMS
+from dpcalc.model.draft import NOISE_SCALES, Description
 from dpcalc.model.quantities import Quantity
-from dpcalc.model.run import NOISE_SCALES, Description, Run
+from dpcalc.model.run import Run
 from dpcalc.model.source import Source
 from dpcalc.report import Assertion, Case, Result
 from dpcalc.training.audit.attacks import Attack, Pair, pairs, refuse_unfit

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import MissingParameter, NotApplicable, SpecError
 from dpcalc.model.choices import LossName
-from dpcalc.model.run import Description
+from dpcalc.model.draft import Description
 from dpcalc.notes import Centred, CostOfTries, Note, NotTrained, SumsOfProducts
 from dpcalc.report import Assertion, Case
 from dpcalc.training.rule import batches, full_batches, sums_of_products

@@ -18,8 +18,8 @@ from dpcalc.engine.question import Question
 from dpcalc.errors import GateRefused, MissingParameter, SpecError
 from dpcalc.model import loss as losses
 from dpcalc.model.algorithm import FORGETTING
+from dpcalc.model.draft import Description
 from dpcalc.model.loss import SIGNED, Loss
-from dpcalc.model.run import Description
 from dpcalc.model.source import Source
 from dpcalc.notes import Forgets
 from dpcalc.report import Case, Result

@@ -14,8 +14,9 @@ from dpcalc.engine.question import Question
 from dpcalc.engine.solving.budget import likely_noise_std
 from dpcalc.errors import DpcalcError
 from dpcalc.model.algorithm import Algorithm
+from dpcalc.model.draft import NOISE_SCALES, Description
 from dpcalc.model.quantities import Quantity
-from dpcalc.model.run import NOISE_SCALES, Description, Run
+from dpcalc.model.run import Run
 from dpcalc.notes import LossDomain, Note
 from dpcalc.report import Case, Result
 from dpcalc.theorems.record import for_algorithm

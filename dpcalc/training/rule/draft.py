@@ -9,8 +9,8 @@ from dpcalc.engine.question import Question
 from dpcalc.model import loss as losses
 from dpcalc.model.algorithm import ALGORITHMS, FULL_BATCH, Algorithm, Order
 from dpcalc.model.choices import LossName, Model, Noise
+from dpcalc.model.draft import Description
 from dpcalc.model.loss import Loss
-from dpcalc.model.run import Description
 from dpcalc.model.source import Source
 
 DEFAULT_ALGORITHM = FULL_BATCH

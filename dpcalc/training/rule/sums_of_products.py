@@ -18,8 +18,8 @@ from collections.abc import Mapping
 
 from dpcalc.errors import SpecError
 from dpcalc.model.choices import LossName
+from dpcalc.model.draft import Description
 from dpcalc.model.loss.base import flag_of
-from dpcalc.model.run import Description
 from dpcalc.model.source import Source
 from dpcalc.numerics.floats import up
 from dpcalc.training.rule.draft import DEFAULT_ALGORITHM, Draft

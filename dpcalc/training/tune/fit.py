@@ -22,7 +22,7 @@ from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Query, Question
 from dpcalc.errors import GateRefused, MissingParameter, SpecError
 from dpcalc.model.choices import LossName
-from dpcalc.model.run import NOISE_SCALES
+from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.source import Source
 from dpcalc.notes import NothingDrawn, Tuned
 from dpcalc.report import Case

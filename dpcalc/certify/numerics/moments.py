@@ -1,0 +1,291 @@
+"""Moments E exp(s L) of the privacy loss of a step on a sample, enclosed for complex s, and bounds on them far out.
+
+Lengths are in units of the noise, n is the standard normal density, and P and Q are mixtures sum_j w_j N(a_j) with
+densities p n and q n, p(y) = sum_j w_j exp(a_j y - a_j^2/2). With L = ln p/q the moment is
+
+    E_P exp(s L) = int n p^(s+1) q^-s dy,    s = c + i t.
+
+All a_j of a mixture have one sign, so that |p(x + iv)| is at most p(x), and at least the part of it at 0 and cos(a v)
+of the rest, for the largest a. The integral may be taken along a way at a height v on the side where Im L > 0, and
+exp(i t L) falls as t grows. The way is cut into panels, each of which has a Gauss-Legendre rule: its error is bounded
+by the largest value on a disc about the panel.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from flint import acb, arb
+
+from dpcalc.certify.numerics.balls import precision, square
+from dpcalc.certify.numerics.gaussian import upper_tail
+
+_POINTS = 24  # of a rule, with an error of some 4^-46 of the largest value on the ellipse, or 10^-27
+_AXIS = 2.125  # half lengths of a panel in the longer semi-axis of that ellipse: (4 + 1/4)/2
+_HEIGHT, _HALF = 0.55, 0.25  # of the way and of a panel, over the largest a: the disc is above the real line
+_GROWTH = 1.9  # of panels of a way that leaves the real line at 45 degrees: their discs do not touch it
+_STEEP = 16.0  # e^16 is lost to a disc on which n p^(c+1) q^-c varies so much; 10^-21 remains
+_LEFT_OUT = 90.0  # -ln of what tails are left out at
+_FARTHEST = 1e9  # no loss is larger where that is left out: ln p/q grows like a x
+_SMALL = 40.0  # -ln of integrands that may vary by more: their errors are below 10^-44
+_MOST_NODES = 40_000
+_SOME = 32  # steps of a grid after which values that are negligible are left out
+LARGEST_T = 2.0**20  # no t is larger
+
+
+class OutOfHand(ArithmeticError):
+    """The way would take too many panels."""
+
+
+@functools.cache
+def _rule() -> list[tuple[arb, arb]]:
+    """Return the nodes and weights of a Gauss-Legendre rule on [-1, 1]."""
+    with precision(192):
+        return [arb.legendre_p_root(_POINTS, k, weight=True) for k in range(_POINTS)]
+
+
+class Mixture(NamedTuple):
+    """sum_j w_j N(a_j): [(w_j, a_j)], of which the first a_j is 0 and the others have one sign."""
+
+    parts: tuple[tuple[arb, arb], ...]
+
+    def ratio(self, y: acb) -> acb:
+        """Return the density over that of N(0)."""
+        others = (weight * (shift * y - square(shift) / 2).exp() for weight, shift in self.parts[1:])
+        return sum(others, acb(self.at_zero))
+
+    def size(self, x: arb) -> arb:
+        """Return the same on the real line."""
+        return sum((weight * (shift * x - square(shift) / 2).exp() for weight, shift in self.parts[1:]), self.at_zero)
+
+    @property
+    def at_zero(self) -> arb:
+        """The weight of N(0)."""
+        return self.parts[0][0]
+
+    @property
+    def shifts(self) -> list[float]:
+        """The a_j."""
+        return [float(shift) for _, shift in self.parts]
+
+    @property
+    def farthest(self) -> float:
+        """The largest |a_j|."""
+        return max(map(abs, self.shifts))
+
+
+class Piece(NamedTuple):
+    """int n p^(s+1) q^-s dy over y beyond ``start``, or all y, where ln p/q grows with y if it ``rises``, or falls."""
+
+    above: Mixture
+    below: Mixture
+    start: arb | None = None
+    rises: bool = True
+
+    def exchanged(self) -> Piece:
+        """Return the piece with P and Q in each other's place."""
+        return Piece(self.below, self.above, self.start, not self.rises)
+
+    def logs(self, y: acb) -> tuple[acb, acb]:
+        """Return ln p and ln q."""
+        return self.above.ratio(y).log(), self.below.ratio(y).log()
+
+    def value(self, y: acb, c: arb) -> acb:
+        """Return n p^(c+1) q^-c."""
+        p, q = self.logs(y)
+        return ((c + 1) * p - c * q - y * y / 2).exp() / (2 * arb.pi()).sqrt()
+
+    def largest(self, left: arb, right: arb, height: arb, c: arb) -> arb:
+        """Return a bound on |n p^(c+1) q^-c| between two x, up to a height."""
+        nearest = left if left > 0 else (-right if right < 0 else arb(0))
+        p = self.above.size(left).max(self.above.size(right))
+        rest = self.below.size(left).min(self.below.size(right)) - self.below.at_zero
+        q = self.below.at_zero + rest.max(arb(0)) * (height * self.below.farthest * _ROUNDED_UP).cos()
+        logs = (c + 1) * p.log() - c * q.log() + (square(height) - square(nearest)) / 2
+        return logs.exp() / (2 * arb.pi()).sqrt()
+
+
+_ROUNDED_UP = 1 + 2.0**-40
+ALONE = Mixture(((arb(1), arb(0)),))
+"""N(0)."""
+
+
+class Loss(NamedTuple):
+    """The law of a loss: pieces and the probability that it is 0 besides; or that of N(mu) against N(0)."""
+
+    pieces: tuple[Piece, ...] = ()
+    at_zero: arb = arb(0)
+    mu: arb | None = None
+
+    def exchanged(self) -> Loss:
+        """Return the loss with P and Q in each other's place."""
+        return self._replace(pieces=tuple(piece.exchanged() for piece in self.pieces))
+
+    def moments(self, c: arb) -> Moments:
+        """Return the moments at s = c + i t.
+
+        Raises:
+            OutOfHand: they take too long.
+        """
+        return _OfGaussian(self.mu, c) if self.mu is not None else _OfPieces(self, c)
+
+
+class Moments:
+    """E exp(s L) at s = c + i t for the t that are asked about."""
+
+    def at(self, t: arb) -> acb:
+        """Return it at t."""
+        raise NotImplementedError
+
+    def on_grid(self, step: arb) -> Iterator[acb]:
+        """Yield it at t = 0, step, 2 step, ..."""
+        return (self.at(k * step) for k in itertools.count())
+
+    def beyond(self, t: arb) -> arb:
+        """Return a bound on its size for all larger t."""
+        raise NotImplementedError
+
+    def between(self, t: arb, width: arb) -> arb:
+        """Return a bound on its size from t to t + width."""
+        raise NotImplementedError
+
+
+class _OfGaussian(Moments):
+    """exp(mu^2 s (s + 1)/2)."""
+
+    def __init__(self, mu: arb, c: arb) -> None:
+        self.half, self.c = square(mu) / 2, c
+
+    def at(self, t: arb) -> acb:
+        s = acb(self.c, t)
+        return (self.half * s * (s + 1)).exp()
+
+    def beyond(self, t: arb) -> arb:
+        return (self.half * (self.c * (self.c + 1) - t * t)).exp()
+
+    def between(self, t: arb, width: arb) -> arb:
+        return self.beyond(t)
+
+
+class _Panel(NamedTuple):
+    """A part of the way: the integral of |n p^(c+1) q^-c| over it, the least Im L, and the largest |L|."""
+
+    mass: arb
+    turn: arb
+    largest: arb
+
+
+class _OfPieces(Moments):
+    """A sum over the nodes of the panels, and what bounds its error."""
+
+    def __init__(self, loss: Loss, c: arb) -> None:
+        self.c, self.at_zero, self.error = c, loss.at_zero, arb(0)
+        self.nodes: list[tuple[acb, acb]] = []
+        self.panels: list[_Panel] = []
+        for piece in loss.pieces:
+            for start, end in self._way(piece):
+                self._add(piece, start, end)
+        self.ball = acb(arb(0, self.error.upper()), arb(0, self.error.upper()))
+
+    def _way(self, piece: Piece) -> Iterator[tuple[acb, acb]]:
+        """Yield the panels of the way of a piece, and bound what is left out beyond its ends."""
+        c, side = float(self.c), 1 if piece.rises else -1
+        farthest = max(piece.above.farthest, piece.below.farthest, 1.0)
+        height, half = arb(_HEIGHT / farthest), _HALF / farthest
+        log_least = piece.below.at_zero.log()
+        deep = 2.0 * (_LEFT_OUT - c * float(log_least))
+        peaks = [
+            max(0.0, *(sign * shift for shift in piece.above.shifts)) * (c + 1.0) * (1.0 + 1e-9) for sign in (1, -1)
+        ]
+        high, low = (arb(peak + math.sqrt(peak * peak + deep)) for peak in peaks)
+        for peak, end in zip(peaks, (high, low), strict=True):
+            # n p^(c+1) is at most exp(peak^2/2) n(x - peak) there, and at a height by exp(height^2/2) more
+            size = (square(arb(peak)) / 2 + square(height) / 2 - self.c * log_least).exp()
+            self.error += size * upper_tail(end - arb(peak))
+        left = -low
+        if piece.start is not None:
+            corners = [piece.start + acb(1, side) * u for u in _graded(height, farthest)]
+            yield from itertools.pairwise(corners)
+            left = piece.start + height
+        count = max(1, math.ceil(float(((high - left) / (2 * half)).mid())))
+        if 24 * count > _MOST_NODES:
+            raise OutOfHand
+        yield from itertools.pairwise(acb(left + 2 * arb(half) * k, side * height) for k in range(count + 1))
+
+    def _add(self, piece: Piece, start: acb, end: acb) -> None:
+        """Add a panel, in halves where the integrand varies much on its disc; what is negligible is an error."""
+        middle, half = (start + end) / 2, (end - start) / 2
+        size, height = abs(half).upper(), abs(middle.imag)
+        radius = size * arb(_AXIS)
+        largest = piece.largest(middle.real - radius, middle.real + radius, height + radius, self.c)
+        if 2 * size * largest < arb(-_LEFT_OUT).exp():
+            self.error += 2 * size * largest
+            return
+        about = abs(piece.value(middle, self.c))
+        if largest > arb(-_SMALL).exp() and largest > arb(_STEEP).exp() * about:
+            self._add(piece, start, middle)
+            self._add(piece, middle, end)
+            return
+        if not height > radius:  # on a part of the disc of a first panel Im L < 0, down to this
+            largest *= (2 * radius * (piece.above.farthest + piece.below.farthest) * LARGEST_T).exp()
+        error = (
+            largest * size * arb(64) / 14 * arb(4) ** (2 - 2 * _POINTS)
+        )  # (64/15) M 4^-2n/(1 - 4^-2) with n + 1 points
+        mass = error
+        for place, weight in _rule():
+            y = middle + half * place
+            p, q = piece.logs(y)
+            value = weight * half * ((self.c + 1) * p - self.c * q - y * y / 2).exp() / (2 * arb.pi()).sqrt()
+            self.nodes.append((value, p - q))
+            mass += abs(value)
+        if len(self.nodes) > _MOST_NODES:
+            raise OutOfHand
+        self.error += error
+        self.panels.append(_panel(mass, piece, start, end))
+
+    def at(self, t: arb) -> acb:
+        turns = (value * (acb(0, 1) * t * loss).exp() for value, loss in self.nodes)
+        return sum(turns, self.ball + self.at_zero)
+
+    def on_grid(self, step: arb) -> Iterator[acb]:
+        values = [value for value, _ in self.nodes]
+        turns = [(acb(0, 1) * step * loss).exp() for _, loss in self.nodes]
+        least = arb(-_LEFT_OUT).exp()
+        rest = self.ball + self.at_zero
+        while True:
+            for _ in range(_SOME):
+                yield sum(values, rest)
+                values = [value * turn for value, turn in zip(values, turns, strict=True)]
+            kept = [abs(value) > least for value in values]  # none grows with t
+            lost = sum((abs(v) for v, keep in zip(values, kept, strict=True) if not keep), arb(0)).upper()
+            rest += acb(arb(0, lost), arb(0, lost))
+            values, turns = (list(itertools.compress(column, kept)) for column in (values, turns))
+
+    def beyond(self, t: arb) -> arb:
+        return sum((panel.mass * (-t * panel.turn).exp() for panel in self.panels), self.at_zero + self.error)
+
+    def between(self, t: arb, width: arb) -> arb:
+        # its derivative is the integral of i L n p^(s+1) q^-s
+        rest = self.error * _FARTHEST
+        change = sum((panel.mass * panel.largest * (-t * panel.turn).exp() for panel in self.panels), rest)
+        return abs(self.at(t + width / 2)) + width / 2 * change
+
+
+def _panel(mass: arb, piece: Piece, start: acb, end: acb) -> _Panel:
+    """Return a panel: along the way the real and imaginary parts of ln p and of ln q grow, or fall, throughout."""
+    (p, q), (p_end, q_end) = piece.logs(start), piece.logs(end)
+    low, high = p.real.min(p_end.real) - q.real.max(q_end.real), p.real.max(p_end.real) - q.real.min(q_end.real)
+    turn, most = p.imag.min(p_end.imag) - q.imag.max(q_end.imag), p.imag.max(p_end.imag) - q.imag.min(q_end.imag)
+    return _Panel(mass, turn.max(arb(0)), abs(low).max(abs(high)) + abs(turn).max(abs(most)))
+
+
+def _graded(height: arb, farthest: float) -> list[arb]:
+    """Return 0 and growing heights up to the last one."""
+    heights = [height]
+    while float(heights[-1]) * farthest * LARGEST_T > 1.0:
+        heights.append(heights[-1] / _GROWTH)
+    return [arb(0), *reversed(heights)]
