@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -188,9 +189,14 @@ def _judge(data: bytes, words: list[str], folder: Path) -> None:
     form = "json" if "--json" in words else words[words.index("--format") + 1] if "--format" in words else "plain"
     if out and form in CHECKS and "--list" not in words and "json=-" not in words and "junit=" not in words:
         CHECKS[form](out)
-    for name, check in (("out.json", report), ("out.xml", xml), ("out.sarif", strict), ("out.svg", xml)):
+    for name, check in (("out.json", report), ("out.xml", xml), ("out.sarif", strict), ("out.svg", svg)):
         if (folder / name).exists():
             check((folder / name).read_text(encoding="utf-8"))
+
+
+def svg(text: str) -> None:
+    """A drawing is XML, with no other declaration than the one of SVG that matplotlib writes."""
+    xml(re.sub(r'<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN"\s+"[\w:/.]+/svg11.dtd">', "", text, count=1))
 
 
 def _smallest(data: bytes, words: list[str], folder: Path) -> str:
