@@ -136,7 +136,7 @@ def _conclude(result: ManyCases, printing: Printing, destinations: Sequence[Dest
         say(text.rstrip("\n"), commands=True)
     if left:
         say(f"warning: stopped early: {left} cases were not checked")
-    if not result.gates[0]:
+    if not result.exit_code and not result.gates[0]:
         say("warning: no case has a gate: this check fails only where there is no answer")
     if result.exit_code:
         say(_first(result, some))
