@@ -28,6 +28,8 @@ else:
         def __getattr__(self, name: str) -> Any:
             import numpy
 
+            if not self.__dict__:
+                numpy.empty(1 << 21)  # glibc keeps freed memory for later arrays once one of 16 MiB has been freed
             value = self.__dict__[name] = getattr(numpy, name)
             return value
 

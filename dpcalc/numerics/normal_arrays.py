@@ -26,8 +26,6 @@ _MILLS_TERMS = 18  # of Taylor series over an eighth leave less than a unit of r
 _FEW = 1500  # numbers take less time together, with as many terms as any of them needs
 _AT_ONCE = 1 << 13  # so many numbers, and what is worked out of them, stay in the cache of a core
 
-np.empty(1 << 21)  # glibc keeps freed memory for later arrays once one of 16 MiB has been freed
-
 
 def log_hockey_stick_up(e: Any, r: Any) -> Array:
     """Return upper bounds on ln H(e, r), elementwise: the divergence of two unit Gaussians at distance r.
