@@ -329,3 +329,13 @@ def test_the_best_answer_is_there_before_the_rest_and_is_the_same(function: Any,
     assert (repr(first), list(first), first[2]) == (repr(whole), list(whole), whole[2])
     assert pickle.loads(pickle.dumps(first)) == whole
     assert first.best == next(result for result in first.results if result.best)
+
+
+def test_a_file_is_read_when_the_question_is_asked(tmp_path: Path) -> None:
+    """What is computed later of a case never depends on what has become of its file."""
+    path = tmp_path / "steps.csv"
+    path.write_text("shift,contraction,step_size,noise_std\n0.1,0.9,0.1,2\n0.1,0.9,0.1,2\n")
+    report = dpcalc.shifted(schedule=path, delta=1e-6)
+    path.unlink()
+    assert report.cases[0].best is not None
+    assert report.cases[0].results

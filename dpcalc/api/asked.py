@@ -75,7 +75,8 @@ class Asked(NamedTuple):
             case = by(command, given, question, gates=self.gates, notes=notes, brief=brief, **options)
             return in_words(command, case)
 
-        in_full = self.certify or self.gates or by not in (ask, side_by_side)
+        reads = given.get("schedule") is not None  # a file, which may be gone or another one later
+        in_full = self.certify or self.gates or reads or by not in (ask, side_by_side)
         best = None if in_full else best_of(command, given, question)
         return whole() if best is None else PendingCase.of(best, whole)
 

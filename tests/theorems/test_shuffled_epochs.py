@@ -338,12 +338,12 @@ def test_a_rough_epsilon_of_a_secret_order_is_a_bound_as_well(bound: str, given:
     }  # fmt: skip
     target, setting = math.log(1e-5), lookup(f"shuffled_epochs.{bound}").setting_of(run_of(values))
     profile = getattr(shuffled_epochs, bound)(setting)
-    assert profile.budget is not None
-    rough, exact_value = (profile.budget(target, ulps) for ulps in (1 << 44, 1 << 16))
+    assert profile.hints.budget is not None
+    rough, exact_value = (profile.hints.budget(target, ulps) for ulps in (1 << 44, 1 << 16))
     assert exact_value * (1.0 - 1e-7) <= rough <= exact_value * (1.0 + 1e-4)
     assert profile.profile(rough) <= target
     assert getattr(shuffled_epochs, bound)(setting).profile(rough) <= target + 1e-4  # by a search of its own
-    assert profile.likely(target) == pytest.approx(rough, rel=0.1)
+    assert profile.hints.likely(target) == pytest.approx(rough, rel=0.1)
     certificate = profile.certificate(rough)
     assert certificate.theorem == "hidden position"
     assert any(matching is not None for matching in certificate.matchings[0])
@@ -488,6 +488,6 @@ def test_the_floor_is_below_the_profile() -> None:
             smoothness=1.0, strong_convexity=r.choice((0.0, 1e-3, 0.1)), diameter=r.choice((math.inf, 1.0, 100.0)),
         )  # fmt: skip
         found, epsilon = shuffled_epochs.fresh(run), 10.0 ** r.uniform(-1, 1)
-        assert found.floor is not None
+        assert found.hints.floor is not None
         value = found.profile(epsilon)
-        assert found.floor(epsilon) <= value + 1e-9 * (1.0 - value)
+        assert found.hints.floor(epsilon) <= value + 1e-9 * (1.0 - value)
