@@ -420,6 +420,21 @@ def test_a_checkpoint_of_something_else_is_refused(write: Write) -> None:
         dpcalc.check(path, checkpoint="c", executor=InTurn(), certify=True)
 
 
+@pytest.mark.parametrize("how", [{"run": "^new$"}, {"shard": "1/2"}, {"shard": "2/2"}])
+def test_a_checkpoint_is_of_the_cases_that_are_compared_with(write: Write, how: dict[str, Any]) -> None:
+    text = (
+        "  old: {algorithm: shuffled, noise_std: 2}\n"
+        "  new: {algorithm: shuffled, noise_std: 4, assert: epsilon <= cases.old.epsilon}\n"
+    )
+    path = write(text)
+    report = dpcalc.check(path, checkpoint="c", **how)
+    assert report.exit_code == 0
+    write(text.replace("noise_std: 2", "noise_std: 8"))
+    if any(case.check and case.check.name == "new" for case in report.cases):
+        with pytest.raises(SpecError, match="other cases"):
+            dpcalc.check(path, checkpoint="c", **how)
+
+
 def test_two_checks_do_not_share_a_checkpoint(write: Write) -> None:
     path = write(SMALL)
     selection = Selection(read_all([path]))

@@ -102,6 +102,14 @@ def test_two_steps(name: str, exchanged: bool) -> None:
         assert float(delta) == pytest.approx(two_steps(loss, 0.4), rel=1e-6)
 
 
+def test_no_term_where_errors_are_not_bounded() -> None:
+    """Of noise ten thousand times the clipping norm the terms would go on beyond the largest t."""
+    with precision(128):
+        loss = clipped_steps._loss_either(arb(1e-4), arb(0.01))
+        c, epsilon, period = 365_000.0, 5.5e-6, 2.4e-4
+        assert composition._by_terms([(loss.moments(arb(c)), 30)], arb(c), arb(epsilon), period, 1500) is None
+
+
 def test_moments_are_nearer_than_a_lattice() -> None:
     """Of random runs the bound by moments is below that by a lattice, and hardly below a finer one."""
     for r in draws("moments and a lattice", 6):

@@ -374,6 +374,8 @@ def _by_terms(moments: Sequence[tuple[Moments, int]], c: arb, epsilon: arb, peri
     """Return the sum of the terms until what is beyond is small; None where it takes more than so many."""
     total, next_look, step = arb(0), _FIRST_LOOK, 2 * arb.pi() / arb(period)
     for k, values in enumerate(zip(*(each.on_grid(step) for each, _ in moments), strict=True)):
+        if not k * step <= LARGEST_T:  # the errors of moments are bounded up to there
+            return None
         phi = acb(1)
         for value, (_, copies) in zip(values, moments, strict=True):
             phi *= value**copies

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 from typing import NamedTuple, Self
 
 from dpcalc.errors import SpecError
@@ -87,7 +87,7 @@ class Selection:
     ) -> None:
         self.recipes, self.options, self.limits, self.share = recipes, options, limits, share
         self._groups = [(recipe, group) for recipe in recipes for group in recipe.made.values()]
-        self._ends = list(accumulate(len(group) for _, group in self._groups))
+        self._ends = list(itertools.accumulate(len(group) for _, group in self._groups))
         self._curves = False
         self.all_places = self.places = self._matching(pattern)
         if share is not None:
@@ -170,7 +170,7 @@ class Selection:
     def _digest(self, places: Sequence[int]) -> str:
         """Return a hash of all that cases ask: the values that were read from other files, and the files of data."""
         whole, hashes = hashlib.sha256(), dict[str, str]()
-        for entry in self._entries(places):
+        for entry in itertools.chain(self._entries(places), self._consulted(places)):
             whole.update(repr(entry).encode("utf-8", "backslashreplace") + b"\n")
             for value in entry.parameters.values():
                 if isinstance(value, ProjectFile):
@@ -178,6 +178,15 @@ class Selection:
                         hashes[value] = hash_of(value)
                     whole.update(hashes[value].encode())
         return whole.hexdigest()
+
+    def _consulted(self, places: Sequence[int]) -> Iterator[Entry]:
+        """Yield the cases on which some verdicts depend: those compared with, and the matrices that accept."""
+        for number in dict.fromkeys(bisect_right(self._ends, place) for place in places):
+            recipe, group = self._groups[number]
+            for gate in group[0].gates:
+                yield from (recipe.named(reference.name) for reference in gate.references)
+            if group[0].accept:
+                yield from group
 
     def header(self) -> dict[str, object]:
         """Return what a checkpoint says of the check that it is of."""
