@@ -11,8 +11,7 @@ import pytest
 from flint import arb
 
 from dpcalc.notions import gaussian
-from dpcalc.numerics.floats import UNIT
-from dpcalc.numerics.logspace import exp_up
+from dpcalc.numerics.floats import UNIT, exp_up
 from tests.oracles import READINGS, ball, call, draws, exact, log_uniform, not_below, tight
 from tests.oracles import gaussian as oracle
 

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from dpcalc.errors import NotApplicable
-from dpcalc.notions import gaussian, groups, pld
+from dpcalc.notions import curves, gaussian, pld
 from dpcalc.notions.guarantee import Composition, Gdp, Point, Profile, Rdp
 from tests.oracles import finite
 
@@ -36,9 +36,9 @@ def test_every_chain_of_so_many_links_keeps_to_it(seed: int, size: int) -> None:
     divergence = Rdp(lambda order: max(finite.renyi(p, q, order) for p, q in both) * (1.0 + 1e-13))
     for epsilon in (0.0, 0.4, 1.2):
         exact = finite.hockey_stick(laws[0], laws[-1], epsilon)
-        assert math.exp(groups.group_log_delta(curve, epsilon, size)) >= exact
+        assert math.exp(curves.group_log_delta(curve, epsilon, size)) >= exact
     for order in (1.5, 2.0, 6.0):
-        assert groups.group_renyi(divergence.rdp, order, size) >= finite.renyi(laws[0], laws[-1], order)
+        assert curves.group_renyi(divergence.rdp, order, size) >= finite.renyi(laws[0], laws[-1], order)
 
 
 def test_the_chain_of_a_gaussian_is_a_gaussian() -> None:
@@ -65,7 +65,7 @@ def test_a_mixture_against_its_iterated_trade_off() -> None:
 
     for epsilon in (0.5, 2.0):
         best = max(t(t(u)) - math.exp(epsilon) * u for u in (10.0 ** (-0.02 * j) for j in range(400)))
-        value = math.exp(groups.group_log_delta(lambda e: math.log(max(delta(e), 1e-300)), epsilon, 2))
+        value = math.exp(curves.group_log_delta(lambda e: math.log(max(delta(e), 1e-300)), epsilon, 2))
         assert best <= value + 1e-4
         assert value <= best * 1.01 + 1e-4
 

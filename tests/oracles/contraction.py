@@ -14,15 +14,14 @@ from typing import Any, NamedTuple
 
 from flint import arb, arb_series, ctx, fmpq
 
-from dpcalc.certify.numerics.balls import Undecided, least, less, log_sum
+from dpcalc.certify.numerics.balls import Undecided, least, less, log_sum, mixture
 from dpcalc.certify.numerics.gaussian import density, mills
 from dpcalc.certify.numerics.gaussian import log_step as step
-from dpcalc.certify.numerics.laplace import mixture
 from dpcalc.certify.runs import divergence
+from dpcalc.certify.runs.batches import schedule_reach
 from dpcalc.certify.runs.divergence import log_geometric, shrunk
-from dpcalc.certify.runs.noise_schedule import schedule_reach
 from dpcalc.certify.runs.random_positions import log_integral
-from dpcalc.model.choices import Noise
+from dpcalc.model.quantities import Noise
 from tests.oracles import ball
 from tests.oracles.gaussian import upper_tail
 

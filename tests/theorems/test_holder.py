@@ -18,13 +18,13 @@ from dpcalc.errors import DpcalcError, NotApplicable
 from dpcalc.model import loss as losses
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
+from dpcalc.notions.conversions import Risk
 from dpcalc.notions.guarantee import Composition
-from dpcalc.notions.risk import Risk
 from dpcalc.report import Case
-from dpcalc.theorems.holder import dp_sgd, holder, sampled_renyi
+from dpcalc.theorems.holder import dp_sgd, holder
 from dpcalc.theorems.holder.published_gradient_noise import Theorem11, lemma13_epsilon
 from dpcalc.theorems.record import all_bounds, costs, lookup
-from dpcalc.theorems.risk import generalisation, holder_cost, holder_rates
+from dpcalc.theorems.risk import generalisation, holder_cost, holder_sgd
 from dpcalc.theorems.risk.sgd import Sgd
 from tests.formulas import evaluated, run_of
 from tests.oracles import READINGS, draws, log_uniform, whole
@@ -536,19 +536,19 @@ def test_renyi_of_a_step_is_never_below_an_instance() -> None:
 
         terms = order * law(0.5) + (1.0 - order) * law(-0.5)
         divergence = math.log(float(np.exp(terms).sum() * (x[1] - x[0]))) / (order - 1)
-        bound = sampled_renyi.renyi(order=order, rate=p, inverse_square=1.0 / s**2)
+        bound = holder.renyi(order=order, rate=p, inverse_square=1.0 / s**2)
         assert bound >= divergence - 1e-9
-        lemma = sampled_renyi.lemma_step(order=order, rate=p, square=s * s)
+        lemma = holder.lemma_step(order=order, rate=p, square=s * s)
         assert lemma >= bound * (1.0 - 1e-12)
 
 
 def test_much_noise_is_as_good_as_less() -> None:
     """Condition (33) fails for much noise; the lemma is then used for less."""
-    found = [sampled_renyi.lemma_step(order=8, rate=1e-3, square=s) for s in (50.0, 80.0, 120.0, 1e4, 1e9)]
+    found = [holder.lemma_step(order=8, rate=1e-3, square=s) for s in (50.0, 80.0, 120.0, 1e4, 1e9)]
     assert math.isfinite(found[-1])
     assert all(b <= a * (1.0 + 1e-12) for a, b in itertools.pairwise(found))
-    assert math.isinf(sampled_renyi.lemma_step(order=8, rate=1e-3, square=0.6))
-    assert math.isinf(sampled_renyi.lemma_step(order=800, rate=1e-3, square=10.0))
+    assert math.isinf(holder.lemma_step(order=8, rate=1e-3, square=0.6))
+    assert math.isinf(holder.lemma_step(order=800, rate=1e-3, square=10.0))
 
 
 # --- what privacy costs ---------------------------------------------------------------------------------------------
@@ -692,8 +692,8 @@ def test_gaps_of_extreme_numbers() -> None:
 
 
 def test_rules_for_steps() -> None:
-    assert holder_rates.gradient_complexity(records=100, holder_exponent=0.0) == 10**4
-    assert holder_rates.gradient_complexity(records=100, holder_exponent=0.7) == 100
-    below, above = (holder_rates.steps_exponent_unbounded(holder_exponent=0.386 + d) for d in (-1e-3, 1e-3))
+    assert holder_sgd.gradient_complexity(records=100, holder_exponent=0.0) == 10**4
+    assert holder_sgd.gradient_complexity(records=100, holder_exponent=0.7) == 100
+    below, above = (holder_sgd.steps_exponent_unbounded(holder_exponent=0.386 + d) for d in (-1e-3, 1e-3))
     assert 1.0 == above < below < 1.01
-    assert holder_rates.gradient_complexity(records=100, holder_exponent=0.0, bounded=False) == 10**4
+    assert holder_sgd.gradient_complexity(records=100, holder_exponent=0.0, bounded=False) == 10**4

@@ -9,7 +9,7 @@ import mpmath as mp
 import pytest
 from scipy import stats
 
-from dpcalc.notions.risk import Risk
+from dpcalc.notions.conversions import Risk
 from dpcalc.theorems.risk import holder_cost, holder_sgd
 from dpcalc.theorems.sampled import noisy_sgd
 from tests.formulas import evaluated

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from flint import arb
 
-from dpcalc.notions import classic, gaussian
-from dpcalc.theorems.one_pass import iteration, local_message, random_skip, random_stop
+from dpcalc.notions import conversions, gaussian
+from dpcalc.theorems.one_pass import iteration, random_stop
 from tests.formulas import evaluated
 from tests.oracles import (
     READINGS,
@@ -120,7 +120,7 @@ def test_skip_with_probability_almost_one() -> None:
         for missing in (0, 1, 2, 1000):
             i = n // 2 + 1 - missing
             if i >= 1:
-                found = evaluated(random_skip.skip, records=n, index=i, sensitivity=1e9, noise_std=1.0, epsilon=0.0)
+                found = evaluated(random_stop.skip, records=n, index=i, sensitivity=1e9, noise_std=1.0, epsilon=0.0)
                 value = adaptive(lambda n=n, i=i: ball(oracle.used(n, i)).log())
                 mu = rational_mu(n, i, Fraction(10**9), Fraction(1))
                 if mu > 100:
@@ -132,7 +132,7 @@ def test_skip_epsilon_inverts_the_profile() -> None:
         n, i, s, sigma, _ = informative(r)
         target = -log_uniform(r, 1e-2, 1e3)
         given = {"records": n, "index": i, "sensitivity": s, "noise_std": sigma}
-        e = random_skip.skip(iteration.SinglePass(**given)).epsilon(target).value
+        e = random_stop.skip(iteration.SinglePass(**given)).epsilon(target).value
         what = f"{given!r}, log_delta={target!r}"
         for of in READINGS:
             mu = rational_mu(n, i, of(s), of(sigma))
@@ -191,12 +191,12 @@ def test_mixture_factor() -> None:
 
 @pytest.mark.parametrize("log_delta", [-0.01, -0.11, -0.5, -1.0, -5.0, -11.5, -50.0, -690.0, -1e4, -1e5])
 def test_classic_range(log_delta: float) -> None:
-    found = classic.epsilon_max(log_delta=log_delta)
+    found = conversions.epsilon_max(log_delta=log_delta)
     low, high = oracle.classic_epsilon_max(exact(log_delta))
     assert exact(found) <= high
     assert exact(found) >= low * (1 - Fraction(1, 10**9))
     below = {"sensitivity": 1.0, "epsilon": found * 0.999999, "log_delta": log_delta}
-    sigma = classic.noise_std(**below)
+    sigma = conversions.noise_std(**below)
     exactly = gaussian.noise_std(sensitivity=1.0, epsilon=below["epsilon"], log_delta_target=log_delta)
     assert exactly <= sigma
 
@@ -206,9 +206,9 @@ def test_classic_epsilon() -> None:
         log_delta = -log_uniform(r, 0.5, 1e3)
         given = {**one_pass(r), "log_delta": log_delta}
         n, i, b, s, sigma = list(given.values())[:5]
-        mu = evaluated(local_message.local, **{k: v for k, v in given.items() if k != "log_delta"})
-        found = evaluated(local_message.local_classic, **given)
-        what = call(local_message.local_classic, **given)
+        mu = evaluated(iteration.local, **{k: v for k, v in given.items() if k != "log_delta"})
+        found = evaluated(iteration.local_classic, **given)
+        what = call(iteration.local_classic, **given)
         if math.isfinite(found):
             for of in READINGS:
                 value = ball(of(s) / (oracle.batch(n, i, b)[0] * of(sigma))) * oracle.classic_factor(of(log_delta))
@@ -230,20 +230,20 @@ def test_published_stop_is_withheld_where_it_is_false() -> None:
 def test_extreme_scales_never_give_nan_or_zero(sensitivity: float, noise_std: float, n: int) -> None:
     given = {"records": n, "index": (n + 1) // 2, "sensitivity": sensitivity, "noise_std": noise_std}
     batch = {**given, "batch_size": 1}
-    values = [evaluated(iteration.pnsgd, **batch), evaluated(local_message.local, **batch)]
+    values = [evaluated(iteration.pnsgd, **batch), evaluated(iteration.local, **batch)]
     for order in (1.0, 1.0 + 1e-9, 2.0, 1e6):
         values += [
             evaluated(iteration.pnsgd_rdp, **batch, order=order),
-            evaluated(local_message.local_rdp, **batch, order=order),
+            evaluated(iteration.local_rdp, **batch, order=order),
         ]
         values += [
-            evaluated(random_skip.skip_rdp, **given, order=order),
+            evaluated(random_stop.skip_rdp, **given, order=order),
             evaluated(random_stop.stop_rdp, **given, order=order),
         ]
         values.append(evaluated(random_stop.stop_harmonic, **given, order=order))
     assert all(value > 0.0 for value in values), values  # false for nan, too
     for e in (0.0, 1e-300, 1.0, 1e4):
-        assert evaluated(random_skip.skip, **given, epsilon=e) <= 0.0
+        assert evaluated(random_stop.skip, **given, epsilon=e) <= 0.0
         assert evaluated(random_stop.stop, **given, epsilon=e) <= 0.0
     curved = {"step_size": 0.5, "smoothness": 1.0, "strong_convexity": 0.5}
     assert evaluated(iteration.pnsgd_contraction, **batch, **curved) > 0.0

@@ -19,10 +19,10 @@ from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.errors import DpcalcError
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
-from dpcalc.numerics import binomial_blocks
+from dpcalc.numerics import binomial
 from dpcalc.theorems.lower import common_losses, curved_orders, linear_losses, quadratic, random_linear_losses
 from dpcalc.theorems.many_passes import noisy_gd
-from dpcalc.theorems.one_pass import iteration, local_message, random_stop
+from dpcalc.theorems.one_pass import iteration, random_stop
 from dpcalc.theorems.record import all_bounds, for_algorithm, lookup
 from tests.formulas import evaluated, run_of
 from tests.oracles import draws, log_uniform, whole
@@ -350,7 +350,7 @@ def test_tight_where_theorems_are() -> None:
         run = {"records": n, "batch_size": 1, "sensitivity": a, "noise_std": s}
         pairs = [
             (evaluated(linear_losses.single_pass, **run, index=1), evaluated(iteration.pnsgd, **run, index=1)),
-            (evaluated(linear_losses.local, **run, index=n), evaluated(local_message.local, **run, index=n)),
+            (evaluated(linear_losses.local, **run, index=n), evaluated(iteration.local, **run, index=n)),
             (
                 evaluated(linear_losses.descent, records=n, steps=steps, sensitivity=a, noise_std=s),
                 evaluated(noisy_gd.composition, records=n, steps=steps, sensitivity=a, noise_std=s),
@@ -402,7 +402,7 @@ def test_passes_are_the_quadratics_without_curvature() -> None:
     [(1, Fraction(1, 2)), (10, Fraction(1, 3)), (700, Fraction(99, 100)), (1000, Fraction(1, 3000))],
 )  # fmt: skip
 def test_binomial_blocks_enclose(trials: int, chance: Fraction) -> None:
-    found = binomial_blocks.binomial_blocks(trials, chance)
+    found = binomial.binomial_blocks(trials, chance)
     with mpmath.workdps(40):
         exact = [w for w, _ in binomial_law(trials, chance, lambda j: j)]
         for low, high, below, above in zip(*found, strict=True):
@@ -414,7 +414,7 @@ def test_binomial_blocks_enclose(trials: int, chance: Fraction) -> None:
 @pytest.mark.parametrize("trials", [10**6, 10**12, 10**15])
 @pytest.mark.parametrize("chance", [Fraction(1, 2), Fraction(1, 10**5), Fraction(1, 10**15)])
 def test_binomial_blocks_add_up(trials: int, chance: Fraction) -> None:
-    found = binomial_blocks.binomial_blocks(trials, chance)
+    found = binomial.binomial_blocks(trials, chance)
     below, above = (sum(math.exp(x) for x in side) for side in (found.log_below, found.log_above))
     assert 1.0 - 1e-3 < below <= 1.0 <= above < 1.0 + 1e-3
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from dpcalc.certify.runs.allocation import restarts_cost
+from dpcalc.certify.runs.batches import restarts_cost
 from dpcalc.notions import gaussian
 from dpcalc.theorems.lower import quadratic
-from dpcalc.theorems.many_passes import multi_epoch, published_passes
+from dpcalc.theorems.many_passes import multi_epoch
 from dpcalc.theorems.one_pass import iteration
 from tests.formulas import evaluated
 from tests.oracles import (
@@ -184,18 +184,18 @@ def test_order_of_the_bounds() -> None:
         bounded = evaluated(multi_epoch.cyclic_domain, **run, **loss, diameter=diameter)
         room = 1.0 + 1e-13
         assert bounded <= contracting * room <= plain * room**2 <= composed * room**3, (run, loss, diameter)
-        printed = evaluated(published_passes.passes_contraction, **run, **loss)
+        printed = evaluated(multi_epoch.passes_contraction, **run, **loss)
         assert contracting <= printed * (1.0 + 4e-12), (run, loss)
         flat = {k: v for k, v in run.items() if k != "epochs"}
         merely_convex = evaluated(
             multi_epoch.cyclic_domain, **run, **{**loss, "strong_convexity": 0.0}, diameter=diameter
         )
         assert merely_convex <= room * evaluated(
-            published_passes.passes_domain, **flat, step_size=loss["step_size"], diameter=diameter
+            multi_epoch.passes_domain, **flat, step_size=loss["step_size"], diameter=diameter
         ), (run, loss, diameter)
         if period > 1:
-            dynamics = evaluated(published_passes.passes_dynamics, **run, **loss, order=2.0)
-            last = evaluated(published_passes.passes_dynamics, **{**run, "index": run["records"]}, **loss, order=2.0)
+            dynamics = evaluated(multi_epoch.passes_dynamics, **run, **loss, order=2.0)
+            last = evaluated(multi_epoch.passes_dynamics, **{**run, "index": run["records"]}, **loss, order=2.0)
             assert contracting**2 <= dynamics * (1.0 + 1e-11), (run, loss)
             assert printed**2 <= last * (1.0 + 1e-11) or period % 2 or shape({**run, "index": run["records"]})[0] > size
         assert evaluated(quadratic.passes, **run, **balanced(loss)) <= evaluated(
@@ -218,9 +218,9 @@ def test_printed_formulas() -> None:
         share = 1 + (3 * far + math.ceil(far)) / period
         value = passes.cyclic_mu(r1, ball(share))
         tight(
-            evaluated(published_passes.passes_domain, **flat),
+            evaluated(multi_epoch.passes_domain, **flat),
             value,
-            call(published_passes.passes_domain, **flat),
+            call(multi_epoch.passes_domain, **flat),
             1e-12,
         )
         c, epochs = factor(loss, typed), run["epochs"]
@@ -235,8 +235,8 @@ def test_printed_formulas() -> None:
             first = power(2 * period - 2) * (1 - ball(c * c)) / (1 - power(period)) ** 2 * (1 - gone) / (1 + gone)
             return ball(r1) * (1 + first).sqrt()
 
-        what = call(published_passes.passes_contraction, **run, **loss)
-        tight(evaluated(published_passes.passes_contraction, **run, **loss), adaptive(printed, bits=60), what, 1e-11)
+        what = call(multi_epoch.passes_contraction, **run, **loss)
+        tight(evaluated(multi_epoch.passes_contraction, **run, **loss), adaptive(printed, bits=60), what, 1e-11)
         half = period // 2
         if not half or -math.log(c) * period > 300.0:
             continue
@@ -251,9 +251,9 @@ def test_printed_formulas() -> None:
             again = (1 - power(2 * (epochs - 1) * (period - half))) / (1 - power(2 * (period - half)))
             return 3 * ball(r1) ** 2 / 2 * (single(tail) + single(half) * again)
 
-        what = call(published_passes.passes_dynamics, **run, **loss, order=3.0)
+        what = call(multi_epoch.passes_dynamics, **run, **loss, order=3.0)
         tight(
-            evaluated(published_passes.passes_dynamics, **run, **loss, order=3.0),
+            evaluated(multi_epoch.passes_dynamics, **run, **loss, order=3.0),
             adaptive(dynamics, bits=60),
             what,
             1e-11,
@@ -294,7 +294,7 @@ def test_no_affine_run_is_above_the_bounds() -> None:
         slopes = [1 - eta * h for h in curvatures] * run["epochs"]
         used = passes.shifts(period, tail, run["epochs"])
         value = passes.cyclic_mu(ratio(run, exact), ball(passes.affine_square(slopes, used)))
-        for function in (multi_epoch.cyclic_contraction, published_passes.passes_contraction):
+        for function in (multi_epoch.cyclic_contraction, multi_epoch.passes_contraction):
             not_below(evaluated(function, **run, **loss), value, call(function, **run, **loss))
         if eta * beta <= 2:
             not_below(evaluated(multi_epoch.cyclic, **run), value, call(multi_epoch.cyclic, **run))
@@ -357,7 +357,7 @@ def test_corollary_certifies_what_it_promises() -> None:
     for r in draws("corollary", 300, cost=20):
         e = log_uniform(r, 1e-3, 10.0)
         log_delta = -2.5 * e * log_uniform(r, 1.0, 100.0)
-        assert published_passes.corollary_epsilon(lipschitz=1.5, epsilon=e, log_delta=log_delta) <= e, (e, log_delta)
+        assert multi_epoch.corollary_epsilon(lipschitz=1.5, epsilon=e, log_delta=log_delta) <= e, (e, log_delta)
 
 
 EXTREME = (5e-324, 1e-300, 1.0, 1e300)
@@ -382,8 +382,8 @@ def test_extreme_scales(sensitivity: float, noise_std: float, diameter: float) -
                     evaluated(multi_epoch.composition, **run),
                     evaluated(multi_epoch.cyclic_contraction, **run, **loss),
                     evaluated(multi_epoch.cyclic_domain, **run, **loss, diameter=diameter),
-                    evaluated(published_passes.passes_contraction, **run, **loss),
-                    evaluated(published_passes.passes_dynamics, **run, **loss, order=2.0),
+                    evaluated(multi_epoch.passes_contraction, **run, **loss),
+                    evaluated(multi_epoch.passes_dynamics, **run, **loss, order=2.0),
                 ]
                 assert all(x > 0.0 for x in found), (run, loss, found)  # no nan either
                 assert evaluated(quadratic.passes, **run, **loss) >= 0.0

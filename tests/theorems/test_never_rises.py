@@ -13,8 +13,7 @@ from dpcalc.engine.evaluate import guarantee_from
 from dpcalc.errors import NotApplicable
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
-from dpcalc.notions.curves import envelope
-from dpcalc.notions.groups import group_log_delta
+from dpcalc.notions.curves import envelope, group_log_delta
 from dpcalc.notions.guarantee import Point
 from dpcalc.theorems.record import Theorem
 from tests.formulas import run_of

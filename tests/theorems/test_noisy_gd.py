@@ -13,7 +13,7 @@ import pytest
 from dpcalc.model.noise import langevin_noise_std
 from dpcalc.notions import gaussian
 from dpcalc.theorems.lower import quadratic
-from dpcalc.theorems.many_passes import multi_epoch, noisy_gd, published_passes
+from dpcalc.theorems.many_passes import multi_epoch, noisy_gd
 from tests.formulas import evaluated
 from tests.oracles import (
     READINGS,
@@ -223,14 +223,14 @@ def plotted(run: dict[str, Any], order: float, of: Any) -> Any:
     [
         (noisy_gd.langevin, theorem),
         (noisy_gd.langevin_refined, refined),
-        (published_passes.descent_langevin, announced),
-        (published_passes.descent_dynamics, plotted),
+        (multi_epoch.descent_langevin, announced),
+        (multi_epoch.descent_dynamics, plotted),
     ],
 )
 def test_renyi_formulas(function: Callable[..., float], value: Callable[..., Any]) -> None:
     for r in draws(function.__name__, 300, cost=10):
         run, order = balanced(described(r)), r.choice((1.0, 2.0, log_uniform(r, 1.0, 1e6)))
-        if function is published_passes.descent_dynamics and factor(run, exact) >= 1 - Fraction(1, 10**200):
+        if function is multi_epoch.descent_dynamics and factor(run, exact) >= 1 - Fraction(1, 10**200):
             continue
         found, what = evaluated(function, **run, order=order), call(function, **run, order=order)
         for of in READINGS:
@@ -254,7 +254,7 @@ def test_order_of_the_bounds() -> None:
         composed = gaussian.renyi(mu=evaluated(noisy_gd.composition, **plain(run)), order=2.0)
         assert evaluated(quadratic.langevin, **run, order=2.0) <= shifts, run
         assert shifts <= best * room <= min(composed, printed) * room**2, run
-        assert shifts <= evaluated(published_passes.descent_dynamics, **run, order=2.0) * room, run
+        assert shifts <= evaluated(multi_epoch.descent_dynamics, **run, order=2.0) * room, run
         if shifts > 1e-290:
             assert 1.57 < printed / shifts < 4.0, run
         diameter = run["step_size"] * run["sensitivity"] / run["records"] * log_uniform(r, 1e-3, 1e12)
@@ -262,7 +262,7 @@ def test_order_of_the_bounds() -> None:
         assert bounded <= evaluated(noisy_gd.contraction, **run) * room, run
         merely_convex = evaluated(noisy_gd.domain, **{**run, "strong_convexity": 0.0}, diameter=diameter)
         ever = evaluated(
-            published_passes.descent_domain,
+            multi_epoch.descent_domain,
             **without(run, "steps", "smoothness", "strong_convexity"),
             diameter=diameter,
         )
@@ -275,20 +275,20 @@ def test_printed_domain_form_is_right_where_it_is_whole() -> None:
         run = {"records": 1, "sensitivity": delta, "noise_std": 8.0, "step_size": eta, "diameter": 1.0}
         value = adaptive(lambda delta=delta, eta=eta: (4 * ball(typed(delta) / typed(eta))).sqrt() / 8)
         tight(
-            evaluated(published_passes.descent_domain, **run),
+            evaluated(multi_epoch.descent_domain, **run),
             value,
-            call(published_passes.descent_domain, **run),
+            call(multi_epoch.descent_domain, **run),
             1e-14,
         )
         long = evaluated(noisy_gd.domain, **run, steps=10**9, smoothness=1.0, strong_convexity=0.0)
-        assert long == pytest.approx(evaluated(published_passes.descent_domain, **run), rel=1e-13)
+        assert long == pytest.approx(evaluated(multi_epoch.descent_domain, **run), rel=1e-13)
 
 
 def test_the_announced_exponent_is_false() -> None:
     truth = gaussian.renyi(mu=evaluated(quadratic.descent, **BLOG), order=2.0)
     assert truth == pytest.approx(2.5e-4, rel=1e-12)
     assert (
-        evaluated(published_passes.descent_langevin, **BLOG, order=2.0)
+        evaluated(multi_epoch.descent_langevin, **BLOG, order=2.0)
         < 0.2 * truth
         < evaluated(noisy_gd.langevin, **BLOG, order=2.0)
     )
@@ -356,9 +356,9 @@ def test_extreme_scales(sensitivity: float, noise_std: float, steps: int) -> Non
                 *(evaluated(noisy_gd.domain, **run, **loss, diameter=d) for d in (1e300, 1.0, 1e-300)),
                 evaluated(noisy_gd.langevin, **run, **loss, order=2.0),
                 evaluated(noisy_gd.langevin_refined, **run, **loss, order=2.0),
-                evaluated(published_passes.descent_dynamics, **run, **loss, order=2.0),
+                evaluated(multi_epoch.descent_dynamics, **run, **loss, order=2.0),
                 evaluated(
-                    published_passes.descent_domain,
+                    multi_epoch.descent_domain,
                     records=n,
                     sensitivity=sensitivity,
                     noise_std=noise_std,
@@ -367,7 +367,7 @@ def test_extreme_scales(sensitivity: float, noise_std: float, steps: int) -> Non
                 ),
             ]
             if m:
-                found.append(evaluated(published_passes.descent_langevin, **run, **loss, order=2.0))
+                found.append(evaluated(multi_epoch.descent_langevin, **run, **loss, order=2.0))
             assert all(x > 0.0 for x in found), (run, loss, found)  # no nan either
             assert evaluated(quadratic.descent, **run, **loss) >= 0.0
             assert evaluated(quadratic.langevin, **run, **loss, order=2.0) >= 0.0

@@ -17,11 +17,11 @@ import pytest
 from dpcalc.notions import gaussian, pld
 from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.hidden import fresh_places, hidden_position
-from dpcalc.theorems.hidden.same_places import SamePlaces
+from dpcalc.theorems.hidden.fresh_places import SamePlaces
 from dpcalc.theorems.many_passes import shuffled_epochs
 from dpcalc.theorems.many_passes.passes import Passes
 from dpcalc.theorems.many_passes.repeated_allocation import Pace
-from dpcalc.theorems.released import released, released_fresh_orders, released_secret_order
+from dpcalc.theorems.released import released, released_fresh_orders
 from tests.formulas import evaluated
 from tests.oracles import draws
 from tests.oracles.chains import constant, hockey_stick, random_case
@@ -263,7 +263,7 @@ def test_no_released_run_is_less_private(same_order: bool) -> None:
                 truth = max(hockey_stick(p, q, epsilon, 1e-9), hockey_stick(q, p, epsilon, 1e-9))
                 what = f"{case!r} {given!r} {more!r} {epsilon!r}"
                 if same_order:
-                    bound = evaluated(released_secret_order.shuffle_once_secret, **given, **more, epsilon=epsilon)
+                    bound = evaluated(released.shuffle_once_secret, **given, **more, epsilon=epsilon)
                 else:
                     parts = evaluated(released_fresh_orders.shuffled_epochs_secret_curve, **given, **more)
                     bound = pld.log_delta(parts, epsilon=epsilon).value
@@ -311,7 +311,7 @@ def test_released_passes_in_one_secret_order(last_batch: str, epsilon: float) ->
         **SIXTY, "last_batch": last_batch, "epochs": 20, "sensitivity": 2.0, "noise": "gaussian", "scale": 0.05,
         "step_size": 0.1, "smoothness": 1.0, "adjacency": "replace-one",
     }  # fmt: skip
-    reaches(lambda e: evaluated(released_secret_order.shuffle_once_secret, **given, epsilon=e), epsilon, 0.01)
+    reaches(lambda e: evaluated(released.shuffle_once_secret, **given, epsilon=e), epsilon, 0.01)
 
 
 # --- known values

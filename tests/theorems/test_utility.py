@@ -16,13 +16,13 @@ from dpcalc.errors import MissingParameter, NotApplicable
 from dpcalc.model.loss import of
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.notions import gaussian, renyi
-from dpcalc.notions.risk import Risk
+from dpcalc.notions.conversions import Risk
 from dpcalc.references import SHORT, entries
 from dpcalc.theorems.many_passes import noisy_gd
-from dpcalc.theorems.one_pass import random_skip, random_stop
+from dpcalc.theorems.one_pass import random_stop
 from dpcalc.theorems.record import Theorem, costs, for_algorithm
 from dpcalc.theorems.risk import descent as smooth_descent
-from dpcalc.theorems.risk import langevin, smoothing, tasks, utility, utility_skip
+from dpcalc.theorems.risk import generalisation, langevin, tasks, utility
 from tests.formulas import evaluated, run_of
 from tests.oracles import draws, log_uniform, whole
 
@@ -153,19 +153,19 @@ def test_the_noise_is_private() -> None:
             return gaussian.log_delta(mu=two / found.noise_std * (1.0 - 1e-15), epsilon=v["epsilon"])
 
         assert at(evaluated(utility.stop, **run)) <= v["log_delta"] * (1.0 - 1e-13)
-        assert at(evaluated(smoothing.skip, **run)) <= v["log_delta"] * (1.0 - 1e-13)
-        for classic in (evaluated(utility.stop_classic, **run), evaluated(smoothing.skip_classic, **run)):
+        assert at(evaluated(generalisation.skip, **run)) <= v["log_delta"] * (1.0 - 1e-13)
+        for classic in (evaluated(utility.stop_classic, **run), evaluated(generalisation.skip_classic, **run)):
             if classic.noise_std is not None:
                 assert at(classic) <= v["log_delta"] * (1.0 - 1e-13)
-        early = evaluated(utility_skip.person, **run, index=v["index"], smoothness=1e-9).noise_std
-        public = evaluated(utility_skip.public, **run, public_records=v["public_records"], smoothness=1e-9).noise_std
+        early = evaluated(utility.person, **run, index=v["index"], smoothness=1e-9).noise_std
+        public = evaluated(utility.public, **run, public_records=v["public_records"], smoothness=1e-9).noise_std
         for last, sigma in ((v["index"], early), (v["records"] - v["public_records"], public)):
             assert sigma is not None
             for index in {1, max(1, last // 2), last}:
                 if sigma == 0.0:
                     continue
                 spent = evaluated(
-                    random_skip.skip,
+                    random_stop.skip,
                     records=v["records"],
                     index=index,
                     sensitivity=two,
@@ -219,8 +219,7 @@ def test_printed_noise_for_public_records_is_not_private() -> None:
     for m, lowest in ((6, 1.14e-5), (100, 3.47e-5), (10**4, 3.73e-5)):
         given = {"records": 3 * m, "public_records": m, "dimension": 2, "lipschitz": 1.0, "smoothness": 1e-9}
         right, wrong = (
-            evaluated(f, **given, radius=1.0, **BUDGET)
-            for f in (utility_skip.public_classic, utility_skip.public_published)
+            evaluated(f, **given, radius=1.0, **BUDGET) for f in (utility.public_classic, utility.public_published)
         )
         assert wrong.noise_std is not None
         mu = 2.0 / (math.sqrt(m + 1.0) * wrong.noise_std)  # of the last private record, which m others follow
@@ -335,8 +334,8 @@ def test_never_below_simulated_passes(kind: str, noise: str, d: int) -> None:
     cost = {
         "stop": lambda: evaluated(utility.stop, **given),
         "centre": lambda: evaluated(utility.stop_from_centre, **given),
-        "skip": lambda: evaluated(utility_skip.skip, **given, smoothness=0.0),
-        "skip-centre": lambda: evaluated(utility_skip.skip_from_centre, **given, smoothness=0.0),
+        "skip": lambda: evaluated(utility.skip, **given, smoothness=0.0),
+        "skip-centre": lambda: evaluated(utility.skip_from_centre, **given, smoothness=0.0),
     }[kind]()
     mean = np.eye(d)[0] * drift * lip
     rest = lip * math.sqrt(1.0 - drift**2)
@@ -374,8 +373,8 @@ def test_a_smoothed_loss_is_above_by_no_more_than_the_kernel_costs() -> None:
     rng = np.random.default_rng(5)
     for d in (1, 2, 10):
         z = rng.normal(size=(200000, d))
-        lam = smoothing.width_for(1.0, 2.0)
-        cost = evaluated(smoothing.kernel, dimension=d, lipschitz=1.0, smoothness=2.0).excess_risk
+        lam = generalisation.width_for(1.0, 2.0)
+        cost = evaluated(generalisation.kernel, dimension=d, lipschitz=1.0, smoothness=2.0).excess_risk
         at_zero = np.linalg.norm(lam * z, axis=1)  # |w|, convolved, at 0, where it is worst
         assert abs(at_zero.mean() - cost) <= 5.0 * at_zero.std() / math.sqrt(at_zero.size)
         if d == 1:  # its second derivative at 0 is 2 phi(0)/lambda
@@ -383,7 +382,7 @@ def test_a_smoothed_loss_is_above_by_no_more_than_the_kernel_costs() -> None:
     for d in (1, 2, 3, 10, 299, 300, 301, 302, 1000, 10**6, 10**15):
         with mp.workdps(60):
             exact = mp.sqrt(2) * mp.exp(mp.loggamma(mp.mpf(d + 1) / 2) - mp.loggamma(mp.mpf(d) / 2))
-            assert 0 <= smoothing.norm_mean(d) / exact - 1 < mp.mpf("2e-13")
+            assert 0 <= generalisation.norm_mean(d) / exact - 1 < mp.mpf("2e-13")
 
 
 def descent(

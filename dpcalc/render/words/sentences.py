@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from dpcalc.model.algorithm import ALGORITHMS
-from dpcalc.model.choices import Releases
-from dpcalc.model.quantities import RISKS, SUFFICIENT, Quantity
-from dpcalc.model.source import Source
+from dpcalc.model.algorithm import ALGORITHMS, Source
+from dpcalc.model.quantities import RISKS, SUFFICIENT, Quantity, Releases
 from dpcalc.render.numbers import MAXIMISED, Digits, Side, number, symbol_of
 from dpcalc.render.words.allocation import allocation_lines
 from dpcalc.render.words.comparison import cost_probability, cost_run, is_cost
