@@ -81,16 +81,9 @@ TRUTH = {
     "dp_sgd.gradient_published": "theorems/test_holder.py::test_the_noise_of_theorem_11_alone_is_not_private",
     "utility.average_published": "theorems/test_utility.py::test_printed_risks_are_what_the_paper_prints",
     "utility.public_published": "theorems/test_utility.py::test_printed_noise_for_public_records_is_not_private",
-    "tasks.stop": "theorems/test_utility.py::test_the_noise_of_tasks_is_private_and_near_the_least",
     "tasks.published": "theorems/test_utility.py::test_printed_risks_are_what_the_paper_prints",
     "smoothing.skip_published": "theorems/test_utility.py::test_printed_risks_are_what_the_paper_prints",
     "langevin.least_order": "theorems/test_utility.py::test_printed_risks_are_what_the_paper_prints",
-    "holder_cost.gradient_published": "theorems/test_holder_cost.py::test_likely_risk",
-    "holder_cost.gradient_uniform": "theorems/test_holder_cost.py::test_likely_risk",
-    "holder_cost.gradient_likely": "theorems/test_holder_cost.py::test_likely_risk",
-    "holder_cost.output_published": "theorems/test_holder_cost.py::test_likely_risk",
-    "holder_cost.output_uniform": "theorems/test_holder_cost.py::test_likely_risk",
-    "holder_cost.output_likely": "theorems/test_holder_cost.py::test_likely_risk",
 }
 """The test that compares a theorem with an independent value, for those that no definition in ball arithmetic checks.
 
