@@ -217,7 +217,7 @@ def test_one_task_costs_less_than_a_local_budget_and_many_no_more_than_sqrt() ->
     assert [row.many_tasks / row.one_task for row in table] == pytest.approx([1.0, 5.0, 5.0, 1.0])
 
 
-# --- at the best step size and number of steps -------------------------------------------------------------------------
+# --- at the best step size and number of steps ------------------------------------------------------------------------
 
 
 def test_the_mean_length_of_a_normal_vector() -> None:
