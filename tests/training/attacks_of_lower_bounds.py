@@ -11,8 +11,8 @@ class Shown(NamedTuple):
     """What shows a lower value.
 
     Attributes:
-        attacks: on the losses of the lower value, or on losses as near to them as those accounted may be; empty if there are none.
-        how: how the losses compare, or why there is no attack.
+        attacks: on these losses, or on the nearest ones that the account allows; empty if there are none.
+        how: what the losses have in common, or why there is no attack.
     """
 
     attacks: tuple[Attack, ...]
