@@ -22,7 +22,7 @@ from dpcalc.theorems.record import for_algorithm
 from tests.formulas import evaluated
 from tests.oracles import draws, log_uniform
 from tests.oracles.chains import Array, Case, Gradient, Grid, constant, hockey_stick, last_law, random_case
-from tests.oracles.passes import isotonic, shifts
+from tests.oracles.epochs import least_cost
 from tests.oracles.sampled import Maker, cut
 
 RANDOM = ("shuffle-once", "rotation-epochs", "shuffled-epochs")
@@ -202,8 +202,8 @@ def test_without_a_domain_the_allocation_is_the_best() -> None:
     for r in draws("expanding allocations", 40, 20):
         period, epochs, growth = r.randint(1, 6), r.randint(1, 4), Fraction(r.randint(1, 40), 16)
         index = r.randint(1, period)
-        flow = [Fraction(s) for s in shifts(period, period + 1 - index, epochs)]
-        wanted = float(isotonic(flow, 1 + growth))
+        flow = [Fraction(t % period == index - 1) for t in range(period * epochs)]
+        wanted = float(least_cost(flow, [1 + growth] * len(flow)))
         found = evaluated(expanding_passes.cyclic, **growing(growth, records=period, index=index, epochs=epochs)) ** 2
         assert wanted * (1 - 1e-15) <= found <= wanted * (1 + 1e-12), (period, index, epochs, growth)
 
@@ -213,14 +213,13 @@ def test_a_domain_is_never_below_the_best_allocation() -> None:
     for r in draws("expanding restarts", 600, 4):
         period, epochs, growth = r.randint(1, 4), r.randint(2, 6), Fraction(r.randint(1, 8), 32)
         index, reach = r.randint(1, period), Fraction(r.randint(1, 40), 16)
-        flow = [Fraction(s) for s in shifts(period, period + 1 - index, epochs)]
-        restarts = [isotonic(flow[t:], 1 + growth, reach) for t in range(1, len(flow))]
-        wanted = float(min([isotonic(flow, 1 + growth), *restarts]))
+        flow = [Fraction(t % period == index - 1) for t in range(period * epochs)]
+        free, wanted = (float(least_cost(flow, [1 + growth] * len(flow), domain)) for domain in (None, reach))
         run = growing(growth, records=period, index=index, epochs=epochs, diameter=float(reach), lipschitz=1e9)
         for function in (expanding_passes.cyclic, expanding.domain):
             found = evaluated(function, **run) ** 2
             assert wanted * (1 - 1e-15) <= found, (function, run)
-            nearest = min(nearest, found / wanted) if min(restarts) == wanted < isotonic(flow, 1 + growth) else nearest
+            nearest = min(nearest, found / wanted) if wanted < free else nearest
     assert nearest < 1.2
 
 
