@@ -29,7 +29,7 @@ from dpcalc.recipes.judging.verdict import error, given_by, judged, judged_again
 from dpcalc.recipes.reading.recipe import Entry, Lazy
 from dpcalc.recipes.running.evaluate import Answers, Limits, Outcome, broken
 from dpcalc.recipes.running.journal import Journal
-from dpcalc.recipes.running.saved import Garbled, read_line, refuse_other_inputs, verified_case
+from dpcalc.recipes.running.saved import Garbled, no_case, read_line, refuse_other_inputs, verified_case
 from dpcalc.recipes.running.selection import Selection
 from dpcalc.render.machine import case_line
 from dpcalc.render.notes import in_words
@@ -245,7 +245,8 @@ def verdict_on(selection: Selection, place: int, line: str) -> Case:
     if case.check.status in (Status.PASSED, Status.FAILED):
         refuse_other_inputs(given_by(entry), case)
     try:
-        wanted = judged_again(entry, case, certify=selection.options.certify)
+        with no_case():  # of a text where a number belongs
+            wanted = judged_again(entry, case, certify=selection.options.certify)
     except DpcalcError as refusal:
         raise Garbled(f"it cannot be the verdict on this case: {refusal.message}") from None
     if strict_json((wanted.assertions, wanted.check)) != strict_json((case.assertions, case.check)):

@@ -21,7 +21,6 @@ from dpcalc.render.page.verdict import (
     verdicts,
     word_of,
 )
-from dpcalc.render.words import risk
 from dpcalc.render.words.risk import meaning
 from dpcalc.report import Change, Report
 from dpcalc.version import __version__
@@ -68,7 +67,7 @@ class Page:
         """Yield the answer where there is one alone, and what it means."""
         for case in self.report.cases if len(self.report.cases) == 1 else ():
             yield from headlines(case, self.digits)
-            yield from filter(None, ["" if risk.warning(case) else meaning(case)])
+            yield from filter(None, [meaning(case)])
 
     def cases_left_out(self) -> Iterator[str]:
         """Yield what is not shown of the cases."""
