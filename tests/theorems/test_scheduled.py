@@ -76,7 +76,7 @@ def test_no_bound_for_equal_steps_answers_for_a_schedule(tmp_path: Path) -> None
                 ask("rdp", given, Question(delta=1e-6, log_delta=math.log(1e-6)))
             continue
         case = ask("rdp", given, Question(delta=1e-6, log_delta=math.log(1e-6)))
-        assert {result.bound for result in case.results} == {"shifted.pnsgd"}
+        assert {result.bound for result in case.results} == {"scheduled.pnsgd"}
         assert case.best is not None
         assert case.best.mu == pytest.approx(200.0)
 
