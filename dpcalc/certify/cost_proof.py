@@ -20,7 +20,7 @@ from dpcalc.certify.risk.costs import Price, price_of
 from dpcalc.report import Case, Result
 
 if TYPE_CHECKING:
-    from dpcalc.engine.question import Question
+    from dpcalc.model.question import Question
 
 
 _PROVED: deque[Any] = deque(maxlen=16)

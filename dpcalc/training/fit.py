@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpcalc.engine.ask import without_guarantee
-from dpcalc.engine.question import Question
 from dpcalc.errors import Infeasible, NotApplicable, NotConverged
+from dpcalc.model.question import Question
 from dpcalc.notes import SeveralModels
 from dpcalc.training.release.fitting import Fit, fit_described
 from dpcalc.training.rule.setup import Setup, Task

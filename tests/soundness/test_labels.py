@@ -13,8 +13,8 @@ from dpcalc.certify.labels import check_label
 from dpcalc.certify.numerics.balls import Inputs, OutOfReach, Undecided, precision
 from dpcalc.certify.table import definitions
 from dpcalc.engine.answer import answer
-from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError
+from dpcalc.model.question import Question
 from dpcalc.model.run import describe
 from dpcalc.report import Result
 from dpcalc.theorems.record import all_bounds, lookup, without_definition
