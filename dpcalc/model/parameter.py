@@ -630,7 +630,8 @@ def _number(parameter: Parameter, value: float | int | str) -> float | int:
         example = typed({parameter.name: example_of(parameter.name)})
         raise SpecError(f"{parameter.name} is {value!r}; {refusal}", f"for example {example}")
     if 0.0 < abs(value) < _LEAST:
-        raise SpecError(f"{parameter.name} is {value!r}; so small a number is not kept to all digits", "choose other units")
+        what = f"{parameter.name} is {value!r}; so small a number is not kept to all digits"
+        raise SpecError(what, "at least 2.3e-308")
     return int(value) if parameter.integer else float(value)
 
 

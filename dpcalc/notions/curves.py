@@ -124,6 +124,7 @@ def envelope(curve: Curve, mu: float = math.inf) -> Curve:
 
     @functools.cache
     def bounded(epsilon: float) -> float:
+        epsilon = min(epsilon, 1e300)  # beyond it there may be no next power of two
         value = known(epsilon)
         noise = -_NOISE * value
         if math.isfinite(value) and epsilon > 0.0 and not value < known(_SHORT * epsilon) - noise:

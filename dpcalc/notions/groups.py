@@ -51,6 +51,7 @@ def group_log_delta(curve: Curve, epsilon: float, size: int) -> float:
     True
     """
 
+    epsilon = min(epsilon, 1e290)  # of which all steps below are numbers; delta is no less there
     apart = functools.cache(lambda step: _chain(curve, epsilon, size, step))
     scale = (epsilon + 1.0) / size
     return min(0.0, _least_near(apart, [0.0, *(scale * 4.0**power for power in range(-8, 5))]))
