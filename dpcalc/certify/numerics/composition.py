@@ -21,7 +21,7 @@ from typing import NamedTuple
 from flint import acb, arb
 
 from dpcalc.certify.numerics.balls import OutOfReach, log, precision, square
-from dpcalc.certify.numerics.moments import LARGEST_T, Loss, Moments, OutOfHand
+from dpcalc.certify.numerics.moments import LARGEST_T, Loss, Moments, OutOfHand, sums_on_grid
 
 Curve = Callable[[arb], arb]
 """z >= 0 -> delta; it need not be convex."""
@@ -31,8 +31,7 @@ _NEAR, _GROWTH = 400, 1 / 400  # knots that are one step apart, and how their di
 _MOST_POINTS, _FEW_POINTS = 1 << 17, 1 << 15
 _FAR = 18.0  # so many standard deviations from the middle the characteristic function is no longer evaluated
 _REST = 2.0**-26  # of delta: what moments far out may add
-_FEW_COPIES, _FINE = 8, 12  # moments of fewer copies fall so slowly that a lattice is tried first, down to this step
-_FIRST_LOOK, _MOST_TERMS, _OF_FEW = 16, 1500, 20000  # terms before a first look at that, and at most
+_FIRST_LOOK, _MOST_TERMS = 16, 6000  # terms before a first look at that, and at most
 _MOST_WIDTHS = 80  # of intervals on which moments are bounded one by one
 _RAREST = -500.0  # ln of losses that are left out of a first look at moments, and which exp(c L) must not bring back
 _BEYOND = 22.0  # -ln of what losses beyond a period may weigh, tilted
@@ -116,12 +115,8 @@ def log_delta(parts: Sequence[Part], epsilon: arb, about: float, fineness: int =
         parts = [part for part in parts if part.copies]
         if len(parts) == 1 and parts[0].copies == 1:
             return log(parts[0].curve(epsilon).upper())
-        few = sum(part.copies for part in parts) < _FEW_COPIES
-        if not few and (value := _near(parts, epsilon, about, fineness)) is not None:
-            return value
-        value = _on_lattice(parts, epsilon, about, fineness)
-        nearer = _near(parts, epsilon, about, fineness) if few and fineness >= _FINE and not value <= about else None
-        return value if nearer is None else nearer
+        value = _near(parts, epsilon, about, fineness)
+        return _on_lattice(parts, epsilon, about, fineness) if value is None else value
 
 
 def _near(parts: Sequence[Part], epsilon: arb, about: float, fineness: int) -> arb | None:
@@ -366,8 +361,7 @@ def _by_moments(parts: Sequence[Part], epsilon: arb, tilt: _Tilt, about: float) 
     size = math.prod((each.at(arb(0)).real ** copies for each, copies in moments), start=arb(1))
     if (bound := size * (-c * epsilon).exp() * c**c / (1 + c) ** (1 + c)) < arb(about - 1.0).exp():
         return bound  # (1 - e^(eps - L))_+ is at most exp(c (L - eps)) times the largest (1 - e^-x) e^(-c x)
-    most = _OF_FEW if sum(copies for _, copies in moments) < _FEW_COPIES else _MOST_TERMS
-    return _by_terms(moments, c, epsilon, tilt.period, most)
+    return _by_terms(moments, c, epsilon, tilt.period, _MOST_TERMS)
 
 
 def _by_terms(moments: Sequence[tuple[Moments, int]], c: arb, epsilon: arb, period: float, most: int) -> arb | None:
@@ -493,7 +487,8 @@ def _by_few(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kerne
     if rest is None:
         return None
     total = arb(0)
-    moments = [_moments_at(weights, many) for weights in tilted]
+    angle = 2 * arb.pi() / many
+    moments = [sums_on_grid([(acb(weight), acb(0, j * angle)) for j, weight in weights]) for weights in tilted]
     for k in range(near + 1):
         value = kernel.at(arb(k) / many)
         for law, moment in zip(laws, moments, strict=True):
@@ -502,18 +497,6 @@ def _by_few(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kerne
     total = total / many
     rest *= kernel.largest()
     return total + rest if rest < total * arb(2) ** -20 else None
-
-
-def _moments_at(weights: list[tuple[int, arb]], many: int) -> Iterator[acb]:
-    """Yield the sums of the weights, each turned by its multiple of 2 pi k/many, for k = 0, 1, ...
-
-    Every weight is turned a step further each time: a product costs a tenth of a sine.
-    """
-    turned = [acb(weight) for _, weight in weights]
-    steps = [_turn(arb(j) / many) for j, _ in weights]
-    while True:
-        yield sum(turned, acb(0))
-        turned = [value * step for value, step in zip(turned, steps, strict=True)]
 
 
 class _Spread(NamedTuple):

@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from flint import acb, arb
+from flint import acb, acb_mat, arb
 
 from dpcalc.certify.numerics.balls import precision, square
 from dpcalc.certify.numerics.gaussian import upper_tail
@@ -33,7 +33,7 @@ _LEFT_OUT = 90.0  # -ln of what tails are left out at
 _FARTHEST = 1e9  # no loss is larger where that is left out: ln p/q grows like a x
 _SMALL = 40.0  # -ln of integrands that may vary by more: their errors are below 10^-44
 _MOST_NODES = 40_000
-_SOME = 32  # steps of a grid after which values that are negligible are left out
+_BLOCK = 32  # steps of a grid that are summed at once; then terms that are negligible are left out
 LARGEST_T = 2.0**20  # no t is larger
 
 
@@ -252,18 +252,8 @@ class _OfPieces(Moments):
         return sum(turns, self.ball + self.at_zero)
 
     def on_grid(self, step: arb) -> Iterator[acb]:
-        values = [value for value, _ in self.nodes]
-        turns = [(acb(0, 1) * step * loss).exp() for _, loss in self.nodes]
-        least = arb(-_LEFT_OUT).exp()
         rest = self.ball + self.at_zero
-        while True:
-            for _ in range(_SOME):
-                yield sum(values, rest)
-                values = [value * turn for value, turn in zip(values, turns, strict=True)]
-            kept = [abs(value) > least for value in values]  # none grows with t
-            lost = sum((abs(v) for v, keep in zip(values, kept, strict=True) if not keep), arb(0)).upper()
-            rest += acb(arb(0, lost), arb(0, lost))
-            values, turns = (list(itertools.compress(column, kept)) for column in (values, turns))
+        return (x + rest for x in sums_on_grid([(value, acb(0, 1) * step * loss) for value, loss in self.nodes]))
 
     def beyond(self, t: arb) -> arb:
         return sum((panel.mass * (-t * panel.turn).exp() for panel in self.panels), self.at_zero + self.error)
@@ -273,6 +263,23 @@ class _OfPieces(Moments):
         rest = self.error * _FARTHEST
         change = sum((panel.mass * panel.largest * (-t * panel.turn).exp() for panel in self.panels), rest)
         return abs(self.at(t + width / 2)) + width / 2 * change
+
+
+def sums_on_grid(terms: list[tuple[acb, acb]]) -> Iterator[acb]:
+    """Yield the sum of v exp(k r) over all terms (v, r) for k = 0, 1, ..., where no r has a positive real part.
+
+    A block of sums is a product of matrices. No factor is a power by products: a box grows by up to sqrt(2) each time it
+    is turned, so that some 250 products would cost all digits.
+    """
+    rows, rest, least = [[(k * rate).exp() for k in range(_BLOCK)] for _, rate in terms], acb(0), arb(-_LEFT_OUT).exp()
+    for first in itertools.count(0, _BLOCK):
+        values = [value * (first * rate).exp() for value, rate in terms]
+        kept = [abs(value) > least for value in values]  # none grows with k
+        lost = sum((abs(v) for v, keep in zip(values, kept, strict=True) if not keep), arb(0)).upper()
+        rest += acb(arb(0, lost), arb(0, lost))
+        terms, values, rows = (list(itertools.compress(column, kept)) for column in (terms, values, rows))
+        products = acb_mat(1, len(values), values) * acb_mat(len(rows), _BLOCK, list(itertools.chain(*rows)))
+        yield from (product + rest for product in products.entries())
 
 
 def _panel(mass: arb, piece: Piece, start: acb, end: acb) -> _Panel:
