@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flint import acb, arb
 
@@ -32,7 +32,7 @@ _MOST_POINTS, _FEW_POINTS = 1 << 17, 1 << 15
 _FAR = 18.0  # so many standard deviations from the middle the characteristic function is no longer evaluated
 _REST = 2.0**-26  # of delta: what moments far out may add
 _FIRST_LOOK, _MOST_TERMS = 16, 6000  # terms before a first look at that, and at most
-_MOST_WIDTHS = 80  # of intervals on which moments are bounded one by one
+_FARTHER, _MOST_WIDTHS = 8, 24  # how much farther moments are bounded one by one on intervals, and on how many
 _RAREST = -500.0  # ln of losses that are left out of a first look at moments, and which exp(c L) must not bring back
 _BEYOND = 22.0  # -ln of what losses beyond a period may weigh, tilted
 _GENTLER = (
@@ -354,56 +354,87 @@ def _by_moments(parts: Sequence[Part], epsilon: arb, tilt: _Tilt, about: float) 
 
     delta(eps) is the integral of phi(s) exp(-s eps)/(s (s + 1)) over t, over 2 pi. The trapezoidal rule with steps of
     2 pi/M adds delta(eps - j M) exp(-c j M) for all other whole j, as in the sum over a lattice; what is beyond t is at
-    most the largest phi there times exp(-c eps)/(pi t).
+    most the largest phi there times exp(-c eps)/(pi t). Where every loss may be 0, phi is without the terms in which at
+    most one is not: their delta is known.
     """
     c = arb(tilt.at)
-    moments = [(part.loss.moments(c), part.copies) for part in parts if part.loss is not None]
-    size = math.prod((each.at(arb(0)).real ** copies for each, copies in moments), start=arb(1))
+    product = _Product([(part.loss.moments(c), part.copies) for part in parts if part.loss is not None])
+    size = product.whole([each.at(arb(0)).real for each, _ in product.moments])
     if (bound := size * (-c * epsilon).exp() * c**c / (1 + c) ** (1 + c)) < arb(about - 1.0).exp():
         return bound  # (1 - e^(eps - L))_+ is at most exp(c (L - eps)) times the largest (1 - e^-x) e^(-c x)
-    return _by_terms(moments, c, epsilon, tilt.period, _MOST_TERMS)
+    alone = product.of_one([part.curve(epsilon) for part in parts])
+    return _by_terms(product, alone, c, epsilon, tilt.period)
 
 
-def _by_terms(moments: Sequence[tuple[Moments, int]], c: arb, epsilon: arb, period: float, most: int) -> arb | None:
-    """Return the sum of the terms until what is beyond is small; None where it takes more than so many."""
-    total, next_look, step = arb(0), _FIRST_LOOK, 2 * arb.pi() / arb(period)
-    for k, values in enumerate(zip(*(each.on_grid(step) for each, _ in moments), strict=True)):
-        if not k * step <= LARGEST_T:  # the errors of moments are bounded up to there
+class _Product(NamedTuple):
+    """The product of moments, each as often as it counts: a polynomial without negative coefficients."""
+
+    moments: Sequence[tuple[Moments, int]]
+
+    def whole(self, values: Sequence[Any]) -> Any:
+        """Return the product, from the moments of the losses that are not 0."""
+        counts = zip(self.moments, values, strict=True)
+        return math.prod(((each.at_zero + value) ** copies for (each, copies), value in counts), start=arb(1))
+
+    def of_one(self, values: Sequence[Any]) -> Any:
+        """Return the terms of which one loss is not 0; 0 where a part has none that is."""
+        if not all(each.at_zero > 0 for each, _ in self.moments):
+            return arb(0)
+        counts = zip(self.moments, values, strict=True)
+        return self.whole([arb(0)] * len(values)) * sum(copies * value / each.at_zero for (each, copies), value in counts)
+
+    def of_more(self, values: Sequence[Any]) -> Any:
+        """Return the product without these and without the constant."""
+        zero = self.whole([arb(0)] * len(values)) if all(each.at_zero > 0 for each, _ in self.moments) else arb(0)
+        return self.whole(values) - self.of_one(values) - zero
+
+
+def _by_terms(product: _Product, alone: arb, c: arb, epsilon: arb, period: float) -> arb | None:
+    """Return what is known and the sum of the terms until what is beyond is small; None where it takes too many."""
+    total, next_look, step = alone * arb(period), _FIRST_LOOK, 2 * arb.pi() / arb(period)
+    for k, values in enumerate(zip(*(each.on_grid(step) for each, _ in product.moments), strict=True)):
+        if k > _MOST_TERMS or not k * step <= LARGEST_T:  # the errors of moments are bounded up to there
             return None
-        phi = acb(1)
-        for value, (_, copies) in zip(values, moments, strict=True):
-            phi *= value**copies
-        s = acb(c, k * step)
+        phi, s = product.of_more(values), acb(c, k * step)
         total += ((1 if k == 0 else 2) * phi * (-s * epsilon).exp() / (s * (s + 1))).real
         if k < next_look or not total > 0:
             continue
         share = (-c * epsilon).exp() / (arb.pi() * k * step)  # of a largest phi
         delta = total / arb(period)
-        if abs(phi) < delta * _REST / share and _is_small(moments, k * step, delta * _REST / share):
+        limit = delta * _REST / share
+        if _slow(product, s, epsilon, step) <= limit or (abs(phi) < limit and _is_small(product, k * step, limit)):
             return delta * (1 + _REST)
         next_look = k * 5 // 4
-        if k > most:
-            return None
     raise AssertionError("the moments do not end")
 
 
-def _is_small(moments: Sequence[tuple[Moments, int]], t: arb, limit: arb) -> bool:
+def _slow(product: _Product, s: acb, epsilon: arb, step: arb) -> arb:
+    """Return a bound on a sum of exp(-i t eps) f(t) over all t beyond s, times t over 2, as if a largest phi had made it.
+
+    With z = exp(-i step eps), (1 - z) times the sum is at most the first f and the sum of all changes of f in size. Here f
+    is phi/(s (s + 1)), of which the factor is at most 1/t^2 and its derivative at most 2/t^3.
+    """
+    t, few = s.imag, s.imag / 1024
+    sizes = [each.beyond(t) for each, _ in product.moments]
+    farther = [size + few * each.slope(t) for size, (each, _) in zip(sizes, product.moments, strict=True)]
+    size = product.of_more(sizes)
+    slope = (product.of_more(farther) - size) / few  # convex along the way
+    return (2 * size / t + slope) * step / abs(1 - acb(0, -step * epsilon).exp())
+
+
+def _is_small(product: _Product, t: arb, limit: arb) -> bool:
     """Return whether the product of the moments is proved to be at most the limit for all larger t."""
-
-    def product(bounds: Iterator[arb]) -> arb:
-        return math.prod((bound**copies for bound, (_, copies) in zip(bounds, moments, strict=True)), start=arb(1))
-
     end = t
-    while not product(each.beyond(end) for each, _ in moments) <= limit:
+    while not product.of_more([each.beyond(end) for each, _ in product.moments]) <= limit:
         end = 2 * end
-        if end > LARGEST_T:
+        if end > _FARTHER * t or end > LARGEST_T:
             return False
     width = end - t
     for _ in range(_MOST_WIDTHS):
         if not t < end:
             return True
         width = width.min(end - t)
-        small = product(each.between(t, width) for each, _ in moments) <= limit
+        small = product.of_more([each.between(t, width) for each, _ in product.moments]) <= limit
         t, width = (t + width, 2 * width) if small else (t, width / 2)
     return False
 

@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from flint import acb, acb_mat, arb
+from flint import acb, arb
 
 from dpcalc.certify.numerics.balls import precision, square
 from dpcalc.certify.numerics.gaussian import upper_tail
@@ -33,7 +33,8 @@ _LEFT_OUT = 90.0  # -ln of what tails are left out at
 _FARTHEST = 1e9  # no loss is larger where that is left out: ln p/q grows like a x
 _SMALL = 40.0  # -ln of integrands that may vary by more: their errors are below 10^-44
 _MOST_NODES = 40_000
-_BLOCK = 32  # steps of a grid that are summed at once; then terms that are negligible are left out
+_BLOCK = 48  # products in a row; they cost 24 of 128 bits, and then terms that are negligible are left out
+_NEGLIGIBLE = 50.0  # -ln of their size, over that of the sum
 LARGEST_T = 2.0**20  # no t is larger
 
 
@@ -135,7 +136,13 @@ class Loss(NamedTuple):
 
 
 class Moments:
-    """E exp(s L) at s = c + i t for the t that are asked about."""
+    """E exp(s L) of the losses that are not 0, at s = c + i t for the t that are asked about.
+
+    Attributes:
+        at_zero: the probability that the loss is 0.
+    """
+
+    at_zero = arb(0)
 
     def at(self, t: arb) -> acb:
         """Return it at t."""
@@ -149,9 +156,13 @@ class Moments:
         """Return a bound on its size for all larger t."""
         raise NotImplementedError
 
+    def slope(self, t: arb) -> arb:
+        """Return a bound on the size of its derivative for all larger t; infinity where none is at hand."""
+        return arb.pos_inf()
+
     def between(self, t: arb, width: arb) -> arb:
         """Return a bound on its size from t to t + width."""
-        raise NotImplementedError
+        return abs(self.at(t + width / 2)) + width / 2 * self.slope(t)
 
 
 class _OfGaussian(Moments):
@@ -249,37 +260,37 @@ class _OfPieces(Moments):
 
     def at(self, t: arb) -> acb:
         turns = (value * (acb(0, 1) * t * loss).exp() for value, loss in self.nodes)
-        return sum(turns, self.ball + self.at_zero)
+        return sum(turns, self.ball)
 
     def on_grid(self, step: arb) -> Iterator[acb]:
-        rest = self.ball + self.at_zero
-        return (x + rest for x in sums_on_grid([(value, acb(0, 1) * step * loss) for value, loss in self.nodes]))
+        return (x + self.ball for x in sums_on_grid([(value, acb(0, 1) * step * loss) for value, loss in self.nodes]))
 
     def beyond(self, t: arb) -> arb:
-        return sum((panel.mass * (-t * panel.turn).exp() for panel in self.panels), self.at_zero + self.error)
+        return sum((panel.mass * (-t * panel.turn).exp() for panel in self.panels), self.error)
 
-    def between(self, t: arb, width: arb) -> arb:
-        # its derivative is the integral of i L n p^(s+1) q^-s
+    def slope(self, t: arb) -> arb:
+        # the derivative is the integral of i L n p^(s+1) q^-s
         rest = self.error * _FARTHEST
-        change = sum((panel.mass * panel.largest * (-t * panel.turn).exp() for panel in self.panels), rest)
-        return abs(self.at(t + width / 2)) + width / 2 * change
+        return sum((panel.mass * panel.largest * (-t * panel.turn).exp() for panel in self.panels), rest)
 
 
 def sums_on_grid(terms: list[tuple[acb, acb]]) -> Iterator[acb]:
     """Yield the sum of v exp(k r) over all terms (v, r) for k = 0, 1, ..., where no r has a positive real part.
 
-    A block of sums is a product of matrices. No factor is a power by products: a box grows by up to sqrt(2) each time it
-    is turned, so that some 250 products would cost all digits.
+    A product costs a tenth of an exponential. But a box grows by up to sqrt(2) each time it is turned, so that some 250
+    products would cost all digits: blocks start afresh.
     """
-    rows, rest, least = [[(k * rate).exp() for k in range(_BLOCK)] for _, rate in terms], acb(0), arb(-_LEFT_OUT).exp()
+    nodes, rest = [(value, rate, rate.exp()) for value, rate in terms], acb(0)
+    least = abs(sum((value for value, _ in terms), acb(0))) * arb(-_NEGLIGIBLE).exp()
     for first in itertools.count(0, _BLOCK):
-        values = [value * (first * rate).exp() for value, rate in terms]
+        values = [value * (first * rate).exp() for value, rate, _ in nodes]
         kept = [abs(value) > least for value in values]  # none grows with k
         lost = sum((abs(v) for v, keep in zip(values, kept, strict=True) if not keep), arb(0)).upper()
         rest += acb(arb(0, lost), arb(0, lost))
-        terms, values, rows = (list(itertools.compress(column, kept)) for column in (terms, values, rows))
-        products = acb_mat(1, len(values), values) * acb_mat(len(rows), _BLOCK, list(itertools.chain(*rows)))
-        yield from (product + rest for product in products.entries())
+        nodes, values = (list(itertools.compress(column, kept)) for column in (nodes, values))
+        for _ in range(_BLOCK):
+            yield sum(values, rest)
+            values = [value * turn for value, (_, _, turn) in zip(values, nodes, strict=True)]
 
 
 def _panel(mass: arb, piece: Piece, start: acb, end: acb) -> _Panel:
