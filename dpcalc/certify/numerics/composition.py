@@ -10,12 +10,15 @@ the product of the moments E exp(s L) of all parts, for every c > 0 and every M 
 bounds delta from above: on a lattice of step h it is exact but for delta(eps - j M h) exp(-c j M h), j = 1, -1, ...,
 and all of these are positive. Where the number of terms is small all are added, from one Fourier transform; otherwise
 those that are not near k = 0 are bounded together, by the largest modulus of phi.
+
+Where the moments are known themselves no chord is needed, and the sum is over the integral of phi(s) exp(-s eps)/(s (s +
+1)): see `_by_moments`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from flint import acb, arb
@@ -31,7 +34,7 @@ _NEAR, _GROWTH = 400, 1 / 400  # knots that are one step apart, and how their di
 _MOST_POINTS, _FEW_POINTS = 1 << 17, 1 << 15
 _FAR = 18.0  # so many standard deviations from the middle the characteristic function is no longer evaluated
 _REST = 2.0**-26  # of delta: what moments far out may add
-_FIRST_LOOK, _MOST_TERMS = 16, 6000  # terms before a first look at that, and at most
+_FIRST_LOOK, _MOST_TERMS = 16, 4000  # terms before a first look at that, and at most
 _FARTHER, _MOST_WIDTHS = 8, 24  # how much farther moments are bounded one by one on intervals, and on how many
 _RAREST = -500.0  # ln of losses that are left out of a first look at moments, and which exp(c L) must not bring back
 _BEYOND = 22.0  # -ln of what losses beyond a period may weigh, tilted
@@ -99,14 +102,14 @@ class _Tilt(NamedTuple):
     period: float
 
 
-def log_delta(parts: Sequence[Part], epsilon: arb, about: float, fineness: int = 1) -> arb:
+def log_delta(parts: Sequence[Part], epsilon: arb, about: float, fineness: int = 0) -> arb:
     """Return an upper bound on ln delta of the composition.
 
     Args:
         parts: what is composed.
         epsilon: >= 0.
         about: roughly ln delta; the result is good for any.
-        fineness: how many times as many knots.
+        fineness: how many times as many knots on a lattice; 0 for a bound by moments, where these are known.
 
     Raises:
         OutOfReach: it would take too many points, or losses are too large.
@@ -115,23 +118,21 @@ def log_delta(parts: Sequence[Part], epsilon: arb, about: float, fineness: int =
         parts = [part for part in parts if part.copies]
         if len(parts) == 1 and parts[0].copies == 1:
             return log(parts[0].curve(epsilon).upper())
-        value = _near(parts, epsilon, about, fineness)
-        return _on_lattice(parts, epsilon, about, fineness) if value is None else value
+        return _on_lattice(parts, epsilon, about, fineness) if fineness else _near(parts, epsilon, about)
 
 
-def _near(parts: Sequence[Part], epsilon: arb, about: float, fineness: int) -> arb | None:
-    """Return ln delta by moments, where these are known and delta is no more than it is to be; otherwise None."""
+def _near(parts: Sequence[Part], epsilon: arb, about: float) -> arb:
+    """Return ln delta by moments; 0 where these are not known or fall too slowly."""
     if not epsilon > 0 or any(part.loss is None for part in parts):
-        return None
+        return arb(0)
     middle = float(epsilon.mid())
     try:
         coarse = [_rough(part, _ends(part, _RAREST)) for part in parts]
         tilt = _narrow(coarse, _tilt_of(coarse, middle, about), middle, about)
-        tilt = tilt._replace(period=tilt.period * max(1.0, 0.5 * fineness))
         delta = _by_moments(parts, epsilon, tilt, about)
     except (OverflowError, ZeroDivisionError, ValueError, OutOfReach, OutOfHand):
-        return None
-    return log(delta.upper()) if delta is not None and log(delta.upper()) <= about else None
+        return arb(0)
+    return arb(0) if delta is None else log(delta.upper())
 
 
 def _on_lattice(parts: Sequence[Part], epsilon: arb, about: float, fineness: int) -> arb:
@@ -353,9 +354,12 @@ def _by_moments(parts: Sequence[Part], epsilon: arb, tilt: _Tilt, about: float) 
     """Return an upper bound on delta, next to it; None where moments do not fall fast enough.
 
     delta(eps) is the integral of phi(s) exp(-s eps)/(s (s + 1)) over t, over 2 pi. The trapezoidal rule with steps of
-    2 pi/M adds delta(eps - j M) exp(-c j M) for all other whole j, as in the sum over a lattice; what is beyond t is at
-    most the largest phi there times exp(-c eps)/(pi t). Where every loss may be 0, phi is without the terms in which at
-    most one is not: their delta is known.
+    2 pi/M adds delta(eps - j M) exp(-c j M) for all other whole j, none of which is negative; what is beyond t is at most
+    the largest phi there times exp(-c eps)/(pi t). Every phi is a ball that holds it, rounding included.
+
+    Where every loss has an atom at 0, of probability a_i, let psi_i be the moment of its other values: phi is a product
+    of (a_i + psi_i)^(k_i). The term without psi has no delta, and those with one have that of a single step, a curve at
+    hand; the sum is over the others, a polynomial in psi without negative coefficients. It falls like t^-2 or faster.
     """
     c = arb(tilt.at)
     product = _Product([(part.loss.moments(c), part.copies) for part in parts if part.loss is not None])
@@ -367,26 +371,33 @@ def _by_moments(parts: Sequence[Part], epsilon: arb, tilt: _Tilt, about: float) 
 
 
 class _Product(NamedTuple):
-    """The product of moments, each as often as it counts: a polynomial without negative coefficients."""
+    """The product of moments, each as often as it counts: a polynomial without negative coefficients.
+
+    Its values are of the moments of losses that are not 0.
+    """
 
     moments: Sequence[tuple[Moments, int]]
 
     def whole(self, values: Sequence[Any]) -> Any:
-        """Return the product, from the moments of the losses that are not 0."""
+        """Return the product."""
         counts = zip(self.moments, values, strict=True)
         return math.prod(((each.at_zero + value) ** copies for (each, copies), value in counts), start=arb(1))
 
+    def of_none(self) -> arb:
+        """Return the term in which every loss is 0; 0 where a part has no loss of 0."""
+        rests = all(each.at_zero > 0 for each, _ in self.moments)
+        return self.whole([arb(0) for _ in self.moments]) if rests else arb(0)
+
     def of_one(self, values: Sequence[Any]) -> Any:
-        """Return the terms of which one loss is not 0; 0 where a part has none that is."""
-        if not all(each.at_zero > 0 for each, _ in self.moments):
+        """Return the terms in which one loss is not 0; 0 where a part has no loss of 0."""
+        if not (none := self.of_none()) > 0:
             return arb(0)
         counts = zip(self.moments, values, strict=True)
-        return self.whole([arb(0)] * len(values)) * sum(copies * value / each.at_zero for (each, copies), value in counts)
+        return none * sum(copies * value / each.at_zero for (each, copies), value in counts)
 
     def of_more(self, values: Sequence[Any]) -> Any:
-        """Return the product without these and without the constant."""
-        zero = self.whole([arb(0)] * len(values)) if all(each.at_zero > 0 for each, _ in self.moments) else arb(0)
-        return self.whole(values) - self.of_one(values) - zero
+        """Return the other terms."""
+        return self.whole(values) - self.of_one(values) - self.of_none()
 
 
 def _by_terms(product: _Product, alone: arb, c: arb, epsilon: arb, period: float) -> arb | None:
@@ -402,24 +413,10 @@ def _by_terms(product: _Product, alone: arb, c: arb, epsilon: arb, period: float
         share = (-c * epsilon).exp() / (arb.pi() * k * step)  # of a largest phi
         delta = total / arb(period)
         limit = delta * _REST / share
-        if _slow(product, s, epsilon, step) <= limit or (abs(phi) < limit and _is_small(product, k * step, limit)):
+        if abs(phi) < limit and _is_small(product, k * step, limit):
             return delta * (1 + _REST)
         next_look = k * 5 // 4
     raise AssertionError("the moments do not end")
-
-
-def _slow(product: _Product, s: acb, epsilon: arb, step: arb) -> arb:
-    """Return a bound on a sum of exp(-i t eps) f(t) over all t beyond s, times t over 2, as if a largest phi had made it.
-
-    With z = exp(-i step eps), (1 - z) times the sum is at most the first f and the sum of all changes of f in size. Here f
-    is phi/(s (s + 1)), of which the factor is at most 1/t^2 and its derivative at most 2/t^3.
-    """
-    t, few = s.imag, s.imag / 1024
-    sizes = [each.beyond(t) for each, _ in product.moments]
-    farther = [size + few * each.slope(t) for size, (each, _) in zip(sizes, product.moments, strict=True)]
-    size = product.of_more(sizes)
-    slope = (product.of_more(farther) - size) / few  # convex along the way
-    return (2 * size / t + slope) * step / abs(1 - acb(0, -step * epsilon).exp())
 
 
 def _is_small(product: _Product, t: arb, limit: arb) -> bool:
