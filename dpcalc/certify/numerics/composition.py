@@ -11,8 +11,7 @@ bounds delta from above: on a lattice of step h it is exact but for delta(eps - 
 and all of these are positive. Where the number of terms is small all are added, from one Fourier transform; otherwise
 those that are not near k = 0 are bounded together, by the largest modulus of phi.
 
-Where the moments are known themselves no chord is needed, and the sum is over the integral of phi(s) exp(-s eps)/(s (s +
-1)): see `_by_moments`.
+Where the moments are known themselves no chord is needed: see `_by_moments`.
 """
 
 from __future__ import annotations
@@ -354,8 +353,8 @@ def _by_moments(parts: Sequence[Part], epsilon: arb, tilt: _Tilt, about: float) 
     """Return an upper bound on delta, next to it; None where moments do not fall fast enough.
 
     delta(eps) is the integral of phi(s) exp(-s eps)/(s (s + 1)) over t, over 2 pi. The trapezoidal rule with steps of
-    2 pi/M adds delta(eps - j M) exp(-c j M) for all other whole j, none of which is negative; what is beyond t is at most
-    the largest phi there times exp(-c eps)/(pi t). Every phi is a ball that holds it, rounding included.
+    2 pi/M adds delta(eps - j M) exp(-c j M) for all other whole j, none of which is negative; what is beyond t is at
+    most the largest phi there times exp(-c eps)/(pi t). Every phi is a ball that holds it, rounding included.
 
     Where every loss has an atom at 0, of probability a_i, let psi_i be the moment of its other values: phi is a product
     of (a_i + psi_i)^(k_i). The term without psi has no delta, and those with one have that of a single step, a curve at
