@@ -225,9 +225,7 @@ def _totals(ledger: Ledger, chosen: Sequence[Chosen], part: str, chained: bool) 
     if not totals:
         raise NotApplicable("nothing composes these entries", "give each in another form")
     size = ledger.group_size * (2 if chained else 1)
-    return of_groups + [
-        total._replace(guarantee=total.guarantee.grouped(size, slow=total.form == "pld")) for total in totals.values()
-    ]
+    return of_groups + [total._replace(guarantee=total.guarantee.grouped(size)) for total in totals.values()]
 
 
 def _in_groups(about: Sequence[Chosen]) -> list[Total]:
