@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
-from dpcalc.numerics.floats import UNIT
-from dpcalc.numerics.logspace import log_add_exp
+from dpcalc.numerics.floats import UNIT, log_add_exp
 
 Curve = Callable[[float], float]
 """Epsilon >= 0 -> an upper bound on ln delta."""

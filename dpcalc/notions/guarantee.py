@@ -23,14 +23,14 @@ from dpcalc.notions.notion import (
     LowerBound,
     gaussian_lower_bound,
 )
-from dpcalc.notions.randomised_response import box_profile, response_renyi
+from dpcalc.notions.profiles import box_profile, response_renyi
 from dpcalc.numerics.floats import up
 
 if TYPE_CHECKING:
-    from dpcalc.notions.certificate import Certificate
     from dpcalc.notions.curves import CurveWithFloor
     from dpcalc.notions.least_mu import LeastMu
     from dpcalc.notions.pld import Pair
+    from dpcalc.notions.profiles import Certificate
 
 __all__ = [
     "NOT_COMPOSABLE",

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from dpcalc.errors import NotApplicable
 from dpcalc.notions import gaussian, trade_off
-from dpcalc.numerics.floats import up
-from dpcalc.numerics.logspace import exp_down
+from dpcalc.numerics.floats import exp_down, up
 from dpcalc.numerics.roots import greatest
 
 if TYPE_CHECKING:
-    from dpcalc.notions.certificate import Certificate
     from dpcalc.notions.curves import CurveWithFloor
     from dpcalc.notions.least_mu import LeastMu
     from dpcalc.notions.pld import Pair
+    from dpcalc.notions.profiles import Certificate
 
     Parts = Sequence[tuple[Pair, int]] | Callable[[float], Sequence[tuple[Pair, int]]]
     """(dominating pair, count), or those that are best about a ln delta as a function of it."""
@@ -167,7 +166,7 @@ class Guarantee:
         return self
 
     def few_points(self, log_delta: float, fprs: Sequence[float], priors: Sequence[float]) -> Guarantee:
-        """Return the same by few of its points, where every point is a search; see `dpcalc.notions.few_points`."""
+        """Return the same by few of its points, where every point is a search; see `dpcalc.notions.curves`."""
         return self
 
     # --- several runs, several records --------------------------------------------------------------------------------

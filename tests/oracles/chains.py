@@ -6,7 +6,7 @@ The run is w_t = Pi_[low, high](w_{t-1} - step_size (g_t(w_{t-1}) + Z_t)); Z_t i
 ``cells``: the state is rounded, after every step, to a point of its cell inside [low, high]. The rounded run is a
 finite chain that satisfies every hypothesis on the displacement sup |psi(w) - psi(w')| exactly (its points lie in
 [low, high]), so a bound that needs nothing else holds for it without discretisation error. Rounding is not
-1-Lipschitz: for bounds that need Lipschitz maps the chain is an approximation of second order (see ``refined``).
+1-Lipschitz: for bounds that need Lipschitz maps the chain is an approximation of second order.
 
 ``nodes``: the run itself, Gaussian noise only. The law has two atoms (the ends) and an analytic density, carried by
 Gauss-Legendre panels that end at the kinks of the gradients; only the released state is put into cells, which is
@@ -35,7 +35,6 @@ from tests.oracles import log_uniform
 Array = NDArray[np.float64]
 NOISES = ("gaussian", "laplace")
 LOSS_CLASSES = ("convex-smooth", "convex", "smooth", "lipschitz")
-LAWS = ("fixed", "stop", "shuffled", "shuffled-stop")
 _SMOOTH_CONVEX = ("linear", "quadratic", "huber", "wall", "monotone")
 KINDS = {
     "convex-smooth": _SMOOTH_CONVEX,
@@ -122,11 +121,6 @@ def step(grid: Grid, mapped: Array, scale: float, noise: str) -> Step:
     density *= grid.weights / (scale * math.sqrt(2 * math.pi))
     inner[:, 0], inner[:, -2] = last[:, 0], last[:, -1]
     return Step(inner, last)
-
-
-def transition(grid: Grid, mapped: Array, scale: float, noise: str) -> Array:
-    """The square matrix of a step; the first state and the last but one (the ends) take the projected mass."""
-    return step(grid, mapped, scale, noise).inner
 
 
 def _masses(edges: Array, mapped: Array, scale: float, noise: str) -> Array:
@@ -276,31 +270,6 @@ def hockey_stick(p: Array, q: Array, epsilon: float, slack: float = 1e-11) -> fl
     gamma = math.exp(epsilon)
     found = max(float(np.sum(np.maximum(a * (1 - slack) - gamma * b * (1 + slack), 0))) for a, b in ((p, q), (q, p)))
     return found * (1 - slack)
-
-
-def refined(evaluate: Callable[[int], float], count: int = 400) -> tuple[float, float]:
-    """(value, error) from ``count`` and 2 ``count`` cells: the errors of a rounded chain are of second order."""
-    coarse, fine = evaluate(count), evaluate(2 * count)
-    return fine, abs(fine - coarse)
-
-
-def sign_run(
-    first: float, spread: float, diameter: float, scale: float, noise: str, steps: int, epsilon: float, count: int = 400
-) -> float:
-    """delta of a run whose first step differs by ``first`` and whose ``steps`` later maps only jump by ``spread``.
-
-    Each later map sends the set where p > e^epsilon q to one point and the rest to another, ``spread`` apart: nothing
-    with this displacement is worse, until the best threshold leaves [low, high] (at epsilon = 0 never).
-    """
-    grid = cells(-diameter / 2, diameter / 2, count, 0.0)
-    gamma, states = math.exp(epsilon), len(grid.points)
-    p, q = (grid.start @ transition(grid, np.full(states, s * first / 2), scale, noise) for s in (1, -1))
-    for _ in range(steps):
-        # The better half-line, in either orientation of the pair, is exchanged for two points.
-        mapped = np.where(p > gamma * q, spread / 2, -spread / 2)
-        matrix = transition(grid, mapped, scale, noise)
-        p, q = p @ matrix, q @ matrix
-    return hockey_stick(p, q, epsilon)
 
 
 # --- losses

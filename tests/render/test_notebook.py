@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import dpcalc
-from dpcalc.render.notebook import render_notebook
+from dpcalc.render.machine import render_notebook
 from dpcalc.report import Report
 from tests.render.test_check_reports import ALL, EPSILON, HELD, HOSTILE, case
 from tests.render.test_page import Tree
@@ -34,6 +34,13 @@ def test_a_sweep_has_a_row_a_case() -> None:
     found = shown(dpcalc.rdp(**RUN, noise_std=[2, 3, 4]))  # type: ignore[arg-type]
     assert len(found.all("tr")) == 4
     assert "4.88656" in found.text
+
+
+def test_another_reading_of_the_noise_is_shown() -> None:
+    run = {"records": 60000, "batch_size": 500, "steps": 1000, "sampling": "poisson", "clip": 1, "delta": 1e-6}
+    for noise in (1.1, [1.1, 1.2]):
+        text = shown(dpcalc.dp_sgd(**run, noise_std=noise)).text  # type: ignore[arg-type]
+        assert "if 1.1 is the noise multiplier of a library" in text
 
 
 def test_gates_have_a_verdict() -> None:

@@ -16,13 +16,13 @@ import pytest
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
-from dpcalc.theorems.expanding import expanding, expanding_fresh, expanding_maps, expanding_passes
+from dpcalc.theorems.expanding import expanding, expanding_passes
 from dpcalc.theorems.many_passes import multi_epoch
 from dpcalc.theorems.record import for_algorithm
 from tests.formulas import evaluated
 from tests.oracles import draws, log_uniform
 from tests.oracles.chains import Array, Case, Gradient, Grid, constant, hockey_stick, last_law, random_case
-from tests.oracles.passes import isotonic, shifts
+from tests.oracles.epochs import least_cost
 from tests.oracles.sampled import Maker, cut
 
 RANDOM = ("shuffle-once", "rotation-epochs", "shuffled-epochs")
@@ -202,8 +202,8 @@ def test_without_a_domain_the_allocation_is_the_best() -> None:
     for r in draws("expanding allocations", 40, 20):
         period, epochs, growth = r.randint(1, 6), r.randint(1, 4), Fraction(r.randint(1, 40), 16)
         index = r.randint(1, period)
-        flow = [Fraction(s) for s in shifts(period, period + 1 - index, epochs)]
-        wanted = float(isotonic(flow, 1 + growth))
+        flow = [Fraction(t % period == index - 1) for t in range(period * epochs)]
+        wanted = float(least_cost(flow, [1 + growth] * len(flow)))
         found = evaluated(expanding_passes.cyclic, **growing(growth, records=period, index=index, epochs=epochs)) ** 2
         assert wanted * (1 - 1e-15) <= found <= wanted * (1 + 1e-12), (period, index, epochs, growth)
 
@@ -213,14 +213,13 @@ def test_a_domain_is_never_below_the_best_allocation() -> None:
     for r in draws("expanding restarts", 600, 4):
         period, epochs, growth = r.randint(1, 4), r.randint(2, 6), Fraction(r.randint(1, 8), 32)
         index, reach = r.randint(1, period), Fraction(r.randint(1, 40), 16)
-        flow = [Fraction(s) for s in shifts(period, period + 1 - index, epochs)]
-        restarts = [isotonic(flow[t:], 1 + growth, reach) for t in range(1, len(flow))]
-        wanted = float(min([isotonic(flow, 1 + growth), *restarts]))
+        flow = [Fraction(t % period == index - 1) for t in range(period * epochs)]
+        free, wanted = (float(least_cost(flow, [1 + growth] * len(flow), domain)) for domain in (None, reach))
         run = growing(growth, records=period, index=index, epochs=epochs, diameter=float(reach), lipschitz=1e9)
         for function in (expanding_passes.cyclic, expanding.domain):
             found = evaluated(function, **run) ** 2
             assert wanted * (1 - 1e-15) <= found, (function, run)
-            nearest = min(nearest, found / wanted) if min(restarts) == wanted < isotonic(flow, 1 + growth) else nearest
+            nearest = min(nearest, found / wanted) if wanted < free else nearest
     assert nearest < 1.2
 
 
@@ -239,7 +238,7 @@ def test_what_convex_losses_carry_is_spent_to_the_end() -> None:
 
         shares = [1.0 / left for left in range(steps, 0, -1)]
         least = cost(shares)
-        found = expanding_maps.carried_convex(reach, push, steps) ** 2
+        found = expanding_passes.carried_convex(reach, push, steps) ** 2
         assert least * (1 - 1e-12) <= found <= least * (1 + 1e-12)
         for _ in range(20):
             tried = [min(1.0, share * math.exp(r.gauss(0.0, 0.2))) for share in shares[:-1]] + [1.0]
@@ -250,7 +249,7 @@ def test_harmonic_numbers() -> None:
     total = Fraction(0)
     for terms in range(1, 400):
         total += Fraction(1, terms)
-        assert float(total) <= expanding_maps.harmonic(terms) <= float(total) * (1 + 1e-4)
+        assert float(total) <= expanding_passes.harmonic(terms) <= float(total) * (1 + 1e-4)
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -268,7 +267,7 @@ def test_one_pass_of_a_fresh_order_is_the_mean_over_its_places(split: str) -> No
         total += (
             len(batch) / records * math.exp(gaussian.log_delta(mu=4.0 / divisor / math.sqrt(room), epsilon=epsilon))
         )
-    [(pair, times)] = evaluated(expanding_fresh.fresh, **run)
+    [(pair, times)] = evaluated(expanding.fresh, **run)
     assert times == 1
     found = math.exp(float(pair.forward(np.array([epsilon]))[0]))
     assert total * (1 - 1e-12) <= found <= total * 1.01

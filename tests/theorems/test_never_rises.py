@@ -25,7 +25,8 @@ NEAR = 1e-6
 """How far apart a search for epsilon may end, and what lattices made for the two questions differ by."""
 
 SEARCHED_IN_GROUPS = (
-    *SEARCHED, "released.shuffle_once", "dp_sgd.output", "expanding.once", "sampled.hidden_shuffle",
+    *SEARCHED, "released.shuffle_once", "dp_sgd.output", "expanding.once", "sampled.hidden_shuffle", "released.optimal",
+    "stepwise.stop", "stepwise.product", "stepwise.shuffled_product", "multi_epoch.linear_model",
 )  # fmt: skip
 GUARANTEES = [
     pytest.param(
@@ -65,7 +66,15 @@ def test_of_every_guarantee(bound: Theorem, size: int) -> None:
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize(
     ("given", "size"),
-    [(FIXED, 3), (FIXED, 40), (HIDDEN, 2), (HIDDEN, 9), (BALLS, 3), pytest.param(DRAWN, 3, marks=pytest.mark.campaign)],
+    [
+        (FIXED, 3),
+        (FIXED, 40),
+        (HIDDEN, 2),
+        *(
+            pytest.param(given, size, marks=pytest.mark.campaign)
+            for given, size in ((HIDDEN, 9), (BALLS, 3), (DRAWN, 3))
+        ),
+    ],
 )
 def test_of_runs(given: dict[str, Any], size: int, adjacency: str) -> None:
     told = []
@@ -94,7 +103,7 @@ def test_mu_of_draws_with_replacement_does_not_grow_with_the_group() -> None:
     assert [one.group_mu(size) for size in (1, 5)] == pytest.approx([3.0 * 2.0 * 2.0 / 2.0] * 2)
 
 
-@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("size", [1, pytest.param(3, marks=pytest.mark.campaign)])
 def test_of_a_ledger(size: int) -> None:
     entries = [
         {"command": "dp-sgd", **FIXED, "steps": 50},
