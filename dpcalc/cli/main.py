@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
-from dpcalc.cli.help.layout import WithHelp
+from dpcalc.cli.help.option import WithHelp
 from dpcalc.cli.types import refuse_files
 from dpcalc.errors import Disproved, DpcalcError
 from dpcalc.files import output

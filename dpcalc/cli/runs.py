@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from dpcalc.cli.query import Command, parameter_options, run_query
-from dpcalc.cluster.calls import LOCAL, checked_address
+from dpcalc.cluster.address import LOCAL, checked_address
 from dpcalc.errors import SpecError
 
 if TYPE_CHECKING:
