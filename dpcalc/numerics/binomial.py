@@ -15,12 +15,14 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from fractions import Fraction
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from dpcalc.numerics.arrays import Array, Integers, np
 from dpcalc.numerics.floats import UNIT, log_add_exp
 from dpcalc.numerics.normal import LN_SQRT_2PI
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 Number = TypeVar("Number", float, "Array")
 
