@@ -187,6 +187,11 @@ def is_stdout(path: str | None) -> bool:
     return path is None or _descriptor(path) == 1
 
 
+def is_file(path: str) -> bool:
+    """Return whether what is written to a path goes to a file of that name, not to a stream, a device or a pipe."""
+    return _descriptor(path) is None and (os.path.isfile(path) or not os.path.exists(path))
+
+
 def say(text: str, *, commands: bool = False) -> None:
     """Write a line to stderr, if there is one; ``commands`` as in `write`."""
     if sys.stderr is not None:

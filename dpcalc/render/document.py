@@ -119,6 +119,7 @@ class One:
             mark = "pass" if gate.passed else "**FAIL**"
             yield Paragraph(f"- {mark}: `{gate.text}` (slack {gate.slack})", row=True)
         yield from (Paragraph(line, item=True) for line in certified_lines(case))
+        yield from (Paragraph(f"warning: {text}", item=True) for text in case.warnings)
         yield from (Paragraph(f"note: {note}", item=True) for note in case.notes)
 
     def brief(self) -> Iterator[Block]:

@@ -22,8 +22,7 @@ from dpcalc.cli.output.reports import Destination, destinations, written_to
 from dpcalc.cli.output.streaming import check_all, in_lines, refuse_large
 from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
-from dpcalc.files import STANDARD_STREAM
-from dpcalc.files.output import check_outputs, in_pieces, say
+from dpcalc.files.output import check_outputs, in_pieces, is_file, say
 from dpcalc.inert import printable
 from dpcalc.model.numbers import parse_number
 from dpcalc.render import Kind
@@ -196,8 +195,8 @@ def command(
 
 
 def _folder_of(paths: Iterable[str | None]) -> str | None:
-    """Return the folder of the first file that is written."""
-    files = [path for path in paths if path and path != STANDARD_STREAM]
+    """Return the folder of the first file that is written; a stream, a device or a pipe says of none that has room."""
+    files = [path for path in paths if path and is_file(path)]
     return os.path.dirname(files[0]) or "." if files else None
 
 

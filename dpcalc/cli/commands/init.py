@@ -38,8 +38,11 @@ def command(config: str, command_: str | None, algorithm: str | None, policy: bo
     if policy:
         from dpcalc.recipes.judging.policy_file import drafted
         from dpcalc.recipes.reading.read import read
+        from dpcalc.recipes.reading.recipe import files_of
 
-        write(drafted(read(config)), output)
+        recipe = read(config)
+        check_outputs([(output, "-o")], files_of(recipe))
+        write(drafted(recipe), output)
         return
     found = draft(config, output, command_, algorithm)
     write(found.text, output)

@@ -22,7 +22,7 @@ from dpcalc.recipes.judging.verdict import error, given_by, judged_again
 from dpcalc.recipes.reading.recipe import Entry
 from dpcalc.recipes.running.evaluate import Answers, Limits, Outcome
 from dpcalc.recipes.running.judge import Judge
-from dpcalc.recipes.running.saved import Garbled, refuse_other_inputs, verified_case
+from dpcalc.recipes.running.saved import Garbled, no_case, refuse_other_inputs, verified_case
 from dpcalc.recipes.running.selection import Selection
 from dpcalc.render.machine import case_line
 from dpcalc.render.notes import in_words
@@ -117,7 +117,8 @@ def verdict_on(selection: Selection, place: int, line: str) -> Case:
     if case.check.status in (Status.PASSED, Status.FAILED):
         refuse_other_inputs(given_by(entry), case)
     try:
-        wanted = judged_again(entry, case, certify=selection.options.certify)
+        with no_case():  # of a text where a number belongs
+            wanted = judged_again(entry, case, certify=selection.options.certify)
     except DpcalcError as refusal:
         raise Garbled(f"it cannot be the verdict on this case: {refusal.message}") from None
     if strict_json((wanted.assertions, wanted.check)) != strict_json((case.assertions, case.check)):

@@ -123,7 +123,7 @@ class Evidence:
     def _answer(self) -> Iterator[Paragraph]:
         case = self.case
         yield from (Paragraph(line, style=Style.ANSWER) for line in self.headlines)
-        if len(self.report.cases) > 1 and not self.warning:
+        if len(self.report.cases) > 1:
             yield Paragraph(meaning(case))
         yield from (Paragraph(promise(case)), Paragraph(released(case) if case.best else "", style=Style.QUIET))
 
@@ -186,10 +186,8 @@ def headlines(case: Case, digits: Digits) -> tuple[str, ...]:
     lines = headline(case, digits)
     if is_cost(case):
         lines = [f"{'; '.join(cost_sentences(r, digits))} ({r.bound})" for r in case.results if r.best]
-    unmet = "Not of this model, only with noise that nobody can draw again: " if training.warning(case) else ""
-    if case.forgetting:
-        unmet = "Of what was forgotten: "
-    return tuple(f"{unmet}{line}".replace("<=", "\u2264").replace(">=", "\u2265") for line in lines)
+    of_what = "Of what was forgotten: " if case.forgetting else ""
+    return tuple(f"{of_what}{line}".replace("<=", "\u2264").replace(">=", "\u2265") for line in lines)
 
 
 def reasons(case: Case, digits: Digits) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from dpcalc.model.choices import Releases
 from dpcalc.model.quantities import RISKS, SUFFICIENT, Quantity
 from dpcalc.model.source import Source
 from dpcalc.render.numbers import MAXIMISED, Digits, Side, number, symbol_of
+from dpcalc.render.words import training
 from dpcalc.render.words.allocation import allocation_lines
 from dpcalc.render.words.comparison import cost_probability, cost_run, is_cost
 from dpcalc.render.words.positions import INDEX, value_of, worst_positions
@@ -126,7 +127,8 @@ def headline(case: Case, digits: Digits) -> list[str]:
     """Return the answer in one line per best result."""
     best = [result for result in case.results if result.best]
     if not is_cost(case):
-        return [_headline(result, digits) for result in best]
+        unmet = "Not of this model, only with noise that nobody can draw again: " if training.warning(case) else ""
+        return [unmet + _headline(result, digits) for result in best]
     return [f"{': '.join(cost_sentences(result, digits))} ({result.bound})" for result in best]
 
 
