@@ -23,12 +23,11 @@ from tests.formulas import evaluated, run_of
 from tests.oracles import draws, log_uniform
 from tests.oracles.chains import (
     Array,
-    fixed_order,
     hidden_orders_case,
     hidden_orders_identical,
     hockey_stick,
+    last_law,
     nodes,
-    random_case,
     spring,
     step,
 )
@@ -65,32 +64,6 @@ def test_a_rotation_does_not_hide_the_position() -> None:
     assert lookup("hidden_position.shuffled").algorithms == ("shuffled",)
 
 
-# --- other laws of the position and of the stop
-
-
-def random_law(r: random.Random, n: int) -> list[float]:
-    weights = [r.choice((0.0, r.random(), r.random() ** 4)) for _ in range(n)]
-    weights[r.randrange(n)] += 0.1
-    return [w / sum(weights) for w in weights]
-
-
-def test_other_laws_of_the_position() -> None:
-    """By joint convexity the bounds for every position average, whatever law the position has."""
-    for r in draws("position laws", 20, 100):
-        case = random_case(r, noise="gaussian", records=r.choice((2, 3, 4, 5)))
-        n = case.records
-        law = random_law(r, n)
-        others, x, x_prime = case.steps(grid := case.nodes(500))
-        pairs = [fixed_order(grid.start, others, x, x_prime, i) for i in range(1, n + 1)]
-        p, q = (sum(w * pair[side] for w, pair in zip(law, pairs, strict=True)) for side in (0, 1))
-        bounds = [dict(offered("pnsgd", case.told(index=i))) for i in range(1, n + 1)]
-        for id in set.intersection(*map(set, bounds)):
-            for epsilon, truth in zip(case.epsilons, divergences(p, q, case.epsilons), strict=True):
-                parts = [w * math.exp(b[id].log_delta(epsilon).value) for w, b in zip(law, bounds, strict=True)]
-                what = f"{id} averaged over {law} at epsilon={epsilon!r} of {case!r}"
-                compare(truth, 1e-9 * truth, math.log(max(math.fsum(parts), 5e-324)), what)
-
-
 # --- beyond the published step size
 
 BEYOND = {
@@ -110,7 +83,7 @@ def beyond_truth() -> float:
     pull = spring(1.0, 0.5, 0.0, 1.0)
     x, x_prime = (spring(1.0, 0.5 + s * 9.5, 0.0, 1.0) for s in (1, -1))
     maps = [step(grid, grid.points - 1.45 * g(grid.points), 0.145, "gaussian") for g in (pull, x, x_prime)]
-    p, q = fixed_order(grid.start, [maps[0]], maps[1], maps[2], 1)
+    p, q = (last_law(grid.start, [own, maps[0]]) for own in maps[1:])
     return hockey_stick(p, q, 0.0)
 
 

@@ -127,9 +127,9 @@ def test_the_law_of_the_earlier_uses_is_dominated(monkeypatch: pytest.MonkeyPatc
             for epoch, (_, place, used) in enumerate(earlier):
                 if place is not None:
                     flow[epoch * plan.steps + place] += used
-            for step, used in ((last, size), second[1:] if second else (None, size)):
-                if step is not None:
-                    flow[(exact.epochs - 1) * plan.steps + step] += used
+            for place, used in ((last, size), second[1:] if second else (None, size)):
+                if place is not None:
+                    flow[(exact.epochs - 1) * plan.steps + place] += used
             found = least_cost(flow, exact.contractions() * exact.epochs, exact.reach) if any(flow) else Fraction(0)
             law[found] = law.get(found, Fraction(0)) + math.prod((p for p, _, _ in earlier), start=Fraction(1))
         told = [np.array([float(x)]) for x in ((plan.steps - last, size) if last is not None else ())]
