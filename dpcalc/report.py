@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.errors import PRECEDENCE
+from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import ATTACKS, RAN, RISKS, Kind, Quantity
-from dpcalc.model.source import Source
 from dpcalc.notes import Note
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.version import __version__
@@ -318,7 +318,7 @@ class Report(NamedTuple):
         """Return what a notebook shows of the report."""
         import importlib
 
-        text: str = importlib.import_module("dpcalc.render.notebook").render_notebook(self)
+        text: str = importlib.import_module("dpcalc.render.machine").render_notebook(self)
         return text
 
     @property

@@ -6,17 +6,30 @@ cut < terms, with a = cut + 1/2 and b = terms + 1/2,
     sum_{k=cut+1}^{terms} f(k) = int_a^b f - [f']/24 + 7 [f''']/5760 - 31 [f^(5)]/967680 + R,   [g] = g(b) - g(a).
 
 Every result is the value plus a stated slack that covers R and rounding.
+
+Upper bounds on sums of decreasing terms over up to 1e15 integers, from bounds on the terms at a few of them.
+
+How well the largest of the sums of an epoch tells two normal laws apart, over many epochs; rounded down.
+
+In an epoch of t steps one sum, at a random place, has mean `high` under P and mean `low` under Q; the others have mean
+0, and all have the standard deviation `spread`. What an observer makes of an epoch is a score: about the logarithm of
+the likelihood ratio of the cell that the largest sum falls into, as a multiple of a step h. The scores of the epochs
+are added, and every event "the total is at least a" gives delta >= P(A) - e^eps Q(A).
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
-from dpcalc.numerics.floats import UNIT, up
-from dpcalc.numerics.logspace import log_expm1
+from dpcalc.numerics.arrays import Array, Booleans, distinct, np
+from dpcalc.numerics.floats import UNIT, log_expm1, up
 from dpcalc.numerics.normal import log_hockey_stick, log_hockey_stick_error
-from dpcalc.numerics.quadrature import integrate
+from dpcalc.numerics.normal_arrays import log_upper_tail
+from dpcalc.numerics.roots import integrate
 
 _EULER_GAMMA = 0.5772156649015329
 _CUT = 64  # terms that are added one by one before an integral takes over
@@ -198,3 +211,232 @@ def _hockey_stick_ends(e: float, r: float, k: float, peak: float) -> float:
     third = g * (h1 * h1 + h2)
     fifth = g * (h1**4 + 6.0 * h1 * h1 * h2 + 3.0 * h2 * h2 + 4.0 * h1 * h3 + h4)
     return -g / 24.0 + 7.0 * third / 5760.0 - 31.0 * fifth / 967680.0
+
+
+_TOLERANCE = 1e-3  # of ln of the sum: what chords may add
+_MOST_NODES = 6000  # bounds the time where terms jump
+_MOST_ROUNDS = 14  # each halves the gaps that add the most
+_SINGLE = 24  # the first so many integers are all nodes
+
+
+class TermBounds(NamedTuple):
+    """Upper bounds on the terms of several sums at some integers: logarithms, shape (sums, integers).
+
+    ``at_and_after`` bounds the terms at the integer and at all later ones. ``convex_form`` does so too, and where
+    ``convex`` is true it is convex in the integer from there on, so that chords bound it.
+    """
+
+    at_and_after: Array
+    convex_form: Array
+    convex: Booleans
+
+
+def log_sum_decreasing_up(
+    terms: Callable[[Array], TermBounds], first: int, last: int, tolerance: float = _TOLERANCE
+) -> float:
+    """Return an upper bound on ln of the sum of all terms at all integers first <= k <= last.
+
+    Between two nodes a < a' a term is bounded by its value at a, or where it is convex by the chord from a to a'. Nodes
+    are added until the estimated relative loss is below the tolerance. The result is a bound for any choice of nodes.
+
+    Args:
+        terms: array of increasing integers -> bounds on the terms there.
+        first, last: 1 <= first <= last <= 1e15.
+        tolerance: the relative loss to aim for.
+    """
+    nodes = _first_nodes(first, last)
+    bounds = terms(nodes)
+    for _ in range(_MOST_ROUNDS):
+        sums, peak = _block_sums(nodes, bounds)
+        total = float(sums[0].sum())
+        loss = sums[1] / total
+        if float(loss.sum()) <= tolerance or len(nodes) >= _MOST_NODES:
+            break
+        added = _between(nodes, loss, tolerance)
+        if not len(added):
+            break
+        fresh = terms(added)
+        nodes = np.concatenate((nodes, added))
+        order = np.argsort(nodes)
+        nodes = nodes[order]
+        bounds = TermBounds(*(np.concatenate(pair, axis=1)[:, order] for pair in zip(bounds, fresh, strict=True)))
+    sums, peak = _block_sums(nodes, bounds)
+    value = peak + float(np.log(sums[0].sum()))
+    return value + UNIT * (4.0 * abs(value) + 16.0 * len(nodes))
+
+
+def _first_nodes(first: int, last: int) -> Array:
+    alone = np.arange(first, min(last, first + _SINGLE) + 1, dtype=float)
+    if last <= first + _SINGLE:
+        return alone
+    count = 2 + int(3.0 * np.log((last + 1.0 - first) / _SINGLE))
+    return distinct(alone, np.rint(np.geomspace(alone[-1], float(last), count)))
+
+
+def _block_sums(nodes: Array, bounds: TermBounds) -> tuple[Array, float]:
+    """Return the sum and the estimated loss of each block, shape (2, blocks), in units of exp(peak).
+
+    A block is a node and the integers up to the next one; the last block is the last node alone.
+    """
+    peak = max(float(bounds.at_and_after.max()), -1e306)
+    flat, convex = np.exp(bounds.at_and_after - peak), np.exp(np.minimum(bounds.convex_form - peak, 700.0))
+    count = np.append(np.diff(nodes), 1.0)
+    after = np.concatenate((convex[:, 1:], convex[:, -1:]), axis=1)
+    chord = (convex * (count + 1.0) + after * (count - 1.0)) / 2.0
+    added = np.where(bounds.convex, chord, flat * count)
+    # An estimate of the sum itself: values that decrease exponentially between nodes, with the curvature of a power.
+    logs = bounds.at_and_after
+    gap = np.maximum(np.concatenate((logs[:, :-1] - logs[:, 1:], logs[:, -1:] * 0.0), axis=1), 1e-9)
+    gap_convex = np.maximum(np.log(np.maximum(convex, 1e-300)) - np.log(np.maximum(after, 1e-300)), 1e-9)
+    inner = count - 1.0
+    rough = flat * inner * (1.0 + np.expm1(-gap) / gap)
+    fine = (convex + after) * inner / 2.0 - convex * inner * -np.expm1(-gap_convex) / gap_convex
+    fine *= 1.0 + np.minimum(np.append(np.log(nodes[1:] / nodes[:-1]), 0.0) / gap_convex, 9.0)
+    lost = np.where(bounds.convex, fine, rough)
+    return np.stack((added.sum(axis=0), np.maximum(lost, 0.0).sum(axis=0))), peak
+
+
+def _between(nodes: Array, loss: Array, tolerance: float) -> Array:
+    """Return nodes inside the blocks that lose most, more of them where more is lost."""
+    share = tolerance / max(64, len(nodes))
+    chosen = np.flatnonzero((loss[:-1] > share) & (np.diff(nodes) > 1.0))
+    chosen = chosen[np.argsort(-loss[chosen])][:1500]
+    parts = np.clip(np.ceil(np.sqrt(loss[chosen] / share)), 2, 24).astype(int)
+    made = [np.rint(np.geomspace(nodes[i], nodes[i + 1], p + 1)[1:-1]) for i, p in zip(chosen, parts, strict=True)]
+    if not made:
+        return np.empty(0)
+    found = distinct(*made)
+    return found[nodes[np.minimum(np.searchsorted(nodes, found), len(nodes) - 1)] != found]
+
+
+MOST_EPOCHS = 4096
+"""Of more epochs, only so many are looked at."""
+NARROWEST = 0.08
+"""A smaller standard deviation is not looked at: numbers would be below the smallest double."""
+
+WIDEST = 1e4
+"""With a larger standard deviation next to nothing is told, and rounding would hide it."""
+
+MOST_APART = 80.0
+"""(high - low)/spread times the root of the epochs, at most: past it scores are too coarse for their sums."""
+
+_CELLS = 4096  # a row of a table: the excess falls with the square of their width
+_POINTS = 4000  # about so many total scores are kept
+_TRIMMED = 1e-26  # weight cut off at each end
+_REACH = 21.0  # standard deviations from one end to the other, beyond which next to nothing is left
+_ERROR = 4e-12  # relative error of ln of a distribution function above 1e-300, several times over
+
+
+class Scores(NamedTuple):
+    """The law of a total score: P(first + i) >= below[i], and Q(first + i) <= above[i] e^(-h (first + i)).
+
+    Attributes:
+        first: the lowest score kept.
+        below, above: weights under P, and under Q but for the factor; relative to exact ones, rounded outwards.
+        lost: an upper bound on the sum of weights like ``above`` at scores that are not kept.
+    """
+
+    first: int
+    below: Array
+    above: Array
+    lost: float
+
+
+@functools.lru_cache(maxsize=16)
+def total_scores(bins: int, spread: float, high: float, low: float, epochs: int) -> tuple[Scores, float]:
+    """Return the law of the total score of some epochs, and the step h.
+
+    Args:
+        bins: t, 1 to 1e15.
+        spread: `NARROWEST` to `WIDEST`.
+        high, low: high > low >= 0, at most 2.
+        epochs: 1 to `MOST_EPOCHS`, such that sqrt(epochs) (high - low)/spread <= `MOST_APART`.
+    """
+    single, step = _single(bins, spread, high, low, epochs)
+    total = None
+    while True:
+        if epochs % 2:
+            total = single if total is None else _add(total, single)
+        epochs //= 2
+        if not epochs:
+            assert total is not None
+            return total, step
+        single = _add(single, single)
+
+
+def log_delta_down(scores: Scores, step: float, epsilon: float) -> float:
+    """Return ln of a lower bound on delta, -inf where none above 1e-250 is found.
+
+    Args:
+        scores, step: as `total_scores` returns them.
+        epsilon: >= 0, finite.
+    """
+    excess = epsilon - step * (scores.first + np.arange(len(scores.below)))
+    kept = excess < 40.0  # events with lower scores are worse ones
+    if not kept.any():
+        return -math.inf
+    factor = np.exp(excess[kept] + 64.0 * UNIT * (1.0 + epsilon))[::-1]
+    rounding = 2.0 * UNIT * (len(factor) + 8.0)
+    p = np.cumsum(scores.below[kept][::-1]) * (1.0 - rounding)
+    q = np.cumsum(factor * scores.above[kept][::-1]) * (1.0 + rounding)
+    gain = float((p - q - factor * scores.lost).max())
+    return math.log(gain) - 1e-12 if gain > 1e-250 else -math.inf
+
+
+def _single(bins: int, spread: float, high: float, low: float, epochs: int) -> tuple[Scores, float]:
+    """Return the law of the score of one epoch, and the step h that suits so many."""
+    top = high + spread * (10.0 + math.sqrt(2.0 * math.log(bins)))
+    edges = np.linspace(-10.0 * spread, top, _CELLS + 1)[1:-1]
+    below, error = _masses(edges, bins, spread, high)
+    below = np.maximum(0.0, below - error)
+    above, error = _masses(edges, bins, spread, low)
+    above = above + error + 1e-300
+    told = below > 0.0
+    ratio = np.log(below[told]) - np.log(above[told])
+    mean = float(below[told] @ ratio)
+    deviation = math.sqrt(float(below[told] @ (ratio - mean) ** 2))
+    step = max(_REACH * math.sqrt(epochs) * deviation, 0.5 * float(ratio.max() - ratio.min())) / _POINTS
+    score = np.full(len(told), round(float(ratio.min()) / step))  # any score will do for what is not told
+    score[told] = np.rint(ratio / step)
+    first = int(score.min())
+    counted = (score - first).astype(np.int64)
+    p, q = (np.bincount(counted, masses).astype(float) for masses in (below, above))
+    weight: Array = q * np.exp(step * (first + np.arange(len(q))))
+    rounding = 2.0 * UNIT * (_CELLS + 64.0 + 8.0 * float(np.abs(ratio).max()))
+    return _trim(Scores(first, p * (1.0 - rounding), weight * (1.0 + rounding), 0.0)), step
+
+
+def _masses(edges: Array, bins: int, spread: float, mean: float) -> tuple[Array, Array]:
+    """Return the probabilities of the cells of the largest sum between edges, and bounds on their errors."""
+    log_f = (bins - 1.0) * log_upper_tail(-edges / spread) + log_upper_tail((mean - edges) / spread)
+    log_f = np.concatenate([[-np.inf], log_f, [0.0]])
+    f, g = np.exp(log_f), -np.expm1(log_f)
+    with np.errstate(invalid="ignore"):
+        error_f = np.where(f > 0.0, f * np.abs(log_f), 0.0) * _ERROR + 8.0 * UNIT * f
+    error_g = g * (_ERROR + 8.0 * UNIT)
+    lower = f[1:] <= 0.5
+    masses = np.where(lower, f[1:] - f[:-1], g[:-1] - g[1:])
+    errors = np.where(lower, error_f[1:] + error_f[:-1], error_g[:-1] + error_g[1:])
+    return np.maximum(0.0, masses), errors
+
+
+def _add(a: Scores, b: Scores) -> Scores:
+    """Return the law of the sum of two scores."""
+    rounding = 4.0 * UNIT * (min(len(a.below), len(b.below)) + 8.0)
+    most = [float(x.above.sum()) * (1.0 + 1e-10) + x.lost for x in (a, b)]
+    lost = (a.lost * most[1] + b.lost * most[0]) * (1.0 + 1e-10) + 1e-280
+    below = np.convolve(a.below, b.below) * (1.0 - rounding)
+    above = np.convolve(a.above, b.above) * (1.0 + rounding)
+    return _trim(Scores(a.first + b.first, below, above, lost))
+
+
+def _trim(law: Scores) -> Scores:
+    """Return a law without scores at either end that have next to no weight."""
+    weight = np.cumsum(law.below + law.above)
+    start = int(np.searchsorted(weight, _TRIMMED))
+    weight = np.cumsum((law.below + law.above)[::-1])
+    stop = len(weight) - int(np.searchsorted(weight, _TRIMMED))
+    if start >= stop:
+        return law
+    cut = float(law.above[:start].sum() + law.above[stop:].sum()) * (1.0 + 1e-10)
+    return Scores(law.first + start, law.below[start:stop], law.above[start:stop], law.lost + cut)

@@ -16,7 +16,7 @@ import pytest
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
-from dpcalc.theorems.expanding import expanding, expanding_fresh, expanding_maps, expanding_passes
+from dpcalc.theorems.expanding import expanding, expanding_passes
 from dpcalc.theorems.many_passes import multi_epoch
 from dpcalc.theorems.record import for_algorithm
 from tests.formulas import evaluated
@@ -238,7 +238,7 @@ def test_what_convex_losses_carry_is_spent_to_the_end() -> None:
 
         shares = [1.0 / left for left in range(steps, 0, -1)]
         least = cost(shares)
-        found = expanding_maps.carried_convex(reach, push, steps) ** 2
+        found = expanding_passes.carried_convex(reach, push, steps) ** 2
         assert least * (1 - 1e-12) <= found <= least * (1 + 1e-12)
         for _ in range(20):
             tried = [min(1.0, share * math.exp(r.gauss(0.0, 0.2))) for share in shares[:-1]] + [1.0]
@@ -249,7 +249,7 @@ def test_harmonic_numbers() -> None:
     total = Fraction(0)
     for terms in range(1, 400):
         total += Fraction(1, terms)
-        assert float(total) <= expanding_maps.harmonic(terms) <= float(total) * (1 + 1e-4)
+        assert float(total) <= expanding_passes.harmonic(terms) <= float(total) * (1 + 1e-4)
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -267,7 +267,7 @@ def test_one_pass_of_a_fresh_order_is_the_mean_over_its_places(split: str) -> No
         total += (
             len(batch) / records * math.exp(gaussian.log_delta(mu=4.0 / divisor / math.sqrt(room), epsilon=epsilon))
         )
-    [(pair, times)] = evaluated(expanding_fresh.fresh, **run)
+    [(pair, times)] = evaluated(expanding.fresh, **run)
     assert times == 1
     found = math.exp(float(pair.forward(np.array([epsilon]))[0]))
     assert total * (1 - 1e-12) <= found <= total * 1.01

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcalc.model.choices import Adjacency, LastBatch
+from dpcalc.model.quantities import Adjacency, LastBatch
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
 from dpcalc.theorems.lower import forgetting, linear_losses

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import DpcalcError
-from dpcalc.model.choices import LastBatch
+from dpcalc.model.quantities import LastBatch
 from dpcalc.notions import gaussian
 from dpcalc.numerics.binomial import upper_groups
-from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
 from dpcalc.numerics.normal import log_hockey_stick
+from dpcalc.numerics.sums import TermBounds, log_sum_decreasing_up
 from dpcalc.theorems.contraction import shuffle
 from dpcalc.theorems.hidden import hidden_position
 from dpcalc.theorems.many_passes import epochs as engine

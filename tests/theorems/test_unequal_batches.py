@@ -19,7 +19,7 @@ from dpcalc.theorems.hidden import fresh_places, hidden_position
 from dpcalc.theorems.many_passes import shuffled_epochs
 from dpcalc.theorems.many_passes.passes import Passes
 from dpcalc.theorems.many_passes.repeated_allocation import Pace
-from dpcalc.theorems.released import released_fresh_orders, released_secret_order
+from dpcalc.theorems.released import released, released_fresh_orders
 from tests.formulas import evaluated
 from tests.oracles import draws
 from tests.oracles.chains import Array, Case, Grid, constant, hockey_stick, mean, random_case, step
@@ -235,7 +235,7 @@ def test_no_released_run_is_less_private(same_order: bool) -> None:
                 truth = max(hockey_stick(p, q, epsilon, 1e-9), hockey_stick(q, p, epsilon, 1e-9))
                 what = f"{case!r} {given!r} {more!r} {epsilon!r}"
                 if same_order:
-                    bound = evaluated(released_secret_order.shuffle_once_secret, **given, **more, epsilon=epsilon)
+                    bound = evaluated(released.shuffle_once_secret, **given, **more, epsilon=epsilon)
                 else:
                     parts = evaluated(released_fresh_orders.shuffled_epochs_secret_curve, **given, **more)
                     bound = pld.log_delta(parts, epsilon=epsilon).value

@@ -12,8 +12,8 @@ from typing import Any
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import Gate, parse, refuse_vacuous
 from dpcalc.errors import SpecError
+from dpcalc.files.arrays import Field, Scalar, Table, items, table, text
 from dpcalc.files.documents import Rules, parse_yaml
-from dpcalc.files.nodes import Field, Scalar, Table, items, table, text
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.files.reading import document_place, read_document
 from dpcalc.inert import printable
@@ -24,8 +24,7 @@ from dpcalc.model.quantities import ATTACKS, Kind
 from dpcalc.recipes.judging.exceptions import EXCEPTIONS
 from dpcalc.recipes.judging.policy import Policy, Rule
 from dpcalc.recipes.reading.recipe import Entry, Recipe
-from dpcalc.recipes.reading.settings import BESIDE
-from dpcalc.recipes.reading.values import BOOLEANS
+from dpcalc.recipes.reading.settings import BESIDE, BOOLEANS
 
 VERSION = "policy/1"
 KEYS = ("dpcalc", "description", "defaults", "cases")
