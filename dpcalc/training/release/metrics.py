@@ -24,7 +24,7 @@ from dpcalc.errors import SpecError
 from dpcalc.model.loss import Loss, PowerLoss
 from dpcalc.numerics import clopper_pearson
 from dpcalc.numerics.floats import down
-from dpcalc.training.data.tables import Progress
+from dpcalc.training.data.progress import Progress
 from dpcalc.training.release import discrete_laplace
 from dpcalc.training.release.prediction import Predictor
 from dpcalc.training.run.kernel import class_metrics
