@@ -31,6 +31,7 @@ from dpcalc.files.place import FileError, ProjectFile, clipped, near
 from dpcalc.files.reading import opened
 from dpcalc.files.row_file import Chosen, Room, RowFile, Spool
 from dpcalc.training.data.cells import NUMBERS, Classes, Labels, Levels, as_array
+from dpcalc.training.data.progress import Progress
 from dpcalc.training.data.readers import Columns, Npy, Rule, reader_of, refuse_other_kinds
 
 Piece = TypeVar("Piece")
