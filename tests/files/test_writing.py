@@ -21,6 +21,7 @@ dpcalc: recipe/1
 cases:
   budget: {command: rdp, records: {from: train.yaml#/n}, lipschitz: 1, smoothness: 1, step_size: 0.1, noise_std: 4,
            delta: 1e-6, assert: epsilon <= 3}
+  quiet: {command: rdp, records: 60000, lipschitz: 1, smoothness: 1, step_size: 0.1, noise_std: 5, delta: 1e-6}
 """
 QUERY = "rdp -n 1000 -L 1 --smoothness 1 --eta 0.1 --sigma 4 -d 1e-6"
 TRAIN = "train --data rows.csv --ranges ranges.csv --positive 1 -e 1 -d 1e-4"
@@ -31,6 +32,7 @@ RUNS = {
     "--plot": (f"{QUERY} --index 10,50 --plot OUT", "plot.svg", ()),
     "bounds": ("bounds -o OUT", "bounds.txt", ()),
     "init": ("init train.yaml -o OUT", "drafted.yaml", ("train.yaml",)),
+    "init --policy": ("init --policy budget.yaml -o OUT", "policy.yaml", ("budget.yaml", "train.yaml")),
     "check -o": (
         "check budget.yaml --baseline base.json -o OUT", "out.txt", ("budget.yaml", "train.yaml", "base.json")
     ),
@@ -260,6 +262,10 @@ def test_devices_pipes_and_streams_are_written_to(project: Path, capfd: Any) -> 
     reader.join(30)
     assert read == ["said"]
     assert stat.S_ISFIFO(os.lstat("pipe").st_mode)
+    # None of them has a folder for what very many cases need beside their output.
+    assert [output.is_file(path) for path in ("/dev/null", "/dev/stdout", "-", "pipe", "budget.yaml", "new")] == [
+        False, False, False, False, True, True,
+    ]  # fmt: skip
 
 
 def test_a_link_to_a_device_is_replaced(project: Path) -> None:

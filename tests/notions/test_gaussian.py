@@ -11,12 +11,9 @@ import pytest
 from flint import arb
 
 from dpcalc.notions import gaussian
-from dpcalc.numerics.floats import UNIT
-from dpcalc.numerics.logspace import exp_up
-from tests.oracles import READINGS, ball, call, draws, exact, log_uniform, not_below, tight
+from dpcalc.numerics.floats import exp_up
+from tests.oracles import ball, call, draws, exact, log_uniform, not_below, tight
 from tests.oracles import gaussian as oracle
-
-TIGHT = Fraction(1, 10**12)
 
 
 def points(seed: str, default: int, cost: int = 1) -> Iterator[tuple[random.Random, float, float]]:
@@ -41,29 +38,8 @@ def points(seed: str, default: int, cost: int = 1) -> Iterator[tuple[random.Rand
             yield r, mu, e
 
 
-def target(r: random.Random, mu: float) -> float:
-    """ln delta from 0- to -1e6, with the delta at which epsilon becomes 0."""
-    kind = r.randrange(5)
-    if kind == 0:
-        return -log_uniform(r, 1e-3, 1e6)
-    if kind == 1:
-        return math.log(log_uniform(r, 1e-300, 0.5))
-    if kind == 2:
-        return -log_uniform(r, 1e-300, 1.0)
-    edge = gaussian.log_delta(mu=mu, epsilon=0.0)
-    return min(edge * (1.0 + r.choice((0.0, r.uniform(-1, 1) * 10 ** r.uniform(-16, -1)))), -5e-324)
-
-
 def log_delta_at(epsilon: float | Fraction, mu: float | Fraction) -> arb:
     return oracle.log_delta(exact(epsilon), exact(mu))
-
-
-def test_log_delta() -> None:
-    for _, mu, e in points("log_delta", 4000):
-        found, value = gaussian.log_delta(mu=mu, epsilon=e), log_delta_at(e, mu)
-        what = call(gaussian.log_delta, mu=mu, epsilon=e)
-        not_below(found, value, what)
-        tight(found, value, what, 1e-14, 30.0 * UNIT if found < -0.1 else 0.0)
 
 
 def test_log_delta_below_zero() -> None:
@@ -82,68 +58,6 @@ def test_delta() -> None:
         assert 0.0 < found <= 1.0, what
         assert found == 1.0 or not ball(found).log() < value, what
         assert found < 1e-300 or not ball(found).log() > value + ball(1e-14) * (1 + abs(value)), what
-
-
-def test_epsilon() -> None:
-    for r, mu, _ in points("epsilon", 1500, cost=4):
-        wanted = target(r, mu)
-        found, what = gaussian.epsilon(mu=mu, log_delta_target=wanted), f"mu={mu!r}, log_delta_target={wanted!r}"
-        assert not log_delta_at(found, mu) > ball(wanted), what
-        if found > 0.0:
-            # Where delta barely moves with epsilon, the room that is left is what rounding of ln delta allows.
-            room = ball(64.0 * UNIT) * (abs(ball(wanted)) if wanted > -0.1 else 1 + abs(ball(wanted)))
-            assert log_delta_at(exact(found) * (1 - TIGHT), mu) > ball(wanted) - room - ball(1e-322), what
-
-
-def test_largest_mu_and_noise() -> None:
-    for r, mu, e in points("largest_mu", 1500, cost=4):
-        wanted = max(target(r, mu), -1e6)
-        e = e if e < 1e12 else 1.0
-        found, what = gaussian.largest_mu(epsilon=e, log_delta_target=wanted), f"epsilon={e!r}, ln delta={wanted!r}"
-        if found == 0.0:
-            assert e < 1e-280, what
-            assert wanted < -600.0, what
-            continue
-        if found > 1e99:
-            continue
-        assert not log_delta_at(e, found) > ball(wanted), what
-        room = ball(64.0 * UNIT) * (abs(ball(wanted)) if wanted > -0.1 else 1 + abs(ball(wanted)))
-        assert log_delta_at(e, exact(found) * (1 + TIGHT)) > ball(wanted) - room - ball(1e-322), what
-        sensitivity = log_uniform(r, 1e-6, 1e6)
-        sigma = gaussian.noise_std(sensitivity=sensitivity, epsilon=e, log_delta_target=wanted)
-        if math.isfinite(sigma):
-            for reading in READINGS:
-                value = ball(reading(sensitivity) / exact(found))
-                not_below(sigma, value, what)
-                tight(sigma, value, what, 1e-14)
-
-
-def test_round_trip_through_the_oracle_s_own_roots() -> None:
-    for mu, log_delta in ((1.0, -11.5), (0.01, -20.0), (30.0, -2.0), (1e-4, -3e3)):
-        low, high = oracle.epsilon(exact(mu), exact(log_delta))
-        found = gaussian.epsilon(mu=mu, log_delta_target=log_delta)
-        assert low <= exact(found) <= high * (1 + TIGHT)
-    for e, log_delta in ((1.0, -11.5), (0.0, -20.0), (100.0, -2.0), (1e-4, -3e3)):
-        low, high = oracle.largest_mu(exact(e), exact(log_delta))
-        found = gaussian.largest_mu(epsilon=e, log_delta_target=log_delta)
-        assert low * (1 - TIGHT) <= exact(found) <= high
-
-
-def test_renyi() -> None:
-    for r in draws("renyi", 500, cost=4):
-        mu, order = log_uniform(r, 1e-6, 1e6), 1.0 + log_uniform(r, 1e-9, 1e6)
-        found = gaussian.renyi(mu=mu, order=order)
-        value = oracle.renyi_gaussian(exact(order), exact(mu), Fraction(1))
-        not_below(found, value, call(gaussian.renyi, mu=mu, order=order))
-        tight(found, value, call(gaussian.renyi, mu=mu, order=order), 1e-14)
-
-
-def test_monotone_in_both_arguments() -> None:
-    for _, mu, e in points("monotone", 500, cost=8):
-        here = gaussian.log_delta(mu=mu, epsilon=e)
-        room = 64.0 * UNIT * (1.0 - here)
-        assert gaussian.log_delta(mu=mu, epsilon=e * 1.001 + 1e-300) <= here + room
-        assert gaussian.log_delta(mu=mu * 1.001, epsilon=e) >= here - room
 
 
 @pytest.mark.parametrize("k", range(-3, 309, 3))

@@ -122,6 +122,15 @@ def test_array_forms_are_bounds_on_either_side() -> None:
         assert not true < ball(low), (threshold, distance)
 
 
+def test_array_forms_at_negative_thresholds() -> None:
+    pairs = [(-e, mu) for e, mu in hockey_sticks("negative", 300) if 1e-90 < mu < 1e6 and e]
+    above = normal_arrays.log_hockey_stick_up(*(np.array(column) for column in zip(*pairs, strict=True)))
+    for (threshold, distance), high in zip(pairs, above.tolist(), strict=True):
+        true = oracle.log_delta(exact(threshold), exact(distance))
+        assert not true > ball(high), (threshold, distance)
+        assert not ball(high) - true > 3e-12 * abs(true).max(arb(1)), (threshold, distance)
+
+
 def test_lower_bounds_where_the_place_is_a_difference_of_huge_numbers() -> None:
     """H(e, r) <= Q(x) <= e^(-x^2/2) for x = e/r - r/2 >= 0, which rational arithmetic has exactly."""
     pairs = [(1.0606e51, 4.6056e25)]

@@ -6,7 +6,7 @@ The run is w_t = Pi_[low, high](w_{t-1} - step_size (g_t(w_{t-1}) + Z_t)); Z_t i
 ``cells``: the state is rounded, after every step, to a point of its cell inside [low, high]. The rounded run is a
 finite chain that satisfies every hypothesis on the displacement sup |psi(w) - psi(w')| exactly (its points lie in
 [low, high]), so a bound that needs nothing else holds for it without discretisation error. Rounding is not
-1-Lipschitz: for bounds that need Lipschitz maps the chain is an approximation of second order (see ``refined``).
+1-Lipschitz: for bounds that need Lipschitz maps the chain is an approximation of second order.
 
 ``nodes``: the run itself, Gaussian noise only. The law has two atoms (the ends) and an analytic density, carried by
 Gauss-Legendre panels that end at the kinks of the gradients; only the released state is put into cells, which is
@@ -35,7 +35,6 @@ from tests.oracles import log_uniform
 Array = NDArray[np.float64]
 NOISES = ("gaussian", "laplace")
 LOSS_CLASSES = ("convex-smooth", "convex", "smooth", "lipschitz")
-LAWS = ("fixed", "stop", "shuffled", "shuffled-stop")
 _SMOOTH_CONVEX = ("linear", "quadratic", "huber", "wall", "monotone")
 KINDS = {
     "convex-smooth": _SMOOTH_CONVEX,
@@ -124,11 +123,6 @@ def step(grid: Grid, mapped: Array, scale: float, noise: str) -> Step:
     return Step(inner, last)
 
 
-def transition(grid: Grid, mapped: Array, scale: float, noise: str) -> Array:
-    """The square matrix of a step; the first state and the last but one (the ends) take the projected mass."""
-    return step(grid, mapped, scale, noise).inner
-
-
 def _masses(edges: Array, mapped: Array, scale: float, noise: str) -> Array:
     """Mass left of the first edge, of every cell, and right of the last: each to nearly full relative precision."""
     z = (edges[None, :] - mapped[:, None]) / scale
@@ -184,52 +178,18 @@ def _releases(start: Array, steps: Sequence[Record]) -> list[Array]:
     return out
 
 
-def _placed(others: Sequence[Record], x: Record, index: int) -> list[Record]:
-    return [*others[: index - 1], x, *others[index - 1 :]]
+def shuffled(start: Array, others: Sequence[Record], x: Record, x_prime: Record) -> tuple[Array, Array]:
+    """The last iterate, where all n! orders are equally likely.
 
-
-def fixed_order(start: Array, others: Sequence[Record], x: Record, x_prime: Record, index: int) -> tuple[Array, Array]:
-    """The last iterate; x (or x') is the record number ``index`` in 1..n, the n - 1 others keep their order."""
-    p, q = (last_law(start, _placed(others, y, index)) for y in (x, x_prime))
-    return p, q
-
-
-def random_stop(
-    start: Array,
-    others: Sequence[Record],
-    x: Record,
-    x_prime: Record,
-    index: int,
-    published: bool = False,
-    law: Sequence[float] | None = None,
-) -> tuple[Array, Array]:
-    """The iterate after T steps, T in 1..n uniform or of the given law; with T itself if ``published``."""
-    n = len(others) + 1
-    weights = [1 / n] * n if law is None else law
-
-    def of(y: Record) -> Array:
-        parts = [w * out for w, out in zip(weights, _releases(start, _placed(others, y, index)), strict=True)]
-        return np.concatenate(parts) if published else np.sum(parts, axis=0)
-
-    return of(x), of(x_prime)
-
-
-def shuffled(
-    start: Array, others: Sequence[Record], x: Record, x_prime: Record, stop: bool = False, published: bool = False
-) -> tuple[Array, Array]:
-    """All n! orders equally likely: the last iterate, or after a uniform number of steps if ``stop``.
-
-    Records that are the same object are interchangeable, which keeps many of them cheap. With ``published`` the
-    order (and the time) is released too: for few different orders only.
+    Records that are the same object are interchangeable, which keeps many of them cheap.
     """
     distinct = list({id(y): y for y in others}.values())
     totals = (*(sum(y is z for y in others) for z in distinct), 1)
-    build = _every_order if published else _average_order
-    p, q = (build(start, [*distinct, y], totals, stop) for y in (x, x_prime))
+    p, q = (_average_order(start, [*distinct, y], totals) for y in (x, x_prime))
     return p, q
 
 
-def _average_order(start: Array, kinds: list[Record], totals: tuple[int, ...], stop: bool) -> Array:
+def _average_order(start: Array, kinds: list[Record], totals: tuple[int, ...]) -> Array:
     """Level t holds the average law after t steps for every number of records of each kind among the first t."""
     n = sum(totals)
     level = {(0,) * len(totals): start}
@@ -242,33 +202,12 @@ def _average_order(start: Array, kinds: list[Record], totals: tuple[int, ...], s
                     continue
                 now = (*used[:k], used[k] + 1, *used[k + 1 :])
                 share = now[k] / (t + 1)  # how often the last of these t + 1 is of kind k
-                if stop or t == n - 1:
-                    chance = math.prod(map(math.comb, totals, now)) / math.comb(n, t + 1)
-                    released = released + (law @ _at(kind, t).last) * (share * chance / (n if stop else 1))
-                if t < n - 1:
+                if t == n - 1:
+                    released = released + share * (law @ _at(kind, t).last)
+                else:
                     following[now] = following.get(now, 0.0) + share * (law @ _at(kind, t).inner)
         level = following
     return released
-
-
-def _every_order(start: Array, kinds: list[Record], totals: tuple[int, ...], stop: bool) -> Array:
-    n = sum(totals)
-    orders = math.factorial(n) // math.prod(map(math.factorial, totals))
-    assert orders <= 10000
-    out: list[Array] = []
-
-    def extend(law: Array, left: tuple[int, ...], t: int, chance: float) -> None:
-        for k, kind in enumerate(kinds):
-            if not left[k]:
-                continue
-            share = chance * left[k] / (n - t)
-            if stop or t == n - 1:
-                out.append((law @ _at(kind, t).last) * (share / (n if stop else 1)))
-            if t < n - 1:
-                extend(law @ _at(kind, t).inner, (*left[:k], left[k] - 1, *left[k + 1 :]), t + 1, share)
-
-    extend(start, totals, 0, 1.0)
-    return np.concatenate(out)
 
 
 def hockey_stick(p: Array, q: Array, epsilon: float, slack: float = 1e-11) -> float:
@@ -276,31 +215,6 @@ def hockey_stick(p: Array, q: Array, epsilon: float, slack: float = 1e-11) -> fl
     gamma = math.exp(epsilon)
     found = max(float(np.sum(np.maximum(a * (1 - slack) - gamma * b * (1 + slack), 0))) for a, b in ((p, q), (q, p)))
     return found * (1 - slack)
-
-
-def refined(evaluate: Callable[[int], float], count: int = 400) -> tuple[float, float]:
-    """(value, error) from ``count`` and 2 ``count`` cells: the errors of a rounded chain are of second order."""
-    coarse, fine = evaluate(count), evaluate(2 * count)
-    return fine, abs(fine - coarse)
-
-
-def sign_run(
-    first: float, spread: float, diameter: float, scale: float, noise: str, steps: int, epsilon: float, count: int = 400
-) -> float:
-    """delta of a run whose first step differs by ``first`` and whose ``steps`` later maps only jump by ``spread``.
-
-    Each later map sends the set where p > e^epsilon q to one point and the rest to another, ``spread`` apart: nothing
-    with this displacement is worse, until the best threshold leaves [low, high] (at epsilon = 0 never).
-    """
-    grid = cells(-diameter / 2, diameter / 2, count, 0.0)
-    gamma, states = math.exp(epsilon), len(grid.points)
-    p, q = (grid.start @ transition(grid, np.full(states, s * first / 2), scale, noise) for s in (1, -1))
-    for _ in range(steps):
-        # The better half-line, in either orientation of the pair, is exchanged for two points.
-        mapped = np.where(p > gamma * q, spread / 2, -spread / 2)
-        matrix = transition(grid, mapped, scale, noise)
-        p, q = p @ matrix, q @ matrix
-    return hockey_stick(p, q, epsilon)
 
 
 # --- losses
@@ -498,45 +412,6 @@ class Case:
         )  # fmt: skip
         width = self.step_size * self.scale * min(1.0, 4 / steepest)
         return nodes(self.low, self.high, width, self.kinks(), self.start, count)
-
-    def steps(self, grid: Grid) -> tuple[list[Step], Step, Step]:
-        """The steps of the others, of x and of x'."""
-        made: dict[int, Step] = {}
-        for g in (*self.others, self.x, self.x_prime):
-            if id(g) not in made:
-                made[id(g)] = step(grid, self.psi(g, grid.points), self.step_size * self.scale, self.noise)
-        return [made[id(g)] for g in self.others], made[id(self.x)], made[id(self.x_prime)]
-
-    def laws(self, law: str, grid: Grid, published: bool = False) -> tuple[Array, Array]:
-        """The two laws of what is released: "fixed", "stop", "shuffled" or "shuffled-stop"."""
-        others, x, x_prime = self.steps(grid)
-        if law == "fixed":
-            return fixed_order(grid.start, others, x, x_prime, self.index)
-        if law == "stop":
-            return random_stop(grid.start, others, x, x_prime, self.index, published)
-        if law in ("shuffled", "shuffled-stop"):
-            return shuffled(grid.start, others, x, x_prime, law != "shuffled", published)
-        raise ValueError(law)
-
-    def truth(self, law: str, epsilons: Sequence[float], published: bool = False) -> list[tuple[float, float]]:
-        """(delta, error) of the run itself at every epsilon."""
-        if self.noise == "gaussian":
-            p, q = self.laws(law, self.nodes(), published)
-            found = [hockey_stick(p, q, e, 1e-10) for e in epsilons]
-            return [(value, 1e-9 * value) for value in found]
-        pairs = [self.laws(law, self.cells(count), published) for count in (400, 800)]
-        values = [[hockey_stick(p, q, e) for e in epsilons] for p, q in pairs]
-        return [(fine, abs(fine - coarse)) for coarse, fine in zip(*values, strict=True)]
-
-    def displacement(self) -> float:
-        """sup |psi(w) - psi(w')| over [low, high] and all the records, rounded down: no factor may claim less."""
-        near = 1e-12 * self.diameter
-        found = 0.0
-        for g in (*self.others, self.x, self.x_prime):
-            at = [self.low, self.high, *(k + d for k in g.kinks for d in (-near, 0.0, near))]
-            mapped = self.psi(g, np.clip(at, self.low, self.high))
-            found = max(found, float(mapped.max() - mapped.min()))
-        return max(found - 1e-11 * self.diameter, 0.0)
 
 
 def random_case(

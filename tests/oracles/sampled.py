@@ -1,26 +1,21 @@
-"""What several releases of small one-dimensional runs say together, and what privacy profiles compose to.
+"""What several releases of small one-dimensional runs say together.
 
 `batched` and `passes` give exact joint laws of iterates: the last one in fine cells, those before it in coarse ones,
 which is post-processing and therefore a lower bound. On a grid of ``cells`` the coarse ones are the states themselves;
 on one of ``nodes`` they are its panels, whose mass the quadrature has exactly.
-
-`twice` and `renyi` start from a profile delta(e) with its first two derivatives (a `Jet`). Nothing here imports the
-package under test.
+Nothing here imports the package under test.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import mpmath
 import numpy as np
 
 from tests.oracles.chains import Array, Case, Grid, Step, mean, nodes, step
 
-Jet = tuple[Any, Any, Any]  # delta, delta', delta''
-Profile = Callable[[Any], Jet]
 _POINTS = 16  # of a panel of a grid of nodes
 
 
@@ -169,93 +164,3 @@ def passes(
                 after = after @ one.inner
             rows.append((after @ second[-1].last).ravel())
     return np.array(rows)
-
-
-# --- profiles
-
-
-def _product(a: Jet, b: Jet) -> Jet:
-    return a[0] * b[0], a[1] * b[0] + a[0] * b[1], a[2] * b[0] + 2 * a[1] * b[1] + a[0] * b[2]
-
-
-def gaussian(e: Any, r: Any) -> Jet:
-    """delta(e) = Phi(r/2 - e/r) - e^e Phi(-r/2 - e/r)."""
-    mp = mpmath
-    if r == 0:
-        return mp.mpf(0), mp.mpf(0), mp.mpf(0)
-    behind = -mp.exp(e) * mp.ncdf(-r / 2 - e / r)
-    return mp.ncdf(r / 2 - e / r) + behind, behind, behind + mp.exp(e) * mp.npdf(-r / 2 - e / r) / r
-
-
-def laplace(e: Any, r: Any) -> Jet:
-    """delta(e) = 1 - e^((e - r)/2), 0 from r on."""
-    x = mpmath.exp((e - r) / 2) if e < r else mpmath.mpf(0)
-    return (1 - x, -x / 2, -x / 4) if e < r else (x, x, x)
-
-
-def shuffled_product(noise: str, own: float, following: float, terms: int) -> Profile:
-    """(1/n) sum_{j<n} A B^j."""
-    one_step = gaussian if noise == "gaussian" else laplace
-
-    def profile(e: Any) -> Jet:
-        a, b = one_step(e, mpmath.mpf(own)), one_step(e, mpmath.mpf(following))
-        total, power = (mpmath.mpf(0),) * 3, (mpmath.mpf(1), mpmath.mpf(0), mpmath.mpf(0))
-        for _ in range(terms):
-            total = tuple(x + y for x, y in zip(total, power, strict=True))
-            power = _product(power, b)
-        return tuple(x / terms for x in _product(a, total))  # type: ignore[return-value]
-
-    return profile
-
-
-def shuffled_mixture(own: float, terms: int) -> Profile:
-    """(1/n) sum_{k=1}^n delta_G(e; own/sqrt(k))."""
-
-    def profile(e: Any) -> Jet:
-        jets = [gaussian(e, mpmath.mpf(own) / mpmath.sqrt(k)) for k in range(1, terms + 1)]
-        return tuple(sum(column) / terms for column in zip(*jets, strict=True))  # type: ignore[return-value]
-
-    return profile
-
-
-def twice(profile: Profile, epsilon: float, top: float, breaks: Sequence[float] = (), digits: int = 20) -> Any:
-    """delta of two mechanisms with this profile (for both orders), whose losses end at ``top``.
-
-    The loss has the distribution P(L > e) = delta(e) - delta'(e) for e > 0 and e^-e times its density at -e: atoms at
-    0 and wherever delta bends.
-    """
-    mp = mpmath
-    with mp.workdps(digits):
-        e = mp.mpf(epsilon)
-
-        def delta(y: Any) -> Any:
-            return profile(y)[0] if y >= 0 else 1 - mp.exp(y) * (1 - profile(-y)[0])
-
-        def both(x: Any) -> Any:
-            return delta(e - x) + mp.exp(-x) * delta(e + x)
-
-        def inside(x: Any) -> Any:
-            _, slope, bend = profile(x)
-            return (bend - slope) * both(x)
-
-        bends = [mp.mpf(b) for b in breaks]
-        ends = sorted({mp.mpf(0), mp.mpf(top), *bends})
-        marks = {*ends, *(x for b in [mp.mpf(0), *bends] for x in (e - b, b - e, e + b) if 0 < x < top)}
-        marks |= {mp.mpf(top) * k / 12 for k in range(12)}
-        total = mp.quad(inside, sorted(marks), maxdegree=5)
-        tiny = mp.mpf(10) ** (2 - digits)
-        for b in bends:
-            total += (profile(b * (1 + tiny))[1] - profile(b * (1 - tiny))[1]) * both(b)
-        start, slope, _ = profile(mp.mpf(0))
-        # P(L > 0) = delta(0) - delta'(0), P(L < 0) = Q(L > 0) = -delta'(0)
-        return total + (1 - start + 2 * slope) * delta(e)
-
-
-def renyi(profile: Profile, order: float, top: float, breaks: Sequence[float] = (), digits: int = 20) -> Any:
-    """D_a = ln(1 + a (a-1) int (e^((a-1) e) + e^(-a e)) delta(e) de)/(a-1); int (1 + e^-e) delta(e) de at 1."""
-    mp = mpmath
-    with mp.workdps(digits):
-        a = mp.mpf(order)
-        marks = sorted({mp.mpf(b) for b in breaks if b < top} | {mp.mpf(top) * k / 40 for k in range(41)})
-        found = mp.quad(lambda e: (mp.exp((a - 1) * e) + mp.exp(-a * e)) * profile(e)[0], marks, maxdegree=5)
-        return found if order == 1 else mp.log1p(a * (a - 1) * found) / (a - 1)

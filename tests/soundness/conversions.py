@@ -39,6 +39,16 @@ def _epsilon(r: random.Random) -> float:
     return r.choice((0.0, log_uniform(r, 1e-3, 30.0), log_uniform(r, 1e-300, 1e9)))
 
 
+def _point(r: random.Random) -> dict[str, float]:
+    """Anywhere, and half the time where two parts of delta nearly cancel or a series takes over."""
+    mu = _mu(r)
+    if r.random() < 0.5 or not 1e-100 < mu < 1e6:
+        return {"mu": mu, "epsilon": _epsilon(r)}
+    x = r.choice((r.uniform(-40.0, 40.0), r.choice((-1.25, -1.0, 0.0, 1.0, 4.125)), log_uniform(r, 1e-3, 1e3)))
+    bend = 0.5 * mu * mu * (1.0 + r.choice((0.0, r.uniform(-1.0, 1.0) * log_uniform(r, 1e-17, 1.0))))
+    return {"mu": mu, "epsilon": max(0.0, bend + mu * r.choice((0.0, x)))}
+
+
 def _log_target(r: random.Random) -> float:
     return -r.choice((log_uniform(r, 0.1, 50.0), log_uniform(r, 1e-6, 1e6), 690.7755278982137))
 
@@ -66,7 +76,7 @@ def _with_epsilon(r: random.Random) -> dict[str, Any]:
     return {**{k: v for k, v in _renyi(r).items() if k != "log_delta"}, "epsilon": _epsilon(r)}
 
 
-def _laplace(v: Inputs) -> arb:
+def laplace(v: Inputs) -> arb:
     """ln(a/(2a-1) e^((a-1)u) + (a-1)/(2a-1) e^(-a u))/(a-1)."""
     a, u = v.order, v.shift / v.scale
     if a == 1:
@@ -79,8 +89,7 @@ def _laplace(v: Inputs) -> arb:
 
 CONVERSIONS: dict[str, Conversion] = {
     "gaussian.log_delta": Conversion(
-        lambda r: {"mu": _mu(r), "epsilon": _epsilon(r)}, gaussian.log_delta,
-        lambda v: balls.log_delta(v.epsilon, v.mu), logarithm=True, weight=0.5,
+        _point, gaussian.log_delta, lambda v: balls.log_delta(v.epsilon, v.mu), logarithm=True, slack=1e-14, weight=0.5,
     ),
     "gaussian.epsilon": Conversion(
         lambda r: {"mu": r.choice((log_uniform(r, 1e-3, 30.0), log_uniform(r, 1e-9, 1e9))),
@@ -108,7 +117,7 @@ CONVERSIONS: dict[str, Conversion] = {
     "renyi.laplace": Conversion(
         lambda r: {"order": r.choice((1.0, 2.0, 1.0 + log_uniform(r, 1e-9, 1e6))), "shift": log_uniform(r, 1e-9, 1e3),
                    "scale": log_uniform(r, 1e-3, 1e3)},
-        renyi.laplace, _laplace, slack=1e-11,
+        renyi.laplace, laplace, slack=1e-11,
     ),
     "renyi.mironov": Conversion(
         _renyi, renyi.mironov, lambda v: balls.mironov(v.order, v.rdp, v.log_delta), weight=0.5),

@@ -17,6 +17,7 @@ from tests.theorems.test_registry import moves, parameters
 COMPOSITIONS = [bound for bound in all_bounds().values() if bound.gives is Composition]
 RISING = ("steps", "epochs", "lipschitz", "sensitivity", "diameter", "displacement")
 FALLING = ("noise_std", "scale", "records")
+SLOWEST = ("sampled.with_replacement", "sampled.balls_in_bins")
 WITH_ATOMS = ("expanding.laplace", "multi_epoch.laplace", "shuffled_epochs.once_laplace", "sampled.with_replacement")
 """Compositions of Laplace laws, whose atoms are split, and of a curve with kinks: far out no bound on what the lattice
 adds is known."""
@@ -70,7 +71,13 @@ def sweep(bound: Theorem, cases: int, names: tuple[str, ...]) -> None:
             check(bound, answer, *((values, more) if name in RISING else (more, values)), log_delta)
 
 
-@pytest.mark.parametrize("bound", COMPOSITIONS, ids=lambda bound: bound.id)
+@pytest.mark.parametrize(
+    "bound",
+    [
+        pytest.param(bound, id=bound.id, marks=pytest.mark.campaign if bound.id in SLOWEST else ())
+        for bound in COMPOSITIONS
+    ],
+)
 def test_monotone_over_decades(bound: Theorem) -> None:
     sweep(bound, 1, ("steps", "epochs", "noise_std"))
 

@@ -22,7 +22,6 @@ from dpcalc.errors import DpcalcError
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian, optimal_composition
 from dpcalc.notions.guarantee import Composition
-from dpcalc.theorems.contraction import contraction, shuffle
 from dpcalc.theorems.hidden import hidden_position
 from dpcalc.theorems.record import for_algorithm, lookup
 from dpcalc.theorems.released import released, released_fresh_orders
@@ -132,21 +131,6 @@ def test_no_run_is_less_private() -> None:
     assert seen == {b.id for a in ALGORITHMS for b in for_algorithm(a) if b.guarantee} - {"expanding.laplace"}
 
 
-@pytest.mark.parametrize("noise", ["gaussian", pytest.param("laplace", marks=pytest.mark.campaign)])
-def test_no_rounded_run_is_less_private(noise: str) -> None:
-    """All classes of losses, on the chain that meets every hypothesis on the displacement exactly."""
-    seen: set[str] = set()
-    for r in draws(f"released, rounded, {noise}", 6, 1100):
-        case, told = epsilons_of(r, random_case(r, noise, records=r.choice((2, 2, 3)))), {}
-        if r.random() < 0.3:
-            told["adjacency"], case = "null-record", replace(case, x_prime=constant(0.0, case.low, case.high))
-        told = case.told(epochs=2, batch_size=r.choice((1, 1, 1, 2)), last_batch=r.choice(LAST_BATCHES), **told)
-        two_passes(r, case, case.cells(70), True, told, seen)
-    assert {"released.cyclic_curve", "released.shuffled_epochs", "released.shuffled_epochs_rdp"} <= seen
-    assert "released.shuffled_epochs_point" in seen
-    assert noise == "gaussian" or "expanding.laplace" in seen
-
-
 # --- one order, used again --------------------------------------------------------------------------------------------
 
 RESETS = {
@@ -214,17 +198,6 @@ def curve_run(noise: str, own: float, following: float, n: int, epochs: int, ord
     return evaluated(released_fresh_orders.shuffled_epochs_rdp, **given, order=order)
 
 
-def mixture_run(own: float, n: int, epochs: int, order: float | None = None) -> Any:
-    """Convex smooth losses without a domain."""
-    given: dict[str, Any] = {
-        "records": n, "batch_size": 1, "last_batch": "own", "epochs": epochs, "sensitivity": own, "noise": "gaussian",
-        "scale": 1.0, "step_size": 1.0, "loss_class": "convex-smooth", "smoothness": 1.0,
-    }  # fmt: skip
-    if order is None:
-        return Composition(evaluated(released_fresh_orders.shuffled_epochs, **given))
-    return evaluated(released_fresh_orders.shuffled_epochs_rdp, **given, order=order)
-
-
 def references(quantity: str) -> list[Any]:
     found = [row for row in REFERENCE if row["quantity"] == quantity]
     assert found
@@ -243,64 +216,6 @@ def test_reference_values_of_two_passes(inputs: dict[str, str], value: str) -> N
     near(run.log_delta(float(inputs["eps"])).value, math.log(float(value)), inputs)
 
 
-@pytest.mark.campaign
-def test_two_passes_by_quadrature() -> None:
-    for r in draws("two passes", 6, 1100):
-        kind = r.choice(("gaussian", "laplace", "mixture"))
-        n, own, following = r.randint(1, 8), log_uniform(r, 0.1, 2.5), log_uniform(r, 0.3, 4.0)
-        epsilon = own * r.choice((0.0, log_uniform(r, 0.01, 0.5), r.uniform(0.2, 1.5)))
-        if kind == "mixture":
-            profile, run, top, breaks = oracle.shuffled_mixture(own, n), mixture_run(own, n, 2), 9.0 * own + 4.0, []
-        else:
-            profile, run = oracle.shuffled_product(kind, own, following, n), curve_run(kind, own, following, n, 2)
-            top, breaks = (own * 9.0 + 4.0, []) if kind == "gaussian" else (own, [own, following])
-        value = oracle.twice(profile, epsilon, top, [b for b in breaks if b <= top], 17)
-        near(run.log_delta(epsilon).value, float(mpmath.log(value)), (kind, n, own, following, epsilon))
-
-
-def test_single_pass() -> None:
-    """One pass composed is the one-pass bound, up to chords and lattice."""
-    for r in draws("one pass", 12, 550):
-        n, size, last = r.randint(1, 500), r.choice((1, 1, 3, 7)), r.choice(("own", "nominal", "drop"))
-        own, diameter = log_uniform(r, 0.05, 5.0), log_uniform(r, 0.2, 10.0)
-        noise = r.choice(("gaussian", "laplace"))
-        given = {
-            "records": n, "batch_size": size, "last_batch": last, "sensitivity": own * size, "noise": noise,
-            "scale": 1.0, "step_size": 1.0,
-        }  # fmt: skip
-        bounded = {"displacement": 1.0, "diameter": diameter}
-        smooth = r.random() < 0.5
-        if smooth:
-            found = evaluated(
-                released_fresh_orders.shuffled_epochs,
-                **given,
-                **bounded,
-                epochs=1,
-                loss_class="convex-smooth",
-                smoothness=r.choice((1.0, 2.0)),
-            )
-        else:
-            found = evaluated(
-                released_fresh_orders.shuffled_epochs, **given, **bounded, epochs=1, loss_class="lipschitz"
-            )
-        for epsilon in (0.0, log_uniform(r, 1e-3, 1.0), own * r.uniform(0.1, 3.0)):
-            single = [evaluated(shuffle.product, **given, **bounded, epsilon=epsilon)]
-            if smooth and noise == "gaussian":
-                single.append(evaluated(shuffle.mixture, **given, smoothness=1.0, epsilon=epsilon))
-            held = n % size or size if last == "own" and size < n else min(size, n)
-            step = own * size / held
-            single.append(
-                gaussian.log_delta(mu=step, epsilon=epsilon)
-                if noise == "gaussian"
-                else math.log(-math.expm1((epsilon - step) / 2)) if epsilon < step else -math.inf
-            )  # fmt: skip
-            best, value = min(single), Composition(found).log_delta(epsilon).value
-            # The lower hull of the least of two curves is below it where they cross.
-            assert value <= best + 1e-2 + 1e-4 * abs(max(best, -1e4)), (given, bounded, smooth, epsilon, best, value)
-            if len(single) == 2 or noise == "laplace" or best > -20.0:
-                assert value >= best - (1e-9 if not smooth else 0.5) * (1 - max(best, -1e4)), (given, epsilon)
-
-
 def test_fixed_order_composes_exactly() -> None:
     """Without later steps the curve is the record's own Gaussian, and its composition another."""
     for epochs, ratio in ((1, 0.5), (7, 0.3), (1000, 0.02)):
@@ -313,51 +228,7 @@ def test_fixed_order_composes_exactly() -> None:
             near(Composition(parts).log_delta(epsilon).value, value, (epochs, ratio, epsilon), 1e-3 * (1 - value))
 
 
-def test_fixed_order_is_one_pass_once() -> None:
-    for index, noise, epsilon in itertools.product((1, 3, 5), ("gaussian", "laplace"), (0.0, 0.3, 1.0)):
-        given = {
-            "records": 5, "index": index, "batch_size": 1, "sensitivity": 1.5, "noise": noise, "scale": 1.0,
-            "step_size": 1.0, "displacement": 1.0, "diameter": 2.0,
-        }  # fmt: skip
-        value = evaluated(contraction.product, **given, epsilon=epsilon)
-        found = Composition(evaluated(released.cyclic_curve, **given, epochs=1)).log_delta(epsilon).value
-        near(found, value, (given, epsilon), 1e-3)
-
-
 # --- a point of the curve ---------------------------------------------------------------------------------------------
-
-
-def fresh_run(r: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
-    given = {
-        "records": r.choice((1, 10, 1000)), "batch_size": r.choice((1, 1, 3)), "last_batch": r.choice(LAST_BATCHES),
-        "epochs": r.choice((1, 2, 5, 30, 1000)), "sensitivity": log_uniform(r, 0.05, 2.0), "noise": "gaussian",
-        "scale": 1.0, "step_size": 1.0,
-    }  # fmt: skip
-    loss = {"loss_class": "convex-smooth", "smoothness": 1.0} if r.random() < 0.6 else {"loss_class": "lipschitz"}
-    if loss["loss_class"] == "lipschitz" or r.random() < 0.5:
-        loss.update({"displacement": 1.0, "diameter": log_uniform(r, 0.3, 5.0)})
-    return given, loss
-
-
-def test_a_point_is_no_better_than_the_curve() -> None:
-    for r in draws("points", 8, 800):
-        given, loss = fresh_run(r)
-        curve = Composition(evaluated(released_fresh_orders.shuffled_epochs, **given, **loss))
-        for epsilon in (0.0, log_uniform(r, 0.1, 10.0)):
-            best = curve.log_delta(epsilon).value
-            point = evaluated(released_fresh_orders.shuffled_epochs_point, **given, **loss, epsilon=epsilon)
-            assert best <= point + 1e-2 + 1e-3 * abs(max(point, -1e3)), (given, loss, epsilon, best, point)
-
-
-def test_own_noise_is_no_better_than_the_curve() -> None:
-    for r in draws("own noise", 8, 800):
-        given, loss = fresh_run(r)
-        names = ("records", "batch_size", "epochs", "sensitivity", "noise", "scale")
-        mu = evaluated(released.own_noise, **{name: given[name] for name in names})
-        curve = Composition(evaluated(released_fresh_orders.shuffled_epochs, **given, **loss))
-        for wanted in (-3.0, -14.0):
-            most = gaussian.epsilon(mu=mu, log_delta_target=wanted)
-            assert curve.epsilon(wanted).value <= most * 1.001 + 1e-3 * mu, (given, loss, wanted)
 
 
 def test_own_noise_is_composition() -> None:
@@ -365,32 +236,6 @@ def test_own_noise_is_composition() -> None:
     assert 0.75 <= mu <= 0.75 * (1 + 1e-14)  # a short last batch of one record
     mu = evaluated(released.own_noise, records=3, batch_size=8, epochs=4, sensitivity=0.75, noise="gaussian", scale=0.5)
     assert 1.0 <= mu <= 1.0 + 1e-14
-
-
-@pytest.mark.parametrize(
-    ("name", "rising"),
-    [
-        ("records", (1000, 100, 50, 1)),
-        ("epochs", (1, 2, 5, 20)),
-        pytest.param("sensitivity", (0.1, 0.5, 2.0), marks=pytest.mark.campaign),
-        pytest.param("diameter", (0.5, 2.0, 10.0, math.inf), marks=pytest.mark.campaign),
-        pytest.param("displacement", (0.1, 0.5, 1.0), marks=pytest.mark.campaign),
-    ],
-)
-def test_monotone(name: str, rising: tuple[float, ...]) -> None:
-    base = {
-        "records": 50, "batch_size": 1, "last_batch": "own", "epochs": 5, "sensitivity": 0.5, "noise": "gaussian",
-        "scale": 1.0, "step_size": 1.0, "loss_class": "convex-smooth", "smoothness": 1.0, "displacement": 1.0,
-        "diameter": 2.0,
-    }  # fmt: skip
-    runs = [{**base, name: value} for value in rising]
-    for values in (
-        [Composition(evaluated(released_fresh_orders.shuffled_epochs, **run)).log_delta(1.0).value for run in runs],
-        [evaluated(released_fresh_orders.shuffled_epochs_point, **run, epsilon=1.0) for run in runs],
-        [evaluated(released_fresh_orders.shuffled_epochs_rdp, **run, order=3.0) for run in runs],
-    ):
-        for less, more in itertools.pairwise(values):
-            assert less <= more + 2e-3 * abs(more), (name, values)
 
 
 # --- Renyi ------------------------------------------------------------------------------------------------------------
@@ -404,41 +249,9 @@ def test_reference_values_of_renyi(inputs: dict[str, str], value: str) -> None:
     assert curve_run(*given, 12, float(inputs["alpha"])) == pytest.approx(12 * found, rel=1e-14)
 
 
-@pytest.mark.campaign
-def test_renyi_by_quadrature() -> None:
-    for r in draws("renyi of curves", 8, 800):
-        kind, order = r.choice(("gaussian", "laplace", "mixture")), r.choice((1.0, 1.5, 2.0, 8.0, 40.0))
-        n, own, following = r.randint(1, 8), log_uniform(r, 0.1, 2.5), log_uniform(r, 0.3, 4.0)
-        if kind == "mixture":
-            profile, found = oracle.shuffled_mixture(own, n), mixture_run(own, n, 1, order)
-        else:
-            profile = oracle.shuffled_product(kind, own, following, n)
-            found = curve_run(kind, own, following, n, 1, order)
-        top = own if kind == "laplace" else own * own * order + 12 * own
-        value = float(oracle.renyi(profile, order, top, (own, following) if kind == "laplace" else ()))
-        what = (kind, n, own, following, order)
-        assert value * (1 - 1e-9) <= found <= value * (1 + 4e-3), (what, found, value)
-
-
 def test_renyi_of_infinite_order_is_the_greatest_loss() -> None:
     assert curve_run("laplace", 0.7, 2.0, 3, 5, math.inf) == pytest.approx(5 * 0.7, rel=1e-14)
     assert curve_run("gaussian", 0.7, 2.0, 3, 5, math.inf) == math.inf
-
-
-@pytest.mark.campaign
-def test_renyi_is_no_better_than_the_curve() -> None:
-    for r in draws("renyi and curves", 8, 800):
-        given, loss = fresh_run(r)
-        told = {**given, **loss, "lipschitz": given["sensitivity"] / 2, "noise_std": 1.0}
-        for name in ("sensitivity", "noise", "scale"):
-            del told[name]
-        if "displacement" in told and loss["loss_class"] == "convex-smooth":
-            del told["displacement"]  # derived
-        found = dict(offered(FRESH, told))
-        assert set(found) >= {"released.shuffled_epochs", "released.shuffled_epochs_rdp"}
-        for wanted in (-2.0, -14.0):
-            curve, moments = (found[f"released.shuffled_epochs{x}"].epsilon(wanted).value for x in ("", "_rdp"))
-            assert curve <= moments * 1.001 + 1e-9, (told, wanted, curve, moments)
 
 
 # --- secret orders ----------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from typing import Any
 
 import mpmath as mp
@@ -38,24 +37,6 @@ def just_above(found: float, exact: Any, relative: float = 1e-12) -> None:
     assert mp.mpf(found) <= exact * (1 + mp.mpf(relative))
 
 
-@pytest.mark.parametrize("steps", [1, 2, 17, 1000])
-@pytest.mark.parametrize("c", [1.0, 0.999, 0.5])
-def test_a_shift_in_every_step(steps: int, c: float) -> None:
-    with mp.workdps(40):
-        h = -mp.log(mp.mpf(c))
-        exact = mp.sqrt(mp.mpf(steps)) if c == 1.0 else mp.sqrt(mp.tanh(steps * h / 2) / mp.tanh(h / 2))
-        just_above(mu(chain(np.ones(steps), c, 2.0)), exact / 2)
-
-
-@pytest.mark.parametrize(("length", "epochs", "position"), [(5, 3, 1), (5, 3, 5), (7, 2, 3), (1, 9, 1)])
-def test_cyclic_uses(length: int, epochs: int, position: int) -> None:
-    shift = np.zeros(length * epochs)
-    shift[position - 1 :: length] = 1.0
-    with mp.workdps(40):
-        exact = mp.sqrt(mp.mpf(epochs - 1) / length + mp.mpf(1) / (length - position + 1))
-        just_above(mu(chain(shift, 1.0, 1.0)), exact)
-
-
 @pytest.mark.parametrize("diameter", [0.01, 0.4, 3.0, 1000.0])
 def test_full_batch_on_a_bounded_domain(diameter: float) -> None:
     steps, schedule = 60, chain(np.ones(60), 1.0, 1.0)
@@ -74,31 +55,6 @@ def test_the_starts_may_be_further_apart_than_the_diameter() -> None:
     # P(output > 0) is Phi(10) and Phi(-10): the least mu with Phi(Phi^-1(alpha) + mu) above that is 20.
     just_above(found[1], mp.mpf(20))
     just_above(found[2], mp.mpf(2))  # after the first step they are in the set
-
-
-def test_never_below_an_exact_linear_chain() -> None:
-    r = random.Random(3)
-    for _ in range(300):
-        steps = r.randint(1, 12)
-        shift = [r.choice([0.0, r.uniform(0.0, 2.0)]) for _ in range(steps)]
-        c = [r.choice([0.0, 1.0, r.uniform(0.0, 1.5)]) for _ in range(steps)]
-        scale = [10.0 ** r.uniform(-2, 2) for _ in range(steps)]
-        start = r.choice([0.0, r.uniform(0.0, 3.0)])
-        # X_t = c_t X_{t-1} + s_t + Z_t against X_t = c_t X_{t-1} + Z_t: two Gaussians.
-        mean, variance = mp.mpf(start), mp.mpf(0)
-        for s, factor, b in zip(shift, c, scale, strict=True):
-            mean = mp.mpf(factor) * mean + mp.mpf(s)
-            variance = mp.mpf(factor) ** 2 * variance + mp.mpf(b) ** 2
-        assert mu(chain(shift, c, scale), start) >= mean / mp.sqrt(variance) * (1 - mp.mpf(10) ** -14)
-
-
-def test_starting_distance_only() -> None:
-    just_above(mu(chain(np.zeros(4), 1.0, 3.0), start=6.0), mp.mpf(1))
-
-
-def test_noise_multiplies() -> None:
-    schedule = chain([1.0, 0.0, 2.0], 0.9, [1.0, 2.0, 3.0])
-    assert mu(schedule, noise=4.0) == pytest.approx(mu(schedule) / 4.0, rel=1e-14)
 
 
 def test_own_allocation() -> None:

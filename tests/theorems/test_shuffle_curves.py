@@ -1,4 +1,4 @@
-"""The array forms of one-pass bounds: beside the scalar forms, and beside exact values."""
+"""The array forms of one-pass bounds: beside the scalar forms, and never below their definitions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpcalc.certify.table import definitions
 from dpcalc.theorems.batch_layout import layout as layout_of
 from dpcalc.theorems.contraction import contraction, shuffle, shuffle_curves
-from dpcalc.theorems.contraction.noisy_pass import later_ratio, own_ratio
+from dpcalc.theorems.contraction.laplace import later_ratio, own_ratio
 from tests.formulas import evaluated
-from tests.oracles import ball, draws, exact, log_uniform, not_below, whole
-from tests.oracles import contraction as oracle
-from tests.oracles import gaussian as gaussian_oracle
-from tests.oracles.contraction import ZERO, log_step
+from tests.oracles import draws, log_uniform, whole
+from tests.soundness.compare import BELOW, verdict
 
 NOISES = ("gaussian", "laplace")
 LAST_BATCHES = ("own", "nominal", "drop", "balanced", "front")
@@ -50,6 +49,12 @@ def beside(found: Any, scalar: list[float], what: Any, relative: float, above: f
         assert a <= b + above + relative * (1.0 + abs(b)), (what, a, b)
 
 
+def never_below(subject: str, given: dict[str, Any], grid: list[float], found: Any) -> None:
+    for e, value in zip(grid, np.asarray(found).tolist(), strict=True):
+        outcome = verdict(definitions()[subject], {**given, "epsilon": e}, value, False).outcome
+        assert outcome != BELOW, (subject, given, e, value)
+
+
 # --- one position ---------------------------------------------------------------------------------------------------
 
 
@@ -67,23 +72,7 @@ def test_fixed() -> None:
         curve = shuffle_curves.fixed(noise, own, following, n - given["index"])
         scalar = [evaluated(contraction.product, **given, epsilon=e) for e in grid]
         beside(curve(np.array(grid)), scalar, (given, grid), 1e-12, 0.0)
-
-
-def test_fixed_is_not_below_the_product() -> None:
-    for r in draws("fixed curves, exact", 60, 120):
-        noise, later = r.choice(NOISES), r.choice((0, 1, whole(r, 1, 1000)))
-        own, following = log_uniform(r, 1e-2, 10.0), log_uniform(r, 1e-2, 10.0)
-        grid = [e for e in epsilons(r, own) if e < 1e3]
-        found = shuffle_curves.fixed(noise, own, following, later)(np.array(grid))
-        for e, a in zip(grid, found.tolist(), strict=True):
-            value = log_step(noise, exact(e), exact(own))
-            if later and value != ZERO:
-                factor = log_step(noise, exact(e), exact(following))
-                value = factor if factor == ZERO else value + later * factor
-            if value == ZERO:
-                assert a <= -1e280 or a == -math.inf or noise == "laplace"
-            else:
-                not_below(a, value, f"{noise} {own!r} {following!r} {later} at {e!r}")
+        never_below("contraction.product", given, grid[:6], curve(np.array(grid[:6])))
 
 
 # --- shuffled products ------------------------------------------------------------------------------------------------
@@ -117,22 +106,7 @@ def test_shuffled_product() -> None:
         grid = epsilons(r, max(r.choice(ratios(given)), 1e-6))
         scalar = [evaluated(shuffle.product, **given, epsilon=e) for e in grid]
         beside(product_curve(given)(np.array(grid)), scalar, (given, grid), 1e-12, 0.0)
-
-
-def test_shuffled_product_is_not_below_the_mean() -> None:
-    for r in draws("product curves, exact", 30, 220):
-        given = product_case(r)
-        of = {name: exact(given[name]) for name in ("scale", "sensitivity", "step_size", "displacement", "diameter")}
-        plan = oracle.layout(given["records"], given["batch_size"], given["last_batch"])
-        reach = of["diameter"] / (of["step_size"] * of["scale"])
-        curve = product_curve(given)
-        for e in (0.0, log_uniform(r, 1e-3, 1.0), ratios(given)[0] * r.uniform(0.2, 2.0)):
-            own, following = of["sensitivity"] / (plan.size * of["scale"]), of["displacement"] * reach
-            run = oracle.Pass(given["noise"], exact(e), own, following, reach)
-            value = oracle.shuffled(given["records"], plan, run, oracle.product_left)
-            found = float(curve(np.array([e]))[0])
-            if value != ZERO:
-                not_below(found, value, f"{given!r} at {e!r}")
+        never_below("shuffle.product", given, grid[:6], product_curve(given)(np.array(grid[:6])))
 
 
 # --- shuffled mixtures ------------------------------------------------------------------------------------------------
@@ -163,16 +137,10 @@ def test_shuffled_mixture_is_not_below_the_mean() -> None:
     for r in draws("mixture curves, exact", 20, 330):
         n = r.choice((1, 2, 63, 64, 65, 70, 100, 300, 1000))
         ratio = log_uniform(r, 0.05, 30.0)
-        curve = shuffle_curves.shuffled_mixture(layout_of(n, 1, "own"), scale=1.0, sensitivity=ratio)
-        for e in (0.0, log_uniform(r, 1e-3, 1.0), ratio * r.uniform(0.1, 1.0)):
-            with_steps = [
-                gaussian_oracle._hockey_stick(ball(exact(e)), ball(exact(ratio)) / ball(k).sqrt())
-                for k in range(1, n + 1)
-            ]
-            value = sum(with_steps, ball(0)) / n
-            found = float(curve(np.array([e]))[0])
-            assert not ball(found).exp() < value, (n, ratio, e)
-            assert found <= float(value.log()) + 1e-3, (n, ratio, e)
+        given = {"records": n, "batch_size": 1, "last_batch": "own", "scale": 1.0, "sensitivity": ratio}
+        run = {**given, "noise": "gaussian", "step_size": 1.0, "smoothness": 1.0, "loss_class": "convex-smooth"}
+        grid = [0.0, log_uniform(r, 1e-3, 1.0), ratio * r.uniform(0.1, 1.0)]
+        never_below("shuffle.mixture", run, grid, mixture_curve(given)(np.array(grid)))
 
 
 def test_blocks_on_either_side_of_the_mode() -> None:

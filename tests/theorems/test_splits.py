@@ -13,13 +13,11 @@ from dpcalc.engine.answer import answer
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.question import Question
 from dpcalc.errors import NotApplicable
-from dpcalc.model.choices import LastBatch
+from dpcalc.model.quantities import LastBatch
 from dpcalc.model.run import describe
 from dpcalc.notions.guarantee import Gdp
 from dpcalc.theorems.batch_layout import layout
-from dpcalc.theorems.contraction import shuffle
 from dpcalc.theorems.lower import curved_orders
-from dpcalc.theorems.many_passes import multi_epoch
 from dpcalc.theorems.record import lookup
 from dpcalc.theorems.setting import Setting
 from tests.oracles import draws, log_uniform, whole
@@ -101,14 +99,6 @@ def test_an_earlier_smaller_batch_may_be_the_worse() -> None:
     assert epsilon_of("cyclic", **run) > epsilon_of("cyclic", **run, index=4)
 
 
-@pytest.mark.parametrize(
-    ("split", "epsilon"),
-    [("own", 1.92618), ("balanced", 0.66716), ("front", 0.66716), ("nominal", 0.66716), ("drop", 0.66727)],
-)
-def test_twenty_passes_over_60000_records(split: str, epsilon: float) -> None:
-    assert epsilon_of("cyclic", records=60000, epochs=20, last_batch=split) == pytest.approx(epsilon, rel=2e-5)
-
-
 @pytest.mark.parametrize("split", ["nominal", "drop", "balanced"])
 def test_fixed_orders_are_continuous_in_the_records(split: str) -> None:
     """One record more changes little: at most what one step more changes, to which all batches give their share."""
@@ -126,18 +116,6 @@ def mu_of(**given: Any) -> float:
     return guarantee.mu
 
 
-def test_a_short_last_batch_of_its_own_is_between_what_it_leaves_and_composition() -> None:
-    for n in (1281, 1290, 1343):
-        found = epsilon_of("cyclic", records=n, epochs=20, batch_size=64, noise_std=0.2)
-        left = math.ceil(n / 64)
-        run = {"records": n, "index": n, "batch_size": 64, "sensitivity": 2.0, "noise_std": 0.2}
-        mu = 2.0 / (n % 64) / 0.2
-        assert multi_epoch.cyclic(multi_epoch.Passes(**run, epochs=20)).mu == pytest.approx(
-            mu * math.sqrt(19 / left + 1.0), rel=1e-12
-        )
-        assert found >= epsilon_of("pnsgd", records=n, batch_size=64, noise_std=0.2)
-
-
 # --- one pass in a published order ----------------------------------------------------------------------------------
 
 
@@ -147,34 +125,6 @@ def test_a_short_last_batch_of_its_own_is_between_what_it_leaves_and_composition
 )
 def test_one_shuffled_pass_over_60000_records(split: str, epsilon: float) -> None:
     assert epsilon_of("rotation", records=60000, last_batch=split) == pytest.approx(epsilon, rel=2e-5)
-
-
-def test_the_mixture_is_the_mean_over_places() -> None:
-    """Against 30 digits, batch by batch."""
-    for r in draws("mixture over splits", 40, 400):
-        n, b, split, epsilon = (
-            whole(r, 1, 40),
-            whole(r, 1, 12),
-            r.choice(SPLITS),
-            r.choice((0.0, log_uniform(r, 0.01, 5))),
-        )
-        noise = log_uniform(r, 0.05, 3.0)
-        run = shuffle.ShuffledPass(
-            records=n, batch_size=b, last_batch=split, sensitivity=2.0, noise="gaussian", scale=noise, step_size=1.0,
-            smoothness=1.0,
-        )  # fmt: skip
-        found = shuffle.mixture(run).profile(epsilon)
-        with mpmath.workdps(30):
-            truth = mpmath.fsum(
-                mpmath.mpf(len(batch)) / n * gaussian_delta(epsilon, 2 / (divisor * mpmath.mpf(noise) * mpmath.sqrt(k)))
-                for k, (batch, divisor) in enumerate(reversed(cut(range(n), b, split)), start=1)
-            )
-            assert truth <= mpmath.exp(found) <= truth * (1 + mpmath.mpf(10) ** -10) or found < -600.0
-
-
-def gaussian_delta(epsilon: Any, mu: Any) -> Any:
-    e = mpmath.mpf(epsilon)
-    return mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
 
 
 # --- what cannot be hidden --------------------------------------------------------------------------------------------
@@ -214,6 +164,11 @@ def test_lower_values_of_the_sheet(
 def test_fifty_passes_of_linear_losses_in_one_secret_order(split: str, epsilon: float) -> None:
     given = {"records": 60000, "last_batch": split, "step_size": 1e-9, "epochs": 50}
     assert is_lower_epsilon(curved_orders.once_curved_secret, Setting, epsilon, **given)
+
+
+def gaussian_delta(epsilon: Any, mu: Any) -> Any:
+    e = mpmath.mpf(epsilon)
+    return mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
 
 
 def pulls(n: int, b: int, split: str, epochs: int, q: Any, ratio: Any) -> list[tuple[Any, Any]]:

@@ -21,7 +21,6 @@ from flint import fmpq, fmpq_mat
 from tests.oracles import ball, gaussian
 from tests.oracles.chains import Array, Case, Grid, constant, contraction_instance_log_delta, hockey_stick, spring, step
 from tests.oracles.epochs import root_below
-from tests.oracles.passes import affine_square
 from tests.oracles.sampled import cut
 from tests.truth.laws import RELEASED, Runs, extremes, orders, stream_scale, stream_values
 
@@ -165,6 +164,17 @@ def scheduled(algorithm: str, told: Told, epsilons: Sequence[float]) -> list[flo
 
 
 # --- affine runs, exactly -------------------------------------------------------------------------------------------
+
+
+def affine_square(slopes: Sequence[Fraction], used: Sequence[int]) -> Fraction:
+    """mu^2 of w -> slopes[t] w + N(0, 1), moved by used[t] (0 or 1) in one of two runs from one start: both outputs are
+    Gaussian, of one variance.
+    """
+    gap, variance = Fraction(0), Fraction(0)
+    for q, s in zip(slopes, used, strict=True):
+        gap = q * gap + s
+        variance = q * q * variance + 1
+    return gap * gap / variance
 
 
 @cache
