@@ -39,8 +39,8 @@ from dpcalc.render.notes import report
 from dpcalc.report import Case
 from dpcalc.training import with_one_blas_thread
 from dpcalc.training.data.cells import number
+from dpcalc.training.data.intervals import is_interval
 from dpcalc.training.data.ranges import settle
-from dpcalc.training.data.readers import is_interval
 from dpcalc.training.fit import fit
 from dpcalc.training.release.model import Model
 from dpcalc.training.release.outcome import covered

@@ -14,7 +14,7 @@ from dpcalc.render.badge import render_badge
 from dpcalc.render.chart.bars import bars
 from dpcalc.render.check import render
 from dpcalc.render.check.text import render as render_text
-from dpcalc.render.machine import render_notebook
+from dpcalc.render.notebook import render_notebook
 from dpcalc.report import Assertion, Case, Report, Shard
 from tests.render.test_check_reports import EPSILON, ERROR, FAILED, PASSED, case, junit_errors
 from tests.render.test_page import QUESTION, RUN, Tree, inert, page

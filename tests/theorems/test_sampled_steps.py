@@ -16,7 +16,7 @@ from scipy.stats import norm
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.model.run import describe
 from dpcalc.notions import pld
-from dpcalc.numerics.sums import log_delta_down, total_scores
+from dpcalc.numerics.largest_sums import log_delta_down, total_scores
 from dpcalc.theorems.record import for_algorithm, lookup
 from tests.oracles import draws, log_uniform
 from tests.oracles import sampling as oracle

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpcalc.cli.cluster import cluster_options, there_of
 from dpcalc.cli.output.printing import emit
 from dpcalc.cli.query import Askers, Command, run_cases, training_options
-from dpcalc.cli.runs import cluster_options, there_of
 from dpcalc.cli.types import FILE, ONE_OVER_RECORDS
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.output import say

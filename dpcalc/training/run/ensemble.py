@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Order, Release
-from dpcalc.training.data.tables import Progress, cores
+from dpcalc.training.data.progress import Progress
+from dpcalc.training.data.tables import cores
 from dpcalc.training.run import orders
 from dpcalc.training.run.checks import starting_point
 from dpcalc.training.run.kernel import Kernel, Move, PlainSums, fill, plain_move
