@@ -335,7 +335,14 @@ def test_continuous_in_the_number_of_records(last_batch: str, epochs: int, room:
 @pytest.mark.parametrize("bound", [shuffled_epochs.fresh, shuffled_epochs.once])
 @pytest.mark.parametrize(
     "sharp",
-    [{"strong_convexity": 0.01}, {"diameter": 2.0}, {"diameter": 0.05}, {"strong_convexity": 1e-3, "diameter": 0.5}],
+    [
+        {"strong_convexity": 0.01},
+        {"diameter": 0.05},
+        *(
+            pytest.param(sharp, marks=pytest.mark.campaign)
+            for sharp in ({"diameter": 2.0}, {"strong_convexity": 1e-3, "diameter": 0.5})
+        ),
+    ],
     ids=str,
 )
 def test_bounded_in_the_number_of_passes(bound: Callable[..., Any], sharp: dict[str, float]) -> None:
