@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.errors import PRECEDENCE
+from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import ATTACKS, RAN, RISKS, Kind, Quantity
-from dpcalc.model.source import Source
 from dpcalc.notes import Note
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.version import __version__
@@ -232,7 +232,7 @@ class Case(NamedTuple):
     def uncovered(self) -> Case:
         """Return the case of a run that its theorems do not cover: no number of it is a guarantee any more."""
         rows = (row._replace(kind=Kind.CONDITIONAL) if row.guarantee else row for row in self.results)
-        return self._replace(results=tuple(rows))
+        return self._replace(results=tuple(rows), guess=None)
 
     @property
     def failed(self) -> bool:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from dpcalc.cli.main import cli
-from dpcalc.render.explain import cited
+from dpcalc.render.several import cited
 from dpcalc.theorems.record import all_bounds
 from tests.test_docs import DOCS, ROOT, loaded, loaded_module
 

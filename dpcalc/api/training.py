@@ -283,7 +283,7 @@ def evaluate(
     Raises:
         SpecError: a file cannot be read, a column is missing, or epsilon is given without ``private`` or not with it.
     """
-    from dpcalc.recipes.ledgers.evaluation import evaluate
+    from dpcalc.recipes.ledgers.charge import evaluate
 
     if private != (epsilon is not None) or (not private and (error_bound is not None or ledger is not None)):
         raise SpecError("a private evaluation has an epsilon of its own", "give private=True and epsilon, or neither")

@@ -10,9 +10,8 @@ from flint import arb, fmpq
 
 from dpcalc.certify.derived import derived_formulas, multiples
 from dpcalc.certify.numerics.balls import Inputs, double, rational
-from dpcalc.model.choices import LastBatch
-from dpcalc.model.quantities import Quantity
-from dpcalc.model.source import Source
+from dpcalc.model.algorithm import Source
+from dpcalc.model.quantities import LastBatch, Quantity
 from dpcalc.report import Result
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT
-from dpcalc.numerics.normal_mixtures import log_upper_tail
+from dpcalc.numerics.normal_arrays import log_upper_tail
 
 MOST_EPOCHS = 4096
 """Of more epochs, only so many are looked at."""

@@ -12,10 +12,9 @@ from dpcalc.render.check.verdicts import summary as verdicts
 from dpcalc.render.layout import Row
 from dpcalc.render.numbers import SIX
 from dpcalc.render.page.case import headlines, reasons
-from dpcalc.render.page.outcome import warnings, word_of
+from dpcalc.render.page.verdict import warnings, word_of
 from dpcalc.render.several import common_lines, summary, summary_counts
-from dpcalc.render.words import training
-from dpcalc.render.words.meaning import meaning
+from dpcalc.render.words.risk import meaning
 from dpcalc.report import Case, Report
 
 MAX_ROWS = 100
@@ -46,12 +45,14 @@ def _blocks(report: Report) -> Iterator[Block]:
         yield Table([head, *body[:MAX_ROWS]])
         if len(body) > MAX_ROWS:
             yield Paragraph(f"{len(body) - MAX_ROWS} more rows are not shown")
+    said = dict.fromkeys(f"warning: {text}" for case in report.cases for text in case.warnings)
+    yield from map(Paragraph, list(said)[:MAX_ROWS])
     yield from (Paragraph(line, style=Style.QUIET) for line in common_lines(report))
 
 
 def _answer(case: Case) -> Iterator[Block]:
     yield from (Paragraph(line, style=Style.ANSWER) for line in headlines(case, SIX))
-    if not training.warning(case) and (meant := meaning(case)):
+    if meant := meaning(case):
         yield Paragraph(meant)
     if case.best:
         yield Paragraph(f"by {case.best.reference} ({case.best.bound})")

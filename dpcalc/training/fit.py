@@ -13,8 +13,7 @@ from dpcalc.engine.question import Question
 from dpcalc.errors import Infeasible, NotApplicable, NotConverged
 from dpcalc.notes import SeveralModels
 from dpcalc.training.release.fitting import Fit, fit_described
-from dpcalc.training.rule.setup import Setup
-from dpcalc.training.rule.task import Task
+from dpcalc.training.rule.setup import Setup, Task
 
 
 def fit(given: Mapping[str, Any], question: Question, setup: Setup, **more: Any) -> Fit:

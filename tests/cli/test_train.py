@@ -231,7 +231,7 @@ def test_what_a_newcomer_overlooks_is_remarked_upon(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     if stored:
-        monkeypatch.setattr("dpcalc.files.limits.HELD_CELLS", 1)
+        monkeypatch.setattr("dpcalc.files.reading.HELD_CELLS", 1)
     path = tmp_path / "t.csv"
     path.write_text(table)
     text = ask(f"train --data {path} {more} -e 20 -d 1e-5 --seed 3 --format plain")
@@ -270,7 +270,13 @@ def test_a_seed_marks_everything(tmp_path: Path, ask: Any, ask_json: Any) -> Non
     assert "NOT PRIVATE: seeded" in ask(f"{LINE} --seed 3 -o {path} --format plain")
     assert ask(f"{LINE} --seed 3 --format statement").startswith("NOT PRIVATE: seeded")
     assert "**NOT PRIVATE: seeded" in ask(f"{LINE} --seed 3 --format markdown")
-    assert ask_json(f"{LINE} --seed 3")[0]["training"]["private"] is False
+    for form in ("plain", "table", "markdown"):
+        text = ask(f"{LINE} --seed 3 --format {form}")
+        assert text.lstrip("*").startswith("Not of this model, only with noise that nobody can draw again: ")
+        assert "has to guess" not in text
+    [case] = ask_json(f"{LINE} --seed 3")
+    assert case["training"]["private"] is False
+    assert "guess" not in case
     model = load(str(path))
     assert model.privacy["private"] is False
     assert model.privacy["seed"] == 3

@@ -31,6 +31,7 @@ RUNS = {
     "--plot": (f"{QUERY} --index 10,50 --plot OUT", "plot.svg", ()),
     "bounds": ("bounds -o OUT", "bounds.txt", ()),
     "init": ("init train.yaml -o OUT", "drafted.yaml", ("train.yaml",)),
+    "init --policy": ("init --policy budget.yaml -o OUT", "policy.yaml", ("budget.yaml", "train.yaml")),
     "check -o": (
         "check budget.yaml --baseline base.json -o OUT", "out.txt", ("budget.yaml", "train.yaml", "base.json")
     ),
@@ -260,6 +261,10 @@ def test_devices_pipes_and_streams_are_written_to(project: Path, capfd: Any) -> 
     reader.join(30)
     assert read == ["said"]
     assert stat.S_ISFIFO(os.lstat("pipe").st_mode)
+    # None of them has a folder for what very many cases need beside their output.
+    assert [output.is_file(path) for path in ("/dev/null", "/dev/stdout", "-", "pipe", "budget.yaml", "new")] == [
+        False, False, False, False, True, True,
+    ]  # fmt: skip
 
 
 def test_a_link_to_a_device_is_replaced(project: Path) -> None:

@@ -178,52 +178,18 @@ def _releases(start: Array, steps: Sequence[Record]) -> list[Array]:
     return out
 
 
-def _placed(others: Sequence[Record], x: Record, index: int) -> list[Record]:
-    return [*others[: index - 1], x, *others[index - 1 :]]
+def shuffled(start: Array, others: Sequence[Record], x: Record, x_prime: Record) -> tuple[Array, Array]:
+    """The last iterate, where all n! orders are equally likely.
 
-
-def fixed_order(start: Array, others: Sequence[Record], x: Record, x_prime: Record, index: int) -> tuple[Array, Array]:
-    """The last iterate; x (or x') is the record number ``index`` in 1..n, the n - 1 others keep their order."""
-    p, q = (last_law(start, _placed(others, y, index)) for y in (x, x_prime))
-    return p, q
-
-
-def random_stop(
-    start: Array,
-    others: Sequence[Record],
-    x: Record,
-    x_prime: Record,
-    index: int,
-    published: bool = False,
-    law: Sequence[float] | None = None,
-) -> tuple[Array, Array]:
-    """The iterate after T steps, T in 1..n uniform or of the given law; with T itself if ``published``."""
-    n = len(others) + 1
-    weights = [1 / n] * n if law is None else law
-
-    def of(y: Record) -> Array:
-        parts = [w * out for w, out in zip(weights, _releases(start, _placed(others, y, index)), strict=True)]
-        return np.concatenate(parts) if published else np.sum(parts, axis=0)
-
-    return of(x), of(x_prime)
-
-
-def shuffled(
-    start: Array, others: Sequence[Record], x: Record, x_prime: Record, stop: bool = False, published: bool = False
-) -> tuple[Array, Array]:
-    """All n! orders equally likely: the last iterate, or after a uniform number of steps if ``stop``.
-
-    Records that are the same object are interchangeable, which keeps many of them cheap. With ``published`` the
-    order (and the time) is released too: for few different orders only.
+    Records that are the same object are interchangeable, which keeps many of them cheap.
     """
     distinct = list({id(y): y for y in others}.values())
     totals = (*(sum(y is z for y in others) for z in distinct), 1)
-    build = _every_order if published else _average_order
-    p, q = (build(start, [*distinct, y], totals, stop) for y in (x, x_prime))
+    p, q = (_average_order(start, [*distinct, y], totals) for y in (x, x_prime))
     return p, q
 
 
-def _average_order(start: Array, kinds: list[Record], totals: tuple[int, ...], stop: bool) -> Array:
+def _average_order(start: Array, kinds: list[Record], totals: tuple[int, ...]) -> Array:
     """Level t holds the average law after t steps for every number of records of each kind among the first t."""
     n = sum(totals)
     level = {(0,) * len(totals): start}
@@ -236,33 +202,12 @@ def _average_order(start: Array, kinds: list[Record], totals: tuple[int, ...], s
                     continue
                 now = (*used[:k], used[k] + 1, *used[k + 1 :])
                 share = now[k] / (t + 1)  # how often the last of these t + 1 is of kind k
-                if stop or t == n - 1:
-                    chance = math.prod(map(math.comb, totals, now)) / math.comb(n, t + 1)
-                    released = released + (law @ _at(kind, t).last) * (share * chance / (n if stop else 1))
-                if t < n - 1:
+                if t == n - 1:
+                    released = released + share * (law @ _at(kind, t).last)
+                else:
                     following[now] = following.get(now, 0.0) + share * (law @ _at(kind, t).inner)
         level = following
     return released
-
-
-def _every_order(start: Array, kinds: list[Record], totals: tuple[int, ...], stop: bool) -> Array:
-    n = sum(totals)
-    orders = math.factorial(n) // math.prod(map(math.factorial, totals))
-    assert orders <= 10000
-    out: list[Array] = []
-
-    def extend(law: Array, left: tuple[int, ...], t: int, chance: float) -> None:
-        for k, kind in enumerate(kinds):
-            if not left[k]:
-                continue
-            share = chance * left[k] / (n - t)
-            if stop or t == n - 1:
-                out.append((law @ _at(kind, t).last) * (share / (n if stop else 1)))
-            if t < n - 1:
-                extend(law @ _at(kind, t).inner, (*left[:k], left[k] - 1, *left[k + 1 :]), t + 1, share)
-
-    extend(start, totals, 0, 1.0)
-    return np.concatenate(out)
 
 
 def hockey_stick(p: Array, q: Array, epsilon: float, slack: float = 1e-11) -> float:
@@ -467,45 +412,6 @@ class Case:
         )  # fmt: skip
         width = self.step_size * self.scale * min(1.0, 4 / steepest)
         return nodes(self.low, self.high, width, self.kinks(), self.start, count)
-
-    def steps(self, grid: Grid) -> tuple[list[Step], Step, Step]:
-        """The steps of the others, of x and of x'."""
-        made: dict[int, Step] = {}
-        for g in (*self.others, self.x, self.x_prime):
-            if id(g) not in made:
-                made[id(g)] = step(grid, self.psi(g, grid.points), self.step_size * self.scale, self.noise)
-        return [made[id(g)] for g in self.others], made[id(self.x)], made[id(self.x_prime)]
-
-    def laws(self, law: str, grid: Grid, published: bool = False) -> tuple[Array, Array]:
-        """The two laws of what is released: "fixed", "stop", "shuffled" or "shuffled-stop"."""
-        others, x, x_prime = self.steps(grid)
-        if law == "fixed":
-            return fixed_order(grid.start, others, x, x_prime, self.index)
-        if law == "stop":
-            return random_stop(grid.start, others, x, x_prime, self.index, published)
-        if law in ("shuffled", "shuffled-stop"):
-            return shuffled(grid.start, others, x, x_prime, law != "shuffled", published)
-        raise ValueError(law)
-
-    def truth(self, law: str, epsilons: Sequence[float], published: bool = False) -> list[tuple[float, float]]:
-        """(delta, error) of the run itself at every epsilon."""
-        if self.noise == "gaussian":
-            p, q = self.laws(law, self.nodes(), published)
-            found = [hockey_stick(p, q, e, 1e-10) for e in epsilons]
-            return [(value, 1e-9 * value) for value in found]
-        pairs = [self.laws(law, self.cells(count), published) for count in (400, 800)]
-        values = [[hockey_stick(p, q, e) for e in epsilons] for p, q in pairs]
-        return [(fine, abs(fine - coarse)) for coarse, fine in zip(*values, strict=True)]
-
-    def displacement(self) -> float:
-        """sup |psi(w) - psi(w')| over [low, high] and all the records, rounded down: no factor may claim less."""
-        near = 1e-12 * self.diameter
-        found = 0.0
-        for g in (*self.others, self.x, self.x_prime):
-            at = [self.low, self.high, *(k + d for k in g.kinks for d in (-near, 0.0, near))]
-            mapped = self.psi(g, np.clip(at, self.low, self.high))
-            found = max(found, float(mapped.max() - mapped.min()))
-        return max(found - 1e-11 * self.diameter, 0.0)
 
 
 def random_case(

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 import dpcalc
 from dpcalc.cli.main import main
-from dpcalc.engine.advice.noise_readings import ON_MEAN
+from dpcalc.engine.advice.missing import ON_MEAN
 from dpcalc.recipes.judging.policy_file import policy_schema, read_policy
 from tests.schema import conforms
 
@@ -96,6 +96,8 @@ def test_what_a_policy_does_not_allow_fails_with_its_line(write: Write, case: st
 def test_a_case_that_no_pattern_fits_fails(write: Write) -> None:
     found = judged(write, f"released: {{{GOOD}}}\nrelease: {{{GOOD}}}")
     assert found["release"].objections == ("policy.yaml:3:1: no rule of the policy fits the name release",)
+    skipped = judged(write, f"released: {{{GOOD}}}\nrelease: {{{GOOD}, skip: too slow}}")["release"]
+    assert skipped.objections == ("policy.yaml:3:1: the case is skipped (too slow), and a strict check skips nothing",)
 
 
 @pytest.mark.parametrize("how", [{"run": "other"}, {"run": "other", "checkpoint": "c"}, {}])
@@ -116,7 +118,9 @@ def test_a_skipped_case_is_no_required_one(write: Write) -> None:
     assert found["strict"].status == "failed"
 
 
-@pytest.mark.parametrize(("day", "status"), [("2000-01-01", "failed"), ("9999-12-31", "passed")])
+@pytest.mark.parametrize(
+    ("day", "status"), [("2000-01-01", "failed"), ('"2000\\x2d01-01"', "failed"), ("9999-12-31", "passed")]
+)
 def test_an_exception_is_allowed_until_its_day(write: Write, day: str, status: str) -> None:
     case = f"released: {{{GOOD}, index: 5, accept: one-index}}"
     check = judged(write, case, f"{POLICY}    accept: {{one-index: {day}}}\n")["released"]
@@ -191,6 +195,7 @@ def test_shards_of_different_policies_are_not_merged(write: Write) -> None:
         ("dpcalc: policy/1\ncases: {a: {adjacency: nobody, mu: 1}}", "adjacency"),
         ("dpcalc: policy/1\ncases: {'a[': {adjacency: replace-one, mu: 1}}", "no pattern of names"),
         ("dpcalc: policy/1\ncases: {a: {adjacency: replace-one, mu: 1, accept: {one-index: soon}}}", "is no day"),
+        ("dpcalc: policy/1\ncases: {a: {adjacency: replace-one, mu: 1, accept: {one-index: 2020-W01-1}}}", "is no day"),
         ("dpcalc: policy/1\ncases: {a: {adjacency: replace-one, mu: 1, commands: rm}}", "unknown 'rm'"),
         ("dpcalc: policy/1\ncases: {a: {adjacency: replace-one, mu: -1}}", "no answer keeps mu <= -1"),
         ("dpcalc: policy/1\ncases: {a: {adjacency: replace-one, epsilon: 0, delta: -1}}", "not a positive number"),

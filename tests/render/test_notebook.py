@@ -36,6 +36,13 @@ def test_a_sweep_has_a_row_a_case() -> None:
     assert "4.88656" in found.text
 
 
+def test_another_reading_of_the_noise_is_shown() -> None:
+    run = {"records": 60000, "batch_size": 500, "steps": 1000, "sampling": "poisson", "clip": 1, "delta": 1e-6}
+    for noise in (1.1, [1.1, 1.2]):
+        text = shown(dpcalc.dp_sgd(**run, noise_std=noise)).text  # type: ignore[arg-type]
+        assert "if 1.1 is the noise multiplier of a library" in text
+
+
 def test_gates_have_a_verdict() -> None:
     text = shown(dpcalc.rdp(**RUN, noise_std=2, gates=["epsilon<=1"])).text  # type: ignore[arg-type]
     assert "Not passed ; gates: 0 of 1 held" in text

@@ -10,7 +10,7 @@ from flint import arb
 
 from dpcalc.certify import guarantee
 from dpcalc.certify.case import certify
-from dpcalc.certify.many_passes import laplace_passes
+from dpcalc.certify.many_passes import passes
 from dpcalc.certify.numerics.balls import Inputs, precision
 from dpcalc.certify.numerics.composition import Part, log_delta
 from dpcalc.certify.numerics.gaussian import log_delta as log_gaussian
@@ -175,7 +175,7 @@ def test_what_steps_hide_with_laplace_noise_is_below_a_step_and_above_a_gaussian
     """Two steps hide no more than independent Laplace noise of both: the curve is above that of their sum."""
     for steps, ratio in ((2, 1.0), (5, 3.0), (40, 2.0)):
         with precision(128):
-            part = laplace_passes._hidden(arb(ratio), steps)
+            part = passes._hidden(arb(ratio), steps)
             for share in (0.0, 0.1, 0.4, 0.6, 0.9, 1.0):
                 z = share * ratio
                 told = float(part.curve(arb(z)).upper())

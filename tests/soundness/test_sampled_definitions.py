@@ -17,7 +17,7 @@ from dpcalc.certify.case import certify
 from dpcalc.certify.numerics.balls import Inputs, precision
 from dpcalc.certify.sampled import balls_in_bins as bins
 from dpcalc.certify.sampled import clipped_steps as sampled_steps
-from dpcalc.certify.sampled import with_replacement as draws
+from dpcalc.certify.sampled import noisy_output as draws
 from dpcalc.engine.answer import answer
 from dpcalc.engine.question import Question
 from dpcalc.errors import Disproved

@@ -13,7 +13,7 @@ import mpmath as mp
 import pytest
 from flint import arb
 
-from dpcalc.certify.numerics import laplace as certified
+from dpcalc.certify.numerics import balls as certified
 from dpcalc.certify.numerics.balls import log_sum, settle
 from dpcalc.certify.numerics.gaussian import log_step
 from dpcalc.engine.evaluate import guarantee_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dpcalc.engine.evaluate import guarantee_of
-from dpcalc.model.choices import Noise
+from dpcalc.model.quantities import Noise
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
 from dpcalc.theorems.many_passes import laplace_passes

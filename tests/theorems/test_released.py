@@ -131,21 +131,6 @@ def test_no_run_is_less_private() -> None:
     assert seen == {b.id for a in ALGORITHMS for b in for_algorithm(a) if b.guarantee} - {"expanding.laplace"}
 
 
-@pytest.mark.parametrize("noise", ["gaussian", pytest.param("laplace", marks=pytest.mark.campaign)])
-def test_no_rounded_run_is_less_private(noise: str) -> None:
-    """All classes of losses, on the chain that meets every hypothesis on the displacement exactly."""
-    seen: set[str] = set()
-    for r in draws(f"released, rounded, {noise}", 6, 1100):
-        case, told = epsilons_of(r, random_case(r, noise, records=r.choice((2, 2, 3)))), {}
-        if r.random() < 0.3:
-            told["adjacency"], case = "null-record", replace(case, x_prime=constant(0.0, case.low, case.high))
-        told = case.told(epochs=2, batch_size=r.choice((1, 1, 1, 2)), last_batch=r.choice(LAST_BATCHES), **told)
-        two_passes(r, case, case.cells(70), True, told, seen)
-    assert {"released.cyclic_curve", "released.shuffled_epochs", "released.shuffled_epochs_rdp"} <= seen
-    assert "released.shuffled_epochs_point" in seen
-    assert noise == "gaussian" or "expanding.laplace" in seen
-
-
 # --- one order, used again --------------------------------------------------------------------------------------------
 
 RESETS = {

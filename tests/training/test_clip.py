@@ -16,7 +16,7 @@ from dpcalc.training.run import ensemble
 from dpcalc.training.run import single as engine
 from dpcalc.training.run.checks import lipschitz_of
 from dpcalc.training.run.exact_sums import ExactSums
-from dpcalc.training.run.noise import Source, seeded
+from dpcalc.training.run.kernel import Source, seeded
 from dpcalc.training.run.plan import Plan, plan
 from dpcalc.training.run.problem import Problem, slope_caps, verify
 from tests.training.reference import Recorder, cut, loop, problem_of

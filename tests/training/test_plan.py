@@ -13,7 +13,7 @@ from dpcalc.model.chain import Chain
 from dpcalc.model.run import ALGORITHMS, describe
 from dpcalc.training.run import orders
 from dpcalc.training.run.domain import Ball, Box, Whole
-from dpcalc.training.run.noise import seeded
+from dpcalc.training.run.kernel import seeded
 from dpcalc.training.run.plan import Plan, plan
 
 N = 100

@@ -13,7 +13,7 @@ from dpcalc.model.loss import Loss, of
 from dpcalc.training.run import single as engine
 from dpcalc.training.run.checks import starting_point
 from dpcalc.training.run.domain import Ball, Box, Whole
-from dpcalc.training.run.noise import Source, seeded
+from dpcalc.training.run.kernel import Source, seeded
 from dpcalc.training.run.plan import plan
 from dpcalc.training.run.problem import Problem
 from tests.training.reference import Batches, Recorder, cut, data, floyd, loop, problem_of, run_of

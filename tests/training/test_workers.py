@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import DpcalcError
-from dpcalc.training.run import workers
+from dpcalc.training.run import single
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux alone")
 
@@ -75,38 +75,38 @@ FORKING = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_outcomes_are_put_where_they_belong() -> None:
     beats: list[int] = []
 
-    def block(place: int, beat: workers.Beat) -> np.ndarray:
+    def block(place: int, beat: single.Beat) -> np.ndarray:
         beat(place + 1)
         return outcome(place)
 
     for count in (1, 2, 9):
         beats.clear()
-        found = workers.by_processes(block, EDGES, 2, count, beats.append)
+        found = single.by_processes(block, EDGES, 2, count, beats.append)
         np.testing.assert_array_equal(found, np.concatenate([outcome(place) for place in range(3)]))
         assert sorted(beats) == [1, 2, 3]
 
 
 @FORKING
 def test_a_failure_is_raised_and_ends_the_others() -> None:
-    def block(place: int, beat: workers.Beat) -> np.ndarray:
+    def block(place: int, beat: single.Beat) -> np.ndarray:
         if place == 1:
             raise ZeroDivisionError("of place 1")
         time.sleep(60.0)
         return outcome(place)
 
     with pytest.raises(ZeroDivisionError, match="of place 1"):
-        workers.by_processes(block, EDGES, 2, 3, lambda steps: None)
+        single.by_processes(block, EDGES, 2, 3, lambda steps: None)
 
 
 @FORKING
 def test_a_process_that_is_killed_is_no_outcome() -> None:
-    def block(place: int, beat: workers.Beat) -> np.ndarray:
+    def block(place: int, beat: single.Beat) -> np.ndarray:
         if place == 2:
             os.kill(os.getpid(), signal.SIGKILL)
         return outcome(place)
 
     with pytest.raises(DpcalcError, match="was ended"):
-        workers.by_processes(block, EDGES, 2, 2, lambda steps: None)
+        single.by_processes(block, EDGES, 2, 2, lambda steps: None)
 
 
 INTERRUPTED = """

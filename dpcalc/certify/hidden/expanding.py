@@ -9,7 +9,7 @@ from dpcalc.certify.numerics.balls import Inputs, OutOfReach, least, log, square
 from dpcalc.certify.numerics.gaussian import log_delta
 from dpcalc.certify.runs.batches import batch, period, sizes
 from dpcalc.certify.table import defines
-from dpcalc.model.choices import LossClass
+from dpcalc.model.quantities import LossClass
 
 MOST_POSITIONS = 1500
 

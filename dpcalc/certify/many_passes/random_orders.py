@@ -16,14 +16,22 @@ from dpcalc.certify.many_passes.fresh_orders import Law, Runs, cases, law
 from dpcalc.certify.numerics import sums
 from dpcalc.certify.numerics.balls import Inputs, OutOfReach, least, log
 from dpcalc.certify.numerics.gaussian import log_delta
-from dpcalc.certify.runs.allocation import Stretch, passes_cost, restarts_cost
-from dpcalc.certify.runs.batches import contraction
-from dpcalc.certify.runs.certificate import HIDDEN, KNOWN, OF_ANOTHER_RUN, WORST, certificate_of
-from dpcalc.certify.runs.losses import level
+from dpcalc.certify.runs.batches import (
+    HIDDEN,
+    KNOWN,
+    OF_ANOTHER_RUN,
+    WORST,
+    Stretch,
+    certificate_of,
+    contraction,
+    level,
+    passes_cost,
+    restarts_cost,
+)
 from dpcalc.certify.runs.matching import Places, blocks_of, hockey_stick, known_mean, matched, rows_of
 from dpcalc.certify.runs.uses import Pace, SamePlaces, classes, cost
 from dpcalc.certify.table import defines
-from dpcalc.model.choices import Adjacency, Noise
+from dpcalc.model.quantities import Adjacency, Noise
 
 MOST_POSITIONS = 1500
 FINE, COARSE = (1000, 0.002), (100, 0.01)

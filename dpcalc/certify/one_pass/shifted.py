@@ -10,7 +10,7 @@ from flint import arb
 
 from dpcalc.certify.guarantee import Gdp, SearchedRdp
 from dpcalc.certify.numerics.balls import Inputs, OutOfReach, least, square
-from dpcalc.certify.runs.certificate import OF_ANOTHER_RUN, certificate_of
+from dpcalc.certify.runs.batches import OF_ANOTHER_RUN, certificate_of
 from dpcalc.certify.table import defines
 
 LONGEST = 20_000  # steps of a schedule

@@ -18,17 +18,15 @@ from dpcalc.certify.numerics.composition import Curve, Part
 from dpcalc.certify.numerics.gaussian import log_step
 from dpcalc.certify.one_pass.shuffle import averaged, hybrid
 from dpcalc.certify.released.passes import MOST_PASSES, optimal
-from dpcalc.certify.runs.batches import room, sizes
-from dpcalc.certify.runs.certificate import COMPOSED, HIDDEN, OF_ANOTHER_RUN, SPLIT, certificate_of
+from dpcalc.certify.runs.batches import COMPOSED, HIDDEN, OF_ANOTHER_RUN, SPLIT, certificate_of, level, room, sizes
+from dpcalc.certify.runs.batches import factor as lipschitz_factor
 from dpcalc.certify.runs.divergence import batch, product_last, run_without_shift
-from dpcalc.certify.runs.losses import factor as lipschitz_factor
-from dpcalc.certify.runs.losses import level
 from dpcalc.certify.runs.matching import hockey_stick
 from dpcalc.certify.runs.random_positions import laplace_left, positions_left, product_left
 from dpcalc.certify.runs.uses import classes
 from dpcalc.certify.sampled.noisy_output import gradient
 from dpcalc.certify.table import defines
-from dpcalc.model.choices import LossClass, Noise
+from dpcalc.model.quantities import LossClass, Noise
 
 MOST_POSITIONS = 300
 _LIMIT = "compositions that would take too many points"

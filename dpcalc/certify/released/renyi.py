@@ -26,10 +26,10 @@ from dpcalc.certify.numerics.balls import Inputs, OutOfReach, Undecided, least
 from dpcalc.certify.numerics.composition import Curve
 from dpcalc.certify.numerics.gaussian import log_upper_tail
 from dpcalc.certify.released.compositions import MOST_POSITIONS, few_steps, own_ratio, pass_curves
-from dpcalc.certify.runs.losses import level
+from dpcalc.certify.runs.batches import level
 from dpcalc.certify.runs.uses import classes
 from dpcalc.certify.table import defines
-from dpcalc.model.choices import Noise
+from dpcalc.model.quantities import Noise
 
 _KNOTS = 600
 _HALVINGS = 40  # the first knots are the end over powers of two

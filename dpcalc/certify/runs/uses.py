@@ -13,8 +13,7 @@ from typing import NamedTuple
 from flint import arb, fmpq
 
 from dpcalc.certify.numerics.balls import Inputs, OutOfReach, least, square
-from dpcalc.certify.runs.allocation import Stretch
-from dpcalc.certify.runs.batches import sizes
+from dpcalc.certify.runs.batches import Stretch, sizes
 
 
 class Alike(NamedTuple):

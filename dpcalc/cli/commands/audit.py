@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpcalc.cli.cluster import cluster_options, there_of
-from dpcalc.cli.options import Command, audit_options
 from dpcalc.cli.output.printing import emit
-from dpcalc.cli.query import Askers, run_cases
+from dpcalc.cli.query import Askers, Command, audit_options, run_cases
 from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 from dpcalc.files.output import say

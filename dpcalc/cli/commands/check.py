@@ -11,19 +11,17 @@ import click
 
 from dpcalc.cli.cluster import cluster_options, there_of
 from dpcalc.cli.filenames import refuse_selecting
-from dpcalc.cli.options import Command
-from dpcalc.cli.output import plot
+from dpcalc.cli.output import printing
 from dpcalc.cli.output.conclusion import Printing, load_baseline
 from dpcalc.cli.output.failures import tell
-from dpcalc.cli.output.plot import PLOT
-from dpcalc.cli.output.printing import report_options, reports_option
+from dpcalc.cli.output.printing import PLOT, report_options, reports_option
 from dpcalc.cli.output.publish import CHECKED, publish
 from dpcalc.cli.output.reports import Destination, destinations, written_to
 from dpcalc.cli.output.streaming import check_all, in_lines, refuse_large
+from dpcalc.cli.query import Command
 from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
-from dpcalc.files import STANDARD_STREAM
-from dpcalc.files.output import check_outputs, in_pieces, say
+from dpcalc.files.output import check_outputs, in_pieces, is_file, say
 from dpcalc.inert import printable
 from dpcalc.model.numbers import parse_number
 from dpcalc.render import Kind
@@ -196,8 +194,8 @@ def command(
 
 
 def _folder_of(paths: Iterable[str | None]) -> str | None:
-    """Return the folder of the first file that is written."""
-    files = [path for path in paths if path and path != STANDARD_STREAM]
+    """Return the folder of the first file that is written; a stream, a device or a pipe says of none that has room."""
+    files = [path for path in paths if path and is_file(path)]
     return os.path.dirname(files[0]) or "." if files else None
 
 
@@ -236,7 +234,7 @@ def _destinations(reports: Sequence[str]) -> list[Destination]:
     found = destinations(reports, kinds, example="junit=gates.xml")
     for each in found:
         if each.kind == PLOT:
-            plot.check_file(each.path, each.option)
+            printing.check_file(each.path, each.option)
     return found
 
 

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpcalc.cli.cluster import cluster_options, there_of
-from dpcalc.cli.options import Command, training_options
 from dpcalc.cli.output.printing import emit
-from dpcalc.cli.query import Askers, run_cases
+from dpcalc.cli.query import Askers, Command, run_cases, training_options
 from dpcalc.cli.types import FILE, ONE_OVER_RECORDS
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.output import say
@@ -159,7 +158,7 @@ def command(
         say("nothing was released: no model and no metrics")
         raise
     if output is not None and models[0] is not None:
-        from dpcalc.render.statement import render_statement
+        from dpcalc.render.evaluation import render_statement
         from dpcalc.training.release.model import save
 
         save(models[0], output, statement=render_statement(report("train", cases)).strip())

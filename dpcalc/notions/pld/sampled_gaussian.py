@@ -24,7 +24,7 @@ import functools
 import math
 
 from dpcalc.errors import SpecError
-from dpcalc.notions.pld.dominating_pair import Pair, gaussian, gaussian_sum, subsampled_gaussian
+from dpcalc.notions.pld.discretisation import Pair, gaussian, gaussian_sum, subsampled_gaussian
 from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.binomial import upper_groups
 from dpcalc.numerics.floats import UNIT, up

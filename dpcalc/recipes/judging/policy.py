@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from dpcalc.engine.advice.noise_readings import ON_MEAN
+from dpcalc.engine.advice.missing import ON_MEAN
 from dpcalc.engine.gate import Gate
 from dpcalc.files.place import Place
 
@@ -83,7 +83,7 @@ class Policy(NamedTuple):
     def rule_of(self, group: str) -> Rule:
         """Return the rule for a name under ``cases:``."""
         pattern = self.pattern_of(group)
-        rule = Rule(self.place) if pattern is None else self.rules[pattern]
+        rule = Rule(self.place, strict=self.place is not None) if pattern is None else self.rules[pattern]
         return rule.tightened() if self.strict else rule
 
 

@@ -24,8 +24,7 @@ from dpcalc.model.quantities import ATTACKS, Kind
 from dpcalc.recipes.judging.exceptions import EXCEPTIONS
 from dpcalc.recipes.judging.policy import Policy, Rule
 from dpcalc.recipes.reading.recipe import Entry, Recipe
-from dpcalc.recipes.reading.settings import BESIDE
-from dpcalc.recipes.reading.values import BOOLEANS
+from dpcalc.recipes.reading.settings import BESIDE, BOOLEANS
 
 VERSION = "policy/1"
 KEYS = ("dpcalc", "description", "defaults", "cases")
@@ -40,6 +39,7 @@ BY_SHIFT, AS_GIVEN = "by-shift", "as-given"
 """What answers are for that compare no data sets: of `shifted`, and of commands that convert a guarantee."""
 
 _LONGEST = 100  # characters of a pattern
+_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"  # days of this form are compared as text
 _PATTERN = re.compile(f"[A-Za-z0-9_*?-]{{1,{_LONGEST}}}")
 _SYNTAX = Rules(anchor_hint="put what rules share under defaults", depth_hint="a policy needs four levels")
 
@@ -58,7 +58,7 @@ def read_policy(path: str, *, strict: bool = False, today: datetime.date | None 
     day = (today or datetime.datetime.now(datetime.UTC).date()).isoformat()
     raw = read_document(path, "policy")
     shown = str(document_place(path))
-    dates = re.findall(r"\d{4}-\d\d-\d\d", raw.decode("utf-8", "replace"))
+    dates = re.findall(_DAY, repr(parse_yaml(shown, raw, _SYNTAX)))  # as they are read, escapes undone
     passed = max((date for date in dates if date < day), default="")  # which stays the same on most days
     return again(json.dumps([shown, raw.decode("latin-1"), passed, strict]))
 
@@ -225,7 +225,7 @@ def _exceptions(field: Field | None, passed: str) -> tuple[tuple[str, ...], tupl
             raise each.place.error(f"accept: there is no exception {clipped(name)}", near(name, EXCEPTIONS))
         day = text(each.node, name)
         try:
-            datetime.date.fromisoformat(day if len(day) == len("2030-12-31") else "")
+            datetime.date.fromisoformat(day if re.fullmatch(_DAY, day) else "")
         except ValueError:
             raise each.place.error(f"{name}: {clipped(day)} is no day", "the last one, such as 2030-12-31") from None
         found[name] = day > passed

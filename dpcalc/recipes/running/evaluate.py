@@ -10,8 +10,7 @@ from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import Disproved, DpcalcError, SpecError, debugging
 from dpcalc.recipes.reading.case import check_timeout
 from dpcalc.recipes.reading.recipe import Entry, Recipe
-from dpcalc.recipes.reading.settings import SETUP
-from dpcalc.recipes.reading.values import without_flags
+from dpcalc.recipes.reading.settings import SETUP, without_flags
 from dpcalc.report import Case, uncertified
 from dpcalc.training.rule.setup import Setup, check_setup
 

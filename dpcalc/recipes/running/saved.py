@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from dpcalc import notes
 from dpcalc.errors import PRECEDENCE, SpecError
 from dpcalc.files.reading import opened, shown_path
+from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import Kind
-from dpcalc.model.source import Source
 from dpcalc.report import (
     SCHEMA,
     Assertion,
@@ -76,15 +76,12 @@ def _envelope(data: bytes) -> Fields:
         ValueError, KeyError, TypeError: it holds none.
     """
 
-    def parsed(text: bytes) -> Any:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
-
     if data[:1] != b"{" or data[:2] == b"{\n":
-        return _object(parsed(data))
+        return _object(_parsed(data))
     lines = data.split(b"\n")
-    end = _object(parsed(lines[-2])) if len(lines) > 1 and not lines[-1] else {}
+    end = _object(_parsed(lines[-2])) if len(lines) > 1 and not lines[-1] else {}
     if "summary" not in end:
-        if len(lines) <= 2 and "cases" in (whole := _object(parsed(data))):
+        if len(lines) <= 2 and "cases" in (whole := _object(_parsed(data))):
             return whole  # JSON that another program wrote, in a line
         raise _Invalid("it is not complete: its last line is missing")
     if "cases" in end:
@@ -137,7 +134,7 @@ def verified_case(line: str, command: str = "check") -> Case:
     Raises:
         Garbled: it is no such case, or its verdict contradicts the gates.
     """
-    with _no_case():
+    with no_case():
         fields = _fields_of_line(line, command)
         case = _case(_without_head(fields))
         checked = command == _HEAD["command"]
@@ -152,12 +149,12 @@ def read_line(line: str) -> Case:
     Raises:
         Garbled: it is no case.
     """
-    with _no_case():
+    with no_case():
         return _case(_without_head(_fields_of_line(line)))
 
 
 @contextlib.contextmanager
-def _no_case() -> Iterator[None]:
+def no_case() -> Iterator[None]:
     """Say that a line is no case, whatever shows it."""
     try:
         yield
@@ -168,7 +165,7 @@ def _no_case() -> Iterator[None]:
 
 
 def _fields_of_line(line: str, command: str = "check") -> Fields:
-    fields: Fields = _object(json.loads(line, parse_constant=_no_constant, object_pairs_hook=_once))
+    fields: Fields = _object(_parsed(line))
     if any(fields.get(name) != value for name, value in {**_HEAD, "command": command}.items()):
         raise _Invalid("a case is of another version or command")
     return fields
@@ -176,6 +173,20 @@ def _fields_of_line(line: str, command: str = "check") -> Fields:
 
 def _without_head(fields: Fields) -> Fields:
     return {name: value for name, value in fields.items() if name not in _HEAD}
+
+
+def _parsed(text: bytes | str) -> Any:
+    return json.loads(text, parse_constant=_no_constant, parse_int=_whole_number, object_pairs_hook=_once)
+
+
+def _whole_number(word: str) -> int:
+    """Return a whole number, which is also a float: one with more digits could not be compared with any.
+
+    Raises:
+        OverflowError: it has more.
+    """
+    float(number := int(word))
+    return number
 
 
 def _no_constant(word: str) -> float:

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.inert import printable
+from dpcalc.model.algorithm import Source
 from dpcalc.model.numbers import parse_number
 from dpcalc.model.quantities import Quantity
-from dpcalc.model.source import Source
 from dpcalc.render.numbers import MAXIMISED, Digits, Side
-from dpcalc.render.words import training
+from dpcalc.render.words import risk
 from dpcalc.render.words.risk import attack_row
 from dpcalc.report import Assertion, Case, Change, Check, Report, Result, Status
 
@@ -94,7 +94,7 @@ def shard_text(report: Report) -> str:
 
 def not_private(case: Case) -> bool:
     """Return whether the case trained a model that is not private, whatever its gates say."""
-    return bool(case.training and training.warning(case))
+    return bool(case.training and risk.warning(case))
 
 
 def refused(case: Case) -> bool:

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import MissingParameter, NotApplicable
 from dpcalc.model.algorithm import Order, Release
-from dpcalc.model.choices import Adjacency, Noise, Permutation
 from dpcalc.model.loss import Loss, of
 from dpcalc.model.loss.base import ArrayDescent, ScalarDescent
+from dpcalc.model.quantities import Adjacency, Noise, Permutation
 from dpcalc.model.run import Run
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.training.audit.traces import Passes, Steps, beyond_the_end

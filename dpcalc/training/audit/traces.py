@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.model.algorithm import Order, Release
-from dpcalc.model.choices import Noise
+from dpcalc.model.quantities import Noise
 from dpcalc.training.run.ensemble import Trace
 from dpcalc.training.run.plan import Plan
 

@@ -20,16 +20,14 @@ from numpy.typing import NDArray
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Order, Release
 from dpcalc.training.data.progress import Progress
-from dpcalc.training.data.threads import cores
+from dpcalc.training.data.tables import cores
 from dpcalc.training.run import orders
 from dpcalc.training.run.checks import starting_point
-from dpcalc.training.run.gradients import PlainSums
-from dpcalc.training.run.kernel import Kernel, Move, plain_move
-from dpcalc.training.run.noise import fill
+from dpcalc.training.run.kernel import Kernel, Move, PlainSums, fill, plain_move
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import Problem
 from dpcalc.training.run.remote import Rows, There, answered, run_all
-from dpcalc.training.run.workers import by_processes, may_fork
+from dpcalc.training.run.single import by_processes, may_fork
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]

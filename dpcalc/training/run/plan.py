@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import NotApplicable, SpecError
-from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length, Order, Release
-from dpcalc.model.choices import LastBatch, Model, Noise
+from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length, Order, Release, Source
+from dpcalc.model.quantities import LastBatch, Model, Noise
 from dpcalc.model.run import Run
-from dpcalc.model.source import Source
 from dpcalc.numerics.floats import up
 from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.contraction.stream_noise import Stream
