@@ -28,7 +28,7 @@ import os
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import hashlib
 import numpy as np
-from dpcalc.training.run import ensemble, workers
+from dpcalc.training.run import ensemble, single
 from tests.training.reference import problem_of, run_of
 from tests.training.test_ensemble import D, LOSSES, N
 from tests.training.test_single import settings
@@ -55,7 +55,7 @@ for algorithm in ("pnsgd", "shuffled-stop"):
         ensemble.may_fork = genuine
         print(len(found), end=" ")
         import time
-        while not workers.may_fork():
+        while not single.may_fork():
             time.sleep(0.01)  # until the threads of the last call are gone
 print(used)
 """
@@ -114,7 +114,7 @@ import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy as np
-from dpcalc.training.run import workers
+from dpcalc.training.run import single
 def block(place, beat):
     beat(os.getpid())
     import time
@@ -122,7 +122,7 @@ def block(place, beat):
 def told(pid):
     print(pid, flush=True)
 try:
-    workers.by_processes(block, [0, 1, 2], 1, 2, told)
+    single.by_processes(block, [0, 1, 2], 1, 2, told)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """

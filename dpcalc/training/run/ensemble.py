@@ -42,11 +42,8 @@ _BEATS = 1 << 22  # numbers of noise between two calls of progress
 class Trace(Protocol):
     """What is made of all iterates of some runs."""
 
-    def see(self, number: int, weights: Array, rows: Index | None) -> None:
-        """Take the iterates after the step that ``number`` steps come before, shape (d, m); they change afterwards.
-
-        ``rows`` are the records that the step used, as in `dpcalc.training.run.orders.Step`.
-        """
+    def see(self, number: int, weights: Array) -> None:
+        """Take the iterates after the step that ``number`` steps come before, shape (d, m); they change afterwards."""
 
     def result(self) -> Array:
         """Return one number a run, shape (m,)."""
@@ -234,7 +231,7 @@ class _Block:
                 if step.number < longest:
                     kernel.weights[:, skips > step.number] = self.runs.start[:, np.newaxis]
                 if trace is not None:
-                    trace.see(step.number, kernel.weights, step.rows)
+                    trace.see(step.number, kernel.weights)
                 done = step.number + 1
                 if plan.stops or done == last:
                     ended = stops == done
