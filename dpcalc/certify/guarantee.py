@@ -153,8 +153,8 @@ class Searched(Profile):
         return proof_by_certificate(lambda: self.log_delta(self.reading.epsilon()), lambda: double(value))
 
 
-FINENESS = (2, 5, 12)
-"""How fine the knots of a composition are in the first attempt, and in the others."""
+FINENESS = (0, 2, 5, 12)
+"""How fine the knots of a composition are in each attempt; the first is by moments."""
 
 
 class Composition(Guarantee):
