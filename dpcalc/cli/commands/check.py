@@ -86,7 +86,7 @@ _TIMEOUT = 60.0  # seconds, where neither the command nor the recipe says how ma
     help="Write each verdict to FILE as it comes, and take up there a check that was interrupted.",
 )
 @cluster_options("cases")
-@reports_option(CHECKED, ", or plot=FILE.svg (a sweep, or the verdicts)")
+@reports_option(CHECKED, ", or plot=FILE.svg (a sweep)")
 @click.option(
     "--baseline",
     type=FILE,

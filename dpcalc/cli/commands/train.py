@@ -122,11 +122,11 @@ def command(
 
     one_blas_thread()
     from dpcalc.training import fit as fitting
-    from dpcalc.training.rule.candidates import tune_of
-    from dpcalc.training.rule.setup import Setup, check_setup
+    from dpcalc.training.rule.candidates import TuneRequest
+    from dpcalc.training.rule.setup import Setup, Task, check_setup
 
     output = flags["output"]
-    choice = tune_of(tune, tune_runs, tune_law, tune_score)
+    choice = TuneRequest(tune, tune_runs, tune_law, tune_score).tune()
     setup = Setup(**{name: flags.pop(name) for name in _OWN}, output=output, card=not no_card, tune=choice)
     if flags.get("plot"):
         setup = setup._replace(reference=True)  # what is drawn is the excess risk
@@ -144,7 +144,7 @@ def command(
     def asker(answer: Callable[..., Any]) -> Callable[..., Case]:
         def asked(command: str, given: Any, question: Any, *, notes: bool, brief: bool, **more: Any) -> Case:
             with contextlib.closing(_Bars()) as bars:
-                fitted = answer(given, question, setup._replace(executor=executor), phases=bars, **more)
+                fitted = answer(Task(given, question, setup._replace(executor=executor), phases=bars, **more))
             models.append(fitted.model)
             case: Case = fitted.case
             return case
