@@ -35,7 +35,7 @@ from dpcalc.model.loss import of
 from dpcalc.model.run import describe
 from dpcalc.training.data import tables
 from dpcalc.training.data.stored import OnDisk
-from dpcalc.training.run import ensemble, noise, single
+from dpcalc.training.run import ensemble, kernel, single
 from dpcalc.training.run.exact_sums import ExactSums
 from dpcalc.training.run.plan import Plan, plan
 from dpcalc.training.run.problem import Problem, StoredProblem
@@ -72,7 +72,7 @@ class Given(NamedTuple):
 
 def drawn(rows: int, columns: int, batch: int, epochs: int) -> Given:
     """Return the draws: the data's order where ``epochs`` is 0, else a fresh one for every pass."""
-    rng = noise.seeded(SEED).generator
+    rng = kernel.seeded(SEED).generator
     steps = rows // batch
     if not epochs:
         return Given(np.arange(rows), rng.standard_normal((steps, columns)))
@@ -278,7 +278,7 @@ def one_run(columns: int, batch: int, repeats: int) -> None:
     ours = planned("shuffled-epochs", problem, epochs=epochs, batch_size=batch) if epochs else planned("pnsgd", problem)
     expected = reference(x, y, drawn(rows, columns, batch, epochs), batch)
     timed: Timed = {
-        "dpcalc": lambda: single.train(ours, problem, noise.seeded(SEED)).weights,
+        "dpcalc": lambda: single.train(ours, problem, kernel.seeded(SEED)).weights,
         "numpy, one step at a time": lambda: naive(x, y, batch, epochs),
     }
     if epochs:
@@ -293,12 +293,12 @@ def one_run(columns: int, batch: int, repeats: int) -> None:
     few = 40 * batch  # rows for what is slow
     slow = slow_ones(x[:few], y[:few], batch)
     extra: Timed = {
-        "noise alone": lambda: noise.seeded(SEED).generator.standard_normal((steps, columns)),
-        "dpcalc, OS seed": lambda: single.train(ours, problem, noise.from_os()),
+        "noise alone": lambda: kernel.seeded(SEED).generator.standard_normal((steps, columns)),
+        "dpcalc, OS seed": lambda: single.train(ours, problem, kernel.from_os()),
     }
     try:
-        noise.secure()
-        extra["dpcalc, secure"] = lambda: single.train(ours, problem, noise.secure())
+        kernel.secure()
+        extra["dpcalc, secure"] = lambda: single.train(ours, problem, kernel.secure())
     except DpcalcError as error:
         print(f"  (secure: {error.message})")
     found = medians({**timed, **extra, **slow}, repeats)
@@ -381,7 +381,6 @@ def runs_together(columns: int, replicas: int, repeats: int) -> None:
         "noise alone": floor,
         "given order": lambda: ensemble.train(fixed, problem, replicas, SEED, workers=1),
         "given order, two workers": lambda: ensemble.train(fixed, problem, replicas, SEED, workers=2),
-        "one random order": lambda: ensemble.train(shuffled, problem, replicas, SEED, workers=1, common_order=True),
         "an order each": lambda: ensemble.train(shuffled, problem, replicas, SEED, workers=1),
         "numpy, (R, d) idiom": lambda: naive_ensemble(x, y, replicas),
     }
@@ -451,7 +450,7 @@ def file_pass(rows: int, columns: int = 50, repeats: int = 5) -> None:
         timed: Timed = {
             "dpcalc, one pass of full batches": lambda: sums.descent(w, None),
             "dpcalc, each of later passes": lambda: again.descent(w, None),
-            "dpcalc, a hidden pass of batches": lambda: single.train(ordered, problem, noise.seeded(SEED)),
+            "dpcalc, a hidden pass of batches": lambda: single.train(ordered, problem, kernel.seeded(SEED)),
             "numpy, read in pieces and multiply": chunks,
             "numpy, load and multiply": lambda: np.load(path) @ w,
             "numpy, map and multiply": lambda: np.load(path, mmap_mode="r") @ w,
@@ -473,7 +472,7 @@ def memory() -> None:
     import tracemalloc
 
     tracemalloc.start()
-    single.train(ours, problem, noise.seeded(SEED))
+    single.train(ours, problem, kernel.seeded(SEED))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     print(f"memory: data {size / 1e6:.0f} MB, allocated beside them at most {peak / 1e6:.1f} MB, together "

@@ -28,7 +28,7 @@ from dpcalc.model.algorithm import NAMED
 from dpcalc.model.glosses import GLOSSED, gloss_of
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.references import SHORT, anchor
-from dpcalc.render.explain import GIVES
+from dpcalc.render.several import GIVES
 from dpcalc.theorems.record import FAMILIES, Theorem, all_bounds
 
 DOCS = Path(__file__).resolve().parent

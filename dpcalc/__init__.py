@@ -26,8 +26,8 @@ _PUBLIC = {
     "list_bounds": "dpcalc.api.documents",
     "schema": "dpcalc.api.documents",
     "format_report": "dpcalc.api.documents",
-    "check": "dpcalc.api.recipes",
-    "merge": "dpcalc.api.recipes",
+    "check": "dpcalc.api.documents",
+    "merge": "dpcalc.api.documents",
     "sweep": "dpcalc.api.queries",
     "train": "dpcalc.api.training",
     "audit": "dpcalc.api.training",
@@ -49,7 +49,7 @@ _PUBLIC = {
     "GateFailed": "dpcalc.errors",
     "WorkerLost": "dpcalc.errors",
     "PrivacyWarning": "dpcalc.errors",
-    "Accountant": "dpcalc.recipes.ledgers.accountant",
+    "Accountant": "dpcalc.recipes.ledgers.charge",
 }
 
 __all__ = [*_PUBLIC, "__version__"]  # noqa: PLE0604

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpcalc.model.frozen import Frozen
+from dpcalc.model.draft import Frozen
 
 
 class Note(Frozen):

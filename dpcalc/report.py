@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.errors import PRECEDENCE
+from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import ATTACKS, RAN, RISKS, Kind, Quantity
-from dpcalc.model.source import Source
 from dpcalc.notes import Note
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.version import __version__

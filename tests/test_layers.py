@@ -13,7 +13,7 @@ import dpcalc
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.model.run import ALGORITHMS
 from dpcalc.references import SHORT, entries
-from dpcalc.render.explain import describe
+from dpcalc.render.several import describe
 from dpcalc.theorems.record import GIVES, KINDS, all_bounds
 
 ROOT = Path(__file__).resolve().parents[1]

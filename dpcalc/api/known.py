@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpcalc.api.asked import Asked, answered, gate_of, known_of, product, risks_of, several
+from dpcalc.model.algorithm import Source
 from dpcalc.model.parameter import check
-from dpcalc.model.source import Source
 from dpcalc.render.notes import report
 from dpcalc.report import Report
 

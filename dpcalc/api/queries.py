@@ -313,7 +313,7 @@ def sweep(
         raise SpecError(f"{command!r} answers no queries", "for example command='compare'")
     if executor is None:
         return Report(command, tuple(_query(command, run) for run in runs))
-    from dpcalc.recipes.running.queries import spread_queries
+    from dpcalc.recipes.running.shards import spread_queries
 
     checked = (_one_run(command, run)[1] for run in runs)
     ahead = max(1, in_flight)
@@ -323,7 +323,7 @@ def sweep(
 
 def run_queries(document: str) -> str:
     """Return the answers to queries that `sweep` sends to an executor, as text: nobody else has to call it."""
-    from dpcalc.recipes.running.queries import answered
+    from dpcalc.recipes.running.shards import answered
     from dpcalc.render.machine import case_line
 
     return answered(document, lambda command, run: case_line(command, _query(command, run)))

@@ -10,7 +10,7 @@ from dpcalc.engine.convert import convert
 from dpcalc.engine.ledgers.total import answer_ledger
 from dpcalc.engine.question import Query
 from dpcalc.errors import NotApplicable, SpecError
-from dpcalc.model.choices import Adjacency
+from dpcalc.model.quantities import Adjacency
 from dpcalc.report import Case
 
 _ONE_WAY = (Adjacency.ADD, Adjacency.REMOVE)

@@ -2,28 +2,62 @@
 
 It is read from a card that others wrote. No value of it names a file: a schedule is known by its hash, and the reader
 says where it is.
+
+Hashes of documents and files: SHA-256, in hexadecimal digits.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from dpcalc.cards.hashes import hash_of_file
 from dpcalc.engine.attack.risk import RiskQuestion, risk_question
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.ledgers.entries import MECHANISM, Entry, Ledger
 from dpcalc.engine.question import Query, Question
-from dpcalc.engine.solving.targets import Target
+from dpcalc.engine.solving.attacks import Target
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
+from dpcalc.files.reading import MODEL_BYTES, digest_of
 from dpcalc.model.numbers import parse_delta
 from dpcalc.model.parameter import EVERY, check, name_of
 from dpcalc.model.quantities import ATTACKS
 from dpcalc.notions.tuning import Law
+
+
+def canonical(document: Any) -> str:
+    """Return JSON of which there is one text: keys sorted, no blanks, ASCII alone.
+
+    >>> canonical({"b": [1, 2.0], "a": None})
+    '{"a":null,"b":[1,2.0]}'
+    """
+    return json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+
+
+def hash_of(document: Any) -> str:
+    """Return the hash of a document of JSON types."""
+    return hashlib.sha256(canonical(document).encode("ascii")).hexdigest()
+
+
+def seal_of(card: dict[str, Any]) -> str:
+    """Return the hash of a card without its field ``sha256``."""
+    return hash_of({name: value for name, value in card.items() if name != "sha256"})
+
+
+def hash_of_file(path: str) -> dict[str, Any]:
+    """Return the hash of a file and its size.
+
+    Raises:
+        SpecError: it cannot be read, is no regular file, or has more than `MODEL_BYTES`.
+    """
+    found = digest_of(path, MODEL_BYTES)
+    return {"sha256": found.sha256, "bytes": found.size}
+
 
 _SMALLEST = -700.0  # below this ln delta, no double holds delta
 BESIDE = ("convert", "risk", "ledger")

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dpcalc.cards.answer import answer, with_risks
-from dpcalc.cards.asked import asked_of, query_of_card
+from dpcalc.cards.asked import asked_of, hash_of_file, query_of_card, seal_of
 from dpcalc.cards.document import SCHEMA, case_of
-from dpcalc.cards.hashes import hash_of_file, seal_of
 from dpcalc.engine.question import Query
 from dpcalc.errors import SpecError
-from dpcalc.files.limits import DOCUMENT_BYTES
 from dpcalc.files.output import write
+from dpcalc.files.reading import DOCUMENT_BYTES
 from dpcalc.inert import json_text
 from dpcalc.notes import ModelFile
 from dpcalc.report import Case, Report

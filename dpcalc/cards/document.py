@@ -1,19 +1,31 @@
-"""From an answer to the fields of a card: pure functions of the case, without a clock."""
+"""From an answer to the fields of a card: pure functions of the case, without a clock.
+
+Whether a document conforms to a JSON schema: the part of the language that the schema of cards is written in.
+
+Reading a card that others wrote: its size, depth, numbers and fields are checked before anything is computed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from dpcalc.cards.hashes import hash_of
-from dpcalc.model.algorithm import ALGORITHMS, Order
+from dpcalc.cards.asked import hash_of
+from dpcalc.errors import SpecError
+from dpcalc.files.reading import DOCUMENT_DEPTH, DOCUMENT_VALUES, document_place, read_document
+from dpcalc.inert import printable
+from dpcalc.model.algorithm import ALGORITHMS, Order, Source
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.model.quantities import SUFFICIENT, Quantity
-from dpcalc.model.source import Source
+from dpcalc.references import read
+from dpcalc.render.evaluation import claim
 from dpcalc.render.numbers import Digits, Side, number
-from dpcalc.render.statement import claim
-from dpcalc.render.words.meaning import meaning
 from dpcalc.render.words.promise import promise
+from dpcalc.render.words.risk import meaning
 from dpcalc.render.words.sentences import headline, released
 from dpcalc.report import Case, Result, strict_json
 from dpcalc.theorems.record import all_bounds
@@ -236,3 +248,199 @@ def released_line(model: Mapping[str, Any]) -> str:
         f"The model as released, its numbers rounded, is ({epsilon}, {delta})-differentially private; what follows is "
         "of the run on real numbers, which leaves room for the rounding"
     )
+
+
+_TYPES: dict[str, Callable[[Any], bool]] = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": lambda value: not isinstance(value, bool) and isinstance(value, (int, float)) and value == int(value),
+    "number": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool),
+    "null": lambda value: value is None,
+}
+KEYWORDS = frozenset(
+    (
+        "$schema", "$id", "$defs", "$ref", "title", "description", "type", "const", "enum", "pattern", "maxLength",
+        "properties", "required", "additionalProperties", "items", "minItems", "maxItems", "anyOf",
+    )
+)  # fmt: skip
+"""The words that a schema may use; others would be passed over."""
+
+
+def objection(document: Any, schema: Mapping[str, Any]) -> str:
+    """Return the first thing in which a document differs from a schema, with its place; empty where it conforms.
+
+    >>> objection({"a": 1, "b": 2}, {"type": "object", "properties": {"a": {}}, "additionalProperties": False})
+    '/b: a field that is not known'
+    """
+    return next(_objections(document, schema, schema, ""), "")
+
+
+def _objections(value: Any, part: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> Iterator[str]:
+    if "$ref" in part:
+        yield from _objections(value, schema["$defs"][part["$ref"].removeprefix("#/$defs/")], schema, place)
+        return
+    if "anyOf" in part:
+        found = [next(_objections(value, each, schema, place), "") for each in part["anyOf"]]
+        if all(found):
+            yield found[-1] if value is None else found[0]
+        return
+    types = part.get("type", [])
+    types = [types] if isinstance(types, str) else types
+    if types and not any(_TYPES[name](value) for name in types):
+        yield f"{place or '/'}: is not {' or '.join(types)}"
+        return
+    if "const" in part and value != part["const"]:
+        yield f"{place}: must be {part['const']}"
+    if "enum" in part and value not in part["enum"]:
+        yield f"{place}: must be one of {', '.join(part['enum'])}"
+    if isinstance(value, str):
+        yield from _text(value, part, place)
+    elif isinstance(value, list):
+        if not part.get("minItems", 0) <= len(value) <= part.get("maxItems", len(value)):
+            yield f"{place}: has {len(value)} items"
+        for number, item in enumerate(value):
+            yield from _objections(item, part.get("items", {}), schema, f"{place}/{number}")
+    elif isinstance(value, dict):
+        yield from _fields(value, part, schema, place)
+
+
+def _text(value: str, part: Mapping[str, Any], place: str) -> Iterator[str]:
+    if len(value) > part.get("maxLength", len(value)):
+        yield f"{place}: longer than {part['maxLength']} characters"
+    elif "pattern" in part and not re.search(part["pattern"].replace("$", r"\Z"), value):
+        yield f"{place}: is not {part['pattern']}"
+
+
+def _fields(value: dict[str, Any], part: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> Iterator[str]:
+    known, others = part.get("properties", {}), part.get("additionalProperties", True)
+    yield from (f"{place}/{name}: is missing" for name in part.get("required", ()) if name not in value)
+    for name, field in value.items():
+        if name not in known and others is False:
+            yield f"{place}/{name}: a field that is not known"
+        elif name in known or isinstance(others, dict):
+            yield from _objections(field, known.get(name, others), schema, f"{place}/{name}")
+
+
+_DIGITS = 19  # of a whole number, with its sign: no parameter is larger
+_HINT = "give the JSON that --report card=FILE.json or dpcalc train -o wrote"
+
+
+def read_card(path: str) -> dict[str, Any]:
+    """Return the card in a file, of which nothing is evaluated and which names no other file.
+
+    Raises:
+        SpecError: it cannot be read, is no JSON, or does not conform to the schema of cards.
+    """
+    shown = str(document_place(path))
+    return card_of_text(shown, read_document(path, "card"))
+
+
+def card_of_text(shown: str, raw: bytes) -> dict[str, Any]:
+    """Return the card that a file holds.
+
+    Args:
+        shown: the file's name, for messages.
+        raw: its bytes.
+
+    Raises:
+        SpecError: as `read_card`.
+    """
+    try:
+        document = json.loads(
+            raw.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_number, parse_float=_finite,
+            parse_int=_countable,
+        )  # fmt: skip
+    except UnicodeDecodeError:
+        raise SpecError(f"{shown} is not UTF-8", _HINT) from None
+    except json.JSONDecodeError as error:
+        raise SpecError(f"{shown}:{error.lineno}:{error.colno}: not JSON", _hint(shown)) from None
+    except RecursionError:
+        raise SpecError(f"{shown} is nested more than {DOCUMENT_DEPTH} deep", _HINT) from None
+    except _Refused as error:
+        raise SpecError(f"{shown}: {error}", _HINT) from None
+    return _checked(document, shown)
+
+
+def card_of_mapping(card: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the card that Python has, as it would be read from a file.
+
+    Raises:
+        SpecError: it is none.
+    """
+    try:
+        text = json.dumps(card, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise SpecError("the card is not made of JSON types", _HINT) from None
+    return card_of_text("the card", text.encode())
+
+
+def _checked(document: Any, shown: str) -> dict[str, Any]:
+    """Return a document that conforms to the schema of cards.
+
+    Raises:
+        SpecError: it does not.
+    """
+    _bounded(document, shown)
+    if why := objection(document, _schema()):
+        raise SpecError(f"{shown} is not a card: {printable(why)}", _HINT)
+    card: dict[str, Any] = document
+    return card
+
+
+@functools.cache
+def _schema() -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(read("card-1.schema.json"))
+    return schema
+
+
+def _hint(shown: str) -> str:
+    return "a recipe is run with `dpcalc check`" if shown.endswith((".yaml", ".yml")) else _HINT
+
+
+class _Refused(ValueError):
+    """Something that JSON allows, or that Python's reader does, and a card must not have."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise _Refused("an object has a name twice")
+    return fields
+
+
+def _no_number(word: str) -> float:
+    raise _Refused(f"{word} is not a number of JSON")
+
+
+def _finite(word: str) -> float:
+    value = float(word)
+    if not math.isfinite(value):
+        raise _Refused("a number is too large")
+    return value
+
+
+def _countable(word: str) -> int:
+    if len(word) > _DIGITS:
+        raise _Refused("a number is too large")
+    return int(word)
+
+
+def _bounded(document: Any, shown: str) -> None:
+    """Refuse a document that is nested too deep or has too many values, without recursion."""
+    count, level = 0, [document]
+    for _ in range(DOCUMENT_DEPTH):
+        count += len(level)
+        if not level:
+            return
+        if count > DOCUMENT_VALUES:
+            raise SpecError(f"{shown} has more than {DOCUMENT_VALUES} values", _HINT)
+        level = [inner for value in level for inner in _inside(value)]
+    raise SpecError(f"{shown} is nested more than {DOCUMENT_DEPTH} deep", _HINT)
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, Mapping):
+        return list(value.values())
+    return value if isinstance(value, list) else []

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from dpcalc.cards.card import STATED
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import SpecError
-from dpcalc.model.choices import LossName, Model
 from dpcalc.model.draft import NOISE_SCALES
+from dpcalc.model.quantities import LossName, Model
 from dpcalc.render.numbers import Side, number, symbol_of
 from dpcalc.theorems.record import all_bounds
 from dpcalc.training.rule.sums_of_products import describes

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.cards.answer import answer, with_risks
-from dpcalc.cards.asked import BESIDE, asked_of, query_of_card
+from dpcalc.cards.asked import BESIDE, asked_of, canonical, hash_of_file, query_of_card, seal_of
 from dpcalc.cards.card import STATED, card_text
 from dpcalc.cards.document import SCHEMA, case_of
-from dpcalc.cards.hashes import canonical, hash_of_file, seal_of
 from dpcalc.cards.models import candidate_differences, differences, refuse_untrained, too_strong
 from dpcalc.engine.question import Query
 from dpcalc.errors import SpecError
@@ -81,7 +80,7 @@ def verify(
     A card of another version may state weaker numbers than this version proves, and no stronger ones.
 
     Args:
-        card: as a function of `dpcalc.cards.read` returns it.
+        card: as a function of `dpcalc.cards.document` returns it.
         model: path of the model that the card is beside.
         schedule: path of the schedule that the run was described by.
         certify: whether to prove the guarantees in ball arithmetic as well; None: if python-flint is at hand.

@@ -89,7 +89,7 @@ def _certified(
         Disproved: the result is below the truth.
     """
     from dpcalc.certify.bug_report import bug_report
-    from dpcalc.certify.numerics.enclose import BELOW
+    from dpcalc.certify.numerics.sums import BELOW
 
     try:
         with isolate_failure():

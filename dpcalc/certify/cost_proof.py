@@ -12,7 +12,7 @@ from dpcalc.certify.guarantee import proof_of_parts
 from dpcalc.certify.labels import check_adjacency
 from dpcalc.certify.numerics.balls import START, Inputs, OutOfReach, Undecided, precision
 from dpcalc.certify.numerics.composition import Part
-from dpcalc.certify.numerics.enclose import PROVED, Enclosure, enclosed, place_of
+from dpcalc.certify.numerics.sums import PROVED, Enclosure, enclosed, place_of
 from dpcalc.certify.proof import Open, Proof, proof_by, weakest
 from dpcalc.certify.reading import asked_log_delta
 from dpcalc.certify.result_proof import NOT_DEFINED, OPEN_AT_CAP

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from flint import arb, fmpq
 
 from dpcalc.certify.numerics.balls import Inputs, rational
-from dpcalc.certify.runs.losses import displacement
-from dpcalc.certify.runs.noise_schedule import schedule_reach
-from dpcalc.model.choices import Adjacency, Noise
-from dpcalc.model.source import Source
+from dpcalc.certify.runs.batches import displacement, schedule_reach
+from dpcalc.model.algorithm import Source
+from dpcalc.model.quantities import Adjacency, Noise
 
 if TYPE_CHECKING:
     from dpcalc.model.run import Run

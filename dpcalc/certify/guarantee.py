@@ -2,25 +2,69 @@
 
 The classes are named as those of `dpcalc.notions.guarantee`, with which they share nothing else: a formula in balls
 answers here, in one reading of a run and a question.
+
+The least argument at which a falling formula meets a target, bracketed about a reported value.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from flint import arb, ctx, fmpq
 
-from dpcalc.certify.least_argument import least_argument
 from dpcalc.certify.numerics import composition, gaussian
-from dpcalc.certify.numerics.balls import START, ZERO, Inputs, Undecided, double, infinite, log_sum, precision
-from dpcalc.certify.numerics.enclose import BELOW, PROVED, Enclosure, enclosed, place_of
+from dpcalc.certify.numerics.balls import CAP, START, ZERO, Inputs, Undecided, double, infinite, log_sum, precision
+from dpcalc.certify.numerics.sums import BELOW, PROVED, UNDECIDED, Enclosure, enclosed, place_of
 from dpcalc.certify.proof import LOG_DELTA, Open, Proof, proof_between, proof_by
-from dpcalc.model.choices import Adjacency
-from dpcalc.model.quantities import Quantity
+from dpcalc.model.quantities import Adjacency, Quantity
 
 if TYPE_CHECKING:
     from dpcalc.certify.reading import Reading
+
+
+_EXPONENTS = range(50, 0, -2)
+"""The arguments tried beside a value differ from it by the share 2^-k for these k, the nearest first."""
+
+Excess = Callable[[arb], arb]
+
+
+def least_argument(quantity: str, value: float, excess: Excess) -> Proof:
+    """Return where the value lies relative to the least argument at which the excess is <= 0."""
+    place, bits = place_of(lambda: excess(double(value)))
+    if place == UNDECIDED:
+        return Proof(quantity, "", "", bits, UNDECIDED)
+    if place == PROVED:
+        return _from_below(quantity, value, excess, bits)
+    return _from_above(quantity, value, excess, bits)
+
+
+def _from_below(quantity: str, value: float, excess: Excess, bits: int) -> Proof:
+    """Return the proof for a value that meets the target: an argument below it does not."""
+    x = double(value)
+    for k in _EXPONENTS if value else ():
+        with precision(CAP):
+            smaller = x * (1 - arb(2) ** -k)
+        place, spent = place_of(functools.partial(excess, smaller))
+        bits = max(bits, spent)
+        if place == BELOW:
+            return proof_between(quantity, smaller, x, bits, PROVED)
+    return proof_between(quantity, arb(0), x, bits, PROVED)
+
+
+def _from_above(quantity: str, value: float, excess: Excess, bits: int) -> Proof:
+    """Return the disproof of a value that misses the target: an argument above it meets it, if one is near."""
+    x = double(value)
+    for k in _EXPONENTS:
+        with precision(CAP):
+            larger = x * (1 + arb(2) ** -k) + arb(2) ** -1000
+        place, spent = place_of(functools.partial(excess, larger))
+        bits = max(bits, spent)
+        if place == PROVED:
+            return proof_between(quantity, x, larger, bits, BELOW)
+    return Proof(quantity, repr(value), "inf", bits, BELOW)
+
 
 EPSILON = Quantity.EPSILON.value
 
@@ -109,8 +153,8 @@ class Searched(Profile):
         return proof_by_certificate(lambda: self.log_delta(self.reading.epsilon()), lambda: double(value))
 
 
-FINENESS = (2, 5, 12)
-"""How fine the knots of a composition are in the first attempt, and in the others."""
+FINENESS = (0, 2, 5, 12)
+"""How fine the knots of a composition are in each attempt; the first is by moments."""
 
 
 class Composition(Guarantee):
@@ -170,8 +214,8 @@ class Composition(Guarantee):
     def said(self, epsilon: arb) -> tuple[list[composition.Part], arb]:
         """Return what the formula says: what is composed, and ln of the probability with which nothing is promised."""
         with precision(START):
-            found = self.formula(self.reading.inputs(epsilon=epsilon))
-        return found if isinstance(found, tuple) else (found, ZERO)
+            value = self.formula(self.reading.inputs(epsilon=epsilon))
+        return value if isinstance(value, tuple) else (value, ZERO)
 
 
 def proof_of_parts(

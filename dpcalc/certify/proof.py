@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from flint import arb
 
-from dpcalc.certify.numerics.enclose import BELOW, PROVED, UNDECIDED, Enclosure
+from dpcalc.certify.numerics.sums import BELOW, PROVED, UNDECIDED, Enclosure
 from dpcalc.errors import NotConverged
 
 LOG_DELTA = "log_delta"

@@ -10,9 +10,8 @@ from flint import arb, fmpq
 
 from dpcalc.certify.derived import derived_formulas, multiples
 from dpcalc.certify.numerics.balls import Inputs, double, rational
-from dpcalc.model.choices import LastBatch
-from dpcalc.model.quantities import Quantity
-from dpcalc.model.source import Source
+from dpcalc.model.algorithm import Source
+from dpcalc.model.quantities import LastBatch, Quantity
 from dpcalc.report import Result
 
 if TYPE_CHECKING:
@@ -54,8 +53,8 @@ class Reading(NamedTuple):
 
     def inputs(self, **asked: Any) -> Inputs:
         """Return the parameters, and what is asked beside them, as the attributes that a formula reads."""
-        found = {"certificate": (self.result.details or {}).get("certificate")}
-        return Inputs({**self.parameters, **found, **asked}, self.typed, self.derived, EXACT, self.read)
+        extra = {"certificate": (self.result.details or {}).get("certificate")}
+        return Inputs({**self.parameters, **extra, **asked}, self.typed, self.derived, EXACT, self.read)
 
     def upper_bounds(self) -> dict[Any, Any]:
         """Return what formulas remember: of the reading before this one, where that is no more private."""

@@ -10,7 +10,7 @@ from dpcalc.certify.groups import of_groups
 from dpcalc.certify.guarantee import Guarantee, proof_of_value
 from dpcalc.certify.labels import check_label
 from dpcalc.certify.numerics.balls import OutOfReach, Undecided, double
-from dpcalc.certify.numerics.enclose import BELOW, PROVED, place_of
+from dpcalc.certify.numerics.sums import BELOW, PROVED, place_of
 from dpcalc.certify.proof import Open, Proof, weakest
 from dpcalc.certify.reading import cases_of, readings_of
 from dpcalc.certify.table import Definition, definition_of

@@ -50,12 +50,10 @@ class Definition(NamedTuple):
 _TABLE: dict[str, Definition] = {}
 _MODULES = (
     "one_pass.iteration", "one_pass.shifted", "one_pass.contraction", "one_pass.shuffle", "one_pass.streams",
-    "one_pass.linear", "one_pass.linear_models",
-    "many_passes.multi_epoch", "many_passes.noisy_gd", "many_passes.random_orders", "many_passes.laplace_passes",
-    "many_passes.unlearning",
-    "sampled.noisy_output", "sampled.clipped_steps",
-    "hidden.clipped_epochs", "hidden.expanding",
-    "released.passes", "released.renyi", "released.compositions",
+    "one_pass.linear", "many_passes.passes",
+    "many_passes.random_orders", "sampled.noisy_output",
+    "sampled.clipped_steps", "hidden.clipped_epochs", "hidden.expanding", "released.passes", "released.renyi",
+    "released.compositions",
 )  # fmt: skip
 
 

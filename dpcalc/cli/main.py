@@ -281,12 +281,12 @@ def _refusal(error: click.ClickException) -> str:
 def _help_hint(error: click.ClickException) -> str:
     context: Any = getattr(error, "ctx", None)
     if context and isinstance(error, click.NoSuchOption):
-        from dpcalc.cli.help.mistyped import about_option
+        from dpcalc.cli.help.layout import about_option
 
         if said := about_option(error.option_name, context.command):
             return said
     if isinstance(error, _NoSuchCommand):
-        from dpcalc.cli.help.mistyped import about_command
+        from dpcalc.cli.help.layout import about_command
 
         return about_command(error.word, COMMANDS) or "`dpcalc help` says what to type first"
     return f"see {context.command_path} --help" if context else "see dpcalc --help"

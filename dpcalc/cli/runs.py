@@ -1,14 +1,19 @@
-"""The commands that ask one query about a described run: a table of what each one's help says."""
+"""The commands that ask one query about a described run: a table of what each one's help says.
+
+The options that say which machines compute.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dpcalc.cli.options import Command, parameter_options
-from dpcalc.cli.query import run_query
+from dpcalc.cli.query import Command, parameter_options, run_query
+
+if TYPE_CHECKING:
+    pass
 
 
 class RunCommand(NamedTuple):

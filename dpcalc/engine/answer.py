@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
+from dpcalc.engine.commands import inputs_of
 from dpcalc.engine.evaluate import ROWS, Application
-from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Question, unknown_of
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import (
@@ -20,9 +20,9 @@ from dpcalc.errors import (
     Superseded,
     isolate_failure,
 )
+from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.run import Run
-from dpcalc.model.source import Source
 from dpcalc.report import Case, Obstacle, Result
 from dpcalc.theorems.record import Theorem, for_algorithm
 
@@ -65,7 +65,7 @@ def answer(run: Run, question: Question, bounds: Sequence[Theorem] | None = None
 def _rows_of_bound(asked: Application, unknown: str, results: Sequence[Result]) -> list[Result]:
     """Return the results of one bound, given those so far."""
     if asked.bound.slow and not asked.question.targets:
-        from dpcalc.engine.solving.slow_bounds import COMPARABLE, floor_near, refuse_unless_better
+        from dpcalc.engine.solving.attacks import COMPARABLE, floor_near, refuse_unless_better
 
         if asked.unmet:
             refuse_unless_better(asked, unknown, results)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.engine.advice.improvements import Asked
 from dpcalc.engine.answer import answer
-from dpcalc.engine.commands import COMMANDS, Command
+from dpcalc.engine.commands import COMMANDS, Command, inputs_of
 from dpcalc.engine.description import add_loss_constants, algorithm_of, run_of
 from dpcalc.engine.evaluate import ROWS
-from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Incomplete, Question, check_question, query_of, refuse_unknown, unknown_of
 from dpcalc.errors import (
     BoundFailed,
@@ -23,10 +22,10 @@ from dpcalc.errors import (
     SpecError,
     isolate_failure,
 )
+from dpcalc.model.algorithm import Source
 from dpcalc.model.draft import Description
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.run import Run
-from dpcalc.model.source import Source
 from dpcalc.notions.guarantee import Gdp, Rdp
 from dpcalc.report import Assertion, Case, Obstacle, Result
 from dpcalc.theorems.record import Theorem, for_algorithm, lookup, without_definition
@@ -181,14 +180,14 @@ class Inquiry:
             raise of_question(error, run, question, bounds) from None
         except NotApplicable as error:
             if run.algorithm.clipped and run.sampling is None:
-                from dpcalc.engine.advice.sampling_choices import with_choices
+                from dpcalc.engine.advice.notes import with_choices
 
                 raise with_choices(error, run, question) from None
             if self._in_full and isinstance(error, MissingParameter):
                 from dpcalc.engine.advice.missing import with_examples
 
                 error = with_examples(error, run, question, bounds)
-            from dpcalc.engine.advice.nearest_run import with_nearest
+            from dpcalc.engine.advice.missing import with_nearest
 
             raise with_nearest(error, run, question, self.command) from None
 
@@ -199,7 +198,7 @@ class Inquiry:
         try:
             with isolate_failure():
                 if self.command.compares:
-                    from dpcalc.engine.advice.tightness import compared
+                    from dpcalc.engine.advice.notes import compared
 
                     case = compared(asked, self.bounds, hints=notes)
                 elif notes:
@@ -215,7 +214,7 @@ class Inquiry:
         run, case = self.run, asked.case
         if not run.typed("noise_std") or (run.noise_multiplier or 0.0) <= (run.noise_std or 0.0):
             return case
-        from dpcalc.engine.advice.noise_readings import misread_noise
+        from dpcalc.engine.advice.missing import misread_noise
 
         both = bool(self.gates) or not self.brief
         return case._replace(warnings=(*case.warnings, *misread_noise(asked, both=both)))
@@ -288,9 +287,9 @@ def judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
     """
     if not gates:
         return ()
-    from dpcalc.engine.advice.noise_readings import refuse_misread
+    from dpcalc.engine.advice.missing import refuse_misread
+    from dpcalc.engine.evaluate import large_delta_gate
     from dpcalc.engine.gate import judge
-    from dpcalc.engine.large_delta import large_delta_gate
 
     refuse_misread(case)
     return (*(judge(gate, case) for gate in gates), *large_delta_gate(case))

@@ -7,18 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.engine.ask import judged
-from dpcalc.engine.inputs import inputs_of
+from dpcalc.engine.commands import inputs_of
 from dpcalc.engine.premises import STARTS, Premise, points_of, premise_of, shown_points
 from dpcalc.engine.question import Question, check_question, query_of, refuse_unknown
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
+from dpcalc.model.algorithm import Source
 from dpcalc.model.parameter import check
 from dpcalc.model.quantities import Kind, Quantity
-from dpcalc.model.source import Source
 from dpcalc.notions import conversions, gaussian
 from dpcalc.notions.guarantee import Guarantee, Rdp
 from dpcalc.notions.notion import Answer
-from dpcalc.numerics.floats import up
-from dpcalc.numerics.logspace import exp_up
+from dpcalc.numerics.floats import exp_up, up
 from dpcalc.report import Assertion, Case, Obstacle, Result
 
 TAKEN = (*STARTS, "to")

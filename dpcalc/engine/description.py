@@ -8,13 +8,12 @@ from typing import Any
 
 from dpcalc.engine.commands import Command, columns_of, taken_by
 from dpcalc.errors import SpecError
-from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, algorithm_meant_by, released
-from dpcalc.model.choices import LossClass, Model, Releases
+from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, Source, algorithm_meant_by, released
 from dpcalc.model.draft import Description
 from dpcalc.model.loss_class import convex_if_clipped
 from dpcalc.model.parameter import check
+from dpcalc.model.quantities import LossClass, Model, Releases
 from dpcalc.model.run import Run, describe
-from dpcalc.model.source import Source
 from dpcalc.notes import LeftOut, LinearClip, LossDomain, Note
 
 _IMMATERIAL = frozenset({"index", "last_batch", "permutation"})

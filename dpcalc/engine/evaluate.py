@@ -1,23 +1,31 @@
-"""One bound and one question: the result that the bound gives of epsilon, delta, mu or the Renyi divergence."""
+"""One bound and one question: the result that the bound gives of epsilon, delta, mu or the Renyi divergence.
+
+Which runs say something of groups of records: every record of a group must be covered, in every data set between.
+
+Which delta is too large for a gate: one rule for command lines, recipes and Python.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpcalc.engine.question import Question
 from dpcalc.errors import DeltaMissing, NotApplicable
-from dpcalc.model.quantities import Kind
+from dpcalc.model.quantities import Adjacency, Kind, Sampling
 from dpcalc.model.run import Run
-from dpcalc.notions.guarantee import Guarantee, worst
+from dpcalc.notions.guarantee import Gdp, Guarantee, worst
 from dpcalc.notions.notion import Answer
-from dpcalc.numerics.floats import UNIT, is_short
-from dpcalc.numerics.logspace import exp_down, exp_up
+from dpcalc.numerics.floats import UNIT, exp_down, exp_up, is_short
 from dpcalc.references import SHORT
-from dpcalc.report import Result
+from dpcalc.report import Assertion, Case, Result
 from dpcalc.theorems.batch_layout import worst_cases
 from dpcalc.theorems.record import Theorem
+
+if TYPE_CHECKING:
+    from dpcalc.engine.ledgers.entries import Ledger
+
 
 # How near to the solution a search ends, in representable numbers:
 WIDE = 1 << 22  # 1e-9: comparison rows that cost a search per evaluation
@@ -39,7 +47,6 @@ def guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...] = ()) -> Gu
     proved = guarantees[0] if len(guarantees) == 1 else worst(guarantees)
     if (run.group_size or 1) == 1:
         return proved
-    from dpcalc.engine.groups import for_groups
 
     return for_groups(bound, run, proved)
 
@@ -189,3 +196,75 @@ ROWS: dict[str, Callable[[Application], list[Result]]] = {
     "epsilon": _epsilon, "delta": _delta, "mu": _mu, "rdp": _rdp,
 }  # fmt: skip
 """What is answered without a search over the run, by what is sought."""
+
+
+_ONE_WAY = (Adjacency.ADD, Adjacency.REMOVE)
+
+
+def for_groups(bound: Theorem, run: Run, proved: Guarantee) -> Guarantee:
+    """Return what a theorem says of groups of the run's ``group_size``, of what it proves of one record.
+
+    Raises:
+        NotApplicable: it says nothing of them.
+    """
+    size = run.group_size or 1
+    if size == 1 or "group_size" in bound.reads:  # the theorem is of groups itself
+        return proved
+    if bound.kind in (Kind.PUBLISHED, Kind.HEURISTIC):
+        raise NotApplicable(
+            f"is {'published' if bound.kind is Kind.PUBLISHED else 'a heuristic'} for one record",
+            "leave out --group-size to see it",
+            parameters=("group_size",),
+        )
+    refuse_groups(run, gaussian=isinstance(proved, Gdp))
+    return proved.grouped(size)
+
+
+def refuse_groups(run: Run, *, gaussian: bool = False) -> None:
+    """Raise NotApplicable where what holds of a record need not hold of every record of a group.
+
+    ``gaussian`` is whether Gaussian privacy is proved, the same in both orders.
+    """
+    if run.sampling == Sampling.FIXED and run.adjacency in (Adjacency.ADD_REMOVE, *_ONE_WAY):
+        raise NotApplicable(
+            "with batches of fixed size the rate grows when records leave, and no guarantee here covers that",
+            "use --adjacency replace-one or zero-out, or --sampling poisson",
+            parameters=("group_size",),
+        )
+    if run.typed("index") or run.typed("window"):
+        raise NotApplicable(
+            "one position is spoken of, and the records of a group have several", "leave out --index and --window",
+            parameters=("group_size",),
+        )  # fmt: skip
+    if run.adjacency in _ONE_WAY and not gaussian:
+        raise NotApplicable(
+            f"what groups cost needs both orders, and the adjacency is {run.adjacency}", "use --adjacency add-remove",
+            parameters=("group_size",),
+        )  # fmt: skip
+
+
+REASON = (
+    "delta is at least 1/records and above 1e-5, or at least 0.01: publishing a record outright can be that private"
+)
+
+_USUAL, _LARGEST = 1e-5, 0.01
+"""A delta that is asked for of any number of records, and one that is too large for every number of them."""
+
+
+def has_large_delta(case: Case, ledger: Ledger | None) -> bool:
+    """Return whether the delta of an answer is too large for its records, or for those of an entry of its ledger."""
+    best = [result for result in case.results if result.best]
+    deltas = [result.delta for result in best if result.delta is not None]
+    if not deltas:
+        return False
+    known = next((result.value for result in best if result.quantity == "records"), None)
+    counts = [case.inputs.get("records", (None, ""))[0] if known is None else known]
+    counts += [entry.given.get("records") for entry in ledger.entries] if ledger is not None else []
+    least = min([_LARGEST, *(1.0 / count for count in counts if isinstance(count, (int, float)) and count > 1)])
+    return any(delta >= least and delta > _USUAL for delta in deltas)
+
+
+def large_delta_gate(case: Case) -> tuple[Assertion, ...]:
+    """Return a gate that fails where delta is too large; none where it is not."""
+    ledger = case.query.given.get("ledger") if case.query is not None else None
+    return (Assertion("large-delta", False, REASON, None),) if has_large_delta(case, ledger) else ()

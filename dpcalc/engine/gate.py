@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.engine.solving.search import DIRECTIONS, HIGHEST
 from dpcalc.errors import GateRefused, SpecError
+from dpcalc.model.algorithm import Source
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.model.quantities import ATTACKS, CHOSEN, RISKS, SUFFICIENT, Quantity
-from dpcalc.model.source import Source
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.report import Assertion, Case, Result
 

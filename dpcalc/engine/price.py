@@ -7,22 +7,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dpcalc.engine.answer import Refused, failure_warnings, first_failure, obstacles_of, rows_of
-from dpcalc.engine.inputs import inputs_of
+from dpcalc.engine.commands import inputs_of
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, MissingParameter, NotApplicable
-from dpcalc.model.algorithm import ALGORITHMS, ANY
+from dpcalc.model.algorithm import ALGORITHMS, ANY, Source
 from dpcalc.model.draft import Description
 from dpcalc.model.parameter import MAX_RECORDS, PARAMETERS, check, to_give
 from dpcalc.model.quantities import CHOSEN, RAN, RISKS, Quantity
 from dpcalc.model.run import Run
-from dpcalc.model.source import Source
 from dpcalc.notes import Note, OwnChoice, Vacuous
-from dpcalc.notions.risk import Risk
+from dpcalc.notions.conversions import Risk
 from dpcalc.references import SHORT
 from dpcalc.report import Case, Result
 from dpcalc.theorems.record import Theorem, costs, needs
-from dpcalc.theorems.risk.holder_rates import gradient_complexity
-from dpcalc.theorems.risk.holder_sgd import PrivateSgd
+from dpcalc.theorems.risk.holder_sgd import PrivateSgd, gradient_complexity
 
 _ORDER = tuple(RISKS)
 

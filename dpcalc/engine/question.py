@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import SpecError
-from dpcalc.model.choices import LastBatch, LossClass, Noise
+from dpcalc.model.algorithm import Source
 from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.parameter import name_of
-from dpcalc.model.quantities import ATTACKS
+from dpcalc.model.quantities import ATTACKS, LastBatch, LossClass, Noise
 from dpcalc.model.run import Run
-from dpcalc.model.source import Source
 from dpcalc.numerics.floats import UNIT
 
 if TYPE_CHECKING:
     from dpcalc.engine.attack.risk import RiskQuestion
-    from dpcalc.engine.solving.targets import Target
+    from dpcalc.engine.solving.attacks import Target
 
 
 class Question(NamedTuple):
@@ -104,7 +103,7 @@ def aimed(question: Question, given: dict[str, Any], listed: Mapping[str, Sequen
     if not any(given.get(name) is not None for name in ATTACKS):
         return question
     from dpcalc.engine.attack.risk import asked_by
-    from dpcalc.engine.solving.targets import take_targets
+    from dpcalc.engine.solving.attacks import take_targets
 
     targets = take_targets(given, listed)
     risks = asked_by(question.risks, [(target.name, target.at) for target in targets])
@@ -131,7 +130,7 @@ def check_question(question: Question) -> None:
     if question.log_delta is not None and not question.log_delta < 0.0:
         raise SpecError(f"delta is {question.delta!r}; it must be a number > 0 and < 1", "1e-6 is a usual choice")
     if question.targets:
-        from dpcalc.engine.solving.targets import refuse_hopeless
+        from dpcalc.engine.solving.attacks import refuse_hopeless
 
         refuse_hopeless(question.targets)
         if question.epsilon is not None or question.log_delta is not None or question.orders:

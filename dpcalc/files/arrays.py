@@ -1,4 +1,7 @@
-"""Arrays from NPY and NPZ files, which may be forged: nothing is made before the file is known to hold it."""
+"""Arrays from NPY and NPZ files, which may be forged: nothing is made before the file is known to hold it.
+
+What a document is read into: texts with their places, and lists and mappings of them.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import DpcalcError, SpecError
-from dpcalc.files.limits import ARCHIVE_DIRECTORY, ARRAY_HEADER
 from dpcalc.files.place import FileError, Place
+from dpcalc.files.reading import ARCHIVE_DIRECTORY, ARRAY_HEADER
 
 _DEFLATED = 1032  # bytes that one byte of a deflated stream can unpack to, at most
 

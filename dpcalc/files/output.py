@@ -17,7 +17,7 @@ from dpcalc.files import STANDARD_STREAM
 from dpcalc.inert import Inert, inert
 
 if TYPE_CHECKING:
-    from dpcalc.files.target import Target
+    from dpcalc.files.place import Target
 
 _STANDARD = {"-": 1, "/dev/stdout": 1, "/dev/stderr": 2}
 _MODE_OF_HANDLE = os.chmod in os.supports_fd
@@ -89,7 +89,7 @@ def open_to_add(path: str, option: str) -> IO[bytes]:
     Raises:
         SpecError: it cannot be opened, is no regular file, is reached through a link, or has other names as well.
     """
-    from dpcalc.files.target import target
+    from dpcalc.files.place import target
 
     with _refusing(path, option), target(path) as place:
         return os.fdopen(place.open_to_add(), "r+b")
@@ -101,7 +101,7 @@ def append(text: str, path: str, option: str) -> None:
     Raises:
         SpecError: as `open_to_add`, or it cannot be written.
     """
-    from dpcalc.files.target import target
+    from dpcalc.files.place import target
 
     with _refusing(path, option), contextlib.ExitStack() as stack:
         if _descriptor(path) is not None:
@@ -153,7 +153,7 @@ def _refuse_unwritable(path: str) -> None:
     if descriptor is not None:
         os.fstat(descriptor)
         return
-    from dpcalc.files.target import target
+    from dpcalc.files.place import target
 
     with target(path) as place:
         place.refuse_unwritable()
@@ -164,7 +164,7 @@ def _identities(path: str, stream: int) -> set[object]:
 
     ``stream`` is the descriptor that ``-`` stands for.
     """
-    from dpcalc.files.paths import ProjectFile
+    from dpcalc.files.place import ProjectFile
 
     if path == STANDARD_STREAM and not isinstance(path, ProjectFile):
         path = f"/dev/fd/{stream}"
@@ -228,7 +228,7 @@ def _file(path: str, *, link: bool = True) -> Iterator[Any]:
         with open(os.dup(descriptor), "wb", buffering=0) as raw:
             yield _Whole(raw)
         return
-    from dpcalc.files.target import target
+    from dpcalc.files.place import target
 
     with target(path) as place:
         if not link:
@@ -244,7 +244,7 @@ def _file(path: str, *, link: bool = True) -> Iterator[Any]:
 @contextlib.contextmanager
 def _replacing(place: Target) -> Iterator[IO[bytes]]:
     """Pass a file beside a target, which is renamed over it at the end."""
-    from dpcalc.files.target import draft_name
+    from dpcalc.files.place import draft_name
 
     mode = place.mode
     # Named before it is made, so that an interrupt at any moment knows what to remove.

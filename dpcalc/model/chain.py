@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.errors import NotApplicable, SpecError
-from dpcalc.files.limits import SCHEDULE_STEPS
-from dpcalc.model.choices import LossClass
+from dpcalc.files.reading import SCHEDULE_STEPS
+from dpcalc.model.algorithm import Source
 from dpcalc.model.draft import NOISE_SCALES, Description
 from dpcalc.model.loss_class import default_class, exceeds_two, two_over
 from dpcalc.model.numbers import plain, shown_below
 from dpcalc.model.parameter import check, example_of, typed
-from dpcalc.model.source import Source
+from dpcalc.model.quantities import LossClass
 from dpcalc.numerics.floats import MAX
 
 if TYPE_CHECKING:

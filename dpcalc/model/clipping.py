@@ -17,9 +17,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpcalc.errors import SpecError
-from dpcalc.model.choices import LossClass, LossName, Model
+from dpcalc.model.algorithm import Source
 from dpcalc.model.loss_class import convex_if_clipped
-from dpcalc.model.source import Source
+from dpcalc.model.quantities import LossClass, LossName, Model
 
 if TYPE_CHECKING:
     from dpcalc.model.draft import Description

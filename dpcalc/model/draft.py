@@ -1,12 +1,19 @@
-"""What is said of a run before it is checked, and as it is filled in."""
+"""What is said of a run before it is checked, and as it is filled in.
+
+Frozen classes whose fields are their annotations: what a frozen dataclass does, without its cost at start-up.
+
+An object is made with keywords alone; a field with a default may be left out. A subclass adds fields behind those of
+its base, and moves there the ones that it declares again. A property that is worked out once is a
+`functools.cached_property`, or `once` where very many objects are made.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, overload
 
-from dpcalc.model.choices import Noise
-from dpcalc.model.source import Source
+from dpcalc.model.algorithm import Source
+from dpcalc.model.quantities import Noise
 
 NOISE_SCALES = {"noise_std": Noise.GAUSSIAN, "laplace_scale": Noise.LAPLACE}
 """The kind of noise that each scale parameter speaks of."""
@@ -44,3 +51,93 @@ class Description:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.values)
+
+
+T = TypeVar("T")
+
+
+class once(Generic[T]):  # noqa: N801 (a decorator)
+    """A property that is worked out when it is first asked for, without the lock that Python 3.11 takes for that."""
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        self._function, self.__doc__ = function, function.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> T: ...
+
+    def __get__(self, instance: Any, owner: type | None = None) -> T | Self:
+        if instance is None:  # asked of the class
+            return self
+        value = instance.__dict__[self._name] = self._function(instance)
+        return value
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Frozen:
+    """Base of the frozen classes.
+
+    Attributes:
+        fields: the names of the fields, in order of declaration, those of the base first.
+        optional: the fields that have a default.
+        needed: those that have none.
+    """
+
+    fields: ClassVar[tuple[str, ...]] = ()
+    optional: ClassVar[frozenset[str]] = frozenset()
+    needed: ClassVar[tuple[str, ...]] = ()
+    _names: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls) -> None:
+        own = [
+            name
+            for name, kind in cls.__dict__.get("__annotations__", {}).items()  # noqa: RUF063 (inspect is slow to load)
+            if not (name.startswith("_") or str(kind).startswith("ClassVar"))
+        ]
+        cls.fields = (*(name for name in cls.fields if name not in own), *own)
+        cls._names = frozenset(cls.fields)
+        cls.optional = frozenset(name for name in cls.fields if hasattr(cls, name))
+        cls.needed = tuple(name for name in cls.fields if name not in cls.optional)
+
+    def __init__(self, **given: Any) -> None:
+        if given.keys() != self._names:
+            self._check_names(given)
+        self.__dict__.update(given)
+
+    def _check_names(self, given: Mapping[str, Any]) -> None:
+        """Raise TypeError where a field is missing, or there is no such field."""
+        for name in self.needed:
+            if name not in given:
+                raise TypeError(f"{type(self).__name__} needs {name}")
+        if strange := [name for name in given if name not in self._names]:
+            raise TypeError(f"{type(self).__name__} has no {', '.join(strange)}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be deleted")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(getattr(self, name) for name in self.fields)))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.fields if name in self.__dict__)
+        return f"{type(self).__name__}({shown})"
+
+    def changed(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed."""
+        known = {name: self.__dict__[name] for name in self.fields if name in self.__dict__}
+        return type(self)(**{**known, **changes})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return name -> value of every field."""
+        return {name: getattr(self, name) for name in self.fields}

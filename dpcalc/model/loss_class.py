@@ -17,8 +17,8 @@ from __future__ import annotations
 import math
 
 from dpcalc.errors import NotApplicable
-from dpcalc.model.choices import LossClass, LossName, Model
 from dpcalc.model.numbers import plain, shown_below
+from dpcalc.model.quantities import LossClass, LossName, Model
 from dpcalc.numerics.floats import down, is_short, up
 
 LIPSCHITZ_MAPS = (LossClass.CONVEX_SMOOTH, LossClass.SMOOTH)

@@ -1,72 +1,99 @@
-"""The noise multiplier: the standard deviation of the noise on the sum of a batch's gradients, over their largest norm.
-
-That is the word of libraries for DP-SGD, whatever the adjacency. A run here adds noise to the mean gradient, so that
-
-    noise_std = noise multiplier x largest norm / batch size.
-
-The largest norm is the one that gradients are clipped to, and without clipping the Lipschitz constant. The batch size
-is the one that was given, or the number of records where a step uses all of them. No batch is larger; where a smaller
-one is divided by its own size, a library's noise on its mean gradient is more than this noise_std, and more noise is no
-less private.
-"""
+"""Runs of DP-SGD on clipped gradients: the rate, the number of steps and the noise multiplier that follow."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from dpcalc.errors import SpecError
-from dpcalc.model.parameter import to_give
-from dpcalc.model.source import Source
-from dpcalc.numerics.floats import down
+from dpcalc.model.algorithm import Source
+from dpcalc.model.clipping import check_model
+from dpcalc.model.quantities import Sampling
+from dpcalc.numerics.floats import UNIT, down, up
 
 if TYPE_CHECKING:
-    from dpcalc.model.algorithm import Algorithm
     from dpcalc.model.draft import Description
 
-LEAST, MOST = 1e-290, 1e290
-"""Between them a product or a quotient of two is a number, and up and down are relative."""
 
-
-def fill_in(algorithm: Algorithm, draft: Description) -> None:
-    """Fill in noise_std from the noise multiplier, or the reverse where that can be told.
+def fill_in(draft: Description) -> None:
+    """Fill in what follows of the batches and of the noise.
 
     Raises:
-        SpecError: the noise multiplier is given, and noise_std does not follow from it.
+        SpecError: what is given contradicts itself.
     """
-    name = "records" if algorithm.full_batch else "batch_size"
-    lipschitz, size = draft.get("clip", draft.get("lipschitz")), draft.get(name)
-    if "noise_multiplier" not in draft:
-        if "noise_std" in draft and lipschitz is not None and size is not None and not algorithm.noisy_output:
-            value = draft["noise_std"] / lipschitz * size
-            if LEAST < value < MOST:
-                draft.put("noise_multiplier", value, Source.DERIVED)
+    check_model(draft)
+    if draft.get("sampling") is Sampling.FULL:
+        _fill_full(draft)
+    else:
+        _fill_rate(draft)
+    _fill_steps(draft)
+    _fill_noise(draft)
+    if "radius" in draft and "diameter" not in draft:
+        draft.put("diameter", 2.0 * draft["radius"], Source.DERIVED)
+
+
+def _fill_full(draft: Description) -> None:
+    given = [name for name in ("batch_size", "sample_rate") if name in draft]
+    if "batch_size" in draft and draft["batch_size"] == draft.get("records"):
+        given.remove("batch_size")
+    if given:
+        flags = " and ".join("--" + name.replace("_", "-") for name in given)
+        raise SpecError("a full batch is all records", f"leave out {flags}, or choose another --sampling")
+
+
+def _fill_rate(draft: Description) -> None:
+    """Fill in the rate from the batch size."""
+    records, size = draft.get("records"), draft.get("batch_size")
+    if records is not None and size is not None and size > records:
+        raise SpecError(f"batch size {size} exceeds the {records} records", "use a smaller one")
+    if "sample_rate" in draft:
+        if size is not None and records is not None:
+            raise SpecError("sample_rate is given and also follows from batch_size and records", "give one of the two")
+        if draft.get("sampling", Sampling.POISSON) is not Sampling.POISSON:
+            raise SpecError(
+                f"sample_rate is a probability of Poisson sampling, and the sampling is {draft['sampling']}",
+                "give --batch-size and --records, or --sampling poisson",
+            )
+    elif records is not None and size is not None:
+        draft.put("sample_rate", min(1.0, up(size / records)), Source.DERIVED)
+
+
+def _fill_steps(draft: Description) -> None:
+    """Fill in the number of steps from that of epochs; a short batch counts as one."""
+    if "epochs" not in draft:
         return
-    for other in ("noise_std", "langevin_std", "laplace_scale"):
-        if other in draft:
-            raise SpecError(f"both {other} and noise_multiplier are given", "give one of the two")
-    if lipschitz is None or size is None:
-        lacking = [what for what, value in (("lipschitz", lipschitz), (name, size)) if value is None]
+    if "steps" in draft:
+        raise SpecError("both steps and epochs are given", "give one of the two")
+    if draft.get("sampling") is Sampling.FULL:
+        each = 1
+    elif "batch_size" in draft and "records" in draft:
+        each = -(-draft["records"] // draft["batch_size"])
+    elif "sample_rate" in draft:
+        each = _steps_of_epoch(draft["sample_rate"])
+    else:
+        return
+    draft.put("steps", draft["epochs"] * each, Source.DERIVED)
+
+
+def _steps_of_epoch(rate: float) -> int:
+    """Return 1/rate, rounded up; a decimal such as 0.01 has the whole number of steps that it was typed for."""
+    steps = 1.0 / rate
+    whole = round(steps)
+    return whole if abs(steps - whole) <= 2.0 * UNIT * steps else math.ceil(up(steps))
+
+
+def _fill_noise(draft: Description) -> None:
+    """Fill in the noise multiplier from noise on the mean gradient, or the reverse."""
+    size = draft.get("records" if draft.get("sampling") is Sampling.FULL else "batch_size")
+    if "noise_std" not in draft:
+        if "noise_multiplier" in draft and "clip" in draft and size is not None:
+            draft.put("noise_std", draft["noise_multiplier"] * draft["clip"] / size, Source.DERIVED)
+        return
+    if "noise_multiplier" in draft:
+        raise SpecError("both noise_std and noise_multiplier are given", "give one of the two")
+    if "clip" not in draft or size is None:
         raise SpecError(
-            f"noise_std = noise multiplier x Lipschitz constant / {name.replace('_', ' ')}, and {lacking[0]} is not "
-            "known",
-            f"{to_give(lacking)}; or give --noise-std",
-            parameters=tuple(lacking),
+            "noise_std is that on the mean gradient: the noise multiplier is noise_std x batch_size / clip",
+            "give --clip and --batch-size too, or --noise-multiplier",
         )
-    if size > draft.get("records", size):
-        raise SpecError(f"batch size {size} exceeds the {draft['records']} records", "use a smaller one")
-    draft.put("noise_std", std_of(draft["noise_multiplier"], lipschitz, size), Source.DERIVED)
-
-
-def std_of(multiplier: float, lipschitz: float, size: int) -> float:
-    """Return noise_std on the mean of ``size`` gradients of norm at most ``lipschitz``, rounded down.
-
-    Raises:
-        SpecError: it is no number of a usual size.
-
-    >>> round(std_of(1.1, 2.0, 100), 12)
-    0.022
-    """
-    value = down(multiplier * lipschitz / size, 4.0)
-    if not LEAST < value < MOST:
-        raise SpecError("the noise_std that follows is out of range", "use other units")
-    return value
+    draft.put("noise_multiplier", down(draft["noise_std"] * size / draft["clip"], 4.0), Source.DERIVED)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import NAMED, algorithm_meant_by
-from dpcalc.model.choices import (
+from dpcalc.model.quantities import (
     Adjacency,
     LastBatch,
     LossClass,
@@ -640,7 +640,7 @@ def _number(parameter: Parameter, value: float | int | str) -> float | int:
 
 def example_of(name: str) -> Any:
     """Return a usual value of a parameter."""
-    from dpcalc.model.examples import EXAMPLES
+    from dpcalc.model.algorithm import EXAMPLES
 
     return EXAMPLES.get(name, 1 if name in EVERY and EVERY[name].integer else 1.0)
 

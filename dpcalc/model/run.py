@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from dpcalc.errors import SpecError
 from dpcalc.model import loss_class as loss
-from dpcalc.model import multiplier
-from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length
-from dpcalc.model.choices import (
+from dpcalc.model import noise
+from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length, Source
+from dpcalc.model.draft import NOISE_SCALES, Description, Frozen
+from dpcalc.model.numbers import plain
+from dpcalc.model.parameter import PARAMETERS, check, to_give
+from dpcalc.model.quantities import (
     Adjacency,
     LastBatch,
     LossClass,
@@ -23,11 +26,6 @@ from dpcalc.model.choices import (
     Sampling,
     Start,
 )
-from dpcalc.model.draft import NOISE_SCALES, Description
-from dpcalc.model.frozen import Frozen
-from dpcalc.model.numbers import plain
-from dpcalc.model.parameter import PARAMETERS, check, to_give
-from dpcalc.model.source import Source
 from dpcalc.numerics.floats import down, up
 
 if TYPE_CHECKING:
@@ -155,7 +153,7 @@ class Run(Frozen):
         if norm is None or size is None or self.algorithm.noisy_output or self.algorithm.own_noise:
             return None
         value = noise_std / norm * size
-        if not multiplier.LEAST < value < multiplier.MOST:
+        if not noise.LEAST < value < noise.MOST:
             return None
         return up(value, 16.0) if rounded_up else down(value, 16.0)
 
@@ -213,9 +211,9 @@ def _fill_in(record: Algorithm, draft: Description) -> None:
 
         clipping.fill_in(draft)
     if record.clipped:
-        from dpcalc.model import clipped
+        from dpcalc.model import multiplier
 
-        clipped.fill_in(draft)
+        multiplier.fill_in(draft)
         return
     if record.local and "records" not in draft:
         draft.put("records", 1, Source.DEFAULT)  # a message depends on no other record
@@ -304,7 +302,7 @@ def _derive_noise(algorithm: Algorithm, draft: Description) -> None:
     if "langevin_std" in draft:
         _langevin_noise(draft)
     if not algorithm.own_noise:
-        multiplier.fill_in(algorithm, draft)
+        noise.fill_in(algorithm, draft)
     scales = [name for name in NOISE_SCALES if name in draft]
     if len(scales) > 1:
         raise SpecError("both noise_std and laplace_scale are given", "give one of the two")

@@ -1,28 +1,105 @@
 """Schedules from files: CSV with a header, NPY, NPZ or YAML.
 
-Files are untrusted: what is read is bounded (`dpcalc.files.limits`), and nothing is evaluated.
+Files are untrusted: what is read is bounded (`dpcalc.files.reading`), and nothing is evaluated.
+
+The columns of a schedule: numbers by name, one per step.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.errors import SpecError
-from dpcalc.files import limits
-from dpcalc.files.csv_lines import text_blocks
+from dpcalc.files import reading
 from dpcalc.files.documents import Rules, parse_yaml
 from dpcalc.files.nodes import Items, Node, Scalar, Table
-from dpcalc.files.paths import discreetly, ending
-from dpcalc.files.place import Place
+from dpcalc.files.place import FileError, Place, discreetly, ending
 from dpcalc.files.reading import is_standard_input, opened, reported, shown_path, standard_input
+from dpcalc.files.row_file import text_blocks
 from dpcalc.model.numbers import parse_integer, parse_number
-from dpcalc.model.schedule import REPEAT, Columns, checked
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+ALIASES = {
+    "eta": "step_size",
+    "sigma": "noise_std",
+    "c": "contraction",
+    "s": "shift",
+    "a": "spend",
+    "v": "laplace_scale",
+    "b": "batch_size",
+}
+
+REPEAT = "repeat"
+"""The column of a CSV file that says for how many steps a row stands."""
+
+
+class Columns(NamedTuple):
+    """The names that a schedule may have, and those that it must have."""
+
+    allowed: Sequence[str]
+    required: Sequence[str] = ()
+
+    def canonical(self, place: Place, names: Sequence[str], extra: tuple[str, ...] = ()) -> list[str]:
+        """Return the names of the columns at a place of a file, aliases resolved; ``extra`` ones are allowed as well.
+
+        Raises:
+            SpecError: one is unknown or there twice, a required one is missing, or there is none.
+        """
+        allowed = (*self.allowed, *extra)
+        result: list[str] = []
+        for number, typed in enumerate(names, start=1):
+            name = typed.strip().lower().replace("-", "_")
+            name = name if name in allowed else ALIASES.get(name, name)
+            if name not in allowed:
+                raise _unknown(place, number, typed, name, allowed)
+            if name in result:
+                raise place.error(f"column {name} is there twice", "keep one of the two")
+            result.append(name)
+        for name in self.required:
+            if name not in result:
+                raise place.error(f"column {name} is missing", "columns found: " + (", ".join(result) or "none"))
+        if not set(result).difference(extra):
+            raise place.error("there are no columns", "columns may be " + ", ".join(self.allowed))
+        return result
+
+
+def _unknown(place: Place, number: int, typed: str, name: str, allowed: Sequence[str]) -> FileError:
+    import difflib
+
+    near = difflib.get_close_matches(name[:40], allowed, n=1)
+    hint = f"did you mean {near[0]}?" if near else "columns may be " + ", ".join(allowed)
+    discreet = f"column {number} has a name that is unknown; columns may be " + ", ".join(allowed)
+    return place.error(f"unknown column {typed[:40]!r}", hint, discreet=discreet)
+
+
+def checked(shown: str, table: dict[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
+    """Return the columns of the file ``shown``, contiguous and read-only.
+
+    Raises:
+        SpecError: their lengths differ or are 0, or a value is not finite.
+    """
+    import numpy as np
+
+    lengths = {name: len(column) for name, column in table.items()}
+    if len(set(lengths.values())) > 1:
+        raise SpecError(f"{shown}: columns differ in length: {lengths}", "every column needs one value per step")
+    if 0 in lengths.values():
+        raise SpecError(f"{shown} has no steps", "add at least one row")
+    for name, column in table.items():
+        array = np.ascontiguousarray(column)
+        if not np.isfinite(array).all():
+            step = int(np.isfinite(array).argmin())
+            raise SpecError(f"{shown}: {name} of step {step + 1} is {array[step]}", "every value must be finite")
+        array.setflags(write=False)
+        table[name] = array
+    return table
+
 
 _WIDEST = 16  # bytes of the widest number numpy stores
 _LONG = 300  # characters: a shorter cell without an exponent cannot round to 0
@@ -62,8 +139,10 @@ def _check_size(shown: str, stream: IO[bytes]) -> None:
     size = os.fstat(stream.fileno()).st_size
     if size == 0:
         raise SpecError(f"{shown} is empty", "a schedule needs a header and at least one step")
-    if size > limits.SCHEDULE_BYTES:
-        raise SpecError(f"{shown} has {size} bytes; at most {limits.SCHEDULE_BYTES} are read", "use a shorter schedule")
+    if size > reading.SCHEDULE_BYTES:
+        raise SpecError(
+            f"{shown} has {size} bytes; at most {reading.SCHEDULE_BYTES} are read", "use a shorter schedule"
+        )
 
 
 def _parse_cell(place: Place, name: str, cell: str) -> float:
@@ -90,9 +169,9 @@ def _parse_count(place: Place, name: str, cell: str) -> int:
     except SpecError as error:
         hint = error.hint or "write a finite number"
         raise place.error(f"{name}: {error.message}", hint, discreet=f"{name}: not a whole number") from None
-    if not 1 <= count <= limits.SCHEDULE_STEPS:
+    if not 1 <= count <= reading.SCHEDULE_STEPS:
         raise place.error(
-            f"{name} must be a whole number from 1 to {limits.SCHEDULE_STEPS}", "leave it out for single steps"
+            f"{name} must be a whole number from 1 to {reading.SCHEDULE_STEPS}", "leave it out for single steps"
         )
     return count
 
@@ -106,7 +185,7 @@ def _read_csv(shown: str, stream: IO[bytes], wanted: Columns) -> dict[str, NDArr
     names: list[str] = []
     parts: list[list[NDArray[np.float64]]] = []
     total = 0
-    for block in text_blocks(shown, stream, limits.SCHEDULE_BYTES):
+    for block in text_blocks(shown, stream, reading.SCHEDULE_BYTES):
         rows = list(block.data())
         if rows and not names:
             number, header = rows.pop(0)
@@ -149,7 +228,7 @@ def _is_plain(names: list[str], values: NDArray[np.float64], lines: list[str]) -
         return False
     if REPEAT in names:
         counts = values[:, names.index(REPEAT)]
-        if not ((counts >= 1.0) & (counts <= limits.SCHEDULE_STEPS) & (counts == np.floor(counts))).all():
+        if not ((counts >= 1.0) & (counts <= reading.SCHEDULE_STEPS) & (counts == np.floor(counts))).all():
             return False
     if values.all():
         return True
@@ -176,10 +255,10 @@ def _expand(
 
     counts = values[:, names.index(REPEAT)].astype(np.int64) if REPEAT in names else None
     total += len(values) if counts is None else int(counts.sum())
-    if total > limits.SCHEDULE_STEPS:
+    if total > reading.SCHEDULE_STEPS:
         what = "steps" if counts is None else "steps, with repeat"
         raise SpecError(
-            f"{shown} makes {total} {what}; at most {limits.SCHEDULE_STEPS} are read", "use a shorter schedule"
+            f"{shown} makes {total} {what}; at most {reading.SCHEDULE_STEPS} are read", "use a shorter schedule"
         )
     columns = [values[:, place] for place, name in enumerate(names) if name != REPEAT]
     return [column.copy() if counts is None else np.repeat(column, counts) for column in columns], total
@@ -213,16 +292,16 @@ def _read_npz(shown: str, stream: IO[bytes], wanted: Columns) -> dict[str, NDArr
         archive = open_archive(shown, stream)
     members = archive.infolist()
     size = sum(info.file_size for info in members)
-    if size > limits.SCHEDULE_BYTES:
+    if size > reading.SCHEDULE_BYTES:
         raise SpecError(
-            f"{shown} would unpack to {size} bytes; at most {limits.SCHEDULE_BYTES}", "use a shorter schedule"
+            f"{shown} would unpack to {size} bytes; at most {reading.SCHEDULE_BYTES}", "use a shorter schedule"
         )
     names = wanted.canonical(Place(shown), [info.filename.removesuffix(".npy") for info in members])
     table = {}
     for name, info in zip(names, members, strict=True):
-        if info.file_size > limits.SCHEDULE_STEPS * _WIDEST + limits.LINE_BYTES:
+        if info.file_size > reading.SCHEDULE_STEPS * _WIDEST + reading.LINE_BYTES:
             raise SpecError(
-                f"{shown}: {name} would unpack to {info.file_size} bytes", f"at most {limits.SCHEDULE_STEPS} steps"
+                f"{shown}: {name} would unpack to {info.file_size} bytes", f"at most {reading.SCHEDULE_STEPS} steps"
             )
         with damaged_as(_damaged(shown)):
             column = read_member(archive, info)
@@ -238,9 +317,9 @@ def _column(shown: str, name: str, column: NDArray[Any]) -> NDArray[np.float64]:
             f"{shown}: {name} has shape {column.shape} and type {column.dtype.name}",
             "a column must be one-dimensional and of real numbers",
         )
-    if column.size > limits.SCHEDULE_STEPS:
+    if column.size > reading.SCHEDULE_STEPS:
         raise SpecError(
-            f"{shown} has {column.size} steps; at most {limits.SCHEDULE_STEPS} are read", "use a shorter schedule"
+            f"{shown} has {column.size} steps; at most {reading.SCHEDULE_STEPS} are read", "use a shorter schedule"
         )
     with np.errstate(over="ignore"):  # a wider float may become inf, which is refused later
         return np.array(column, dtype=np.float64, ndmin=1, order="C")
@@ -256,7 +335,7 @@ def _read_yaml(shown: str, stream: IO[bytes], wanted: Columns) -> dict[str, NDAr
     """Return the columns of a mapping from names to lists, or to one number for all of ``steps`` steps."""
     import numpy as np
 
-    size = limits.SCHEDULE_YAML_BYTES
+    size = reading.SCHEDULE_YAML_BYTES
     raw = stream.read(size + 1)
     if len(raw) > size:
         raise SpecError(f"{shown} is longer than {size} bytes", "use CSV or NPY for long schedules")

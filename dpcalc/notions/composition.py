@@ -11,17 +11,16 @@ from dpcalc.errors import NotApplicable
 from dpcalc.notions import trade_off
 from dpcalc.notions.composed import FAIR, OneOrder, extrapolated
 from dpcalc.notions.notion import FARTHEST, NO_HINTS, Answer, Guarantee, Hints, LowerBound, clipped
-from dpcalc.numerics.floats import UNIT
-from dpcalc.numerics.logspace import log_add_exp
+from dpcalc.numerics.floats import UNIT, log_add_exp
 from dpcalc.numerics.roots import least
 
 if TYPE_CHECKING:
-    from dpcalc.notions.certificate import Certificate
     from dpcalc.notions.composed import Pairs
     from dpcalc.notions.curves import CurveWithFloor
     from dpcalc.notions.least_mu import LeastMu
     from dpcalc.notions.notion import Parts
     from dpcalc.notions.pld import Bound, Pair
+    from dpcalc.notions.profiles import Certificate
 
 LARGEST_GROUP = 1000
 """The largest group for curves that are no Gaussian privacy: a chain has as many links."""
@@ -45,16 +44,14 @@ class Curved(Guarantee):
     def pairs(self, log_delta: float, *, second: bool = False) -> Sequence[tuple[Pair, int]]:
         return [(_tabulated_pair(self, _FLOORS * math.floor((log_delta - _BELOW) / _FLOORS)), 1)]
 
-    def grouped(self, size: int, *, slow: bool = False) -> Guarantee:
+    def grouped(self, size: int) -> Guarantee:
         if size == 1:
             return self
-        from dpcalc.notions import groups
-        from dpcalc.notions.curves import sparse
+        from dpcalc.notions.groups import Chain
 
         check_group(size)
-        curve = sparse(self.privacy_profile()) if slow else self.privacy_profile()
-        mu = self.group_mu(size)
-        return Profile(groups.chained(curve, size, mu), ulps=_GROUP_ULPS, whole_mu=mu)
+        chain = Chain(self.privacy_profile(), size, mu := self.group_mu(size))
+        return Profile(functools.cache(chain), _GROUP_ULPS, whole_mu=mu, hints=Hints(budget=chain.epsilon))
 
     def privacy_profile(self) -> CurveWithFloor:
         curve = functools.cache(lambda epsilon: self.log_delta(epsilon).value)
@@ -161,6 +158,7 @@ class Profile(OfProfile):
         return self if self.hints.rough is None else self.hints.rough()
 
     def few_points(self, log_delta: float, fprs: Sequence[float], priors: Sequence[float]) -> Profile:
+
         from dpcalc.notions import few_points
 
         nodes = few_points.nodes(self.profile, log_delta, fprs, priors)

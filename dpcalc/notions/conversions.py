@@ -1,14 +1,36 @@
-"""What follows from one guarantee in the words of another: pure, concentrated, Gaussian, Renyi and (epsilon, delta).
+"""What is told of attacks against a profile whose every point is a search: it is evaluated at some dozens of epsilons.
+
+The exact delta is convex in e^epsilon and non-increasing, so that it lies below the chords through upper bounds at some
+points, and beyond the last point below its value there. More points are where the questions need them.
+
+What follows from one guarantee in the words of another: pure, concentrated, Gaussian, Renyi and (epsilon, delta).
 
 Every function rounds to the safe side: what follows is rounded up, and what is enough for a budget down.
+
+Several releases about the same records, added up: what holds of all of them together.
+
+Gaussian parts compose in closed form (mu^2 adds), Gaussian parts with (epsilon, delta) boxes by the exact law of the
+boxes' losses, and everything else by the law of the privacy loss on one lattice. A removed and an added record are kept
+apart until the end: `Composition` has a list of dominating pairs for either order, and the larger epsilon counts.
+
+The classic noise of the Gaussian mechanism, sigma = Delta sqrt(2 ln(1.25/delta))/epsilon, rounded up, and its range.
+
+For large epsilon the mechanism is not (epsilon, delta)-DP at this sigma; `dpcalc.notions.gaussian` has the exact sigma.
+
+Upper bounds on the excess risk, with the run that they hold for.
 """
 
 from __future__ import annotations
 
+import collections
+import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
-from dpcalc.notions.guarantee import Guarantee, Profile, Rdp
+from dpcalc.errors import NotApplicable
+from dpcalc.notions import gaussian
+from dpcalc.notions.guarantee import NOT_COMPOSABLE, Box, Composition, Gdp, Guarantee, Profile, Rdp, compose
 from dpcalc.notions.notion import Answer
 from dpcalc.notions.randomised_response import boxes_log_delta, response_renyi
 from dpcalc.numerics.floats import UNIT, up
@@ -147,3 +169,104 @@ def most(guarantee: Callable[[float], Guarantee], epsilon: float, log_delta: flo
         if low < 1e-12:
             return 0.0
     return greatest(excess, low, 16.0 * low, ulps=_WIDTH)
+
+
+MOST_TERMS = 1500
+"""Different losses of boxes that are added up one by one; with more, the lattice composes."""
+
+
+class Total(NamedTuple):
+    """What holds of all parts together, and how it was composed: gdp, exact, pld or renyi; own where one is alone."""
+
+    form: str
+    guarantee: Guarantee
+
+
+def compose_all(parts: Sequence[tuple[Guarantee, int]], *, one_way: bool = False) -> list[Total]:
+    """Return the totals that hold of all parts together, each ``count`` times, adaptively: all are guarantees.
+
+    Args:
+        parts: (what holds of one run, how many of them), each in the same orders of the two data sets.
+        one_way: whether only one order is spoken of: a record added, or one removed.
+
+    Raises:
+        NotApplicable: nothing composes them.
+    """
+    if len(parts) == 1 and parts[0][1] == 1 and isinstance(alone := parts[0][0], (Rdp, Profile, Composition)):
+        return [Total("own", alone)]
+    mus = [(part.mu, count) for part, count in parts if isinstance(part, Gdp)]
+    if len(mus) == len(parts):
+        return [Total("gdp", Gdp(gaussian.together(mus)))]
+    boxes = collections.Counter[tuple[float, float]]()
+    for part, count in parts:
+        if isinstance(part, Box):
+            boxes[part.point] += count
+    terms = 1 if len(boxes) == 1 and not mus else math.prod(count + 1 for count in boxes.values())
+    if len(mus) + sum(isinstance(part, Box) for part, _ in parts) == len(parts) and terms <= MOST_TERMS:
+        profile = functools.partial(boxes_log_delta, gaussian.together(mus), tuple(boxes.items()))
+        return [Total("exact", Profile(functools.cache(profile)))]
+    totals = []
+    if all(part.has_pairs for part, _ in parts):
+        totals.append(Total("pld", compose(parts, one_way=one_way)))
+    if all(part.has_renyi for part, _ in parts):
+        totals.append(Total("renyi", Rdp(lambda order: up(math.fsum(n * part.rdp(order) for part, n in parts), 4.0))))
+    if not totals:
+        raise NotApplicable(*NOT_COMPOSABLE)
+    return totals
+
+
+_LN_5_4 = 0.22314355131420976
+
+
+def factor(log_delta: float) -> float:
+    """Return sqrt(2 ln(1.25/delta)), to nearest, within 2 units of roundoff."""
+    return math.sqrt(2.0 * (_LN_5_4 - log_delta))
+
+
+def noise_std(*, sensitivity: float, epsilon: float, log_delta: float) -> float:
+    """Return the classic sigma, rounded up: a guarantee only for epsilon <= `epsilon_max`."""
+    return up(sensitivity * factor(log_delta) / epsilon, 8.0)
+
+
+def true_log_delta(*, epsilon: float, log_delta: float) -> float:
+    """Return ln of the delta that the classic sigma for (epsilon, delta) really has at epsilon, rounded up."""
+    return gaussian.log_delta(mu=up(epsilon / factor(log_delta), 4.0), epsilon=epsilon)
+
+
+def epsilon_max(log_delta: float) -> float:
+    """Return the largest epsilon for which the classic sigma is really (epsilon, delta)-DP, rounded down.
+
+    >>> round(epsilon_max(math.log(1e-5)), 3)
+    8.42
+    """
+
+    def excess(epsilon: float) -> float:
+        return true_log_delta(epsilon=epsilon, log_delta=log_delta) - log_delta
+
+    return greatest(excess, 1e-3, 1e3)
+
+
+class Risk(NamedTuple):
+    """A bound on the excess risk, in units of the loss, and the parameters for which it holds.
+
+    Attributes:
+        excess_risk: E F(w) - min F, or with probability 1 - ``failure_probability`` where that is given; rounded up.
+        noise_std: sigma of w - eta (gradient + N(0, sigma^2)), or of output noise, rounded up; None without noise.
+        step_size: eta.
+        steps: T, where the bound chooses it.
+        failure_probability: None for a bound in expectation.
+        quantity: ``excess_risk`` of the law the records are drawn from; ``empirical_excess_risk`` of their own mean
+            loss; ``smoothing_error``, what smoothing adds.
+    """
+
+    excess_risk: float
+    noise_std: float | None = None
+    step_size: float | None = None
+    steps: int | None = None
+    failure_probability: float | None = None
+    quantity: str = "excess_risk"
+
+
+NO_BOUND = Risk(math.inf)
+"""The result where a theorem does not apply or no noise suffices."""
+EMPIRICAL = "empirical_excess_risk"

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from dpcalc.numerics.floats import MAX, UNIT, down, up
-from dpcalc.numerics.logspace import exp_up, log_add_exp
+from dpcalc.numerics.floats import MAX, UNIT, down, exp_up, log_add_exp, up
 from dpcalc.numerics.normal import log_hockey_stick, log_hockey_stick_error, log_ndtr
 from dpcalc.numerics.roots import greatest, least
 

@@ -21,8 +21,7 @@ from typing import NamedTuple
 
 from dpcalc.notions import gaussian
 from dpcalc.notions.curves import Curve, CurveWithFloor
-from dpcalc.numerics.floats import UNIT, down, up
-from dpcalc.numerics.logspace import exp_down, exp_up, log_exp1p, log_expm1, log_one_minus_exp
+from dpcalc.numerics.floats import UNIT, down, exp_down, exp_up, log_exp1p, log_expm1, log_one_minus_exp, up
 from dpcalc.numerics.normal import quantile
 from dpcalc.numerics.roots import least
 

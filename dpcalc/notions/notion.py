@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from dpcalc.errors import NotApplicable
 from dpcalc.notions import gaussian, trade_off
-from dpcalc.numerics.floats import up
-from dpcalc.numerics.logspace import exp_down
+from dpcalc.numerics.floats import exp_down, up
 from dpcalc.numerics.roots import greatest
 
 if TYPE_CHECKING:
-    from dpcalc.notions.certificate import Certificate
     from dpcalc.notions.curves import CurveWithFloor
     from dpcalc.notions.least_mu import LeastMu
     from dpcalc.notions.pld import Pair
+    from dpcalc.notions.profiles import Certificate
 
     Parts = Sequence[tuple[Pair, int]] | Callable[[float], Sequence[tuple[Pair, int]]]
     """(dominating pair, count), or those that are best about a ln delta as a function of it."""
@@ -167,7 +166,7 @@ class Guarantee:
         return self
 
     def few_points(self, log_delta: float, fprs: Sequence[float], priors: Sequence[float]) -> Guarantee:
-        """Return the same by few of its points, where every point is a search; see `dpcalc.notions.few_points`."""
+        """Return the same by few of its points, where every point is a search; see `dpcalc.notions.curves`."""
         return self
 
     # --- several runs, several records --------------------------------------------------------------------------------
@@ -180,12 +179,10 @@ class Guarantee:
         """Return dominating pairs in one order of the two data sets, best about this ln delta of a composition."""
         raise NotApplicable(*NOT_COMPOSABLE)
 
-    def grouped(self, size: int, *, slow: bool = False) -> Guarantee:
+    def grouped(self, size: int) -> Guarantee:
         """Return what holds of groups of ``size`` records, of a guarantee that holds of any one record.
 
-        Every link of the chain must be covered: the guarantee is of any record of any data set. A profile that is
-        ``slow`` is evaluated at few points.
-
+        Every link of the chain must be covered: the guarantee is of any record of any data set.
         Raises:
             NotApplicable: nothing is known for groups.
         """
@@ -272,7 +269,7 @@ class LowerBound(Guarantee):
     def excess(self, epsilon: float, log_delta: float) -> float:
         return clipped(self.log_delta(epsilon).value - log_delta)
 
-    def grouped(self, size: int, *, slow: bool = False) -> LowerBound:
+    def grouped(self, size: int) -> LowerBound:
         """Return the same: a group may have one record."""
         return self
 

@@ -19,8 +19,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from dpcalc.numerics.floats import MAX, UNIT, up
-from dpcalc.numerics.logspace import log_add_exp, log_one_minus_exp
+from dpcalc.numerics.floats import MAX, UNIT, log_add_exp, log_one_minus_exp, up
 from dpcalc.numerics.roots import least
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from dpcalc.notions import gaussian
-from dpcalc.numerics.floats import UNIT, up
-from dpcalc.numerics.logspace import log_add_exp, log_exp1p, log_one_minus_exp, log_sum_exp
+from dpcalc.numerics.floats import UNIT, log_add_exp, log_exp1p, log_one_minus_exp, log_sum_exp, up
 
 Box = tuple[float, float]
 """(epsilon, ln delta)."""

@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dpcalc.errors import SpecError
-from dpcalc.numerics.floats import UNIT, product_up, ratio_up, up
-from dpcalc.numerics.logspace import log_add_exp, log_expm1
+from dpcalc.numerics.floats import UNIT, log_add_exp, log_expm1, product_up, ratio_up, up
 from dpcalc.numerics.roots import greatest, least
 
 

@@ -15,11 +15,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dpcalc.errors import SpecError
-from dpcalc.notions.account import compose_all
+from dpcalc.notions.conversions import compose_all
 from dpcalc.notions.curves import Curve
 from dpcalc.notions.guarantee import Box, Guarantee, Profile, Rdp
-from dpcalc.numerics.floats import UNIT, down, up
-from dpcalc.numerics.logspace import log_add_exp, log_exp1p, log_expm1
+from dpcalc.numerics.floats import UNIT, down, log_add_exp, log_exp1p, log_expm1, up
 from dpcalc.numerics.roots import least
 from dpcalc.plain_enum import PlainEnum
 

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from dpcalc.numerics.floats import UNIT, down, up
-from dpcalc.numerics.quadrature import gauss_legendre
+from dpcalc.numerics.roots import gauss_legendre
 
 _DIRECT = 2000  # up to so many terms are added directly
 _MOST = 10**15  # exact as a double

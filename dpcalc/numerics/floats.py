@@ -1,9 +1,15 @@
-"""Floating-point building blocks: error-free transformations and outward rounding."""
+"""Floating-point building blocks: error-free transformations and outward rounding.
+
+Quotients of products of non-negative numbers, rounded up or down; no intermediate result over- or underflows.
+
+Sums and differences of numbers held as natural logarithms, to nearest, and probabilities back from them, rounded.
+"""
 
 from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterable, Sequence
 
 UNIT = 2.0**-53
 """Unit roundoff of a double: one correctly rounded operation errs by at most this, relatively."""
@@ -128,3 +134,96 @@ def ordinal(value: float) -> int:
 def from_ordinal(rank: int) -> float:
     """Return the non-negative double of this rank: the inverse of `ordinal`."""
     return _DOUBLE.unpack(_RANK.pack(rank))[0]
+
+
+def quotient_up(numerators: Sequence[float], denominators: Sequence[float], slack: float = 0.0) -> float:
+    """Return a quotient of products of non-negative numbers, rounded up.
+
+    The allowance covers half a unit of each factor (a decimal read as a double), the roundings of the product, and
+    ``slack`` more units of roundoff. inf where the result overflows.
+    """
+    mantissa, exponent = _product(numerators, denominators)
+    if mantissa == 0.0:
+        return 0.0
+    value = _scaled(up(mantissa, slack + 4.0 * (len(numerators) + len(denominators))), exponent)
+    return value if value > 1e-307 else math.nextafter(value, math.inf)
+
+
+def quotient_down(numerators: Sequence[float], denominators: Sequence[float], slack: float = 0.0) -> float:
+    """Return a quotient of products of non-negative numbers, rounded down by the allowance of `quotient_up`."""
+    mantissa, exponent = _product(numerators, denominators)
+    if mantissa == 0.0:
+        return 0.0
+    value = min(MAX, _scaled(down(mantissa, slack + 4.0 * (len(numerators) + len(denominators))), exponent))
+    return value if value > 1e-307 else max(0.0, math.nextafter(value, 0.0))
+
+
+def _product(numerators: Sequence[float], denominators: Sequence[float]) -> tuple[float, int]:
+    """Return the quotient as (mantissa, exponent of 2)."""
+    mantissa, exponent = 1.0, 0
+    for x in numerators:
+        part, shift = math.frexp(x)
+        mantissa, exponent = mantissa * part, exponent + shift
+    for x in denominators:
+        part, shift = math.frexp(x)
+        mantissa, exponent = mantissa / part, exponent - shift
+    return mantissa, exponent
+
+
+def _scaled(mantissa: float, exponent: int) -> float:
+    try:
+        return math.ldexp(mantissa, exponent)
+    except OverflowError:
+        return math.inf
+
+
+def log_sum_exp(logs: Iterable[float]) -> float:
+    """Return ln of the sum of exp(x) over ``logs``; -inf for none."""
+    terms = list(logs)
+    peak = max(terms, default=-math.inf)
+    if math.isinf(peak):
+        return peak
+    return peak + math.log(math.fsum(math.exp(x - peak) for x in terms))
+
+
+def log_add_exp(a: float, b: float) -> float:
+    """Return ln(exp(a) + exp(b))."""
+    if a < b:
+        a, b = b, a
+    return a if b == -math.inf else a + math.log1p(math.exp(b - a))
+
+
+def log_less(a: float, b: float) -> float:
+    """Return ln(exp(a) - exp(b)); -inf where b is at least a."""
+    return a + log_one_minus_exp(b - a) if b < a else -math.inf
+
+
+def log_expm1(x: float) -> float:
+    """Return ln(exp(x) - 1) for x >= 0 (-inf at 0)."""
+    if x <= 0.0:
+        return -math.inf
+    return math.log(math.expm1(x)) if x < 30.0 else x + math.log1p(-math.exp(-x))
+
+
+def log_exp1p(x: float) -> float:
+    """Return ln(1 + exp(x))."""
+    return x + math.log1p(math.exp(-x)) if x > 0.0 else math.log1p(math.exp(x))
+
+
+def log_one_minus_exp(x: float) -> float:
+    """Return ln(1 - exp(x)) for x <= 0 (-inf at 0)."""
+    if x >= 0.0:
+        return -math.inf
+    return math.log(-math.expm1(x)) if x > -0.6931471805599453 else math.log1p(-math.exp(x))
+
+
+def exp_down(log_probability: float) -> float:
+    """Return the probability with this logarithm, <= 0, rounded down; 0 where it would underflow."""
+    return max(0.0, down(math.exp(log_probability), 4.0)) if log_probability > -745.0 else 0.0
+
+
+def exp_up(log_probability: float) -> float:
+    """Return the probability with this logarithm, rounded up, at most 1; never 0 except for ln 0 = -inf."""
+    if log_probability == -math.inf:
+        return 0.0
+    return min(1.0, up(math.exp(max(log_probability, -745.0)), 4.0))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT
-from dpcalc.numerics.normal_mixtures import log_upper_tail
+from dpcalc.numerics.normal_arrays import log_upper_tail
 
 MOST_EPOCHS = 4096
 """Of more epochs, only so many are looked at."""
@@ -98,13 +98,13 @@ def _single(bins: int, spread: float, high: float, low: float, epochs: int) -> t
     below = np.maximum(0.0, below - error)
     above, error = _masses(edges, bins, spread, low)
     above = above + error + 1e-300
-    told = below > 0.0
-    ratio = np.log(below[told]) - np.log(above[told])
-    mean = float(below[told] @ ratio)
-    deviation = math.sqrt(float(below[told] @ (ratio - mean) ** 2))
+    positive = below > 0.0
+    ratio = np.log(below[positive]) - np.log(above[positive])
+    mean = float(below[positive] @ ratio)
+    deviation = math.sqrt(float(below[positive] @ (ratio - mean) ** 2))
     step = max(_REACH * math.sqrt(epochs) * deviation, 0.5 * float(ratio.max() - ratio.min())) / _POINTS
-    score = np.full(len(told), round(float(ratio.min()) / step))  # any score will do for what is not told
-    score[told] = np.rint(ratio / step)
+    score = np.full(len(positive), round(float(ratio.min()) / step))  # any score will do for what is not told
+    score[positive] = np.rint(ratio / step)
     first = int(score.min())
     counted = (score - first).astype(np.int64)
     p, q = (np.bincount(counted, masses).astype(float) for masses in (below, above))

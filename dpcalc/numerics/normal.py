@@ -20,8 +20,7 @@ from __future__ import annotations
 import functools
 import math
 
-from dpcalc.numerics.floats import MAX, UNIT, two_product, two_sum
-from dpcalc.numerics.logspace import log_one_minus_exp
+from dpcalc.numerics.floats import MAX, UNIT, log_one_minus_exp, two_product, two_sum
 from dpcalc.numerics.roots import greatest, least
 
 LN_SQRT_2PI = 0.9189385332046728

@@ -17,9 +17,9 @@ PIECES = {"json": "machine.json_pieces", "jsonl": "machine.jsonl_pieces", "csv":
 """Formats for programs, whose texts are made in pieces: module and function of the report."""
 
 _WRITERS = {
-    "statement": "statement.render_statement",
-    "explain": "explain.render_explain",
-    "bibtex": "explain.render_bibtex",
+    "statement": "evaluation.render_statement",
+    "explain": "several.render_explain",
+    "bibtex": "several.render_bibtex",
 }
 """Formats that are no blocks: module and function, from a report and the digits of numbers to a text."""
 
@@ -56,12 +56,12 @@ def _text(report: Report, format: str, asked: Asked, *, color: bool | None, verb
         from dpcalc.render.check import text as verdicts
 
         return verdicts.render(report, asked.digits, color=format == _TABLE and color is not False)
-    from dpcalc.render import document, markdown, plain, table
+    from dpcalc.render import blocks, document, table
 
     if format == _MARKDOWN:
-        return markdown.markdown(document.page_document(report, asked.digits))
-    blocks = document.document(report, asked.digits, brief=not verbose)
-    return plain.plain(blocks) if format == _PLAIN else table.table(blocks, color)
+        return blocks.markdown(document.page_document(report, asked.digits))
+    tree = document.document(report, asked.digits, brief=not verbose)
+    return blocks.plain(tree) if format == _PLAIN else table.table(tree, color)
 
 
 MOST_CURVES = 100

@@ -10,7 +10,7 @@ from dpcalc.render.asked import Asked
 from dpcalc.render.check.verdicts import Judged, gate_name, share_used
 from dpcalc.render.numbers import Digits
 from dpcalc.render.page.case import headlines
-from dpcalc.render.page.outcome import Outcome, outcome_of, warnings, without_gate, word_of
+from dpcalc.render.page.verdict import Outcome, outcome_of, warnings, without_gate, word_of
 from dpcalc.report import Assertion, Case, Report
 
 _LABEL, _FORGETTING = "privacy", "unlearning"

@@ -23,13 +23,11 @@ from dpcalc.render.blocks import COLUMNS, GAP, LABEL, STAYS, Block, Paragraph, S
 from dpcalc.render.notes import improvement_sentences, sentences_about
 from dpcalc.render.numbers import Digits
 from dpcalc.render.several import common_inputs, common_lines, ranked, summary, summary_counts, summary_notes
-from dpcalc.render.words import training
-from dpcalc.render.words.audit import audit_facts
+from dpcalc.render.words import risk
 from dpcalc.render.words.comparison import assumption_lines, columns, derivation, is_cost, obstacle_rows, rows
 from dpcalc.render.words.ledger import entry_rows, ledger_lines
-from dpcalc.render.words.meaning import meaning
 from dpcalc.render.words.promise import promise, promise_of_others
-from dpcalc.render.words.risk import risk_lines, risk_rows
+from dpcalc.render.words.risk import audit_facts, meaning, risk_lines, risk_rows
 from dpcalc.render.words.sentences import (
     DEFAULT,
     DERIVED,
@@ -178,7 +176,7 @@ class One:
 
     def _warning(self) -> list[Block]:
         """Return why the result is not private, where it is not."""
-        warning = training.warning(self.case)
+        warning = risk.warning(self.case)
         return [Paragraph(warning, style=Style.BAD)] if warning else []
 
     def _inputs_in_full(self) -> Iterator[Block]:
@@ -188,8 +186,8 @@ class One:
         """Yield what a run came to that was carried out, a ledger's entries, what attackers can do, and an audit."""
         case, digits = self.case, self.digits
         if case.training:
-            lines = [Paragraph(line, counted=False) for line in training.training_lines(case, digits)]
-            yield [*lines, GAP._replace(counted=False), *_tables(training.metric_rows(case, digits), counted=False)]
+            lines = [Paragraph(line, counted=False) for line in risk.training_lines(case, digits)]
+            yield [*lines, GAP._replace(counted=False), *_tables(risk.metric_rows(case, digits), counted=False)]
         yield [*_tables(entry_rows(case, digits)), *map(Paragraph, ledger_lines(case, digits))]
         yield [*_tables(risk_rows(case, digits)), *map(Paragraph, risk_lines(case, digits))]
         yield [Paragraph(text, label) for label, text in audit_facts(case, digits)]

@@ -1,4 +1,7 @@
-"""Formats for programs: JSON, JSON lines, CSV. Full precision, strict, deterministic."""
+"""Formats for programs: JSON, JSON lines, CSV. Full precision, strict, deterministic.
+
+A report in a notebook: the answer, what it means, and one row a case; it needs nothing that is not installed.
+"""
 
 from __future__ import annotations
 

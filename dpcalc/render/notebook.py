@@ -12,9 +12,9 @@ from dpcalc.render.check.verdicts import summary as verdicts
 from dpcalc.render.layout import Row
 from dpcalc.render.numbers import SIX
 from dpcalc.render.page.case import headlines, reasons
-from dpcalc.render.page.outcome import warnings, word_of
+from dpcalc.render.page.verdict import warnings, word_of
 from dpcalc.render.several import common_lines, summary, summary_counts
-from dpcalc.render.words.meaning import meaning
+from dpcalc.render.words.risk import meaning
 from dpcalc.report import Case, Report
 
 MAX_ROWS = 100

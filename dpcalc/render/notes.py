@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dpcalc.model.algorithm import ALGORITHMS
-from dpcalc.model.choices import Adjacency
-from dpcalc.model.quantities import Quantity
+from dpcalc.model.quantities import Adjacency, Quantity
 from dpcalc.notes import (
     AccountantPrints,
     Alternative,

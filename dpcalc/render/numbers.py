@@ -1,4 +1,7 @@
-"""Numbers as text. Guarantees are rounded up, never to nearest."""
+"""Numbers as text. Guarantees are rounded up, never to nearest.
+
+Blocks fitted to a terminal, coloured by rich.
+"""
 
 from __future__ import annotations
 

@@ -10,12 +10,18 @@ for the rows that were trained on together with their targets, are not covered b
 Several fits to the same records are less private together than each: an ``accountant`` that they share adds them up,
 and refuses the next one before it is trained where a budget would be exceeded. Without one, a second fit to rows of as
 many columns in a process warns.
+
+What surrounds a fit, as far as it can be noticed: searches, steps of a pipeline, earlier fits of this process.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -26,12 +32,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from dpcalc.engine.question import Question
-from dpcalc.errors import SpecError
+from dpcalc.errors import PrivacyWarning, SpecError
 from dpcalc.model.parameter import check
 from dpcalc.notes import NotPrivate
 from dpcalc.render.notes import report
 from dpcalc.report import Case
-from dpcalc.sklearn import surroundings
 from dpcalc.training import with_one_blas_thread
 from dpcalc.training.data.cells import number
 from dpcalc.training.data.intervals import is_interval
@@ -40,8 +45,95 @@ from dpcalc.training.fit import fit
 from dpcalc.training.release.model import Model
 from dpcalc.training.release.outcome import covered
 from dpcalc.training.release.prediction import predictor, probabilities
-from dpcalc.training.rule.setup import Setup, interval
-from dpcalc.training.run import softmax as several
+from dpcalc.training.rule.setup import Setup, Task, interval
+from dpcalc.training.run import kernel as several
+
+SELECTION = (
+    "it was fitted inside {where}, which fits several models to the same records and scores them without noise: choose "
+    "within the budget by dpcalc train --tune, or score by dpcalc evaluate --private"
+)
+STEPS = "the steps before it in a pipeline learn from the records without noise ({names})"
+AGAIN = (
+    "another model was fitted in this process to rows of as many columns: if they share records, both together are "
+    "less private than each; give all of them one accountant (dpcalc.sklearn.Accountant), which adds them up"
+)
+OUTSIDE = (
+    "some values lie outside the public ranges and were brought within them. This warning depends on the records, and "
+    "no guarantee covers it: do not publish it, and do not choose ranges by it"
+)
+
+_fitted: set[int] = set()
+"""The numbers of columns of what was fitted without an accountant: they are public, unlike what the rows hold."""
+_lock = threading.Lock()
+
+
+class OutsideRangesWarning(PrivacyWarning):
+    """Values outside the public ranges were brought within them; the warning itself tells so of the records."""
+
+
+def why_not_covered() -> str | None:
+    """Return why the caller's fit is not covered by its guarantee, by the calls around it; None where it may be."""
+    reasons = [*_of_selection(), *_of_pipelines()]
+    return "; ".join(reasons) or None
+
+
+def warn_if_again(columns: int) -> None:
+    """Warn where this is not the first fit without an accountant to rows of so many columns in this process."""
+    with _lock:
+        again = columns in _fitted
+        _fitted.add(columns)
+    if again:
+        warn(AGAIN)
+
+
+def warn(message: str, category: type[PrivacyWarning] = PrivacyWarning) -> None:
+    """Warn at the line outside dpcalc and scikit-learn that led here."""
+    level = 1 + next((place for place, frame in enumerate(_frames()) if not _inside(frame)), 1)
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _frames() -> Iterator[FrameType]:
+    """Yield the frames of the caller, the innermost first."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+def _inside(frame: FrameType) -> bool:
+    return _module(frame).split(".")[0] in ("dpcalc", "sklearn", "joblib")
+
+
+def _of_selection() -> Iterator[str]:
+    for frame in _frames():
+        if _module(frame).startswith("sklearn.model_selection."):
+            yield SELECTION.format(where=type(frame.f_locals["self"]).__name__ if "self" in frame.f_locals else
+                                   "a cross-validation")  # fmt: skip
+            return
+
+
+def _of_pipelines() -> Iterator[str]:
+    for frame in _frames():
+        if _module(frame) == "sklearn.pipeline" and frame.f_code.co_name == "fit":
+            names = [name for name, step in getattr(frame.f_locals.get("self"), "steps", ())[:-1] if _learns(step)]
+            if names:
+                yield STEPS.format(names=", ".join(names))
+
+
+def _learns(step: Any) -> bool:
+    """Return whether a step takes something from the records that it is fitted to, as far as it says."""
+    from sklearn.utils import get_tags
+
+    if step is None or isinstance(step, str) or getattr(step, "private_", False) is True:
+        return False
+    if type(step).__name__ == "FrozenEstimator":
+        return False
+    return bool(get_tags(step).requires_fit)
+
 
 Array = NDArray[np.float64]
 
@@ -80,7 +172,7 @@ class _Linear(BaseEstimator):
     ) -> None:
         """Fit, and keep what came of it; ``because`` says why the outcome is not private, if it is not."""
         low, high = self._interval(rows.shape[1])
-        noticed = surroundings.why_not_covered()
+        noticed = why_not_covered()
         because = "; ".join(filter(None, (because, noticed))) or None
         mapped = np.array(rows, dtype=np.float64, order="C")
         settle(mapped, None if low is None else (low, high), 1.0)
@@ -90,7 +182,7 @@ class _Linear(BaseEstimator):
         if self.accountant is not None:
             self.accountant.charge(type(self).__name__, epsilon=epsilon, delta=delta)
         with with_one_blas_thread():
-            case, model = fit(given, question, Setup(data=(mapped, targets), seed=seed, **setup))
+            case, model = fit(Task(given, question, Setup(data=(mapped, targets), seed=seed, **setup)))
         assert model is not None
         assert case.training is not None
         names = getattr(self, "feature_names_in_", None)
@@ -107,11 +199,11 @@ class _Linear(BaseEstimator):
         self.model_: Model = model._replace(columns=columns, low=low, high=high, privacy=privacy)
         self.n_iter_: int = case.training["steps"]
         if not self.private_:
-            surroundings.warn(f"NOT PRIVATE: {self.why_not_private_}")
+            warn(f"NOT PRIVATE: {self.why_not_private_}")
         elif self.accountant is None:
-            surroundings.warn_if_again(rows.shape[1])
+            warn_if_again(rows.shape[1])
         if _any_outside(rows, low, high) or ("target_range" in setup and _any_outside(targets, *setup["target_range"])):
-            surroundings.warn(surroundings.OUTSIDE, surroundings.OutsideRangesWarning)
+            warn(OUTSIDE, OutsideRangesWarning)
 
     def _interval(self, columns: int) -> tuple[Array | None, Array | None]:
         """Return the ends of the ranges, each of shape (d,)."""

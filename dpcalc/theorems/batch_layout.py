@@ -9,9 +9,9 @@ import functools
 from typing import NamedTuple
 
 from dpcalc.errors import NotApplicable
-from dpcalc.model.choices import LastBatch
+from dpcalc.model.algorithm import Source
+from dpcalc.model.quantities import LastBatch
 from dpcalc.model.run import Run
-from dpcalc.model.source import Source
 from dpcalc.numerics.floats import up
 
 

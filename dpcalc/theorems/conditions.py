@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dpcalc.model.choices import LastBatch, LossClass, Noise
 from dpcalc.model.loss_class import LIPSCHITZ_MAPS, exceeds_two, two_over
 from dpcalc.model.numbers import plain, shown_below
+from dpcalc.model.quantities import LastBatch, LossClass, Noise
 from dpcalc.model.run import Run
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, lacking, requires
 

@@ -16,17 +16,16 @@ from typing import Any, NamedTuple, TypeVar
 from dpcalc.errors import MissingParameter, NotApplicable, SpecError, Superseded
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
+from dpcalc.notions.conversions import Risk
 from dpcalc.notions.guarantee import Composition, Gdp, Point, Profile, Rdp
-from dpcalc.notions.risk import Risk
 from dpcalc.theorems.setting import Setting
 
 FAMILIES: dict[str, tuple[str, ...]] = {
-    "iteration": ("one_pass.iteration", "one_pass.random_skip", "one_pass.random_stop", "one_pass.local_message",
-                  "one_pass.linear_models"),
+    "iteration": ("one_pass.iteration", "one_pass.random_stop", "one_pass.linear_models"),
     "scheduled": ("one_pass.scheduled",),
     "shifted": ("one_pass.shifted",),
     "multi_epoch": (
-        "many_passes.multi_epoch", "lower.quadratic", "many_passes.published_passes", "many_passes.laplace_passes",
+        "many_passes.multi_epoch", "lower.quadratic", "many_passes.laplace_passes",
         "one_pass.linear_models",
     ),
     "contraction": ("contraction.contraction",),
@@ -35,26 +34,18 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "online": ("contraction.online",),
     "stepwise": ("contraction.stepwise",),
     "noisy_gd": (
-        "many_passes.noisy_gd", "lower.quadratic", "many_passes.published_passes", "many_passes.laplace_passes",
+        "many_passes.noisy_gd", "lower.quadratic", "many_passes.multi_epoch", "many_passes.laplace_passes",
     ),
     "noisy_sgd": ("sampled.noisy_sgd",),
     "sampled": (
-        "sampled.sampled_steps", "sampled.shuffle_lower", "sampled.sampled_hidden", "sampled.hidden_epochs",
-        "sampled.last_iterate",
+        "sampled.sampled_steps", "sampled.sampled_hidden", "sampled.last_iterate",
     ),
     "released": (
-        "released.released",
-        "released.released_repeated",
-        "released.released_fresh_orders",
-        "released.released_secret_order",
+        "released.released", "released.released_fresh_orders",
     ),
     "shuffled_epochs": ("many_passes.shuffled_epochs", "many_passes.laplace_passes", "one_pass.linear_models"),
     "expanding": (
-        "expanding.expanding",
-        "expanding.expanding_passes",
-        "expanding.expanding_fresh",
-        "expanding.expanding_sampled",
-        "expanding.expanding_laplace",
+        "expanding.expanding", "expanding.expanding_passes",
     ),
     "unlearning": ("many_passes.unlearning",),
     "linear": (
@@ -65,9 +56,9 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "lower.forgetting",
     ),
     "dp_sgd": ("holder.dp_sgd",),
-    "utility": ("risk.utility", "risk.utility_skip"),
+    "utility": ("risk.utility",),
     "tasks": ("risk.tasks",),
-    "smoothing": ("risk.smoothing",),
+    "smoothing": ("risk.generalisation",),
     "langevin": ("risk.langevin",),
     "descent": ("risk.descent",),
     "holder_cost": ("risk.holder_cost",),

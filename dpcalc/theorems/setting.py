@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from dpcalc.model.choices import Adjacency, LastBatch, LossClass, Noise, Permutation, Sampling
-from dpcalc.model.frozen import once
+from dpcalc.model.draft import once
+from dpcalc.model.quantities import Adjacency, LastBatch, LossClass, Noise, Permutation, Sampling
 from dpcalc.numerics.floats import down, up
 from dpcalc.theorems import batch_layout
 from dpcalc.theorems.batch_layout import Layout

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import dpcalc
+from dpcalc.cards.asked import hash_of, seal_of
 from dpcalc.cards.card import card_of
-from dpcalc.cards.hashes import hash_of, seal_of
 from dpcalc.errors import SpecError
 
 PASS: dict[str, Any] = {"records": 100, "lipschitz": 1, "smoothness": 1, "step_size": 0.5}

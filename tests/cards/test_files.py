@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import dpcalc
-from dpcalc.cards import limited
+from dpcalc.cards import card
+from dpcalc.cards.asked import hash_of, seal_of
 from dpcalc.cards.card import card_of, card_text
-from dpcalc.cards.hashes import hash_of, seal_of
 from dpcalc.cli.main import main
 from dpcalc.errors import DpcalcError, SpecError
-from dpcalc.files.limits import DOCUMENT_BYTES
+from dpcalc.files.reading import DOCUMENT_BYTES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cards.md"
 MU = "convert --mu 1 -d 1e-5"
@@ -109,9 +109,9 @@ def test_a_limit_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
             assert timeout == 7.0
             raise DpcalcError("took longer than 7 s")
 
-    monkeypatch.setattr(limited, "Pool", Pool)
+    monkeypatch.setattr(card, "Pool", Pool)
     with pytest.raises(DpcalcError, match="longer than 7 s"):
-        limited.verify_within(stated(), limited.Limits(7.0))
+        card.verify_within(stated(), card.Limits(7.0))
 
 
 def test_the_card_of_a_check(run: Run) -> None:
@@ -218,7 +218,7 @@ def test_a_forged_file_is_refused_before_anything_is_computed(
 ) -> None:
     make, said = FORGED[name]
     make(Path("a.json"))
-    monkeypatch.setattr(limited, "verify_within", lambda *_: pytest.fail("it was computed"))
+    monkeypatch.setattr(card, "verify_within", lambda *_: pytest.fail("it was computed"))
     done = run("verify a.json")
     assert done.exit_code == 2
     assert said in done.stderr
@@ -309,8 +309,8 @@ def test_a_card_is_the_same_whatever_the_records_are(tmp_path: Path) -> None:
     one = trained(tmp_path / "model.json", rng.normal(size=(30, 3)))
     two = trained(tmp_path / "model.json", 100.0 * rng.normal(size=(30, 3)), test_fraction=0.0)
     assert one["model"]["sha256"] != two["model"]["sha256"]
-    for card in (one, two):
-        del card["model"], card["sha256"]
+    for each_card in (one, two):
+        del each_card["model"], each_card["sha256"]
     assert one == two
 
 

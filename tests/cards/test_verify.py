@@ -17,11 +17,10 @@ import pytest
 import dpcalc
 from dpcalc.cards import card as making
 from dpcalc.cards import verify as verifying
+from dpcalc.cards.asked import hash_of, seal_of
 from dpcalc.cards.card import card_of, card_text
-from dpcalc.cards.hashes import hash_of, seal_of
+from dpcalc.cards.document import KEYWORDS, card_of_text, objection
 from dpcalc.cards.markdown import card_markdown
-from dpcalc.cards.read import card_of_text
-from dpcalc.cards.schema import KEYWORDS, objection
 from dpcalc.cards.verify import Verification, verify
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.numerics.floats import up

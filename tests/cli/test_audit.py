@@ -15,7 +15,7 @@ from dpcalc.cli.main import main
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.training.audit import estimate as audit
-from dpcalc.training.run import ensemble, gradients
+from dpcalc.training.run import ensemble, kernel
 
 PASS = "-n 6 -L 1 --smoothness 1 --eta 0.5 --sigma 1.5"
 MANY = f"{PASS} --epochs 2"
@@ -134,7 +134,7 @@ def test_a_clip_that_is_left_out_is_noticed(
         "-d 0.05 --replicas 2e4"
     )
     answered(line, 0, capsys)
-    monkeypatch.setattr(gradients, "slope_caps", lambda *_: None)
+    monkeypatch.setattr(kernel, "slope_caps", lambda *_: None)
     answered(line, 1, capsys)
 
 

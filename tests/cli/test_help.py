@@ -18,7 +18,7 @@ from dpcalc.cli.main import COMMANDS, cli, main
 from dpcalc.model.algorithm import NAMED
 from dpcalc.model.glosses import GLOSSED, gloss_of
 from dpcalc.model.parameter import PARAMETERS
-from dpcalc.render.explain import describe
+from dpcalc.render.several import describe
 from dpcalc.theorems.record import all_bounds
 
 PARENT = click.Context(cli, info_name="dpcalc")

@@ -10,7 +10,7 @@ import pytest
 
 import dpcalc
 from dpcalc import notes
-from dpcalc.engine.advice import improvements, nearest_run
+from dpcalc.engine.advice import improvements, missing
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.model.quantities import Kind
 from dpcalc.render.numbers import Digits, Side, number
@@ -216,7 +216,7 @@ def test_of_which_records_an_answer_is(ask: Any, ask_json: Any) -> None:
      ("diameter", 1.23456, "1.234"), ("noise_std", 1.23456, "1.235")],
 )  # fmt: skip
 def test_the_nearest_run_is_told_with_whole_numbers(quantity: str, value: float, shown: str) -> None:
-    assert nearest_run._shown(Result("a.b", "", quantity, value, Kind.UPPER)) == shown
+    assert missing._shown(Result("a.b", "", quantity, value, Kind.UPPER)) == shown
 
 
 def test_every_promise_is_that_of_a_secret_order() -> None:

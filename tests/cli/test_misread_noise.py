@@ -11,7 +11,7 @@ import pytest
 
 from dpcalc.cli import query
 from dpcalc.cli.main import main
-from dpcalc.engine.advice.noise_readings import _is_suspicious
+from dpcalc.engine.advice.missing import _is_suspicious
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
 from dpcalc.errors import NotApplicable

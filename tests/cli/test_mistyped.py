@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from dpcalc.cli.help.mistyped import distance, nearest
+from dpcalc.cli.help.layout import distance, nearest
 from dpcalc.cli.main import COMMANDS, main
 
 
@@ -86,7 +86,7 @@ def test_a_command_is_found(capsys: pytest.CaptureFixture[str], word: str, meant
 
 
 def test_words_that_people_type_for_commands_are_none(capsys: pytest.CaptureFixture[str]) -> None:
-    from dpcalc.cli.help.mistyped import _COMMANDS_MEANT
+    from dpcalc.cli.help.layout import _COMMANDS_MEANT
 
     assert set(_COMMANDS_MEANT) <= set(COMMANDS)
     assert not {word for words in _COMMANDS_MEANT.values() for word in words} & set(COMMANDS)

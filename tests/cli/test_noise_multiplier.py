@@ -10,9 +10,9 @@ import pytest
 
 import dpcalc
 from dpcalc.errors import SpecError
-from dpcalc.model import multiplier
+from dpcalc.model import noise
+from dpcalc.model.algorithm import Source
 from dpcalc.model.run import describe
-from dpcalc.model.source import Source
 from tests.cli.conftest import best
 
 BATCHES = {"records": 1000, "batch_size": 50, "lipschitz": 3.0}
@@ -196,5 +196,5 @@ def test_a_multiplier_rounded_up_gives_the_noise_or_more(value: float, norm: flo
     above, below = (run.multiplier_at(value, rounded_up=up) for up in (True, False))
     assert above is not None
     assert below is not None
-    assert multiplier.std_of(above, norm, size) >= value > multiplier.std_of(below, norm, size)
+    assert noise.std_of(above, norm, size) >= value > noise.std_of(below, norm, size)
     assert math.isclose(above, below, rel_tol=1e-14)

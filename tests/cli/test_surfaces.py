@@ -15,7 +15,7 @@ import yaml
 
 import dpcalc
 from dpcalc.render.numbers import SIX
-from dpcalc.render.words.meaning import meaning
+from dpcalc.render.words.risk import meaning
 from dpcalc.report import Case, Report
 
 SAMPLED = [

@@ -231,7 +231,7 @@ def test_what_a_newcomer_overlooks_is_remarked_upon(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     if stored:
-        monkeypatch.setattr("dpcalc.files.limits.HELD_CELLS", 1)
+        monkeypatch.setattr("dpcalc.files.reading.HELD_CELLS", 1)
     path = tmp_path / "t.csv"
     path.write_text(table)
     text = ask(f"train --data {path} {more} -e 20 -d 1e-5 --seed 3 --format plain")

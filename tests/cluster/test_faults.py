@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 import dpcalc
-from dpcalc.cluster.calls import OtherVersions, versions
+from dpcalc.cluster.calls import OtherVersions, Piece, spread, through, versions
 from dpcalc.cluster.dask import ATTEMPTS, Cluster, answered, entered, sent
-from dpcalc.cluster.spread import Piece, spread, through
 from dpcalc.errors import SpecError, WorkerDied, WorkerLost
 from tests.cluster.fakes import Client, Faulty, KilledWorker, joined
 from tests.recipes.conftest import Write, lines_of
@@ -166,7 +165,7 @@ def _never(text: str) -> str:
 
 
 def test_a_scheduler_that_ends_is_named_before_patience_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpcalc.cluster.spread._LOOK", 0.01)
+    monkeypatch.setattr("dpcalc.cluster.calls._LOOK", 0.01)
     client = Client()
     there = Cluster(client, send=lambda *_: Future())
     looks = iter(("running", "connecting", "connecting"))

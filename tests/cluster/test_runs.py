@@ -12,9 +12,9 @@ import pytest
 
 from dpcalc.errors import SpecError, WorkerLost
 from dpcalc.training.audit import estimate as audit
-from dpcalc.training.run import encoding as travel
 from dpcalc.training.run import ensemble
 from dpcalc.training.run import remote as elsewhere
+from dpcalc.training.run import remote as travel
 from dpcalc.training.run.domain import Ball, Box
 from dpcalc.training.run.remote import There
 from tests.cluster.fakes import Faulty, KilledWorker, joined

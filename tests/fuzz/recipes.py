@@ -15,7 +15,7 @@ from dpcalc.recipes.running.checking import checked, malformed
 from dpcalc.recipes.running.selection import Selection
 from dpcalc.render.check import KINDS, render
 from dpcalc.render.check.baseline import load
-from dpcalc.render.check.markdown import MAX_CHARACTERS
+from dpcalc.render.check.text import MAX_CHARACTERS
 from dpcalc.render.notes import report
 from dpcalc.report import Report
 from tests.fuzz.files import refusable

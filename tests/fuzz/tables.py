@@ -14,7 +14,7 @@ from dpcalc.training.data import bounds as bounding
 from dpcalc.training.data import cells
 from dpcalc.training.data import ranges as ranges_of
 from dpcalc.training.data import tables as reading
-from dpcalc.training.release import evaluation, model, prediction
+from dpcalc.training.release import metrics, model, prediction
 from dpcalc.training.rule.setup import MODEL_ENDINGS
 from tests.fuzz.files import refusable, saved
 from tests.fuzz.mutate import mutated
@@ -111,8 +111,8 @@ def models(r: random.Random, folder: Path) -> None:
     table.write_bytes(mutated(r, TABLES[kind]))
     with np.errstate(all="ignore"):
         refusable(lambda: prediction.write_csv(predicting, str(table), _whole_lines))
-        refusable(lambda: evaluation.measured(predicting, str(table)))
-        refusable(lambda: evaluation.released(predicting, str(table), 0.5))
+        refusable(lambda: metrics.measured(predicting, str(table)))
+        refusable(lambda: metrics.released(predicting, str(table), 0.5))
 
 
 def _whole_lines(text: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from dpcalc.errors import SpecError
 from dpcalc.files import output
-from dpcalc.files import target as target_module
+from dpcalc.files import place as target_module
 
 OLD, NEW = b"the old file\n" * 3, b"the new one\n" * 50_000
 ROOT = Path(__file__).parents[2]

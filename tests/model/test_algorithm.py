@@ -10,8 +10,8 @@ from dpcalc.engine.commands import COMMANDS, taken_by
 from dpcalc.errors import SpecError
 from dpcalc.model import loss
 from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, NAMED, Release, algorithm_meant_by, released
-from dpcalc.model.choices import Adjacency, LastBatch, LossClass, Noise, Permutation
 from dpcalc.model.parameter import PARAMETERS, check, meant_by, name_of, renamed, spellings, synonyms
+from dpcalc.model.quantities import Adjacency, LastBatch, LossClass, Noise, Permutation
 from dpcalc.model.run import PARAMETER_FIELDS, describe
 from dpcalc.theorems.record import FAMILIES, all_bounds
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import DpcalcError, NotApplicable, SpecError
-from dpcalc.model.choices import LossClass
+from dpcalc.model.algorithm import Source
 from dpcalc.model.loss import Loss, constants, of
+from dpcalc.model.quantities import LossClass
 from dpcalc.model.run import describe
-from dpcalc.model.source import Source
 from tests.model.test_losses import VARIANTS, ball, labels_of, norms
 
 CLIPS = pytest.mark.parametrize("clip", [0.05, 0.4, 1.1, 3.0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpcalc.model.frozen import once
+from dpcalc.model.draft import once
 
 
 class Counted:

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import MissingParameter, NotApplicable, SpecError
-from dpcalc.model.choices import LossName
 from dpcalc.model.loss import LOSSES, PARAMETERS, POWERED, SIGNED, Loss, PowerLoss, of
-from dpcalc.model.loss.insensitive import Insensitive
+from dpcalc.model.loss.scalar import Insensitive
+from dpcalc.model.quantities import LossName
 
 VARIANTS: list[dict[str, Any]] = [
     {"name": "hinge", "power": 1.0},

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpcalc.errors import SpecError
-from dpcalc.files import csv_lines, limits
+from dpcalc.files import reading, row_file
 from dpcalc.model import schedule_file
 from dpcalc.model.schedule_file import read_schedule
 from tests.oracles import cases
@@ -90,7 +90,7 @@ BAD_CSV = {
     "overflow": ("shift\n1e999\n", ":2:1: shift"),
     "not UTF-8": (b"shift\n1\n\xff\xfe\n", ":3: byte 1 is not UTF-8"),
     "NUL": (b"shift\n1\x00\n", ":2: a NUL byte"),
-    "long line": ("shift\n" + "1" * (limits.LINE_BYTES + 10), ":2: the line is longer"),
+    "long line": ("shift\n" + "1" * (reading.LINE_BYTES + 10), ":2: the line is longer"),
     "quoted": ('shift\n"1"\n', ":2:1: shift"),
     "repeat 0": ("shift,repeat\n1,0\n", "repeat must be"),
     "repeat huge": ("shift,repeat\n1,1e12\n", ":2:2: repeat must be a whole number"),
@@ -106,7 +106,7 @@ BAD_CSV = {
     "UTF-16": ("shift\n1\n".encode("utf-16"), ":1: "),
     "header with a number": ("1,2\n", ":1: unknown column '1'"),
     "escape in a name": ("\x1b[31mshift\n1\n", r"unknown column '\x1b[31mshift'"),
-    "long line of many": ("shift\n1\n" + "#" * (limits.LINE_BYTES + 10) + "\n2\n", ":3: the line is longer"),
+    "long line of many": ("shift\n1\n" + "#" * (reading.LINE_BYTES + 10) + "\n2\n", ":3: the line is longer"),
     "wide header": (",".join(["shift"] * 100_000), "is there twice"),
 }
 
@@ -176,7 +176,7 @@ def test_yaml_errors_have_a_place(tmp_path: Path) -> None:
 
 def test_a_long_yaml_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="longer"):
-        read_schedule(_write(tmp_path, "shift: " + "1," * limits.SCHEDULE_YAML_BYTES, "a.yaml"), columns=COLUMNS)
+        read_schedule(_write(tmp_path, "shift: " + "1," * reading.SCHEDULE_YAML_BYTES, "a.yaml"), columns=COLUMNS)
 
 
 def test_bad_numpy_files(tmp_path: Path) -> None:
@@ -215,11 +215,11 @@ def test_a_zip_bomb_is_refused_unread(tmp_path: Path, monkeypatch: pytest.Monkey
     path = tmp_path / "bomb.npz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("shift.npy", b"\0" * 5_000_000)
-    monkeypatch.setattr(limits, "SCHEDULE_BYTES", 1_000_000)
+    monkeypatch.setattr(reading, "SCHEDULE_BYTES", 1_000_000)
     with pytest.raises(SpecError, match="unpack"):
         read_schedule(str(path), columns=COLUMNS)
-    monkeypatch.setattr(limits, "SCHEDULE_BYTES", 100_000_000)
-    monkeypatch.setattr(limits, "SCHEDULE_STEPS", 10_000)
+    monkeypatch.setattr(reading, "SCHEDULE_BYTES", 100_000_000)
+    monkeypatch.setattr(reading, "SCHEDULE_STEPS", 10_000)
     with pytest.raises(SpecError, match="unpack"):
         read_schedule(str(path), columns=COLUMNS)
 
@@ -301,7 +301,7 @@ def test_a_line_without_end_is_refused_early(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(schedule_file, "standard_input", lambda: stream)
     with pytest.raises(SpecError, match="-:1: the line is longer"):
         read_schedule("-", columns=COLUMNS)
-    assert stream.taken <= 10 * limits.LINE_BYTES
+    assert stream.taken <= 10 * reading.LINE_BYTES
 
 
 def test_endless_comments_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,7 +311,7 @@ def test_endless_comments_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
             return b"#\n" * (size // 2)
 
     monkeypatch.setattr(schedule_file, "standard_input", Comments)
-    monkeypatch.setattr(limits, "SCHEDULE_BYTES", 10_000_000)
+    monkeypatch.setattr(reading, "SCHEDULE_BYTES", 10_000_000)
     with pytest.raises(SpecError, match="more than 10000000 bytes"):
         read_schedule("-", columns=COLUMNS)
 
@@ -321,11 +321,11 @@ def test_caps_on_bytes_and_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     np.save(tmp_path / "a.npy", np.ones(100, dtype=[("shift", np.float16)]))
     _write(tmp_path, "shift\n" + "1\n" * 100, "a.csv")
     _write(tmp_path, "shift: 1\nsteps: 100", "a.yaml")
-    monkeypatch.setattr(limits, "SCHEDULE_STEPS", 99)
+    monkeypatch.setattr(reading, "SCHEDULE_STEPS", 99)
     for path in sorted(tmp_path.iterdir()):
         with pytest.raises(SpecError, match="99"):
             read_schedule(str(path), columns=COLUMNS)
-    monkeypatch.setattr(limits, "SCHEDULE_BYTES", 10)
+    monkeypatch.setattr(reading, "SCHEDULE_BYTES", 10)
     for path in sorted(tmp_path.iterdir()):
         with pytest.raises(SpecError, match="at most 10"):
             read_schedule(str(path), columns=COLUMNS)
@@ -356,7 +356,7 @@ def test_a_plain_array_is_the_one_required_column(tmp_path: Path) -> None:
 def test_line_endings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
     path = _write(tmp_path, ending.join(["shift", *map(str, range(50)), "x"]))
     for piece in range(2, 40):
-        monkeypatch.setattr(csv_lines, "_PIECE", piece)
+        monkeypatch.setattr(row_file, "_PIECE", piece)
         with pytest.raises(SpecError, match=r":52:1: shift: 'x'"):
             read_schedule(path, columns=COLUMNS)
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from dpcalc.engine.solving.slow_bounds import _HALVINGS, _SHARES, _largest_ruled_out
+from dpcalc.engine.solving.attacks import _HALVINGS, _SHARES, _largest_ruled_out
 from dpcalc.errors import NotApplicable
 
 

@@ -11,7 +11,7 @@ import pytest
 import dpcalc
 from dpcalc.errors import DpcalcError
 from dpcalc.model.loss import of
-from dpcalc.model.loss.softmax import Softmax
+from dpcalc.model.loss.scalar import Softmax
 from dpcalc.training.run.capped import capped_descents, lowered
 
 CLASSES = pytest.mark.parametrize("classes", [2, 3, 5, 10])

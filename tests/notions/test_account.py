@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from dpcalc.notions import account, pld, randomised_response
+from dpcalc.notions import conversions, pld, randomised_response
 from dpcalc.notions.guarantee import Box, Composition, Gdp, Point, Profile, Rdp
 from tests.oracles import finite
 
@@ -58,13 +58,13 @@ def test_boxes_beside_a_gaussian(seed: int) -> None:
 
 
 def test_one_box_with_a_curve_is_the_value_of_the_sheet() -> None:
-    (total,) = account.compose_all([(Gdp(0.5), 1), (Box(1.0, math.log(1e-6)), 1)])
+    (total,) = conversions.compose_all([(Gdp(0.5), 1), (Box(1.0, math.log(1e-6)), 1)])
     assert total.form == "exact"
     assert math.exp(total.guarantee.log_delta(2.0).value) == pytest.approx(0.00499383, abs=5e-9)
 
 
 def test_gaussian_parts_add_their_squares() -> None:
-    (total,) = account.compose_all([(Gdp(0.3), 4), (Gdp(0.8), 1)])
+    (total,) = conversions.compose_all([(Gdp(0.3), 4), (Gdp(0.8), 1)])
     assert isinstance(total.guarantee, Gdp)
     assert 1.0 <= total.guarantee.mu < 1.0 + 1e-14
 
@@ -84,7 +84,7 @@ def test_a_profile_and_boxes_on_the_lattice_are_above_their_product(seed: int) -
     box = finite.response(epsilon0, delta0)
     first, second = finite.product([p, p, box[0]]), finite.product([q, q, box[1]])
     parts = [(Profile(profile), 2), (Box(epsilon0, math.log(delta0)), 1)]
-    (total,) = account.compose_all(parts)
+    (total,) = conversions.compose_all(parts)
     assert total.form == "pld"
     for epsilon in (0.2, 0.7, 1.5):
         exact = finite.hockey_stick(first, second, epsilon)
@@ -97,7 +97,7 @@ def test_the_two_orders_are_kept_apart() -> None:
     pair = pld.removed(mu=1.0, rate=0.1)
     both = Composition([(pair, 10)], [(pld.exchanged(pair), 10)])
     laplace = Composition([(pld.laplace(ratio=0.5), 1)])
-    (total,) = account.compose_all([(both, 1), (laplace, 2)])
+    (total,) = conversions.compose_all([(both, 1), (laplace, 2)])
     assert isinstance(total.guarantee, Composition)
     values = [
         Composition([(each, 10), (pld.laplace(ratio=0.5), 2)]).epsilon(math.log(1e-6)).value
@@ -105,12 +105,12 @@ def test_the_two_orders_are_kept_apart() -> None:
     ]
     assert values[0] > values[1]
     assert total.guarantee.epsilon(math.log(1e-6)).value == pytest.approx(values[0], rel=1e-9)
-    (one_way,) = account.compose_all([(Composition([(pld.exchanged(pair), 10)]), 1), (laplace, 2)], one_way=True)
+    (one_way,) = conversions.compose_all([(Composition([(pld.exchanged(pair), 10)]), 1), (laplace, 2)], one_way=True)
     assert one_way.guarantee.epsilon(math.log(1e-6)).value == pytest.approx(values[1], rel=1e-9)
 
 
 def test_renyi_curves_add_where_all_have_one() -> None:
-    found = account.compose_all([(Rdp(lambda order: 0.25 * order), 2), (Box(0.5), 1), (Gdp(1.0), 1)])
+    found = conversions.compose_all([(Rdp(lambda order: 0.25 * order), 2), (Box(0.5), 1), (Gdp(1.0), 1)])
     renyi = next(total.guarantee for total in found if total.form == "renyi")
     p, q = finite.response(0.5, 0.0)
     for order in (1.5, 2.0, 7.0):
@@ -120,15 +120,15 @@ def test_renyi_curves_add_where_all_have_one() -> None:
 
 def test_a_rule_alone_is_not_composed() -> None:
     with pytest.raises(Exception, match="nothing composes"):
-        account.compose_all([(Point(lambda _: 1.0), 1), (Gdp(1.0), 1)])
+        conversions.compose_all([(Point(lambda _: 1.0), 1), (Gdp(1.0), 1)])
 
 
 def test_a_loose_curve_is_narrowed_to_what_it_implies() -> None:
     """A curve that is 1 up to epsilon 0.1 is a box there, and is composed as one."""
     log_delta = math.log(1e-6)
     loose = Profile(lambda e: log_delta if e >= 0.125 else 0.0)
-    (total,) = account.compose_all([(loose, 8)])
-    (exact,) = account.compose_all([(Box(0.125, log_delta), 8)])
+    (total,) = conversions.compose_all([(loose, 8)])
+    (exact,) = conversions.compose_all([(Box(0.125, log_delta), 8)])
     values = [found.guarantee.epsilon(math.log(1e-4)).value for found in (exact, total)]
     assert values[0] <= values[1] <= values[0] * 1.02
 

@@ -11,7 +11,7 @@ import pytest
 from flint import arb
 
 from dpcalc.notions import gaussian
-from dpcalc.numerics.logspace import exp_up
+from dpcalc.numerics.floats import exp_up
 from tests.oracles import ball, call, draws, exact, log_uniform, not_below, tight
 from tests.oracles import gaussian as oracle
 

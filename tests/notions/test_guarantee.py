@@ -9,7 +9,7 @@ import pytest
 
 from dpcalc.errors import DpcalcError, NotApplicable
 from dpcalc.notions import pld
-from dpcalc.notions.account import compose_all
+from dpcalc.notions.conversions import compose_all
 from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, LowerBound, Point, Profile, Rdp, gaussian_lower_bound
 from dpcalc.notions.renyi import canonne_log_delta
 from tests.oracles import adaptive, ball, draws, exact, log_uniform, not_below, tight

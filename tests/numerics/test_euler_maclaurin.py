@@ -15,8 +15,7 @@ from flint import acb, arb, arb_series, ctx
 
 from dpcalc.numerics.euler_maclaurin import enclose_sum
 from dpcalc.numerics.floats import UNIT
-from dpcalc.numerics.lambert import lambert_w_of_exp
-from dpcalc.numerics.quadrature import gauss_legendre
+from dpcalc.numerics.roots import gauss_legendre, lambert_w_of_exp
 from tests.oracles import adaptive, ball, draws, exact, log_uniform, whole
 
 INF = math.inf

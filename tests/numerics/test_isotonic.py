@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcalc.numerics.isotonic import Allocation, allocate, cost_of, numbers, remaining, spend
+from dpcalc.numerics.isotonic import Allocation, allocate, cost_of, remaining, spend
 
 CASES = json.loads((Path(__file__).parents[1] / "reference" / "iteration.json").read_text())
 TIGHT = 1e-13
@@ -112,7 +112,7 @@ CARRIES = {
 @pytest.mark.parametrize("kind", CARRIES)
 def test_exact_enumeration(kind: str, wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if wide:
-        monkeypatch.setattr(numbers, "plain_floor", lambda *_: None)
+        monkeypatch.setattr("dpcalc.numerics.isotonic.pooling.plain_floor", lambda *_: None)
     rng = np.random.default_rng(len(kind))
     for trial in range(120):
         size = int(rng.integers(1, 7))
@@ -338,7 +338,7 @@ def test_plain_and_wide_numbers_choose_the_same_blocks(monkeypatch: pytest.Monke
         s, v, c = rng.random(4000), rng.random(4000) + 1e-3, 1 - 1e-3 * rng.random(4000)
         plain = allocate(s, v, c, start=0.3, cap=cap)
         with monkeypatch.context() as patch:
-            patch.setattr(numbers, "plain_floor", lambda *_: None)
+            patch.setattr("dpcalc.numerics.isotonic.pooling.plain_floor", lambda *_: None)
             wide = allocate(s, v, c, start=0.3, cap=cap)
         assert plain.start == wide.start
         assert plain.block_ends.tolist() == wide.block_ends.tolist()

@@ -9,7 +9,7 @@ import pytest
 from flint import arb
 
 from dpcalc.numerics.floats import UNIT
-from dpcalc.numerics.lambert import lambert_w_of_exp
+from dpcalc.numerics.roots import lambert_w_of_exp
 from tests.oracles import ball, call, draws, exact
 
 LEAST = math.ulp(0.0)

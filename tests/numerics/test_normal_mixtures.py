@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dpcalc.numerics import normal_mixtures
-from dpcalc.numerics.normal_mixtures import Mixture, likelihood_ratio_threshold, log_density
+from dpcalc.numerics import normal_arrays
+from dpcalc.numerics.normal_arrays import Mixture, likelihood_ratio_threshold, log_density
 
 
 def _bisected(p: Mixture, q: Mixture, epsilon: float) -> float:
@@ -46,4 +46,4 @@ FUNCTIONS: tuple[Callable[[float], float], ...] = (
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_crossings_of_flat_and_steep_functions_are_found(function: Callable[[float], float]) -> None:
     """Ends that are infinite, or of very different sizes, lead to bisection."""
-    assert abs(normal_mixtures._crossing(function, 0.0, 10.0, 1e-6) - 3.0) <= 2e-6
+    assert abs(normal_arrays._crossing(function, 0.0, 10.0, 1e-6) - 3.0) <= 2e-6

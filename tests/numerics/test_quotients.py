@@ -6,7 +6,7 @@ import math
 import random
 from fractions import Fraction
 
-from dpcalc.numerics.quotients import quotient_down, quotient_up
+from dpcalc.numerics.floats import quotient_down, quotient_up
 
 SMALLEST, LARGEST = 5e-324, 1.7976931348623157e308
 

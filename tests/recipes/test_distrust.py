@@ -17,7 +17,7 @@ import pytest
 import dpcalc
 from dpcalc.cli.main import main
 from dpcalc.errors import SpecError, WorkerLost
-from dpcalc.recipes.running import chunks, queries
+from dpcalc.recipes.running import chunks, shards
 from dpcalc.recipes.running.journal import Journal
 from dpcalc.recipes.running.workers import Pool
 from tests.recipes.conftest import HEAD, Write
@@ -162,7 +162,7 @@ def test_an_answer_that_contradicts_its_recipe_is_refused(
 def test_answers_to_other_queries_are_refused() -> None:
     known = {"records": 600, "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "index": 3, "delta": 1e-6}
     runs = [{**known, "noise_std": noise} for noise in (1, 2, 200)]
-    executor = Changing(lambda lines: lines[::-1], queries._head)
+    executor = Changing(lambda lines: lines[::-1], shards._head)
     with pytest.raises(WorkerLost, match="not what was given"):
         dpcalc.sweep(runs, command="rdp", executor=executor)
 

@@ -12,7 +12,7 @@ import pytest
 
 import dpcalc
 from dpcalc.cli.main import main
-from dpcalc.engine.advice.noise_readings import ON_MEAN
+from dpcalc.engine.advice.missing import ON_MEAN
 from dpcalc.recipes.judging import objections as strictly
 from dpcalc.recipes.judging.exceptions import EXCEPTIONS
 from dpcalc.render import render as render_text

@@ -20,7 +20,7 @@ import pytest
 
 import dpcalc
 from dpcalc.cli.main import main
-from dpcalc.cluster import spread
+from dpcalc.cluster import calls
 from dpcalc.errors import SpecError, WorkerLost
 from dpcalc.recipes.reading.read import read
 from dpcalc.recipes.reading.recipe import Cases, Recipe
@@ -165,7 +165,7 @@ def test_garbage_never_passes_a_gate(write: Write, answer: Callable[[str], Any])
     piece = Chunk(Selection(read_all([path])), (0, 1))
     assert piece.read(run_chunk(piece.document))
     with pytest.raises(WorkerLost) as caught:
-        list(spread.spread(iter([piece]), spread.through(executor, run_chunk), ahead=3, attempts=2))
+        list(calls.spread(iter([piece]), calls.through(executor, run_chunk), ahead=3, attempts=2))
     assert caught.value.exit_code == 4
     assert len(executor.sent) == 2
 
@@ -208,7 +208,7 @@ def test_what_is_lost_once_is_sent_again(recipe: str) -> None:
     assert _written(dpcalc.check(recipe, executor=executor)) == _written(dpcalc.check(recipe))
 
 
-class Counted(spread.Piece):
+class Counted(calls.Piece):
     def __init__(self, number: int) -> None:
         self.document = str(number)
 
@@ -220,12 +220,12 @@ def test_few_pieces_are_on_their_way_at_once() -> None:
     flying: list[Future[str]] = []
     made = 0
 
-    def pieces() -> Iterator[spread.Piece]:
+    def pieces() -> Iterator[calls.Piece]:
         nonlocal made
         for made in range(1, 1001):
             yield Counted(made)
 
-    def submit(piece: spread.Piece) -> Future[str]:
+    def submit(piece: calls.Piece) -> Future[str]:
         future: Future[str] = Future()
         flying.append(future)
         assert len(flying) <= 5
@@ -235,7 +235,7 @@ def test_few_pieces_are_on_their_way_at_once() -> None:
         return future
 
     found = []
-    for _, answer in spread.spread(pieces(), submit, ahead=5):
+    for _, answer in calls.spread(pieces(), submit, ahead=5):
         found.append(answer)
         assert made - len(found) <= 5
         while len(flying) > 3 or (made == 1000 and flying):

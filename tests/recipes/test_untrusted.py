@@ -15,9 +15,9 @@ import pytest
 import dpcalc
 from dpcalc.cli.main import main
 from dpcalc.errors import SpecError
-from dpcalc.files import limits, paths
+from dpcalc.files import place, reading
 from dpcalc.files.documents import Rules, parse_yaml
-from dpcalc.files.paths import ProjectFile, open_regular, project_of
+from dpcalc.files.place import ProjectFile, open_regular, project_of
 from dpcalc.model.schedule_file import read_schedule
 from dpcalc.recipes.reading import reference
 from dpcalc.recipes.reading.read import read
@@ -117,7 +117,7 @@ def test_a_link_that_comes_while_a_file_is_opened_is_found_out(
         os.rename("aside", "steps.csv")
         return handle
 
-    monkeypatch.setattr(paths.os, "open", swapping)
+    monkeypatch.setattr(place.os, "open", swapping)
     with pytest.raises(OSError, match="a link took its place"):
         open_regular(checked)
 
@@ -298,8 +298,8 @@ def test_a_path_by_reference_is_shown_as_its_reference(good: Any) -> None:
     Path("steps.csv").write_text(STEPS, encoding="utf-8")
     Path("c.json").write_text('{"k": ["steps.csv", "steps.csv"]}', encoding="utf-8")
     recipe = good("a: {command: rdp, matrix: {schedule: {from: 'c.json#/k'}}}")
-    for place, entry in enumerate(recipe.entries.values()):
-        assert entry.parameters["schedule"] == f"c.json#/k/{place}"
+    for index, entry in enumerate(recipe.entries.values()):
+        assert entry.parameters["schedule"] == f"c.json#/k/{index}"
         assert len(read_schedule(entry.parameters["schedule"], columns=("step_size", "noise_std"))["step_size"]) == 50
 
 
@@ -370,7 +370,7 @@ def test_a_chain_of_merges_is_followed_without_recursion(
     chain = "a0: &a0 {k: 3}\n" + "".join(f"a{n}: &a{n} {{<<: *a{n - 1}}}\n" for n in range(1, 25_000))
     Path("c.yaml").write_text(chain, encoding="utf-8")
     assert good("a: {noise_std: {from: 'c.yaml#/a24999/k'}}").entries["a"].parameters["noise_std"] == 3.0
-    monkeypatch.setattr(limits, "CONFIGURATION_LOOKUPS", 20_000)
+    monkeypatch.setattr(reading, "CONFIGURATION_LOOKUPS", 20_000)
     assert "more than 20000 mappings" in unread("a: {noise_std: {from: 'c.yaml#/a24999/k'}}")
 
 
@@ -378,7 +378,7 @@ def test_a_chain_of_merges_is_followed_without_recursion(
 
 
 def test_a_recipe_refers_to_so_many_bytes(good: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "CONFIGURATION_BYTES", 10)
+    monkeypatch.setattr(reading, "CONFIGURATION_BYTES", 10)
     for name in "xyz":
         Path(f"{name}.json").write_text('{"k": 3}', encoding="utf-8")
     recipe = good("".join(f"{name}: {{noise_std: {{from: '{name}.json#/k'}}}}\n" for name in "xyz"))
@@ -491,7 +491,7 @@ def test_data_that_unpack_too_far_are_refused(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "t.npz"
     np.savez_compressed(path, X=np.zeros((100_000, 2)), y=np.zeros(100_000))
     assert tables.read(str(path)).cells.shape == (100_000, 3)
-    monkeypatch.setattr(limits, "UNPACKED_BYTES", 1_000_000)
+    monkeypatch.setattr(reading, "UNPACKED_BYTES", 1_000_000)
     with pytest.raises(SpecError, match="would unpack to 1600128 bytes"):
         tables.read(str(path))
 

@@ -20,17 +20,14 @@ from dpcalc.model import loss_class as loss
 from dpcalc.model.chain import Chain
 from dpcalc.model.numbers import parse_log
 from dpcalc.model.run import describe
-from dpcalc.notions import classic, gaussian, optimal_composition, pld, profiles, renyi
+from dpcalc.notions import conversions, gaussian, optimal_composition, pld, profiles, renyi
 from dpcalc.notions.guarantee import Gdp, Profile
-from dpcalc.numerics import chi_square, isotonic, lambert, sums
-from dpcalc.numerics.floats import down, product_up, ratio_up, up
-from dpcalc.numerics.logspace import exp_up
-from dpcalc.numerics.quotients import quotient_up
+from dpcalc.numerics import chi_square, isotonic, roots, sums
+from dpcalc.numerics.floats import down, exp_up, product_up, quotient_up, ratio_up, up
 from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.contraction import (
     contraction,
     laplace,
-    noisy_pass,
     online,
     recursion,
     shuffle,
@@ -39,27 +36,18 @@ from dpcalc.theorems.contraction import (
     stream_noise,
 )
 from dpcalc.theorems.contraction.stream_noise import Stream
-from dpcalc.theorems.hidden.same_places import SamePlaces
-from dpcalc.theorems.holder import dp_sgd, holder, published_gradient_noise, sampled_renyi
+from dpcalc.theorems.hidden.fresh_places import SamePlaces
+from dpcalc.theorems.holder import dp_sgd, holder, published_gradient_noise
 from dpcalc.theorems.holder.published_gradient_noise import Theorem11
 from dpcalc.theorems.lower import quadratic
-from dpcalc.theorems.many_passes import multi_epoch, noisy_gd, published_passes, shuffled_epochs
+from dpcalc.theorems.many_passes import multi_epoch, noisy_gd, shuffled_epochs
 from dpcalc.theorems.many_passes.repeated_allocation import Pace, rate_in_range
-from dpcalc.theorems.one_pass import iteration, random_skip, random_stop, scheduled
+from dpcalc.theorems.one_pass import iteration, random_stop, scheduled
 from dpcalc.theorems.record import lookup
-from dpcalc.theorems.risk import (
-    generalisation,
-    holder_rates,
-    holder_sgd,
-    langevin,
-    smoothing,
-    tasks,
-    utility,
-    utility_skip,
-)
+from dpcalc.theorems.risk import generalisation, holder_sgd, langevin, tasks, utility
 from dpcalc.theorems.risk.averaging import averaged_risk
 from dpcalc.theorems.risk.sgd import Sgd
-from dpcalc.theorems.sampled import noisy_sgd, sampled_steps, shuffle_lower
+from dpcalc.theorems.sampled import noisy_sgd, sampled_steps
 from dpcalc.theorems.setting import Setting
 from tests.formulas import evaluated, number
 
@@ -302,9 +290,9 @@ _CONTRACTION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "M_paper": lambda i: loss.published_factor(
         step_size=i("eta"), smoothness=i("beta"), strong_convexity=i("rho")
     ),
-    "A": lambda i: _both(recursion.log_one_step(**_noise(i), ratio=noisy_pass.own_ratio(2.0 * i("L"), i("scale")))),
+    "A": lambda i: _both(recursion.log_one_step(**_noise(i), ratio=laplace.own_ratio(2.0 * i("L"), i("scale")))),
     "B": lambda i: _both(recursion.log_one_step(
-        **_noise(i), ratio=noisy_pass.later_ratio(i("M"), i("D"), i("eta"), i("scale"))
+        **_noise(i), ratio=laplace.later_ratio(i("M"), i("D"), i("eta"), i("scale"))
     )),
     "delta_fixed_index": lambda i: _both(evaluated(contraction.product, **_at(i))),
     "delta_shuffled": lambda i: _both(evaluated(shuffle.product, **_steps(i), last_batch="own")),
@@ -334,8 +322,8 @@ _CONTRACTION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "thm4_sigma": lambda i: _tuned_scale(i, "gaussian"),
     "thm3_delta": lambda i: _tuned_delta(i, "laplace"),
     "thm4_delta": lambda i: _tuned_delta(i, "gaussian"),
-    "lambertw": lambda i: lambert.lambert_w_of_exp(math.log(i("z")))[1],
-    "lambertw_from_log": lambda i: lambert.lambert_w_of_exp(i("log_z"))[1],
+    "lambertw": lambda i: roots.lambert_w_of_exp(math.log(i("z")))[1],
+    "lambertw_from_log": lambda i: roots.lambert_w_of_exp(i("log_z"))[1],
     "nonlinear_delta_after_k_steps": lambda i: _both(recursion.last(_trace(i), i.whole("k"))),
     "nonlinear_delta_shuffled": lambda i: _both(
         contraction.averaged(recursion.total(_trace(i), i.whole("n")), i.whole("n"))
@@ -345,14 +333,14 @@ _CONTRACTION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
         contraction.averaged(recursion.total(_trace(i, _rate(i)), i.whole("n")), i.whole("n"))
     ),
     "gdp_shift_mu": lambda i: contraction.shift_mu(
-        recursion.shift_log_mu(noisy_pass.own_ratio(2.0 * i("L"), i("sigma")), math.inf, _rate(i), i.whole("k"))
+        recursion.shift_log_mu(laplace.own_ratio(2.0 * i("L"), i("sigma")), math.inf, _rate(i), i.whole("k"))
     ),
     "gdp_shift_delta": lambda i: _both(recursion.log_delta_of_log_mu(
         i("eps"),
-        recursion.shift_log_mu(noisy_pass.own_ratio(2.0 * i("L"), i("sigma")), math.inf, _rate(i), i.whole("k")),
+        recursion.shift_log_mu(laplace.own_ratio(2.0 * i("L"), i("sigma")), math.inf, _rate(i), i.whole("k")),
     )),
     "laplace_shift_delta": lambda i: _both(laplace.composed_of(
-        ratio=noisy_pass.own_ratio(2.0 * i("L"), i("v")), count=i.whole("k") + 1, epsilon=i("eps")
+        ratio=laplace.own_ratio(2.0 * i("L"), i("v")), count=i.whole("k") + 1, epsilon=i("eps")
     )),
     "online_scale": lambda i: _plan(i).scale(i("j")),
     "online_A": lambda i: _both(_plan(i).log_first(i("eps"), 2.0 * i("L"), i.whole("i"))),
@@ -492,13 +480,13 @@ _QUANTITIES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "agm_sigma": lambda i: gaussian.noise_std(
         sensitivity=i("sens"), epsilon=i("eps"), log_delta_target=i.log("delta")
     ),
-    "classic_sigma": lambda i: classic.noise_std(
+    "classic_sigma": lambda i: conversions.noise_std(
         sensitivity=2.0 * i("L"), epsilon=i("eps"), log_delta=i.log("delta")
     ),
     "classic_true_delta": lambda i: _profile(
-        classic.true_log_delta(epsilon=i("eps"), log_delta=i.log("delta"))
+        conversions.true_log_delta(epsilon=i("eps"), log_delta=i.log("delta"))
     ),
-    "classic_eps_max": lambda i: classic.epsilon_max(log_delta=i.log("delta")),
+    "classic_eps_max": lambda i: conversions.epsilon_max(log_delta=i.log("delta")),
     "rdp_gaussian": lambda i: renyi.gaussian(order=i("alpha"), shift=i("sens"), scale=i("sigma")),
     "renyi_laplace": lambda i: renyi.laplace(order=i("alpha"), shift=i("a"), scale=i("b")),
     "rdp_to_dp_mironov": lambda i: renyi.mironov(order=i("alpha"), rdp=i("rdp"), log_delta=i.log("delta")),
@@ -521,13 +509,13 @@ _QUANTITIES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "thm23_eps": lambda i: gaussian.epsilon(
         mu=evaluated(iteration.pnsgd, **_pass(i), batch_size=1), log_delta_target=i.log("delta")
     ),
-    "calib_sigma_thm23": lambda i: random_skip.pnsgd_noise_std(
+    "calib_sigma_thm23": lambda i: random_stop.pnsgd_noise_std(
         steps=i.whole("n") + 1 - i.whole("t"), sensitivity=2.0 * i("L"), epsilon=i("eps"), log_delta=i.log("delta")
     ),
     "minibatch_rdp": _minibatch,
-    "skip_rdp": lambda i: evaluated(random_skip.skip_rdp, **_pass(i), order=i("alpha")),
-    "skip_delta": lambda i: _profile(evaluated(random_skip.skip, **_pass(i), epsilon=i("eps"))),
-    "skip_eps": lambda i: _epsilon(random_skip.skip, i),
+    "skip_rdp": lambda i: evaluated(random_stop.skip_rdp, **_pass(i), order=i("alpha")),
+    "skip_delta": lambda i: _profile(evaluated(random_stop.skip, **_pass(i), epsilon=i("eps"))),
+    "skip_eps": lambda i: _epsilon(random_stop.skip, i),
     "stop_rdp": lambda i: evaluated(random_stop.stop_rdp, **_pass(i), order=i("alpha")),
     "stop_delta": lambda i: _profile(evaluated(random_stop.stop, **_pass(i), epsilon=i("eps"))),
     "stop_eps": lambda i: _epsilon(random_stop.stop, i),
@@ -545,10 +533,10 @@ _QUANTITIES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "thm35_rdp": lambda i: evaluated(multi_epoch.cyclic_rdp,
         **_pass(i, at="i"), batch_size=1, epochs=i.whole("n"), order=i("alpha")
     ),
-    "thm35_sigma_cor": lambda i: published_passes.corollary_noise_std(
+    "thm35_sigma_cor": lambda i: multi_epoch.corollary_noise_std(
         lipschitz=i("L"), epsilon=i("eps"), log_delta=i.log("delta")
     ),
-    "thm35_sigma_cor_check": lambda i: published_passes.corollary_epsilon(
+    "thm35_sigma_cor_check": lambda i: multi_epoch.corollary_epsilon(
         lipschitz=i("L"), epsilon=i("eps"), log_delta=i.log("delta")
     ),
     "calib_sigma_multi_epoch": lambda i: multi_epoch.cyclic_noise_std(
@@ -611,7 +599,7 @@ def _shifted_langevin(i: _Inputs) -> float:
 
 
 def _announced(i: _Inputs) -> float:
-    return evaluated(published_passes.descent_langevin, **_langevin(i), order=i("alpha"))
+    return evaluated(multi_epoch.descent_langevin, **_langevin(i), order=i("alpha"))
 
 
 def _langevin_variance(i: _Inputs) -> float:
@@ -642,9 +630,9 @@ _PASSES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "mu_noisygd_sc": lambda i: evaluated(noisy_gd.contraction, **_descent(i), **_slowed(i)),
     "mu_noisygd_domain": _descent_domain,
     "mu_cgd_index": lambda i: evaluated(multi_epoch.cyclic_contraction, **_cyclic(i, at="i"), **_slowed(i)),
-    "mu_cgd_bok": lambda i: evaluated(published_passes.passes_contraction, **_cyclic(i), **_slowed(i)),
+    "mu_cgd_bok": lambda i: evaluated(multi_epoch.passes_contraction, **_cyclic(i), **_slowed(i)),
     "mu_cgd_domain": _cyclic_domain,
-    "cgd_ye_shokri_coef": lambda i: evaluated(published_passes.passes_dynamics, **_cyclic(i), **_slowed(i), order=2.0),
+    "cgd_ye_shokri_coef": lambda i: evaluated(multi_epoch.passes_dynamics, **_cyclic(i), **_slowed(i), order=2.0),
     "clt_mu": lambda i: noisy_sgd.clt_mu(mu=i("mu"), rate=i("p"), steps=i.whole("t")),
     "chourasia_rdp": lambda i: evaluated(noisy_gd.langevin, **_langevin(i), order=i("alpha")),
     "chourasia_rdp_refined": lambda i: evaluated(noisy_gd.langevin_refined, **_langevin(i), order=i("alpha")),
@@ -663,13 +651,13 @@ _PASSES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "bok_table7_ngd_mu": lambda i: evaluated(noisy_gd.contraction, **_descent(i), **_slowed(i)),
     "bok_table7_gdp_comp": lambda i: evaluated(noisy_gd.composition, **_descent(i)),
     "bok_table8_ngd_domain": lambda i: evaluated(
-        published_passes.descent_domain, records=1, **_on_domain(i, "Delta_over_n")
+        multi_epoch.descent_domain, records=1, **_on_domain(i, "Delta_over_n")
     ),
     "bok_table9_ncgd_mu": lambda i: evaluated(multi_epoch.cyclic_contraction, **_cyclic(i), **_slowed(i)),
     "bok_table9_gdp_comp": lambda i: evaluated(multi_epoch.composition,
         **_cyclic(_Inputs({**i.raw, "l": 1}))
     ),
-    "bok_table10to12_ncgd_domain": lambda i: evaluated(published_passes.passes_domain,
+    "bok_table10to12_ncgd_domain": lambda i: evaluated(multi_epoch.passes_domain,
         records=i.whole("l"), index=i.whole("l"), batch_size=1, **_on_domain(i, "Delta_over_b")
     ),
     "bok_table3_lr_mu": _regression,
@@ -678,7 +666,7 @@ _PASSES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
         mu=evaluated(noisy_gd.contraction, **_descent(i), **_slowed(i)), log_delta_target=i.log("delta")
     ),
     "bok_fig1_prior_rdp_rho": lambda i: evaluated(
-        published_passes.descent_dynamics, **_descent(i), **_slowed(i), order=1.0
+        multi_epoch.descent_dynamics, **_descent(i), **_slowed(i), order=1.0
     ),
 }  # fmt: skip
 _QUANTITIES.update(_PASSES)
@@ -697,7 +685,7 @@ def _budget(i: _Inputs) -> dict[str, Any]:
 
 
 def _skip_step(i: _Inputs) -> float:
-    return value_of(evaluated(utility_skip.skip_classic, **_budget(i), smoothness=1e-9).step_size)
+    return value_of(evaluated(utility.skip_classic, **_budget(i), smoothness=1e-9).step_size)
 
 
 def value_of(known: float | None) -> float:
@@ -712,9 +700,9 @@ def _claimed_epsilon(i: _Inputs) -> float:
 
 def _claimed_log_delta(i: _Inputs) -> float:
     """What a random skip at the classic noise has there."""
-    return evaluated(random_skip.skip,
+    return evaluated(random_stop.skip,
         records=i.whole("n"), index=i.whole("t"), sensitivity=1.0,
-        noise_std=down(classic.factor(i.log("delta")) / i("eps"), 8.0), epsilon=down(_claimed_epsilon(i), 16.0),
+        noise_std=down(conversions.factor(i.log("delta")) / i("eps"), 8.0), epsilon=down(_claimed_epsilon(i), 16.0),
     )  # fmt: skip
 
 
@@ -724,24 +712,22 @@ def _public(i: _Inputs) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _public_setting(i: _Inputs) -> utility_skip.PublicRecords:
-    return utility_skip.PublicRecords(
-        records=2 * i.whole("m") + 2, dimension=1, smoothness=1e-9, radius=1.0, **_public(i)
-    )
+def _public_setting(i: _Inputs) -> utility.PublicRecords:
+    return utility.PublicRecords(records=2 * i.whole("m") + 2, dimension=1, smoothness=1e-9, radius=1.0, **_public(i))
 
 
 def _public_log_delta(i: _Inputs) -> float:
     """What the printed noise has at epsilon, for the last private record."""
     m = i.whole("m")
     share = math.sqrt(2.0 * m / (m + 1.0))
-    mu = up(i("eps") * share / classic.factor(i.log("delta")), 8.0)
+    mu = up(i("eps") * share / conversions.factor(i.log("delta")), 8.0)
     return gaussian.log_delta(mu=mu, epsilon=i("eps"))
 
 
 def _public_exact(i: _Inputs) -> float:
     """Less than half the records are public: the last private one is always used."""
     m = i.whole("m")
-    return value_of(evaluated(utility_skip.public,
+    return value_of(evaluated(utility.public,
         records=2 * m + 2, dimension=1, smoothness=1e-9, radius=1.0, **_public(i)
     ).noise_std)  # fmt: skip
 
@@ -783,7 +769,7 @@ _COSTS: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "thm28_bound_tight": lambda i: averaged_risk(i("R"), i("LG"), i.whole("T")),
     "thm29_bound": lambda i: evaluated(utility.stop_classic, **_budget(i)).excess_risk,
     "thm29_eta": lambda i: value_of(evaluated(utility.stop_classic, **_budget(i)).step_size),
-    "thm30_bound": lambda i: evaluated(utility_skip.skip_classic, **_budget(i), smoothness=1e-9).excess_risk,
+    "thm30_bound": lambda i: evaluated(utility.skip_classic, **_budget(i), smoothness=1e-9).excess_risk,
     "thm30_eta": _skip_step,
     "thm30_index_eps": _claimed_epsilon,
     "thm30_index_delta_true": lambda i: _profile(_claimed_log_delta(i)),
@@ -798,14 +784,14 @@ _COSTS: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "thm32_eps_lmexp_corrected": lambda i: _certified(i, _load),
     "thm32_eps_lmexp_paper": lambda i: _certified(i, _printed_load),
     "thm33_smoothness_paper": lambda i: quotient_up((i("L"),), (i("lam"),)),
-    "thm33_smoothness_tight": lambda i: smoothing.width_for(i("L"), i("lam")),
-    "thm33_err_paper": lambda i: smoothing.printed_error(i("L"), i("lam"), i.whole("d")),
-    "thm33_err_tight": lambda i: smoothing.smoothing_error(i("L"), i("lam"), i.whole("d")),
-    "cor34_lambda": lambda i: smoothing.NonsmoothSkip(
+    "thm33_smoothness_tight": lambda i: generalisation.width_for(i("L"), i("lam")),
+    "thm33_err_paper": lambda i: generalisation.printed_error(i("L"), i("lam"), i.whole("d")),
+    "thm33_err_tight": lambda i: generalisation.smoothing_error(i("L"), i("lam"), i.whole("d")),
+    "cor34_lambda": lambda i: generalisation.NonsmoothSkip(
         records=i.whole("n"), dimension=1, lipschitz=1.0, radius=i("R"), epsilon=i("eps"), log_delta=i.log("delta")
     ).printed_width,
-    "cor34_extra_corrected": lambda i: smoothing.NonsmoothSkip(**_budget(i)).kernel_error,
-    "cor34_extra_paper": lambda i: smoothing.NonsmoothSkip(**_budget(i)).stated_error,
+    "cor34_extra_corrected": lambda i: generalisation.NonsmoothSkip(**_budget(i)).kernel_error,
+    "cor34_extra_paper": lambda i: generalisation.NonsmoothSkip(**_budget(i)).stated_error,
 }  # fmt: skip
 _QUANTITIES.update(_COSTS)
 
@@ -859,7 +845,7 @@ def _output_noise_published(i: _Inputs) -> float:
     """Theorem 8: sqrt(2 ln(2.5/delta)) Delta(delta/2)/eps."""
     half = dp_sgd.log_half(i.log("delta"))
     apart = _output(i, *_SGD, lipschitz=_in_ball(i)).apart_published(half)
-    return classic.noise_std(sensitivity=apart, epsilon=i("eps"), log_delta=half)
+    return conversions.noise_std(sensitivity=apart, epsilon=i("eps"), log_delta=half)
 
 
 def _output_noise_of_pair(i: _Inputs) -> float:
@@ -935,7 +921,7 @@ _HOLDER: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "agm_sigma_over_Delta": lambda i: gaussian.noise_std(
         sensitivity=1.0, epsilon=i("eps"), log_delta_target=i.log("delta")
     ),
-    "classic_gaussian_valid_up_to_eps": lambda i: classic.epsilon_max(log_delta=i.log("delta")),
+    "classic_gaussian_valid_up_to_eps": lambda i: conversions.epsilon_max(log_delta=i.log("delta")),
     "output_mixture_delta": lambda i: exp_up(
         dp_sgd.output(_output(i, *_SGD, "sigma", lipschitz=i("G"))).profile(i("eps"))
     ),
@@ -949,8 +935,8 @@ _HOLDER: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "lemma13_eps_part1": lambda i: published_gradient_noise.lemma13_epsilon(records=i.whole("n"))[0],
     "lemma13_eps_part2": lambda i: published_gradient_noise.lemma13_epsilon(records=i.whole("n"))[1],
     "lemma13_eps_min": lambda i: max(published_gradient_noise.lemma13_epsilon(records=i.whole("n"))),
-    "wbk_rdp": lambda i: sampled_renyi.renyi(order=i.whole("order"), rate=i("p"), inverse_square=1.0 / i("s2")),
-    "lemma3_rdp": lambda i: sampled_renyi.lemma_renyi(order=i("order"), rate=i("p"), square=i("s2")),
+    "wbk_rdp": lambda i: holder.renyi(order=i.whole("order"), rate=i("p"), inverse_square=1.0 / i("s2")),
+    "lemma3_rdp": lambda i: holder.lemma_renyi(order=i("order"), rate=i("p"), square=i("s2")),
     "wor_hockey_stick_1": lambda i: _sampled(i, 1, 2048),
     "wor_hockey_stick_2": lambda i: _sampled(i, 2, 1 << 16),
     "wor_rdp_symmetric": _sampled_renyi,
@@ -976,13 +962,13 @@ _HOLDER: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "output_noise_hp": lambda i: _sgd(i).output_noise_likely(i("sigma"), i.log("gamma")),
     "output_noise_paper": lambda i: _sgd(i).output_noise_published(i("sigma"), i.log("gamma")),
     "output_noise_expected": lambda i: _sgd(i).output_noise_expected(i("sigma")),
-    "T_exponent_unbounded": lambda i: holder_rates.steps_exponent_unbounded(holder_exponent=i("alpha")),
-    "T_exponent_bounded": lambda i: holder_rates.steps_exponent(holder_exponent=i("alpha")),
-    "eta_thm9": lambda i: holder_rates.step_unbounded(**_holder(i, "n", "T", "alpha"), log_chance=i.log("gamma")),
-    "eta_thm10": lambda i: holder_rates.step_output(
+    "T_exponent_unbounded": lambda i: holder_sgd.steps_exponent_unbounded(holder_exponent=i("alpha")),
+    "T_exponent_bounded": lambda i: holder_sgd.steps_exponent(holder_exponent=i("alpha")),
+    "eta_thm9": lambda i: holder_sgd.step_unbounded(**_holder(i, "n", "T", "alpha"), log_chance=i.log("gamma")),
+    "eta_thm10": lambda i: holder_sgd.step_output(
         **_holder(i, "n", "T", "d"), **_asked(i), log_chance=i.log("gamma")
     ),
-    "eta_thm12": lambda i: holder_rates.step_gradient(
+    "eta_thm12": lambda i: holder_sgd.step_gradient(
         **_holder(i, "n", "T", "d"), **_asked(i), log_chance=i.log("gamma")
     ),
 }  # fmt: skip
@@ -1027,7 +1013,7 @@ _QUANTITIES.update(
     ).value,
     shuffled_batches_lower_delta=lambda i: _both(
         evaluated(
-            shuffle_lower.shuffle_lower, sampling="shuffle", records=i.whole("t"), batch_size=1, steps=i.whole("t"),
+            sampled_steps.shuffle_lower, sampling="shuffle", records=i.whole("t"), batch_size=1, steps=i.whole("t"),
             adjacency={"zero_out": "null-record", "replace": "replace-one"}[i.raw["adjacency"]],
             noise_multiplier=i("noise_multiplier"), epsilon=i("epsilon"),
         )

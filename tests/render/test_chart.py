@@ -15,7 +15,7 @@ from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
 from dpcalc.render.chart import MAX_SERIES, Axis, Chart, Panel, Series, chart, figure, terminal
 from dpcalc.render.chart.bounds import DECADES, KINDS
-from dpcalc.render.chart.limits import limits
+from dpcalc.render.chart.figure import limits
 from dpcalc.report import Case, Report, Result
 from dpcalc.theorems.record import all_bounds
 

@@ -377,7 +377,7 @@ def test_a_baseline_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Monk
         load(str(tmp_path / "nothing.json"))
     path = tmp_path / "large.json"
     path.write_text(render(ALL, "json"), encoding="utf-8")
-    monkeypatch.setattr("dpcalc.files.limits.BASELINE_BYTES", 100)
+    monkeypatch.setattr("dpcalc.files.reading.BASELINE_BYTES", 100)
     with pytest.raises(SpecError, match="is larger than 100 bytes"):
         load(str(path))
 

@@ -10,7 +10,7 @@ import pytest
 
 import dpcalc
 from dpcalc.inert import json_text
-from dpcalc.model.source import Source
+from dpcalc.model.algorithm import Source
 from dpcalc.render.machine import json_pieces
 from dpcalc.report import Assertion, Case, Check, Obstacle, Report, Status
 

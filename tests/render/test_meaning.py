@@ -9,7 +9,7 @@ import pytest
 
 from dpcalc.engine.attack.guess import guess_of_answer
 from dpcalc.model.quantities import Kind
-from dpcalc.render.words.meaning import meaning
+from dpcalc.render.words.risk import meaning
 from dpcalc.report import Case, Result
 
 EPSILONS = (0.0, 1e-9, 0.1, 1.0, 3.0, 10.0, 40.0, 800.0)

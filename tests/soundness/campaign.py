@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import IO, NamedTuple
 
-from dpcalc.certify.numerics.enclose import BELOW, PROVED
+from dpcalc.certify.numerics.sums import BELOW, PROVED
 from dpcalc.certify.risk.costs import PRICES
 from dpcalc.certify.table import definitions
-from dpcalc.cluster.spread import Piece, spread, through
+from dpcalc.cluster.calls import Piece, spread, through
 from dpcalc.errors import DpcalcError, WorkerLost
 from dpcalc.theorems.record import all_bounds, without_definition
 from dpcalc.training.run.remote import There

@@ -11,11 +11,11 @@ from flint import arb
 
 from dpcalc.certify.guarantee import Gdp, Profile
 from dpcalc.certify.numerics.balls import Inputs, OutOfReach, Undecided, precision
-from dpcalc.certify.numerics.enclose import BELOW, PROVED, UNDECIDED, Enclosure, enclosed
+from dpcalc.certify.numerics.sums import BELOW, PROVED, UNDECIDED, Enclosure, enclosed
 from dpcalc.certify.risk.costs import PRICES, Price
 from dpcalc.certify.table import ROUNDING, Definition, definitions
 from dpcalc.errors import Disproved, DpcalcError
-from dpcalc.notions.risk import Risk
+from dpcalc.notions.conversions import Risk
 from dpcalc.theorems.record import all_bounds
 from tests.formulas import QUESTIONS, number, run_of
 from tests.soundness import costs, front

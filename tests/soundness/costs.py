@@ -8,7 +8,7 @@ from typing import Any
 
 from dpcalc.certify.numerics.balls import Inputs
 from dpcalc.errors import DpcalcError
-from dpcalc.notions.risk import Risk
+from dpcalc.notions.conversions import Risk
 from dpcalc.theorems.record import all_bounds
 from tests.formulas import QUESTIONS, number, run_of
 from tests.oracles import log_uniform, whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dpcalc.model.choices import LastBatch
+from dpcalc.model.quantities import LastBatch
 from dpcalc.theorems.record import all_bounds
 from tests.formulas import run_of
 from tests.soundness.conversions import CONVERSIONS

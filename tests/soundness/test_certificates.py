@@ -15,7 +15,7 @@ from dpcalc.engine.description import run_of
 from dpcalc.engine.question import Question
 from dpcalc.model.draft import Description
 from dpcalc.model.run import Run
-from dpcalc.notions.certificate import digest
+from dpcalc.notions.profiles import digest
 from dpcalc.report import Case
 from dpcalc.theorems.record import all_bounds, without_definition
 

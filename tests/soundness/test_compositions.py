@@ -10,7 +10,7 @@ from flint import arb
 
 from dpcalc.certify import guarantee
 from dpcalc.certify.case import certify
-from dpcalc.certify.many_passes import laplace_passes
+from dpcalc.certify.many_passes import passes
 from dpcalc.certify.numerics.balls import Inputs, precision
 from dpcalc.certify.numerics.composition import Part, log_delta
 from dpcalc.certify.numerics.gaussian import log_delta as log_gaussian
@@ -90,7 +90,7 @@ def test_two_ways_to_compose_agree(given: dict[str, Any], bound: str) -> None:
 
 @pytest.mark.campaign
 def test_a_composition_is_proved_and_a_lower_value_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guarantee, "FINENESS", (2, 5))  # enough for this one; finer knots only take longer
+    monkeypatch.setattr(guarantee, "FINENESS", (0, 2, 5))  # enough for this one; finer knots only take longer
     given = {"algorithm": "noisy-sgd", "records": 1000, "batch_size": 100, "steps": 100, "noise_std": 0.02}
     question = Question(epsilon=8.0)
     run, _ = run_and_values(given)
@@ -175,7 +175,7 @@ def test_what_steps_hide_with_laplace_noise_is_below_a_step_and_above_a_gaussian
     """Two steps hide no more than independent Laplace noise of both: the curve is above that of their sum."""
     for steps, ratio in ((2, 1.0), (5, 3.0), (40, 2.0)):
         with precision(128):
-            part = laplace_passes._hidden(arb(ratio), steps)
+            part = passes._hidden(arb(ratio), steps)
             for share in (0.0, 0.1, 0.4, 0.6, 0.9, 1.0):
                 z = share * ratio
                 told = float(part.curve(arb(z)).upper())

@@ -12,7 +12,7 @@ from scipy import optimize, special, stats
 from dpcalc.certify import case as certified_case
 from dpcalc.certify.cost_proof import proof_of_cost
 from dpcalc.certify.numerics.balls import Inputs, precision
-from dpcalc.certify.numerics.enclose import BELOW
+from dpcalc.certify.numerics.sums import BELOW
 from dpcalc.certify.proof import Open
 from dpcalc.certify.risk import holder_costs
 from dpcalc.certify.risk.costs import PRICES
@@ -99,7 +99,7 @@ def test_less_noise_in_every_step_is_not_certified() -> None:
 @pytest.mark.parametrize("bound", sorted(id for id in PRICES if id.startswith("holder_cost.gradient")))
 def test_a_risk_a_little_lower_is_disproved(bound: str) -> None:
     """At given noise, apart from the composition that takes seconds."""
-    from dpcalc.certify.numerics.enclose import BELOW, PROVED, enclosed
+    from dpcalc.certify.numerics.sums import BELOW, PROVED, enclosed
 
     run = {**HOLDER, "epsilon": 1.0, "log_delta": BUDGET.log_delta, "sigma": 0.5, "eta": 0.01, "count": 60}
     theorem = all_bounds()[bound]

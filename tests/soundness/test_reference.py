@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import pytest
 from flint import arb, fmpq
 
-from dpcalc.certify.numerics import gaussian, laplace
+from dpcalc.certify.numerics import balls, gaussian
 from dpcalc.certify.numerics.balls import Inputs, infinite, least, precision, settle
 from dpcalc.certify.one_pass import shifted, streams
 from dpcalc.certify.released import passes as released
 from dpcalc.certify.risk import costs
-from dpcalc.certify.runs import divergence, noise_schedule
+from dpcalc.certify.runs import batches, divergence
 from dpcalc.certify.sampled import noisy_output as sampled
 from dpcalc.certify.table import definitions
 
@@ -277,7 +277,7 @@ def _one_use(i: Raw) -> arb:
 
 def _tuned(noise: str) -> Callable[[Inputs], arb]:
     def scale(v: Inputs) -> arb:
-        reach = noise_schedule.schedule_reach(noise, arb(v.records), v.c1, v.c2)
+        reach = batches.schedule_reach(noise, arb(v.records), v.c1, v.c2)
         return v.displacement * v.diameter / v.step_size / reach
 
     return scale
@@ -455,7 +455,7 @@ QUANTITIES: dict[str, Callable[[Raw], arb]] = {
     "hybrid_delta_after_k_steps": _after("contraction.hybrid"),
     "gdp_shift_mu": _shift,
     "gdp_shift_delta": lambda i: gaussian.log_delta(arb(i("eps")), _shift(i)),
-    "laplace_shift_delta": lambda i: laplace.composed(arb(2 * i("L") / i("v")), i.whole("k") + 1, arb(i("eps"))),
+    "laplace_shift_delta": lambda i: balls.composed(arb(2 * i("L") / i("v")), i.whole("k") + 1, arb(i("eps"))),
     "online_scale": _stream_scale,
     "online_A": lambda i: streams.Stream(run(_stream(i, "i", "i"))).first(),
     "online_delta": lambda i: of("online.product", _stream(i, "i", "n")),

@@ -15,7 +15,7 @@ from dpcalc.certify.numerics.gaussian import log_delta
 from dpcalc.certify.released import renyi as released_renyi
 from dpcalc.engine.answer import answer
 from dpcalc.engine.question import Question
-from dpcalc.model.choices import Noise
+from dpcalc.model.quantities import Noise
 from dpcalc.model.run import describe
 from dpcalc.theorems.record import lookup, without_definition
 

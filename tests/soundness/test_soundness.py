@@ -13,9 +13,8 @@ from flint import arb
 from dpcalc.certify.case import may_stay_open
 from dpcalc.certify.guarantee import Profile
 from dpcalc.certify.numerics.balls import Inputs, precision
-from dpcalc.certify.numerics.enclose import BELOW, PROVED, enclosed
 from dpcalc.certify.numerics.gaussian import log_delta
-from dpcalc.certify.numerics.sums import expm1_reciprocals, hockey_sticks
+from dpcalc.certify.numerics.sums import BELOW, PROVED, enclosed, expm1_reciprocals, hockey_sticks
 from dpcalc.certify.risk.costs import PRICES
 from dpcalc.certify.table import Definition, definitions
 from dpcalc.theorems.record import all_bounds

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import mpmath
 import pytest
 
-from dpcalc.model.choices import Noise
+from dpcalc.model.quantities import Noise
 from dpcalc.theorems.contraction.chords import chords
 from dpcalc.theorems.contraction.recursion import log_one_step, shrunk_epsilon
 from tests.oracles import draws

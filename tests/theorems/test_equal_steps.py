@@ -10,7 +10,7 @@ import pytest
 
 from dpcalc.model.chain import Chain
 from dpcalc.numerics.isotonic import allocate, remaining, spend
-from dpcalc.theorems.one_pass.equal_steps import EqualSteps, describe, equal_steps
+from dpcalc.theorems.one_pass.allocation import EqualSteps, describe, equal_steps
 
 
 def _chain(r: Random, steps: int) -> Chain:

@@ -19,10 +19,10 @@ from dpcalc.errors import DpcalcError, NotApplicable
 from dpcalc.model.run import describe
 from dpcalc.notions.guarantee import Composition
 from dpcalc.report import Case
-from dpcalc.theorems.holder import dp_sgd, sampled_renyi
+from dpcalc.theorems.holder import dp_sgd, holder
 from dpcalc.theorems.holder.published_gradient_noise import Theorem11, lemma13_epsilon
 from dpcalc.theorems.record import all_bounds, costs, lookup
-from dpcalc.theorems.risk import generalisation, holder_cost, holder_rates, holder_sgd
+from dpcalc.theorems.risk import generalisation, holder_cost, holder_sgd
 from dpcalc.theorems.risk.sgd import Sgd
 from dpcalc.theorems.sampled import noisy_sgd
 from tests.formulas import evaluated, run_of
@@ -247,11 +247,11 @@ def test_lemma_13_is_sufficient() -> None:
 
 def test_much_noise_is_as_good_as_less() -> None:
     """Condition (33) fails for much noise; the lemma is then used for less."""
-    found = [sampled_renyi.lemma_step(order=8, rate=1e-3, square=s) for s in (50.0, 80.0, 120.0, 1e4, 1e9)]
+    found = [holder.lemma_step(order=8, rate=1e-3, square=s) for s in (50.0, 80.0, 120.0, 1e4, 1e9)]
     assert math.isfinite(found[-1])
     assert all(b <= a * (1.0 + 1e-12) for a, b in itertools.pairwise(found))
-    assert math.isinf(sampled_renyi.lemma_step(order=8, rate=1e-3, square=0.6))
-    assert math.isinf(sampled_renyi.lemma_step(order=800, rate=1e-3, square=10.0))
+    assert math.isinf(holder.lemma_step(order=8, rate=1e-3, square=0.6))
+    assert math.isinf(holder.lemma_step(order=800, rate=1e-3, square=10.0))
 
 
 # --- what privacy costs ---------------------------------------------------------------------------------------------
@@ -362,8 +362,8 @@ def test_gaps_of_extreme_numbers() -> None:
 
 
 def test_rules_for_steps() -> None:
-    assert holder_rates.gradient_complexity(records=100, holder_exponent=0.0) == 10**4
-    assert holder_rates.gradient_complexity(records=100, holder_exponent=0.7) == 100
-    below, above = (holder_rates.steps_exponent_unbounded(holder_exponent=0.386 + d) for d in (-1e-3, 1e-3))
+    assert holder_sgd.gradient_complexity(records=100, holder_exponent=0.0) == 10**4
+    assert holder_sgd.gradient_complexity(records=100, holder_exponent=0.7) == 100
+    below, above = (holder_sgd.steps_exponent_unbounded(holder_exponent=0.386 + d) for d in (-1e-3, 1e-3))
     assert 1.0 == above < below < 1.01
-    assert holder_rates.gradient_complexity(records=100, holder_exponent=0.0, bounded=False) == 10**4
+    assert holder_sgd.gradient_complexity(records=100, holder_exponent=0.0, bounded=False) == 10**4

@@ -12,8 +12,8 @@ import pytest
 
 from dpcalc.certify.numerics import sums
 from dpcalc.certify.numerics.gaussian import classic_holds
-from dpcalc.notions import classic, gaussian
-from dpcalc.theorems.one_pass import iteration, local_message, random_skip, random_stop
+from dpcalc.notions import conversions, gaussian
+from dpcalc.theorems.one_pass import iteration, random_stop
 from tests.formulas import evaluated
 from tests.oracles import adaptive, ball, exact, not_below, tight
 
@@ -46,14 +46,14 @@ def test_stop_constant(n: int) -> None:
 @pytest.mark.parametrize("log_delta", [-0.01, -0.11, -0.5, -1.0, -5.0, -11.5, -50.0, -690.0, -1e4, -1e5])
 def test_classic_range(log_delta: float) -> None:
     """The largest epsilon at which the classic noise holds, to nine digits; below it that noise is enough."""
-    found = classic.epsilon_max(log_delta=log_delta)
+    found = conversions.epsilon_max(log_delta=log_delta)
     holds = [
         classic_holds(ball(exact(found) * (1 + share)), ball(exact(log_delta))) for share in (0, Fraction(1, 10**9))
     ]
     assert holds == [True, False]
     below = {"sensitivity": 1.0, "epsilon": found * 0.999999, "log_delta": log_delta}
     exactly = gaussian.noise_std(sensitivity=1.0, epsilon=below["epsilon"], log_delta_target=log_delta)
-    assert exactly <= classic.noise_std(**below)
+    assert exactly <= conversions.noise_std(**below)
 
 
 def test_published_stop_is_withheld_where_it_is_false() -> None:
@@ -69,17 +69,17 @@ def test_published_stop_is_withheld_where_it_is_false() -> None:
 def test_extreme_scales_never_give_nan_or_zero(sensitivity: float, noise_std: float, n: int) -> None:
     given = {"records": n, "index": (n + 1) // 2, "sensitivity": sensitivity, "noise_std": noise_std}
     batch = {**given, "batch_size": 1}
-    values = [evaluated(iteration.pnsgd, **batch), evaluated(local_message.local, **batch)]
+    values = [evaluated(iteration.pnsgd, **batch), evaluated(iteration.local, **batch)]
     for order in (1.0, 1.0 + 1e-9, 2.0, 1e6):
-        values += [evaluated(f, **batch, order=order) for f in (iteration.pnsgd_rdp, local_message.local_rdp)]
+        values += [evaluated(f, **batch, order=order) for f in (iteration.pnsgd_rdp, iteration.local_rdp)]
         values += [
             evaluated(f, **given, order=order)
-            for f in (random_skip.skip_rdp, random_stop.stop_rdp, random_stop.stop_harmonic)
+            for f in (random_stop.skip_rdp, random_stop.stop_rdp, random_stop.stop_harmonic)
         ]
     curved = {"step_size": 0.5, "smoothness": 1.0, "strong_convexity": 0.5}
     values.append(evaluated(iteration.pnsgd_contraction, **batch, **curved))
     values += [evaluated(iteration.pnsgd_domain, **batch, **curved, diameter=d) for d in (1e-300, 1.0, 1e300)]
     assert all(value > 0.0 for value in values), values  # false for nan, too
     for e in (0.0, 1e-300, 1.0, 1e4):
-        assert evaluated(random_skip.skip, **given, epsilon=e) <= 0.0
+        assert evaluated(random_stop.skip, **given, epsilon=e) <= 0.0
         assert evaluated(random_stop.stop, **given, epsilon=e) <= 0.0

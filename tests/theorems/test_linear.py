@@ -16,7 +16,7 @@ import pytest
 
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
-from dpcalc.numerics import binomial_blocks
+from dpcalc.numerics import binomial
 from dpcalc.theorems.lower import common_losses, curved_orders, linear_losses, quadratic, random_linear_losses
 from dpcalc.theorems.record import all_bounds, for_algorithm, lookup
 from tests.formulas import evaluated, run_of
@@ -183,8 +183,8 @@ def test_passes_are_the_quadratics_without_curvature() -> None:
     ("trials", "chance"),
     [(1, Fraction(1, 2)), (10, Fraction(1, 3)), (700, Fraction(99, 100)), (1000, Fraction(1, 3000))],
 )  # fmt: skip
-def test_binomial_blocks_enclose(trials: int, chance: Fraction) -> None:
-    found = binomial_blocks.binomial_blocks(trials, chance)
+def test_binomial_enclose(trials: int, chance: Fraction) -> None:
+    found = binomial.binomial_blocks(trials, chance)
     with mpmath.workdps(40):
         exact = [w for w, _ in binomial_law(trials, chance, lambda j: j)]
         for low, high, below, above in zip(*found, strict=True):
@@ -195,8 +195,8 @@ def test_binomial_blocks_enclose(trials: int, chance: Fraction) -> None:
 
 @pytest.mark.parametrize("trials", [10**6, 10**12, 10**15])
 @pytest.mark.parametrize("chance", [Fraction(1, 2), Fraction(1, 10**5), Fraction(1, 10**15)])
-def test_binomial_blocks_add_up(trials: int, chance: Fraction) -> None:
-    found = binomial_blocks.binomial_blocks(trials, chance)
+def test_binomial_add_up(trials: int, chance: Fraction) -> None:
+    found = binomial.binomial_blocks(trials, chance)
     below, above = (sum(math.exp(x) for x in side) for side in (found.log_below, found.log_above))
     assert 1.0 - 1e-3 < below <= 1.0 <= above < 1.0 + 1e-3
 

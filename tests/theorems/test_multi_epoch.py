@@ -19,7 +19,7 @@ from dpcalc.certify.runs import batches
 from dpcalc.model.noise import langevin_noise_std
 from dpcalc.notions import gaussian
 from dpcalc.theorems.lower import quadratic
-from dpcalc.theorems.many_passes import multi_epoch, noisy_gd, published_passes
+from dpcalc.theorems.many_passes import multi_epoch, noisy_gd
 from tests.formulas import evaluated
 from tests.oracles import (
     READINGS,
@@ -35,7 +35,6 @@ from tests.oracles import (
     typed,
     whole,
 )
-from tests.oracles.chains import constant, hockey_stick, last_law, nodes, spring, step
 
 BLOG = {  # losses 5 |w - x|^2, ten records, Delta = sigma_C = 1, one step
     "records": 10, "steps": 1, "sensitivity": 1.0, "noise_std": math.sqrt(40.0), "step_size": 0.05,
@@ -115,7 +114,7 @@ def test_printed_formulas() -> None:
             continue  # whole or not: a matter of the reading
         share = 1 + (3 * far + math.ceil(far)) / period
         value = adaptive(lambda r1=r1, share=share: ball(r1) * ball(share).sqrt())
-        tight(evaluated(published_passes.passes_domain, **flat), value, call(published_passes.passes_domain, **flat))
+        tight(evaluated(multi_epoch.passes_domain, **flat), value, call(multi_epoch.passes_domain, **flat))
         c, epochs = factor(loss, typed), run["epochs"]
         if not Fraction(1, 1000) < c < 1:
             continue
@@ -128,8 +127,8 @@ def test_printed_formulas() -> None:
             first = power(2 * period - 2) * (1 - ball(c * c)) / (1 - power(period)) ** 2 * (1 - gone) / (1 + gone)
             return ball(r1) * (1 + first).sqrt()
 
-        what = call(published_passes.passes_contraction, **run, **loss)
-        tight(evaluated(published_passes.passes_contraction, **run, **loss), adaptive(printed, bits=60), what, 1e-11)
+        what = call(multi_epoch.passes_contraction, **run, **loss)
+        tight(evaluated(multi_epoch.passes_contraction, **run, **loss), adaptive(printed, bits=60), what, 1e-11)
         half = period // 2
         if not half or -math.log(c) * period > 300.0:
             continue
@@ -144,10 +143,8 @@ def test_printed_formulas() -> None:
             again = (1 - power(2 * (epochs - 1) * (period - half))) / (1 - power(2 * (period - half)))
             return 3 * ball(r1) ** 2 / 2 * (single(tail) + single(half) * again)
 
-        found = evaluated(published_passes.passes_dynamics, **run, **loss, order=3.0)
-        tight(
-            found, adaptive(dynamics, bits=60), call(published_passes.passes_dynamics, **run, **loss, order=3.0), 1e-11
-        )
+        found = evaluated(multi_epoch.passes_dynamics, **run, **loss, order=3.0)
+        tight(found, adaptive(dynamics, bits=60), call(multi_epoch.passes_dynamics, **run, **loss, order=3.0), 1e-11)
 
 
 def announced(run: dict[str, Any], order: float, of: Any) -> Any:
@@ -169,12 +166,12 @@ def plotted(run: dict[str, Any], order: float, of: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("function", "value"),
-    [(published_passes.descent_langevin, announced), (published_passes.descent_dynamics, plotted)],
+    [(multi_epoch.descent_langevin, announced), (multi_epoch.descent_dynamics, plotted)],
 )
 def test_printed_renyi_formulas(function: Callable[..., float], value: Callable[..., Any]) -> None:
     for r in draws(function.__name__, 300, cost=10):
         run, order = balanced(descent(r)), r.choice((1.0, 2.0, log_uniform(r, 1.0, 1e6)))
-        if function is published_passes.descent_dynamics and factor(run, exact) >= 1 - Fraction(1, 10**200):
+        if function is multi_epoch.descent_dynamics and factor(run, exact) >= 1 - Fraction(1, 10**200):
             continue
         found, what = evaluated(function, **run, order=order), call(function, **run, order=order)
         for of in READINGS:
@@ -186,8 +183,8 @@ def test_printed_domain_form_is_right_where_it_is_whole() -> None:
     for delta, eta in ((0.25, 0.1), (0.25, 0.05), (0.5, 0.2), (1.0, 0.2), (0.125, 0.01)):
         run = {"records": 1, "sensitivity": delta, "noise_std": 8.0, "step_size": eta, "diameter": 1.0}
         value = adaptive(lambda delta=delta, eta=eta: (4 * ball(typed(delta) / typed(eta))).sqrt() / 8)
-        found = evaluated(published_passes.descent_domain, **run)
-        tight(found, value, call(published_passes.descent_domain, **run), 1e-14)
+        found = evaluated(multi_epoch.descent_domain, **run)
+        tight(found, value, call(multi_epoch.descent_domain, **run), 1e-14)
         long = evaluated(noisy_gd.domain, **run, steps=10**9, smoothness=1.0, strong_convexity=0.0)
         assert long == pytest.approx(found, rel=1e-13)
 
@@ -195,7 +192,7 @@ def test_printed_domain_form_is_right_where_it_is_whole() -> None:
 def test_the_announced_exponent_is_false() -> None:
     truth = gaussian.renyi(mu=evaluated(quadratic.descent, **BLOG), order=2.0)
     assert truth == pytest.approx(2.5e-4, rel=1e-12)
-    printed, ours = (evaluated(f, **BLOG, order=2.0) for f in (published_passes.descent_langevin, noisy_gd.langevin))
+    printed, ours = (evaluated(f, **BLOG, order=2.0) for f in (multi_epoch.descent_langevin, noisy_gd.langevin))
     assert printed < 0.2 * truth < ours
 
 
@@ -223,14 +220,14 @@ def test_order_of_the_bounds_of_passes() -> None:
         bounded = evaluated(multi_epoch.cyclic_domain, **run, **loss, diameter=diameter)
         room = 1.0 + 1e-13
         assert bounded <= contracting * room <= plain * room**2 <= composed * room**3, (run, loss, diameter)
-        printed = evaluated(published_passes.passes_contraction, **run, **loss)
+        printed = evaluated(multi_epoch.passes_contraction, **run, **loss)
         assert contracting <= printed * (1.0 + 4e-12), (run, loss)
         convex = evaluated(multi_epoch.cyclic_domain, **run, **{**loss, "strong_convexity": 0.0}, diameter=diameter)
         flat = without(run, "epochs")
-        ever = evaluated(published_passes.passes_domain, **flat, step_size=loss["step_size"], diameter=diameter)
+        ever = evaluated(multi_epoch.passes_domain, **flat, step_size=loss["step_size"], diameter=diameter)
         assert convex <= room * ever, (run, loss, diameter)
         if period > 1:
-            dynamics = evaluated(published_passes.passes_dynamics, **run, **loss, order=2.0)
+            dynamics = evaluated(multi_epoch.passes_dynamics, **run, **loss, order=2.0)
             assert contracting**2 <= dynamics * (1.0 + 1e-11), (run, loss)
         lower = evaluated(quadratic.passes, **run, **balanced(loss))
         assert lower <= evaluated(multi_epoch.cyclic_contraction, **run, **balanced(loss))
@@ -251,7 +248,7 @@ def test_order_of_the_bounds_of_descent() -> None:
         shifts = gaussian.renyi(mu=high, order=2.0)
         best, printed, plotted_value = (
             evaluated(function, **run, order=2.0)
-            for function in (noisy_gd.langevin_refined, noisy_gd.langevin, published_passes.descent_dynamics)
+            for function in (noisy_gd.langevin_refined, noisy_gd.langevin, multi_epoch.descent_dynamics)
         )
         composition = evaluated(noisy_gd.composition, **without(run, "step_size", "smoothness", "strong_convexity"))
         assert evaluated(quadratic.langevin, **run, order=2.0) <= shifts, run
@@ -262,50 +259,12 @@ def test_order_of_the_bounds_of_descent() -> None:
         diameter = run["step_size"] * run["sensitivity"] / run["records"] * log_uniform(r, 1e-3, 1e12)
         convex = evaluated(noisy_gd.domain, **{**run, "strong_convexity": 0.0}, diameter=diameter)
         ever = evaluated(
-            published_passes.descent_domain,
+            multi_epoch.descent_domain,
             **without(run, "steps", "smoothness", "strong_convexity"),
             diameter=diameter,
         )
         assert evaluated(noisy_gd.domain, **run, diameter=diameter) <= convex * room <= ever * room**2, (run, diameter)
         assert convex <= composition * room
-
-
-# --- the truth --------------------------------------------------------------------------------------------------------
-
-
-def test_no_run_on_an_interval_is_above_the_bounds() -> None:
-    """Two laws computed by quadrature: springs and constant pulls on an interval, up to a few passes."""
-    for r in draws("interval", 12, cost=1000):
-        period, epochs = r.randint(1, 4), r.randint(1, 8)
-        index, eta, width = r.randint(1, period), 1.0, log_uniform(r, 0.3, 5.0)
-        sigma = log_uniform(r, 0.3, 2.0)
-        curvature = r.choice((0.0, 0.05, 0.3))
-        low, high = -width / 2, width / 2
-        if curvature:
-            pulls = [spring(curvature, r.uniform(low, high), low, high) for _ in range(period)]
-            x, x_prime = spring(curvature, low, low, high), spring(curvature, high, low, high)
-            delta = curvature * width
-        else:
-            delta = width * r.choice((0.1, 0.5, 2.0))
-            pulls = [constant(r.uniform(-delta, delta) / 2, low, high) for _ in range(period)]
-            x, x_prime = constant(-delta / 2, low, high), constant(delta / 2, low, high)
-        start = r.choice((low, 0.0, high))
-        grid = nodes(low, high, sigma / 2, start=start, count=400)
-        laws = []
-        for own in (x, x_prime):
-            order = [own if t == index - 1 else pulls[t] for t in range(period)]
-            made = [step(grid, grid.points - eta * g(grid.points), eta * sigma, "gaussian") for g in order]
-            laws.append(last_law(grid.start, made * epochs))
-        run = {
-            "records": period, "index": index, "batch_size": 1, "epochs": epochs, "sensitivity": delta,
-            "noise_std": sigma, "step_size": eta, "smoothness": max(curvature, 1e-9), "strong_convexity": curvature,
-            "diameter": width,
-        }  # fmt: skip
-        mu = evaluated(multi_epoch.cyclic_domain, **run)
-        for epsilon in (0.0, 0.3, 1.0, 3.0):
-            truth = hockey_stick(*laws, epsilon, 1e-9)
-            assert truth <= gaussian.delta(mu=mu, epsilon=epsilon) * (1.0 + 1e-7), (run, epsilon)
-        assert hockey_stick(*laws, 0.0, 1e-9) > 0.0
 
 
 # --- extremes ---------------------------------------------------------------------------------------------------------
@@ -332,18 +291,18 @@ def test_extreme_scales(sensitivity: float, noise_std: float) -> None:
                 evaluated(multi_epoch.cyclic_contraction, **run, **loss), evaluated(multi_epoch.cyclic, **run),
                 evaluated(multi_epoch.composition, **run),
                 *(evaluated(multi_epoch.cyclic_rdp, **run, order=order) for order in (1.0, 2.0)),
-                evaluated(published_passes.passes_contraction, **run, **loss),
-                evaluated(published_passes.passes_dynamics, **run, **loss, order=2.0),
+                evaluated(multi_epoch.passes_contraction, **run, **loss),
+                evaluated(multi_epoch.passes_dynamics, **run, **loss, order=2.0),
             ]  # fmt: skip
             assert all(x > 0.0 for x in found), (run, loss, found)  # no nan either
             assert found[0] <= found[1] <= found[2] <= found[3] <= found[4] * (1.0 + 1e-12)
             assert evaluated(quadratic.passes, **run, **loss) >= 0.0
     for n, steps, loss in itertools.product((1, 10**15), (1, 2, 10**15), LOSSES):
         run = {"records": n, "steps": steps, **noise}
-        functions = [noisy_gd.langevin, noisy_gd.langevin_refined, published_passes.descent_dynamics]
-        functions += [published_passes.descent_langevin] if loss["strong_convexity"] else []
+        functions = [noisy_gd.langevin, noisy_gd.langevin_refined, multi_epoch.descent_dynamics]
+        functions += [multi_epoch.descent_langevin] if loss["strong_convexity"] else []
         found = [evaluated(function, **run, **loss, order=2.0) for function in functions]
         ever = {"records": n, **noise, "step_size": loss["step_size"], "diameter": 1.0}
-        found += [evaluated(noisy_gd.composition, **run), evaluated(published_passes.descent_domain, **ever)]
+        found += [evaluated(noisy_gd.composition, **run), evaluated(multi_epoch.descent_domain, **ever)]
         assert all(x > 0.0 for x in found), (run, loss, found)
         assert evaluated(quadratic.langevin, **run, **loss, order=2.0) >= 0.0

@@ -8,7 +8,7 @@ import math
 import mpmath
 import pytest
 
-from dpcalc.theorems.released import released_repeated
+from dpcalc.theorems.released import released
 from dpcalc.theorems.setting import Setting
 from tests.oracles import draws, log_uniform, whole
 
@@ -40,7 +40,7 @@ def test_advanced_is_what_the_paper_prints() -> None:
             slack = mpmath.exp(-(spare**2) / (2 * epochs * mpmath.mpf(epsilon0) ** 2)) if spare > 0 else 1
             exact = min(mpmath.mpf(0), mpmath.log(epochs * mpmath.mpf(delta0) + slack))
             run = Setting(epochs=epochs, epoch_epsilon=epsilon0, epoch_delta=delta0)
-            found = released_repeated.advanced(run).profile(epsilon)
+            found = released.advanced(run).profile(epsilon)
             # What is spare is a small difference of epsilon and the mean of the losses, each rounded by some 16 units.
             lost = 2**-48 * epsilon * math.sqrt(2.0 * max(-log_slack, 1.0) / epochs) / epsilon0
             assert exact <= found <= exact + 1e-12 * (1 - exact) + lost, (run, epsilon)
@@ -53,10 +53,10 @@ def test_advanced_is_never_below_brute_force_nor_the_optimal_composition() -> No
         delta0 = r.choice((0.0, log_uniform(r, 1e-6, 0.05)))
         epsilon = r.uniform(0.0, 1.2) * epochs * epsilon0
         run = Setting(epochs=epochs, epoch_epsilon=epsilon0, epoch_delta=delta0)
-        found = math.exp(released_repeated.advanced(run).profile(epsilon))
+        found = math.exp(released.advanced(run).profile(epsilon))
         truth = delta_of_responses(epochs, epsilon0, delta0, epsilon)
         assert truth * (1.0 - 1e-12) <= found, (run, epsilon)
-        optimal = math.exp(released_repeated.optimal(run).profile(epsilon))
+        optimal = math.exp(released.optimal(run).profile(epsilon))
         assert optimal == pytest.approx(truth, rel=1e-9, abs=1e-15)
         informative += found < 1.0
     assert informative
@@ -74,7 +74,7 @@ def test_advanced_is_never_below_brute_force_nor_the_optimal_composition() -> No
 )
 def test_advanced_at_its_ends(values: tuple[int, float, float], epsilon: float, log_delta: float) -> None:
     run = Setting(**dict(zip(("epochs", "epoch_epsilon", "epoch_delta"), values, strict=True)))
-    assert released_repeated.advanced(run).profile(epsilon) == pytest.approx(log_delta, rel=1e-12, abs=1e-300)
+    assert released.advanced(run).profile(epsilon) == pytest.approx(log_delta, rel=1e-12, abs=1e-300)
 
 
 def test_advanced_where_the_logarithms_of_share_and_passes_cancel() -> None:
@@ -86,4 +86,4 @@ def test_advanced_where_the_logarithms_of_share_and_passes_cancel() -> None:
             exact0, exact = mpmath.mpf(repr(epsilon0)), mpmath.mpf(repr(epsilon))
             x = max(exact - passes * exact0 * mpmath.expm1(exact0), mpmath.mpf(0))
             delta = passes * mpmath.mpf(repr(share)) + mpmath.exp(-(x**2) / (2 * passes * exact0**2))
-            assert released_repeated.advanced(run).profile(epsilon) >= mpmath.log(min(delta, mpmath.mpf(1)))
+            assert released.advanced(run).profile(epsilon) >= mpmath.log(min(delta, mpmath.mpf(1)))

@@ -13,7 +13,7 @@ import pytest
 from dpcalc.certify.table import definitions
 from dpcalc.theorems.batch_layout import layout as layout_of
 from dpcalc.theorems.contraction import contraction, shuffle, shuffle_curves
-from dpcalc.theorems.contraction.noisy_pass import later_ratio, own_ratio
+from dpcalc.theorems.contraction.laplace import later_ratio, own_ratio
 from tests.formulas import evaluated
 from tests.oracles import draws, log_uniform, whole
 from tests.soundness.compare import BELOW, verdict

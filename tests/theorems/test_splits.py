@@ -13,7 +13,7 @@ from dpcalc.engine.answer import answer
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.question import Question
 from dpcalc.errors import NotApplicable
-from dpcalc.model.choices import LastBatch
+from dpcalc.model.quantities import LastBatch
 from dpcalc.model.run import describe
 from dpcalc.notions.guarantee import Gdp
 from dpcalc.theorems.batch_layout import layout

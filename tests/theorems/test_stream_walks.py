@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dpcalc.engine.solving.budget import _epsilon_beyond
-from dpcalc.model.choices import Noise
 from dpcalc.model.loss_class import LossClass
+from dpcalc.model.quantities import Noise
 from dpcalc.notions.guarantee import Profile
 from dpcalc.theorems.contraction import online, recursion
 from dpcalc.theorems.contraction.online import OnStream, hybrid

@@ -13,7 +13,7 @@ import pytest
 
 from dpcalc.errors import DpcalcError
 from dpcalc.model.algorithm import ALGORITHMS, Order
-from dpcalc.model.choices import LastBatch, Sampling
+from dpcalc.model.quantities import LastBatch, Sampling
 from dpcalc.notions.guarantee import Composition, Point, Rdp
 from dpcalc.theorems.conditions import BALANCED, UNBOUNDED
 from dpcalc.theorems.record import Theorem, lookup

@@ -17,10 +17,10 @@ from dpcalc.errors import MissingParameter, NotApplicable
 from dpcalc.model.loss import of
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.notions import gaussian
-from dpcalc.notions.risk import Risk
+from dpcalc.notions.conversions import Risk
 from dpcalc.references import SHORT, entries
 from dpcalc.theorems.record import Theorem, costs, for_algorithm
-from dpcalc.theorems.risk import langevin, smoothing, tasks, utility, utility_skip
+from dpcalc.theorems.risk import generalisation, langevin, tasks, utility
 from tests.formulas import evaluated, run_of
 from tests.oracles import draws, log_uniform, whole
 
@@ -143,8 +143,7 @@ def test_printed_noise_for_public_records_is_not_private() -> None:
     for m, lowest in ((6, 1.14e-5), (100, 3.47e-5), (10**4, 3.73e-5)):
         given = {"records": 3 * m, "public_records": m, "dimension": 2, "lipschitz": 1.0, "smoothness": 1e-9}
         right, wrong = (
-            evaluated(f, **given, radius=1.0, **BUDGET)
-            for f in (utility_skip.public_classic, utility_skip.public_published)
+            evaluated(f, **given, radius=1.0, **BUDGET) for f in (utility.public_classic, utility.public_published)
         )
         assert wrong.noise_std is not None
         mu = 2.0 / (math.sqrt(m + 1.0) * wrong.noise_std)  # of the last private record, which m others follow
@@ -224,7 +223,7 @@ def test_the_mean_length_of_a_normal_vector() -> None:
     for d in (1, 2, 3, 10, 299, 300, 301, 302, 1000, 10**6, 10**15):
         with mp.workdps(60):
             exact = mp.sqrt(2) * mp.exp(mp.loggamma(mp.mpf(d + 1) / 2) - mp.loggamma(mp.mpf(d) / 2))
-            assert 0 <= smoothing.norm_mean(d) / exact - 1 < mp.mpf("2e-13")
+            assert 0 <= generalisation.norm_mean(d) / exact - 1 < mp.mpf("2e-13")
 
 
 def test_the_best_descent_balances_its_two_parts() -> None:

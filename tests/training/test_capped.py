@@ -20,16 +20,15 @@ from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.model.draft import Description
 from dpcalc.model.loss import of
 from dpcalc.training.release.model import load
-from dpcalc.training.rule import batches as rule_batches
+from dpcalc.training.rule import records as rule_batches
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.setup import Setup
 from dpcalc.training.run import capped, single
 from dpcalc.training.run.exact_sums import ExactSums
-from dpcalc.training.run.noise import Source
+from dpcalc.training.run.kernel import Source
 from dpcalc.training.run.plan import plan
 from dpcalc.training.run.problem import Problem, slope_caps
-from dpcalc.training.run.rounding import Rounding, inexact_slopes
-from dpcalc.training.run.rounding_errors import output_rounding
+from dpcalc.training.run.rounding import Rounding, inexact_slopes, output_rounding
 from tests.oracles.capped import distance, slope
 from tests.training.reference import Recorder, cut
 

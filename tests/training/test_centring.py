@@ -14,7 +14,7 @@ import pytest
 import dpcalc
 from dpcalc.cli.main import main
 from dpcalc.errors import NotApplicable, SpecError
-from dpcalc.files import limits
+from dpcalc.files import reading
 from dpcalc.model.loss import of
 from dpcalc.model.run import describe
 from dpcalc.training.data.bounds import Prepared
@@ -27,7 +27,7 @@ from dpcalc.training.rule.full_batches import Centring
 from dpcalc.training.rule.records import Records
 from dpcalc.training.run import exact_sums
 from dpcalc.training.run.exact_sums import ExactSums, rounded_sum
-from dpcalc.training.run.noise import Source
+from dpcalc.training.run.kernel import Source
 from dpcalc.training.run.plan import plan
 from dpcalc.training.run.rounding import Rounding
 from tests.training.test_rule import CANCER, case_of, mu_of, numbers
@@ -404,7 +404,7 @@ def test_a_model_has_the_same_bits_as_one_from_memory(tmp_path: Path, monkeypatc
         case = case_of(data=str(tmp_path / "t.npy"), output=str(tmp_path / "m.json"), test_fraction=0.1, positive="1")
         model = json.loads((tmp_path / "m.json").read_text())
         found.append([*(model[name] for name in ("weights", "centre", "scale")), case.training["metrics"]])
-        monkeypatch.setattr(limits, "HELD_CELLS", 100)
+        monkeypatch.setattr(reading, "HELD_CELLS", 100)
         monkeypatch.setattr(OnDisk, "step", 200)
         monkeypatch.setattr(centring, "_PIECE", 500)
     assert found[0][:3] == found[1][:3]

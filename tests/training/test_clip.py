@@ -16,7 +16,7 @@ from dpcalc.training.run import ensemble
 from dpcalc.training.run import single as engine
 from dpcalc.training.run.checks import lipschitz_of
 from dpcalc.training.run.exact_sums import ExactSums
-from dpcalc.training.run.noise import Source, seeded
+from dpcalc.training.run.kernel import Source, seeded
 from dpcalc.training.run.plan import Plan, plan
 from dpcalc.training.run.problem import Problem, slope_caps, verify
 from tests.training.reference import Recorder, cut, loop, problem_of
@@ -56,7 +56,8 @@ def planned(loss: dict[str, Any], way: dict[str, Any], *, tail: bool = False) ->
     parameters = {name: value for name, value in loss.items() if name != "loss"}
     problem = problem_of(of(loss["loss"], feature_bound=1.0, **parameters), N, D, seed=3)
     problem.features[4] = 0.0
-    return plan(run, N, D, tail=tail), problem, Shortened(problem.loss)
+    made = plan(run, N, D)
+    return made.averaged() if tail else made, problem, Shortened(problem.loss)
 
 
 def steps_of(way: dict[str, Any]) -> Any:

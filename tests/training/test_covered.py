@@ -28,12 +28,12 @@ LABELS = np.arange(30) % 2
 def sklearn() -> Iterator[Any]:
     """The estimators, in a process that has not fitted any."""
     import dpcalc.sklearn
-    from dpcalc.sklearn import surroundings
+    from dpcalc.sklearn import estimators
 
-    before = set(surroundings._fitted)
-    surroundings._fitted.clear()
+    before = set(estimators._fitted)
+    estimators._fitted.clear()
     yield dpcalc.sklearn
-    surroundings._fitted.update(before)
+    estimators._fitted.update(before)
 
 
 def private(sklearn: Any, **given: Any) -> Any:

@@ -9,7 +9,7 @@ import pytest
 
 import dpcalc
 from dpcalc.engine.question import Question
-from dpcalc.training.rule import accounting
+from dpcalc.training.rule import guarantee
 from dpcalc.training.rule.draft import Draft
 
 RUN = {"lipschitz": 1.0, "smoothness": 0.25, "step_size": 4.0}
@@ -26,9 +26,9 @@ def test_noise_of_sampled_steps_is_advised_without_a_solution(
 
     given: dict[str, Any] = {**RUN, "records": records, "batch_size": batch_size, "epochs": 2}
     with monkeypatch.context() as patched:
-        patched.setattr(accounting, "account", refuse)
+        patched.setattr(guarantee, "account", refuse)
         question = Question(epsilon=epsilon, delta=1e-5, log_delta=math.log(1e-5))
-        advised = accounting.noise_scale(Draft.of(algorithm="noisy-sgd", **given).asking(question))
+        advised = guarantee.noise_scale(Draft.of(algorithm="noisy-sgd", **given).asking(question))
     enough, little = (
         dpcalc.compare(algorithm="noisy-sgd", **given, noise_std=advised * off, delta=1e-5).cases[0].best
         for off in (1.2, 0.8)

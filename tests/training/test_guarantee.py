@@ -17,8 +17,8 @@ from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.loss import Loss, of
 from dpcalc.theorems.record import for_algorithm
 from dpcalc.training.rule import guarantee
+from dpcalc.training.run.kernel import descents
 from dpcalc.training.run.rounding import FUNCTIONS, LOSS_FUNCTIONS
-from dpcalc.training.run.softmax import descents
 
 SAID = ("iterates may all be public", "order and iterates may all be public", "every iterate may be released")
 

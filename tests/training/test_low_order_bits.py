@@ -13,11 +13,10 @@ from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.run import describe
 from dpcalc.training.audit.attacks import Linear
 from dpcalc.training.rule.guarantee import rounding_of
-from dpcalc.training.run import noise, single
+from dpcalc.training.run import kernel, single
 from dpcalc.training.run.plan import Plan, plan
 from dpcalc.training.run.problem import Problem
-from dpcalc.training.run.rounding import Rounding
-from dpcalc.training.run.rounding_errors import output_rounding
+from dpcalc.training.run.rounding import Rounding, output_rounding
 
 COLUMNS, ETA, BITS = 1000, 0.3, 16
 LOSS = Linear(feature_bound=0.9, label_bound=1.0)
@@ -70,7 +69,7 @@ def told(algorithm: str, rounding: Rounding | None, runs: int, records: int = 1,
     """Return by how many standard deviations the shares differ at most, with and without the record."""
     chosen, worlds = planned(algorithm, records, batch), []
     for present in (True, False):
-        source = noise.seeded(17 + present)
+        source = kernel.seeded(17 + present)
         trained = (single.train(chosen, problem(records, present), source, rounding=rounding) for _ in range(runs))
         worlds.append(np.array([looked_at(each.released[-1]) for each in trained]))
     first, second = worlds

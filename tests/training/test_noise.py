@@ -10,14 +10,14 @@ import pytest
 from scipy import stats
 
 from dpcalc.errors import DpcalcError, SpecError
-from dpcalc.training.run import noise
+from dpcalc.training.run import kernel
 
 LEAST = 1e-6
 
 
-def drawn(kind: str, count: int, source: noise.Source | None = None) -> np.ndarray:
+def drawn(kind: str, count: int, source: kernel.Source | None = None) -> np.ndarray:
     out = np.empty((count // 10, 10))
-    noise.fill((source or noise.seeded(12)).generator, kind, out)
+    kernel.fill((source or kernel.seeded(12)).generator, kind, out)
     return out
 
 
@@ -36,27 +36,27 @@ def test_noise_has_the_law_of_scale_one() -> None:
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 1001])
 def test_laplace_noise_of_any_size(size: int) -> None:
     out = np.zeros(size)
-    noise.fill(noise.seeded(1).generator, "laplace", out)
+    kernel.fill(kernel.seeded(1).generator, "laplace", out)
     assert np.all(out != 0.0)
     assert np.all(np.isfinite(out))
 
 
 def test_a_seeded_source_repeats_itself_and_is_not_private() -> None:
-    first, again, other = (drawn("gaussian", 50, noise.seeded(seed)) for seed in (1, 1, 2))
+    first, again, other = (drawn("gaussian", 50, kernel.seeded(seed)) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert np.all(first != other)
-    source = noise.seeded(1)
+    source = kernel.seeded(1)
     assert not source.private
     assert "not private" in source.label
 
 
 def test_a_negative_seed_is_refused() -> None:
     with pytest.raises(SpecError, match="seed is -1"):
-        noise.seeded(-1)
+        kernel.seeded(-1)
 
 
 def test_the_default_never_repeats_itself_and_is_private() -> None:
-    one, two = noise.from_os(), noise.from_os()
+    one, two = kernel.from_os(), kernel.from_os()
     assert one.private
     assert np.all(drawn("gaussian", 50, one) != drawn("gaussian", 50, two))
 
@@ -65,10 +65,10 @@ def test_the_secure_source_is_keyed_by_the_operating_system(monkeypatch: pytest.
     randomgen = pytest.importorskip("randomgen")
     asked: list[int] = []
     keys: list[Any] = []
-    real, counter = noise.os.urandom, randomgen.AESCounter
-    monkeypatch.setattr(noise.os, "urandom", lambda count: asked.append(count) or real(count))
+    real, counter = kernel.os.urandom, randomgen.AESCounter
+    monkeypatch.setattr(kernel.os, "urandom", lambda count: asked.append(count) or real(count))
     monkeypatch.setattr(randomgen, "AESCounter", lambda **given: keys.append(given["key"]) or counter(**given))
-    one, two = noise.secure(), noise.secure()
+    one, two = kernel.secure(), kernel.secure()
     assert asked == [16, 16]
     assert len(set(keys)) == 2
     assert all(0 <= key < 2**128 for key in keys)
@@ -80,5 +80,5 @@ def test_the_secure_source_is_keyed_by_the_operating_system(monkeypatch: pytest.
 def test_without_randomgen_the_secure_source_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "randomgen", None)
     with pytest.raises(DpcalcError, match="randomgen") as caught:
-        noise.secure()
+        kernel.secure()
     assert caught.value.hint == "pip install randomgen"

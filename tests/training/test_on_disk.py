@@ -18,7 +18,7 @@ import pytest
 
 import dpcalc
 from dpcalc.errors import SpecError
-from dpcalc.files import limits
+from dpcalc.files import reading
 from dpcalc.files.row_file import Copy, Room, Spool
 from dpcalc.model import loss as losses
 from dpcalc.training.data import bounds as bounding
@@ -26,7 +26,7 @@ from dpcalc.training.data import cells, tables
 from dpcalc.training.data import ranges as ranges_of
 from dpcalc.training.data.cells import Labels
 from dpcalc.training.data.stored import OnDisk
-from dpcalc.training.release import remarks
+from dpcalc.training.release import outcome
 from dpcalc.training.rule.records import Records
 from dpcalc.training.run import orders
 from dpcalc.training.run.exact_sums import ExactSums
@@ -56,7 +56,7 @@ def on_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """What lets every table be read from its file, in pieces of some hundred records."""
 
     def change() -> None:
-        monkeypatch.setattr(limits, "HELD_CELLS", 100)
+        monkeypatch.setattr(reading, "HELD_CELLS", 100)
         monkeypatch.setattr(OnDisk, "step", 200)
 
     return change
@@ -209,10 +209,10 @@ def test_the_commonest_class_of_a_file_is_counted(
     assert isinstance(read.cells, tables.Stored)
     bounds = bounding.bounds_of(read, feature_bound=1.0, label_bound=None, signed=many == 2)
     records = OnDisk(read.cells, bounds)
-    assert remarks.commonest(records) == most / total
-    assert remarks.commonest(records.at(slice(0, total))) == most / total
+    assert outcome.commonest(records) == most / total
+    assert outcome.commonest(records.at(slice(0, total))) == most / total
     train = Records(records, None, read.names, None, rule, 0.0, 1.0)
-    said = [list(remarks.on_model(train, {"train": {"accuracy": right / total}})) for right in (most, most + 1)]
+    said = [list(outcome.on_model(train, {"train": {"accuracy": right / total}})) for right in (most, most + 1)]
     assert "commonest class" in said[0][0]
     assert not said[1]
 
@@ -225,7 +225,7 @@ def test_labels_that_are_numbers_are_not_counted(tmp_path: Path, on_disk: Callab
     assert isinstance(read.cells, tables.Stored)
     records = OnDisk(read.cells, bounding.bounds_of(read, feature_bound=1.0, label_bound=1.0, signed=False))
     assert records.survey().commonest is None
-    assert remarks.commonest(records) is None
+    assert outcome.commonest(records) is None
 
 
 def test_named_fields_are_read_by_rows(tmp_path: Path, on_disk: Callable[[], None]) -> None:

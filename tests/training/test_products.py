@@ -19,7 +19,7 @@ from dpcalc.errors import SpecError
 from dpcalc.model.loss import of
 from dpcalc.model.run import describe
 from dpcalc.training.rule.sums_of_products import HALF_MOVE
-from dpcalc.training.run.noise import Source
+from dpcalc.training.run.kernel import Source
 from dpcalc.training.run.plan import plan
 from dpcalc.training.run.problem import Problem
 from dpcalc.training.run.products import entries, exact_products, solved

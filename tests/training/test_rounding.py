@@ -13,12 +13,20 @@ import pytest
 from dpcalc.errors import NotApplicable
 from dpcalc.model.loss import of
 from dpcalc.model.loss.base import ScaledDescent
-from dpcalc.training.run import noise, single
+from dpcalc.training.run import kernel, single
 from dpcalc.training.run.exact_sums import ExactSums, bits_kept, grid_of, rounded, rounded_sum
 from dpcalc.training.run.plan import Plan, plan
 from dpcalc.training.run.problem import Problem
-from dpcalc.training.run.rounding import LAWS, Rounding, drawn_error, output_miss, stretch, sum_error, sum_miss
-from dpcalc.training.run.rounding_errors import output_rounding
+from dpcalc.training.run.rounding import (
+    LAWS,
+    Rounding,
+    drawn_error,
+    output_miss,
+    output_rounding,
+    stretch,
+    sum_error,
+    sum_miss,
+)
 from tests.training.reference import Recorder, cut, data, problem_of, run_of
 
 LOGISTIC = of("logistic", feature_bound=1.0)
@@ -355,7 +363,7 @@ def test_a_released_vector_is_nearer_to_that_on_real_numbers_than_said(algorithm
     rounding = output_rounding(chosen, loss)
     assert rounding.grid is not None
     recorder = Recorder(11)
-    source = noise.Source(recorder, False, "")  # type: ignore[arg-type]
+    source = kernel.Source(recorder, False, "")  # type: ignore[arg-type]
     fine = math.ldexp(1.0, -70)  # so that the released number is that before rounding
     found = single._Run(chosen, problem, source, np.zeros(6), rounding._replace(grid=fine))
     found.execute(None)
@@ -368,7 +376,7 @@ def test_a_released_vector_is_nearer_to_that_on_real_numbers_than_said(algorithm
     assert rounding.error is not None
     assert 1e-19 < error < rounding.error
     recorder = Recorder(11)
-    source = noise.Source(recorder, False, "")  # type: ignore[arg-type]
+    source = kernel.Source(recorder, False, "")  # type: ignore[arg-type]
     released = single.train(chosen, problem, source, rounding=rounding).weights
     expected = np.rint(np.asarray(ideal, dtype=float) / rounding.grid) * rounding.grid
     chosen.domain.project(expected)
@@ -380,7 +388,7 @@ def test_every_released_pass_is_rounded() -> None:
     run = run_of("cyclic-released", loss, 30, step_size=1.0, noise_std=0.5, epochs=3)
     chosen = plan(run, 30, 2)
     rounding = output_rounding(chosen, loss)
-    released = single.train(chosen, problem_of(loss, 30, 2), noise.seeded(1), rounding=rounding).released
+    released = single.train(chosen, problem_of(loss, 30, 2), kernel.seeded(1), rounding=rounding).released
     assert rounding.grid is not None
     assert released.shape == (3, 2)
     assert (released / rounding.grid == np.rint(released / rounding.grid)).all()
@@ -395,8 +403,8 @@ def test_an_average_with_noise_is_rounded() -> None:
     chosen, problem = plan(run, 30, 3), problem_of(loss, 30, 3)
     rounding = output_rounding(chosen, loss)
     assert rounding.grid == grid_of(0.3)
-    weights = single.train(chosen, problem, noise.seeded(1), rounding=rounding).weights
-    plain = single.train(chosen, problem, noise.seeded(1)).weights
+    weights = single.train(chosen, problem, kernel.seeded(1), rounding=rounding).weights
+    plain = single.train(chosen, problem, kernel.seeded(1)).weights
     assert (weights == np.rint(plain / rounding.grid) * rounding.grid).all()
 
 
@@ -421,7 +429,7 @@ def telling(rounding: Rounding | None, *, there: bool) -> int:
     drift = 0.5 / 20.0 / math.sqrt(COLUMNS)
     found = 0
     for seed in range(RELEASES):
-        w = single.train(chosen, problem, noise.seeded(seed), rounding=rounding).weights
+        w = single.train(chosen, problem, kernel.seeded(seed), rounding=rounding).weights
         small = w[(w != 0.0) & (np.abs(w) < drift / 64.0)]
         found += bool(len(small)) and bool((np.fmod(small, 0.5 * math.ulp(drift)) == 0.0).all())
     return found

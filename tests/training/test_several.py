@@ -19,10 +19,9 @@ from dpcalc.model.loss import of
 from dpcalc.training.release.model import load
 from dpcalc.training.run import single
 from dpcalc.training.run.exact_sums import ExactSums
-from dpcalc.training.run.noise import Source
+from dpcalc.training.run.kernel import Source, descents
 from dpcalc.training.run.plan import plan
 from dpcalc.training.run.problem import Problem, verify
-from dpcalc.training.run.softmax import descents
 from tests.training.reference import Recorder, cut
 
 N, D, K, CLIP = 12, 3, 4, 0.3

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import DpcalcError
-from dpcalc.training.run import workers
+from dpcalc.training.run import single
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux alone")
 
@@ -28,7 +28,7 @@ import os
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import hashlib
 import numpy as np
-from dpcalc.training.run import ensemble, workers
+from dpcalc.training.run import ensemble, single
 from tests.training.reference import problem_of, run_of
 from tests.training.test_ensemble import D, LOSSES, N
 from tests.training.test_single import settings
@@ -42,21 +42,20 @@ def counted(*given):
 ensemble.by_processes = counted
 for algorithm in ("pnsgd", "shuffled-stop"):
     planned, problem = plan(run_of(algorithm, loss, N, **settings(algorithm, 1, "own")), N, D), problem_of(loss, N, D)
-    for common in (False, True):
-        found, told = set(), []
-        for count in (1, 2, 3):
-            told.clear()
-            w = ensemble.train(planned, problem, 300, 2, workers=count, common_order=common,
-                               progress=lambda *now: told.append(now))
-            found.add(w.tobytes())
-            assert told[-1] == (300 * N, 300 * N) and [d for d, _ in told] == sorted(d for d, _ in told)
-        genuine, ensemble.may_fork = ensemble.may_fork, lambda: False
-        found.add(ensemble.train(planned, problem, 300, 2, workers=2, common_order=common).tobytes())
-        ensemble.may_fork = genuine
-        print(len(found), end=" ")
-        import time
-        while not workers.may_fork():
-            time.sleep(0.01)  # until the threads of the last call are gone
+    found, told = set(), []
+    for count in (1, 2, 3):
+        told.clear()
+        w = ensemble.train(planned, problem, 300, 2, workers=count,
+                           progress=lambda *now: told.append(now))
+        found.add(w.tobytes())
+        assert told[-1] == (300 * N, 300 * N) and [d for d, _ in told] == sorted(d for d, _ in told)
+    genuine, ensemble.may_fork = ensemble.may_fork, lambda: False
+    found.add(ensemble.train(planned, problem, 300, 2, workers=2).tobytes())
+    ensemble.may_fork = genuine
+    print(len(found), end=" ")
+    import time
+    while not single.may_fork():
+        time.sleep(0.01)  # until the threads of the last call are gone
 print(used)
 """
 
@@ -64,7 +63,7 @@ print(used)
 def test_numbers_do_not_depend_on_the_processes() -> None:
     done = subprocess.run([sys.executable, "-c", SAME], capture_output=True, text=True, check=False)
     assert done.stderr == ""
-    assert done.stdout.split(maxsplit=4) == ["1", "1", "1", "1", "[2, 3, 2, 3, 2, 3, 2, 3]\n"]
+    assert done.stdout.split(maxsplit=2) == ["1", "1", "[2, 3, 2, 3]\n"]
 
 
 FORKING = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -75,38 +74,38 @@ FORKING = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_outcomes_are_put_where_they_belong() -> None:
     beats: list[int] = []
 
-    def block(place: int, beat: workers.Beat) -> np.ndarray:
+    def block(place: int, beat: single.Beat) -> np.ndarray:
         beat(place + 1)
         return outcome(place)
 
     for count in (1, 2, 9):
         beats.clear()
-        found = workers.by_processes(block, EDGES, 2, count, beats.append)
+        found = single.by_processes(block, EDGES, 2, count, beats.append)
         np.testing.assert_array_equal(found, np.concatenate([outcome(place) for place in range(3)]))
         assert sorted(beats) == [1, 2, 3]
 
 
 @FORKING
 def test_a_failure_is_raised_and_ends_the_others() -> None:
-    def block(place: int, beat: workers.Beat) -> np.ndarray:
+    def block(place: int, beat: single.Beat) -> np.ndarray:
         if place == 1:
             raise ZeroDivisionError("of place 1")
         time.sleep(60.0)
         return outcome(place)
 
     with pytest.raises(ZeroDivisionError, match="of place 1"):
-        workers.by_processes(block, EDGES, 2, 3, lambda steps: None)
+        single.by_processes(block, EDGES, 2, 3, lambda steps: None)
 
 
 @FORKING
 def test_a_process_that_is_killed_is_no_outcome() -> None:
-    def block(place: int, beat: workers.Beat) -> np.ndarray:
+    def block(place: int, beat: single.Beat) -> np.ndarray:
         if place == 2:
             os.kill(os.getpid(), signal.SIGKILL)
         return outcome(place)
 
     with pytest.raises(DpcalcError, match="was ended"):
-        workers.by_processes(block, EDGES, 2, 2, lambda steps: None)
+        single.by_processes(block, EDGES, 2, 2, lambda steps: None)
 
 
 INTERRUPTED = """
@@ -114,7 +113,7 @@ import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy as np
-from dpcalc.training.run import workers
+from dpcalc.training.run import single
 def block(place, beat):
     beat(os.getpid())
     import time
@@ -122,7 +121,7 @@ def block(place, beat):
 def told(pid):
     print(pid, flush=True)
 try:
-    workers.by_processes(block, [0, 1, 2], 1, 2, told)
+    single.by_processes(block, [0, 1, 2], 1, 2, told)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """

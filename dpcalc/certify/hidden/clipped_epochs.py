@@ -11,9 +11,9 @@ from flint import arb, fmpq
 from dpcalc.certify.guarantee import Gdp, Searched
 from dpcalc.certify.many_passes.random_orders import MOST_POSITIONS, fresh
 from dpcalc.certify.numerics.balls import Inputs, OutOfReach
-from dpcalc.certify.runs.allocation import passes_cost, restarts_cost
+from dpcalc.certify.runs.batches import passes_cost, restarts_cost
 from dpcalc.certify.table import defines
-from dpcalc.model.choices import Adjacency, LastBatch
+from dpcalc.model.quantities import Adjacency, LastBatch
 
 
 def _moved(v: Inputs) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from flint import arb
 
 from dpcalc.certify.numerics.balls import ZERO, Undecided, infinite, least, less
-from dpcalc.model.choices import Noise
+from dpcalc.model.quantities import Noise
 
 _FAR = 100  # from here on tails are formed without exponentials
 _DEEP = 1000  # beyond it 1 - delta is below e^-499000

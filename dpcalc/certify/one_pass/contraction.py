@@ -5,9 +5,8 @@ from __future__ import annotations
 from flint import arb, fmpq
 
 from dpcalc.certify.guarantee import Gdp, Profile
-from dpcalc.certify.numerics.balls import Inputs, OutOfReach, infinite, least
+from dpcalc.certify.numerics.balls import Inputs, OutOfReach, infinite, laplace_shift, least, mixture
 from dpcalc.certify.numerics.gaussian import log_step
-from dpcalc.certify.numerics.laplace import laplace_shift, mixture
 from dpcalc.certify.runs.divergence import (
     LONGEST,
     SLACK,
@@ -23,7 +22,7 @@ from dpcalc.certify.runs.divergence import (
 )
 from dpcalc.certify.runs.random_positions import hybrid_left, share
 from dpcalc.certify.table import defines
-from dpcalc.model.choices import Noise
+from dpcalc.model.quantities import Noise
 
 
 @defines("contraction.product", Profile)

@@ -1,19 +1,23 @@
-"""Definitions of `linear`: the exact privacy of linear losses, which no lower bound may exceed."""
+"""Definitions of `linear`: the exact privacy of linear losses, which no lower bound may exceed.
+
+Definitions of linear models whose iterates are not projected: any X and any number of earlier steps will do.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from flint import arb
 
 from dpcalc.certify.guarantee import Gdp, Profile
-from dpcalc.certify.many_passes.noisy_gd import full_ratio
-from dpcalc.certify.numerics.balls import Inputs, OutOfReach, log
-from dpcalc.certify.numerics.gaussian import log_delta, log_mixed
-from dpcalc.certify.runs.batches import batch, period, ratio, sizes
+from dpcalc.certify.many_passes.passes import full_ratio
+from dpcalc.certify.numerics.balls import Inputs, OutOfReach, log, log_sum, power, square
+from dpcalc.certify.numerics.gaussian import log_delta, log_mixed, log_upper_tail, mills
+from dpcalc.certify.runs.batches import batch, contraction, passes_cost, period, ratio, room, sizes
+from dpcalc.certify.runs.uses import classes
 from dpcalc.certify.table import defines
-from dpcalc.model.choices import Permutation
+from dpcalc.model.quantities import Adjacency, Permutation
 
 LONGEST = 3000
 
@@ -128,3 +132,124 @@ def _curved(v: Inputs) -> arb:
 @defines("linear.curved_released", Gdp, slack=math.inf, lower=True)
 def _curved_released(v: Inputs) -> arb:
     return arb(v.epochs).sqrt() * _ceiling(v)
+
+
+_ROUNDS = (1.0, 1.0, 1.0, 1.0, 1.0, 0.99, 0.9999, 1.0 - 1e-6, 1.0 - 1e-9)  # a search for X, and a little below it
+_LARGE = -1.5  # of ln delta
+_SPARED = 16.0  # in ln: a place whose share of delta is smaller than that need not have a smaller X
+
+
+def _windows(c: arb, most: int) -> Iterator[int]:
+    """Yield numbers of earlier steps, each half as large again as the one before it, and at last ``most``."""
+    m = 1
+    while m < most and m <= 1 << 20:
+        yield m
+        if float(c) ** (2 * m) < 0.0067:
+            break
+        m += max(1, m // 2)
+    if most:
+        yield most
+
+
+def _contraction(v: Inputs) -> arb:
+    """Return c'; 1 where a step contracts less than others."""
+    whole = all(size == divisor for _, size, divisor in sizes(v))
+    return contraction(v) if v.strong_convexity and whole else arb(1)
+
+
+def _behind(v: Inputs, nearest: int) -> arb:
+    """Return the room of the record's own step and the steps behind it."""
+    c = _contraction(v)
+    if c == 1:
+        return arb(nearest)
+    variance = room(c, nearest) / power(c, 2 * (nearest - 1))
+    return variance.min(arb(10) ** 250)
+
+
+def _quantile(log_tail: float) -> float:
+    """Return about x >= 0 with ln Q(x) = ``log_tail``, by Newton's method from above."""
+    if log_tail > -0.69:
+        return 0.0
+    x = arb(-2.0 * log_tail).sqrt()
+    for _ in range(4):
+        x = arb(float(x + (log_upper_tail(x) - log_tail) * mills(x)))
+    return max(0.0, float(x))
+
+
+def _left(v: Inputs, epochs: int, divisor: int, nearest: int, farthest: int, spared: float = -math.inf) -> arb:
+    """Return ln delta of a record that has from ``nearest`` to ``farthest`` steps behind it, its own included."""
+    own = v.quotient(["sensitivity"], [divisor, "noise_std"])
+    c = 1 - arb(v.exact("step_size")) * arb(v.exact("smoothness"))
+    slopes = 1 if v.adjacency == Adjacency.NULL_RECORD else 2
+    behind, most = _behind(v, nearest), _contraction(v)
+    plain = own * passes_cost(period(v), nearest, epochs, most).sqrt()
+    least = log_delta(v.epsilon, plain)
+    for m in _windows(c, period(v) - (farthest if epochs == 1 else 1)):
+        earlier = square(c) * room(c, m)
+        volume = behind + earlier
+        error = slopes * (1 - c) / divisor * arb(m).sqrt() * (1 + earlier) / volume
+        past = square(own) * passes_cost(period(v), period(v) - m, epochs - 1, most) if epochs > 1 else arb(0)
+        mu, left = plain, log_delta(v.epsilon, (square(own) / volume + past).sqrt())
+        for nearer in _ROUNDS:
+            x = (float(mu) + _quantile(max(float(left), spared))) * nearer
+            mu, left, tail = _at(v, past, own, volume, error, x)
+            if 2 * x > mu:
+                least = least.min(left.max(tail))
+        if left > _LARGE or spared == -math.inf:  # where both parts move with X, and where there is one place
+            low, high = 0.5 * float(mu), 1.05 * x
+            for _ in range(60):
+                middle = 0.5 * (low + high)
+                mu, left, tail = _at(v, past, own, volume, error, middle)
+                low, high = (low, middle) if left > tail else (middle, high)
+                if 2 * middle > mu:
+                    least = least.min(left.max(tail))
+    return least
+
+
+def _at(v: Inputs, past: arb, own: arb, volume: arb, error: arb, x: float) -> tuple[arb, arb, arb]:
+    """Return mu_X, ln delta_G and ln Phi(mu_X - X)."""
+    mu = _mu(past, own, volume, error, x)
+    return mu, log_delta(v.epsilon, mu), log_upper_tail(x - mu)
+
+
+def _mu(past: arb, own: arb, volume: arb, error: arb, x: float) -> arb:
+    """Return mu_X."""
+    moved = error * (arb(x) + 1)
+    farther = error * (2 / arb.pi()).sqrt() * 2 * (-arb(x) - arb("0.5")).exp() / square(arb(x) + 1)
+    return (square(own) / volume + 2 * moved * own / volume + square(moved) + past).sqrt() + farther
+
+
+@defines("iteration.linear_model", Profile, slack=0.05, weight=4.0)
+def _one_pass(v: Inputs) -> arb:
+    divisor, steps = batch(v)
+    return _left(v, 1, divisor, steps, steps)
+
+
+@defines("multi_epoch.linear_model", Profile, slack=0.05, weight=4.0)
+def _cyclic(v: Inputs) -> arb:
+    divisor, steps = batch(v)
+    return _left(v, v.epochs, divisor, steps, steps)
+
+
+def _averaged(v: Inputs, epochs: int) -> arb:
+    """Return ln of the average over where a record falls."""
+    logs, spared = [], -math.inf
+    for alike in classes(v):
+        at, end = alike.first, alike.first + alike.steps
+        while at < end:
+            places = min(end - at, max(1, at // 64))
+            left = _left(v, epochs, alike.divisor, at, at + places - 1, spared)
+            logs.append(left + (arb(alike.size) * places / v.records).log())
+            spared = max(spared, float(logs[-1]) - _SPARED)
+            at += places
+    return log_sum(*logs)
+
+
+@defines("shuffle.linear_model", Profile, slack=0.05, weight=25.0)
+def _linear_models_shuffled(v: Inputs) -> arb:
+    return _averaged(v, 1)
+
+
+@defines("shuffled_epochs.once_linear_model", Profile, slack=0.05, weight=25.0)
+def _linear_models_once(v: Inputs) -> arb:
+    return _averaged(v, v.epochs)

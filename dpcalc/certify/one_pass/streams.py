@@ -8,14 +8,12 @@ from typing import Any
 from flint import arb
 
 from dpcalc.certify.guarantee import Gdp, Profile
-from dpcalc.certify.numerics.balls import ABYSS, ZERO, Inputs, OutOfReach, infinite, least, square
+from dpcalc.certify.numerics.balls import ABYSS, ZERO, Inputs, OutOfReach, composed, infinite, least, mixture, square
 from dpcalc.certify.numerics.gaussian import log_delta, log_step
-from dpcalc.certify.numerics.laplace import composed, mixture
+from dpcalc.certify.runs.batches import level, schedule_reach
 from dpcalc.certify.runs.divergence import shrunk
-from dpcalc.certify.runs.losses import level
-from dpcalc.certify.runs.noise_schedule import schedule_reach
 from dpcalc.certify.table import defines
-from dpcalc.model.choices import Noise
+from dpcalc.model.quantities import Noise
 
 LONGEST = 2000  # steps after the record's own
 

@@ -16,7 +16,7 @@ from dpcalc.certify.numerics.balls import Inputs, OutOfReach, least, less, log, 
 from dpcalc.certify.numerics.composition import Part
 from dpcalc.certify.numerics.gaussian import canonne_log_delta, log_delta
 from dpcalc.certify.risk import holder_costs
-from dpcalc.certify.runs.allocation import passes_cost
+from dpcalc.certify.runs.batches import passes_cost
 from dpcalc.certify.sampled.noisy_output import drift_square, gradient
 
 Formula = Callable[[Inputs], arb]

@@ -1,11 +1,36 @@
-"""The steps of a run in a fixed order: the record's batch, its signal over the noise, the contraction of a step."""
+"""The steps of a run in a fixed order: the record's batch, its signal over the noise, the contraction of a step.
+
+The certificate of an answer: what its search found, as JSON.
+
+The decaying noise of a stream.
+
+Displacement and Lipschitz factor: how far a step on the described losses can take two points apart.
+
+Sums over the positions that a record may have: of products, of recursions and of shift bounds.
+
+Each function returns ln(e_m + ... + e_(m+l-1)) for l ``terms`` with m steps ``behind``, where every term is followed by
+one more step of reach ``extra`` ("none": by no further step; None: by one of unbounded reach).
+
+The cost mu^2/(Delta/(b sigma))^2 of one use of a record in every pass, by the best allocation of its shifts.
+"""
 
 from __future__ import annotations
 
-from flint import arb
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from dpcalc.certify.numerics.balls import Inputs, OutOfReach, less, power
-from dpcalc.model.choices import LastBatch
+from flint import arb, fmpq
+
+from dpcalc.certify.numerics.balls import (
+    Inputs,
+    OutOfReach,
+    least,
+    less,
+    power,
+    square,
+)
+from dpcalc.model.quantities import LastBatch, LossClass, Noise
 
 
 def sizes(v: Inputs) -> list[tuple[int, int, int]]:
@@ -73,3 +98,173 @@ def room(c: arb, steps: int) -> arb:
         return arb(steps)
     less(arb(0), left)
     return (1 - power(c * c, steps)) / left
+
+
+KNOWN, HIDDEN, WORST = "known position", "hidden position", "worst position"
+COMPOSED, SPLIT = "composed", "split noise"
+"""Theorems, by their names in certificates."""
+
+NO_CERTIFICATE = "the answer has no certificate"
+OF_ANOTHER_RUN = "the certificate is of another run"
+CHANGED = "the certificate was changed after it was made"
+
+
+def certificate_of(v: Inputs) -> Mapping[str, Any]:
+    """Return the certificate of the answer.
+
+    Raises:
+        OutOfReach: it has none, or the digest is of another one.
+    """
+    certificate: Mapping[str, Any] | None = v.certificate
+    if certificate is None:
+        raise OutOfReach(NO_CERTIFICATE)
+    fields = {name: value for name, value in certificate.items() if name != "digest"}
+    if certificate.get("digest") != f"{zlib.crc32(repr(fields).encode()):08x}":
+        raise OutOfReach(CHANGED)
+    return fields
+
+
+def schedule_reach(noise: Noise, x: arb, c1: arb, c2: arb) -> arb:
+    """Return r_B: 2 ln(x/C1 + C2), or 2 sqrt(W(x^2/(2 pi C1^2) + C2))."""
+    if noise == Noise.LAPLACE:
+        return 2 * (x / c1 + c2).log()
+    return 2 * (x * x / (2 * arb.pi() * c1 * c1) + c2).lambertw().sqrt()
+
+
+def displacement(v: Inputs) -> arb | None:
+    """Return the least bound on how far a step takes two points of the domain apart, over the diameter.
+
+    None where no bound applies, or where the domain is unbounded.
+    """
+    if v.diameter is None:
+        return None
+    factors: list[arb] = []
+    kind = v.loss_class or LossClass.CONVEX_SMOOTH
+    lipschitz = _sides(v)
+    if lipschitz is not None:
+        spread = 2 * v.step_size * lipschitz / v.diameter
+        factors.append(1 + spread)
+        if kind in (LossClass.CONVEX, LossClass.CONVEX_SMOOTH):
+            factors.append((1 + spread * spread).sqrt())
+    if v.smoothness is not None and kind in (LossClass.SMOOTH, LossClass.CONVEX_SMOOTH):
+        factors.append(arb(factor(v)))
+    return least(*factors) if factors else None
+
+
+def _sides(v: Inputs) -> arb | None:
+    """Return the Lipschitz constant L that bounds a step's displacement; None where there is none.
+
+    It is that of the loss alone where eta lambda <= 1. A longer step on the regulariser reverses directions: the bound
+    is then L + lambda R on the whole gradient, in a ball of radius R.
+    """
+    if v.lipschitz is None or v.exact("step_size") * v.exact("regularisation") <= 1:
+        return v.lipschitz
+    return None if v.radius is None else v.lipschitz + v.regularisation * v.radius
+
+
+def factor(v: Inputs) -> fmpq:
+    """Return the Lipschitz factor of a step's map: 1 + eta beta, or max(|1 - eta m|, |1 - eta beta|) if convex."""
+    eta, beta = v.exact("step_size"), v.exact("smoothness")
+    if v.loss_class == LossClass.SMOOTH:
+        return 1 + eta * beta
+    return max(abs(1 - eta * v.exact("strong_convexity")), abs(1 - eta * beta))
+
+
+def level(v: Inputs) -> bool:
+    """Return whether the maps are 1-Lipschitz: convex and smooth losses with eta beta <= 2.
+
+    Raises:
+        OutOfReach: eta beta is above 2 by rounding alone: 0.2 as a double is more than the decimal.
+    """
+    if v.smoothness is None or v.loss_class != LossClass.CONVEX_SMOOTH:
+        return False
+    product = v.exact("step_size") * v.exact("smoothness")
+    if 2 < product <= 2 + fmpq(1, 1 << 49):
+        raise OutOfReach("the step size is a little above 2/smoothness, in this reading of the two")
+    return bool(product <= 2)
+
+
+class Stretch(NamedTuple):
+    """Steps that share a block: the shift carried to their end, the variance cumulated there, and their factor."""
+
+    carried: arb
+    room: arb
+    factor: arb
+
+
+def _stretch(shift: arb | int, steps: int, c: arb) -> Stretch:
+    """Return the stretch of ``steps`` steps (at least one) with a shift at the first of them."""
+    return Stretch(shift * power(c, steps - 1), room(c, steps), power(c, steps))
+
+
+def _repeated(period: int, count: int, c: arb) -> Stretch:
+    """Return the stretch of uses one pass apart, which share a block in every allocation."""
+    total = period * count
+    if c == 1:
+        return Stretch(arb(count), arb(total), arb(1))
+    ends = power(c, period - 1) * (1 - power(c, total)) / (1 - power(c, period))
+    return Stretch(ends, room(c, total), power(c, total))
+
+
+def _cost(stretches: Sequence[Stretch]) -> arb:
+    """Return the least cost: neighbours are pooled while the slope before is not below the slope after."""
+    stack: list[Stretch] = []
+    for piece in stretches:
+        now = piece
+        while stack and not stack[-1].carried * now.room < now.factor * now.carried * stack[-1].room:
+            before = stack.pop()
+            now = Stretch(
+                now.factor * before.carried + now.carried,
+                square(now.factor) * before.room + now.room,
+                before.factor * now.factor,
+            )
+        stack.append(now)
+    return sum((square(p.carried) / p.room for p in stack), arb(0))
+
+
+def passes_cost(period: int, tail: int, uses: int, c: arb) -> arb:
+    """Return the least cost of one use a pass, ``tail`` steps from its end, in units of (Delta/(b sigma))^2."""
+    parts = [_repeated(period, uses - 1, c)] if uses > 1 else []
+    return _cost([*parts, _stretch(1, tail, c)])
+
+
+def _restarted(period: int, tail: int, c: arb, reach: arb, between: int) -> arb:
+    """Return the cost from the diameter right after a use, with ``between`` uses before the last one."""
+    parts = [_stretch(reach * c, period - 1, c)] if period > 1 else []
+    if between:
+        parts.append(_repeated(period, between, c))
+    last = _stretch(1, tail, c)
+    if period > 1:
+        return _cost([*parts, last])
+    first = parts[0] if between else last  # no step of its own: the diameter adds to what comes next
+    pooled = Stretch(first.factor * reach + first.carried, first.room, first.factor)
+    return _cost([pooled, last]) if between else _cost([pooled])
+
+
+def restarts_cost(period: int, tail: int, uses: int, c: arb, reach: arb) -> arb:
+    """Return the least cost with a restart from the diameter, by the number of uses behind the restart.
+
+    The first 40 numbers are tried, and those around the least, which a search by thirds finds.
+    """
+    costs = [passes_cost(period, tail, uses, c)]
+    if tail > 1:
+        costs.append(_cost([_stretch(reach * c, tail - 1, c)]))
+    if uses > 1:
+        tried = {*range(min(40, uses - 1)), uses - 2}
+        low, high = 0, uses - 2
+        while high - low > 8:
+            a, b = low + (high - low) // 3, high - (high - low) // 3
+            better = _restarted(period, tail, c, reach, b) < _restarted(period, tail, c, reach, a)
+            low, high = (a, high) if better else (low, b)
+        tried.update(range(low, high + 1))
+        costs += [_restarted(period, tail, c, reach, j) for j in tried]
+    return least(*costs)
+
+
+def quadratic_cost(q: arb, period: int, tail: int, uses: int) -> arb:
+    """Return (the accumulated shift)^2 over the accumulated variance of w -> q w + N(0, 1), used once a pass."""
+    total = period * uses
+    if q == 1:
+        return arb(uses) / period
+    shift = power(q, tail - 1) * (1 - power(q, total)) / (1 - power(q, period))
+    return shift * shift * (1 - q * q) / (1 - power(q * q, total))

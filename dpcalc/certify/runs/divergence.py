@@ -13,8 +13,8 @@ from flint import arb
 from dpcalc.certify.numerics.balls import ABYSS, ZERO, Inputs, OutOfReach, infinite, log
 from dpcalc.certify.numerics.gaussian import log_delta, log_step
 from dpcalc.certify.runs.batches import batch as batch_and_tail
-from dpcalc.certify.runs.losses import factor, level
-from dpcalc.model.choices import LossClass, Noise
+from dpcalc.certify.runs.batches import factor, level
+from dpcalc.model.quantities import LossClass, Noise
 
 LONGEST = 4000
 SLACK = 2e-3  # as docs/method.md states: 1e-3 in sums; past 4096 steps a last value is that of 1/1000 fewer steps

@@ -9,11 +9,10 @@ from __future__ import annotations
 from flint import arb
 
 from dpcalc.certify.numerics import sums
-from dpcalc.certify.numerics.balls import infinite, least, log, log_sum
+from dpcalc.certify.numerics.balls import infinite, least, log, log_sum, mixture
 from dpcalc.certify.numerics.gaussian import density, log_delta, log_step, mills, upper_tail
-from dpcalc.certify.numerics.laplace import mixture
 from dpcalc.certify.runs.divergence import Pass, product_sum, shrunk, total_of
-from dpcalc.model.choices import Noise
+from dpcalc.model.quantities import Noise
 
 
 def product_left(run: Pass, terms: int, behind: int, extra: arb | str | None) -> arb:

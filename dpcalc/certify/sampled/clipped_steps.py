@@ -16,9 +16,9 @@ from dpcalc.certify.released.compositions import geometric, plan_of
 from dpcalc.certify.runs.batches import room
 from dpcalc.certify.runs.matching import hockey_stick
 from dpcalc.certify.sampled.balls_in_bins import Epoch
-from dpcalc.certify.sampled.with_replacement import Draws
+from dpcalc.certify.sampled.noisy_output import Draws
 from dpcalc.certify.table import defines
-from dpcalc.model.choices import Adjacency, Sampling
+from dpcalc.model.quantities import Adjacency, Sampling
 
 _LIMIT = "compositions that would take too many points"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import Command, parameter_options
+from dpcalc.cli.query import Command, parameter_options
 from dpcalc.engine.ask import applying
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import SpecError

@@ -11,15 +11,14 @@ import click
 
 from dpcalc.cli.cluster import cluster_options, there_of
 from dpcalc.cli.filenames import refuse_selecting
-from dpcalc.cli.options import Command
-from dpcalc.cli.output import plot
+from dpcalc.cli.output import printing
 from dpcalc.cli.output.conclusion import Printing, load_baseline
 from dpcalc.cli.output.failures import tell
-from dpcalc.cli.output.plot import PLOT
-from dpcalc.cli.output.printing import report_options, reports_option
+from dpcalc.cli.output.printing import PLOT, report_options, reports_option
 from dpcalc.cli.output.publish import CHECKED, publish
 from dpcalc.cli.output.reports import Destination, destinations, written_to
 from dpcalc.cli.output.streaming import check_all, in_lines, refuse_large
+from dpcalc.cli.query import Command
 from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 from dpcalc.files.output import check_outputs, in_pieces, is_file, say
@@ -87,7 +86,7 @@ _TIMEOUT = 60.0  # seconds, where neither the command nor the recipe says how ma
     help="Write each verdict to FILE as it comes, and take up there a check that was interrupted.",
 )
 @cluster_options("cases")
-@reports_option(CHECKED, ", or plot=FILE.svg (a sweep, or the verdicts)")
+@reports_option(CHECKED, ", or plot=FILE.svg (a sweep)")
 @click.option(
     "--baseline",
     type=FILE,
@@ -235,7 +234,7 @@ def _destinations(reports: Sequence[str]) -> list[Destination]:
     found = destinations(reports, kinds, example="junit=gates.xml")
     for each in found:
         if each.kind == PLOT:
-            plot.check_file(each.path, each.option)
+            printing.check_file(each.path, each.option)
     return found
 
 

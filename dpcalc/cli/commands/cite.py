@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import Command, parameter_options
-from dpcalc.cli.query import is_described, run_query
+from dpcalc.cli.query import Command, is_described, parameter_options, run_query
 from dpcalc.cli.types import BOUND
 from dpcalc.files.output import write
 from dpcalc.inert import json_text
@@ -28,7 +27,7 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
     if is_described(flags) and not ids:
         run_query("compare", flags if flags["as_json"] else {**flags, "format": flags["format"] or "bibtex"})
         return
-    from dpcalc.render.explain import cited
+    from dpcalc.render.several import cited
 
     text = cited(ids)
     write(json_text({"bibtex": text}, 2) + "\n" if flags["as_json"] else text, flags["output"])

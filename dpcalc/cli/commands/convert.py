@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import Command, conversion_options
 from dpcalc.cli.output.printing import emit
-from dpcalc.cli.query import Askers, run_cases
+from dpcalc.cli.query import Askers, Command, conversion_options, run_cases
 from dpcalc.engine.convert import convert, convert_among_others
 
 

@@ -53,7 +53,7 @@ def command(
         raise SpecError("a private evaluation needs an epsilon of its own", "for example --epsilon 0.5")
     from dpcalc.inert import json_text
     from dpcalc.model.numbers import parse_number
-    from dpcalc.recipes.ledgers.evaluation import evaluate
+    from dpcalc.recipes.ledgers.charge import evaluate
     from dpcalc.render.evaluation import evaluation_text
 
     report = evaluate(

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import Command, parameter_options
-from dpcalc.cli.query import is_described, run_cases, run_query
+from dpcalc.cli.query import Command, is_described, parameter_options, run_cases, run_query
 from dpcalc.cli.types import BOUND
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write
@@ -32,8 +31,8 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
       dpcalc explain --algorithm shuffled -n 60000 -L 1 --smoothness 1 \\
         --eta 0.1 --sigma 2 -d 1e-6
     """
-    from dpcalc.render.explain import describe, explain_bounds
     from dpcalc.render.numbers import Digits
+    from dpcalc.render.several import describe, explain_bounds
 
     bounds = [lookup(id) for id in ids]
     if flags["reports"] and (bounds or not is_described(flags)):

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import Command
+from dpcalc.cli.query import Command
 from dpcalc.cli.types import FILE
 from dpcalc.errors import DpcalcError
 from dpcalc.files.output import check_outputs, say, write
@@ -32,7 +32,7 @@ def command(config: str, command_: str | None, algorithm: str | None, policy: bo
       dpcalc init --policy budget.yaml -o policy.yaml
       dpcalc check budget.yaml --policy policy.yaml
     """
-    from dpcalc.recipes.reading.draft import draft
+    from dpcalc.recipes.reading.schema import draft
 
     check_outputs([(output, "-o")], (config,))
     if policy:

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import Command
 from dpcalc.cli.output.kinds import REPORTS
 from dpcalc.cli.output.printing import Output, emit, report_options, reports_option, verbose_option
+from dpcalc.cli.query import Command
 from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import Command, parameter_options
-from dpcalc.cli.query import run_query
-from dpcalc.model.choices import Noise
+from dpcalc.cli.query import Command, parameter_options, run_query
+from dpcalc.model.quantities import Noise
 
 
 @click.command("online", cls=Command)

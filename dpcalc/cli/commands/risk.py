@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import Command, known_options, risk_options
 from dpcalc.cli.output.printing import Output, emit, sweep_options
-from dpcalc.cli.query import Askers, gates_of, rates_of, risks_asked, run_cases
+from dpcalc.cli.query import Askers, Command, gates_of, known_options, rates_of, risk_options, risks_asked, run_cases
 from dpcalc.engine.attack.risk import risk_of_known
 from dpcalc.engine.premises import STARTS
 from dpcalc.errors import SpecError
@@ -50,7 +49,7 @@ def command(report: str | None, rdp: tuple[str, ...], **flags: Any) -> None:
 
 
 def _of_report(path: str, rdp: tuple[str, ...], flags: dict[str, Any]) -> None:
-    from dpcalc.engine.attack.reports import risks_of_report
+    from dpcalc.engine.attack.curves import risks_of_report
 
     known = [name for name in (*STARTS, "epsilon", "delta") if flags.pop(name, None)] + (["rdp"] if rdp else [])
     if known:

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import Command, parameter_options
-from dpcalc.cli.query import run_query
+from dpcalc.cli.query import Command, parameter_options, run_query
 
 
 @click.command("utility", cls=Command)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dpcalc.cli.options import Command
+from dpcalc.cli.query import Command
 from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write
@@ -60,8 +60,8 @@ def command(
     Exits with 0 if every field is as computed; 1 if one is not; 2 if the file is no card; 3 if there is no such
     guarantee, or it takes too long; 4 if a guarantee is below the truth.
     """
+    from dpcalc.cards.document import read_card
     from dpcalc.cards.limited import verify_within
-    from dpcalc.cards.read import read_card
     from dpcalc.recipes.running.evaluate import limits_of
 
     limits = limits_of(_number("--timeout", timeout) or None, _number("--memory-limit", memory_limit) or None)

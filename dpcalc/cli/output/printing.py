@@ -1,8 +1,13 @@
-"""How and where a report is printed: its options, and the way from the cases to what is written and the exit code."""
+"""How and where a report is printed: its options, and the way from the cases to what is written and the exit code.
+
+``--plot``: which pictures can be made, and the way from a report to one.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,7 +70,6 @@ class Output(NamedTuple):
         Raises:
             SpecError: the suffix is unknown, a package is missing, or the report and the plot would mix.
         """
-        from dpcalc.cli.output.plot import check_file, check_terminal
 
         if self.plot is None:
             raise SpecError("--plot-bounds chooses what --plot draws", "add --plot FILE.svg, or --plot -")
@@ -279,7 +283,6 @@ def _picture(result: Report, output: Output) -> tuple[str | bytes | None, list[L
     """
     if output.plot is None:
         return None, []
-    from dpcalc.cli.output.plot import picture
 
     try:
         only = [bound.strip() for part in output.plot_bounds for bound in part.split(",")]
@@ -301,3 +304,86 @@ def format_of(format: str | None, as_json: bool, file: str | None) -> str:
     if as_json:
         return "json"
     return format or ("table" if file is None and on_terminal() else "plain")
+
+
+PLOT = "plot"
+"""The kind of report that is a picture."""
+
+SUFFIXES = ("svg", "png", "pdf")
+
+
+def check_terminal() -> None:
+    """Raise SpecError where nothing can be drawn in a terminal."""
+    _need("plotext", "--plot -", "--plot FILE.svg, where matplotlib is at hand")
+
+
+def check_file(path: str, option: str) -> None:
+    """Refuse a file in which no picture can be written.
+
+    Raises:
+        SpecError: the suffix is unknown, or matplotlib is missing.
+    """
+    if _suffix(path) not in SUFFIXES:
+        raise SpecError(
+            f"{option} {path}: the kind of picture is not known", "end the name in .svg, .png or .pdf, or give - alone"
+        )
+    _need("matplotlib", "a picture in a file", "--plot - to draw in the terminal, where plotext is at hand")
+
+
+def of_cases(report: Report, path: str) -> bytes:
+    """Return the picture of the sweep that the cases of a check are.
+
+    Raises:
+        SpecError: they are no sweep of a single command.
+    """
+    from dpcalc.render.chart import chart
+    from dpcalc.render.chart.figure import draw
+
+    cases = tuple(case for case in report.cases if case.best)
+    commands = {case.check.command for case in cases if case.check}
+    if len(commands) == 1:
+        with contextlib.suppress(SpecError):  # there is no sweep
+            return draw(chart(report._replace(command=commands.pop(), cases=cases)), _suffix(path))
+    raise SpecError(
+        "the cases are no sweep, and verdicts are not drawn any more",
+        "--report html=FILE says of every gate how much of its limit is used",
+    )
+
+
+def _need(package: str, what: str, otherwise: str) -> None:
+    from importlib.util import find_spec
+
+    if find_spec(package) is None:
+        raise SpecError(f"{what} needs {package}, which is not installed", f"pip install {package}, or {otherwise}")
+
+
+def picture(report: Report, target: str, only: list[str], color: bool | None) -> str | bytes:
+    """Return the picture of a report: text for a terminal, or the bytes of a file.
+
+    Args:
+        report: what is drawn.
+        target: where it goes; ``-`` is the terminal.
+        only: the bounds that are drawn; empty: all, or the best.
+        color: whether to colour what is drawn in a terminal; None: if stdout is one.
+
+    Raises:
+        SpecError: the report has nothing to draw.
+    """
+    from dpcalc.render.chart import chart
+
+    drawing = chart(report, only)
+    if target != STANDARD_STREAM:
+        from dpcalc.render.chart.figure import draw
+
+        return draw(drawing, _suffix(target))
+    from shutil import get_terminal_size
+
+    from dpcalc.render.chart import terminal
+
+    width = get_terminal_size().columns if on_terminal() else 80
+    unicode = sys.stdout is not None and (sys.stdout.encoding or "").lower().startswith("utf")
+    return terminal.draw(drawing, width, color=on_terminal() if color is None else color, unicode=unicode)
+
+
+def _suffix(target: str) -> str:
+    return os.path.splitext(target)[1].removeprefix(".").lower()

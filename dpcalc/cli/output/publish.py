@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dpcalc.cli.output import plot
+from dpcalc.cli.output import printing
 from dpcalc.cli.output.failures import Lost, attempt, lost_by
 from dpcalc.cli.output.kinds import CARD
 from dpcalc.cli.output.reports import Destination, asked
@@ -78,7 +78,7 @@ def publish(
     lost: list[Lost] = []
     for each in destinations:
         what = f"{each.option}{each.path}"
-        if each.kind == plot.PLOT:
+        if each.kind == printing.PLOT:
             lost += attempt(what, partial(_draw, report, each.path))
         elif each.kind in CARD:  # whole or not at all: no case of it stands for an error
             lost += attempt(what, partial(_write_card, report, each, asked(each, precision)))
@@ -101,7 +101,7 @@ def _write_card(report: Report, to: Destination, how: Asked) -> None:
 
 
 def _draw(report: Report, path: str) -> None:
-    write_bytes(plot.of_cases(report, path), path, "--report plot=")
+    write_bytes(printing.of_cases(report, path), path, "--report plot=")
 
 
 def _append(text: str, path: str) -> None:

@@ -13,7 +13,7 @@ import click
 
 from dpcalc.cli.output.conclusion import Printing, conclude, left_out, trouble, warn
 from dpcalc.cli.output.failures import Lost, attempt, tell, worst
-from dpcalc.cli.output.plot import PLOT
+from dpcalc.cli.output.printing import PLOT
 from dpcalc.cli.output.publish import CHECKED
 from dpcalc.cli.output.reports import Destination, asked
 from dpcalc.cli.output.terminal import color_of
@@ -28,7 +28,7 @@ from dpcalc.report import Case, Report
 
 if TYPE_CHECKING:
     from dpcalc.recipes.running.checking import Checking
-    from dpcalc.recipes.running.many import ManyCases
+    from dpcalc.recipes.running.chunks import ManyCases
     from dpcalc.recipes.running.selection import Selection
     from dpcalc.render.check.inputs import Snapshot
 

@@ -19,14 +19,12 @@ from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.question import Question
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError
-from dpcalc.model.algorithm import ALGORITHMS, ORDERS, Length, Order, Release
-from dpcalc.model.choices import LastBatch, LossClass, Noise, Permutation, Releases
+from dpcalc.model.algorithm import ALGORITHMS, ORDERS, Length, Order, Release, Source
 from dpcalc.model.draft import Description
 from dpcalc.model.loss_class import exceeds_two
 from dpcalc.model.numbers import plain
-from dpcalc.model.quantities import Kind, Quantity
+from dpcalc.model.quantities import Kind, LastBatch, LossClass, Noise, Permutation, Quantity, Releases
 from dpcalc.model.run import Run
-from dpcalc.model.source import Source
 from dpcalc.notes import Alternative, Improvement, OtherOrder, OtherRelease, PromiseNotMade, ShortLastBatch
 from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, Profile, Rdp
 from dpcalc.report import Case, Result

@@ -1,16 +1,34 @@
-"""Where a description lacks parameters: all of them at once, each with an example that fits what is given."""
+"""Where a description lacks parameters: all of them at once, each with an example that fits what is given.
+
+Where no bound speaks of a run: the nearest run that one speaks of, with what it gives.
+
+Whether the noise on a mean gradient looks like a noise multiplier that was typed under the wrong name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from dpcalc.engine.answer import answer
+from dpcalc.engine.commands import Command
 from dpcalc.engine.question import Incomplete, Question
-from dpcalc.errors import DpcalcError, MissingParameter
+from dpcalc.engine.solving.search import DIRECTIONS
+from dpcalc.errors import DpcalcError, GateRefused, MissingParameter, NotApplicable
+from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length, Order, Release, Source, released
 from dpcalc.model.draft import NOISE_SCALES
+from dpcalc.model.numbers import plain
 from dpcalc.model.parameter import PARAMETERS, example_of, typed
-from dpcalc.model.run import Run
-from dpcalc.theorems.record import Missing, Theorem, Unmet
+from dpcalc.model.quantities import Adjacency, Quantity, Releases, Sampling
+from dpcalc.model.run import Run, describe
+from dpcalc.report import Result
+from dpcalc.theorems.record import Missing, Theorem, Unmet, for_algorithm
+
+if TYPE_CHECKING:
+    from dpcalc.engine.advice.improvements import Asked
+    from dpcalc.report import Case
+
 
 _NOISE = (*NOISE_SCALES, "scale", "noise_multiplier", "langevin_std")
 _ROUNDS = 6
@@ -112,3 +130,198 @@ def _example(name: str, run: Run) -> Any:
     if name == "smoothness" and run.step_size:
         return min(usual, float(f"{1.0 / run.step_size:.1g}"))
     return usual
+
+
+_HALF_A_DIGIT = 5e-4
+"""By how much four digits may fall short of a number, relative to it."""
+
+_UNIT_DIAMETER = 1.0
+"""A domain to speak of where none is given."""
+
+
+def with_nearest(error: NotApplicable, run: Run, question: Question, command: Command) -> NotApplicable:
+    """Return the error with the nearest run that the command covers in its hint; the same one where none is found."""
+    for name, changes in (*_candidates(run.algorithm), *_other_neighbours(run)):
+        if ALGORITHMS[name].base not in command.algorithms:
+            continue
+        best = _best(run, name, changes, question, command)
+        if best is not None:
+            flags = " ".join(_flag(key, value) for key, value in changes.items())
+            sentence = f"the nearest run that a bound covers has {flags}, with {best.quantity} {_shown(best)}"
+            hint = f"{error.hint}; {sentence}" if error.hint else sentence
+            return type(error)(error.message, hint, parameters=error.parameters)
+    return error
+
+
+def _candidates(algorithm: Algorithm) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the algorithm and the changes of other runs, the nearest first."""
+    if algorithm.length is Length.PASSES and algorithm.release is Release.LAST and algorithm.executed:
+        yield released(algorithm.name), {"release": str(Releases.EPOCH)}
+    if "diameter" in algorithm.parameters:
+        yield algorithm.name, {"diameter": _UNIT_DIAMETER}
+    for name in algorithm.nearest:
+        yield name, {"algorithm": name}
+
+
+def _other_neighbours(run: Run) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the run with every position of a group, or with data sets of one size; None takes a parameter away."""
+    name = run.algorithm.name
+    if (run.group_size or 1) > 1:
+        yield from ((name, {place: None}) for place in ("index", "window") if run.typed(place))
+    if run.adjacency is not Adjacency.NULL_RECORD and "adjacency" in run.algorithm.parameters:
+        yield name, {"adjacency": str(Adjacency.NULL_RECORD)}
+
+
+def _best(run: Run, name: str, changes: Mapping[str, Any], question: Question, command: Command) -> Result | None:
+    """Return the best answer for the changed run; None where there is none."""
+    kept = {key: value for key, value in run.values.items() if run.typed(key) or run.source(key) is Source.LOSS}
+    values = {**kept, **changes}
+    taken = {key: value for key, value in values.items() if key in ALGORITHMS[name].parameters and key != "release"}
+    if all(kept.get(key) == value for key, value in changes.items()):
+        return None
+    try:
+        other = describe(name, taken)
+    except DpcalcError:
+        return None
+    families = command.families or other.algorithm.families
+    bounds = [b for b in for_algorithm(name, families) if b.guarantee and not b.unpromised(other)]
+    try:
+        return answer(other, question, bounds).best
+    except DpcalcError:
+        return None
+
+
+def _flag(name: str, value: Any) -> str:
+    flag = f"--{name.replace('_', '-')}"
+    return f"no {flag}" if value is None else f"{flag} {_plain(value)}"
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _shown(result: Result) -> str:
+    """Return the value of an answer with four digits, on its safe side; of a count all digits."""
+    direction = DIRECTIONS.get(result.quantity)
+    if direction is not None and direction.integer:
+        return f"{result.value:.0f}"
+    upward = direction is None or direction.more_is_private
+    return f"{result.value * (1.0 + (_HALF_A_DIGIT if upward else -_HALF_A_DIGIT)):.4g}"
+
+
+_LEAST_TYPED, _USUAL_TYPED = 0.1, 0.3
+"""Libraries are hardly run with a multiplier below the second, and not below the first: at 0.1 one step has an epsilon
+of more than 50."""
+
+_LEAST, _MOST_OF_BATCHES = 10.0, 50.0
+"""Multipliers that some runs have, and that no run on batches has but one of a great many steps."""
+
+_LEAST_MU = 0.02
+"""Whoever sees all iterates of a run with less than that has an epsilon below a tenth."""
+
+
+ON_MEAN = "noise_std is on the mean gradient"
+"""What a recipe writes under ``accept:`` where that is meant."""
+
+_AS_MULTIPLIER = "is on the mean gradient, where it is noise multiplier"
+
+
+def misread_noise(asked: Asked, *, both: bool) -> tuple[str, ...]:
+    """Return a warning where noise_std is so large that a noise multiplier may have been meant; else nothing.
+
+    Args:
+        asked: the question and its answer.
+        told: whether to say what the other reading gives, which asks the question a second time.
+    """
+    run, std = asked.run, asked.run.noise_std
+    if std is None or not is_misread(run):
+        return ()
+    return (words(run, asked.best, _other_answer(asked, std)) if both else _words(run, asked.best),)
+
+
+def is_misread(run: Run) -> bool:
+    """Return whether the noise was given as noise_std, and may well be a noise multiplier."""
+    std, multiplier = run.noise_std, run.noise_multiplier
+    if std is None or multiplier is None or not run.typed("noise_std"):
+        return False
+    return _is_suspicious(run, std, multiplier)
+
+
+def words(run: Run, answer: Result, other: Result | None) -> str:
+    """Return the two readings of a noise in words.
+
+    Args:
+        run: with the noise as it was given.
+        found: the answer as it was given.
+        other: the answer where the number is the noise multiplier, if there is one.
+    """
+    return f"{_words(run, answer)}: {_value(other, 'would be') if other else 'no guarantee is known then'}"
+
+
+def _words(run: Run, answer: Result) -> str:
+    std = plain(run.noise_std or 0.0)
+    return (
+        f"noise_std {std} {_AS_MULTIPLIER} {run.noise_multiplier:.4g} ({_value(answer, 'is')}), far more than usual; "
+        f"if {std} is the noise multiplier of a library, say --noise-multiplier {std}"
+    )
+
+
+def misread_of(case: Case) -> str | None:
+    """Return the two readings of the noise of a case, where one of them may not be what was meant."""
+    return next((text for text in case.warnings if _AS_MULTIPLIER in text), None)
+
+
+def refuse_misread(case: Case) -> None:
+    """Refuse a gate on a case whose noise has two readings.
+
+    Raises:
+        GateRefused: it has.
+    """
+    if text := misread_of(case):
+        raise GateRefused(f"a gate needs one reading of the noise: {text}", "give the noise multiplier that is meant")
+
+
+def _is_suspicious(run: Run, std: float, multiplier: float) -> bool:
+    """Return whether the noise is that of hardly any run, and would be a usual one as a multiplier."""
+    if std < _LEAST_TYPED or multiplier <= max(std, _LEAST):
+        return False
+    if _seen(run) / multiplier < _LEAST_MU:
+        return True
+    return std >= _USUAL_TYPED and multiplier > _MOST_OF_BATCHES and not _is_whole(run)
+
+
+def _is_whole(run: Run) -> bool:
+    """Return whether a step uses all records."""
+    return run.algorithm.full_batch or run.sampling is Sampling.FULL
+
+
+def _seen(run: Run) -> float:
+    """Return about mu of the whole run at a noise multiplier of 1 or more, over it, were every iterate public."""
+    if _is_whole(run):
+        return math.sqrt(run.steps or 1)
+    drawn = run.algorithm.order is Order.SAMPLE and run.sampling not in (Sampling.SHUFFLE, Sampling.BALLS_IN_BINS)
+    if drawn and run.records is not None and run.batch_size is not None:
+        return run.batch_size / run.records * math.sqrt(run.steps or 1)
+    if run.epochs is None and run.steps is not None and run.records is not None and run.batch_size is not None:
+        return math.sqrt(max(1.0, run.steps * run.batch_size / run.records))
+    return math.sqrt(run.epochs or 1)
+
+
+def _other_answer(asked: Asked, multiplier: float) -> Result | None:
+    """Return the answer where the number that was typed is the noise multiplier."""
+    given = {name: value for name, value in asked.given.items() if name != "noise_std"}
+    try:
+        run = asked._replace(given=given).changed({"noise_multiplier": multiplier})
+        bounds = for_algorithm(run.algorithm.name, run.algorithm.families)
+        proved = [bound for bound in bounds if bound.guarantee and not bound.unpromised(run)]
+        return answer(run, asked.question, proved).best
+    except DpcalcError:
+        return None
+
+
+def _value(result: Result, verb: str) -> str:
+    if result.quantity == Quantity.DELTA and result.log_delta is not None and result.log_delta < -690.0:
+        return f"delta {verb} below 1e-299"
+    if result.quantity in DIRECTIONS:
+        return f"{result.quantity} {verb} {result.value:.4g}"
+    return f"{result.quantity} {verb} {result.value * (1.0 + 5e-4):.4g}"

@@ -1,23 +1,42 @@
-"""What is worth knowing beside the best guarantee of a command on one algorithm, as `dpcalc.notes`."""
+"""What is worth knowing beside the best guarantee of a command on one algorithm, as `dpcalc.notes`.
+
+What stands beside an answer on DP-SGD: the other adjacencies, and what an accountant that assumes Poisson prints.
+
+From how many passes or steps on it helps at all that iterates stay hidden, where composition is the best bound.
+
+Where it is not said how batches are drawn: what each way to draw them would give, and what the others lack.
+
+What a comparison adds to its rows: how far the best is from what nothing can beat, and what would better it.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from dpcalc.engine.advice.improvements import Asked
 from dpcalc.engine.answer import answer
 from dpcalc.engine.question import Question
-from dpcalc.errors import DpcalcError
-from dpcalc.model.algorithm import Length, Release
-from dpcalc.model.choices import Noise
-from dpcalc.model.quantities import Quantity
+from dpcalc.engine.solving.search import DIRECTIONS
+from dpcalc.errors import DpcalcError, NotApplicable
+from dpcalc.model.algorithm import Length, Order, Release, Source
+from dpcalc.model.parameter import name_of
+from dpcalc.model.quantities import Adjacency, Kind, Noise, Quantity, Sampling
 from dpcalc.model.run import Run
-from dpcalc.model.source import Source
-from dpcalc.notes import BetterThanPublished, NewestRecord, Note, OtherIndex, TunedNoise
-from dpcalc.notions.guarantee import Rdp
-from dpcalc.report import Case, Result
-from dpcalc.theorems.record import Theorem
+from dpcalc.notes import (
+    AccountantPrints,
+    BetterThanPublished,
+    HidingPays,
+    NewestRecord,
+    Note,
+    OtherAdjacencies,
+    OtherIndex,
+    TunedNoise,
+)
+from dpcalc.notions.guarantee import Gdp, Rdp
+from dpcalc.report import Case, Result, Tightness
+from dpcalc.theorems.record import Theorem, all_bounds, for_algorithm
 
 
 def notes_on(asked: Asked, bounds: Sequence[Theorem]) -> tuple[Note, ...]:
@@ -31,8 +50,6 @@ def notes_on(asked: Asked, bounds: Sequence[Theorem]) -> tuple[Note, ...]:
         return asked.improvements()
     run, best = asked.run, asked.best
     if run.algorithm.clipped:
-        from dpcalc.engine.advice.adjacencies import clipped_notes
-
         return (*asked.other_release(), *clipped_notes(asked))
     plain = best.quantity in (Quantity.EPSILON, Quantity.DELTA, Quantity.MU) and run.schedule is None
     earlier = tuple(_earlier(run, asked.question, best, bounds)) if plain else ()
@@ -107,3 +124,260 @@ def _tuned_noise(run: Run) -> Iterator[Note]:
     )  # fmt: skip
     name = "noise_std" if noise == Noise.GAUSSIAN else "laplace_scale"
     yield TunedNoise(parameter=name, value=run.values["scale"], kappa=rate.kappa, exponent=rate.exponent)
+
+
+_LISTED = (Adjacency.ADD_REMOVE, Adjacency.NULL_RECORD, Adjacency.REPLACE_ONE)
+_ALIKE = frozenset({Adjacency.ADD_REMOVE, Adjacency.NULL_RECORD})
+_SAME = 1e-5
+"""Answers that differ by this factor or less, less one, are the same."""
+
+
+def clipped_notes(asked: Asked) -> Iterator[Note]:
+    """Yield the notes on an answer about epsilon or delta, or about a parameter that was solved for.
+
+    Where one was, the notes are of the run that it gives, and of its epsilon: a second search would take as long again.
+    """
+    best = asked.best
+    if (best.details or {}).get("any"):
+        return
+    if asked.solved:
+        value = int(best.value) if DIRECTIONS[best.quantity].integer else best.value
+        at: dict[str, Any] | None = {best.quantity: value}
+        run = asked.run.replacing(**{best.quantity: value})
+        own: float | None = (best.details or {}).get("achieved", {}).get("epsilon")
+        asked = asked._replace(question=asked.question._replace(epsilon=None, solve=None))
+    elif best.quantity in (Quantity.EPSILON, Quantity.DELTA):
+        at, run, own = None, asked.run, best.size
+    else:
+        return
+    answers_by: dict[Adjacency, Result] = {}
+    others = [other for adjacency in _LISTED if (other := _under(asked, run, adjacency, answers_by)) is not None]
+    if any(own is None or not math.isclose(result.size, own, rel_tol=_SAME) for _, result in others):
+        answers = [{"adjacency": adjacency.value, **_known(result)} for adjacency, result in others]
+        yield OtherAdjacencies(quantity=others[0][1].quantity, answers=answers, at=at)
+    yield from _accountant(asked, run, answers_by, at)
+
+
+def _known(result: Result) -> dict[str, Any]:
+    """Return the value of an answer and its bound; ln delta where that is what was asked."""
+    fields = {**result.value_fields, "bound": result.bound}
+    return {name: value for name, value in fields.items() if value is not None and name != "quantity"}
+
+
+def _under(
+    asked: Asked, run: Run, adjacency: Adjacency, answers_by: dict[Adjacency, Result]
+) -> tuple[Adjacency, Result] | None:
+    """Return another adjacency and the best answer under it; None for that of the run and where nothing is proved.
+
+    A null record adds nothing to a sum: unless batches are of one size, zero-out is add-remove.
+    """
+    if adjacency is run.adjacency:
+        return None
+    of_one_size = run.sampling in (Sampling.FIXED, Sampling.WITH_REPLACEMENT)
+    alike = [] if of_one_size else [other for other in answers_by if {adjacency, other} <= _ALIKE]
+    own = {adjacency, run.adjacency} <= _ALIKE  # the answer is known then, unless batches are of one size
+    result = answers_by[alike[0]] if alike else _best(asked, run, rough=not own, adjacency=adjacency)
+    if result is None:
+        return None
+    answers_by[adjacency] = result
+    return adjacency, result
+
+
+def _best(asked: Asked, run: Run, *, rough: bool, **changes: Any) -> Result | None:
+    """Return the best answer to the question about the run with these changes; None where there is none."""
+    try:
+        return answer(run.replacing(**changes), asked.question._replace(rough=rough)).best
+    except DpcalcError:
+        return None
+
+
+def _accountant(
+    asked: Asked, run: Run, answers_by: dict[Adjacency, Result], at: dict[str, Any] | None
+) -> Iterator[AccountantPrints]:
+    """Yield about what an accountant prints that assumes Poisson sampling and records added or removed."""
+    assumed = Sampling.FULL if run.sampling is Sampling.FULL else Sampling.POISSON
+    drawn_so = run.sampling is assumed
+    result = answers_by.get(Adjacency.ADD_REMOVE) if drawn_so else None
+    if result is None and drawn_so and run.adjacency in _ALIKE and at is None:
+        result = asked.best
+    if result is None:
+        result = _best(asked, run, rough=not drawn_so, sampling=assumed, adjacency=Adjacency.ADD_REMOVE)
+    if result is not None:
+        covers = drawn_so and run.adjacency is not Adjacency.REPLACE_ONE
+        yield AccountantPrints(
+            **result.value_fields, sampling=str(run.sampling), adjacency=str(run.adjacency), covers_run=covers, at=at
+        )
+
+
+_MOST = 10**15
+_WORTH = 0.99
+"""A bound that is not a hundredth below composition counts as no better."""
+
+
+def hiding(run: Run, best: Result, bounds: Sequence[Theorem]) -> Iterator[HidingPays]:
+    """Yield from when on hiding helps, where it does not yet: the best bound is one that publishes every iterate."""
+    composed = next((bound for bound in bounds if bound.id == best.bound), None)
+    if composed is None or not composed.public_sums:
+        return
+    if run.algorithm.release is not Release.LAST or run.noise is Noise.LAPLACE:
+        return
+    parameter = "steps" if run.epochs is None or run.typed("steps") else "epochs"
+    hidden = [bound for bound in bounds if bound.guarantee and bound is not composed and bound.obstacle(run) is None]
+    if run.algorithm.order is Order.SAMPLE:
+        yield from _sampled(run, parameter, hidden)
+        return
+    for bound in hidden:
+        value = _first(run, parameter, bound, composed) if bound.gives is Gdp else None
+        if value is not None:
+            yield HidingPays(parameter=parameter, value=value, bound=bound.id, about=False)
+            return
+
+
+def _first(run: Run, name: str, hidden: Theorem, composed: Theorem) -> int | None:
+    """Return the least count of two digits at which the hidden bound is better; None up to 1e15."""
+
+    def helps(count: int) -> bool:
+        try:
+            changed = run.replacing(**{name: count})
+            return bool(hidden.prove(changed).mu < _WORTH * composed.prove(changed).mu)
+        except DpcalcError:
+            return False
+
+    low = high = int(run.value(name) or 1)
+    while not helps(high):
+        if high >= _MOST:
+            return None
+        low, high = high, min(_MOST, 10 * high)
+    while high > 1.01 * low + 1:
+        middle = round(math.sqrt(low) * math.sqrt(high))
+        low, high = (low, middle) if helps(middle) else (middle, high)
+    return high
+
+
+def _sampled(run: Run, parameter: str, hidden: Sequence[Theorem]) -> Iterator[HidingPays]:
+    """Yield from how many steps on fresh batches hiding helps, by a central limit approximation."""
+    counts = [
+        (math.ceil(count), bound.id)
+        for bound in hidden
+        if bound.steps_to_hide is not None
+        and (run.steps or 1) < (count := bound.steps_to_hide(bound.setting_of(run))) < _MOST
+    ]
+    if counts:
+        steps, bound = min(counts, key=lambda count: count[0])
+        passes = math.ceil(steps * (run.batch_size or 1) / (run.records or 1))
+        yield HidingPays(parameter=parameter, value=passes if parameter == "epochs" else steps, bound=bound, about=True)
+
+
+_NOISE = ("noise_multiplier", "noise_std")
+_AT_MOST = ("steps", "epochs")
+
+
+def with_choices(error: NotApplicable, run: Run, question: Question) -> NotApplicable:
+    """Return the error with the best answer for every sampling in its hint; the same one where there is none."""
+    other, instead = _without_rate(run)
+    answers: dict[str, list[str]] = {}
+    lacking: dict[str, list[str]] = {}
+    for sampling in Sampling:
+        poisson = sampling is Sampling.POISSON
+        meant = run if poisson else other
+        if sampling is Sampling.FULL and (run.batch_size is not None or run.sample_rate is not None):
+            continue
+        if flags := _lacks(meant, question, sampling):
+            lacking.setdefault(flags, []).append(sampling)
+        elif value := _answer(meant, question, sampling):
+            answers.setdefault("" if poisson else instead, []).append(f"{sampling} {value}")
+    if not (answers or lacking):
+        return error
+    listed = "; ".join(f"{options}{', '.join(values)}" for options, values in answers.items())
+    would = f"with adjacency {run.adjacency} it would be: {listed}" if listed else ""
+    short = "; ".join(f"{', '.join(names)} also need{'s' * (len(names) == 1)} {x}" for x, names in lacking.items())
+    said = "; ".join(filter(None, (would, short)))
+    return type(error)(
+        "it is not said how batches are drawn, and the answer depends on it",
+        f"give --sampling; {said}. A loader that shuffles the records is shuffle, also "
+        "where a library's accountant assumes Poisson",
+        parameters=("sampling",),
+    )
+
+
+def _lacks(run: Run, question: Question, sampling: Sampling) -> str:
+    """Return the flags without which nothing is known of the run, however batches are drawn so."""
+    sized = sampling is Sampling.FULL or (sampling is Sampling.POISSON and run.sample_rate is not None)
+    names = [name for name in ("records", "batch_size") if not sized and run.value(name) is None]
+    if run.steps is None and run.epochs is None and question.solve not in _AT_MOST:
+        names.append("epochs")
+    return " and ".join("--" + name.replace("_", "-") for name in names)
+
+
+def _without_rate(run: Run) -> tuple[Run, str]:
+    """Return the run with a batch size for the rate that was given, where one follows, and what is then typed.
+
+    The rate is a probability of Poisson sampling; the other ways to draw batches have a size.
+    """
+    if not run.typed("sample_rate") or run.sample_rate is None:
+        return run, ""
+    size = round(run.sample_rate * run.records) if run.records else 0
+    if run.records and size and math.isclose(size, run.sample_rate * run.records, rel_tol=1e-9):
+        return run.replacing(sample_rate=None, batch_size=size), f"with --batch-size {size} for --sample-rate: "
+    return run.replacing(sample_rate=None), ""
+
+
+def _answer(run: Run, question: Question, sampling: Sampling) -> str:
+    """Return the best answer in a few words; empty where no bound speaks of the run."""
+    if name_of(str(question.solve).replace("-", "_")) == "sample_rate":
+        return ""
+    try:
+        best = answer(run.replacing(sampling=sampling), question, for_algorithm(run.algorithm.name)).best
+    except DpcalcError:
+        return ""
+    if best is None:
+        return ""
+    if best.quantity in _AT_MOST:
+        return f"{best.quantity} <= {math.floor(best.value)}"
+    sign = ">=" if best.quantity in _NOISE else "<="
+    return f"{best.quantity} {sign} {best.value * (1.0 + 5e-4):.4g}"
+
+
+def compared(asked: Asked, bounds: Sequence[Theorem], *, hints: bool) -> Case:
+    """Return the case with its tightness and, where ``hints`` says so, what would better it and when hiding helps."""
+    case = asked.case._replace(tightness=tightness_of(asked.case))
+    if not hints:
+        return case
+    notes: tuple[Note, ...] = asked.improvements()
+    if not asked.brief:
+        notes += tuple(hiding(asked.run, asked.best, bounds))
+    if asked.run.algorithm.clipped and not asked.brief:
+        notes += tuple(clipped_notes(asked))
+    return case._replace(note_data=(*case.note_data, *notes))
+
+
+def tightness_of(case: Case, more: Sequence[Result] = ()) -> Tightness | None:
+    """Return how far the best guarantee is from the best lower or exact value, if there is one; ``more`` are others."""
+    best = case.best
+    if best is None or best.quantity == Quantity.RDP:
+        return None
+    if best.kind == Kind.EXACT:
+        return Tightness(best.bound, best.value, 1.0)
+    floor = max(
+        (result for result in (*case.results, *more) if result.kind == Kind.LOWER),
+        key=lambda result: result.size * _sense(result.quantity),
+        default=None,
+    )
+    if floor is None:
+        return None
+    theorem = all_bounds((floor.bound.partition(".")[0],))[floor.bound]
+    convexity, _ = case.inputs.get("strong_convexity", (0.0, None))
+    return Tightness(floor.bound, floor.value, _ratio(best, floor), theorem.differs_alone(convexity))
+
+
+def _ratio(best: Result, floor: Result) -> float | None:
+    """Return the best guarantee over the lower value, of deltas by their logarithms; None where that is no number."""
+    if best.quantity != Quantity.DELTA:
+        return best.value / floor.value if floor.value else None
+    logs = [result.log_delta if result.log_delta is not None else -math.inf for result in (best, floor)]
+    return math.exp(min(700.0, logs[0] - logs[1])) if math.isfinite(logs[1]) else None
+
+
+def _sense(quantity: str) -> int:
+    """Return -1 where the largest value is sought, else 1."""
+    return -1 if quantity in DIRECTIONS and not DIRECTIONS[quantity].more_is_private else 1

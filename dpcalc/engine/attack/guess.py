@@ -16,8 +16,7 @@ from dpcalc.model.quantities import RISKS, Quantity
 from dpcalc.model.run import Run
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Box, Gdp, Guarantee, Rdp, Worst
-from dpcalc.numerics.floats import up
-from dpcalc.numerics.logspace import exp_up
+from dpcalc.numerics.floats import exp_up, up
 from dpcalc.report import Case, Guess, Result
 from dpcalc.theorems.record import lookup
 

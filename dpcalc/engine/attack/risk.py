@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.engine.ask import judged
 from dpcalc.engine.attack.guess import least_advantage, proved_of
+from dpcalc.engine.commands import inputs_of
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.gate import risks_of
-from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.premises import KINDS, STARTS, premise_of
 from dpcalc.engine.question import Question, check_question, query_of, refuse_unknown
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, NotApplicable, SpecError, isolate_failure
-from dpcalc.model.choices import Adjacency
-from dpcalc.model.quantities import ATTACKS, Kind, Quantity
+from dpcalc.model.algorithm import Source
+from dpcalc.model.quantities import ATTACKS, Adjacency, Kind, Quantity
 from dpcalc.model.run import Run
-from dpcalc.model.source import Source
 from dpcalc.notions.guarantee import Box, Guarantee, LowerBound
-from dpcalc.numerics.logspace import exp_up
+from dpcalc.numerics.floats import exp_up
 from dpcalc.report import Case, Guess, Result
 from dpcalc.theorems.record import lookup
 

@@ -9,20 +9,17 @@ from typing import Any, NamedTuple
 from dpcalc.engine.ask import contenders
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
-from dpcalc.engine.evaluate import guarantee_of
-from dpcalc.engine.groups import refuse_groups
+from dpcalc.engine.evaluate import guarantee_of, refuse_groups
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
-from dpcalc.model.algorithm import ALGORITHMS
-from dpcalc.model.choices import Adjacency
+from dpcalc.model.algorithm import ALGORITHMS, Source
 from dpcalc.model.draft import Description
+from dpcalc.model.quantities import Adjacency
 from dpcalc.model.run import Run
-from dpcalc.model.source import Source
-from dpcalc.notions.account import Total, compose_all
+from dpcalc.notions.conversions import Total, compose_all
 from dpcalc.notions.guarantee import Box, Composition, Gdp, Guarantee, Point
 from dpcalc.notions.tuning import Tuning, tuned
-from dpcalc.numerics.floats import UNIT, ratio_up, up
-from dpcalc.numerics.logspace import log_sum_exp
+from dpcalc.numerics.floats import UNIT, log_sum_exp, ratio_up, up
 from dpcalc.report import LOG_DELTA_ALONE
 from dpcalc.theorems.record import for_algorithm
 

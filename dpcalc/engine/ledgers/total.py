@@ -23,15 +23,13 @@ from dpcalc.engine.ledgers.entries import (
 from dpcalc.engine.question import Question, check_question, query_of
 from dpcalc.engine.solving.search import DIRECTIONS, extreme
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError, isolate_failure
-from dpcalc.model.choices import Adjacency
+from dpcalc.model.algorithm import Source
 from dpcalc.model.parameter import name_of
-from dpcalc.model.quantities import Kind, Quantity
-from dpcalc.model.source import Source
-from dpcalc.notions.account import Total, compose_all
+from dpcalc.model.quantities import Adjacency, Kind, Quantity
+from dpcalc.notions.conversions import Total, compose_all
 from dpcalc.notions.guarantee import Box, Composition, Gdp, Guarantee, Rdp, worst
 from dpcalc.notions.randomised_response import with_pure
-from dpcalc.numerics.floats import up
-from dpcalc.numerics.logspace import exp_up
+from dpcalc.numerics.floats import exp_up, up
 from dpcalc.report import Case, Guess, Result
 
 SOLVABLE = ("noise_std", "noise_multiplier", "laplace_scale")
@@ -119,7 +117,7 @@ def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ())
 
 def _misread(ledger: Ledger, question: Question, case: Case) -> Iterator[str]:
     """Yield a warning for each entry whose noise may be a noise multiplier, with the total of that reading."""
-    from dpcalc.engine.advice.noise_readings import is_misread, words
+    from dpcalc.engine.advice.missing import is_misread, words
 
     for place, entry in enumerate(ledger.entries):
         typed = entry.given.get("noise_std") if entry.command else None
@@ -225,9 +223,7 @@ def _totals(ledger: Ledger, chosen: Sequence[Chosen], part: str, chained: bool) 
     if not totals:
         raise NotApplicable("nothing composes these entries", "give each in another form")
     size = ledger.group_size * (2 if chained else 1)
-    return of_groups + [
-        total._replace(guarantee=total.guarantee.grouped(size, slow=total.form == "pld")) for total in totals.values()
-    ]
+    return of_groups + [total._replace(guarantee=total.guarantee.grouped(size)) for total in totals.values()]
 
 
 def _in_groups(about: Sequence[Chosen]) -> list[Total]:

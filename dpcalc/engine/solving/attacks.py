@@ -1,12 +1,22 @@
-"""Solving for a parameter of the run, bound by bound, such that an attacker can do no more than is stated."""
+"""Solving for a parameter of the run, bound by bound, such that an attacker can do no more than is stated.
+
+Solving for a parameter such that an attacker can do no more than is stated: the targets, and how far a run is off.
+
+Of every bound the value is sought for which what it proves keeps all targets, by the upper bounds of
+`dpcalc.notions.trade_off`. The value that is told was evaluated itself, so that a search can end too far on the safe
+side and never on the other.
+
+Bounds that take tens of milliseconds an evaluation: they are asked no more than the best guarantee makes useful.
+"""
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from dpcalc.engine.evaluate import FINE
+from dpcalc.engine.evaluate import FINE, Application, guarantee_of
 from dpcalc.engine.question import Question
 from dpcalc.engine.solving.budget import (
     NUDGES,
@@ -20,12 +30,129 @@ from dpcalc.engine.solving.budget import (
 )
 from dpcalc.engine.solving.problem import Problem
 from dpcalc.engine.solving.search import unbounded
-from dpcalc.engine.solving.targets import achieved, excess_over, like_budget
-from dpcalc.errors import Infeasible, NotApplicable
+from dpcalc.errors import Disproved, Infeasible, NotApplicable, SpecError
+from dpcalc.model.draft import NOISE_SCALES
+from dpcalc.model.quantities import ATTACKS, Quantity
 from dpcalc.model.run import Run
+from dpcalc.notions import gaussian
+from dpcalc.notions.guarantee import Guarantee
+from dpcalc.notions.trade_off import FEW_SECTIONS
 from dpcalc.numerics.floats import UNIT
+from dpcalc.numerics.normal import quantile
 from dpcalc.report import Result
 from dpcalc.theorems.record import Theorem
+from dpcalc.version import __version__
+
+
+class Target(NamedTuple):
+    """What an attacker may do at most: ``name`` and ``at`` as in an assertion such as ``tpr@1%<=0.05``."""
+
+    name: str
+    at: float | None
+    limit: float
+
+    @property
+    def text(self) -> str:
+        """The target as an assertion."""
+        return f"{self.key} <= {self.limit:g}"
+
+    @property
+    def key(self) -> str:
+        """What is limited."""
+        return self.name if self.at is None else f"{self.name}@{self.at:g}"
+
+
+def take_targets(values: dict[str, Any], listed: Mapping[str, Sequence[float] | None]) -> tuple[Target, ...]:
+    """Return the targets, taken out of the values.
+
+    Args:
+        values: those of `ATTACKS` that are limited -> the limit, and others.
+        listed: fpr, prior and baseline -> the rates and probabilities given.
+
+    Raises:
+        SpecError: it is not said, or not by one number, at which rate or probability one is.
+    """
+    return tuple(
+        Target(name, _at(name, ATTACKS[name], listed.get(ATTACKS[name])), float(values.pop(name)))
+        for name in ATTACKS
+        if values.get(name) is not None
+    )
+
+
+def _at(name: str, rate: str, given: Sequence[float] | None) -> float | None:
+    if not rate:
+        return None
+    if not given or len(given) != 1:
+        how = "needs" if not given else "takes one"
+        raise SpecError(f"--{name} {how} --{rate}", f"for example --{name} 0.05 --{rate} {_EXAMPLES[rate]}")
+    return given[0]
+
+
+_EXAMPLES = {"fpr": "0.01", "prior": "0.1", "baseline": "0.001"}
+
+
+def achieved(guarantee: Guarantee, targets: Sequence[Target], *, rough: bool = False) -> dict[str, float]:
+    """Return what a guarantee leaves of each target, rounded up; ``rough`` ones are a little larger, and cheaper.
+
+    Raises:
+        NotApplicable: it has no curve.
+    """
+    if not guarantee.has_curve:
+        raise NotApplicable("has no curve from which a risk follows", "solve with epsilon and delta")
+    curve = guarantee.trade_off(FEW_SECTIONS if rough else None)
+    return {
+        target.key: curve.advantage() if target.at is None else getattr(curve, target.name)(target.at)
+        for target in targets
+    }
+
+
+def excess_over(guarantee: Guarantee, targets: Sequence[Target], *, rough: bool = False) -> float:
+    """Return a number that is <= 0 exactly where what the guarantee leaves keeps all targets.
+
+    A limit is lowered by a hair, so that the rounding of a typed decimal cannot help.
+    """
+    reached = achieved(guarantee, targets, rough=rough)
+    return max(_excess(reached[target.key], math.nextafter(target.limit, 0.0)) for target in targets)
+
+
+def _excess(value: float, limit: float) -> float:
+    if value <= limit:
+        return -min(100.0, math.log(limit / value)) if value > 0.0 else -100.0
+    return max(math.log(value / limit), 1e-300)
+
+
+def like_budget(targets: Sequence[Target]) -> tuple[float, float]:
+    """Return an (epsilon, ln delta) that Gaussian privacy meets where it meets the targets, to start a search from."""
+    mu = max(1e-9, min(_mu_of(target) for target in targets))
+    return mu, gaussian.log_delta(mu=mu, epsilon=mu)
+
+
+def _mu_of(target: Target) -> float:
+    """Return about the largest mu that keeps a target; 0 where none does."""
+    if target.name == "success":
+        assert target.at is not None
+        even = max(target.at, 1.0 - target.at)
+        gained = (target.limit - even) / (1.0 - even)
+        epsilon = math.log(even / (1.0 - even))
+        return gaussian.largest_mu(epsilon=epsilon, log_delta_target=math.log(gained)) if 0.0 < gained < 1.0 else 0.0
+    if target.at is None:
+        return -2.0 * quantile(math.log(0.5 * (1.0 + target.limit)), upwards=True)
+    return quantile(math.log(target.at), upwards=True) - quantile(math.log(target.limit), upwards=True)
+
+
+def refuse_hopeless(targets: Sequence[Target]) -> None:
+    """Refuse targets that no privacy keeps: who guesses without any output does better.
+
+    Raises:
+        SpecError: one is.
+    """
+    for target in targets:
+        floor = max(target.at, 1.0 - target.at) if target.name == "success" and target.at else target.at or 0.0
+        if target.limit <= floor:
+            raise SpecError(
+                f"{target.text}: without any output an attacker has {target.name} {floor:g}",
+                f"a limit above {floor:g}",
+            )
 
 
 def solve_for_risk(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
@@ -126,3 +253,126 @@ def _nudged_within(problem: Problem, value: float) -> float:
         if kept():
             return value
     raise Infeasible("no value was found that keeps the target")
+
+
+COMPARABLE = frozenset({"epsilon", *NOISE_SCALES})
+"""The unknowns for which a slow bound is compared with the best guarantee."""
+
+_SHARES, _HALVINGS = (0.999, 0.97, 0.9, 0.7, 0.4, 0.1, 0.01), 4
+_USUAL_POWER, _LEAST_POWER = 1.5, 0.1
+_SURELY, _UNSURE = 0.998, 0.2  # a share that is estimated is not farther off than so many times the way to it
+_BEYOND = 1.001  # what nothing true rules out of the best guarantee
+_WORTHWHILE = 0.99  # a gain of 1%
+_CLEARLY = 0.8  # what is likely to be so much less than that need not be asked there
+
+
+def floor_near(guarantee: Result, asked: Application, unknown: str) -> Result:
+    """Return a value near below the best guarantee that a slow lower bound rules out, found in few steps.
+
+    Raises:
+        Disproved: it rules out the guarantee itself.
+        NotApplicable: it rules out none within a factor 100.
+    """
+    best, bound, run, question = guarantee.value, asked.bound, asked.run, asked.question
+    epsilon, log_delta = asked.budget
+
+    def excess(share: float) -> float:
+        """Return the logarithm of -ln delta over what it has to be: below 0 where the share is ruled out."""
+        if unknown == Quantity.EPSILON:
+            value = guarantee_of(bound, run).log_delta(share * best).value
+        else:
+            value = guarantee_of(bound, run.replacing(**{unknown: share * best})).log_delta(epsilon).value
+        if not (value < 0.0 and log_delta < 0.0):
+            return -math.inf if value > log_delta else math.inf
+        return (-1.0 if value > log_delta else 1.0) * abs(math.log(value / log_delta))
+
+    if excess(_BEYOND) < 0.0:
+        if bound.differs_alone(run.strong_convexity):
+            raise NotApplicable(
+                "rules out the best guarantee, which uses more than how far two gradients are apart", "leave it"
+            )
+        raise Disproved(f"{guarantee.bound} is below what {bound.id} rules out", _contradiction(guarantee, asked))
+    low = _largest_ruled_out(excess)
+    budget = {**question.budget, "epsilon": low * best} if unknown == Quantity.EPSILON else question.budget
+    return asked.row(unknown, low * best, conversion="profile", **budget)
+
+
+def _largest_ruled_out(excess: Callable[[float], float]) -> float:
+    """Return the share of a grid that is ruled out, by its own evaluation, and the next one is not.
+
+    Secants lead to it: -ln delta is about in proportion to a power of the share.
+
+    Raises:
+        NotApplicable: none is ruled out.
+    """
+    above, beyond = _SHARES[0], excess(_SHARES[0])
+    if beyond < 0.0:
+        return above
+    below, last, power = 0.0, above, _USUAL_POWER
+    while True:
+        guess, by_secant = last * math.exp(-beyond / power) if math.isfinite(beyond) else math.nan, True
+        if not below < guess < above:
+            guess, by_secant = math.sqrt(max(below, 0.5 * _SHARES[-1]) * above), False
+        low, enough = _neighbours(guess)
+        asked = low if low > below else enough
+        if low <= below and (enough >= above or (by_secant and guess < enough * (below / guess) ** _UNSURE * _SURELY)):
+            return below
+        beyond_asked = excess(asked)
+        if math.isfinite(beyond_asked) and math.isfinite(beyond) and beyond_asked != beyond:
+            power = max(_LEAST_POWER, (beyond_asked - beyond) / math.log(asked / last))
+        last, beyond = asked, beyond_asked
+        if beyond_asked < 0.0:
+            below = asked
+        elif asked == _SHARES[-1]:
+            raise NotApplicable("says nothing within a factor 100 of the best guarantee", "leave it")
+        else:
+            above = asked
+
+
+def _neighbours(share: float) -> tuple[float, float]:
+    """Return two neighbours of the grid, between which the share is; the first two where it is below both."""
+    place = next((place for place, low in enumerate(_SHARES) if low <= share), len(_SHARES) - 1)
+    low, enough = _SHARES[place], _SHARES[max(place - 1, 0)]
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * enough)
+        low, enough = (middle, enough) if middle <= share else (low, middle)
+    return low, enough
+
+
+def _contradiction(guarantee: Result, asked: Application) -> str:
+    """Return the report of a guarantee and a lower bound of which one is wrong."""
+    import platform
+
+    run, question = asked.run, asked.question
+    inputs = ", ".join(f"{name}={value!r}" for name, value in run.values.items())
+    return "\n".join(
+        (
+            f"dpcalc {__version__}, Python {platform.python_version()}, {platform.platform()}",
+            f"algorithm: {run.algorithm.name}",
+            f"inputs: {inputs}",
+            f"bound: {guarantee.bound}, {guarantee.quantity} = {guarantee.value!r}, epsilon = {question.epsilon!r}, "
+            f"log_delta = {question.log_delta!r}",
+            f"lower value: {asked.bound.id} rules out {_BEYOND} times that",
+        )
+    )
+
+
+def refuse_unless_better(asked: Application, unknown: str, results: Sequence[Result]) -> None:
+    """Raise NotApplicable unless a bound would better the best guarantee by 1%, if what it demands were promised."""
+    guaranteed = [result.value for result in results if result.guarantee]
+    if not guaranteed or unknown not in COMPARABLE:
+        return
+    run, question = asked.run, asked.question
+    if unknown == Quantity.EPSILON:
+        epsilon = _WORTHWHILE * min(guaranteed)
+    else:
+        run, epsilon = run.replacing(**{unknown: _WORTHWHILE * min(guaranteed)}), question.safe_epsilon
+    guarantee = guarantee_of(asked.bound, run, question.orders)
+    likely = guarantee.hints.likely if unknown == Quantity.EPSILON else None
+    if likely is not None and likely(question.safe_log_delta) < _CLEARLY * epsilon:
+        return
+    if guarantee.excess(epsilon, question.safe_log_delta) > 0.0:
+        raise NotApplicable(
+            f"demands what is not promised ({'; '.join(asked.unmet)}), and would gain less than 1%",
+            "leave it",
+        )

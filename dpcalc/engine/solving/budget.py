@@ -27,10 +27,9 @@ from dpcalc.engine.solving.search import (
 )
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import Length, Order
-from dpcalc.model.choices import Noise
 from dpcalc.model.loss_class import two_over
 from dpcalc.model.numbers import shown_apart
-from dpcalc.model.quantities import Kind
+from dpcalc.model.quantities import Kind, Noise
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Composition, Guarantee, Profile
 from dpcalc.notions.notion import Answer
@@ -426,7 +425,7 @@ def _guess(problem: Problem, log_delta: float | None = None) -> float | None:
     run, question = problem.run, problem.question
     log_delta = question.safe_log_delta if log_delta is None else log_delta
     if run.algorithm.clipped and problem.bound.gives is Composition:
-        from dpcalc.theorems.sampled.likely import likely
+        from dpcalc.theorems.sampled.pairs import likely
 
         return likely(run, problem.unknown, epsilon=question.safe_epsilon, log_delta=log_delta)
     names = ("records", "batch_size", "steps", "lipschitz")

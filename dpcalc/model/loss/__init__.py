@@ -24,7 +24,7 @@ up.
 
 from dpcalc.model.loss.base import ArrayDescent, Loss, ScalarDescent
 from dpcalc.model.loss.catalogue import LOSSES, PARAMETERS, POWERED, SIGNED, constants, of
-from dpcalc.model.loss.powers import PowerLoss
+from dpcalc.model.loss.scalar import PowerLoss
 
 __all__ = [
     "LOSSES",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from dpcalc.errors import MissingParameter, NotApplicable, SpecError
-from dpcalc.model.frozen import Frozen
+from dpcalc.model.draft import Frozen
 from dpcalc.numerics.floats import up
 
 if TYPE_CHECKING:

@@ -8,14 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpcalc.errors import MissingParameter, SpecError
-from dpcalc.model.loss.absolute import Absolute
 from dpcalc.model.loss.base import Loss, flag_of
-from dpcalc.model.loss.hinge import Hinge
-from dpcalc.model.loss.huber import Huber
-from dpcalc.model.loss.insensitive import Insensitive
-from dpcalc.model.loss.logistic import Logistic
-from dpcalc.model.loss.softmax import Softmax
-from dpcalc.model.loss.squares import Squares
+from dpcalc.model.loss.scalar import Absolute, Hinge, Huber, Insensitive, Logistic, Softmax, Squares
 
 CATALOGUE: dict[str, type[Loss]] = {
     kind.name: kind for kind in (Hinge, Absolute, Insensitive, Logistic, Huber, Squares, Softmax)

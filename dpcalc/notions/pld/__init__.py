@@ -15,7 +15,7 @@ from dpcalc.notions.pld.accountant import (
     on_lattice,
 )
 from dpcalc.notions.pld.allocation_law import random_place, replaced_place
-from dpcalc.notions.pld.dominating_pair import (
+from dpcalc.notions.pld.discretisation import (
     Pair,
     from_curve,
     gaussian,

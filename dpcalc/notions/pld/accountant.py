@@ -9,13 +9,11 @@ from typing import NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.notions import gaussian
-from dpcalc.notions.pld.discretisation import discretise
-from dpcalc.notions.pld.dominating_pair import Pair, gaussian_sum
+from dpcalc.notions.pld.discretisation import Pair, discretise, gaussian_sum
 from dpcalc.notions.pld.lattice import Grid, TiltedLaw, tilted_law
 from dpcalc.notions.pld.tilting import Components, component_of, log_any, with_infinity
 from dpcalc.numerics.arrays import np
-from dpcalc.numerics.floats import UNIT, up
-from dpcalc.numerics.logspace import log_add_exp, log_less
+from dpcalc.numerics.floats import UNIT, log_add_exp, log_less, up
 from dpcalc.numerics.roots import least
 
 RESOLUTION = 2048

@@ -33,13 +33,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.notions import profiles
-from dpcalc.notions.pld.dominating_pair import Pair, from_curve, gaussian
+from dpcalc.notions.pld.discretisation import Pair, from_curve, gaussian
 from dpcalc.numerics.arrays import Array, Integers, distinct, np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up, mills
 
 if TYPE_CHECKING:
-    from dpcalc.notions.pld.dominating_pair import LogProfile
+    from dpcalc.notions.pld.discretisation import LogProfile
 
 
 _NODES, _MORE_NODES = 1000, 1700  # the latter where likelihood ratios spread over many powers of ten

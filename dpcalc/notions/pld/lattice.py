@@ -37,9 +37,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.notions.pld.convolution import Shares, convolution_power
 from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT
-from dpcalc.numerics.logspace import log_add_exp, log_less
-from dpcalc.numerics.logspace_arrays import log_sum_exp
+from dpcalc.numerics.floats import UNIT, log_add_exp, log_less
+from dpcalc.numerics.normal_arrays import log_sum_exp
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.errors import SpecError
-from dpcalc.notions.pld.dominating_pair import Pair, gaussian
+from dpcalc.notions.pld.discretisation import Pair, gaussian
 from dpcalc.notions.pld.grouped_gaussian import (
     Mixture,
     in_blocks,
@@ -39,7 +39,7 @@ from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
 if TYPE_CHECKING:
-    from dpcalc.notions.pld.dominating_pair import LogProfile
+    from dpcalc.notions.pld.discretisation import LogProfile
 
 _AT_ONCE = 16384  # terms
 _HALVINGS = 24  # leave 6e-8 of an interval: any point of it is valid

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpcalc.notions.pld.discretisation import DiscreteLoss, discretise
 from dpcalc.notions.pld.lattice import Grid, TiltedLaw, compose, tilted_law
 from dpcalc.numerics.arrays import Array, Integers, distinct, np
-from dpcalc.numerics.floats import UNIT
-from dpcalc.numerics.logspace import log_add_exp, log_one_minus_exp
-from dpcalc.numerics.logspace_arrays import log_sum_exp
+from dpcalc.numerics.floats import UNIT, log_add_exp, log_one_minus_exp
 from dpcalc.numerics.normal import mills
+from dpcalc.numerics.normal_arrays import log_sum_exp
 
 if TYPE_CHECKING:
-    from dpcalc.notions.pld.dominating_pair import LogProfile, Pair
+    from dpcalc.notions.pld.discretisation import LogProfile, Pair
 
 
 _LOG_FLOOR = -1e5  # losses less likely than e^-100000 are not resolved
@@ -129,8 +128,8 @@ def component_of(pair: Pair, copies: int) -> Component:
     else:
         above, below = _landmarks(pair.forward), _landmarks(pair.backward)
     with np.errstate(all="ignore"):
-        told = min(0.0, float(pair.forward(np.array([2.0**60]))[0]))
-    return Component(pair, copies, above, below, discretise(pair, above, below), told)
+        limit = min(0.0, float(pair.forward(np.array([2.0**60]))[0]))
+    return Component(pair, copies, above, below, discretise(pair, above, below), limit)
 
 
 def _landmarks(curve: LogProfile) -> Array:

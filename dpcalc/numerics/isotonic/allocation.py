@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from dpcalc.numerics.arrays import Array, Integers, np
 from dpcalc.numerics.floats import UNIT
-from dpcalc.numerics.isotonic.block_totals import (
+from dpcalc.numerics.isotonic.pooling import CHUNK, check_level, checked_steps, pieces, pooled_blocks
+from dpcalc.numerics.isotonic.restarts import (
+    best_restart,
     block_costs,
     block_of,
     block_totals,
@@ -16,9 +18,6 @@ from dpcalc.numerics.isotonic.block_totals import (
     sum_up,
     to_double_up,
 )
-from dpcalc.numerics.isotonic.pooling import pooled_blocks
-from dpcalc.numerics.isotonic.restarts import best_restart
-from dpcalc.numerics.isotonic.steps import CHUNK, check_level, checked_steps, pieces
 
 
 @dataclass(frozen=True, eq=False)

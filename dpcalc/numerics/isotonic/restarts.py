@@ -1,16 +1,20 @@
-"""The restart of an allocation from the cap that costs least; every restart is sound, and this one best to rounding."""
+"""The restart of an allocation from the cap that costs least; every restart is sound, and this one best to rounding.
+
+What the blocks of an allocation hold and cost, recomputed from the data by balanced trees of joins, rounded up.
+"""
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable, Iterator, MutableSequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.isotonic import numbers
-from dpcalc.numerics.isotonic.numbers import Number, WideFloat, reversed_steps
-from dpcalc.numerics.isotonic.pooling import hull_range
-from dpcalc.numerics.isotonic.steps import CHUNK
+from dpcalc.numerics.arrays import Array, Booleans, Integers, np
+from dpcalc.numerics.floats import SPLITTER
+from dpcalc.numerics.isotonic import pooling
+from dpcalc.numerics.isotonic.pooling import CHUNK, Number, WideFloat, hull_range, pieces, reversed_steps
 
 
 def best_restart(s: Array, v: Array, c: Array, start: float, cap: float) -> int:
@@ -23,7 +27,7 @@ def best_restart(s: Array, v: Array, c: Array, start: float, cap: float) -> int:
     if 1 not in useful or s[hi:].any():
         return 0
     first = 0.0 if c[lo] == 0 else start
-    floor = numbers.plain_floor(s[lo:hi], v[lo:hi], c[lo:hi], (start, cap))
+    floor = pooling.plain_floor(s[lo:hi], v[lo:hi], c[lo:hi], (start, cap))
     if floor is None:
         wide = reversed_steps(s, v, c, lo, hi, WideFloat)
         return _search(wide, useful, lo, WideFloat(first), WideFloat(cap), WideFloat(0.0), WideFloat, list)
@@ -148,3 +152,180 @@ class _SuffixHull:
                     break
             s, v, i = new_s, new_v, to
         return s * s / v + self.total[i]
+
+
+_NEVER: Final = -(1 << 40)  # the exponent of zero: below that of any product
+
+Split = tuple[Array, Integers]  # mantissas in [1/2, 1) or 0, exponents
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Consecutive runs of steps: their (Q, S, V), Q as a sum of two mantissas on one exponent."""
+
+    mantissa: Array  # rows Q, low part of Q, S, V
+    exponent: Integers  # rows Q, S, V
+    block: Integers  # which block each run belongs to, nondecreasing
+
+
+def split(values: Array) -> Split:
+    """Return the mantissas and exponents of non-negative numbers, exactly."""
+    m, e = np.frexp(values)
+    return m, np.where(m > 0, e.astype(np.int64), _NEVER)  # frexp gives int32, too short for _NEVER
+
+
+def _renormal(m: Array, e: Integers) -> Split:
+    m, shift = np.frexp(m)
+    return m, np.where(m > 0, e + shift, _NEVER)
+
+
+def _scaled(m: Array, e: Integers) -> Array:
+    """Return m 2^e for e <= 0; what underflows is below 2^-1000."""
+    return np.ldexp(m, np.maximum(e, -1100).astype(np.int32))
+
+
+def _sum(x: Array, x_exp: Integers, y: Array, y_exp: Integers) -> Split:
+    top = np.maximum(x_exp, y_exp)
+    return _renormal(_scaled(x, x_exp - top) + _scaled(y, y_exp - top), top)
+
+
+def to_double_up(m: Array, e: Integers) -> Array:
+    """Return m 2^e rounded up where it is subnormal, inf where it is too large."""
+    with np.errstate(over="ignore", under="ignore"):
+        value: Array = np.ldexp(m, np.clip(e, -2200, 2200).astype(np.int32))
+    return np.where((m > 0) & (value < 2.0**-1022), np.nextafter(value, math.inf), value)
+
+
+def quotient_of_square(x: Split, v: Split) -> Array:
+    """Return x^2 / v, within 2 u or rounded up, with 0/0 = 0 and positive/0 = inf."""
+    square = x[0] * x[0]
+    ratio = np.divide(square, v[0], out=np.where(square > 0, math.inf, 0.0), where=v[0] > 0)
+    return to_double_up(ratio, 2 * x[1] - v[1])
+
+
+def block_costs(x: Split, v: Split) -> Array:
+    """Return x^2 / v of every block, within 2 u or rounded up."""
+    costs = np.empty(len(x[0]))
+    for lo, hi in pieces(0, len(costs)):
+        costs[lo:hi] = quotient_of_square((x[0][lo:hi], x[1][lo:hi]), (v[0][lo:hi], v[1][lo:hi]))
+    return costs
+
+
+def sum_up(terms: Array, slack: float) -> float:
+    """Return the sum of non-negative terms times 1 + slack, rounded up; inf where it overflows."""
+    try:
+        total = math.fsum(terms)
+    except OverflowError:
+        return math.inf
+    return math.nextafter(total * (1 + slack), math.inf) if total else 0.0
+
+
+def block_totals(s: Array, v: Array, c: Array, ends: Integers, tau: int, entry: float) -> tuple[Split, Split, int]:
+    """Return S and V of every block, recomputed from the data, and the number of levels of joins used.
+
+    The steps are reduced piece by piece; only the first and the last run of a piece can belong to a block
+    that reaches beyond it, and these few are reduced once more at the end.
+    """
+    mantissa, exponent = np.empty((2, len(ends))), np.empty((2, len(ends)), dtype=np.int64)
+    edges, levels = [_leaves(np.array([entry]), np.zeros(1), np.ones(1), np.zeros(1, np.int64))], 0
+
+    def store(runs: _Runs) -> None:
+        mantissa[:, runs.block], exponent[:, runs.block] = runs.mantissa[2:], runs.exponent[1:]
+
+    for lo, hi in reversed(list(pieces(tau, len(s)))):
+        runs, depth = _reduce(_leaves(s[lo:hi], v[lo:hi], c[lo:hi], block_of(ends, lo, hi)))
+        store(runs)
+        edges.append(_take(runs, [0, -1] if len(runs.block) > 1 else [0]))
+        levels = max(levels, depth)
+    runs, depth = _reduce(_concatenate(edges))
+    store(runs)
+    return (mantissa[0], exponent[0]), (mantissa[1], exponent[1]), levels + depth
+
+
+def _leaves(s: Array, v: Array, c: Array, block: Integers) -> _Runs:
+    parts = [split(x) for x in (c, s, v)]
+    q, total, weight = (m for m, _ in parts)
+    return _Runs(np.stack([q, np.zeros_like(q), total, weight]), np.stack([e for _, e in parts]), block)
+
+
+def _take(runs: _Runs, which: list[int]) -> _Runs:
+    return _Runs(runs.mantissa[:, which], runs.exponent[:, which], runs.block[which])
+
+
+def _concatenate(parts: list[_Runs]) -> _Runs:
+    return _Runs(
+        np.concatenate([p.mantissa for p in parts], axis=1),
+        np.concatenate([p.exponent for p in parts], axis=1),
+        np.concatenate([p.block for p in parts]),
+    )
+
+
+def _reduce(runs: _Runs) -> tuple[_Runs, int]:
+    """Join neighbours of the same block, pairwise, down to one run per block; count the levels."""
+    levels = 0
+    while True:
+        fresh = np.flatnonzero(np.diff(runs.block, prepend=-1))
+        if len(fresh) == len(runs.block):
+            return runs, levels
+        sizes = np.diff(fresh, append=len(runs.block))
+        rank = np.arange(len(runs.block)) - np.repeat(fresh, sizes)
+        left = np.flatnonzero(rank % 2 == 0)
+        paired = np.append(rank, 0)[left + 1] > 0
+        runs = _join(runs, left, paired)
+        levels += 1
+
+
+def _join(runs: _Runs, left: Integers, paired: Booleans) -> _Runs:
+    """Return the runs at ``left``, joined with their right neighbours where ``paired``."""
+    mantissa, exponent = runs.mantissa[:, left], runs.exponent[:, left]
+    (q, low, s, v), (q_exp, s_exp, v_exp) = mantissa[:, paired], exponent[:, paired]
+    right = left[paired] + 1
+    (nq, n_low, ns, nv), (nq_exp, ns_exp, nv_exp) = runs.mantissa[:, right], runs.exponent[:, right]
+    s, s_exp = _sum(nq * s, nq_exp + s_exp, ns, ns_exp)
+    v, v_exp = _sum(nq * nq * v, 2 * nq_exp + v_exp, nv, nv_exp)
+    q, low, q_exp = _product(q, low, q_exp, nq, n_low, nq_exp)
+    mantissa[:, paired], exponent[:, paired] = (q, low, s, v), (q_exp, s_exp, v_exp)
+    return _Runs(mantissa, exponent, runs.block[left])
+
+
+def _product(
+    x: Array, x_low: Array, x_exp: Integers, y: Array, y_low: Array, y_exp: Integers
+) -> tuple[Array, Array, Integers]:
+    """Multiply two doubled mantissas (Dekker); the result is off by at most 8 u^2."""
+    p = x * y
+    x_head, y_head = _head(x), _head(y)
+    x_tail, y_tail = x - x_head, y - y_head
+    error = ((x_head * y_head - p) + x_head * y_tail + x_tail * y_head) + x_tail * y_tail
+    low = error + (x * y_low + x_low * y)
+    high = p + low
+    low -= high - p
+    m, shift = np.frexp(high)
+    return m, np.ldexp(low, -shift), np.where(m > 0, x_exp + y_exp + shift, _NEVER)
+
+
+def _head(x: Array) -> Array:
+    big = SPLITTER * x
+    return big - (big - x)
+
+
+def block_of(ends: Integers, lo: int, hi: int) -> Integers:
+    """Return which block each of the steps lo + 1 .. hi belongs to."""
+    begin, end = np.searchsorted(ends, (lo + 1, hi))
+    return np.repeat(np.arange(begin, end + 1), np.diff(np.minimum(ends[begin : end + 1], hi), prepend=lo))
+
+
+def carried_units(c: Array, ends: Integers, tau: int) -> Iterator[tuple[int, int, Array, Integers]]:
+    """Yield, piece by piece from the right, what a unit at each step becomes at the end of its block."""
+    block, m, e = len(ends) - 1, 1.0, 0
+    for lo, hi in pieces(tau, len(c)):
+        mantissa, exponent = array("d"), array("q")
+        c_m, c_e = np.frexp(c[lo:hi][::-1])
+        for t, q, shift in zip(range(hi, lo, -1), c_m.tolist(), c_e.tolist(), strict=True):
+            if block >= 0 and t == ends[block]:
+                block, m, e = block - 1, 1.0, 0
+            mantissa.append(m)
+            exponent.append(e)
+            m, e = m * q, e + shift
+            if m < 0.5:
+                m, e = 2 * m, e - 1
+        yield lo, hi, np.frombuffer(mantissa)[::-1], np.frombuffer(exponent, dtype=np.int64)[::-1]

@@ -12,16 +12,16 @@ import itertools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from dpcalc.engine.advice.noise_readings import ON_MEAN, misread_of
+from dpcalc.engine.advice.missing import ON_MEAN, misread_of
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
-from dpcalc.engine.large_delta import REASON, has_large_delta
+from dpcalc.engine.evaluate import REASON, has_large_delta
 from dpcalc.errors import DpcalcError
 from dpcalc.files.nodes import Field, items, repeated, text
 from dpcalc.files.place import clipped, near
-from dpcalc.model.choices import Permutation
+from dpcalc.model.algorithm import Source
 from dpcalc.model.draft import Description
-from dpcalc.model.source import Source
+from dpcalc.model.quantities import Permutation
 from dpcalc.report import Case
 from dpcalc.theorems.batch_layout import worst_cases
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from dpcalc.engine.advice.noise_readings import ON_MEAN
+from dpcalc.engine.advice.missing import ON_MEAN
 from dpcalc.engine.gate import Gate
 from dpcalc.files.place import Place
 

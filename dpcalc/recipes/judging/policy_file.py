@@ -24,8 +24,7 @@ from dpcalc.model.quantities import ATTACKS, Kind
 from dpcalc.recipes.judging.exceptions import EXCEPTIONS
 from dpcalc.recipes.judging.policy import Policy, Rule
 from dpcalc.recipes.reading.recipe import Entry, Recipe
-from dpcalc.recipes.reading.settings import BESIDE
-from dpcalc.recipes.reading.values import BOOLEANS
+from dpcalc.recipes.reading.settings import BESIDE, BOOLEANS
 
 VERSION = "policy/1"
 KEYS = ("dpcalc", "description", "defaults", "cases")

@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dpcalc.engine.advice.noise_readings import ON_MEAN, misread_of
+from dpcalc.engine.advice.missing import ON_MEAN, misread_of
 from dpcalc.engine.ask import implied_gate
-from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.commands import COMMANDS, inputs_of
 from dpcalc.engine.gate import Gate, gated_quantity, judge
-from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import query_of
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.place import Place
+from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import RISKS
-from dpcalc.model.source import Source
 from dpcalc.notes import Note, OnePass
 from dpcalc.recipes.judging.exceptions import exceptions, objection
 from dpcalc.recipes.judging.objections import kept, objections_to, skipped, uncertified_of
-from dpcalc.recipes.reading.comparisons import same_computation
-from dpcalc.recipes.reading.expected import ERRORS, Expectation, judge_expectation
-from dpcalc.recipes.reading.gates import RecipeGate, best_of, judge_gate
+from dpcalc.recipes.reading.gates import ERRORS, Expectation, RecipeGate, best_of, judge_expectation, judge_gate
+from dpcalc.recipes.reading.matrix import same_computation
 from dpcalc.recipes.reading.recipe import Entry, Recipe
-from dpcalc.recipes.reading.settings import SETUP
-from dpcalc.recipes.reading.values import without_flags
+from dpcalc.recipes.reading.settings import SETUP, without_flags
 from dpcalc.recipes.running.evaluate import Outcome
 from dpcalc.report import Assertion, Case, Check, Obstacle, Status
 

@@ -13,17 +13,15 @@ from dpcalc.errors import SpecError
 from dpcalc.files.nodes import Field, Scalar, Table, table, text
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.model.algorithm import ALGORITHMS
-from dpcalc.model.choices import Adjacency
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number
 from dpcalc.model.parameter import check
-from dpcalc.model.quantities import Quantity
+from dpcalc.model.quantities import Adjacency, Quantity
 from dpcalc.notions.tuning import Law, Tuning, tuning_of
-from dpcalc.recipes.reading.document import refuse_keys
 from dpcalc.recipes.reading.matrix import Vocabulary
 from dpcalc.recipes.reading.recipe import Entry as Case
+from dpcalc.recipes.reading.recipe import refuse_keys
 from dpcalc.recipes.reading.reference import Files
-from dpcalc.recipes.reading.settings import by_name, follow, read_command, read_settings, suggestion
-from dpcalc.recipes.reading.values import QUESTION
+from dpcalc.recipes.reading.settings import QUESTION, by_name, follow, read_command, read_settings, suggestion
 
 OWN = ("times", "part", "tuning", "description")
 """The keys of an entry that describe no run."""

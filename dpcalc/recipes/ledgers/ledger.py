@@ -14,12 +14,12 @@ from dpcalc.files.documents import Rules, parse_json, parse_yaml
 from dpcalc.files.nodes import Field, Scalar, Table, text
 from dpcalc.files.place import Place, clipped
 from dpcalc.files.reading import document_place, read_document
-from dpcalc.model.choices import Adjacency
+from dpcalc.model.algorithm import Source
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number
-from dpcalc.model.source import Source
+from dpcalc.model.quantities import Adjacency
 from dpcalc.recipes.ledgers.entries import Reader, adjacency_of, entries_of, typed
-from dpcalc.recipes.reading.document import body_of, refuse_keys
 from dpcalc.recipes.reading.recipe import Entry as CaseEntry
+from dpcalc.recipes.reading.recipe import body_of, refuse_keys
 from dpcalc.recipes.reading.reference import Files, Unreadable
 
 VERSION = "ledger/1"

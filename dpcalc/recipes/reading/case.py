@@ -19,22 +19,22 @@ from dpcalc.notes import Referenced
 from dpcalc.recipes.judging.exceptions import accepted
 from dpcalc.recipes.judging.policy import LENIENT, Policy
 from dpcalc.recipes.ledgers.ledger import of_ledger, read_ledger_case
-from dpcalc.recipes.reading.expected import Expected, read_expected
-from dpcalc.recipes.reading.gates import RecipeGate, read_gates
-from dpcalc.recipes.reading.lazy import Lazy
+from dpcalc.recipes.reading.gates import Expected, RecipeGate, read_expected, read_gates
 from dpcalc.recipes.reading.matrix import MAX_CASES, Combination, Matrix, Vocabulary, shown
-from dpcalc.recipes.reading.recipe import Entry
+from dpcalc.recipes.reading.recipe import Entry, Lazy
 from dpcalc.recipes.reading.reference import Files, Unreadable
 from dpcalc.recipes.reading.settings import (
+    ATTACKED,
     CASE_KEYS,
     LEDGER_KEYS,
+    MAX_TEXT,
     Setting,
     all_parameters,
     read_command,
     read_settings,
     suggestion,
+    without_flags,
 )
-from dpcalc.recipes.reading.values import ATTACKED, MAX_TEXT, without_flags
 
 if TYPE_CHECKING:
     from dpcalc.engine.attack.risk import RiskQuestion

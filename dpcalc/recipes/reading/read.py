@@ -14,13 +14,12 @@ from dpcalc.files.reading import document_place
 from dpcalc.model.numbers import MAX_SWEEP
 from dpcalc.recipes.judging.policy import LENIENT, Policy
 from dpcalc.recipes.reading.case import Defaults, read_case, read_timeout
-from dpcalc.recipes.reading.comparisons import check_comparisons
-from dpcalc.recipes.reading.document import body_of, refuse_keys
 from dpcalc.recipes.reading.gates import read_gates
-from dpcalc.recipes.reading.matrix import MAX_CASES
-from dpcalc.recipes.reading.recipe import Cases, Entry, Malformed, Recipe
+from dpcalc.recipes.reading.matrix import MAX_CASES, check_comparisons
+from dpcalc.recipes.reading.recipe import Cases, Entry, Malformed, Recipe, body_of, refuse_keys
 from dpcalc.recipes.reading.reference import Files, Unreadable
 from dpcalc.recipes.reading.settings import (
+    BOOLEANS,
     CASE_KEYS,
     SHARED_KEYS,
     all_parameters,
@@ -28,7 +27,6 @@ from dpcalc.recipes.reading.settings import (
     read_settings,
     suggestion,
 )
-from dpcalc.recipes.reading.values import BOOLEANS
 
 VERSION = "recipe/1"
 MAX_ERRORS = 20

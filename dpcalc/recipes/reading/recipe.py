@@ -1,19 +1,23 @@
-"""A recipe as it is read: cases that can be evaluated, each with its gates."""
+"""A recipe as it is read: cases that can be evaluated, each with its gates.
+
+What recipes, ledgers and policies have in common as documents: a version, and keys that are known.
+
+Sequences whose items are made whenever they are asked for: there may be too many to hold.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar, overload
 
 from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
-from dpcalc.files.paths import ProjectFile
-from dpcalc.files.place import FileError, Place
+from dpcalc.files.nodes import Field, Node, Table, table, text
+from dpcalc.files.place import FileError, Place, ProjectFile, clipped, near
 from dpcalc.notes import Note
 from dpcalc.recipes.judging.policy import LENIENT, Policy, Rule
-from dpcalc.recipes.reading.expected import Expected
-from dpcalc.recipes.reading.gates import RecipeGate
+from dpcalc.recipes.reading.gates import Expected, RecipeGate
 from dpcalc.recipes.reading.reference import Unreadable
 
 _MOST_LOOKED_AT = 10_000  # cases: those beyond name the same files, or the schedules of a matrix
@@ -136,3 +140,66 @@ class Malformed(SpecError):
     def __init__(self, errors: Iterable[FileError]) -> None:
         self.errors = tuple(errors)
         super().__init__(self.errors[0].message, self.errors[0].hint)
+
+
+def body_of(node: Node | None, shown: str, version: str, elsewhere: Mapping[str, str] | None = None) -> Table:
+    """Return the mapping that a document of a version is.
+
+    Args:
+        node: what was read; None where there is nothing.
+        shown: the name of the file.
+        version: ``kind/number``.
+        elsewhere: beginning of another version -> the hint on what reads it.
+
+    Raises:
+        SpecError: it is of another version, or of none.
+    """
+    kind, start = version.partition("/")[0], f"start with dpcalc: {version}"
+    if node is None:
+        raise Place(shown).error("is empty", f"a {kind} starts with dpcalc: {version}")
+    body = table(node, f"the {kind}")
+    field = body.fields.get("dpcalc")
+    if field is None:
+        raise body.place.error(f"this is not a {kind}: the version is missing", start)
+    written = text(field.node, "dpcalc")
+    if written != version:
+        hint = next((hint for other, hint in (elsewhere or {}).items() if written.startswith(other)), None)
+        raise field.node.place.error(f"dpcalc is {clipped(written)}; this release reads {version}", hint)
+    return body
+
+
+def refuse_keys(fields: Mapping[str, Field], names: Iterable[str], hint: str | None = None) -> None:
+    """Refuse keys that are none of some names; the hint is the nearest one, unless another is given."""
+    names = tuple(names)
+    for key, field in fields.items():
+        if key not in names:
+            raise field.place.error(f"unknown key {clipped(key)}", hint or near(key, names))
+
+
+T = TypeVar("T")
+
+
+class Lazy(Sequence[T]):
+    """A sequence.
+
+    Args:
+        length: how many items it has.
+        make: what makes the item at a place, from 0 on.
+    """
+
+    def __init__(self, length: int, make: Callable[[int], T]) -> None:
+        self._length, self._make = length, make
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[T]: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        if isinstance(place, slice):
+            return [self[number] for number in range(*place.indices(self._length))]
+        if not 0 <= place < self._length:
+            raise IndexError(place)
+        return self._make(place)

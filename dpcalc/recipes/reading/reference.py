@@ -11,11 +11,10 @@ import os
 from collections.abc import Callable, Mapping
 
 from dpcalc.errors import SpecError
-from dpcalc.files import STANDARD_STREAM, limits
+from dpcalc.files import STANDARD_STREAM, reading
 from dpcalc.files.documents import Rules, parse_json, parse_toml, parse_yaml
 from dpcalc.files.nodes import KINDS, Items, Node, Table, items
-from dpcalc.files.paths import LeavesProject, ProjectFile, ending, inside, project_of
-from dpcalc.files.place import FileError, Place, clipped
+from dpcalc.files.place import FileError, LeavesProject, Place, ProjectFile, clipped, ending, inside, project_of
 from dpcalc.files.reading import document_place, read_document
 
 
@@ -47,7 +46,7 @@ class Files:
             raise document_place(recipe).error("is not a path", "give the path of a recipe") from None
         self._read: dict[tuple[str, ...], Node | SpecError] = {}
         self.documents, self._given = dict(documents or {}), documents is not None
-        self._bytes, self._lookups = limits.CONFIGURATION_BYTES, limits.CONFIGURATION_LOOKUPS
+        self._bytes, self._lookups = reading.CONFIGURATION_BYTES, reading.CONFIGURATION_LOOKUPS
 
     @property
     def _project(self) -> str:
@@ -132,7 +131,7 @@ class Files:
         if parse is None:
             raise SpecError(f"{clipped(path)}: an unknown kind of configuration", f"one of {', '.join(_PARSERS)}")
         if self._bytes <= 0:
-            most = limits.CONFIGURATION_BYTES
+            most = reading.CONFIGURATION_BYTES
             raise SpecError(f"{clipped(path)}: a recipe refers to at most {most} bytes", "refer to fewer files")
         raw = self.text(path, "configuration")
         self._bytes -= len(raw)
@@ -160,7 +159,7 @@ class Files:
                 continue
             self._lookups -= 1
             if self._lookups < 0:
-                most = limits.CONFIGURATION_LOOKUPS
+                most = reading.CONFIGURATION_LOOKUPS
                 raise SpecError(
                     f"the references of a recipe look into more than {most} mappings", "merge fewer of them"
                 )

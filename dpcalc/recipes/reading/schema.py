@@ -1,16 +1,36 @@
-"""The JSON schema of recipes: the shipped frame, with every command's parameters filled in from their records."""
+"""The JSON schema of recipes: the shipped frame, with every command's parameters filled in from their records.
+
+A first recipe from a training configuration: which of its values describe the run, each by reference.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+import os
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
-from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.commands import COMMANDS, taken_by
 from dpcalc.engine.gate import QUANTITIES
-from dpcalc.model.parameter import EVERY, name_of, synonyms
+from dpcalc.errors import SpecError
+from dpcalc.files.nodes import Items, Node, Scalar, Table
+from dpcalc.files.place import LeavesProject, Place, clipped, inside, near
+from dpcalc.inert import json_text, printable
+from dpcalc.model.algorithm import NAMED
+from dpcalc.model.parameter import EVERY, PARAMETERS, means_exactly, meant_by, name_of, not_covered, synonyms
 from dpcalc.recipes.judging.exceptions import EXCEPTIONS
-from dpcalc.recipes.reading.settings import BESIDE, parameters_of
-from dpcalc.recipes.reading.values import COUNTS, FRACTIONS, MANY, SWITCHES, may_be_referred
+from dpcalc.recipes.reading.reference import Files
+from dpcalc.recipes.reading.settings import (
+    BESIDE,
+    COUNTS,
+    FRACTIONS,
+    MANY,
+    SWITCHES,
+    may_be_referred,
+    parameters_of,
+    single,
+)
 from dpcalc.references import read
 
 _BESIDE = (
@@ -75,3 +95,233 @@ def _help(name: str) -> str:
     if name in EVERY:
         return EVERY[name].help
     return {"schedule": "file of per-step values", "solve": "parameter to solve for"}.get(name, name)
+
+
+_MOST_VALUES = 10_000
+"""How many values of a configuration are looked at."""
+_MOST_DEPTH = 16
+_MOST_KEYS, _LONGEST_KEY = 50, 100
+"""How many keys that are not understood are listed, and characters of one."""
+_OF_DP_SGD = ("noise_multiplier", "clip", "sampling", "sample_rate")
+_NOISE = ("noise_multiplier", "noise_std", "laplace_scale", "langevin_std")
+_EITHER = (("epochs", "steps"), ("batch_size", "sample_rate"), ("noise_multiplier", "noise_std"))
+"""Parameters of which one is enough: the first is taken where a configuration has both."""
+
+
+_OWN_WORDS = ("model", "noise", "release", "order")
+"""Names of parameters that mean something else in most configurations, such as the architecture of a network."""
+_NOTHING = ("0", "0.0", "0.", "false", "no", "off", "none", "null", "~", "")
+"""What a configuration says where it does not use something."""
+_YES = {"poisson_sampling": ("sampling", "poisson"), "use_poisson_sampling": ("sampling", "poisson")}
+"""Keys that are true or false -> the parameter that they give a value to where they are true, and the value."""
+
+
+class Found(NamedTuple):
+    """A value of a configuration: the parameter it means, its key, its reference, and the value as read.
+
+    Attributes:
+        copied: whether the recipe has the value itself, as the configuration says it in another way.
+    """
+
+    name: str
+    key: str
+    reference: str
+    node: Scalar
+    value: Any
+    copied: bool = False
+
+
+class Draft(NamedTuple):
+    """A recipe as text, and what it asks, to be tried.
+
+    Attributes:
+        text: the recipe.
+        command: that it names.
+        given: parameter -> value, without the budget.
+        budget: epsilon and delta, as far as they are known.
+    """
+
+    text: str
+    command: str
+    given: Mapping[str, Any]
+    budget: Mapping[str, Any]
+
+
+def draft(config: str, recipe: str | None, command: str | None, algorithm: str | None) -> Draft:
+    """Return a recipe that reads its parameters from a configuration.
+
+    Args:
+        config: path of a YAML, JSON or TOML file.
+        recipe: where the recipe will stand; None: in the current folder.
+        command: of the case; None: dp-sgd where the configuration speaks of clipped gradients, else compare.
+        algorithm: of the case, or None.
+
+    Raises:
+        SpecError: the configuration cannot be read or lies outside the project, it has nothing of a run, or what is run
+            is not known.
+    """
+    if command is not None and command not in COMMANDS:
+        raise SpecError(f"unknown command {clipped(command)}", near(command, COMMANDS))
+    if algorithm is not None and algorithm not in NAMED:
+        raise SpecError(f"unknown algorithm {clipped(algorithm)}", near(algorithm, NAMED))
+    files = Files(recipe or "budget.yaml")
+    if not config:
+        raise _no_path(config)
+    name = os.path.relpath(config, files.folder or ".").replace(os.sep, "/")
+    if "#" in name:
+        raise SpecError(f"{clipped(config)} has a # in its path", "give the file another name")
+    _refuse_outside(files, config, recipe)
+    remarks: list[str] = []
+    taken = _one_each(_found(files.document(name, Place(clipped(config))), name, files, remarks), remarks)
+    if not taken:
+        raise SpecError(f"{clipped(config)} has no value that describes a run", "see dpcalc help")
+    command = command or ("dp-sgd" if any(key in taken for key in _OF_DP_SGD) else "compare")
+    if algorithm is None and "algorithm" not in taken and COMMANDS[command].compares:
+        names = ", ".join(COMMANDS[command].algorithms)
+        raise SpecError(f"what is run is not in {clipped(config)}", f"give --algorithm, one of {names}")
+    return _written(name, command, algorithm, taken, remarks)
+
+
+def _refuse_outside(files: Files, config: str, recipe: str | None) -> None:
+    """Refuse a configuration that the recipe may not read.
+
+    Raises:
+        SpecError: it lies outside the recipe's project.
+    """
+    try:
+        inside(files.root, config, config)
+    except LeavesProject:
+        beside = os.path.join(os.path.dirname(config), os.path.basename(recipe or "budget.yaml"))
+        raise SpecError(
+            f"the recipe may not read {clipped(config)}: it reads files below {clipped(files.root)} alone",
+            f"write the recipe beside the configuration: -o {beside}",
+        ) from None
+    except ValueError:
+        raise _no_path(config) from None
+
+
+def _no_path(config: str) -> SpecError:
+    return SpecError(f"{clipped(config)} is not a path", "name a YAML, JSON or TOML file")
+
+
+def _found(node: Node, name: str, files: Files, remarks: list[str]) -> Iterator[Found]:
+    """Yield the values whose keys are names of parameters; what is near to one is remarked upon."""
+    waiting: list[tuple[Node, tuple[str, ...]]] = [(node, ())]
+    looked_at = 0
+    passed_over: list[str] = []
+    while waiting:
+        node, path = waiting.pop()
+        looked_at += 1
+        if looked_at > _MOST_VALUES:
+            remarks.append(f"only the first {_MOST_VALUES} values were looked at")
+            break
+        if isinstance(node, Scalar):
+            said = len(remarks)
+            if found := _meaning(node, path, name, files, remarks):
+                yield found
+            elif len(remarks) == said and not _is_off(node, path):
+                passed_over.append(".".join(path)[:_LONGEST_KEY])
+        elif len(path) < _MOST_DEPTH:
+            waiting += reversed([(child, (*path, key)) for key, child in _children(node)])
+        else:
+            passed_over.append(".".join(path)[:_LONGEST_KEY])
+    if passed_over:  # by their keys alone: a value may be a secret
+        more = f" and {len(passed_over) - _MOST_KEYS} more" if len(passed_over) > _MOST_KEYS else ""
+        listed = f"not understood, and left out: {', '.join(passed_over[:_MOST_KEYS])}{more}"
+        remarks += textwrap.wrap(printable(listed), 110, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _children(node: Table | Items) -> Iterator[tuple[str, Node]]:
+    if isinstance(node, Items):
+        yield from ((str(place), item) for place, item in enumerate(node.items))
+    else:
+        yield from ((key, field.node) for key, field in node.fields.items() if not field.merges)
+
+
+def _is_off(node: Scalar, path: tuple[str, ...]) -> bool:
+    """Return whether a key says that something is not used which no bound covers."""
+    return node.text.strip().lower() in _NOTHING and bool(path and not_covered(path[-1]))
+
+
+def _meaning(  # noqa: PLR0911 (one return a reason)
+    node: Scalar, path: tuple[str, ...], name: str, files: Files, remarks: list[str]
+) -> Found | None:
+    key = path[-1] if path else ""
+    word = key.strip().lower().replace("-", "_")
+    pointer = "/".join(part.replace("~", "~0").replace("/", "~1") for part in path)
+    if word in _YES:
+        return _answered(word, key, f"{name}#/{pointer}", node, remarks)
+    meant = word if word in PARAMETERS else meant_by(word, [n for n in PARAMETERS if n != "lipschitz"])
+    if len(word) < 2 or not meant or meant == "order":  # one letter may mean anything
+        if (why := not_covered(word)) and not _is_off(node, path):
+            remarks.append(f"{key}: {why}")
+        return None
+    if word not in PARAMETERS and not means_exactly(word, meant):
+        remarks.append(f"{key}: means {meant} in some programs and not in others; write {meant} yourself")
+        return None
+    if not may_be_referred(meant):
+        remarks.append(f"{key}: {meant} is written in the recipe itself; write {meant} there")
+        return None
+    try:
+        value = single(meant, node, files)
+    except SpecError:
+        if word in _OWN_WORDS:
+            return None
+        remarks.append(f"{key}: no value of {meant}, which is {PARAMETERS[meant].domain}")
+        return None
+    return Found(meant, key, f"{name}#/{pointer}", node, value)
+
+
+def _answered(word: str, key: str, reference: str, node: Scalar, remarks: list[str]) -> Found | None:
+    """Return what a key says that is true or false."""
+    name, value = _YES[word]
+    said = node.text.strip().lower()
+    if said in ("true", "yes", "on"):
+        return Found(name, key, reference, node, value, copied=True)
+    if said == "false":
+        remarks.append(f"{key}: false says what {name} is not; write what it is, such as {name}: shuffle")
+    return None
+
+
+def _one_each(found: Iterator[Found], remarks: list[str]) -> dict[str, Found]:
+    """Return one value for every parameter; of several none is taken."""
+    by_name: dict[str, list[Found]] = {}
+    for one in found:
+        by_name.setdefault(one.name, []).append(one)
+    for name, several in by_name.items():
+        if len(several) > 1:
+            remarks.append(f"{name}: {' and '.join(one.reference for one in several)} both mean it; choose one")
+    taken = {name: several[0] for name, several in by_name.items() if len(several) == 1}
+    for first, second in _EITHER:
+        if first in taken and second in taken:
+            remarks.append(f"{taken.pop(second).key}: left out, as {first} says it too")
+    return taken
+
+
+def _written(name: str, command: str, algorithm: str | None, taken: dict[str, Found], remarks: list[str]) -> Draft:
+    own = taken_by(algorithm) if algorithm else set(COMMANDS[command].parameters)
+    used = {key: one for key, one in taken.items() if key in own or key in ("epsilon", "delta")}
+    remarks += [f"{one.key}: {algorithm or command} takes no {key}" for key, one in taken.items() if key not in used]
+    gate = used.pop("epsilon", None) if any(key in used for key in _NOISE) else None
+    lines = [
+        f"# Written by `dpcalc init` from {printable(name)}: read it before you rely on it.",
+        "dpcalc: recipe/1",
+        "cases:",
+        "  released-model:",
+        f"    command: {command}",
+        *([f"    algorithm: {algorithm}"] if algorithm else []),
+    ]
+    for key, one in used.items():
+        shown = printable(f"{one.key}: {one.node.text[:40]}")
+        if one.copied:
+            lines.append(f"    {key}: {one.value}  # {shown}, which is copied and not read: change both")
+            continue
+        lines.append(f"    {key}: {{from: {json_text(one.reference, None).strip()}}}  # {shown}")
+    if gate:
+        lines.append(f"    assert: epsilon <= {gate.value!r}  # {printable(gate.key)}, where it is a budget")
+    else:
+        lines.append("    # assert: epsilon <= 1  # the gate: write your budget, and take away the first #")
+    lines += [f"# {printable(remark[:300])}" for remark in remarks]
+    given = {key: one.value for key, one in used.items() if key not in ("epsilon", "delta")}
+    budget: dict[str, Any] = {key: used[key].value for key in ("epsilon", "delta") if key in used}
+    return Draft("\n".join(lines) + "\n", command, {**given, **({"algorithm": algorithm} if algorithm else {})}, budget)

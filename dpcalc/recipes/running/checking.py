@@ -17,17 +17,16 @@ from dpcalc.files.place import FileError
 from dpcalc.recipes.judging.objections import left_out
 from dpcalc.recipes.reading.matrix import MAX_CASES
 from dpcalc.recipes.reading.recipe import Malformed
+from dpcalc.recipes.running.chunks import CasesOnDisk, Judge, ManyCases, Tally
 from dpcalc.recipes.running.evaluate import Answers
 from dpcalc.recipes.running.journal import Journal
-from dpcalc.recipes.running.judge import Judge
-from dpcalc.recipes.running.many import CasesOnDisk, ManyCases, Tally
 from dpcalc.recipes.running.selection import Selection
 from dpcalc.report import Case, Check, Report, Status
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
-    from dpcalc.cluster.spread import Piece
+    from dpcalc.cluster.calls import Piece
 
 IN_FLIGHT = 32
 """Chunks that an executor has at once."""
@@ -158,7 +157,7 @@ class Checking:
                 yield from _first_done(waiting, judge)
 
     def _elsewhere(self, executor: Executor) -> Iterator[tuple[int, Case]]:
-        from dpcalc.cluster.spread import spread, through
+        from dpcalc.cluster.calls import spread, through
         from dpcalc.recipes.running.chunks import Chunk, run_chunk
 
         limits = self.selection.limits

@@ -3,31 +3,159 @@
 What travels is text, and one function that is known by its name: `run_chunk`. It needs nothing but this version of
 dpcalc. A chunk names its cases by their places; whoever computes it expands them from the recipe, and keeps what was
 read for the next chunk. The answer repeats which chunk it is of, and has a line of JSON for every case.
+
+The report on more cases than are held in memory: they are counted as they pass, and read from a file afterwards.
+
+The cases of a selection judged one by one, here or by whoever was sent their text.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
-from dpcalc.cluster.spread import Piece
-from dpcalc.errors import DpcalcError, SpecError
-from dpcalc.files.paths import ProjectFile
-from dpcalc.recipes.judging.verdict import error, given_by, judged_again
-from dpcalc.recipes.reading.recipe import Entry
-from dpcalc.recipes.running.evaluate import Answers, Limits, Outcome
-from dpcalc.recipes.running.judge import Judge
-from dpcalc.recipes.running.saved import Garbled, no_case, refuse_other_inputs, verified_case
+from dpcalc.cluster.calls import Piece
+from dpcalc.errors import PRECEDENCE, DpcalcError, SpecError
+from dpcalc.files.place import ProjectFile
+from dpcalc.recipes.judging.verdict import error, given_by, judged, judged_again
+from dpcalc.recipes.reading.recipe import Entry, Lazy
+from dpcalc.recipes.running.evaluate import Answers, Limits, Outcome, broken
+from dpcalc.recipes.running.journal import Journal
+from dpcalc.recipes.running.saved import Garbled, no_case, read_line, refuse_other_inputs, verified_case
 from dpcalc.recipes.running.selection import Selection
 from dpcalc.render.machine import case_line
 from dpcalc.render.notes import in_words
-from dpcalc.report import Case, Status, strict_json
+from dpcalc.report import Case, Report, Status, strict_json
 from dpcalc.version import __version__
+
+MOST_SHOWN = 1000
+"""Cases that a text shows, of a check of more than are held in memory."""
+
+_PASSED = '"status": "passed"'
+"""Of a line of JSON: within a string its quotes would be escaped."""
+
+
+class Tally:
+    """What there is to say of many cases, counted as they pass."""
+
+    def __init__(self) -> None:
+        self.statuses: Counter[str] = Counter()
+        self.codes: set[int] = set()
+        self.cases = self.failed = self.gates = self.held = self.bare = 0
+
+    def add(self, case: Case) -> None:
+        """Count a case."""
+        assert case.check is not None
+        gates, held = len(case.assertions), sum(gate.passed for gate in case.assertions)
+        self.cases += 1
+        self.statuses[case.check.status] += 1
+        self.codes.add(case.check.exit_code)
+        self.gates, self.held = self.gates + gates, self.held + held
+        self.failed += held < gates or case.check.status == Status.FAILED
+        self.bare += not gates and case.check.status == Status.PASSED
+
+
+class CasesOnDisk(Lazy[Case]):
+    """Cases that a journal has, and some that stand after them."""
+
+    def __init__(self, journal: Journal, tally: Tally, more: Sequence[Case] = ()) -> None:
+        super().__init__(tally.cases, lambda place: read_line(self._line(place)))
+        self._journal, self.tally = journal, tally
+        self._more = [case_line("check", case) for case in more]
+
+    def __iter__(self) -> Iterator[Case]:
+        return map(read_line, self.lines())
+
+    def _line(self, place: int) -> str:
+        checked = len(self) - len(self._more)  # a check that stopped early may have more of them in its journal
+        return self._journal.line(place) if place < checked else self._more[place - checked]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the cases as lines of JSON."""
+        return map(self._line, range(len(self)))
+
+
+class Excerpt(tuple[Case, ...]):
+    """Some cases, and the counts of all."""
+
+    tally: Tally
+
+    def __new__(cls, cases: Iterable[Case], tally: Tally) -> Excerpt:
+        """Take the cases."""
+        made = super().__new__(cls, cases)
+        made.tally = tally
+        return made
+
+
+class ManyCases(Report):
+    """A report whose cases are read from a journal whenever they are looked at, and were counted beforehand."""
+
+    __slots__ = ()
+
+    @property
+    def tally(self) -> Tally:
+        """The counts of the cases."""
+        cases: Any = self.cases
+        tally: Tally = cases.tally
+        return tally
+
+    @property
+    def failed(self) -> int:
+        """How many cases failed a gate."""
+        return self.tally.failed
+
+    @property
+    def exit_code(self) -> int:
+        """What the check exits with."""
+        return next((code for code in PRECEDENCE if code in self.tally.codes), 0)
+
+    @property
+    def statuses(self) -> Counter[str]:
+        """How many cases ended in each way."""
+        return self.tally.statuses
+
+    @property
+    def gates(self) -> tuple[int, int, int]:
+        """How many gates there are, how many of them held, and how many cases passed without one."""
+        return self.tally.gates, self.tally.held, self.tally.bare
+
+    def excerpt(self) -> ManyCases:
+        """Return the report with its first cases that did not pass: its counts are still those of all."""
+        cases: Any = self.cases
+        troubled = (read_line(line) for line in cases.lines() if _PASSED not in line)
+        return self._replace(cases=Excerpt(itertools.islice(troubled, MOST_SHOWN), self.tally))
+
+
+class Judge:
+    """Gives the verdicts.
+
+    Args:
+        selection: whose cases are judged.
+        answers: to them and to those that they are compared with.
+    """
+
+    def __init__(self, selection: Selection, answers: Answers) -> None:
+        self._selection, self._answers = selection, answers
+        self._stale: dict[tuple[int, str, str], bool] = {}
+
+    def __call__(self, place: int) -> Case:
+        """Return the case at a place with its verdict; an error that nobody expected is one of this case alone."""
+        recipe, entry = self._selection.at(place)
+        certify = self._selection.options.certify
+        try:
+            case = judged(recipe, entry, partial(self._answers, recipe), certify=certify, stale=self._stale)
+        except Exception as unexpected:
+            case = error(entry, entry.place, broken(unexpected))
+        return in_words("check", case)
+
 
 SCHEMA = "dpcalc.chunk/1"
 _OF_FILES = ("ledger", "train")

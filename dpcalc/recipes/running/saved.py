@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from dpcalc import notes
 from dpcalc.errors import PRECEDENCE, SpecError
 from dpcalc.files.reading import opened, shown_path
+from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import Kind
-from dpcalc.model.source import Source
 from dpcalc.report import (
     SCHEMA,
     Assertion,

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
 from dpcalc.errors import SpecError
-from dpcalc.files.paths import ProjectFile
-from dpcalc.files.place import FileError
+from dpcalc.files.place import FileError, ProjectFile
 from dpcalc.recipes.judging.objections import check_installed
 from dpcalc.recipes.judging.policy import LENIENT, Policy
 from dpcalc.recipes.judging.policy_file import again

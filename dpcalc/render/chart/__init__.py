@@ -95,7 +95,7 @@ def chart(report: Report, only: Sequence[str] = ()) -> Chart:
 RISK, _SHIFTED = "risk", "shifted"
 _OF_COMMANDS = {
     "train": "trained.trained_chart",
-    _SHIFTED: "allocation.allocation_chart",
+    _SHIFTED: "figure.allocation_chart",
     RISK: "attack.risk_chart",
 }
 """The charts of commands that are not about bounds, which take no choice of them: module and function."""

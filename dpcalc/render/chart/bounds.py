@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dpcalc.model.quantities import Kind, Quantity
 from dpcalc.render.chart import ENVELOPE, MAX_SERIES, Axis, Chart, Panel, Series, is_wide
-from dpcalc.render.chart.limits import rate_panels, schedule_panels
+from dpcalc.render.chart.figure import rate_panels, schedule_panels
 from dpcalc.render.chart.sweep import (
     LN10,
     TINY,

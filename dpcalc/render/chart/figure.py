@@ -1,9 +1,15 @@
-"""A chart as SVG, PNG or PDF, drawn with matplotlib: the same bytes for the same chart."""
+"""A chart as SVG, PNG or PDF, drawn with matplotlib: the same bytes for the same chart.
+
+The chart of where the shifts of a single ``shifted`` case are spent.
+
+The panels beside the answer: how fast delta nears its limit, and the noise of the tuned schedule.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
+import math
 import os
 import sys
 import textwrap
@@ -11,10 +17,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from dpcalc.errors import SpecError
 from dpcalc.inert import printable
-from dpcalc.render.chart import ENVELOPE, GUESSING, RATE, Axis, Chart, Panel, Series
-from dpcalc.render.chart.bars import DECADES, Bars
-from dpcalc.report import Status
+from dpcalc.model.quantities import Quantity
+from dpcalc.render.chart import ENVELOPE, GUESSING, MAX_SERIES, RATE, Axis, Chart, Panel, Series, is_wide
+from dpcalc.render.chart.sweep import Sweep, given_inputs, grouped, key_text, with_key
+from dpcalc.render.words.allocation import allocation_lines
+from dpcalc.report import Report
+from dpcalc.theorems.record import all_bounds
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 """The colours of Okabe and Ito, which colour-blind readers can tell apart, with a grey in place of their yellow."""
@@ -46,8 +56,6 @@ _METADATA: dict[str, dict[str, Any]] = {
 _MARKED = 12  # a curve bears about so many markers
 _LEGEND = 90  # characters to a line of the legend
 _TEXT = 0.17  # inches to a line of text
-_BAR = 0.3  # inches to a bar
-_VERDICTS = {Status.PASSED: "#009E73", Status.FAILED: "#D55E00", Status.ERROR: "#CC79A7", Status.SKIPPED: "#7F7F7F"}
 
 
 def draw(chart: Chart, format: str) -> bytes:
@@ -82,18 +90,6 @@ def draw_panel(panel: Panel) -> bytes:
             axis.set_major_formatter(lambda value, _: f"{value:g}")
 
     return _drawn("", (4.6, height), fill, "svg", {"svg.fonttype": "none"})
-
-
-def draw_bars(chart: Bars, format: str) -> bytes:
-    """Return the bars, one below the other, as a file of the given format."""
-    width = 10.0
-    tall = _BAR * max(len(chart.bars), 1) + _TEXT * _note_lines(chart.notes, width)
-
-    def fill(figure: Any) -> None:
-        _draw_bars(figure.add_subplot(), chart)
-        _write_under(figure, [], chart.notes, width)
-
-    return _drawn(chart.title, (width, 1.5 + tall), fill, format)
 
 
 def _drawn(
@@ -267,38 +263,85 @@ def _write_under(figure: Any, head: list[str], notes: Sequence[str], width: floa
     figure.supxlabel(_literal("\n".join(lines)), fontsize=8.5, color="#444444", x=0.01, ha="left")
 
 
-def _draw_bars(axes: Any, chart: Bars) -> None:
-    """Draw each bar from the left to the share of its limit, which is a line from top to bottom."""
-    ends = [_bar_end(bar.share, chart.log) for bar in chart.bars]
-    left = min((end for end in ends if end is not None), default=1.0) / 3.0 if chart.log else 0.0
-    for place, (bar, end) in enumerate(zip(chart.bars, ends, strict=True)):
-        colour = _VERDICTS[Status.FAILED if bar.public else bar.status]
-        if end is not None:
-            axes.barh(place, end - left, left=left, height=0.62, color=colour)
-        if (before := _bar_end(bar.before, chart.log)) is not None:
-            axes.plot(
-                before, place, marker="o", markersize=7, markerfacecolor="white", markeredgecolor="#000000", zorder=4
-            )
-        shown = f"{bar.mark:5}  {bar.text}".rstrip()
-        axes.annotate(
-            _literal(shown), (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=8.5, color=colour,
-            fontweight="normal" if bar.passed else "bold", annotation_clip=False,
-        )  # fmt: skip
-    drawn = [*ends, *(_bar_end(bar.before, chart.log) for bar in chart.bars)]
-    right = max([1.0, *(end for end in drawn if end is not None)])
-    if chart.log:
-        axes.set_xscale("log")
-    axes.set_xlim(left, right * (2.0 if chart.log else 1.08))
-    axes.set_ylim(len(chart.bars) - 0.4, -0.6)
-    axes.set_yticks(range(len(chart.bars)), [_literal(bar.label) for bar in chart.bars], fontsize=8.5)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(visible=False, axis="y")
-    axes.axvline(1.0, color="#000000", linewidth=1.2, linestyle=(0, (4, 2)), zorder=3)
-    axes.set_xlabel("share of the limit that is used (1: all of it)")
+def allocation_chart(report: Report) -> Chart:
+    """Return the chart of the allocation of a report's only case.
+
+    Raises:
+        SpecError: it has no finite one.
+    """
+    [case] = report.cases
+    allocation = ((case.best.details if case.best else None) or {}).get("allocation", {})
+    sampled = allocation.get("sampled")
+    spent, left = (sampled or allocation).get("a"), (sampled or allocation).get("z")
+    if not spent:
+        raise SpecError("there is no finite allocation to draw", "every step that a shift enters needs noise after it")
+    steps = tuple(sampled["steps"]) if sampled else tuple(range(1, len(spent) + 1))
+    axis = Axis("step t")
+    panels = (
+        Panel("", axis, Axis("shift spent in step t, a_t", is_wide(spent)), (Series("a_t", steps, tuple(spent)),)),
+        Panel("", axis, Axis("distance left after step t, z_t"), (Series("z_t", steps, tuple(left)),)),
+    )
+    notes = allocation_lines(allocation)
+    if sampled:
+        notes.append(f"{len(steps)} of the steps are drawn")
+    return Chart("shifted: where the shifts are spent", given_inputs(case), panels, tuple(notes))
 
 
-def _bar_end(share: float | None, log: bool) -> float | None:
-    """Return where a bar ends: on an axis in powers of ten not too far away, else not far past the limit."""
-    if share is None:
+def limits() -> dict[str, tuple[str, float]]:
+    """Return of which bound each limit is the limit, and up to which relative difference it says something."""
+    return {bound.id: bound.limit_of for bound in all_bounds().values() if bound.limit_of is not None}
+
+
+_RECORDS = "records"
+
+
+def rate_panels(sweep: Sweep, x: Axis) -> list[Panel]:
+    """Return the panel of 1/|delta - delta*| against n for every bound whose limit is known, if any."""
+    if sweep.quantity != Quantity.DELTA or sweep.x != _RECORDS:
+        return []
+    by_bound = grouped(sweep, lambda point: point.result.bound)
+    curves = []
+    for limit, (own, resolution) in limits().items():
+        for (bound, key), points in by_bound.items():
+            ends = {p.inputs[_RECORDS]: p.result.value for p in by_bound.get((limit, key), [])}
+            if bound != own or not ends:
+                continue
+            xs = tuple(point.inputs[_RECORDS] for point in points)
+            ys = tuple(_inverse_gap(p.result.value, ends.get(p.inputs[_RECORDS]), resolution) for p in points)
+            if any(y is not None for y in ys):
+                curves.append(Series(with_key(sweep.names[bound], key), xs, ys))
+    if not curves:
+        return []
+    curves = curves[:MAX_SERIES]
+    log = is_wide([y for series in curves for y in series.ys if y is not None])
+    label = "1 / |delta - limit|"
+    shown = tuple(series._replace(label=series.label + _slope(series)) for series in curves) if log else tuple(curves)
+    return [Panel("how fast delta approaches its limit", x, Axis(label, log), shown)]
+
+
+def _inverse_gap(value: float, limit: float | None, resolution: float) -> float | None:
+    if limit is None or abs(value - limit) <= resolution * limit or not value > 0.0:
         return None
-    return min(max(share, 10.0**-DECADES), 10.0**DECADES) if log else share
+    return 1.0 / abs(value - limit)
+
+
+def _slope(series: Series) -> str:
+    """Return the power of n with which the curve grows at its end, in words."""
+    ends = [(math.log(x), math.log(y)) for x, y in zip(series.xs, series.ys, strict=True) if y is not None][-2:]
+    if len(ends) < 2:
+        return ""
+    (x0, y0), (x1, y1) = ends
+    return f"{RATE} n^{(y1 - y0) / (x1 - x0):.2f} at the end"
+
+
+def schedule_panels(sweep: Sweep, x: Axis) -> list[Panel]:
+    """Return the panel of the noise that the tuned schedule gives, where it moves with x."""
+    curves = grouped(sweep, lambda point: "noise" if point.scale is not None and sweep.x == _RECORDS else None)
+    series = tuple(
+        Series(key_text(key), tuple(p.inputs[sweep.x] for p in points), tuple(p.scale for p in points))
+        for (_, key), points in list(curves.items())[:MAX_SERIES]
+    )
+    if not any(len(set(curve.ys)) > 1 for curve in series):
+        return []
+    values = [y for curve in series for y in curve.ys if y is not None]
+    return [Panel("the noise of the schedule", x, Axis("noise scale", is_wide(values)), series)]

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.errors import SpecError
+from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import Quantity
-from dpcalc.model.source import Source
 from dpcalc.render.chart import Axis, Number, is_wide
 from dpcalc.render.numbers import Side, equation, number, symbol_of
 from dpcalc.render.words.positions import Neighbours

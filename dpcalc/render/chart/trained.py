@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpcalc.errors import SpecError
-from dpcalc.model.source import Source
+from dpcalc.model.algorithm import Source
 from dpcalc.render.chart import MAX_SERIES, Axis, Chart, Panel, Series, is_wide
 from dpcalc.render.numbers import equation, symbol_of
 from dpcalc.render.several import ALGORITHM, varying

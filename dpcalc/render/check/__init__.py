@@ -50,10 +50,10 @@ def _of_pieces(function: str) -> Kind:
 
 KINDS: dict[str, Kind] = {
     "json": _of_pieces(PIECES["json"]),
-    "junit": _of_pieces("check.junit.junit_pieces"),
-    "sarif": _of_pieces("check.sarif.sarif_pieces"),
+    "junit": _of_pieces("check.github.junit_pieces"),
+    "sarif": _of_pieces("check.github.sarif_pieces"),
     GITHUB: Kind(named("check.github.render_github"), excerpt=True),
-    MARKDOWN: Kind(named("check.markdown.render_markdown"), excerpt=True),
+    MARKDOWN: Kind(named("check.text.render_markdown"), excerpt=True),
     "jsonl": _of_pieces(PIECES["jsonl"]),
     "csv": _of_pieces(PIECES["csv"]),
     **SHARED,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dpcalc.errors import SpecError
-from dpcalc.files import limits
+from dpcalc.files import reading
 from dpcalc.files.reading import shown_path
 from dpcalc.model.quantities import Quantity
 from dpcalc.render.asked import Asked
@@ -51,13 +51,13 @@ def load(path: str) -> Snapshot:
     shown = shown_path(path)
     try:
         with open(path, "rb") as stream:
-            data = stream.read(limits.BASELINE_BYTES + 1)
+            data = stream.read(reading.BASELINE_BYTES + 1)
     except OSError as error:
         raise SpecError(f"cannot read the baseline {shown}: {error.strerror or error}", _HINT) from None
     except ValueError:  # a NUL, or what no file system encodes
         raise SpecError(f"the baseline {shown} is not a path", _HINT) from None
-    if len(data) > limits.BASELINE_BYTES:
-        raise SpecError(f"the baseline {shown} is larger than {limits.BASELINE_BYTES} bytes", _HINT)
+    if len(data) > reading.BASELINE_BYTES:
+        raise SpecError(f"the baseline {shown} is larger than {reading.BASELINE_BYTES} bytes", _HINT)
     try:
         return snapshot(json.loads(data.decode("utf-8"), parse_constant=_refuse))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):

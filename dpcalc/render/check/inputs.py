@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import Quantity
-from dpcalc.model.source import Source
 from dpcalc.report import Change, Difference
 
 MAX_TEXT = 200

@@ -1,14 +1,30 @@
-"""Checked recipes in a terminal: a line for every gate, why cases did not pass, and how many of them did."""
+"""Checked recipes in a terminal: a line for every gate, why cases did not pass, and how many of them did.
+
+Markdown for a comment on a pull request or the summary of a workflow's step.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dpcalc.inert import printable
-from dpcalc.render.blocks import aligned
-from dpcalc.render.check.verdicts import MARKS, Judged, changed, checked, judged, listed, place, several_files, summary
+from dpcalc.inert import inert, printable
+from dpcalc.render.asked import Asked
+from dpcalc.render.blocks import aligned, markdown_table
+from dpcalc.render.check.baseline import changes_since
+from dpcalc.render.check.verdicts import (
+    MARKS,
+    PUBLIC,
+    Judged,
+    changed,
+    checked,
+    judged,
+    listed,
+    place,
+    several_files,
+    summary,
+)
 from dpcalc.render.numbers import SIX, Digits
-from dpcalc.report import Report, Status
+from dpcalc.report import Change, Difference, Report, Status
 
 MAX_NOTES = 20
 MAX_CHANGES = 50
@@ -88,3 +104,115 @@ def _gates(report: Report) -> str:
     gates, held, bare = report.gates
     without = f"; {bare} without a gate" if bare else ""
     return f"; {held} of {gates} gates held{without}"
+
+
+MAX_ROWS = 100
+MAX_CELL = 160
+MAX_NAMES = 10
+MAX_CHARACTERS = 65_000
+"""A comment on GitHub holds 65536."""
+
+_ORDER = (Status.ERROR, Status.FAILED, Status.SKIPPED, Status.PASSED)
+
+
+def render_markdown(report: Report, asked: Asked) -> str:
+    """Return a summary, the gates, what changed against the baseline, and why cases did not pass."""
+    cases, since = list(judged(report, asked.digits)), changes_since(report, asked)
+    lines = [f"### dpcalc check: {summary(report)}", "", *_markdown_gates(cases, several_files(report))]
+    lines += _changes(since) if since is not None else []
+    lines += [*_markdown_reasons(cases), *_markdown_about(cases)]
+    lines += [f"- not selected: {_names([name for _, name in report.not_selected])}"] if report.not_selected else []
+    return _fitted(inert("\n".join(lines).rstrip("\n") + "\n"))
+
+
+def _fitted(text: str) -> str:
+    """Return as many whole lines of the text as a comment holds."""
+    if len(text) <= MAX_CHARACTERS:
+        return text
+    return text[: text.rindex("\n", 0, MAX_CHARACTERS) + 1] + "\nThe rest is left out.\n"
+
+
+def _markdown_gates(cases: Sequence[Judged], several: bool) -> list[str]:
+    """Return the table of gates, those that did not hold first."""
+    rows = [(row, one) for one in cases for row in one.rows]
+    rows.sort(key=lambda pair: (pair[1].mark(pair[0].status) != PUBLIC, _ORDER.index(pair[0].status)))
+    body = [
+        (_mark(one, row.status), _code(one.title(several)), *map(_code, row[1:5]), _plain(row.theorem))
+        for row, one in rows
+    ]
+    return _table(("", "case", "quantity", "value", "limit", "slack", "theorem"), body) if body else []
+
+
+def _mark(one: Judged, status: Status) -> str:
+    """Return how a gate or a case ended, in bold where that is bad."""
+    mark = one.mark(status)
+    return {MARKS[Status.PASSED]: mark, MARKS[Status.SKIPPED]: "skipped"}.get(mark, f"**{mark}**")
+
+
+def _changes(changes: list[Change]) -> list[str]:
+    if not changes:
+        return ["Against the baseline, nothing has changed.", ""]
+    moved = sum(bool(change.quantity) and change.what not in _ASKED for change in changes)
+    counts = [f"{moved} number{'' if moved == 1 else 's'} moved"]
+    counts += [
+        f"{n} {word}" for word in (Difference.NEW, Difference.REMOVED) if (n := sum(c.what == word for c in changes))
+    ]
+    counts += [f"{n} ask for less"] if (n := sum(c.weaker for c in changes)) else []
+    counts += [f"{n} with other gates"] if (n := sum(c.what == Difference.GATES for c in changes)) else []
+    several = len({change.file for change in changes}) > 1
+    table = [
+        (_code(f"{c.file}: {c.name}" if several else c.name), *map(_code, (c.quantity, c.before, c.after)), c.what)
+        for c in changes
+    ]
+    return [f"Against the baseline: {', '.join(counts)}.", "",
+            *_table(("case", "quantity", "before", "after", "change"), table)]  # fmt: skip
+
+
+_ASKED = (Difference.OTHER_RUN, Difference.LESS, Difference.MORE)
+
+
+def _table(head: tuple[str, ...], body: list[tuple[str, ...]]) -> list[str]:
+    more = [f"{len(body) - MAX_ROWS} more rows are left out.", ""] if len(body) > MAX_ROWS else []
+    return [*markdown_table([head, *body[:MAX_ROWS]]), "", *more]
+
+
+def _markdown_reasons(cases: Sequence[Judged]) -> list[str]:
+    """Return where and why cases did not pass, and what they warn of."""
+    bad = [one for one in cases if one.check.status != Status.PASSED or one.case.warnings]
+    lines = []
+    for one in bad[:MAX_ROWS]:
+        why = list(one.findings) if one.check.status != Status.PASSED else []
+        why += [f"warning: {printable(text)}" for text in one.case.warnings]
+        lines.append(f"- {_mark(one, one.check.status)} {_code(one.check.name)} at {_code(place(one.check))}")
+        lines += [
+            f"  - {_code(text, 500)}" for text in (*why, *(f"warning: {printable(w)}" for w in one.case.warnings))
+        ]
+    return [*lines, *([f"- {len(bad) - MAX_ROWS} more"] if len(bad) > MAX_ROWS else [])]
+
+
+def _markdown_about(cases: Sequence[Judged]) -> list[str]:
+    """Return what the verdicts are about, and the notes."""
+    names: dict[str, list[str]] = {}
+    for one in cases:
+        for text in filter(None, (one.circumstances, *(f"note: {note}" for note in one.case.notes))):
+            names.setdefault(text, []).append(one.check.name)
+    return [f"- {_names(several)}: {_code(text, 500)}" for text, several in list(names.items())[:MAX_ROWS]]
+
+
+def _names(names: list[str]) -> str:
+    return listed(list(map(_code, names)), MAX_NAMES)
+
+
+def _code(text: str, width: int = MAX_CELL) -> str:
+    """Return the text as code, in which GitHub resolves neither markup nor mentions nor links."""
+    text = printable(text).strip()
+    text = text if len(text) <= width else text[: width - 3] + "..."
+    if not text:
+        return ""
+    # A backtick or a bar would end the code or the cell, and a backslash would change what a bar means.
+    return f"<code>{_plain(text)}</code>" if set(text) & set("`|\\") else f"`{text}`"
+
+
+def _plain(text: str) -> str:
+    """Return the text with every character that could be markup as an entity."""
+    return "".join(c if c.isalnum() or c in " .,-()" or not c.isascii() else f"&#{ord(c)};" for c in text)

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.inert import printable
+from dpcalc.model.algorithm import Source
 from dpcalc.model.numbers import parse_number
 from dpcalc.model.quantities import Quantity
-from dpcalc.model.source import Source
 from dpcalc.render.numbers import MAXIMISED, Digits, Side
-from dpcalc.render.words import training
+from dpcalc.render.words import risk
 from dpcalc.render.words.risk import attack_row
 from dpcalc.report import Assertion, Case, Change, Check, Report, Result, Status
 
@@ -26,7 +26,7 @@ _ABOUT = {
 }
 """Inputs that every verdict names, in words: whom it is about, and what was promised."""
 
-AT_MOST, AT_LEAST, EXACTLY = ("<=", "<"), (">=", ">"), "=="
+AT_MOST, AT_LEAST = ("<=", "<"), (">=", ">")
 """The signs of gates."""
 
 MERGE = "dpcalc merge gives the verdict"
@@ -94,7 +94,7 @@ def shard_text(report: Report) -> str:
 
 def not_private(case: Case) -> bool:
     """Return whether the case trained a model that is not private, whatever its gates say."""
-    return bool(case.training and training.warning(case))
+    return bool(case.training and risk.warning(case))
 
 
 def refused(case: Case) -> bool:
@@ -234,12 +234,6 @@ def _parts(text: str) -> tuple[str, str]:
     """Return what a gate's text compares, and with what; no name where it is no comparison."""
     match = _GATE.fullmatch(text)
     return (match[1], f"{match[2]} {match[3]}") if match else ("", text)
-
-
-def gate_sign(text: str) -> str:
-    """Return the sign between what a gate compares and its limit; empty if it is no comparison."""
-    name, limit = _parts(text)
-    return limit.partition(" ")[0] if name else ""
 
 
 def gate_limit(gate: Assertion, quantity: str) -> tuple[float, str] | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpcalc.inert import inert, printable
 from dpcalc.render.asked import Asked
-from dpcalc.render.page.names import clipped
+from dpcalc.render.page.figures import clipped
 from dpcalc.render.page.view import Page
 from dpcalc.report import Report
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from dpcalc.errors import SpecError
+from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import ATTACKS, Kind
-from dpcalc.model.source import Source
 from dpcalc.notes import Referenced
 from dpcalc.references import SHORT, proof_of
 from dpcalc.render.blocks import Paragraph, Style, Table
@@ -16,16 +16,13 @@ from dpcalc.render.check.verdicts import Judged, place
 from dpcalc.render.layout import Row
 from dpcalc.render.notes import sentences_about
 from dpcalc.render.numbers import Digits, Side, number, symbol_of
-from dpcalc.render.page.figures import MISSING, Figure, bracket, can_draw, figures
-from dpcalc.render.page.names import name_of, typed, why_not
-from dpcalc.render.page.outcome import Outcome, case_outcome, case_word
-from dpcalc.render.words import training
-from dpcalc.render.words.audit import audit_facts
+from dpcalc.render.page.figures import MISSING, Figure, bracket, can_draw, figures, name_of, typed, why_not
+from dpcalc.render.page.verdict import Outcome, case_outcome, case_word
+from dpcalc.render.words import risk
 from dpcalc.render.words.comparison import COLUMNS, is_cost, rows
 from dpcalc.render.words.ledger import entry_rows, ledger_lines
-from dpcalc.render.words.meaning import meaning
 from dpcalc.render.words.promise import promise
-from dpcalc.render.words.risk import risk_lines, risk_rows
+from dpcalc.render.words.risk import audit_facts, meaning, risk_lines, risk_rows
 from dpcalc.render.words.sentences import (
     certified_lines,
     cost_sentences,
@@ -80,7 +77,7 @@ class Evidence:
         self.case = case = report.cases[number - 1]
         self.name = name_of(report, case, number)
         self.place = place(case.check) if case.check else ""
-        self.outcome, self.word, self.warning = case_outcome(case), case_word(case), training.warning(case)
+        self.outcome, self.word, self.warning = case_outcome(case), case_word(case), risk.warning(case)
         self.open = len(report.cases) <= FEW or self.outcome == Outcome.BAD
         self.headlines = headlines(case, digits)
         self.grounds = Grounds(*_assumptions(case), _theorem(case), _sources(case))
@@ -103,7 +100,7 @@ class Evidence:
             f"What an attacker can do{hypothetical}", _listed(risk_rows(risks, digits), risk_lines(risks, digits))
         )
         yield Section("What it is made of", _listed(entry_rows(case, digits), ledger_lines(case, digits)))
-        measured = training.metric_rows(case, digits)
+        measured = risk.metric_rows(case, digits)
         yield Section("What was measured (not covered by the guarantee)", _listed(measured))
         yield Section("What was put in", _listed(self._inputs()))
         yield Section("What was proved", _listed((), certified_lines(case)), style="proof")

@@ -10,10 +10,18 @@ from dpcalc.render.check.baseline import changes_since
 from dpcalc.render.check.verdicts import share_used
 from dpcalc.render.layout import Row
 from dpcalc.render.page.case import INPUTS, Evidence, Grounds, headlines
-from dpcalc.render.page.names import typed
-from dpcalc.render.page.outcome import Outcome, case_outcome, outcome_of, word_of
-from dpcalc.render.page.verdict import facts, reservations, verdict_of, verdicts
-from dpcalc.render.words.meaning import meaning
+from dpcalc.render.page.figures import typed
+from dpcalc.render.page.verdict import (
+    Outcome,
+    case_outcome,
+    facts,
+    outcome_of,
+    reservations,
+    verdict_of,
+    verdicts,
+    word_of,
+)
+from dpcalc.render.words.risk import meaning
 from dpcalc.report import Change, Report
 from dpcalc.version import __version__
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpcalc.model.source import Source
+from dpcalc.model.algorithm import Source
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.report import Case
 from dpcalc.theorems.batch_layout import layout

@@ -1,15 +1,24 @@
-"""What an attacker can do, as a table and in words."""
+"""What an attacker can do, as a table and in words.
+
+What an answer means to somebody new to the field: how often an attacker who has to guess is right.
+
+What an audit found, in words.
+
+The lines on a run that was trained: its metrics beside those of the non-private fit, and what they do not cover.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.numbers import parse_number
 from dpcalc.model.quantities import ATTACKS
 from dpcalc.render.numbers import Digits, Side, number
-from dpcalc.render.words.positions import Neighbours, group_size, record_meant
-from dpcalc.report import Case, Report, attack_numbers
+from dpcalc.render.words.positions import SIZES_DIFFER, Neighbours, group_size, record_meant
+from dpcalc.report import PARTS, Case, Guess, Report, Result, attack_numbers
 
 COLUMNS = ("at most", "by")
 
@@ -118,3 +127,283 @@ def _mu_line(case: Case, digits: Digits) -> str:
             f"with mu = {value} where delta is above {delta} ({mu['bound']})"
         )
     return f"no mu is known for the whole curve; mu = {value} holds where delta is above {delta} ({mu['bound']})"
+
+
+def meaning(case: Case) -> str:
+    """Return what the best guarantee says of an attacker, in a sentence; empty where it says nothing so simple."""
+    best, guess = case.best, case.guess
+    if best is None or guess is None:
+        return ""
+    asked = _asked(case, best, group_size(case))
+    return f"Somebody who sees the output, knows all other records, and has to guess {asked}, {_right(guess)}."
+
+
+def _asked(case: Case, best: Result, size: int) -> str:
+    """Return between what the attacker has to choose."""
+    if best.forgetting:
+        return "whether the records to be forgotten were ever used (a priori as likely as not)"
+    if best.adjacency in SIZES_DIFFER:
+        which = "whether one more record was used" if size == 1 else f"whether {size} more records were used"
+        return f"{which} (a priori as likely as not)"
+    who, has = (record_meant(case) or "a record", "has") if size == 1 else (f"any {size} records", "have")
+    if best.adjacency == Neighbours.REPLACE_ONE:
+        return f"which of two equally likely values {who} {has}"
+    return f"whether {who} {'was' if size == 1 else 'were'} used or left out (a priori as likely as not)"
+
+
+def _right(guess: Guess) -> str:
+    """Return how often a guess is right at most, rounded up."""
+    tenths = math.ceil(guess.probability * 1000.0)
+    if tenths >= 1000:
+        return "may be right almost every time, for all that this number says"
+    alone = ", from this point alone" if guess.from_point else ""
+    return f"is right at most {tenths / 10:.1f}% of the time{alone} (a coin: 50%)"
+
+
+_REFUTED = "THE RUNS CONTRADICT THE GUARANTEE, or chance did, which the confidence allows"
+
+_NAMES = {"audited epsilon": "epsilon_lower", "audited mu": "mu_lower"}
+
+
+def audit_facts(case: Case, digits: Digits) -> list[tuple[str, str]]:
+    """Return what was found, each with its label; nothing where there was no audit."""
+    if not case.audit:
+        return []
+    audit, bounds = case.audit, []
+    beside = {
+        name: "" if audit[name] is None else f" (guaranteed: {digits.number(audit[name], Side.UP)})"
+        for name in ("epsilon", "mu")
+    }
+    if audit["epsilon_lower"] is not None:
+        lower, delta = digits.number(audit["epsilon_lower"], Side.DOWN), number(audit["delta"], side=Side.AS_GIVEN)
+        bounds.append(f"epsilon >= {lower} at delta = {delta}{beside['epsilon']}")
+    bounds.append(f"mu >= {digits.number(audit['mu_lower'], Side.DOWN)}, if Gaussian{beside['mu']}")
+    confidence = number(audit["confidence"], side=Side.AS_GIVEN)
+    facts = [
+        ("audited", f"{'; '.join(bounds)}; with confidence {confidence}"),
+        (
+            "attack",
+            f"{audit['attack']}: {audit['others']}; looks at {audit['looks_at']}; {audit['replicas']} runs on each of "
+            f"two data sets that differ in one record, seed {audit['seed']}; {audit['pilot']} of them chose the events "
+            "and do not count",
+        ),
+    ]
+    return [*facts, ("verdict", _REFUTED)] if audit["exceeded"] else facts
+
+
+def refuted(case: Case) -> str:
+    """Return what to say before a guarantee that the runs of an audit contradict; nothing of any other."""
+    return f"{_REFUTED}: what follows may be false" if case.audit and case.audit["exceeded"] else ""
+
+
+def audited_together(report: Report) -> Iterator[str]:
+    """Yield how the cases of a table were audited, and that the confidence is that of each of them."""
+    audits = [case.audit for case in report.cases if case.audit]
+    if audits:
+        first, attacks = audits[0], ", ".join(dict.fromkeys(audit["attack"] for audit in audits))
+        yield (
+            f"audited: the bounds on each case hold with confidence {number(first['confidence'], side=Side.AS_GIVEN)}; "
+            f"attacks: {attacks}; {first['replicas']} runs on each of two data sets, seed {first['seed']}"
+        )
+
+
+def audit_names(report: Report) -> list[str]:
+    """Return the columns of a table of several cases that were audited."""
+    audits = [case.audit for case in report.cases if case.audit]
+    return [name for name, key in _NAMES.items() if any(audit[key] is not None for audit in audits)]
+
+
+def audit_cells(case: Case, names: Sequence[str], digits: Digits) -> list[str]:
+    """Return what an audit of the case found, empty where there was none."""
+    values = [case.audit[_NAMES[name]] if case.audit else None for name in names]
+    return ["" if value is None else digits.at_most(4).number(value, Side.DOWN) for value in values]
+
+
+_METRIC_NAMES = {
+    "accuracy": "accuracy",
+    "mae": "mean absolute error",
+    "rmse": "RMSE",
+    "r2": "R2",
+    "loss": "mean loss",
+    "excess_risk": "excess risk",
+}
+_RISKS = {
+    "excess_risk": "expected excess risk under the law of the records, if they are independent draws from one,",
+    "empirical_excess_risk": "expected excess risk on the records",
+}
+"""What bounds on the risk speak of: the first is another quantity than the excess risk measured."""
+
+
+def warning(case: Case) -> str:
+    """Return why the result is not private, where it is not; else nothing."""
+    trained = case.training or {}
+    if trained.get("private", True) is True and not trained.get("why_not_private"):
+        return ""
+    return f"NOT PRIVATE: {trained.get('why_not_private') or 'the report does not say why'}"
+
+
+def caution(case: Case) -> str:
+    """Return what the numbers of a model that is not private are of, as the start of a sentence."""
+    return "" if case.forgetting else _REAL_NOISE
+
+
+_REAL_NOISE = "What follows holds of the algorithm with noise that nobody can draw again. "
+
+
+def kept_bounds(case: Case) -> str:
+    """Return how the trained records are kept within their bounds, as the end of a statement."""
+    if not case.training:
+        return ""
+    bound = case.inputs.get("feature_bound", (case.training.get("feature_bound"), ""))[0]
+    if bound is None:
+        return ""
+    norm = "1-norm" if case.training["norm"] == 1 else "Euclidean norm"
+    return (
+        f" Rows of the training data are shortened to {norm} at most {number(bound, side=Side.AS_GIVEN)} by a rule "
+        "that does not depend on the data." + (_SUMS if case.training.get("solver") else "") + _first_steps(case)
+    )
+
+
+def _first_steps(case: Case) -> str:
+    """Return what the first steps of a run on centred rows are, as the end of a statement."""
+    training = case.training or {}
+    centre = training.get("centre")
+    if not centre:
+        return ""
+    mean, distance = centre["mean"], centre["distance"]
+    first = mean + distance
+    return (
+        f" The first {first} of the {first + training['steps']} accounted steps are noisy sums too, of the same "
+        f"sensitivity: {mean} of the rows, {distance} of their distances from the noisy mean row; the others descend "
+        "on rows about that row, shortened in the same way."
+    )
+
+
+_SUMS = (
+    " The gradient of the one step is that of linear losses: its entries are the sums of products of columns and "
+    "target from which least squares are solved."
+)
+
+
+def metric_rows(case: Case, digits: Digits) -> list[tuple[str, ...]]:
+    """Return the table of metrics: the private model (of replicas the median and the range) and the non-private fit."""
+    training = case.training
+    if not training or not training["metrics"]:
+        return []
+    parts = [part for part in PARTS if part in training["metrics"]]
+    own, body = "private" if training["private"] else "this model", []
+    for name, label in _METRIC_NAMES.items():
+        for model, text in ((_METRICS, own), ("non_private", "non-private")):
+            cells = [_cell(case, model, part, name, digits) for part in parts]
+            if any(cells):
+                body.append((label, text, *cells))
+    return [("", "", *(f"{part} ({training[_COUNTS[part]]} records)" for part in parts)), *body]
+
+
+_METRICS = "metrics"
+"""The field of what was measured of the private model."""
+
+_COUNTS = {"train": "records", "test": "test_records"}
+
+
+def _cell(case: Case, model: str, part: str, name: str, digits: Digits) -> str:
+    training = case.training or {}
+    spread = training.get("quantiles", {}).get(part, {}).get(name) if model == _METRICS else None
+    if spread and None not in spread:
+        low, *_, high = spread
+        middle = spread[len(spread) // 2]
+        return f"{digits.number(middle)} [{digits.number(low)}, {digits.number(high)}]"
+    value = (training[model] or {}).get(part, {}).get(name)
+    return "" if value is None else digits.number(value)
+
+
+def chosen(case: Case) -> str:
+    """Return in a sentence what was chosen by a tuned run, and how; empty where nothing was."""
+    tuning = (case.training or {}).get("tuning")
+    if not tuning:
+        return ""
+    settings = tuning["candidates"][tuning["chosen"]]
+    best = ", ".join(
+        f"{name} = {number(value, side=Side.AS_GIVEN)}"
+        for name, value in settings.items()
+        if name not in (*NOISE_SCALES, "mu", "bound")
+    )
+    score = tuning["score"]
+    scored = ", ".join(
+        f"{_METRIC_NAMES[name]} {number(score[name], 4)}" for name in ("accuracy", "mae") if score.get(name) is not None
+    )
+    noisy = " with noise" if score["epsilon"] is not None else ""
+    return (
+        f"{best} was chosen of {len(tuning['candidates'])} candidates, as the best of a random number of runs "
+        f"({tuning['distribution']}, mean {number(tuning['mean'], 6)}), by its score{noisy} on {score['records']} "
+        f"{score['on']}: {scored}, which is optimistic, since the best was chosen by it"
+    )
+
+
+def _counted(case: Case) -> str:
+    """Return what was counted in the records."""
+    training = case.training or {}
+    score = training.get("tuning", {}).get("score", {})
+    held_out = score["records"] if score.get("epsilon") is not None else 0  # to score runs on
+    total = training["records"] + training["test_records"] + held_out
+    counts = f"{training['rows_clipped']} of {total} rows shortened"
+    if training["labels_clipped"]:
+        counts += f", {training['labels_clipped']} targets cut"
+    return counts + (f", {training['unreadable']} cells no finite number" if training["unreadable"] else "")
+
+
+def training_lines(case: Case, digits: Digits) -> list[str]:
+    """Return what stands above and below the table of metrics."""
+    training = case.training
+    if not training:
+        return []
+    replicas, quantiles = training.get("replicas"), training.get("quantiles")
+    runs = f"{replicas} runs" if replicas else "trained"
+    features = f"{training['dimension']} columns" + (", one of them constant" if training["intercept"] else "")
+    steps = f"{training['steps']} steps on {training['records']} records of {features}"
+    lines = [f"{runs}: {steps}; noise: {training['noise_source']}", *filter(None, [chosen(case), _centred(case)])]
+    if quantiles:
+        probabilities = quantiles["probabilities"]
+        lines.append(f"median [{probabilities[0]:.0%}, {probabilities[-1]:.0%} quantiles] over the runs")
+    bound = training["excess_risk_bound"]
+    if bound:
+        value = digits.number(bound["value"], Side.UP)
+        empty = ", before rounding" if case.best and (case.best.details or {}).get("floating_point") is not None else ""
+        empty += ", vacuous" if bound["vacuous"] else ""
+        lines.append(f"{_RISKS[bound['quantity']]} <= {value} ({bound['bound']}{empty})")
+    elif training["non_private"]:
+        lines.append(f"excess risk: {training['excess_risk_bound_because']}")
+    if training.get("metrics_are") is None:  # a report that holds nothing that was measured
+        return lines
+    lines.append(f"{training['metrics_are']}:")
+    return [*lines, *(f"  {line}" for line in (_counted(case), *training["remarks"]))]
+
+
+def _centred(case: Case) -> str:
+    """Return in a sentence how rows are centred; empty where they are not."""
+    centre = (case.training or {}).get("centre")
+    if not centre:
+        return ""
+    return (
+        f"rows are centred on a noisy mean row, in units of {number(centre['scale'], 3)} of their largest length, "
+        "which follow from a noisy mean distance"
+    )
+
+
+def summary_names(report: Report) -> tuple[str, ...]:
+    """Return the metrics that a summary of several cases shows: (part, metric) joined by a blank."""
+    names: dict[str, None] = {}
+    for case in report.cases:
+        metrics = (case.training or {}).get("metrics", {})
+        part = PARTS[1] if PARTS[1] in metrics else PARTS[0]
+        columns = ((part, "accuracy"), (part, "rmse"), (PARTS[0], "excess_risk"))
+        names.update({f"{part} {name}": None for part, name in columns if name in metrics.get(part, {})})
+    return tuple(names)
+
+
+def summary_cells(case: Case, names: tuple[str, ...], digits: Digits) -> tuple[str, ...]:
+    """Return a case's cells under `summary_names`."""
+    if not case.training:
+        return ("",) * len(names)
+    pairs = [name.partition(" ") for name in names]
+    return tuple(_cell(case, _METRICS, part, metric, digits.at_most(4)) for part, _, metric in pairs)

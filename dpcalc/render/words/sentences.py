@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from dpcalc.model.algorithm import ALGORITHMS
-from dpcalc.model.choices import Releases
-from dpcalc.model.quantities import RISKS, SUFFICIENT, Quantity
-from dpcalc.model.source import Source
+from dpcalc.model.algorithm import ALGORITHMS, Source
+from dpcalc.model.quantities import RISKS, SUFFICIENT, Quantity, Releases
 from dpcalc.render.numbers import MAXIMISED, Digits, Side, number, symbol_of
-from dpcalc.render.words import training
+from dpcalc.render.words import risk
 from dpcalc.render.words.allocation import allocation_lines
 from dpcalc.render.words.comparison import cost_probability, cost_run, is_cost
 from dpcalc.render.words.positions import INDEX, value_of, worst_positions
@@ -127,7 +125,7 @@ def headline(case: Case, digits: Digits) -> list[str]:
     """Return the answer in one line per best result."""
     best = [result for result in case.results if result.best]
     if not is_cost(case):
-        unmet = "Not of this model, only with noise that nobody can draw again: " if training.warning(case) else ""
+        unmet = "Not of this model, only with noise that nobody can draw again: " if risk.warning(case) else ""
         return [unmet + _headline(result, digits) for result in best]
     return [f"{': '.join(cost_sentences(result, digits))} ({result.bound})" for result in best]
 

@@ -15,8 +15,8 @@ import functools
 import math
 
 from dpcalc.model import loss_class as loss
-from dpcalc.model.choices import LossClass, Noise
 from dpcalc.model.numbers import plain, shown_below
+from dpcalc.model.quantities import LossClass, Noise
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Gdp, Profile
 from dpcalc.numerics.floats import UNIT, up
@@ -36,7 +36,7 @@ from dpcalc.theorems.conditions import (
     WHERE_BOUNDED,
 )
 from dpcalc.theorems.contraction import laplace, recursion
-from dpcalc.theorems.contraction.noisy_pass import NoisyPass, later_ratio
+from dpcalc.theorems.contraction.laplace import NoisyPass, later_ratio
 from dpcalc.theorems.contraction.recursion import SLACK
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
 from dpcalc.theorems.setting import BOUNDED_STEP, NOISY_STEP, PLACE

@@ -17,15 +17,14 @@ import math
 from typing import NamedTuple
 
 from dpcalc.errors import NotApplicable
-from dpcalc.model.choices import Noise
+from dpcalc.model.quantities import Noise
 from dpcalc.notions.guarantee import Gdp, Profile
-from dpcalc.numerics.floats import UNIT, down, up
-from dpcalc.numerics.logspace import log_expm1
+from dpcalc.numerics.floats import UNIT, down, log_expm1, up
 from dpcalc.theorems.conditions import DOMAIN, GAUSSIAN_NOISE, INDEX_IN_RANGE, LAPLACE_NOISE, ONE_DIMENSION, STEP_WITHIN
 from dpcalc.theorems.contraction import laplace, recursion
 from dpcalc.theorems.contraction.chords import drift, next_length
 from dpcalc.theorems.contraction.contraction import DISPLACED, FRESH, LIPSCHITZ_STEPS, PAPER
-from dpcalc.theorems.contraction.noisy_pass import expands_nothing
+from dpcalc.theorems.contraction.laplace import expands_nothing
 from dpcalc.theorems.contraction.stream_noise import Stream
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import BOUNDED_STEP, Setting

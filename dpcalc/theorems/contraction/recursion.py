@@ -19,11 +19,10 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from dpcalc.model.choices import Noise
+from dpcalc.model.quantities import Noise
 from dpcalc.notions import gaussian
 from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT, down, up
-from dpcalc.numerics.logspace import log_exp1p, log_expm1, log_one_minus_exp
+from dpcalc.numerics.floats import UNIT, down, log_exp1p, log_expm1, log_one_minus_exp, up
 from dpcalc.theorems.contraction.chords import Chord, chords, drift, next_length
 
 _EXACT_STEPS = 4096
@@ -81,7 +80,7 @@ def log_complement(noise: Noise, epsilon: float, ratio: float) -> float:
     """
     if noise == Noise.LAPLACE:
         return min(0.0, 0.5 * (epsilon - ratio))
-    from dpcalc.numerics.logspace import log_add_exp
+    from dpcalc.numerics.floats import log_add_exp
     from dpcalc.numerics.normal import log_ndtr
 
     if ratio == 0.0 or math.isinf(ratio):

@@ -12,10 +12,9 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dpcalc.model.choices import Noise
+from dpcalc.model.quantities import Noise
 from dpcalc.notions.guarantee import Profile
-from dpcalc.numerics.floats import UNIT, up
-from dpcalc.numerics.logspace import log_add_exp, log_expm1
+from dpcalc.numerics.floats import UNIT, log_add_exp, log_expm1, up
 from dpcalc.numerics.sums import log_sum_hockey_sticks_up
 from dpcalc.theorems.batch_layout import Layout
 from dpcalc.theorems.conditions import (
@@ -31,7 +30,7 @@ from dpcalc.theorems.conditions import (
 )
 from dpcalc.theorems.contraction import laplace, recursion
 from dpcalc.theorems.contraction.contraction import DISPLACED, FRESH, LIPSCHITZ_STEPS, PAPER
-from dpcalc.theorems.contraction.noisy_pass import NoisyPass
+from dpcalc.theorems.contraction.laplace import NoisyPass
 from dpcalc.theorems.contraction.recursion import SLACK, Trace
 from dpcalc.theorems.many_passes.epochs import once_log_delta
 from dpcalc.theorems.many_passes.passes import Passes

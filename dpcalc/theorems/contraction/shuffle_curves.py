@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dpcalc.model.choices import Noise
+from dpcalc.model.quantities import Noise
 from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT, decimal_quotient_up, up
 from dpcalc.theorems.batch_layout import Layout
-from dpcalc.theorems.contraction.noisy_pass import later_ratio, own_ratio
+from dpcalc.theorems.contraction.laplace import later_ratio, own_ratio
 from dpcalc.theorems.contraction.recursion import log_one_steps
 from dpcalc.theorems.many_passes.epochs import same_places
 from dpcalc.theorems.many_passes.passes import Passes

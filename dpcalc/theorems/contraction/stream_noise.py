@@ -13,14 +13,13 @@ import math
 from collections.abc import Callable, Iterator
 
 from dpcalc.errors import NotApplicable
-from dpcalc.model.choices import Noise
-from dpcalc.model.frozen import Frozen
+from dpcalc.model.draft import Frozen
 from dpcalc.model.noise import reach
+from dpcalc.model.quantities import Noise
 from dpcalc.model.run import Run
 from dpcalc.numerics.euler_maclaurin import enclose_sum
 from dpcalc.numerics.floats import UNIT, down, up
-from dpcalc.numerics.quadrature import integrate
-from dpcalc.numerics.roots import least
+from dpcalc.numerics.roots import integrate, least
 from dpcalc.theorems.contraction import recursion
 from dpcalc.theorems.setting import Setting
 

@@ -1,35 +1,169 @@
 """Several passes of maps that may drive two runs apart, with the record at the same place in each of them.
 
 A use is hidden by the steps up to the next one, or on a domain the uses before some step by the steps behind it.
+
+How far a step may drive two runs apart, what the last steps hide of it, and the conditions of bounds on such runs.
+
+The shifted-divergence theorem asks no more of a step than how far it leaves two points z apart: at most F(z), and the
+shift may be spent as z_t = F(z_(t-1)) - a_t. With s = eta Delta/b for a use of the record, F(z) is
+
+    smooth, or convex and smooth with a long step      c z, and s more where the record is used, c > 1
+    convex and Lipschitz                               sqrt(z^2 + (2 eta L)^2), and s more where the record is used
+    Lipschitz only, which covers clipped gradients     z + 2 eta L, whether the record is used or not
+
+On a domain of diameter D two runs are never further apart than that, however long they are, and the last m steps hide
+D at a cost that `carried` has for each of the three. Before that, or without a domain, a use is hidden by the steps up
+to the next one.
+
+Every guarantee rounds up.
+
+Steps on fresh uniform batches on a bounded domain, of maps that may drive two runs apart.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
 
-from dpcalc.model.algorithm import Release, in_one_random_order
-from dpcalc.notions.guarantee import Gdp, Profile
+from dpcalc.model import loss_class as loss
+from dpcalc.model.algorithm import Order, Release, in_one_random_order
+from dpcalc.model.quantities import LossClass
+from dpcalc.model.run import Run
+from dpcalc.notions.guarantee import Composition, Gdp, Profile
+from dpcalc.notions.profiles import COMPOSED, Certificate
 from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
-from dpcalc.numerics.floats import UNIT, up
-from dpcalc.numerics.logspace import log_add_exp
-from dpcalc.numerics.quotients import quotient_up
+from dpcalc.numerics.floats import UNIT, log_add_exp, quotient_up, up
+from dpcalc.numerics.sums import TermBounds, log_sum_decreasing_up
 from dpcalc.theorems.batch_layout import Positions
-from dpcalc.theorems.conditions import GAUSSIAN, GAUSSIAN_NOISE, INDEX_IN_RANGE, LIPSCHITZ, ONE_RELEASE, WHERE_BOUNDED
-from dpcalc.theorems.expanding.expanding_maps import (
-    EXPANDS,
-    LARGEST,
-    MAPS,
-    PLACED,
-    carried,
-    grid,
-    growth_of,
-    room,
-    rooms,
+from dpcalc.theorems.conditions import (
+    BATCH_WITHIN,
+    DOMAIN,
+    GAUSSIAN,
+    GAUSSIAN_NOISE,
+    INDEX_IN_RANGE,
+    LIPSCHITZ,
+    ONE_RELEASE,
+    WHERE_BOUNDED,
 )
-from dpcalc.theorems.record import theorem
+from dpcalc.theorems.contraction.laplace import expands_nothing
+from dpcalc.theorems.contraction_powers import variance
+from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, Unmet, lacking, needs, theorem
+from dpcalc.theorems.sampled import noisy_sgd
 from dpcalc.theorems.setting import GAUSSIAN_STEP, Setting
+
+RANDOM = ("shuffle-once", "rotation-epochs", "shuffled-epochs")
+ALL = ("cyclic", *RANDOM, "noisy-sgd", "noisy-gd")
+CLASS = "the losses are of the stated class on the domain"
+MAPS = "the losses are smooth, so that every step's map is Lipschitz with a factor above 1"
+LARGEST = 1e90  # a ratio beyond this one hides nothing
+
+
+# --- conditions -------------------------------------------------------------------------------------------------------
+
+
+def _expands(run: Run) -> Obstacle | None:
+    if run.loss_class == LossClass.CONVEX_SMOOTH:
+        if run.smoothness is None or run.step_size is None:
+            return lacking(run, "step_size", "smoothness")
+        if expands_nothing(LossClass.CONVEX_SMOOTH, run.step_size, run.smoothness):
+            return NotNeeded(
+                "is for steps that may drive two runs apart, and these do not",
+                "see the bounds for convex smooth losses",
+            )
+    return None
+
+
+def _mild_regulariser(run: Run) -> Obstacle | None:
+    weight, eta = run.regularisation, run.step_size
+    if not weight or eta is None or eta * weight <= 1.0 - 1e-12:
+        return None
+    return Unmet("step_size times regularisation exceeds 1", f"use --step-size <= {0.999 / weight:.6g}")
+
+
+def hides_by_place(run: Run) -> Obstacle | None:
+    """Return an obstacle where a record is as badly off at every place of a pass."""
+    bounded = run.algorithm.order is Order.SHUFFLE and run.diameter is not None and run.displacement is not None
+    smooth = run.loss_class in loss.LIPSCHITZ_MAPS and run.smoothness is not None
+    if bounded or smooth or run.loss_class is None:
+        return None
+    if run.records and run.batch_size and run.records % run.batch_size:
+        return None
+    if run.algorithm.order is not Order.SHUFFLE:
+        return NotNeeded("is for smooth losses, or a short last batch", "give --smoothness")
+    return NotNeeded("is for smooth losses, a bounded domain, or a short last batch", "give --smoothness or --diameter")
+
+
+def _length_known(run: Run) -> Obstacle | None:
+    return None if run.epochs is not None or run.steps is not None else needs("epochs")
+
+
+EXPANDS = Condition("loss_class is smooth, convex or lipschitz, or step_size > 2/smoothness", _expands)
+MILD = Condition("step_size regularisation <= 1", _mild_regulariser)
+PLACED = Condition("the losses are smooth, or the last batch is short", hides_by_place)
+LENGTH = Condition("epochs or steps is known", _length_known)
+
+
+# --- what the last steps hide -----------------------------------------------------------------------------------------
+
+
+def growth_of(
+    loss_class: LossClass, step_size: float, smoothness: float | None, strong_convexity: float
+) -> float | None:
+    """Return the growth ln c >= 0 of a step's Lipschitz factor, rounded up; None where the maps have none."""
+    rate = loss.rate(
+        loss_class=loss_class, step_size=step_size, smoothness=smoothness, strong_convexity=strong_convexity
+    )
+    return None if rate is None else max(0.0, -rate)
+
+
+def grid() -> Iterator[int]:
+    """Yield the whole numbers of at most three binary digits, up to 1e18: every count of steps is near one of them."""
+    yield from (1, 2, 3)
+    for power in range(58):
+        yield from (j << power for j in (4, 5, 6, 7))
+
+
+def room(growth: float, steps: int) -> float:
+    """Return 1 + c^-2 + ... + c^(-2 (steps-1)), rounded down."""
+    return variance(growth if growth > 1e-200 else 0.0, steps) * (1.0 - 64.0 * UNIT)
+
+
+def rooms(growth: float, steps: Array) -> Array:
+    """Return `room` of an array."""
+    if growth <= 1e-200:
+        return steps * (1.0 - 64.0 * UNIT)
+    variances: Array = np.expm1(-2.0 * growth * steps) / math.expm1(-2.0 * growth) * (1.0 - 64.0 * UNIT)
+    return variances
+
+
+def carried(reach: float, growth: float, steps: int) -> float:
+    """Return mu of the diameter hidden by so many steps whose maps are c-Lipschitz, c >= 1, rounded up."""
+    if growth > 700.0:
+        return math.inf
+    return up(reach * math.exp(growth) / math.sqrt(room(growth, steps)), 16.0 + 2.0 * growth)
+
+
+def harmonic(terms: int) -> float:
+    """Return 1 + 1/2 + ... + 1/terms, rounded up."""
+    if terms <= 64:
+        return up(math.fsum(1.0 / j for j in range(1, terms + 1)), 2.0)
+    return up(math.log(terms) + 0.5772156649015329 + 0.5 / terms, 8.0)
+
+
+def carried_convex(reach: float, push: float, steps: int) -> float:
+    """Return mu of the diameter hidden by so many steps of convex losses, push = 2 L/sigma: sqrt(D'^2/m + push^2 H_m).
+
+    Rounded up.
+    """
+    return up(math.hypot(reach / math.sqrt(steps), push * math.sqrt(harmonic(steps))), 16.0)
+
+
+def carried_anyhow(reach: float, push: float) -> float:
+    """Return the least over m of D'/sqrt(m) + push sqrt(m): the diameter, and what m steps add; rounded up."""
+    best = min(reach / push if push else math.inf, 1e15)
+    tried = {max(1, math.floor(best)), max(1, math.ceil(best))}
+    return min(up(reach / math.sqrt(m) + push * math.sqrt(m), 16.0) for m in tried)
 
 
 class ExpandingPasses(Setting):
@@ -154,3 +288,87 @@ def _like_positions(run: ExpandingPasses, alike: Positions, epsilon: float) -> f
         return TermBounds(logs, logs, np.zeros((1, len(k)), bool))
 
     return log_sum_decreasing_up(terms, alike.first, alike.first + alike.steps - 1) - math.log(alike.steps)
+
+
+class SampledSteps(Setting):
+    """Steps on fresh uniform batches on a bounded domain, of losses that are smooth or convex."""
+
+    def carried(self, steps: int) -> float:
+        """Return mu of the diameter hidden by the noise of so many steps, rounded up."""
+        reach = quotient_up((self.diameter,), (self.step_size, self.noise_std))
+        growth = growth_of(self.loss_class, self.step_size, self.smoothness, self.strong_convexity)
+        ways = [] if growth is None else [carried(reach, growth, steps)]
+        if self.loss_class in (LossClass.CONVEX, LossClass.CONVEX_SMOOTH):
+            ways.append(carried_convex(reach, quotient_up((2.0, self.lipschitz), (self.noise_std,)), steps))
+        return min(ways)
+
+
+def _hides_sampled(run: Run) -> Obstacle | None:
+    if run.loss_class == LossClass.LIPSCHITZ:
+        return NotNeeded("is for smooth or convex losses", "of merely Lipschitz ones expanding.domain speaks")
+    return lacking(run, "smoothness") if run.loss_class == LossClass.SMOOTH and run.smoothness is None else None
+
+
+def steps_to_hide(run: SampledSteps) -> float:
+    """Return about the number of steps from which hiding the early ones beats composition; no bound. inf for never."""
+    composed = run.part(noisy_sgd.SampledSteps)
+    single = noisy_sgd.use_cost(composed.ratio, run.batch_size / run.records)
+    return noisy_sgd.steps_to_reach(composed, min(run.carried(m) + math.sqrt(m * single) for m in grid()))
+
+
+@theorem(
+    "expanding.sampled",
+    title="Subsampled steps with hidden iterates, maps that may expand",
+    needs=(
+        "records", "batch_size", "steps", "lipschitz", "noise_std", "step_size", "diameter", "loss_class",
+        "smoothness?", "strong_convexity?",
+    ),
+    algorithms=("noisy-sgd",),
+    reference="dpcalc",
+    locator="as noisy_sgd.hidden, with the shift recursion of the loss class",
+    formula="G(sqrt(A_m/q)) with C_{b/n}(G(2 L/(b sigma sqrt(1-q)))) composed m times, A_m as in expanding.domain",
+    conditions=(
+        BATCH_WITHIN, GAUSSIAN_NOISE, EXPANDS, MILD, Condition("loss_class is smooth or convex", _hides_sampled),
+    ),
+    assumes=("every step uses a fresh uniform batch of batch_size records, drawn without replacement", CLASS, DOMAIN,
+             GAUSSIAN, ONE_RELEASE),
+    slow=True,
+    slack="the split is optimised for a Gaussian approximation, and evaluated exactly",
+    not_monotone_in=("records", "batch_size"),
+    steps_to_hide=steps_to_hide,
+)  # fmt: skip
+def sampled(run: SampledSteps) -> Composition:
+    """What was done before the last m steps is at most the diameter away, and a share of their noise hides that.
+
+    It is the plain composition where hiding does not help.
+    """
+    from dpcalc.notions import pld
+
+    mu = noisy_sgd.step_ratio(run.lipschitz, run.noise_std, run.batch_size)
+    plan = best_split(run)
+    if plan is None:
+        composed = [noisy_sgd.taken(mu, run.records, run.batch_size, run.steps)]
+        return Composition(composed, certificate=lambda _: Certificate(COMPOSED))
+    hidden = up(run.carried(plan.composed) / math.sqrt(plan.fraction), 8.0)
+    step = noisy_sgd.sampled(noisy_sgd.sample_mu(mu, plan.fraction), run.records, run.batch_size)
+    parts = [(pld.gaussian(mu=max(hidden, 1e-30)), 1), (step, plan.composed)]
+    return Composition(parts, certificate=lambda _: noisy_sgd.split_certificate(plan))
+
+
+def best_split(run: SampledSteps) -> noisy_sgd.Plan | None:
+    """Return the plan that is best by a central limit approximation of the uses; None for the plain composition."""
+    mu, rate = noisy_sgd.step_ratio(run.lipschitz, run.noise_std, run.batch_size), run.batch_size / run.records
+    single = noisy_sgd.use_cost(mu, rate)
+    least, best = run.steps * single, None
+    for steps in grid():
+        if steps >= run.steps:
+            break
+        whole = run.carried(steps)
+        balanced = whole / (whole + math.sqrt(steps * single))
+        for fraction in (balanced, 0.6 * balanced, 0.3 * balanced):
+            if not 1e-12 < fraction < 1.0 - 1e-12 or whole > 1e7 * math.sqrt(fraction):
+                continue
+            cost = whole * whole / fraction + steps * noisy_sgd.use_cost(mu / math.sqrt(1.0 - fraction), rate)
+            if cost < least:
+                least, best = cost, noisy_sgd.Plan(steps, steps, fraction)
+    return best

@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Iterator
 
-from dpcalc.notions.certificate import Matching
+from dpcalc.notions.profiles import Matching
 from dpcalc.numerics.arrays import np
 from dpcalc.theorems.hidden.exchanges import Comparison, Exchange, log_deltas
 from dpcalc.theorems.hidden.positions import SINGLE

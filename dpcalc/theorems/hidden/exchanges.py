@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from dpcalc.notions.certificate import Matching
+from dpcalc.notions.profiles import Matching
 from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT
 from dpcalc.theorems.hidden.positions import Distances, Rows

@@ -12,9 +12,9 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 
-from dpcalc.model.choices import Adjacency, Permutation
-from dpcalc.notions.certificate import HIDDEN, KNOWN, Certificate
+from dpcalc.model.quantities import Adjacency, Permutation
 from dpcalc.notions.guarantee import Hints, Profile
+from dpcalc.notions.profiles import HIDDEN, KNOWN, Certificate
 from dpcalc.numerics.floats import from_ordinal, ordinal
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, ONE_RELEASE, STEP_WITHIN, WHERE_BOUNDED
 from dpcalc.theorems.contraction.shuffle import ShuffledPass, mixture
@@ -225,7 +225,7 @@ def shuffled(run: SecretPass) -> Profile:
     """Nobody who sees the last iterate knows where in the secret order the record fell, and a late position may use
     the likelihood budget of all early ones.
 
-    >>> from dpcalc.model.choices import LastBatch, Noise
+    >>> from dpcalc.model.quantities import LastBatch, Noise
     >>> run = SecretPass(records=2, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN,
     ...                  scale=1.0, step_size=1.0, smoothness=1.0, adjacency=Adjacency.REPLACE_ONE)
     >>> round(math.exp(shuffled(run).profile(0.0)), 6)  # at epsilon 0 the mean of 2 Phi(1/2) - 1 and 2 Phi(1/8^0.5) - 1

@@ -23,9 +23,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dpcalc.notions import gaussian
-from dpcalc.notions.certificate import Matching
+from dpcalc.notions.profiles import Matching
 from dpcalc.numerics.arrays import np
-from dpcalc.numerics.logspace import log_add_exp
+from dpcalc.numerics.floats import log_add_exp
 from dpcalc.theorems.hidden.cuts import ENOUGH, FEW, FLAT, ROUGHLY, Cuts, search
 from dpcalc.theorems.hidden.exchanges import Comparison, Exchange, log_deltas, public_log_deltas
 from dpcalc.theorems.hidden.positions import Distances, Places, rows_of, rows_of_all

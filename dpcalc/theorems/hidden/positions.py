@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from dpcalc.notions.certificate import Blocks
+from dpcalc.notions.profiles import Blocks
 from dpcalc.numerics.arrays import Array, distinct, np
 from dpcalc.theorems.batch_layout import Layout
 

@@ -15,13 +15,12 @@ from collections.abc import Callable, Iterator
 from dpcalc.model.loss_class import exceeds_two, two_over
 from dpcalc.model.numbers import plain, shown_below
 from dpcalc.model.run import Run
-from dpcalc.notions import classic, gaussian
+from dpcalc.notions import conversions, gaussian
 from dpcalc.notions.guarantee import Composition, Point, Profile, Rdp
 from dpcalc.numerics import binomial
-from dpcalc.numerics.floats import MAX, UNIT, down, up
-from dpcalc.numerics.logspace import log_add_exp
+from dpcalc.numerics.floats import MAX, UNIT, down, log_add_exp, up
 from dpcalc.theorems.conditions import BATCH_WITHIN, BATCHES_OF_ONE, GAUSSIAN_NOISE
-from dpcalc.theorems.holder import holder, published_gradient_noise, sampled_renyi
+from dpcalc.theorems.holder import holder, published_gradient_noise
 from dpcalc.theorems.record import Condition, Missing, Obstacle, Unmet, lacking, theorem
 from dpcalc.theorems.sampled import noisy_sgd
 from dpcalc.theorems.setting import Setting
@@ -309,9 +308,9 @@ def output_published(run: OutputNoise) -> Point:
         if run.strong_convexity:
             return math.inf
         half = log_half(log_delta)
-        value = run.apart_published(half) / run.noise_std * classic.factor(half)
+        value = run.apart_published(half) / run.noise_std * conversions.factor(half)
         epsilon = up(value, 16.0) if value < MAX else math.inf
-        return epsilon if epsilon <= classic.epsilon_max(log_delta=half) else math.inf
+        return epsilon if epsilon <= conversions.epsilon_max(log_delta=half) else math.inf
 
     return Point(rule)
 
@@ -378,7 +377,7 @@ def gradient_renyi(run: GradientNoise) -> Rdp:
         if not 0.0 < run.mu < 1e150:
             return math.inf
         y = max(up(run.mu * run.mu, 2.0), 1e-300)
-        return up(run.steps * sampled_renyi.renyi(order=_whole_order(order), rate=run.share, inverse_square=y), 2.0)
+        return up(run.steps * holder.renyi(order=_whole_order(order), rate=run.share, inverse_square=y), 2.0)
 
     return Rdp(curve)
 
@@ -405,7 +404,7 @@ def gradient_lemma(run: GradientNoise) -> Rdp:
 
     def curve(order: float) -> float:
         square = down(1.0 / run.mu / run.mu, 4.0) if 1e-140 < run.mu < 1e140 else 0.0
-        single = sampled_renyi.lemma_step(order=_whole_order(order), rate=run.share, square=square)
+        single = holder.lemma_step(order=_whole_order(order), rate=run.share, square=square)
         return up(run.steps * single, 2.0)
 
     return Rdp(curve)

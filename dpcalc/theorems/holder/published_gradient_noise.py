@@ -10,11 +10,11 @@ import functools
 import math
 
 from dpcalc.errors import NotApplicable
-from dpcalc.model.frozen import Frozen
+from dpcalc.model.draft import Frozen
 from dpcalc.model.numbers import shown_apart
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.roots import greatest, least
-from dpcalc.theorems.holder.sampled_renyi import LEAST_SQUARE, slack
+from dpcalc.theorems.holder.holder import LEAST_SQUARE, slack
 
 _SHARES = tuple(10.0 ** (-j / 12.0) for j in range(145))  # 1 to 1e-12
 

@@ -13,11 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from dpcalc.model.choices import Permutation
+from dpcalc.model.quantities import Permutation
 from dpcalc.notions.guarantee import Gdp, Profile
-from dpcalc.numerics.floats import down, up
-from dpcalc.numerics.logspace import log_exp1p, log_expm1
-from dpcalc.numerics.quotients import quotient_down
+from dpcalc.numerics.floats import down, log_exp1p, log_expm1, quotient_down, up
 from dpcalc.theorems.conditions import (
     BALANCED,
     BATCHES_OF_ONE,
@@ -32,7 +30,7 @@ from dpcalc.theorems.conditions import (
 from dpcalc.theorems.lower.averages import gaussian_log_delta, log_average, log_sum
 from dpcalc.theorems.lower.linear_losses import WHOLE_SPACE
 from dpcalc.theorems.lower.quadratic import quadratic_mu
-from dpcalc.theorems.many_passes.periodic_allocation import Uses
+from dpcalc.theorems.many_passes.repeated_allocation import Uses
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, PLACE, Setting
 

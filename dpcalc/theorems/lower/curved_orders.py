@@ -20,12 +20,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.model.algorithm import Release, in_one_random_order
-from dpcalc.model.choices import Permutation
+from dpcalc.model.quantities import Permutation
 from dpcalc.notions.guarantee import Profile
 from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT, down, up
-from dpcalc.numerics.logspace import log_add_exp
-from dpcalc.numerics.quotients import quotient_down
+from dpcalc.numerics.floats import UNIT, down, log_add_exp, quotient_down, up
 from dpcalc.theorems.batch_layout import Layout
 from dpcalc.theorems.conditions import (
     BALANCED,
@@ -38,12 +36,12 @@ from dpcalc.theorems.conditions import (
 )
 from dpcalc.theorems.lower.averages import gaussian_log_delta, log_average, log_sum, log_sum_of_gaussians
 from dpcalc.theorems.lower.common_losses import CURVED, NO_SUCH_GUARANTEE, largest
-from dpcalc.theorems.lower.repeats import after_fresh_noise, times
+from dpcalc.theorems.lower.random_linear_losses import after_fresh_noise, times
 from dpcalc.theorems.record import Unmet, requires, theorem
 from dpcalc.theorems.setting import BATCHES, CURVED_STEP, GAUSSIAN_STEP, Setting
 
 if TYPE_CHECKING:
-    from dpcalc.numerics.normal_mixtures import Mixture
+    from dpcalc.numerics.normal_arrays import Mixture
 
 _SEARCH = "the best curvature of a search, and blocks of many positions as one"
 _SAFE = 1.0 - 1e-13  # what rounding may take from a mu, several times over
@@ -263,7 +261,7 @@ def epochs_curved_released(run: Setting) -> Profile:
     """
     from fractions import Fraction
 
-    from dpcalc.numerics.binomial_blocks import binomial_blocks
+    from dpcalc.numerics.binomial import binomial_blocks
     from dpcalc.numerics.normal_arrays import log_hockey_stick_down
 
     laws = functools.cache(lambda used: binomial_blocks(run.epochs, Fraction(used, run.records)))
@@ -408,7 +406,7 @@ def once_curved_secret(run: Setting) -> Profile:
 
 
 def _secret_profile(run: Setting, epochs: int) -> Profile:
-    from dpcalc.numerics.normal_mixtures import likelihood_ratio_threshold, log_advantage_down
+    from dpcalc.numerics.normal_arrays import likelihood_ratio_threshold, log_advantage_down
 
     def profile(epsilon: float) -> float:
         def at(q: float) -> float:
@@ -422,7 +420,7 @@ def _secret_profile(run: Setting, epochs: int) -> Profile:
 
 def _mixture(plan: Layout, classes: list[_Class]) -> tuple[Mixture, Mixture]:
     """Return the law of the output, in its standard deviations, with the record and without; P counted from below."""
-    from dpcalc.numerics.normal_mixtures import Mixture
+    from dpcalc.numerics.normal_arrays import Mixture
 
     parts = [(plan.dropped, 0.0)] if plan.dropped else []
     parts += [((high - low + 1) * c.size, min(c.mu(high), _SHARPEST)) for c in classes for low, high in _blocks(c)]

@@ -17,8 +17,7 @@ import math
 from typing import NamedTuple
 
 from dpcalc.notions.guarantee import Gdp, Profile
-from dpcalc.numerics.floats import UNIT, down, up
-from dpcalc.numerics.quotients import quotient_down
+from dpcalc.numerics.floats import UNIT, down, quotient_down, up
 from dpcalc.theorems.conditions import (
     BALANCED,
     BATCHES_OF_ONE,
@@ -32,7 +31,7 @@ from dpcalc.theorems.conditions import (
 )
 from dpcalc.theorems.lower.averages import gaussian_log_delta, log_average, log_sum
 from dpcalc.theorems.lower.common_losses import largest
-from dpcalc.theorems.lower.repeats import times
+from dpcalc.theorems.lower.random_linear_losses import times
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, PLACE, Setting
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 from dpcalc.notions.guarantee import Gdp
-from dpcalc.numerics.quotients import quotient_down
+from dpcalc.numerics.floats import quotient_down
 from dpcalc.theorems.conditions import GAUSSIAN, INDEX_IN_RANGE, ONE_RELEASE, UNBOUNDED
 from dpcalc.theorems.lower.quadratic import NO_GUARANTEE
 from dpcalc.theorems.record import Unmet, requires, theorem

@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 
 from dpcalc.notions.guarantee import Gdp, Rdp
-from dpcalc.numerics.floats import down, up
-from dpcalc.numerics.quotients import quotient_down
+from dpcalc.numerics.floats import down, quotient_down, up
 from dpcalc.theorems.conditions import (
     BALANCED,
     CONVEXITY_WITHIN,
@@ -27,7 +26,7 @@ from dpcalc.theorems.conditions import (
 from dpcalc.theorems.contraction_powers import DEEPEST, factors, half_tanh, in_range, lost
 from dpcalc.theorems.many_passes.multi_epoch import ORDER, Passes
 from dpcalc.theorems.many_passes.noisy_gd import FULL, Descent, saturation
-from dpcalc.theorems.many_passes.periodic_allocation import Uses
+from dpcalc.theorems.many_passes.repeated_allocation import Uses
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, PLACE
 

@@ -2,6 +2,8 @@
 
 Any event A gives delta >= P(A) - e^eps Q(A), and the best event tried is used. Notation as in `linear_losses`. Every
 value rounds down.
+
+What several passes add up to, where each multiplies what it starts from by a factor.
 """
 
 from __future__ import annotations
@@ -12,13 +14,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.model.algorithm import Release, in_one_random_order
-from dpcalc.model.choices import Adjacency
+from dpcalc.model.quantities import Adjacency
 from dpcalc.notions.guarantee import Profile
 from dpcalc.numerics.arrays import np
-from dpcalc.numerics.floats import UNIT
-from dpcalc.numerics.quotients import quotient_down
+from dpcalc.numerics.floats import UNIT, quotient_down
 from dpcalc.theorems.conditions import BATCH_WITHIN, GAUSSIAN, ONE_RELEASE
 from dpcalc.theorems.lower.averages import LARGEST, SMALLEST, gaussian_log_delta
+from dpcalc.theorems.lower.linear_losses import LINEAR, WHOLE_SPACE
 from dpcalc.theorems.lower.quadratic import NO_GUARANTEE
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import BATCHES, GAUSSIAN_STEP, Setting
@@ -26,9 +28,8 @@ from dpcalc.theorems.setting import BATCHES, GAUSSIAN_STEP, Setting
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from dpcalc.numerics.normal_mixtures import Mixture
+    from dpcalc.numerics.normal_arrays import Mixture
 
-from dpcalc.theorems.lower.linear_losses import LINEAR, WHOLE_SPACE
 
 _LAST_OR_MORE = "the last iterate is released, and perhaps others, which reveal no less"
 _EVENT = "the best event tried, with blocks of many numbers as one: a few per cent too low at most"
@@ -208,7 +209,7 @@ def _profile(count: _Count, ratio: float, gradients: Sequence[tuple[float, float
         return _laws(count, min(ratio, 1e6), gradients)  # a smaller gradient is in the class, too
 
     def profile(epsilon: float) -> float:
-        from dpcalc.numerics.normal_mixtures import likelihood_ratio_threshold, log_advantage_down
+        from dpcalc.numerics.normal_arrays import likelihood_ratio_threshold, log_advantage_down
 
         thresholds = [(p, q, likelihood_ratio_threshold(p, q, epsilon)) for p, q in pairs()]
         return min(0.0, max(log_advantage_down(p, q, epsilon, above) for p, q, above in thresholds))
@@ -218,8 +219,8 @@ def _profile(count: _Count, ratio: float, gradients: Sequence[tuple[float, float
 
 def _laws(count: _Count, ratio: float, gradients: Sequence[tuple[float, float]]) -> list[tuple[Mixture, Mixture]]:
     """Return pairs (P, Q) of laws of the sum with one record and with the other, P from below and Q from above."""
-    from dpcalc.numerics.binomial_blocks import binomial_blocks
-    from dpcalc.numerics.normal_mixtures import Mixture
+    from dpcalc.numerics.binomial import binomial_blocks
+    from dpcalc.numerics.normal_arrays import Mixture
 
     masses = binomial_blocks(count.trials, count.chance)
     ends = [float(count.base) + float(count.step) * times for times in (masses.low, masses.high)]
@@ -234,3 +235,28 @@ def _laws(count: _Count, ratio: float, gradients: Sequence[tuple[float, float]])
         return Mixture(masses.log_above, ratio * by * (least if by < 0.0 else most), ones) if by else unmoved
 
     return [(moved_down(a), moved_up(b)) for a, b in gradients]
+
+
+def times(product: float, epochs: int) -> float:
+    """Return T for the product Q of the factors of a pass, rounded down; it grows with Q."""
+    if epochs == 1 or product == 0.0:
+        return 1.0
+    half = -0.5 * math.log(product * (1.0 - 64.0 * UNIT))
+    return math.sqrt(math.tanh(epochs * half) / math.tanh(half))
+
+
+def after_fresh_noise(product: float, epochs: int, steps: int) -> float:
+    """Return sqrt((1-Q^2)/(1-Q^(2E))), rounded down: what the noise of E passes leaves of the last one.
+
+    Args:
+        product: Q, which makes it smaller, as good as the product of as many factors as a pass has steps.
+        epochs: E >= 1.
+        steps: of a pass.
+    """
+    above = product * (1.0 + UNIT * (64.0 + 16.0 * steps))
+    if epochs == 1 or above == 0.0:
+        return 1.0
+    if above >= 1.0:
+        return 1.0 / math.sqrt(epochs) * (1.0 - 4.0 * UNIT)
+    rate = -2.0 * math.log(above)
+    return math.sqrt(math.expm1(-rate) / math.expm1(-rate * epochs)) * (1.0 - 32.0 * UNIT)

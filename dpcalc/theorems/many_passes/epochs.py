@@ -20,15 +20,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from dpcalc.notions import gaussian
-from dpcalc.notions.certificate import Blocks, Earlier
+from dpcalc.notions.profiles import Blocks, Earlier
 from dpcalc.numerics.arrays import Array, distinct, np
-from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
-from dpcalc.numerics.floats import UNIT, up
-from dpcalc.numerics.logspace import log_add_exp
+from dpcalc.numerics.floats import UNIT, log_add_exp, up
+from dpcalc.numerics.sums import TermBounds, log_sum_decreasing_up
 from dpcalc.theorems.batch_layout import Positions
-from dpcalc.theorems.hidden.fresh_places import cases_of
+from dpcalc.theorems.hidden.fresh_places import SamePlaces, cases_of
 from dpcalc.theorems.hidden.positions import places_of
-from dpcalc.theorems.hidden.same_places import SamePlaces
 from dpcalc.theorems.many_passes.passes import Passes
 from dpcalc.theorems.many_passes.repeated_allocation import cost, gdp, periods, stretch
 

@@ -20,10 +20,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dpcalc.model.algorithm import Release, in_one_random_order
-from dpcalc.model.choices import Noise
+from dpcalc.model.quantities import Noise
 from dpcalc.notions.guarantee import Composition, Profile
-from dpcalc.numerics.floats import up
-from dpcalc.numerics.quotients import quotient_up
+from dpcalc.numerics.floats import quotient_up, up
 from dpcalc.theorems.conditions import (
     CONVEXITY_WITHIN,
     DOMAIN,

@@ -15,7 +15,7 @@ import math
 
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Gdp, Rdp
-from dpcalc.numerics.quotients import quotient_up
+from dpcalc.numerics.floats import quotient_up
 from dpcalc.theorems.conditions import (
     BALANCED,
     CONVEX_SMOOTH,
@@ -27,7 +27,7 @@ from dpcalc.theorems.conditions import (
     STEP_WITHIN,
     STRONGLY_CONVEX,
 )
-from dpcalc.theorems.many_passes.periodic_allocation import Uses, bounded_mu, contracting_mu
+from dpcalc.theorems.many_passes.repeated_allocation import Uses, bounded_mu, contracting_mu
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, Setting, decay_rate
 

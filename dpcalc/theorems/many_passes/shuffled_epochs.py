@@ -13,27 +13,24 @@ import math
 from collections.abc import Callable
 
 from dpcalc.model.algorithm import Release, in_one_random_order
-from dpcalc.model.choices import Adjacency
+from dpcalc.model.quantities import Adjacency
 from dpcalc.notions import gaussian
-from dpcalc.notions.certificate import HIDDEN, KNOWN, WORST, Certificate
 from dpcalc.notions.guarantee import Gdp, Hints, Profile
+from dpcalc.notions.profiles import HIDDEN, KNOWN, WORST, Certificate
 from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
 from dpcalc.numerics.floats import UNIT, down, up
-from dpcalc.numerics.sums import log_sum_expm1_reciprocals_up
+from dpcalc.numerics.sums import TermBounds, log_sum_decreasing_up, log_sum_expm1_reciprocals_up
 from dpcalc.theorems.batch_layout import Positions
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, ONE_ORDER, ONE_RELEASE, STEP_WITHIN, WHERE_BOUNDED
-from dpcalc.theorems.contraction.noisy_pass import own_ratio
+from dpcalc.theorems.contraction.laplace import own_ratio
 from dpcalc.theorems.contraction.shuffle import shifted_pass
-from dpcalc.theorems.hidden.fresh_places import Cases, cases_of
+from dpcalc.theorems.hidden.fresh_places import Cases, SamePlaces, cases_of
 from dpcalc.theorems.hidden.hidden_position import SECRET, least_of, secret_order, swaps_of
 from dpcalc.theorems.hidden.position_certificates import Cell, Mixture
 from dpcalc.theorems.hidden.positions import places_of
-from dpcalc.theorems.hidden.same_places import SamePlaces
 from dpcalc.theorems.many_passes.epochs import fresh_log_delta, known_cases, once_log_delta
 from dpcalc.theorems.many_passes.passes import Passes
-from dpcalc.theorems.many_passes.periodic_allocation import Uses, bounded_mu, contracting_mu
-from dpcalc.theorems.many_passes.repeated_allocation import Pace, rate_in_range
+from dpcalc.theorems.many_passes.repeated_allocation import Pace, Uses, bounded_mu, contracting_mu, rate_in_range
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import BATCHES, GAUSSIAN_STEP, Setting
 

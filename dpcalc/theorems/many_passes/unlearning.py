@@ -11,14 +11,13 @@ from __future__ import annotations
 import functools
 import math
 
-from dpcalc.model.choices import Adjacency, Start
+from dpcalc.model.quantities import Adjacency, Start
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Gdp
-from dpcalc.numerics.floats import MAX, down, up
-from dpcalc.numerics.quotients import quotient_up
+from dpcalc.numerics.floats import MAX, down, quotient_up, up
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, STEP_WITHIN, STRONGLY_CONVEX
 from dpcalc.theorems.contraction_powers import factors, in_range, lost, total, variance
-from dpcalc.theorems.many_passes.periodic_allocation import Uses, unrestarted
+from dpcalc.theorems.many_passes.repeated_allocation import Uses, unrestarted
 from dpcalc.theorems.one_pass.allocation import optimal
 from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Unmet, requires, theorem
 from dpcalc.theorems.setting import Setting, decay_rate

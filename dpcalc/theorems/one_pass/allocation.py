@@ -1,19 +1,157 @@
-"""Where the shifts of a chain are spent: the optimal allocation for Gaussian noise, or the user's own."""
+"""Where the shifts of a chain are spent: the optimal allocation for Gaussian noise, or the user's own.
+
+The optimal allocation of a chain whose steps are all alike and expand nothing, in closed form.
+
+With factors c <= 1 the slopes of the points of prefix sums fall from step to step, whatever the start: all steps are
+one block of constant slope (`dpcalc.numerics.isotonic`). Of m steps that begin at z,
+
+    S = z c^m + s (1 - c^m)/(1 - c),   V = v (1 - c^(2m))/(1 - c^2),   cost S^2/V,   a_j = v c^(m-j) S/V.
+
+On a domain of diameter D all but the last m steps may be forgotten, z = D. With A = s/(1-c), the cost is
+(A + (D - A) c^m)^2/(1 - c^(2m)) up to a factor: it falls with m up to c^m = 1 - D/A, or m = D/s at c = 1, and grows
+from there on.
+
+Where the shifts of a chain are spent against Laplace noise, in one dimension.
+
+Every allocation of the shifts is valid at every order. The one for Gaussian noise is improved by majorising and
+minimising: the divergence R is concave in the square of the shift, so the quadratic through the present a_t with
+curvature R'(a)/a lies above it, and the Gaussian problem with the weights a_t/R'(a_t) can only lower the sum.
+"""
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from dpcalc.errors import SpecError
 from dpcalc.model.chain import Chain
+from dpcalc.notions.profiles import ALLOCATION, Certificate
 from dpcalc.numerics.arrays import Array, distinct, np
 from dpcalc.numerics.floats import UNIT, up
-from dpcalc.theorems.one_pass.equal_steps import describe, equal_steps
 
 if TYPE_CHECKING:
     from dpcalc.numerics.isotonic import Allocation
+
+
+_LARGE, _SMALL = 1e140, 1e-140  # squares of numbers between them neither overflow nor lose digits
+
+
+class EqualSteps(NamedTuple):
+    """Steps in a row.
+
+    Attributes:
+        steps: m, those that are not forgotten.
+        shift: s of each.
+        rate: -ln c >= 0.
+        variance: v of each, rounded down.
+        start: z, the distance before the first.
+    """
+
+    steps: int
+    shift: float
+    rate: float
+    variance: float
+    start: float
+
+    def factor(self, steps: Any) -> Any:
+        """Return c^steps."""
+        return np.exp(-self.rate * steps)
+
+    def arriving(self, steps: Any) -> Any:
+        """Return the distance after so many steps if nothing of it is spent."""
+        return self.start * self.factor(steps) + self.shift * _geometric(self.rate, steps)
+
+    def room(self, steps: Any) -> Any:
+        """Return the variance that so many steps leave."""
+        return self.variance * _geometric(2.0 * self.rate, steps)
+
+    @property
+    def in_range(self) -> bool:
+        """Whether the formulas lose no digits."""
+        return all(
+            _SMALL < value < _LARGE for value in (self.arriving(self.steps), self.variance, self.room(self.steps))
+        )
+
+    @property
+    def cost(self) -> float:
+        """The least sum of a_j^2/v, rounded up."""
+        carried, room = float(self.arriving(self.steps)), float(self.room(self.steps))
+        # The two sums are good to 8 units; c^m to 4 units for each unit of its exponent, twice in the square.
+        return up(carried / room * carried, 64.0 + 8.0 * min(self.rate * self.steps, 745.0))
+
+    def spent(self, step: Any) -> Any:
+        """Return a_j of steps counted from 1."""
+        slope = self.arriving(self.steps) / self.room(self.steps)
+        return slope * self.variance * self.factor(self.steps - step)
+
+    def left(self, step: Any) -> Any:
+        """Return z_j: what is not yet spent after steps counted from 1."""
+        slope = self.arriving(self.steps) / self.room(self.steps)
+        return np.maximum(self.arriving(step) - slope * self.factor(self.steps - step) * self.room(step), 0.0)
+
+    def share(self, first: int, last: int) -> float:
+        """Return the share of the cost in the steps after ``first`` up to ``last``."""
+        share = self.room(last - first) * self.factor(2.0 * (self.steps - last)) / self.room(self.steps)
+        return float(share) if last > first else 0.0
+
+
+def _geometric(rate: float, terms: Any) -> Any:
+    """Return 1 + e^-rate + ... of so many terms."""
+    return terms if rate == 0.0 else np.expm1(-rate * terms) / math.expm1(-rate)
+
+
+def equal_steps(chain: Chain, start: float, cap: float | None) -> EqualSteps | None:
+    """Return the steps of a chain that the optimal allocation does not forget; None where they differ, or expand.
+
+    Args:
+        chain: the steps, with their shifts.
+        start: the distance z_0 of the two starting points.
+        cap: the diameter of the domain, which allows a restart; None where there is none.
+    """
+    one = chain.one
+    if one is None or one.shift is None or not 0.0 < one.contraction[0] <= 1.0:
+        return None
+    rate = -math.log(float(one.contraction[0]))
+    whole = EqualSteps(len(chain), float(one.shift[0]), rate, float(one.variance[0]), start)
+    ways = [whole, *(whole._replace(steps=steps, start=cap) for steps in _restarts(whole, cap))] if cap else [whole]
+    return min(ways, key=lambda way: way.cost) if all(way.in_range for way in ways) else None
+
+
+def _restarts(whole: EqualSteps, cap: float) -> set[int]:
+    """Return the numbers of steps, 1 to T-1, after a restart that cost the least: those about the one that is best."""
+    most, uses = whole.steps - 1, cap / whole.shift if whole.shift else math.inf
+    part = uses * -math.expm1(-whole.rate) if whole.rate else 0.0  # D/A
+    best = uses if whole.rate == 0.0 else -math.log1p(-part) / whole.rate if part < 1.0 else math.inf
+    near = int(min(best, most))
+    return {steps for steps in range(near - 1, near + 3) if 1 <= steps <= most}
+
+
+def describe(steps: EqualSteps, skipped: int, samples: int) -> dict[str, Any]:
+    """Return where the shifts are spent, as JSON types; see `allocation.describe_allocation`.
+
+    Args:
+        steps: those that are not forgotten.
+        skipped: how many are.
+        samples: the number of steps at which a and z are given.
+    """
+    total = skipped + steps.steps
+    ends = [0, *np.cumsum([len(part) for part in np.array_split(np.broadcast_to(0.0, (total,)), 4)]).tolist()]
+    inside = [max(end - skipped, 0) for end in ends]
+    at: Array = np.linspace(1, total, samples).astype(int)
+    at = np.sort(np.append(at, skipped + 1)) if skipped + 1 not in at else at
+    step = np.maximum(at - skipped, 0)
+    spent, left = np.where(step > 0, steps.spent(step), 0.0), np.where(step > 0, steps.left(step), steps.start)
+    return {
+        "restart": skipped,
+        "quarters": [steps.share(first, last) for first, last in itertools.pairwise(inside)],
+        "block_count": 1,
+        "blocks": [{"first": skipped + 1, "last": total, "share": 1.0}],
+        "sampled": {"steps": at.tolist(), "a": spent.tolist(), "z": left.tolist()},
+    }
+
 
 _SHOWN_BLOCKS = 50  # a page of them
 _SHOWN_STEPS = 10_000  # one by one: some 300 kB of JSON; the closed form of equal steps gives samples alone
@@ -157,3 +295,131 @@ def _path(chain: Chain, spent: Array, start: float, tau: int, blocks: list[dict[
     ends = [block[end] for block in blocks for end in ("first", "last")]
     at = distinct(np.linspace(1, len(chain), _SAMPLES).astype(int), np.array(ends, int))
     return {"sampled": {"steps": at.tolist(), "a": spent[at - 1].tolist(), "z": left[at - 1].tolist()}}
+
+
+_REFINED_STEPS = 100_000
+_OWN_ORDER_STEPS = 200
+_MOST_RECORDED = 1000
+_ROUNDS, _WORK = 40, 200_000
+_REFINED_AT = (0.25, 1.0, 4.0, 16.0, 64.0)
+
+
+class LaplaceSpending:
+    """The steps of a chain that are not forgotten, and ways to spend their shifts against Laplace noise.
+
+    Attributes:
+        shift, carry: s_t and c_t of these steps.
+        scale: b_t, the Laplace scale of each in the space of the parameters, rounded down.
+        entry: z before the first of them.
+        start: how many steps are forgotten.
+    """
+
+    def __init__(self, chain: Chain, allocation: Allocation, multiplier: float) -> None:
+        kept = slice(allocation.start, None)
+        self.shift, self.carry, self.entry = shifts(chain)[kept], chain.contraction[kept], allocation.start_value
+        self.scale = (chain.scale * (multiplier * (1.0 - 2.0**-52)))[kept]
+        self.start = allocation.start
+        self._gaussian = self._completed(shares(chain, allocation)[kept])
+
+    def divergence(self, order: float) -> float:
+        """Return the least sum of Laplace divergences found at an order, rounded up."""
+        return self._cost(self.spent(order), order)
+
+    def spent(self, order: float) -> Array:
+        """Return what is spent in each of the steps at an order, shape (T,)."""
+        _, _, best = min((self._cost(spent, order), k, spent) for k, spent in enumerate(self._candidates))
+        if len(self._candidates) == 1 or len(self.scale) > _OWN_ORDER_STEPS:
+            return best
+        return self._improved(best, order)
+
+    def certificate(self, order: float) -> Certificate | None:
+        """Return where the chain restarts and what is spent in each step from there on; None for a long chain."""
+        if len(self.scale) > _MOST_RECORDED:
+            return None
+        return Certificate(ALLOCATION, values={"start": self.start, "spent": self.spent(order).tolist()})
+
+    @functools.cached_property
+    def _candidates(self) -> list[Array]:
+        """The Gaussian allocation, and that improved for some orders.
+
+        What matters is order times shift over scale: below 1 the divergence is quadratic, as for Gaussian noise, far
+        above it is linear. Between orders that differ by a factor 4 the optimum moves little, and its cost to second
+        order only.
+        """
+        first, scale = self._gaussian, self.scale
+        largest = float((first / scale).max()) if (scale > 0.0).all() else math.inf
+        if len(scale) > _REFINED_STEPS or not 0.0 < largest < math.inf or self._uniform:
+            return [first]
+        orders = [max(1.0 + 1e-6, factor / largest) for factor in _REFINED_AT]
+        return [first, *(self._improved(first, order) for order in (*orders, math.inf))]
+
+    @property
+    def _uniform(self) -> bool:
+        """Whether all steps are alike with c = 1: the Gaussian allocation is then optimal for every convex cost."""
+        return bool((self.scale == self.scale[0]).all() and (self.carry == 1.0).all())
+
+    def _improved(self, spent: Array, order: float) -> Array:
+        """Return the allocation improved for one order, shape (T,)."""
+        from dpcalc.numerics.isotonic import allocate, spend
+
+        best, value = spent, self._cost(spent, order)
+        for _ in range(max(2, min(_ROUNDS, _WORK // len(self.shift)))):
+            weight = self._weights(best, order)
+            allocation = allocate(self.shift, weight, self.carry, start=self.entry)
+            candidate = self._completed(spend(allocation, self.shift, weight, self.carry))
+            lower = self._cost(candidate, order)
+            if not lower < value * (1.0 - 1e-5):
+                break
+            best, value = candidate, lower
+        return best
+
+    def _completed(self, spent: Array) -> Array:
+        return completed(spent, self.shift, self.carry, self.entry)
+
+    def _weights(self, spent: Array, order: float) -> Array:
+        """Return a_t/R'(a_t), the weights of the quadratic majoriser (b^2/order at a_t = 0)."""
+        scale = self.scale
+        u = spent / scale
+        if math.isinf(order):
+            linear: Array = np.maximum(u, 1e-12) * scale * scale
+            return linear
+        a1, w = order - 1.0, 2.0 * order - 1.0
+        # R'(u) = a (1 - y)/(a + (a-1) y), y = e^(-w u); its ratio to u tends to order as u -> 0.
+        y = np.exp(-np.minimum(w * u, 700.0))
+        slope = order * -np.expm1(-w * u) / (order + a1 * y)
+        ratio = np.where(u > 1e-12, slope / np.where(u > 1e-12, u, 1.0), order)
+        quadratic: Array = scale * scale / ratio
+        return quadratic
+
+    def _cost(self, spent: Array, order: float) -> float:
+        """Return sum_t of the Laplace divergence at shift a_t and scale b_t, rounded up."""
+        scale = self.scale
+        if (spent[scale == 0.0] > 0.0).any():
+            return math.inf
+        u = np.divide(spent, scale, out=np.zeros(len(spent)), where=scale > 0.0)
+        if math.isinf(order):
+            return up(math.fsum(u.tolist()), 8.0)
+        return up(math.fsum(_divergences(u, order).tolist()), 64.0)
+
+
+def _divergences(u: Array, order: float) -> Array:
+    """Return the Laplace divergence at each u = shift/scale, shape (T,), good to 32 units of roundoff."""
+    a1, w = order - 1.0, 2.0 * order - 1.0
+    if order == 1.0:
+        return _expm1_minus(-u)
+    with np.errstate(over="ignore", invalid="ignore"):
+        small = a1 * u < 1.0
+        inner = (order * _expm1_minus(a1 * u) + a1 * _expm1_minus(-order * u)) / w
+        near = np.log1p(inner) / a1
+        far = u + np.log1p(a1 / w * np.expm1(-w * u)) / a1
+    return np.where(small, near, far)
+
+
+def _expm1_minus(x: Array) -> Array:
+    """Return e^x - 1 - x elementwise: a series below 1/2, where the difference would cancel."""
+    series, term = np.zeros_like(x), np.ones_like(x)
+    clipped = np.clip(x, -0.5, 0.5)
+    for k in range(2, 20):
+        term = term * clipped / k
+        series += term
+    return np.where(np.abs(x) <= 0.5, series * clipped, np.expm1(x) - x)

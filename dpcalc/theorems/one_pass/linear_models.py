@@ -21,9 +21,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from dpcalc.model.algorithm import Release, in_one_random_order
-from dpcalc.model.choices import Adjacency, LossName, Model
-from dpcalc.model.frozen import Frozen, once
+from dpcalc.model.draft import Frozen, once
 from dpcalc.model.numbers import plain, shown_below
+from dpcalc.model.quantities import Adjacency, LossName, Model
 from dpcalc.model.run import Run
 from dpcalc.notions.gaussian import log_delta
 from dpcalc.notions.guarantee import Profile
@@ -186,7 +186,7 @@ class _Maps(Frozen):
         return self._by_noise_behind(own, behind, self.epochs)
 
     def _by_noise_behind(self, own: float, behind: int, uses: int) -> float:
-        from dpcalc.theorems.many_passes.periodic_allocation import Uses, contracting_mu
+        from dpcalc.theorems.many_passes.repeated_allocation import Uses, contracting_mu
 
         return contracting_mu(Uses(own, 1, 1.0, self.steps, behind, uses), self.rate) * _ROUNDED
 
@@ -409,7 +409,7 @@ class _Places(NamedTuple):
 
     def _mean(self, left: Array) -> float:
         """Return ln of the average over the places, rounded up and at most 0."""
-        from dpcalc.numerics.logspace_arrays import log_sum_exp
+        from dpcalc.numerics.normal_arrays import log_sum_exp
 
         total = log_sum_exp(left + np.log(self.shares))
         return min(0.0, total + UNIT * (64.0 + 8.0 * abs(total) + 8.0 * len(left)))

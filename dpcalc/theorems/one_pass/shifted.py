@@ -4,6 +4,11 @@ Two chains w <- map_t(w) + noise_t whose maps at step t are c_t-Lipschitz and wi
 z_0. For any a_t >= 0 with z_t = c_t z_{t-1} + s_t - a_t >= 0 and z_T = 0 the last states differ by no more than the
 noises shifted by a_t: mu^2 = sum a_t^2/v_t for Gaussian noise of variance v_t, and sum_t R_order(a_t) in Renyi
 divergence for any noise. The allocation that minimises this is a lower convex hull.
+
+One fixed-order pass whose step size, noise or contraction changes from step to step.
+
+The record is used once, at step t, and moves the iterate by at most eta_t Delta. In units of its own step, the noise of
+that step and all later ones is worth the variance R_t = sum_{j>=t} (P_j/P_t)^2 eta_j^2 sigma_j^2, P_j = prod_{u>j} c_u.
 """
 
 from __future__ import annotations
@@ -14,14 +19,18 @@ from typing import TYPE_CHECKING
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Gdp, Rdp
 from dpcalc.numerics.floats import up
-from dpcalc.theorems.conditions import DOMAIN, ONE_RELEASE
+from dpcalc.theorems.conditions import (
+    DOMAIN,
+    ONE_RELEASE,
+)
 from dpcalc.theorems.one_pass.allocation import optimal, own_shares
 from dpcalc.theorems.record import Condition, Missing, Obstacle, Unmet, requires, theorem
 from dpcalc.theorems.setting import Setting
 
 if TYPE_CHECKING:
     from dpcalc.numerics.isotonic import Allocation
-    from dpcalc.theorems.one_pass.laplace_allocation import LaplaceSpending
+    from dpcalc.theorems.one_pass.allocation import LaplaceSpending
+
 
 _STEPS = (
     "step t adds fresh noise of scale step_size times the given one to a c_t-Lipschitz map",
@@ -68,7 +77,7 @@ class NoisyChain(Setting):
     @property
     def spending(self) -> LaplaceSpending:
         """The steps that the optimal restart keeps, and ways to spend their shifts; Laplace noise."""
-        from dpcalc.theorems.one_pass.laplace_allocation import LaplaceSpending
+        from dpcalc.theorems.one_pass.allocation import LaplaceSpending
 
         return LaplaceSpending(self.schedule, self.allocation, self.laplace_scale)
 

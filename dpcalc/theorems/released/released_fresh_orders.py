@@ -11,10 +11,10 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dpcalc.model.choices import Noise
+from dpcalc.model.quantities import Noise
 from dpcalc.notions import gaussian, optimal_composition
-from dpcalc.notions.certificate import POINT, Certificate
 from dpcalc.notions.guarantee import Composition, Profile, Rdp
+from dpcalc.notions.profiles import POINT, Certificate
 from dpcalc.numerics.floats import product_up
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, STEP_WITHIN, WHERE_BOUNDED
 from dpcalc.theorems.contraction import shuffle
@@ -110,7 +110,7 @@ def _pair(run: FreshOrders) -> Pair:
 def shuffled_epochs(run: FreshOrders) -> Composition:
     """A fresh order for every pass makes the passes independent: the whole curve of one is composed.
 
-    >>> from dpcalc.model.choices import LastBatch
+    >>> from dpcalc.model.quantities import LastBatch
     >>> run = FreshOrders(records=1, batch_size=1, epochs=4, sensitivity=1.0, scale=1.0,
     ...                   noise=Noise.GAUSSIAN, step_size=1.0, loss_class="convex-smooth", smoothness=1.0)
     >>> round(math.exp(shuffled_epochs(run).log_delta(0.0).value), 2)  # four Gaussians: 2 Phi(1) - 1

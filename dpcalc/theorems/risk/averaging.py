@@ -19,10 +19,9 @@ from typing import TypeVar
 from dpcalc.model.loss_class import exceeds_two, two_over
 from dpcalc.model.numbers import plain, shown_apart, shown_below
 from dpcalc.model.run import Run
-from dpcalc.notions import classic, gaussian
-from dpcalc.notions.risk import NO_BOUND, Risk
-from dpcalc.numerics.floats import up
-from dpcalc.numerics.quotients import quotient_up
+from dpcalc.notions import conversions, gaussian
+from dpcalc.notions.conversions import NO_BOUND, Risk
+from dpcalc.numerics.floats import quotient_up, up
 from dpcalc.theorems.record import Condition, Obstacle, Unmet
 from dpcalc.theorems.setting import Setting
 
@@ -70,7 +69,7 @@ class Budget(OnBall):
         """sigma = 2L sqrt(2 ln(1.25/delta))/eps, rounded up; inf at epsilon = 0."""
         if self.epsilon == 0.0:
             return math.inf
-        return classic.noise_std(sensitivity=2.0 * self.lipschitz, epsilon=self.epsilon, log_delta=self.log_delta)
+        return conversions.noise_std(sensitivity=2.0 * self.lipschitz, epsilon=self.epsilon, log_delta=self.log_delta)
 
     @property
     def in_classic_range(self) -> bool:
@@ -82,14 +81,14 @@ class Budget(OnBall):
 
 
 def _in_classic_range(epsilon: float, log_delta: float) -> bool:
-    return 0.0 < epsilon <= classic.epsilon_max(log_delta)
+    return 0.0 < epsilon <= conversions.epsilon_max(log_delta)
 
 
 def _classic_range(run: Run) -> Obstacle | None:
     epsilon, log_delta = run.epsilon, run.log_delta
     if epsilon is None or log_delta is None or _in_classic_range(epsilon, log_delta):
         return None
-    most = classic.epsilon_max(log_delta)
+    most = conversions.epsilon_max(log_delta)
     return Unmet(
         f"the classic noise gives (epsilon, delta) for 0 < epsilon <= {shown_below(most, 4)} only, and epsilon is "
         f"{plain(epsilon)}",

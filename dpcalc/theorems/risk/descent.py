@@ -19,9 +19,8 @@ import math
 from dpcalc.model.loss_class import two_over
 from dpcalc.model.numbers import plain, shown_below
 from dpcalc.model.run import Run
-from dpcalc.notions.risk import EMPIRICAL, Risk
-from dpcalc.numerics.floats import down, up
-from dpcalc.numerics.quotients import quotient_up
+from dpcalc.notions.conversions import EMPIRICAL, Risk
+from dpcalc.numerics.floats import down, quotient_up, up
 from dpcalc.numerics.sums import harmonic_up
 from dpcalc.theorems.conditions import GAUSSIAN, NO_CLIPPING, ONE_RELEASE
 from dpcalc.theorems.many_passes import noisy_gd

@@ -9,7 +9,7 @@ keeps the budget, and the step size the best one where none is given.
 from __future__ import annotations
 
 from dpcalc.model.run import Run
-from dpcalc.notions.risk import Risk
+from dpcalc.notions.conversions import Risk
 from dpcalc.numerics.floats import up
 from dpcalc.theorems.holder import dp_sgd
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, requires, theorem

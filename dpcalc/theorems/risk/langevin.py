@@ -19,9 +19,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from dpcalc.model.run import Run
-from dpcalc.notions.risk import EMPIRICAL, Risk
-from dpcalc.numerics.floats import down, up
-from dpcalc.numerics.quotients import quotient_up
+from dpcalc.notions.conversions import EMPIRICAL, Risk
+from dpcalc.numerics.floats import down, quotient_up, up
 from dpcalc.theorems.conditions import GAUSSIAN, NO_CLIPPING, ONE_RELEASE, STRONGLY_CONVEX
 from dpcalc.theorems.many_passes import noisy_gd
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem

@@ -12,10 +12,8 @@ import math
 from typing import NamedTuple
 
 from dpcalc.notions import gaussian, renyi
-from dpcalc.notions.risk import NO_BOUND, Risk
-from dpcalc.numerics.floats import MAX, up
-from dpcalc.numerics.logspace import log_exp1p, log_expm1
-from dpcalc.numerics.quotients import quotient_up
+from dpcalc.notions.conversions import NO_BOUND, Risk
+from dpcalc.numerics.floats import MAX, log_exp1p, log_expm1, quotient_up, up
 from dpcalc.numerics.roots import greatest, least
 from dpcalc.numerics.sums import harmonic_up, log_sum_expm1_reciprocals_up
 from dpcalc.theorems.conditions import NO_CLIPPING

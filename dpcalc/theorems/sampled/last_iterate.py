@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from dpcalc.model.choices import Adjacency, Releases, Sampling
+from dpcalc.model.quantities import Adjacency, Releases, Sampling
 from dpcalc.notions.guarantee import Profile
 from dpcalc.theorems.lower.random_linear_losses import counted
 from dpcalc.theorems.record import NotNeeded, Unmet, requires, theorem

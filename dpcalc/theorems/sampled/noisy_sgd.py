@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.model import loss_class as loss
 from dpcalc.notions import gaussian
-from dpcalc.notions.certificate import COMPOSED, SPLIT, Certificate
 from dpcalc.notions.guarantee import Composition
-from dpcalc.numerics.floats import UNIT, down, ratio_up, up
-from dpcalc.numerics.logspace import log_exp1p, log_expm1, log_sum_exp
+from dpcalc.notions.profiles import COMPOSED, SPLIT, Certificate
+from dpcalc.numerics.floats import UNIT, down, log_exp1p, log_expm1, log_sum_exp, ratio_up, up
 from dpcalc.theorems.conditions import (
     BATCH_WITHIN,
     CONVEX_SMOOTH,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dpcalc.model.choices import Adjacency
+from dpcalc.model.quantities import Adjacency
 from dpcalc.notions.guarantee import Gdp
 from dpcalc.numerics.floats import up
 from dpcalc.theorems.setting import Setting

@@ -1,4 +1,7 @@
-"""A case with an audit beside its guarantee: a run is described, accounted, and attacked."""
+"""A case with an audit beside its guarantee: a run is described, accounted, and attacked.
+
+Two data sets of a user's own that differ in one record, for an audit.
+"""
 
 from __future__ import annotations
 
@@ -6,33 +9,111 @@ import platform
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpcalc.engine.ask import ask, without_guarantee
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
 from dpcalc.engine.gate import Gate
 from dpcalc.engine.question import Question
 from dpcalc.errors import Infeasible, MissingParameter, NotApplicable, NotConverged, SpecError
-from dpcalc.model.algorithm import ALGORITHMS
+from dpcalc.model.algorithm import ALGORITHMS, Order, Source
 from dpcalc.model.draft import NOISE_SCALES, Description
-from dpcalc.model.quantities import Quantity
+from dpcalc.model.loss import Loss
+from dpcalc.model.quantities import Adjacency, Quantity
 from dpcalc.model.run import Run
-from dpcalc.model.source import Source
 from dpcalc.report import Assertion, Case, Result
 from dpcalc.training.audit.attacks import Attack, Pair, pairs, refuse_unfit
 from dpcalc.training.audit.estimate import Audit, Progress, Setup, audit, check_setup, exceeded, to_json
-from dpcalc.training.audit.neighbours import pair_of_files
+from dpcalc.training.data.tables import Table, read
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.run.domain import Whole
 from dpcalc.training.run.plan import Batch, Plan, plan, refuse_unexecutable
+from dpcalc.training.run.problem import Problem, verify
 from dpcalc.training.run.remote import There
 from dpcalc.version import __version__
+
+Array = NDArray[np.float64]
+
+
+def pair_of_files(run: Run, loss: Loss, first: str, second: str) -> Pair:
+    """Return the pair of two files.
+
+    Args:
+        run: as accounted.
+        loss: that is trained.
+        first, second: paths of tables, the target in the last column.
+
+    Raises:
+        SpecError: a file cannot be read, the columns of the two differ, or they do not differ in one record as the
+            run's neighbours do, or a record is outside the bounds of the loss.
+    """
+    read_tables = [read(path, held=True) for path in (first, second)]
+    if read_tables[0].names != read_tables[1].names:
+        raise SpecError(
+            "the columns of the data sets have other names, or another order", "let both files have the same header"
+        )
+    tables = [_cells(table) for table in read_tables]
+    shape = tables[0].shape
+    if tables[1].shape != shape:
+        raise SpecError(f"the data sets have shapes {shape} and {tables[1].shape}", "they must differ in one record")
+    row = _differing(tables[0], tables[1])
+    planned = plan(run, shape[0], shape[1] - 1)
+    if planned.order is Order.FIXED and run.typed("index") and run.index != row + 1:
+        raise SpecError(
+            f"the data sets differ in record {row + 1}, and the guarantee is of the one at position {run.index}",
+            f"give --index {row + 1}, or leave it out",
+        )
+    one, other = (
+        Problem(np.ascontiguousarray(cells[:, :-1]), np.ascontiguousarray(cells[:, -1]), loss) for cells in tables
+    )
+    for problem in (one, other):
+        verify(problem, norm=planned.norm)
+    if run.adjacency == Adjacency.NULL_RECORD and all(problem.features[row].any() for problem in (one, other)):
+        raise SpecError(
+            f"neighbours differ in a null record, and record {row + 1} is none in either data set",
+            "let its features be 0 in one of them",
+        )
+    return Pair(Attack.CUSTOM, f"those of the files, record {row + 1} replaced", planned, one, other, None)
+
+
+def _cells(table: Table) -> Array:
+    assert isinstance(table.cells, np.ndarray)
+    return table.cells
+
+
+def _differing(first: Array, second: Array) -> int:
+    """Return the row in which two tables differ.
+
+    Raises:
+        SpecError: they are the same, or differ in more rows.
+    """
+    rows = np.flatnonzero((first != second).any(axis=1))
+    if len(rows) != 1:
+        raise SpecError(f"the data sets differ in {len(rows)} records", "they must differ in exactly one")
+    return int(rows[0])
+
 
 COMMAND = "compare"
 """The command whose words describe the run."""
 
 
-class _Inquiry(NamedTuple):
-    """What is asked of a run that is to be attacked; see `audited`."""
+class Inquiry(NamedTuple):
+    """What is asked of a run that is to be attacked.
+
+    Attributes:
+        given: parameter name -> value, None where not given; ``schedule`` may hold a path.
+        question: epsilon and delta; the noise is sought where it is not given.
+        attack: an `Attack`.
+        setup: how many runs, and the confidence.
+        custom: the paths of two data sets, for the custom attack.
+        as_released: whether each run is that of the engine that trains one model, its numbers rounded as released; so
+            are those whose low-order bits are looked for.
+        sources, gates, brief: as in `dpcalc.engine.ask.ask`.
+        progress: called with (steps of runs done, in all).
+        there: other machines that compute the runs.
+    """
 
     given: Mapping[str, Any]
     question: Question
@@ -47,7 +128,12 @@ class _Inquiry(NamedTuple):
     there: There | None = None
 
     def case(self) -> Case:
-        """Return the case."""
+        """Return the case of a run, with what an attack on it found; a gate fails where that contradicts the guarantee.
+
+        Raises:
+            SpecError: the description, the numbers or the data sets are malformed.
+            NotApplicable, Infeasible: nothing is guaranteed, or there is no such attack on the run.
+        """
         check_setup(self.setup)
         algorithm = ALGORITHMS.get(str(self.given.get("algorithm")))
         if algorithm is not None:
@@ -63,6 +149,17 @@ class _Inquiry(NamedTuple):
         outcome = audit(attacks, delta, self.setup, self.progress, self.there)
         gate = _gate(outcome, epsilon, mu)
         return case._replace(audit=to_json(outcome, epsilon, mu), assertions=(*case.assertions, gate))
+
+    def case_among_others(self) -> Case:
+        """As `case`, for one of several cases: one that cannot be audited says why.
+
+        Raises:
+            SpecError: the description is malformed.
+        """
+        try:
+            return self.case()
+        except (NotApplicable, Infeasible, NotConverged) as error:
+            return without_guarantee(COMMAND, self.given, self.question, error, self.gates, self.sources)
 
     def _attacks(self, best: Result) -> list[Pair]:
         _, run, _ = run_of(COMMANDS[COMMAND], Description(self._with_noise(best)))
@@ -95,39 +192,6 @@ class _Inquiry(NamedTuple):
                 return None
         mus = [result.mu for result in case.results if result.guarantee and result.mu is not None]
         return min(mus, default=None)
-
-
-def audited(given: Mapping[str, Any], question: Question, attack: str, setup: Setup, **more: Any) -> Case:
-    """Return the case of a run, with what an attack on it found; a gate fails where that contradicts the guarantee.
-
-    Args:
-        given: parameter name -> value, None where not given; ``schedule`` may hold a path.
-        question: epsilon and delta; the noise is sought where it is not given.
-        attack: an `Attack`.
-        setup: how many runs, and the confidence.
-        more: ``custom``, the paths of two data sets, for the custom attack; ``as_released``, whether each run is that
-            of the engine that trains one model, its numbers rounded as released (so are those whose low-order bits are
-            looked for); ``progress``, called with (steps of runs done, in all); ``there``, other machines that compute
-            the runs; ``sources``, ``gates`` and ``brief`` as in `dpcalc.engine.ask.ask`.
-
-    Raises:
-        SpecError: the description, the numbers or the data sets are malformed.
-        NotApplicable, Infeasible: nothing is guaranteed, or there is no such attack on the run.
-    """
-    return _Inquiry(given, question, attack, setup, **more).case()
-
-
-def audited_among_others(given: Mapping[str, Any], question: Question, attack: str, setup: Setup, **more: Any) -> Case:
-    """As `audited`, for one of several cases: one that cannot be audited says why.
-
-    Raises:
-        SpecError: the description is malformed.
-    """
-    inquiry = _Inquiry(given, question, attack, setup, **more)
-    try:
-        return inquiry.case()
-    except (NotApplicable, Infeasible, NotConverged) as error:
-        return without_guarantee(COMMAND, given, question, error, inquiry.gates, inquiry.sources)
 
 
 def paths_of_custom(attack: str, data: str | None, neighbour: str | None) -> tuple[str, str] | None:

@@ -26,7 +26,7 @@ from dpcalc.numerics.normal import quantile
 from dpcalc.training.audit.attacks import Attack, Pair
 from dpcalc.training.run import ensemble, single
 from dpcalc.training.run.checks import refuse_overflow
-from dpcalc.training.run.noise import Source
+from dpcalc.training.run.kernel import Source
 from dpcalc.training.run.problem import Problem
 from dpcalc.training.run.remote import Rows, There, answered, run_all
 

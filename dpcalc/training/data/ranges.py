@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
-from dpcalc.files import limits
-from dpcalc.files.csv_lines import read_rows
+from dpcalc.files import reading
 from dpcalc.files.reading import opened
+from dpcalc.files.row_file import read_rows
 from dpcalc.model.numbers import parse_number
 from dpcalc.training.data.cells import Levels
 from dpcalc.training.data.intervals import is_interval, why_not
@@ -66,7 +66,7 @@ def read_ranges(path: str, table: Table) -> Ranges:
 
 
 def _ranges(path: str, stream: IO[bytes], table: Table) -> Ranges:
-    lines = read_rows(stream, limits.RANGES_BYTES)
+    lines = read_rows(stream, reading.RANGES_BYTES)
     if lines is None:
         raise SpecError(f"cannot read {path}", "give a CSV file with the columns column,low,high")
     if not lines or [name.strip() for name in lines[0]] != ["column", "low", "high"]:

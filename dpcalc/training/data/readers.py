@@ -3,6 +3,8 @@
 Files are untrusted: nothing is evaluated, unpickled or fetched. What is refused is refused for the shape of a table,
 its names and the types of its columns, which count as public, and never for what a record holds
 (`dpcalc.training.data.cells`). Columns without names are called 1, 2, and so on.
+
+Which intervals a number may be mapped from.
 """
 
 from __future__ import annotations
@@ -18,13 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
-from dpcalc.files import limits
+from dpcalc.files import reading
 from dpcalc.files.arrays import damaged_as, map_array, open_archive, read_header
-from dpcalc.files.csv_lines import count_lines, record_lines
-from dpcalc.files.csv_lines import read_header as read_csv_header
-from dpcalc.files.paths import ending
-from dpcalc.files.place import Place
-from dpcalc.files.row_file import Room
+from dpcalc.files.place import Place, ending
+from dpcalc.files.row_file import Room, count_lines, record_lines
+from dpcalc.files.row_file import read_header as read_csv_header
 from dpcalc.training.data.cells import NUMBERS, NUMERIC, Classes, Labels, Levels, Lines
 
 Array = NDArray[np.float64]
@@ -274,7 +274,7 @@ def _check_members(path: str, members: Mapping[str, zipfile.ZipInfo], with_targe
     if "X" not in members:
         raise SpecError(f"{path} holds no array X", "save it with numpy.savez(file, X=features)")
     for info in members.values():
-        if info.file_size > max(limits.UNPACKED_BYTES, limits.UNPACKED_RATIO * info.compress_size):
+        if info.file_size > max(reading.UNPACKED_BYTES, reading.UNPACKED_RATIO * info.compress_size):
             raise Place(path).error(f"it would unpack to {info.file_size} bytes", "save it with numpy.savez")
 
 
@@ -329,8 +329,8 @@ _READERS: dict[str, Callable[[str, IO[bytes], bool], Reader]] = {
 
 def _numbered(path: str, count: int) -> list[str]:
     """Return the names of columns that have none: their numbers."""
-    if count > limits.TABLE_COLUMNS:
-        raise Place(path).error(f"{count} columns; at most {limits.TABLE_COLUMNS} are read", "use fewer")
+    if count > reading.TABLE_COLUMNS:
+        raise Place(path).error(f"{count} columns; at most {reading.TABLE_COLUMNS} are read", "use fewer")
     return [str(place) for place in range(1, count + 1)]
 
 

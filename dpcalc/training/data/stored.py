@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from dpcalc.files.row_file import Chosen, Room
 from dpcalc.training.data.bounds import NO_COUNTS, Prepared, added, aside_of
 from dpcalc.training.data.cells import MAX_CLASSES
-from dpcalc.training.data.tables import Stored
-from dpcalc.training.data.threads import ahead
+from dpcalc.training.data.tables import Stored, ahead
 
 Array = NDArray[np.float64]
 

@@ -3,29 +3,69 @@
 A table is one float64 array of shape (n, d + 1) whose last column is the target; it is read into place and changed in
 place, some rows at a time, so that the data is in memory about once. One of more than `limits.HELD_CELLS` stays in its
 file; or it goes to a temporary one, where rows cannot be found by their numbers in its own (`Stored`).
+
+Work that the available cores share.
+
+Who is told how far a run is.
+
+Synthetic records of a linear model whose parameter is known, for experiments: nothing about them is private.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
-from dpcalc.files import limits
-from dpcalc.files.paths import ProjectFile
-from dpcalc.files.place import FileError, clipped, near
+from dpcalc.files import reading
+from dpcalc.files.place import FileError, ProjectFile, clipped, near
 from dpcalc.files.reading import opened
 from dpcalc.files.row_file import Chosen, Room, RowFile, Spool
 from dpcalc.training.data.cells import NUMBERS, Classes, Labels, Levels, as_array
 from dpcalc.training.data.progress import Progress
 from dpcalc.training.data.readers import Columns, Npy, Rule, reader_of, refuse_other_kinds
+
+Piece = TypeVar("Piece")
+Place = TypeVar("Place")
+
+
+def cores() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def ahead(of: Callable[[Place, Room], Piece], places: Sequence[Place]) -> Iterator[Piece]:
+    """Yield ``of(place, room)`` for all places in their order, while some threads compute what comes next.
+
+    A piece may use the memory of its room; it is overwritten once the next piece is asked for.
+    """
+    workers = min(cores(), len(places))
+    if workers <= 1:
+        room = Room()
+        yield from (of(place, room) for place in places)
+        return
+    rooms, waiting = [Room() for _ in range(workers + 1)], deque[Future[Piece]]()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for number, place in enumerate(places):
+                if len(waiting) == len(rooms):
+                    yield waiting.popleft().result()
+                waiting.append(pool.submit(copy_context().run, of, place, rooms[number % len(rooms)]))
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for piece in waiting:
+                piece.cancel()
+
 
 Array = NDArray[np.float64]
 
@@ -139,7 +179,7 @@ def read(
         wanted = Columns(path, names, places, rules, cure)
         count, columns = reader.count, len(places)
         _check_size(path, count, columns)
-        held = held or count * columns <= limits.HELD_CELLS
+        held = held or count * columns <= reading.HELD_CELLS
         if isinstance(reader, Npy) and not held:
             return Table(_left_in_place(reader, RowFile(path, stream, reader.header), wanted), names)
         cells = np.empty((count, columns)) if held else Spool(path, count, columns, progress)
@@ -279,9 +319,9 @@ def _place(path: str, name: str, places: Mapping[str, int]) -> int:
 def _check_size(path: str, rows: int, columns: int) -> None:
     if not rows:
         raise SpecError(f"{path} has no records", "add some")
-    if rows * columns > limits.TABLE_CELLS:
+    if rows * columns > reading.TABLE_CELLS:
         raise SpecError(
-            f"{path} has {rows} rows of {columns} columns; at most {limits.TABLE_CELLS} cells are read", "use fewer"
+            f"{path} has {rows} rows of {columns} columns; at most {reading.TABLE_CELLS} cells are read", "use fewer"
         )
 
 

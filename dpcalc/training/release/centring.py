@@ -28,13 +28,13 @@ from dpcalc.model.loss import Loss
 from dpcalc.numerics.floats import up
 from dpcalc.training.data.bounds import Bounds, Prepared, lengths, rest_of, shorten
 from dpcalc.training.data.stored import OnDisk
-from dpcalc.training.data.threads import ahead
+from dpcalc.training.data.tables import ahead
 from dpcalc.training.release.model import LEAST_SCALE
 from dpcalc.training.rule.full_batches import Centring
 from dpcalc.training.rule.records import Records
 from dpcalc.training.run.checks import lipschitz_of
 from dpcalc.training.run.exact_sums import cut, exponent_of, grid_of, rounded_sum
-from dpcalc.training.run.noise import Source
+from dpcalc.training.run.kernel import Source
 from dpcalc.training.run.plan import Batch, Plan
 from dpcalc.training.run.problem import refuse_outside
 from dpcalc.training.run.rounding import Rounding

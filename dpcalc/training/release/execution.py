@@ -19,7 +19,7 @@ from dpcalc.training.release.metrics import Optimum
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.records import Records
 from dpcalc.training.rule.setup import NoiseSource, Setup, Solver
-from dpcalc.training.run import ensemble, noise, products, single
+from dpcalc.training.run import ensemble, kernel, products, single
 from dpcalc.training.run.checks import refuse_overflow
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import AnyProblem, Problem, StoredProblem
@@ -133,7 +133,7 @@ class Execution(NamedTuple):
     setup: Setup
     phases: Phases
     rounding: Rounding | None
-    source: noise.Source
+    source: kernel.Source
     start: Array | None = None
 
     def outcome(self) -> tuple[Trained | Replicas, NonPrivate | None]:
@@ -205,11 +205,11 @@ def measured(weights: Array, parts: Parts, phases: Phases = silent) -> Metrics:
     }  # fmt: skip
 
 
-def source_of(setup: Setup) -> noise.Source:
+def source_of(setup: Setup) -> kernel.Source:
     """Return where the noise of a run comes from."""
     if setup.seed is not None:
-        return noise.seeded(setup.seed)
-    return noise.secure() if setup.noise_source == NoiseSource.SECURE else noise.from_os()
+        return kernel.seeded(setup.seed)
+    return kernel.secure() if setup.noise_source == NoiseSource.SECURE else kernel.from_os()
 
 
 def why_seeded(setup: Setup) -> str | None:

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import MissingParameter, NotApplicable, SpecError
-from dpcalc.model.choices import LossName
 from dpcalc.model.draft import Description
+from dpcalc.model.quantities import LossName
 from dpcalc.notes import Centred, CostOfTries, Note, NotTrained, SumsOfProducts
 from dpcalc.report import Assertion, Case
 from dpcalc.training.rule import batches, full_batches, sums_of_products
-from dpcalc.training.rule.accounting import account, accounted_run, least_risk, takes_dimension
 from dpcalc.training.rule.defaults import fill_loss, fill_split, fill_steps
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.full_batches import Centring, Rule
-from dpcalc.training.rule.setup import OF_UNLEARNING, Average, Setup, Solver
-from dpcalc.training.rule.task import Task
+from dpcalc.training.rule.guarantee import account, accounted_run, least_risk, takes_dimension
+from dpcalc.training.rule.setup import OF_UNLEARNING, Average, Setup, Solver, Task
 
 if TYPE_CHECKING:
     from dpcalc.training.release.model import Model

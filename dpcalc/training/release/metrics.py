@@ -1,6 +1,12 @@
 """How good a model is on some records, and the best that any model of the domain can do.
 
 Every number here is computed from the records without noise: no guarantee covers it.
+
+How good a model is on test rows.
+
+`measured` computes metrics without noise: they are private only where the test rows are public. `released` adds exact
+integer noise to a few sums, so that what it returns is differentially private with respect to the test rows, with an
+epsilon of its own and delta = 0, under replace-one adjacency.
 """
 
 from __future__ import annotations
@@ -8,15 +14,21 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcalc.errors import SpecError
 from dpcalc.model.loss import Loss, PowerLoss
+from dpcalc.numerics import clopper_pearson
+from dpcalc.numerics.floats import down
 from dpcalc.training.data.progress import Progress
+from dpcalc.training.release import discrete_laplace
+from dpcalc.training.release.prediction import Predictor
+from dpcalc.training.run.kernel import class_metrics
 from dpcalc.training.run.problem import AnyProblem
-from dpcalc.training.run.softmax import class_metrics
 
 Array = NDArray[np.float64]
 
@@ -194,3 +206,240 @@ def _on_sphere(mean: Mean, radius: float, start: Array, largest: float) -> Array
 
 def _norm(w: Array) -> float:
     return math.sqrt(float(w @ w))
+
+
+CONFIDENCE = 0.95
+_LEVELS = 1 << 20
+"""An error is a whole number of so many parts of its bound."""
+_LEAST, _MOST = 1e-6, 1e3
+
+
+class Interval(NamedTuple):
+    """An estimate within an interval that holds the true value with probability `CONFIDENCE`, over the noise."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Measured(NamedTuple):
+    """Metrics that were computed without noise.
+
+    Attributes:
+        records: the number of test rows.
+        metrics: name -> value; None where it is not defined, or too large for a double.
+        unreadable: how many targets of a regression are no finite number; the middle of the range stands for them.
+    """
+
+    records: int
+    metrics: dict[str, float | None]
+    unreadable: int = 0
+
+
+class Released(NamedTuple):
+    """Metrics that were computed with noise.
+
+    Attributes:
+        records: the number of test rows, which is public.
+        epsilon: of the release, with delta = 0, replace-one.
+        metrics: name -> estimate.
+        population: bounds on the accuracy among those that the test rows are an independent sample of, as likely to
+            hold as an interval, over the sample and the noise; None for a regression.
+        noise_std: of the noise on a sum, in rows or in parts of the bound of an error.
+        error_bound: errors were cut to it; None for a classification.
+    """
+
+    records: int
+    epsilon: float
+    metrics: dict[str, Interval]
+    population: tuple[float, float] | None
+    noise_std: float
+    error_bound: float | None
+
+
+def measured(predicting: Predictor, source: Any) -> Measured:
+    """Return metrics on test rows, without noise.
+
+    ``accuracy``, ``auc`` (None where one class is missing) and of a logistic model ``log_loss``; of a model of several
+    classes ``accuracy`` and ``log_loss``; of a regression
+    ``rmse``, ``mae`` and ``r2`` (None where all targets are equal), in the target's own units. Cells are read as in
+    training, but targets are not cut.
+
+    Args:
+        predicting: the model.
+        source: as of `dpcalc.training.release.model.Model.scored`.
+
+    Raises:
+        SpecError: the rows cannot be read, or there are none.
+    """
+    unreadable = 0
+    with np.errstate(all="ignore"):  # numbers may be far from those of training
+        parts = list(predicting.model.scored(source, target=True))
+        if not parts:
+            raise SpecError("there are no test rows", "add some")
+        scores, targets = (np.concatenate(part) for part in zip(*parts, strict=True))
+        if predicting.classes is None:
+            unreadable = int(np.count_nonzero(~np.isfinite(targets)))
+            metrics = _of_regression(predicting.targets(scores), _readable(targets, predicting))
+        elif predicting.several:
+            metrics = _of_several(predicting, scores, targets)
+        else:
+            metrics = _of_classes(scores, targets > 0.0, predicting.probable)
+    defined = {name: value if value is not None and math.isfinite(value) else None for name, value in metrics.items()}
+    return Measured(len(scores), defined, unreadable)
+
+
+def _readable(targets: Array, predicting: Predictor) -> Array:
+    """Return targets, with the middle of the range for what is no finite number."""
+    return np.where(np.isfinite(targets), targets, predicting.middle)
+
+
+def _of_classes(scores: Array, positive: NDArray[np.bool_], probable: bool) -> dict[str, float | None]:
+    metrics: dict[str, float | None] = {"accuracy": float(np.mean((scores > 0.0) == positive))}
+    metrics["auc"] = _auc(scores, positive)
+    if probable:
+        metrics["log_loss"] = float(np.mean(np.logaddexp(0.0, np.where(positive, -scores, scores))))
+    return metrics
+
+
+def _of_several(predicting: Predictor, scores: Array, targets: Array) -> dict[str, float | None]:
+    levels = np.logaddexp.reduce(scores, axis=1)
+    own = np.take_along_axis(scores, targets.astype(np.intp)[:, np.newaxis], 1)[:, 0]
+    return {"accuracy": float(np.mean(predicting.right(scores, targets))), "log_loss": float(np.mean(levels - own))}
+
+
+def _auc(scores: Array, positive: NDArray[np.bool_]) -> float | None:
+    """Return how often a positive row scores above a negative one, ties counted as half."""
+    count = int(np.count_nonzero(positive))
+    if count in (0, len(scores)):
+        return None
+    ordered = np.sort(scores)
+    ranks = 0.5 * (np.searchsorted(ordered, scores, "left") + np.searchsorted(ordered, scores, "right") + 1)
+    above = float(ranks[positive].sum()) - 0.5 * count * (count + 1)
+    return above / count / (len(scores) - count)
+
+
+def _of_regression(predictions: Array, targets: Array) -> dict[str, float | None]:
+    errors = targets - predictions
+    square, spread = float(np.mean(np.square(errors))), float(np.var(targets))
+    return {
+        "rmse": math.sqrt(square), "mae": float(np.mean(np.abs(errors))),
+        "r2": 1.0 - square / spread if spread > 0.0 else None,
+    }  # fmt: skip
+
+
+# --- a release of its own ---------------------------------------------------------------------------------------------
+
+
+class Sums(NamedTuple):
+    """Sums over test rows, as whole numbers.
+
+    A row adds at least 0 and at most ``most`` to each: whether a row does depends on that row and its place alone, so
+    that a replaced row moves every sum by at most ``most``.
+    """
+
+    records: int
+    sums: tuple[int, ...]
+    most: int
+
+
+def released(
+    predicting: Predictor,
+    source: Any,
+    epsilon: float,
+    *,
+    error_bound: float | None = None,
+    below: discrete_laplace.Below | None = None,
+    charge: Callable[[], None] = lambda: None,
+) -> Released:
+    """Return metrics on test rows that are epsilon-differentially private with respect to these rows.
+
+    The number of rows is public. Of a classification it is the number of rows that are predicted right; of a
+    regression the sums of absolute and of squared errors, each cut to the bound and rounded down to a grid. Every sum
+    is a whole number, and has discrete Laplace noise.
+
+    Args:
+        predicting: the model.
+        source: as of `dpcalc.training.release.model.Model.scored`.
+        epsilon: of the release as a whole, from 1e-6 to 1000.
+        error_bound: errors of a regression are cut to it; by default the width of the target's range in training.
+        below: the source of randomness; by default that of the operating system.
+        charge: called before noise is drawn; nothing is released where it raises.
+
+    Raises:
+        SpecError: the rows cannot be read, there are none, or a number is out of range.
+    """
+    if not _LEAST <= epsilon <= _MOST:
+        raise SpecError(f"epsilon is {epsilon:g}; it must be from {_LEAST:g} to {_MOST:g}", "for example --epsilon 0.5")
+    bound = _error_bound(predicting, error_bound)
+    sums = counted(predicting, source, bound)
+    # The number typed may be a little less than its double.
+    rate = Fraction(down(epsilon, 1.0)) / (len(sums.sums) * sums.most)
+    charge()
+    draw = {} if below is None else {"below": below}
+    noisy = [total + discrete_laplace.draw(rate, **draw) for total in sums.sums]
+    deviation = discrete_laplace.deviation(rate)
+    if bound is None:
+        accuracy, population = _accuracy(noisy[0], sums.records, rate)
+        return Released(sums.records, epsilon, {"accuracy": accuracy}, population, deviation, None)
+    return Released(sums.records, epsilon, _errors(noisy, sums.records, rate, bound), None, deviation, bound)
+
+
+def _error_bound(predicting: Predictor, given: float | None) -> float | None:
+    """Return what errors are cut to; None for a classification."""
+    if predicting.classes is not None:
+        if given is not None:
+            raise SpecError("the model predicts classes, and has no errors to bound", "leave out --error-bound")
+        return None
+    bound = predicting.width if given is None else given
+    if not 1e-290 <= bound <= 1e290:
+        raise SpecError(f"the bound on errors is {bound:g}", "give --error-bound, a positive number")
+    return bound
+
+
+def counted(predicting: Predictor, source: Any, bound: float | None) -> Sums:
+    """Return how many rows are predicted right; or the sums of absolute and squared errors, cut to a bound."""
+    records, most = 0, 1 if bound is None else _LEVELS
+    totals = [0] if bound is None else [0, 0]
+    with np.errstate(all="ignore"):
+        for scores, targets in predicting.model.scored(source, target=True):
+            records += len(scores)
+            if bound is None:
+                totals[0] += int(np.count_nonzero(predicting.right(scores, targets)))
+                continue
+            errors = np.abs(_readable(targets, predicting) - predicting.targets(scores)) / bound
+            shares = np.where(errors < 1.0, errors, 1.0)  # 1 for what is no number
+            for place, share in enumerate((shares, np.square(shares))):
+                totals[place] += int(np.floor(share * _LEVELS).astype(np.int64).sum())
+    if not records:
+        raise SpecError("there are no test rows", "add some")
+    return Sums(records, tuple(totals), most)
+
+
+def _accuracy(noisy: int, records: int, rate: Fraction) -> tuple[Interval, tuple[float, float]]:
+    """Return the accuracy, and an interval for it among those that the rows are a sample of.
+
+    The latter is that of Clopper and Pearson about the ends of one for the count, which fails half as often.
+    """
+    failure = 1.0 - CONFIDENCE
+    count = min(max(noisy, 0), records)
+    margin, wide = (discrete_laplace.margin(rate, share) for share in (failure, 0.5 * failure))
+    low, high = max(0, noisy - margin), min(records, noisy + margin)
+    least, most = (min(max(end, 0), records) for end in (noisy - wide, noisy + wide))
+    interval = Interval(count / records, min(low, records) / records, max(high, 0) / records)
+    share = down(0.25 * failure, 4.0)
+    return interval, (clopper_pearson.lower(least, records, share), clopper_pearson.upper(most, records, share))
+
+
+def _errors(noisy: list[int], records: int, rate: Fraction, bound: float) -> dict[str, Interval]:
+    """Return the root mean square and the mean of errors cut to the bound; both intervals hold at once."""
+    margin = discrete_laplace.margin(rate, 0.5 * (1.0 - CONFIDENCE))
+
+    def share(total: int) -> float:
+        return min(max(total / records / _LEVELS, 0.0), 1.0)
+
+    mean, square = noisy
+    # What a row adds was rounded down, by less than 1.
+    mae = [bound * share(total) for total in (mean, mean - margin, mean + margin + records)]
+    rmse = [bound * math.sqrt(share(total)) for total in (square, square - margin, square + margin + records)]
+    return {"rmse": Interval(*rmse), "mae": Interval(*mae)}

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
 from dpcalc.files.arrays import damaged_as, open_archive, read_member
-from dpcalc.files.limits import MODEL_BYTES
 from dpcalc.files.output import write_bytes
 from dpcalc.files.place import FileError
-from dpcalc.files.reading import opened
+from dpcalc.files.reading import MODEL_BYTES, opened
 from dpcalc.inert import json_text
 from dpcalc.report import strict_json
 from dpcalc.training.data.bounds import lengths

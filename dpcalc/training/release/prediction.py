@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
 from dpcalc.inert import spreadsheet_text
-from dpcalc.model.choices import LossName
 from dpcalc.model.loss import LOSSES, SIGNED
+from dpcalc.model.quantities import LossName
 from dpcalc.training.release.model import Model
-from dpcalc.training.run import softmax as several
+from dpcalc.training.run import kernel as several
 
 Array = NDArray[np.float64]
 _SIGNS = ("-1", "1")  # the classes that have no names

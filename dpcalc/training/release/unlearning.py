@@ -17,10 +17,9 @@ from dpcalc.engine.ask import ask
 from dpcalc.engine.question import Question
 from dpcalc.errors import GateRefused, MissingParameter, SpecError
 from dpcalc.model import loss as losses
-from dpcalc.model.algorithm import FORGETTING
+from dpcalc.model.algorithm import FORGETTING, Source
 from dpcalc.model.draft import Description
 from dpcalc.model.loss import SIGNED, Loss
-from dpcalc.model.source import Source
 from dpcalc.notes import Forgets
 from dpcalc.report import Case, Result
 from dpcalc.training.data import bounds as bounding
@@ -29,12 +28,10 @@ from dpcalc.training.data.progress import Phases
 from dpcalc.training.release.fitting import Fit, judged_case
 from dpcalc.training.release.model import Model, load
 from dpcalc.training.release.outcome import Outcome
-from dpcalc.training.rule.accounting import accounted_run
 from dpcalc.training.rule.draft import Draft
-from dpcalc.training.rule.guarantee import Accounting, Carried, guarantee
+from dpcalc.training.rule.guarantee import Accounting, Carried, accounted_run, guarantee
 from dpcalc.training.rule.records import Records
-from dpcalc.training.rule.setup import OF_UNLEARNING, Average, Setup, Solver
-from dpcalc.training.rule.task import Task
+from dpcalc.training.rule.setup import OF_UNLEARNING, Average, Setup, Solver, Task
 from dpcalc.training.run.plan import plan
 
 Array = NDArray[np.float64]

@@ -13,14 +13,13 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from dpcalc.model.algorithm import FRESH_BATCHES, FRESH_ORDERS
-from dpcalc.model.choices import Model, Permutation, Releases
-from dpcalc.model.source import Source
+from dpcalc.model.algorithm import FRESH_BATCHES, FRESH_ORDERS, Source
+from dpcalc.model.quantities import Model, Permutation, Releases
 from dpcalc.numerics.floats import down
-from dpcalc.training.rule.accounting import noise_scale
 from dpcalc.training.rule.defaults import fill_split
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.full_batches import LOSSES, Choice, Pick, Rule, switches_of
+from dpcalc.training.rule.guarantee import noise_scale
 from dpcalc.training.rule.setup import Average, Setup
 
 PASSES = 10

@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 
 from dpcalc.errors import MissingParameter, SpecError
-from dpcalc.model.algorithm import Order
-from dpcalc.model.choices import LastBatch, LossName
+from dpcalc.model.algorithm import Order, Source
 from dpcalc.model.loss import SIGNED
-from dpcalc.model.source import Source
-from dpcalc.training.rule.accounting import noise_scale
+from dpcalc.model.quantities import LastBatch, LossName
 from dpcalc.training.rule.draft import Draft
+from dpcalc.training.rule.guarantee import noise_scale
 from dpcalc.training.rule.setup import Setup
 
 MAX_STEPS = 1000

@@ -7,11 +7,10 @@ from typing import Any
 
 from dpcalc.engine.question import Question
 from dpcalc.model import loss as losses
-from dpcalc.model.algorithm import ALGORITHMS, FULL_BATCH, Algorithm, Order
-from dpcalc.model.choices import LossName, Model, Noise
+from dpcalc.model.algorithm import ALGORITHMS, FULL_BATCH, Algorithm, Order, Source
 from dpcalc.model.draft import Description
 from dpcalc.model.loss import Loss
-from dpcalc.model.source import Source
+from dpcalc.model.quantities import LossName, Model, Noise
 
 DEFAULT_ALGORITHM = FULL_BATCH
 

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 from dpcalc.engine.question import Question
 from dpcalc.errors import MissingParameter, SpecError
-from dpcalc.model.choices import Releases
+from dpcalc.model.algorithm import Source
 from dpcalc.model.loss.base import flag_of
-from dpcalc.model.source import Source
+from dpcalc.model.quantities import Releases
 from dpcalc.notes import DefaultRule
 from dpcalc.training.rule.defaults import CLASSIFYING
 from dpcalc.training.rule.draft import Draft

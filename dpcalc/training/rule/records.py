@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpcalc.errors import MissingParameter, SpecError
-from dpcalc.model.choices import LossName
 from dpcalc.model.loss import SIGNED
 from dpcalc.model.parameter import to_give
+from dpcalc.model.quantities import LossName
 from dpcalc.training.data import bounds as bounding
 from dpcalc.training.data import cells, synthetic, tables
 from dpcalc.training.data import ranges as ranges_of

@@ -1,18 +1,26 @@
-"""What is trained on and how: everything that no bound asks for."""
+"""What is trained on and how: everything that no bound asks for.
+
+Everything that one call of `dpcalc.training.fit.fit` was given.
+"""
 
 from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dpcalc.engine.gate import Gate
+from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
-from dpcalc.files.digest import digest_of
 from dpcalc.files.output import check_outputs
+from dpcalc.files.reading import digest_of
+from dpcalc.model.algorithm import Source
 from dpcalc.model.numbers import parse_number
 from dpcalc.notions.tuning import Law
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.training.data.intervals import is_interval
+from dpcalc.training.data.progress import Phases, silent
 from dpcalc.training.rule.candidates import Tune
 
 if TYPE_CHECKING:
@@ -291,3 +299,25 @@ def _check_output(setup: Setup, path: str, cases: int) -> None:
     scored = setup.tune.public if setup.tune is not None else None
     read = [file for file in (setup.data, setup.ranges, scored, setup.unlearn) if isinstance(file, str)]
     check_outputs([(path, "-o"), *([(card_path(path), "-o")] if setup.card else [])], read)
+
+
+class Task(NamedTuple):
+    """What is to be accounted and trained.
+
+    Attributes:
+        given: parameter name -> value, None where not given.
+        question: epsilon and delta; if noise is given as well, they are checked.
+        setup: data and circumstances.
+        sources: parameter name -> source.
+        gates: parsed assertions; nothing is executed where one fails.
+        phases: makes the progress callback of each phase of the work.
+        accepting: whether gates are judged although the model is not private; the caller then says that it is not.
+    """
+
+    given: Mapping[str, Any]
+    question: Question
+    setup: Setup
+    sources: Mapping[str, Source] = {}
+    gates: Sequence[Gate] = ()
+    phases: Phases = silent
+    accepting: bool = False

@@ -17,10 +17,10 @@ import math
 from collections.abc import Mapping
 
 from dpcalc.errors import SpecError
-from dpcalc.model.choices import LossName
+from dpcalc.model.algorithm import Source
 from dpcalc.model.draft import Description
 from dpcalc.model.loss.base import flag_of
-from dpcalc.model.source import Source
+from dpcalc.model.quantities import LossName
 from dpcalc.numerics.floats import up
 from dpcalc.training.rule.draft import DEFAULT_ALGORITHM, Draft
 from dpcalc.training.rule.setup import Average, Setup

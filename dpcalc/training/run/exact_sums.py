@@ -24,13 +24,12 @@ from dpcalc.errors import SpecError
 from dpcalc.files.row_file import Chosen, Copy, Room
 from dpcalc.model.algorithm import Order
 from dpcalc.training.data.bounds import lengths
-from dpcalc.training.data.threads import ahead
+from dpcalc.training.data.tables import ahead
 from dpcalc.training.run.checks import lipschitz_of
-from dpcalc.training.run.kernel import Move
+from dpcalc.training.run.kernel import Move, descents
 from dpcalc.training.run.orders import Stretch
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import AnyProblem, Problem, StoredProblem
-from dpcalc.training.run.softmax import descents
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -167,7 +166,7 @@ class ExactSums:
         return sums
 
     def moves(self, stretch: Stretch, eta: Array, scale: Array, noise: Array) -> Iterator[Move]:
-        """Yield what every step of a stretch adds to the iterate, as `dpcalc.training.run.gradients.PlainSums.moves`.
+        """Yield what every step of a stretch adds to the iterate, as `dpcalc.training.run.kernel.PlainSums.moves`.
 
         A noisy sum is rounded to its grid, and all else is computed from that.
         """

@@ -13,7 +13,7 @@ from dpcalc.files.row_file import Chosen
 from dpcalc.model.loss import Loss
 from dpcalc.training.data.bounds import Prepared, lengths
 from dpcalc.training.data.stored import OnDisk
-from dpcalc.training.data.threads import ahead
+from dpcalc.training.data.tables import ahead
 
 Array = NDArray[np.float64]
 

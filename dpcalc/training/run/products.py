@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpcalc.errors import SpecError
 from dpcalc.numerics.floats import up
 from dpcalc.training.run.exact_sums import bits_kept, cut, exponent_of, grid_of, rounded_sum
-from dpcalc.training.run.noise import Source
+from dpcalc.training.run.kernel import Source
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import AnyProblem
 

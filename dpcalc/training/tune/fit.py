@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.engine.ask import judged
+from dpcalc.engine.commands import inputs_of
 from dpcalc.engine.gate import Gate
-from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Query, Question
 from dpcalc.errors import GateRefused, MissingParameter, SpecError
-from dpcalc.model.choices import LossName
+from dpcalc.model.algorithm import Source
 from dpcalc.model.draft import NOISE_SCALES
-from dpcalc.model.source import Source
+from dpcalc.model.quantities import LossName
 from dpcalc.notes import NothingDrawn, Tuned
 from dpcalc.report import Case
 from dpcalc.training.data import bounds as bounding
@@ -39,13 +39,12 @@ from dpcalc.training.rule.defaults import CLASSIFYING, fill_steps
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.guarantee import Accounting, Guaranteed, guarantee, rounding_note
 from dpcalc.training.rule.records import Records, in_memory, read_records
-from dpcalc.training.rule.setup import Average, Setup
-from dpcalc.training.rule.task import Task
-from dpcalc.training.run import noise, single
+from dpcalc.training.rule.setup import Average, Setup, Task
+from dpcalc.training.run import kernel, single
 from dpcalc.training.run.checks import refuse_overflow
+from dpcalc.training.run.kernel import class_metrics
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import Problem
-from dpcalc.training.run.softmax import class_metrics
 from dpcalc.training.tune import run_count
 from dpcalc.training.tune.guarantee import TunedGuarantee, part_of, tuned_guarantee
 
@@ -314,11 +313,11 @@ def _refuse(plans: Sequence[Plan], candidates: Sequence[Described], setup: Setup
         refuse_unwritable_model(setup, candidate.draft, planned, candidate.records.shape[1])
 
 
-def _source(setup: Setup, drawing: random.Random | None) -> noise.Source:
+def _source(setup: Setup, drawing: random.Random | None) -> kernel.Source:
     """Return fresh randomness for one run."""
     if drawing is None:
         return execution.source_of(setup)
-    return noise.seeded(drawing.getrandbits(63))._replace(label=noise.seeded(setup.seed or 0).label)
+    return kernel.seeded(drawing.getrandbits(63))._replace(label=kernel.seeded(setup.seed or 0).label)
 
 
 def _scored(

@@ -23,15 +23,13 @@ from dpcalc.engine.ledgers.total import rows_of
 from dpcalc.engine.question import Question
 from dpcalc.engine.solving.search import Direction, extreme
 from dpcalc.errors import Infeasible, NotApplicable
-from dpcalc.model.choices import Adjacency
 from dpcalc.model.numbers import parse_delta
-from dpcalc.model.quantities import Kind
+from dpcalc.model.quantities import Adjacency, Kind
 from dpcalc.notions import gaussian
 from dpcalc.notions.curves import Curve
 from dpcalc.notions.guarantee import Box, Gdp, Guarantee, Profile, Rdp
 from dpcalc.notions.tuning import Tuning, growth, least_epsilon, tuned, tuned_epsilon, tuned_log_delta
-from dpcalc.numerics.floats import UNIT, down, up
-from dpcalc.numerics.logspace import log_add_exp
+from dpcalc.numerics.floats import UNIT, down, log_add_exp, up
 from dpcalc.report import Result
 from dpcalc.theorems.record import lookup
 from dpcalc.training.rule.candidates import Tune
