@@ -39,7 +39,7 @@ BOUNDS = {
 EVERY = pytest.mark.parametrize("bound", BOUNDS.values(), ids=BOUNDS.keys())
 SEARCHED = (
     "contraction.laplace_mixture", "contraction.laplace_shift", "dp_sgd.gradient_lemma", "shuffle.laplace_mixture",
-    "shuffled_epochs.fresh", "shuffled_epochs.once",
+    "shuffled_epochs.fresh", "shuffled_epochs.once", "sampled.hidden_shuffle",
 )  # fmt: skip
 EVERY_BUT_SLOW = pytest.mark.parametrize(
     "bound",
