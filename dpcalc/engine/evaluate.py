@@ -217,7 +217,7 @@ def for_groups(bound: Theorem, run: Run, proved: Guarantee) -> Guarantee:
             parameters=("group_size",),
         )
     refuse_groups(run, gaussian=isinstance(proved, Gdp))
-    return proved.grouped(size, slow=bound.slow)
+    return proved.grouped(size)
 
 
 def refuse_groups(run: Run, *, gaussian: bool = False) -> None:

@@ -44,16 +44,14 @@ class Curved(Guarantee):
     def pairs(self, log_delta: float, *, second: bool = False) -> Sequence[tuple[Pair, int]]:
         return [(_tabulated_pair(self, _FLOORS * math.floor((log_delta - _BELOW) / _FLOORS)), 1)]
 
-    def grouped(self, size: int, *, slow: bool = False) -> Guarantee:
+    def grouped(self, size: int) -> Guarantee:
         if size == 1:
             return self
-        from dpcalc.notions import curves
-        from dpcalc.notions.curves import sparse
+        from dpcalc.notions.groups import Chain
 
         check_group(size)
-        curve = sparse(self.privacy_profile()) if slow else self.privacy_profile()
-        mu = self.group_mu(size)
-        return Profile(curves.chained(curve, size, mu), ulps=_GROUP_ULPS, whole_mu=mu)
+        chain = Chain(self.privacy_profile(), size, mu := self.group_mu(size))
+        return Profile(functools.cache(chain), _GROUP_ULPS, whole_mu=mu, hints=Hints(budget=chain.epsilon))
 
     def privacy_profile(self) -> CurveWithFloor:
         curve = functools.cache(lambda epsilon: self.log_delta(epsilon).value)

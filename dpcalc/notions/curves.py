@@ -1,29 +1,12 @@
-"""Privacy profiles as functions of epsilon, for what transforms profiles: groups and tuning.
-
-Several records of one person: what a guarantee for one record says of k records that differ at once.
-
-Between two data sets that differ in k records there is a chain of data sets, each of which differs from the next in
-one. What holds of every link holds of the chain:
-
-* mu-GDP: k mu, exactly.
-* A profile: delta_k(e_1 + ... + e_k) <= delta(e_1) + e^e_1 delta(e_2) + ... + e^(e_1 + ... + e_(k-1)) delta(e_k), for
-  any real e_1, ..., e_k, since E_ab(P||R) <= E_a(P||Q) + a E_b(Q||R). Here they grow by equal steps, and the step is
-  searched; for the Gaussian mechanism the best step gives delta_G at k mu. Where a long chain stops paying, what is
-  proved at a smaller epsilon holds, and delta_G at k mu where one record has a finite mu.
-* A Renyi curve: D_a(P||S) <= (a - 1/p)/(a - 1) D_pa(P||Q) + D_b(Q||S), b = p (a - 1/p)/(p - 1) (Bun and Steinke 2016).
-  With j links before Q and l after it, p = 1 + (l/j)(a - 1)/a is exact for curves rho a: k^2 rho a.
-"""
+"""Privacy profiles as functions of epsilon, and their chords."""
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Protocol
 
-from dpcalc.notions import gaussian
-from dpcalc.notions.profiles import at_negative
-from dpcalc.numerics.floats import UNIT, log_add_exp, up
+from dpcalc.numerics.floats import UNIT, log_add_exp
 
 Curve = Callable[[float], float]
 """Epsilon >= 0 -> an upper bound on ln delta."""
@@ -37,33 +20,6 @@ class CurveWithFloor(Protocol):
         ...
 
 
-_PER_DOUBLING = 48  # points of a curve that is costly to evaluate
-_LEAST = -24  # the least of them is 2^-24
-
-
-def sparse(curve: Curve) -> Curve:
-    """Return an upper bound on a costly curve that evaluates it at few points, with chords in e^epsilon between them.
-
-    The exact delta is convex in e^epsilon, and lies below the chord through upper bounds.
-
-    >>> from dpcalc.notions import gaussian
-    >>> exact = lambda e: gaussian.log_delta(mu=1.0, epsilon=e)
-    >>> all(exact(e) <= sparse(exact)(e) <= exact(e) + 0.01 for e in (0.0, 0.1, 1.0, 3.0))
-    True
-    """
-    known = functools.cache(lambda place: curve(2.0 ** (place / _PER_DOUBLING)))
-    at_zero = functools.cache(lambda: curve(0.0))
-
-    def between(epsilon: float) -> float:
-        if epsilon < 2.0**_LEAST:
-            return at_zero()
-        place = math.floor(math.log2(epsilon) * _PER_DOUBLING - 1e-9)
-        left, right = 2.0 ** (place / _PER_DOUBLING), 2.0 ** ((place + 1) / _PER_DOUBLING)
-        return chord(left, known(place), right, known(place + 1), epsilon)
-
-    return between
-
-
 def chord(left: float, high: float, right: float, low: float, epsilon: float) -> float:
     """Return ln of the chord in e^epsilon through ln delta at ``left`` and ``right``, between the two; rounded up."""
     if not low < high or not left <= epsilon <= right:
@@ -75,173 +31,3 @@ def chord(left: float, high: float, right: float, low: float, epsilon: float) ->
     value = log_add_exp(value, low + math.log(share)) if share > 0.0 and low > -math.inf else value
     value = max(value, low)
     return min(0.0, high, value + UNIT * (16.0 + 8.0 * abs(value))) if value > -math.inf else value
-
-
-_LOWEST_POWER, _HIGHEST_POWER = -20, 40  # of two, between which the curve is asked; no loss beyond 2^40 is met
-_SHORT = 1.0 - 2.0**-7  # a curve that does not fall over such a step has passed its least value
-_SECTIONS = 40  # golden sections of an interval of two octaves: 0.618^40 leaves 2e-8 of it
-_NOISE = 2e-5  # relative, of searches over chains: where a curve is flat, values so near to each other are one
-_GOLDEN = 0.6180339887498949  # the golden ratio, less 1
-_CELLS = tuple(2.0**place for place in range(-4, 4))  # a chord in e^epsilon that ends 8 later falls by e^-8 at most
-
-
-def envelope(curve: Curve, mu: float = math.inf) -> Curve:
-    """Return an upper bound on ln delta that does not grow with epsilon, from one that may.
-
-    delta is convex in e^epsilon and does not grow: it lies below its chords, and is at most delta at any smaller
-    epsilon. A search over chains ends where its last one stops paying, and grows from there on; what is proved before
-    that point holds behind it. What is mu-GDP besides has delta_G as well, and a chord leads from the least proved
-    point to that curve.
-
-    Where the curve falls it is evaluated once more, a little before. Behind its least value it is asked at powers of
-    two, and refined between those whose neighbours are above them; the least of what is proved up to there counts.
-
-    Args:
-        curve: epsilon >= 0 -> an upper bound on ln delta, for one pair of orders.
-        mu: of which the mechanism is mu-GDP as well; inf for none.
-
-    >>> rising = envelope(lambda e: -e if e < 8.0 else e - 16.0)
-    >>> [round(rising(e), 6) for e in (4.0, 8.0, 12.0, 100.0)]
-    [-4.0, -8.0, -8.0, -8.0]
-    """
-    known = functools.cache(lambda epsilon: min(0.0, curve(epsilon)))
-    power = functools.cache(lambda place: known(math.ldexp(1.0, place)))
-
-    @functools.cache
-    def lowest_near(place: int) -> float:
-        """Return where the curve is least between two powers of two around a third."""
-        low, high = math.ldexp(1.0, place - 1), math.ldexp(1.0, place + 1)
-        best = math.ldexp(1.0, place)
-        first, second = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        for _ in range(_SECTIONS):
-            best = min(best, first, second, key=known)
-            if known(first) <= known(second):
-                high, second = second, first
-                first = high - _GOLDEN * (high - low)
-            else:
-                low, first = first, second
-                second = low + _GOLDEN * (high - low)
-        return best
-
-    @functools.cache
-    def least_before(epsilon: float) -> tuple[float, float]:
-        """Return the proved point with the least ln delta at smaller epsilons: ln delta, and its epsilon."""
-        points = [0.0]
-        for place in range(_LOWEST_POWER, min(_HIGHEST_POWER, math.frexp(epsilon)[1] + 1)):
-            points.append(math.ldexp(1.0, place))
-            if power(place) <= min(power(place - 1), power(place + 1)) and power(place) < power(place - 1):
-                points.append(lowest_near(place))
-        return min((known(point), point) for point in points if point <= epsilon)
-
-    def of_gaussian(epsilon: float) -> float:
-        return gaussian.log_delta(mu=mu, epsilon=epsilon)
-
-    @functools.cache
-    def bounded(epsilon: float) -> float:
-        value = known(epsilon)
-        noise = -_NOISE * value
-        if math.isfinite(value) and epsilon > 0.0 and not value < known(_SHORT * epsilon) - noise:
-            least, where = least_before(epsilon)
-            after, _ = least_before(math.ldexp(1.0, math.frexp(epsilon)[1]))
-            value = least if least <= value + noise else max(value, after)
-            if mu < math.inf:
-                # The ends of the chords are the same for all epsilons of a cell, for no larger one to have a worse one.
-                ends = (cell * (math.floor(epsilon / cell) + 1.0) for cell in _CELLS)
-                value = min(value, *(chord(where, least, end, of_gaussian(end), epsilon) for end in ends))
-        return min(value, of_gaussian(epsilon))
-
-    return bounded
-
-
-LARGEST = 1000
-"""The largest group for curves that are no Gaussian privacy."""
-
-_SEARCH_SECTIONS = 20  # golden sections leave 7e-5 of an interval about a minimum, where the sum is flat
-
-
-def chained(curve: Curve, size: int, mu: float) -> Curve:
-    """Return ln delta of groups at epsilon, from that of one record; ``mu`` is of the group, inf for none.
-
-    Every link of the chain must be covered: the curve is of any record of any data set.
-    """
-    return envelope(lambda epsilon: group_log_delta(curve, epsilon, size), mu)
-
-
-def group_log_delta(curve: Curve, epsilon: float, size: int) -> float:
-    """Return an upper bound on ln delta at ``epsilon`` of groups of ``size`` records.
-
-    Args:
-        curve: epsilon >= 0 -> an upper bound on ln delta for one record, in either order.
-        epsilon: epsilon >= 0 of the group.
-        size: k >= 1.
-
-    >>> from dpcalc.notions import gaussian
-    >>> one = lambda e: gaussian.log_delta(mu=0.5, epsilon=e)
-    >>> apart = group_log_delta(one, 2.0, 3) - gaussian.log_delta(mu=1.5, epsilon=2.0)
-    >>> 0.0 < apart < 1e-6
-    True
-    """
-
-    apart = functools.cache(lambda step: _chain(curve, epsilon, size, step))
-    scale = (epsilon + 1.0) / size
-    return min(0.0, _least_near(apart, [0.0, *(scale * 4.0**power for power in range(-8, 5))]))
-
-
-def _least_near(function: Curve, points: list[float]) -> float:
-    """Return the least value seen of a function: at increasing points, and between those beside the best of them."""
-    values = [function(x) for x in points]
-    place = values.index(min(values))
-    low, high = points[max(0, place - 1)], points[min(len(points) - 1, place + 1)]
-    best = values[place]
-    for _ in range(_SEARCH_SECTIONS):
-        first, second = low + 0.382 * (high - low), low + 0.618 * (high - low)
-        if function(first) <= function(second):
-            high = second
-        else:
-            low = first
-        best = min(best, function(first), function(second))
-    return best
-
-
-def _chain(curve: Curve, epsilon: float, size: int, step: float) -> float:
-    """Return ln of the sum for e_j = epsilon/k + (j - (k + 1)/2) step, rounded up."""
-    total, spent, share = -math.inf, 0.0, epsilon / size
-    for j in range(1, size + 1):
-        own = share + (j - 0.5 * (size + 1)) * step
-        if j == size:
-            own = epsilon - spent  # what is left, so that the e_j add up
-        slack = 8.0 * UNIT * (abs(own) + abs(spent) + epsilon)
-        value = _anywhere(curve, own - slack)
-        total = log_add_exp(total, spent + value)
-        spent += own
-        if total >= 0.0:
-            return 0.0
-    # Rounding: k terms, each with a sum of k numbers no larger than the largest |e_1 + ... + e_j|.
-    most = epsilon + size * size * abs(step)
-    return min(0.0, total + UNIT * (4.0 * size * (most + 4.0) + 4.0 * abs(total))) if total > -math.inf else total
-
-
-def _anywhere(curve: Curve, epsilon: float) -> float:
-    """Return ln delta at an epsilon of either sign."""
-    return curve(epsilon) if epsilon >= 0.0 else at_negative(-epsilon, curve(-epsilon))
-
-
-def group_renyi(curve: Curve, order: float, size: int) -> float:
-    """Return an upper bound on the Renyi divergence of groups of ``size`` records at ``order`` >= 1.
-
-    >>> round(group_renyi(lambda order: 0.5 * order, 3.0, 4) / (16.0 * 1.5), 12)
-    1.0
-    """
-    if size == 1:
-        return curve(order)
-    if math.isinf(order):
-        return up(size * curve(order), 2.0)
-    after = size // 2
-    before = size - after
-    ratio = after / before
-    exponent = 1.0 + ratio * (order - 1.0) / order
-    weight = (1.0 + ratio) / exponent  # (a - 1/p)/(a - 1)
-    first = group_renyi(curve, up(order * exponent, 8.0), before)
-    second = group_renyi(curve, up(order * size / after, 8.0), after)
-    # A weight of a p slightly off is that of another valid pair of orders: both only grow with the order.
-    return up(weight * first + second, 32.0)

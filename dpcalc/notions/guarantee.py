@@ -23,7 +23,7 @@ from dpcalc.notions.notion import (
     LowerBound,
     gaussian_lower_bound,
 )
-from dpcalc.notions.profiles import box_profile, response_renyi
+from dpcalc.notions.randomised_response import box_profile, response_renyi
 from dpcalc.numerics.floats import up
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Gdp(Curved):
 
         return [(pld.gaussian_sum([(self.mu, 1)]), 1)]
 
-    def grouped(self, size: int, *, slow: bool = False) -> Gdp:
+    def grouped(self, size: int) -> Gdp:
         """Return k mu, which is exact."""
         return self if size == 1 else Gdp(up(size * self.mu))
 
@@ -158,7 +158,7 @@ class Rdp(Curved):
         """Return the mechanism so many times: the divergences add up."""
         return Rdp(lambda order: up(count * self.curve(order), 2.0), self.orders)
 
-    def grouped(self, size: int, *, slow: bool = False) -> Guarantee:
+    def grouped(self, size: int) -> Guarantee:
         if size == 1:
             return self
         check_group(size)
@@ -169,7 +169,7 @@ class Rdp(Curved):
 
 
 def _group_renyi(one: Guarantee, size: int) -> Callable[[float], float]:
-    from dpcalc.notions.curves import group_renyi
+    from dpcalc.notions.groups import group_renyi
 
     return lambda order: group_renyi(one.rdp, order, size)
 
@@ -263,9 +263,9 @@ class Worst(Curved):
     def excess(self, epsilon: float, log_delta: float) -> float:
         return max(member.excess(epsilon, log_delta) for member in self.members)
 
-    def grouped(self, size: int, *, slow: bool = False) -> Guarantee:
+    def grouped(self, size: int) -> Guarantee:
         if size == 1 or not all(isinstance(member, Rdp) for member in self.members):
-            return super().grouped(size, slow=slow)
+            return super().grouped(size)
         check_group(size)
         return Rdp(_group_renyi(self, size))
 

@@ -179,12 +179,10 @@ class Guarantee:
         """Return dominating pairs in one order of the two data sets, best about this ln delta of a composition."""
         raise NotApplicable(*NOT_COMPOSABLE)
 
-    def grouped(self, size: int, *, slow: bool = False) -> Guarantee:
+    def grouped(self, size: int) -> Guarantee:
         """Return what holds of groups of ``size`` records, of a guarantee that holds of any one record.
 
-        Every link of the chain must be covered: the guarantee is of any record of any data set. A profile that is
-        ``slow`` is evaluated at few points.
-
+        Every link of the chain must be covered: the guarantee is of any record of any data set.
         Raises:
             NotApplicable: nothing is known for groups.
         """
@@ -271,7 +269,7 @@ class LowerBound(Guarantee):
     def excess(self, epsilon: float, log_delta: float) -> float:
         return clipped(self.log_delta(epsilon).value - log_delta)
 
-    def grouped(self, size: int, *, slow: bool = False) -> LowerBound:
+    def grouped(self, size: int) -> LowerBound:
         """Return the same: a group may have one record."""
         return self
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections.abc import Callable
 
 import pytest
 
 from dpcalc.errors import NotApplicable
-from dpcalc.notions import curves, gaussian, pld
+from dpcalc.notions import gaussian, groups, pld
 from dpcalc.notions.guarantee import Composition, Gdp, Point, Profile, Rdp
 from tests.oracles import finite
 
@@ -36,9 +37,9 @@ def test_every_chain_of_so_many_links_keeps_to_it(seed: int, size: int) -> None:
     divergence = Rdp(lambda order: max(finite.renyi(p, q, order) for p, q in both) * (1.0 + 1e-13))
     for epsilon in (0.0, 0.4, 1.2):
         exact = finite.hockey_stick(laws[0], laws[-1], epsilon)
-        assert math.exp(curves.group_log_delta(curve, epsilon, size)) >= exact
+        assert math.exp(groups.Chain(curve, size)(epsilon)) >= exact
     for order in (1.5, 2.0, 6.0):
-        assert curves.group_renyi(divergence.rdp, order, size) >= finite.renyi(laws[0], laws[-1], order)
+        assert groups.group_renyi(divergence.rdp, order, size) >= finite.renyi(laws[0], laws[-1], order)
 
 
 def test_the_chain_of_a_gaussian_is_a_gaussian() -> None:
@@ -47,6 +48,34 @@ def test_the_chain_of_a_gaussian_is_a_gaussian() -> None:
         value = one.grouped(size).log_delta(epsilon).value
         exact = gaussian.log_delta(mu=0.4 * size, epsilon=epsilon)
         assert exact * (1.0 + 1e-13) <= value <= exact + 1e-6
+
+
+def laplace(apart: float, epsilon: float) -> float:
+    """Return delta of Laplace noise on values that are so many scales apart."""
+    return -math.expm1(min(0.0, 0.5 * (epsilon - apart)))
+
+
+def responses(apart: float, epsilon: float) -> float:
+    """Return delta of answers to so many questions, each of which is true with odds e to 1: sum over all answers."""
+    heads, size = math.e / (1.0 + math.e), round(apart)
+    laws = [
+        [math.prod(p if bit else 1.0 - p for bit in answers) for answers in itertools.product((0, 1), repeat=size)]
+        for p in (heads, 1.0 - heads)
+    ]
+    return finite.hockey_stick(laws[0], laws[1], epsilon)
+
+
+@pytest.mark.parametrize("size", [2, 3, 8])
+@pytest.mark.parametrize(("truth", "attained"), [(laplace, True), (responses, False)])
+def test_groups_are_never_below_the_truth(truth: Callable[[float, float], float], attained: bool, size: int) -> None:
+    """Of noise with a concave logarithm the chain of shifts is one shift; of separate answers it is above the truth."""
+    chain = groups.Chain(lambda e: math.log(d) + 1e-14 if (d := truth(1.0, e)) > 0.0 else -math.inf, size)
+    values = []
+    for epsilon in (0.05 * step * size for step in range(25)):
+        values.append(math.exp(chain(epsilon)))
+        assert values[-1] >= truth(size, epsilon)
+        assert not attained or values[-1] <= truth(size, epsilon) * 1.01 + 1e-9, epsilon
+    assert values == sorted(values, reverse=True)
 
 
 def test_a_mixture_against_its_iterated_trade_off() -> None:
@@ -65,7 +94,7 @@ def test_a_mixture_against_its_iterated_trade_off() -> None:
 
     for epsilon in (0.5, 2.0):
         best = max(t(t(u)) - math.exp(epsilon) * u for u in (10.0 ** (-0.02 * j) for j in range(400)))
-        value = math.exp(curves.group_log_delta(lambda e: math.log(max(delta(e), 1e-300)), epsilon, 2))
+        value = math.exp(groups.Chain(lambda e: math.log(max(delta(e), 1e-300)), 2)(epsilon))
         assert best <= value + 1e-4
         assert value <= best * 1.01 + 1e-4
 

@@ -13,7 +13,6 @@ from dpcalc.engine.evaluate import guarantee_from
 from dpcalc.errors import NotApplicable
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
-from dpcalc.notions.curves import envelope, group_log_delta
 from dpcalc.notions.guarantee import Point
 from dpcalc.theorems.record import Theorem
 from tests.formulas import run_of
@@ -54,7 +53,7 @@ def test_of_every_guarantee(bound: Theorem, size: int) -> None:
     for r, _ in itertools.islice(runs(bound), 1):
         values = parameters(bound, r)
         try:
-            found = guarantee_from(bound, bound.prove(run_of(values)), ()).grouped(size, slow=bound.slow)
+            found = guarantee_from(bound, bound.prove(run_of(values)), ()).grouped(size)
         except NotApplicable:
             continue
         told = [found.log_delta(epsilon).value for epsilon in EPSILONS]
@@ -127,29 +126,3 @@ def test_the_gaussian_member_is_k_mu() -> None:
     assert case.log_delta is not None
     exact = gaussian.log_delta(mu=3.0 * 2.0 * math.sqrt(2340.0), epsilon=1e5)
     assert exact * (1.0 + 1e-12) <= case.log_delta <= exact * (1.0 - 1e-9)
-
-
-def test_the_envelope_has_proved_points_alone() -> None:
-    """Where a curve grows behind its least value, each value of the envelope is that of a smaller epsilon."""
-    asked: dict[float, float] = {}
-
-    def curve(epsilon: float) -> float:
-        asked[epsilon] = -epsilon if epsilon < 37.0 else max(-5.0, -40.0 + 0.01 * epsilon)
-        return asked[epsilon]
-
-    bounded = envelope(curve)
-    for epsilon in (0.0, 0.3, 20.0, 36.9, 40.0, 300.0, 1e5):
-        value = bounded(epsilon)
-        assert value >= min(curve(point) for point in asked if point <= epsilon)
-        assert value == pytest.approx(-min(epsilon, 39.0), abs=3.0)
-
-
-def test_chains_alone_do_rise() -> None:
-    """What the envelope is for: the chain of equal steps of one curve grows past its last kink."""
-    one = guarantee_from(*_fixed(), ()).privacy_profile()
-    assert group_log_delta(one, 1000.0, 3) > group_log_delta(one, 800.0, 3)
-
-
-def _fixed() -> tuple[Theorem, Any]:
-    bound = BOUNDS["sampled.fixed"]
-    return bound, bound.prove(describe("dp-sgd", {**FIXED, "adjacency": "replace-one"}))

@@ -28,7 +28,7 @@ from dpcalc.model.quantities import Adjacency, Kind, Quantity
 from dpcalc.model.question import Entry, Ledger, Question, query_of
 from dpcalc.notions.conversions import Total, compose_all
 from dpcalc.notions.guarantee import Box, Composition, Gdp, Guarantee, Rdp, worst
-from dpcalc.notions.profiles import with_pure
+from dpcalc.notions.randomised_response import with_pure
 from dpcalc.numerics.floats import exp_up, up
 from dpcalc.report import Case, Guess, Result
 
@@ -223,9 +223,7 @@ def _totals(ledger: Ledger, chosen: Sequence[Chosen], part: str, chained: bool) 
     if not totals:
         raise NotApplicable("nothing composes these entries", "give each in another form")
     size = ledger.group_size * (2 if chained else 1)
-    return of_groups + [
-        total._replace(guarantee=total.guarantee.grouped(size, slow=total.form == "pld")) for total in totals.values()
-    ]
+    return of_groups + [total._replace(guarantee=total.guarantee.grouped(size)) for total in totals.values()]
 
 
 def _in_groups(about: Sequence[Chosen]) -> list[Total]:

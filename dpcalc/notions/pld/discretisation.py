@@ -124,12 +124,12 @@ def _values(curve: LogProfile, points: Array) -> Array:
 
 def _side(points: Array, log_h: Array) -> _Side:
     gaps = np.diff(points)
-    log_slopes = _log_slopes(points, log_h)
+    log_slopes = slopes_of(points, log_h)
     if np.any(log_slopes[1:] > log_slopes[:-1]):
-        kept = _hull(points, log_h)
+        kept = hull(points, log_h)
         gaps = np.maximum.reduceat(gaps, kept[:-1])  # on a chord there is no loss between its points
         points, log_h = points[kept], log_h[kept]
-        log_slopes = _log_slopes(points, log_h)
+        log_slopes = slopes_of(points, log_h)
     roundoff = _roundoff(log_slopes, points[1:], log_h[:-1])
     raised = np.maximum.accumulate((log_slopes + roundoff)[::-1])[::-1]
     lift = np.exp(log_difference(raised, log_slopes))
@@ -138,7 +138,7 @@ def _side(points: Array, log_h: Array) -> _Side:
     return _Side(points, gaps, raised, padding, float(lift.max(initial=0.0)), float(log_h[-1]))
 
 
-def _log_slopes(points: Array, log_h: Array) -> Array:
+def slopes_of(points: Array, log_h: Array) -> Array:
     """Return ln of the descent of H per unit of e^z between neighbouring points."""
     fall = log_difference(log_h[:-1], log_h[1:])
     return fall - points[1:] - np.log(-np.expm1(points[:-1] - points[1:]))
@@ -157,7 +157,7 @@ def _roundoff(value: Array, *operands: Array) -> Array:
     return 16.0 * UNIT * size
 
 
-def _hull(points: Array, log_h: Array) -> Chosen:
+def hull(points: Array, log_h: Array) -> Chosen:
     """Return the corners of the lower convex hull of H over e^z: the exact H, being convex, is below its chords.
 
     A point above the chord of its neighbours is no corner, whichever others are left out beside it. Where many rounds
@@ -166,7 +166,7 @@ def _hull(points: Array, log_h: Array) -> Chosen:
     kept = np.arange(len(points))
     for _ in range(_ROUNDS):
         with np.errstate(invalid="ignore", divide="ignore"):
-            slopes = _log_slopes(points[kept], log_h[kept])
+            slopes = slopes_of(points[kept], log_h[kept])
         slopes[np.isnan(slopes)] = -math.inf  # of points that coincide
         above = slopes[1:] > slopes[:-1]
         if not above.any():
@@ -193,7 +193,7 @@ def _walked_hull(points: Array, log_h: Array) -> list[int]:
 
 
 def _log_chord(z: list[float], h: list[float], i: int, j: int) -> float:
-    """Return the slope that `_log_slopes` has for one pair of points; it only chooses corners."""
+    """Return the slope that `slopes_of` has for one pair of points; it only chooses corners."""
     if not h[i] > h[j]:
         return -math.inf
     if not z[i] < z[j]:

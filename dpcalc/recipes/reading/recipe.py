@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, overload
 
 from dpcalc.errors import SpecError
-from dpcalc.files.arrays import Field, Node, Table, table, text
+from dpcalc.files.nodes import Field, Node, Table, table, text
 from dpcalc.files.place import FileError, Place, ProjectFile, clipped, near
 from dpcalc.model.question import Question
 from dpcalc.notes import Note
