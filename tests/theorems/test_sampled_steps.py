@@ -102,6 +102,33 @@ def test_no_small_run_is_less_private(sampling: str, adjacency: str) -> None:
     assert tight > 0.5
 
 
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("sampling", ["fixed", "with-replacement"])
+def test_no_small_run_is_less_private_of_a_group(sampling: str, adjacency: str) -> None:
+    """Two or three records differ; those that are left may be fewer than a batch where others take their places."""
+    constant, tight = adjacency in ("replace-one", "zero-out"), 0.0
+    for r in draws(f"groups {sampling} {adjacency}", 12, cost=60):
+        size, batch = r.choice((2, 3)), r.choice((1, 2))
+        records = size + batch + r.randint(-1 if constant and batch > 1 else 0, 1)
+        steps = 2 if math.comb(records, batch) < 7 and sampling == "fixed" else 1
+        told = {"records": records, "batch_size": batch, "steps": steps, "noise_multiplier": log_uniform(r, 0.3, 4.0)}
+        about = guarantees(**told, sampling=sampling, adjacency=adjacency, group_size=size)
+        found = about[f"sampled.{sampling.replace('-', '_')}"]
+        group, others = [1.0] * size, [-1.0] * (records - size)  # what attains the pairs of removal
+        if r.random() < 0.5:
+            group, others = ([r.choice((-1.0, r.uniform(-1, 1), 1.0)) for _ in part] for part in (group, others))
+        instead = {"replace-one": [-1.0] * size, "zero-out": [0.0] * size}.get(adjacency, [])
+        law = oracle.fixed if sampling == "fixed" else oracle.with_replacement
+        laws = [(x, list(law(len(x), batch, steps))) for x in ([*group, *others], [*instead, *others])]
+        for pair in [laws] * (adjacency != "add") + [laws[::-1]] * (adjacency != "remove"):
+            for epsilon in (0.0, r.uniform(0.1, 1.0), r.uniform(1.0, 4.0)):
+                truth = oracle.hockey_stick(*pair, told["noise_multiplier"], epsilon, 160 if steps == 2 else 1000)
+                bound = math.exp(found.log_delta(epsilon).value)
+                assert truth <= bound + 1e-12, (told, group, others, epsilon)
+                tight = max(tight, truth / bound if truth > 1e-3 else 0.0)
+    assert tight > (0.6 if constant else 0.99)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_draws_with_replacement_are_exact_for_a_removed_record(size: int) -> None:
     """The record's gradient is 1 and all others are -1; of a replacement, the others may also be larger."""
