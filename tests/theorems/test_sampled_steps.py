@@ -16,6 +16,7 @@ from scipy.stats import norm
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.model.run import describe
 from dpcalc.notions import pld
+from dpcalc.notions.pld.repeated_draws import weights_of
 from dpcalc.numerics.sums import log_delta_down, total_scores
 from dpcalc.theorems.record import for_algorithm, lookup
 from tests.oracles import draws, log_uniform
@@ -127,6 +128,17 @@ def test_no_small_run_is_less_private_of_a_group(sampling: str, adjacency: str) 
                 assert truth <= bound + 1e-12, (told, group, others, epsilon)
                 tight = max(tight, truth / bound if truth > 1e-3 else 0.0)
     assert tight > (0.6 if constant else 0.99)
+
+
+@pytest.mark.parametrize(("records", "batch", "size"), [(9, 3, 6), (10**6, 1000, 32), (300, 290, 10), (5000, 70, 900)])
+def test_weights_of_groups_in_batches_of_fixed_size_enclose_the_exact_ones(records: int, batch: int, size: int) -> None:
+    weights = weights_of(pld.Draws(batch, size, records, -1e9, replacement=False))
+    assert weights.draws.tolist() == list(range(1, min(batch, size) + 1))
+    for j, low, high in zip(range(1, 70), weights.low, weights.high, strict=False):
+        ways = math.comb(size, j) * math.comb(records - size, batch - j)
+        exact = float(mpmath.log(mpmath.mpf(ways) / math.comb(records, batch)))
+        assert exact - 1e-10 < low <= exact + 1e-14 * abs(exact)
+        assert exact - 1e-14 * abs(exact) <= high < exact + 1e-10
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

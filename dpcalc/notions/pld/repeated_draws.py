@@ -71,21 +71,26 @@ class Draws(NamedTuple):
     @property
     def log_none(self) -> float:
         """ln w_0, good to 8 units of roundoff of itself."""
+        return self.log_others(0)
+
+    def log_others(self, j: int) -> float:
+        """Return ln of what all weights share, of the draws that are left beside j."""
         if self.replacement:
-            return self.draws * _log_other(self.differ, self.records)
+            return (self.draws - j) * _log_other(self.differ, self.records)
         return math.fsum(_log_other(self.draws, self.records - i) for i in range(self.differ))
 
-    def ratio(self, j: int) -> float:
-        """Return w_j/w_(j-1)."""
+    def log_ratio(self, j: int) -> float:
+        """Return ln of w_j over w_(j-1), but for what they share."""
         if self.replacement:
-            return (self.draws - j + 1) * self.differ / (j * (self.records - self.differ))
+            return math.log((self.draws - j + 1) * self.differ / self.records / j)
         others = self.records - self.differ - self.draws + j
-        return (self.differ - j + 1) * (self.draws - j + 1) / (j * others)
+        return math.log((self.differ - j + 1) * (self.draws - j + 1) / (j * others))
 
 
 def _log_other(some: int, records: int) -> float:
     """Return ln of the share of the records that are not among so many."""
-    return math.log1p(-some / records) if some < 0.5 * records else math.log((records - some) / records)
+    share = some / records
+    return math.log1p(-share) if share < 0.5 else math.log((records - some) / records)
 
 
 class Weights(NamedTuple):
@@ -103,16 +108,15 @@ class Weights(NamedTuple):
 def weights_of(draws: Draws) -> Weights:
     """Return the weights of the numbers of draws of a record, until next to nothing is left of them."""
     mean = draws.draws * draws.differ / draws.records
-    log_weight = draws.log_none
-    size, rest = 8.0 * abs(log_weight), False
+    log_ways, size, rest = 0.0, 0.0, False
     count, logs, errors = [], [], []
     for j in range(1, draws.most + 1):
-        term = math.log(draws.ratio(j))
-        log_weight += term
-        size += 4.0 + abs(term) + abs(log_weight)
+        term, log_others = draws.log_ratio(j), draws.log_others(j)
+        log_ways += term
+        size += 4.0 + abs(term) + abs(log_ways)
         count.append(float(j))
-        logs.append(log_weight)
-        errors.append(2.0 * UNIT * size)
+        logs.append(log_ways + log_others)
+        errors.append(UNIT * (2.0 * size + 16.0 * abs(log_others) + 4.0 * abs(logs[-1])))
         # P(J >= i) <= (e mean/i)^i for i > mean, without replacement as well (Hoeffding 1963).
         log_rest = (j + 1) * (1.0 + math.log(mean / (j + 1)))
         if j < draws.most and j + 1 > mean and log_rest < draws.log_rest:
