@@ -318,7 +318,7 @@ class Report(NamedTuple):
         """Return what a notebook shows of the report."""
         import importlib
 
-        text: str = importlib.import_module("dpcalc.render.machine").render_notebook(self)
+        text: str = importlib.import_module("dpcalc.render.notebook").render_notebook(self)
         return text
 
     @property

@@ -104,15 +104,15 @@ def train(
     """
     from dpcalc.training import fit as fitting
     from dpcalc.training import with_one_blas_thread
-    from dpcalc.training.rule.candidates import tune_of
-    from dpcalc.training.rule.setup import Setup, check_setup
+    from dpcalc.training.rule.candidates import TuneRequest
+    from dpcalc.training.rule.setup import Setup, Task, check_setup
 
     setup = Setup(
         data=data, synthetic=synthetic, target=target, positive=positive, ignore=tuple(ignore), ranges=ranges,
         intercept=intercept, test_fraction=test_fraction, seed=seed, noise_source=noise_source, replicas=replicas,
         workers=workers, output=output, labels=labels, card=card, target_range=target_range, average=average,
-        reference=reference, tune=tune_of(tune, tune_runs, tune_law, tune_score), solver=solver, centre=centre,
-        executor=executor, unlearn=unlearn,
+        reference=reference, tune=TuneRequest(tune, tune_runs, tune_law, tune_score).tune(), solver=solver,
+        centre=centre, executor=executor, unlearn=unlearn,
     )  # fmt: skip
     asked = read("train", **given)
     check_setup(setup, len(asked.runs))
@@ -122,7 +122,7 @@ def train(
         def answer(
             _: str, run: Mapping[str, Any], question: Question, *, notes: bool, brief: bool, gates: Sequence[Gate]
         ) -> Case:
-            fitted = fit(run, question, setup, gates=gates)
+            fitted = fit(Task(run, question, setup, gates=gates))
             models.append(fitted.model)
             case: Case = fitted.case
             cases.append(case)
@@ -191,7 +191,7 @@ def audit(
     """
     from dpcalc.training import with_one_blas_thread
     from dpcalc.training.audit.attacks import Attack
-    from dpcalc.training.audit.case import audited, audited_among_others, paths_of_custom
+    from dpcalc.training.audit.case import Inquiry, paths_of_custom
     from dpcalc.training.audit.estimate import Setup, check_setup
     from dpcalc.training.run.remote import There
 
@@ -211,14 +211,16 @@ def audit(
             _: str, run: Mapping[str, Any], question: Question, *, notes: bool, brief: bool, gates: Sequence[Gate]
         ) -> Case:
             return answer(
-                run, question, attack, setup, custom=custom, as_released=as_released, gates=gates, brief=brief,
-                there=there,
+                Inquiry(
+                    run, question, attack, setup, custom=custom, as_released=as_released, gates=gates, brief=brief,
+                    there=there,
+                )
             )  # fmt: skip
 
         return asked
 
     with with_one_blas_thread():
-        return answered("audit", read("compare", **given), asker(audited), asker(audited_among_others))
+        return answered("audit", read("compare", **given), asker(Inquiry.case), asker(Inquiry.case_among_others))
 
 
 def predict(

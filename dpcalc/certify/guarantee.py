@@ -153,8 +153,8 @@ class Searched(Profile):
         return proof_by_certificate(lambda: self.log_delta(self.reading.epsilon()), lambda: double(value))
 
 
-FINENESS = (2, 5, 12)
-"""How fine the knots of a composition are in the first attempt, and in the others."""
+FINENESS = (0, 2, 5, 12)
+"""How fine the knots of a composition are in each attempt; the first is by moments."""
 
 
 class Composition(Guarantee):
@@ -214,8 +214,8 @@ class Composition(Guarantee):
     def said(self, epsilon: arb) -> tuple[list[composition.Part], arb]:
         """Return what the formula says: what is composed, and ln of the probability with which nothing is promised."""
         with precision(START):
-            found = self.formula(self.reading.inputs(epsilon=epsilon))
-        return found if isinstance(found, tuple) else (found, ZERO)
+            value = self.formula(self.reading.inputs(epsilon=epsilon))
+        return value if isinstance(value, tuple) else (value, ZERO)
 
 
 def proof_of_parts(

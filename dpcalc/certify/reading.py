@@ -53,8 +53,8 @@ class Reading(NamedTuple):
 
     def inputs(self, **asked: Any) -> Inputs:
         """Return the parameters, and what is asked beside them, as the attributes that a formula reads."""
-        found = {"certificate": (self.result.details or {}).get("certificate")}
-        return Inputs({**self.parameters, **found, **asked}, self.typed, self.derived, EXACT, self.read)
+        extra = {"certificate": (self.result.details or {}).get("certificate")}
+        return Inputs({**self.parameters, **extra, **asked}, self.typed, self.derived, EXACT, self.read)
 
     def upper_bounds(self) -> dict[Any, Any]:
         """Return what formulas remember: of the reading before this one, where that is no more private."""

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 
 import click
 
-from dpcalc.cli.help.layout import WithHelp
-from dpcalc.cli.types import refuse_files
+from dpcalc.cli.filenames import refuse_files
+from dpcalc.cli.help.option import WithHelp
 from dpcalc.errors import Disproved, DpcalcError
 from dpcalc.files import output
 from dpcalc.inert import printable

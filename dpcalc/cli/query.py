@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dpcalc.cli.help.layout import WithHelp
+from dpcalc.cli.help.option import WithHelp
 from dpcalc.cli.output.printing import Output, emit, output_options, sweep_options
 from dpcalc.cli.types import FILE, Choice, Delta, DeltaSweep, Sweep, Word, delta_of
 from dpcalc.engine.ask import FEW, ask, best_of, side_by_side

@@ -9,14 +9,12 @@ would be an option there: ``--run=^harmless$|.yaml`` judges another case, ``--he
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from dpcalc.errors import SpecError
-from dpcalc.inert import printable
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number, parse_sweep
 from dpcalc.model.parameter import Parameter, check
 
@@ -156,36 +154,3 @@ def _bounds() -> Iterable[str]:
 
 BOUND = Word(_bounds)
 """The id of a bound."""
-
-
-def refuse_files(words: Sequence[str]) -> None:
-    """Refuse a command line in which an option is the name of a file, or leads into a folder of that name.
-
-    After ``--`` there are no options; ``-`` stands for standard input there as well.
-
-    Raises:
-        SpecError: one is.
-    """
-    end = words.index("--") if "--" in words else len(words)
-    for number, word in enumerate(words):
-        option = word.startswith("-") and number < end
-        if (option or word == "-") and os.path.lexists(word.split(os.sep)[0]):
-            meant = "an option" if option and word != "-" else "standard input or output"
-            raise SpecError(
-                f"{word} is {meant}, and the name of a file here",
-                f"write ./{word} for the file, or -- before all files; to mean {meant}, rename the file",
-            )
-
-
-def refuse_selecting(pattern: str | None) -> None:
-    """Refuse a selection of cases by their names that is the name of a file.
-
-    Raises:
-        SpecError: it is.
-    """
-    if pattern is not None and os.path.lexists(pattern):
-        shown = printable(pattern)
-        raise SpecError(
-            f"--run {shown} is the name of a file, and chooses cases by theirs",
-            f"for a case of that name: --run '^{shown}$'",
-        )

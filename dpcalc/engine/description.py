@@ -181,6 +181,6 @@ def _read_schedule(command: Command, algorithm: str, description: Description) -
     if command.compares and record.fixed_order:
         raise SpecError("which record is worst off depends on the bound, with a schedule", "give --index")
     if command.chooses_index:
-        from dpcalc.theorems.one_pass.shifted import worst_index
+        from dpcalc.theorems.one_pass.scheduled import worst_index
 
         description.put("index", worst_index(description["schedule"]), Source.WORST_CASE)

@@ -11,8 +11,8 @@ import math
 import os
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
-from typing import IO, Any, NamedTuple, TypeVar
+from collections.abc import Iterator
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,92 +150,3 @@ def _directory(shown: str, stream: IO[bytes], size: int) -> int:
     if tail[-42:-22].startswith(b"PK\x06\x07"):  # of a large archive: the longer numbers stand before
         return int.from_bytes(tail[-58:-50], "little") if tail.startswith(b"PK\x06\x06") else size
     return int.from_bytes(end[12:16], "little")
-
-
-T = TypeVar("T")
-
-
-_NULLS = ("null", "Null", "NULL", "~")
-
-
-class Scalar(NamedTuple):
-    """A text; ``plain`` where it was written without quotes."""
-
-    place: Place
-    text: str
-    plain: bool = True
-    tagged: bool = False
-
-    @property
-    def null(self) -> bool:
-        """Whether this is YAML's null, written out."""
-        return self.plain and self.text in _NULLS
-
-
-class Items(NamedTuple):
-    """A list."""
-
-    place: Place
-    items: tuple[Node, ...]
-
-
-class Field(NamedTuple):
-    """A value of a mapping and the place of its key; ``merges`` where the key is YAML's ``<<``, without quotes."""
-
-    place: Place
-    node: Node
-    merges: bool = False
-
-
-class Table(NamedTuple):
-    """A mapping, in the order written."""
-
-    place: Place
-    fields: Mapping[str, Field]
-
-
-Node = Scalar | Items | Table
-
-KINDS = {Scalar: "a single value", Items: "a list", Table: "a mapping"}
-"""What a node is called in messages."""
-
-
-def table(node: Node, what: str) -> Table:
-    """Return the node if it is a mapping.
-
-    Raises:
-        SpecError: it is not.
-    """
-    if not isinstance(node, Table):
-        raise node.place.error(f"{what} is {KINDS[type(node)]}; it must be a mapping", "write name: value")
-    return node
-
-
-def text(node: Node, what: str) -> str:
-    """Return the text of a single value that is not empty.
-
-    Raises:
-        SpecError: it is something else.
-    """
-    if not isinstance(node, Scalar):
-        raise node.place.error(f"{what} is {KINDS[type(node)]}; it must be a single value")
-    if node.tagged:
-        raise node.place.error(f"{what} has a tag; tags are not read", "write the value alone")
-    if not node.text.strip():
-        raise node.place.error(f"{what} is empty", f"write a value, or leave out {what}")
-    return node.text
-
-
-def items(node: Node) -> tuple[Node, ...]:
-    """Return the items of a list, or the one value that stands for a list of one."""
-    return node.items if isinstance(node, Items) else (node,)
-
-
-def repeated(values: Iterable[T]) -> T | None:
-    """Return the first value that was there before, or None."""
-    seen: set[T] = set()
-    for value in values:
-        if value in seen:
-            return value
-        seen.add(value)
-    return None

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.errors import SpecError
-from dpcalc.files.arrays import KINDS, Field, Items, Node, Scalar, Table
+from dpcalc.files.nodes import KINDS, Field, Items, Node, Scalar, Table
 from dpcalc.files.place import FileError, Place, clipped
 from dpcalc.files.reading import DOCUMENT_DEPTH, DOCUMENT_VALUES, TOML_LINE
 

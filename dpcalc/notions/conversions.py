@@ -32,7 +32,7 @@ from dpcalc.errors import NotApplicable
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import NOT_COMPOSABLE, Box, Composition, Gdp, Guarantee, Profile, Rdp, compose
 from dpcalc.notions.notion import Answer
-from dpcalc.notions.profiles import boxes_log_delta, response_renyi
+from dpcalc.notions.randomised_response import boxes_log_delta, response_renyi
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.roots import greatest
 

@@ -23,7 +23,7 @@ from dpcalc.notions.notion import (
     LowerBound,
     gaussian_lower_bound,
 )
-from dpcalc.notions.profiles import box_profile, response_renyi
+from dpcalc.notions.randomised_response import box_profile, response_renyi
 from dpcalc.numerics.floats import up
 
 if TYPE_CHECKING:

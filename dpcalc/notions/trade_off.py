@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from dpcalc.notions import gaussian
 from dpcalc.notions.curves import Curve, CurveWithFloor
-from dpcalc.notions.profiles import box_profile
+from dpcalc.notions.randomised_response import box_profile
 from dpcalc.notions.renyi import near_minimum
 from dpcalc.numerics.floats import UNIT, down, exp_down, exp_up, log_add_exp, log_one_minus_exp, up
 from dpcalc.numerics.normal import log_ndtr, quantile

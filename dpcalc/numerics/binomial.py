@@ -15,12 +15,14 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from fractions import Fraction
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from dpcalc.numerics.arrays import Array, Integers, np
 from dpcalc.numerics.floats import UNIT, log_add_exp
 from dpcalc.numerics.normal import LN_SQRT_2PI
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 Number = TypeVar("Number", float, "Array")
 
@@ -381,55 +383,3 @@ def _stirlings(n: Array) -> Array:
         math.log(math.factorial(j)) - LN_SQRT_2PI - 0.5 * math.log(j) - j * (math.log(j) - 1.0) for j in range(1, 16)
     ])  # fmt: skip
     return np.where(n < 16.0, table[small], value)
-
-
-_MARGIN = 1e-6  # relative, far above the error of the incomplete beta function
-"""By which part the tail stays below alpha: far more than the error of an incomplete beta function."""
-
-
-def lower(successes: int, trials: int, alpha: float) -> float:
-    """Return a lower bound on p that fails with probability at most alpha.
-
-    Args:
-        successes, trials: 0 <= k <= n, n >= 1 up to 1e9.
-        alpha: in (0, 1/2].
-
-    >>> 0.0 < lower(10, 100, 0.05) < 0.1
-    True
-    """
-    _check(successes, trials, alpha)
-    if successes == 0:
-        return 0.0
-    from scipy.special import betainc, betaincinv
-
-    a, b = float(successes), float(trials - successes + 1)
-    p, step = float(betaincinv(a, b, alpha)), 1e-12
-    while p > 0.0 and not betainc(a, b, p) <= alpha * (1.0 - _MARGIN):
-        p, step = max(0.0, p * (1.0 - step)), 2.0 * step
-    return p
-
-
-def upper(successes: int, trials: int, alpha: float) -> float:
-    """Return an upper bound on p that fails with probability at most alpha.
-
-    Args:
-        successes, trials, alpha: as in `lower`.
-
-    >>> 0.1 < upper(10, 100, 0.05) < 0.2
-    True
-    """
-    _check(successes, trials, alpha)
-    if successes == trials:
-        return 1.0
-    from scipy.special import betainc, betaincinv
-
-    a, b = float(trials - successes), float(successes + 1)  # of 1 - p, and of p
-    p, step = float(betaincinv(b, a, 1.0 - alpha)), 1e-12
-    while p < 1.0 and not betainc(a, b, 1.0 - p) <= alpha * (1.0 - _MARGIN):
-        p, step = min(1.0, max(p * (1.0 + step), math.nextafter(p, 1.0))), 2.0 * step
-    return p
-
-
-def _check(successes: int, trials: int, alpha: float) -> None:
-    if not (0 <= successes <= trials and trials >= 1 and 0.0 < alpha <= 0.5):
-        raise ValueError(f"{successes} of {trials} at {alpha}")

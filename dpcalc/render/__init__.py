@@ -56,12 +56,12 @@ def _text(report: Report, format: str, asked: Asked, *, color: bool | None, verb
         from dpcalc.render.check import text as verdicts
 
         return verdicts.render(report, asked.digits, color=format == _TABLE and color is not False)
-    from dpcalc.render import blocks, document, numbers
+    from dpcalc.render import blocks, document, table
 
     if format == _MARKDOWN:
         return blocks.markdown(document.page_document(report, asked.digits))
     tree = document.document(report, asked.digits, brief=not verbose)
-    return blocks.plain(tree) if format == _PLAIN else numbers.table(tree, color)
+    return blocks.plain(tree) if format == _PLAIN else table.table(tree, color)
 
 
 MOST_CURVES = 100

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.model.quantities import SUFFICIENT, Kind, Quantity
 from dpcalc.plain_enum import PlainEnum
-from dpcalc.render.blocks import Block
 from dpcalc.report import Result
 
 MAXIMISED = ("index", "lipschitz", "diameter", "start_distance", "epochs", "steps", "sample_rate", *SUFFICIENT)
@@ -168,17 +166,3 @@ class Digits(NamedTuple):
 
 SIX = Digits()
 """What is shown where nothing else was asked."""
-
-
-def table(blocks: Iterable[Block], color: bool | None) -> str:
-    """Return blocks fitted to the terminal, with colour if ``color`` (None: as rich detects)."""
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(force_terminal=color, no_color=color is False, highlight=False, emoji=False, markup=False)
-    with console.capture() as captured:
-        for block in blocks:
-            for lines, style in block.laid_out(console.width):
-                for line in lines:
-                    console.print(Text(line, style=style), soft_wrap=True)
-    return captured.get()

@@ -39,13 +39,13 @@ from dpcalc.render.notes import report
 from dpcalc.report import Case
 from dpcalc.training import with_one_blas_thread
 from dpcalc.training.data.cells import number
+from dpcalc.training.data.intervals import is_interval
 from dpcalc.training.data.ranges import settle
-from dpcalc.training.data.readers import is_interval
 from dpcalc.training.fit import fit
 from dpcalc.training.release.model import Model
 from dpcalc.training.release.outcome import covered
 from dpcalc.training.release.prediction import predictor, probabilities
-from dpcalc.training.rule.setup import Setup, interval
+from dpcalc.training.rule.setup import Setup, Task, interval
 from dpcalc.training.run import kernel as several
 
 SELECTION = (
@@ -182,7 +182,7 @@ class _Linear(BaseEstimator):
         if self.accountant is not None:
             self.accountant.charge(type(self).__name__, epsilon=epsilon, delta=delta)
         with with_one_blas_thread():
-            case, model = fit(given, question, Setup(data=(mapped, targets), seed=seed, **setup))
+            case, model = fit(Task(given, question, Setup(data=(mapped, targets), seed=seed, **setup)))
         assert model is not None
         assert case.training is not None
         names = getattr(self, "feature_names_in_", None)

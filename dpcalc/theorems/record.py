@@ -22,7 +22,7 @@ from dpcalc.theorems.setting import Setting
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "iteration": ("one_pass.iteration", "one_pass.random_stop", "one_pass.linear_models"),
-    "scheduled": ("one_pass.shifted",),
+    "scheduled": ("one_pass.scheduled",),
     "shifted": ("one_pass.shifted",),
     "multi_epoch": (
         "many_passes.multi_epoch", "lower.quadratic", "many_passes.laplace_passes",

@@ -64,55 +64,6 @@ def test_a_gate_does_not_count_on_an_order_that_may_be_public(ask: Any) -> None:
 # --- what is left out is solved for
 
 
-@pytest.mark.parametrize(
-    ("command", "scale"),
-    [
-        (f"hockey-stick -n 100 -i 60 {SGD}", "noise_std"),
-        pytest.param(f"hockey-stick -n 100 -i 60 {SGD} --noise laplace", "laplace_scale", marks=pytest.mark.campaign),
-        (f"hockey-stick --algorithm stop -n 100 {SGD}", "noise_std"),
-        (f"shuffle -n 100 {SGD}", "noise_std"),
-        (f"shuffle -n 100 {SGD} --noise laplace", "laplace_scale"),
-        (f"shuffle -n 100 --batch-size 8 {SGD} --permutation secret", "noise_std"),
-        (f"shuffle --algorithm rotation -n 100 {SGD}", "noise_std"),
-        (f"shuffle --algorithm shuffled-stop -n 100 {SGD}", "noise_std"),
-        ("shuffle -n 100 -L 1 --loss-class lipschitz --eta 1 -D 1", "noise_std"),
-    ],
-)
-def test_every_unknown_leads_back(ask_json: Any, command: str, scale: str) -> None:
-    [case] = ask_json(f"{command} -e 0.8 -d 1e-3")
-    assert best(case)["quantity"] == scale
-    assert best(case)["achieved"]["epsilon"] <= 0.8
-    flag = "--" + scale.replace("_", "-")
-    run = f"{command.replace(' --noise laplace', '')} {flag} {best(case)['value']!r}"
-    [case] = ask_json(f"{run} -d 1e-3")
-    assert best(case)["value"] <= 0.8
-    [case] = ask_json(f"{run} -e 0.8")
-    assert best(case)["quantity"] == "delta"
-    assert best(case)["value"] <= 1e-3
-    assert math.exp(best(case)["log_delta"]) == pytest.approx(best(case)["value"])
-
-
-@pytest.mark.parametrize(
-    ("line", "name", "step"),
-    [
-        pytest.param(f"shuffle {SGD} --sigma 2 -e 1 -d 1e-6", "records", -1, marks=pytest.mark.campaign),
-        (f"shuffle {SGD} --sigma 2 -e 2 -d 1e-3", "records", -1),
-        pytest.param(f"hockey-stick -i 5 {SGD} --sigma 2 -e 0.5 -d 1e-9", "records", -1, marks=pytest.mark.campaign),
-        (f"hockey-stick -n 1000 {SGD} --sigma 2 -e 1 -d 1e-20", "index", 1),
-        pytest.param(f"online -n 1e6 {STREAM} -e 1 -d 1e-6", "window", -1, marks=pytest.mark.campaign),
-    ],
-)
-def test_whole_numbers_are_the_last_that_will_do(ask_json: Any, line: str, name: str, step: int) -> None:
-    [case] = ask_json(f"{line} --solve {name}")
-    found = int(best(case)["value"])
-    line = line.replace(" -d 1e", " -d 1e")
-    target = float(line.split(" -d ")[1])
-    without = line.split(" -d ")[0]
-    [enough] = ask_json(f"{without} --{name} {found}")
-    [short] = ask_json(f"{without} --{name} {found + step}")
-    assert best(enough)["value"] <= target < best(short)["value"]
-
-
 @pytest.mark.parametrize("window", [2, pytest.param(1000, marks=pytest.mark.campaign)])
 def test_a_stream_of_any_length_in_one_multiplier(ask_json: Any, window: int) -> None:
     run = f"online -n 1e12 -w {window} {STREAM}"

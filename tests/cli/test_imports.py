@@ -101,14 +101,14 @@ def test_what_certifies_is_imported_only_where_it_is_asked(line: str) -> None:
 
 
 ROOMS = {
-    "cli": "filenames help help.option main options output output.failures output.kinds output.printing "
-    "output.terminal query runs types",
+    "cli": "filenames help help.option main output output.failures output.kinds output.printing output.terminal query "
+    "runs types",
     "engine": "advice advice.improvements advice.notes answer ask attack attack.guess commands description evaluate "
-    "inputs question solving solving.search",
+    "question solving solving.search",
     "files": "output",
-    "model": "algorithm choices draft frozen loss_class multiplier numbers parameter quantities run source",
-    "notions": "classic composed composition curves gaussian guarantee notion randomised_response renyi risk trade_off",
-    "numerics": "arrays floats logspace normal quadrature roots sums",
+    "model": "algorithm draft loss_class noise numbers parameter quantities run",
+    "notions": "composed composition conversions curves gaussian guarantee notion randomised_response renyi trade_off",
+    "numerics": "arrays floats normal roots sums",
     "render": "asked notes numbers words words.allocation words.positions",
     "theorems": "batch_layout conditions record setting",
 }

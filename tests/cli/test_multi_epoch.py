@@ -51,26 +51,6 @@ def test_a_record_in_a_fixed_order_has_a_position(ask: Any) -> None:
     assert "values the record at position 4 has" in ask(f"{run} --index 4")
 
 
-@pytest.mark.parametrize(
-    ("name", "release"),
-    [
-        pytest.param(name, release, marks=pytest.mark.campaign if name == "shuffled-epochs" else ())
-        for name in (*ORDERS, "noisy-gd")
-        for release in ("last", "epoch")
-    ],
-)
-def test_noise_leads_back(ask_json: Any, name: str, release: str) -> None:
-    small = SMALL.replace(" --batch-size 5", "") if name == "noisy-gd" else SMALL
-    run = f"multi-epoch --algorithm {name} --release {release} {small} --epochs 7"
-    [case] = ask_json(f"{run} -e 0.8 -d 1e-4")
-    assert best(case)["quantity"] == "noise_std"
-    sigma = best(case)["value"]
-    [back] = ask_json(f"{run} --sigma {sigma!r} -d 1e-4")
-    assert 0.79 < best(back)["value"] <= 0.8
-    [delta] = ask_json(f"{run} --sigma {sigma!r} -e 0.8")
-    assert best(delta)["value"] <= 1e-4
-
-
 @pytest.mark.parametrize("batches", ["", "--batch-size 7", "--batch-size 7 --last-batch drop", "--batch-size 50"])
 def test_one_pass_from_a_random_record_on_is_a_rotation(ask_json: Any, batches: str) -> None:
     run = f"-n 50 {batches} -L 1 --smoothness 1 --eta 0.5 --sigma 2 -d 1e-5"
@@ -92,25 +72,6 @@ def test_released_rotations_cost_more_than_hidden_ones(ask_json: Any) -> None:
     run = "multi-epoch --algorithm rotation-epochs --epochs 3 -n 20 -L 1 --smoothness 1 --eta 0.5 --sigma 2 -d 1e-5"
     [hidden], [released] = ask_json(run), ask_json(f"{run} --release epoch")
     assert best(hidden)["value"] < best(released)["value"]
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "cyclic",
-        "shuffle-once",
-        "rotation-epochs",
-        "shuffled-epochs",
-        pytest.param("noisy-sgd", marks=pytest.mark.campaign),
-    ],
-)
-def test_the_most_epochs_within_a_budget(ask_json: Any, name: str) -> None:
-    run = f"multi-epoch --algorithm {name} {SMALL} --sigma 2"
-    [case] = ask_json(f"{run} -e 1 -d 1e-4 --solve epochs")
-    most = int(best(case)["value"])
-    [enough] = ask_json(f"{run} --epochs {most} -e 1")
-    [more] = ask_json(f"{run} --epochs {most + 1} -e 1")
-    assert best(enough)["value"] <= 1e-4 < best(more)["value"]
 
 
 def test_hidden_saturates_and_composition_grows(ask_json: Any) -> None:

@@ -21,6 +21,7 @@ dpcalc: recipe/1
 cases:
   budget: {command: rdp, records: {from: train.yaml#/n}, lipschitz: 1, smoothness: 1, step_size: 0.1, noise_std: 4,
            delta: 1e-6, assert: epsilon <= 3}
+  quiet: {command: rdp, records: 60000, lipschitz: 1, smoothness: 1, step_size: 0.1, noise_std: 5, delta: 1e-6}
 """
 QUERY = "rdp -n 1000 -L 1 --smoothness 1 --eta 0.1 --sigma 4 -d 1e-6"
 TRAIN = "train --data rows.csv --ranges ranges.csv --positive 1 -e 1 -d 1e-4"

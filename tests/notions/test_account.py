@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from dpcalc.notions import conversions, pld, profiles
+from dpcalc.notions import conversions, pld, randomised_response
 from dpcalc.notions.guarantee import Box, Composition, Gdp, Point, Profile, Rdp
 from tests.oracles import finite
 
@@ -39,7 +39,7 @@ def test_boxes_are_the_product_of_their_worst_pairs(seed: int) -> None:
     p, q = (finite.product([pair[side] for pair in pairs]) for side in (0, 1))
     for epsilon in (0.0, 0.3, 1.0, 2.5):
         exact = finite.hockey_stick(p, q, epsilon)
-        value = math.exp(profiles.boxes_log_delta(0.0, as_parts(listed), epsilon))
+        value = math.exp(randomised_response.boxes_log_delta(0.0, as_parts(listed), epsilon))
         assert exact * (1.0 - 1e-12) <= value <= exact + 1e-9
 
 
@@ -53,7 +53,7 @@ def test_boxes_beside_a_gaussian(seed: int) -> None:
         exact = math.fsum(
             a * (gaussian_delta(mu, epsilon - math.log(a / b)) if b else 1.0) for a, b in zip(p, q, strict=True) if a
         )
-        value = math.exp(profiles.boxes_log_delta(mu, as_parts(listed), epsilon))
+        value = math.exp(randomised_response.boxes_log_delta(mu, as_parts(listed), epsilon))
         assert exact * (1.0 - 1e-11) <= value <= exact * (1.0 + 1e-9)
 
 
@@ -136,6 +136,6 @@ def test_a_loose_curve_is_narrowed_to_what_it_implies() -> None:
 @pytest.mark.parametrize("epsilon", [1e-3, 0.2, 3.0])
 def test_a_pure_mechanism_beside_a_curve(epsilon: float) -> None:
     curve = Gdp(0.7)
-    exact = profiles.boxes_log_delta(0.7, [((epsilon, -math.inf), 1)], epsilon + 1.0)
-    value = profiles.with_pure(lambda e: curve.log_delta(e).value, epsilon, epsilon + 1.0)
+    exact = randomised_response.boxes_log_delta(0.7, [((epsilon, -math.inf), 1)], epsilon + 1.0)
+    value = randomised_response.with_pure(lambda e: curve.log_delta(e).value, epsilon, epsilon + 1.0)
     assert value == pytest.approx(exact, rel=1e-11)

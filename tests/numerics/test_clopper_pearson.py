@@ -5,7 +5,7 @@ from __future__ import annotations
 import mpmath
 import pytest
 
-from dpcalc.numerics.binomial import lower, upper
+from dpcalc.numerics.clopper_pearson import lower, upper
 
 
 def at_least(k: int, n: int, p: float) -> mpmath.mpf:

@@ -42,7 +42,7 @@ from dpcalc.theorems.holder.published_gradient_noise import Theorem11
 from dpcalc.theorems.lower import quadratic
 from dpcalc.theorems.many_passes import multi_epoch, noisy_gd, shuffled_epochs
 from dpcalc.theorems.many_passes.repeated_allocation import Pace, rate_in_range
-from dpcalc.theorems.one_pass import iteration, random_stop, shifted
+from dpcalc.theorems.one_pass import iteration, random_stop, scheduled
 from dpcalc.theorems.record import lookup
 from dpcalc.theorems.risk import generalisation, holder_sgd, langevin, tasks, utility
 from dpcalc.theorems.risk.averaging import averaged_risk
@@ -117,7 +117,7 @@ def _one_use(i: _Inputs) -> float:
     schedule = Chain(
         step_size=i.array("eta"), noise=i.array("sigma"), contraction=i.array("c"), shift=None, spend=None, path=""
     )
-    mu = evaluated(shifted.pnsgd, schedule=schedule, index=i.whole("t"), sensitivity=2.0 * i("L"), noise_std=1.0)
+    mu = evaluated(scheduled.pnsgd, schedule=schedule, index=i.whole("t"), sensitivity=2.0 * i("L"), noise_std=1.0)
     return product_up(mu, mu)
 
 

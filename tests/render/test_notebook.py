@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import dpcalc
-from dpcalc.render.machine import render_notebook
+from dpcalc.render.notebook import render_notebook
 from dpcalc.report import Report
 from tests.render.test_check_reports import ALL, EPSILON, HELD, HOSTILE, case
 from tests.render.test_page import Tree

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import sys
 
-from dpcalc.cli.runs import there_of
+from dpcalc.cli.cluster import there_of
 from tests.soundness.campaign import campaign, one, report
 
 

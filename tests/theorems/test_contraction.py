@@ -251,25 +251,6 @@ def test_stream_nears_its_limit_as_a_power() -> None:
         assert math.expm1(found - limit) * math.sqrt(n) == pytest.approx(329.74, rel=rel)
 
 
-def test_a_run_with_every_theorem() -> None:
-    told = {
-        "records": 10**5, "noise_std": 2.0, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.1, "diameter": 2.0,
-        "permutation": "secret",
-    }  # fmt: skip
-    run = describe("shuffled", told)
-
-    def epsilon(bound: str) -> float:
-        return guarantee_of(lookup(bound), run).epsilon(math.log(1e-6)).value
-
-    assert epsilon("shuffle.product") == pytest.approx(4.82869, abs=1e-5)
-    assert min(map(epsilon, ("shuffle.mixture", "shuffle.nonlinear", "shuffle.hybrid"))) == pytest.approx(
-        1.31534, abs=1e-4
-    )
-    secret = epsilon("hidden_position.shuffled")
-    assert 0.0097 <= secret <= 0.0213
-    assert lookup("hidden_position.shuffled").unpromised(describe("shuffled", {**told, "permutation": "public"}))
-
-
 # --- which way they go
 
 

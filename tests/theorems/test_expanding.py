@@ -1,4 +1,4 @@
-"""Maps that may drive two runs apart: brute-force runs of every order, exact allocations, limits and known values."""
+"""Maps that may drive two runs apart: brute-force runs of every order, limits and known values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,15 +14,13 @@ import pytest
 
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.model.run import describe
-from dpcalc.notions import gaussian
 from dpcalc.theorems.expanding import expanding, expanding_passes
 from dpcalc.theorems.many_passes import multi_epoch
 from dpcalc.theorems.record import for_algorithm
 from tests.formulas import evaluated
 from tests.oracles import draws, log_uniform
 from tests.oracles.chains import Array, Case, Gradient, Grid, constant, hockey_stick, last_law, random_case
-from tests.oracles.epochs import least_cost
-from tests.oracles.sampled import Maker, cut
+from tests.oracles.sampled import Maker
 
 RANDOM = ("shuffle-once", "rotation-epochs", "shuffled-epochs")
 PASSES = ("cyclic", *RANDOM)
@@ -189,40 +186,6 @@ def test_laplace_noise(algorithm: str) -> None:
 # --- the costs --------------------------------------------------------------------------------------------------------
 
 
-def growing(growth: Fraction, **given: Any) -> dict[str, Any]:
-    """A run whose maps expand by 1 + growth, one record a step, with a shift and a noise of 1."""
-    return {
-        "batch_size": 1, "sensitivity": 1.0, "noise_std": 1.0, "step_size": 1.0, "loss_class": "smooth",
-        "smoothness": float(growth), **given,
-    }  # fmt: skip
-
-
-def test_without_a_domain_the_allocation_is_the_best() -> None:
-    """Each use is spent in its own pass: the exact optimum for maps that expand."""
-    for r in draws("expanding allocations", 40, 20):
-        period, epochs, growth = r.randint(1, 6), r.randint(1, 4), Fraction(r.randint(1, 40), 16)
-        index = r.randint(1, period)
-        flow = [Fraction(t % period == index - 1) for t in range(period * epochs)]
-        wanted = float(least_cost(flow, [1 + growth] * len(flow)))
-        found = evaluated(expanding_passes.cyclic, **growing(growth, records=period, index=index, epochs=epochs)) ** 2
-        assert wanted * (1 - 1e-15) <= found <= wanted * (1 + 1e-12), (period, index, epochs, growth)
-
-
-def test_a_domain_is_never_below_the_best_allocation() -> None:
-    nearest = math.inf
-    for r in draws("expanding restarts", 600, 4):
-        period, epochs, growth = r.randint(1, 4), r.randint(2, 6), Fraction(r.randint(1, 8), 32)
-        index, reach = r.randint(1, period), Fraction(r.randint(1, 40), 16)
-        flow = [Fraction(t % period == index - 1) for t in range(period * epochs)]
-        free, wanted = (float(least_cost(flow, [1 + growth] * len(flow), domain)) for domain in (None, reach))
-        run = growing(growth, records=period, index=index, epochs=epochs, diameter=float(reach), lipschitz=1e9)
-        for function in (expanding_passes.cyclic, expanding.domain):
-            found = evaluated(function, **run) ** 2
-            assert wanted * (1 - 1e-15) <= found, (function, run)
-            nearest = min(nearest, found / wanted) if wanted < free else nearest
-    assert nearest < 1.2
-
-
 def test_what_convex_losses_carry_is_spent_to_the_end() -> None:
     """The allocation behind D'^2/m + push^2 H_m leaves nothing, at this cost, and none of the same length is better."""
     for r in draws("convex recursion", 40, 20):
@@ -243,49 +206,6 @@ def test_what_convex_losses_carry_is_spent_to_the_end() -> None:
         for _ in range(20):
             tried = [min(1.0, share * math.exp(r.gauss(0.0, 0.2))) for share in shares[:-1]] + [1.0]
             assert cost(tried) >= least * (1 - 1e-12)
-
-
-def test_harmonic_numbers() -> None:
-    total = Fraction(0)
-    for terms in range(1, 400):
-        total += Fraction(1, terms)
-        assert float(total) <= expanding_passes.harmonic(terms) <= float(total) * (1 + 1e-4)
-
-
-@pytest.mark.parametrize("split", SPLITS)
-def test_one_pass_of_a_fresh_order_is_the_mean_over_its_places(split: str) -> None:
-    """Place by place, for maps that expand by 1 + growth and records in batches of two sizes."""
-    records, size, growth, epsilon = 11, 4, 0.125, 0.5
-    run = {
-        "records": records, "batch_size": size, "last_batch": split, "sensitivity": 4.0, "noise_std": 1.0,
-        "step_size": 1.0, "loss_class": "smooth", "smoothness": growth, "epochs": 1,
-    }  # fmt: skip
-    batches = cut(range(records), size, split)
-    total = 0.0
-    for k, (batch, divisor) in enumerate(reversed(batches), 1):
-        room = math.fsum((1.0 + growth) ** (-2.0 * j) for j in range(k))
-        total += (
-            len(batch) / records * math.exp(gaussian.log_delta(mu=4.0 / divisor / math.sqrt(room), epsilon=epsilon))
-        )
-    [(pair, times)] = evaluated(expanding.fresh, **run)
-    assert times == 1
-    found = math.exp(float(pair.forward(np.array([epsilon]))[0]))
-    assert total * (1 - 1e-12) <= found <= total * 1.01
-
-
-@pytest.mark.parametrize("split", SPLITS)
-def test_one_order_is_the_mean_over_its_places(split: str) -> None:
-    """The bound of every place in a fixed order, averaged: here without a domain."""
-    records, size, epochs, epsilon = 11, 4, 3, 0.5
-    run = {
-        "records": records, "batch_size": size, "last_batch": split, "sensitivity": 4.0, "noise_std": 1.0,
-        "step_size": 1.0, "loss_class": "smooth", "smoothness": 0.125, "epochs": epochs,
-    }  # fmt: skip
-    used = [record for batch, _ in cut(range(1, records + 1), size, split) for record in batch]
-    each = [evaluated(expanding_passes.cyclic, **run, index=index) for index in used]
-    mean = math.fsum(math.exp(gaussian.log_delta(mu=mu, epsilon=epsilon)) for mu in each) / records
-    found = math.exp(evaluated(expanding_passes.once, **run, epsilon=epsilon))
-    assert mean * (1 - 1e-12) <= found <= mean * 1.003
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------
@@ -325,24 +245,6 @@ def test_known_values() -> None:
     found = evaluated(expanding.domain, **many, loss_class="convex")
     wanted = math.sqrt(32.0**2 / 256 + 4 * math.fsum(1 / j for j in range(1, 257)))
     assert found == pytest.approx(wanted, rel=1e-4)
-
-
-def test_monotone() -> None:
-    """In everything that a run may be solved for."""
-    for r in draws("expanding monotone", 30, 40):
-        run = {
-            "records": r.choice((1, 5, 60)), "batch_size": r.choice((1, 2, 7)), "last_batch": "own",
-            "epochs": r.choice((1, 3, 100, 10**6)), "sensitivity": 2.0, "lipschitz": log_uniform(r, 0.1, 10),
-            "noise_std": log_uniform(r, 0.1, 10), "step_size": log_uniform(r, 0.01, 1), "smoothness": 0.5,
-            "diameter": log_uniform(r, 0.1, 100), "loss_class": r.choice(CLASSES), "epsilon": 0.5,
-        }  # fmt: skip
-        for function in (expanding.domain, expanding_passes.once, expanding.composition):
-            if function is expanding_passes.once and run["loss_class"] != "smooth":
-                continue
-            value = evaluated(function, **run)
-            for name, factor in (("noise_std", 0.8), ("diameter", 1.3), ("epochs", 2), ("smoothness", 1.2)):
-                worse = evaluated(function, **{**run, name: run[name] * factor})
-                assert worse >= value - 1e-9 * abs(value), (function, name, run)
 
 
 def test_nothing_is_said_of_steps_that_do_not_expand() -> None:

@@ -12,7 +12,6 @@ import pytest
 from dpcalc.model.quantities import Adjacency, LastBatch
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
-from dpcalc.theorems.lower import forgetting, linear_losses
 from dpcalc.theorems.one_pass.linear_models import (
     cyclic,
     one_order,
@@ -21,7 +20,6 @@ from dpcalc.theorems.one_pass.linear_models import (
 )
 from dpcalc.theorems.record import for_algorithm, lookup
 from dpcalc.theorems.setting import Setting
-from tests.formulas import evaluated
 
 Array = Any
 STEP = 0.025
@@ -91,77 +89,12 @@ def test_between_the_lower_value_and_that_of_any_convex_loss(last: LastBatch, pu
     assert lower < found < min(0.55 * published, 1.21 * lower)
 
 
-@pytest.mark.parametrize(("last", "published"), [(LastBatch.OWN, 1.92618), (LastBatch.BALANCED, 0.66716)])
-def test_several_passes_gain_at_the_last_use(last: LastBatch, published: float) -> None:
-    passes = Setting(**CASE, last_batch=last, index=60000, epochs=20)
-    place: dict[str, Any] = {**CASE, "last_batch": last, "index": 60000, "epochs": 20, "strong_convexity": 0.0}
-    lower = gaussian.epsilon(mu=evaluated(forgetting.forgetting_passes, **place), log_delta_target=math.log(1e-6))
-    found = cyclic(passes).epsilon(math.log(1e-6)).value
-    assert lower < found < 0.55 * published
-    averaged = one_order(Setting(**CASE, last_batch=last, epochs=20)).epsilon(math.log(1e-6)).value
-    assert shuffled(Setting(**CASE, last_batch=last)).epsilon(math.log(1e-6)).value < averaged < found
-    once = cyclic(passes.changed(epochs=1)).profile(0.5)
-    assert once == one_pass(passes.part(Setting, without="epochs")).profile(0.5)
-    values = [cyclic(passes.changed(epochs=epochs)).profile(0.5) for epochs in (1, 2, 3, 10, 1000, 10**9, 10**15)]
-    assert values == sorted(values)
-
-
 def test_linear_losses_are_met_in_a_fixed_order() -> None:
     """Without curvature no slope moves and nothing is forgotten: that is a sum of Gaussians."""
     place: dict[str, Any] = {"records": 30, "index": 30, "batch_size": 3, "sensitivity": 2.0, "noise_std": 0.7}
     found = one_pass(Setting(**place, step_size=0.1, smoothness=0.0)).profile(0.4)
     exact = gaussian.log_delta(mu=2.0 / (3 * 0.7 * math.sqrt(10)), epsilon=0.4)
     assert exact <= found <= exact + 1e-9
-
-
-def test_slow_slopes_leave_what_quadratics_tell() -> None:
-    """With next to no noise the slope of a record hardly moves: the value nears that of quadratics that forget."""
-    run = {"records": 500, "index": 500, "batch_size": 5, "sensitivity": 2e-3, "noise_std": 1e-3, "step_size": 0.2}
-    curved = {"smoothness": 1e-4, "strong_convexity": 0.0}
-    mu = evaluated(forgetting.forgetting, **run, **curved)
-    found = one_pass(Setting(**run, **curved)).profile(0.02)
-    exact = gaussian.log_delta(mu=mu, epsilon=0.02)
-    assert exact <= found <= exact + 0.02
-
-
-@pytest.mark.parametrize("place", [1, 7, 50, 99, 100])
-def test_later_records_and_smaller_noise_are_worse(place: int) -> None:
-    def value(index: int, **changes: float) -> float:
-        run: dict[str, Any] = {
-            "records": 100, "batch_size": 1, "sensitivity": 1.0, "noise_std": 1.0, "step_size": 0.05, "smoothness": 0.5,
-        }  # fmt: skip
-        return one_pass(Setting(**{**run, **changes}, index=index)).profile(0.1)
-
-    here = value(place)
-    assert value(max(1, place - 1)) <= here * (1 - 1e-12) or place == 1
-    assert value(place, noise_std=0.9) >= here
-    assert value(place, sensitivity=1.1) >= here
-    assert value(place, step_size=0.06) >= here
-    assert value(place, strong_convexity=0.3) <= here
-    assert value(place, adjacency=Adjacency.NULL_RECORD) <= here  # type: ignore[arg-type]
-    assert here <= gaussian.log_delta(mu=1.0 / math.sqrt(101 - place), epsilon=0.1) + 1e-9
-
-
-@pytest.mark.parametrize("epochs", [1, 4])
-def test_a_random_order_is_the_average_of_its_places(epochs: int) -> None:
-    run: dict[str, Any] = {
-        "records": 43, "batch_size": 4, "sensitivity": 2.0, "noise_std": 0.3, "step_size": 0.05, "smoothness": 0.5,
-        "last_batch": LastBatch.OWN,
-    }  # fmt: skip
-    for epsilon in (0.0, 0.2, 1.0):
-        places = [Setting(**run, index=i, epochs=epochs) for i in range(1, 44)]
-        mean = sum(math.exp(cyclic(place).profile(epsilon)) for place in places) / 43
-        found = one_order(Setting(**run, epochs=epochs)).profile(epsilon)
-        assert math.exp(found) == pytest.approx(mean, rel=0.02)
-        if epochs == 1:
-            assert found == shuffled(Setting(**run)).profile(epsilon)
-
-
-def test_the_lower_value_of_linear_losses_is_below() -> None:
-    run = {"records": 100, "index": 90, "batch_size": 5, "sensitivity": 2.0, "noise_std": 0.2}
-    mu = evaluated(linear_losses.single_pass, **run)
-    found = one_pass(Setting(**run, step_size=0.1, smoothness=0.1)).profile(0.3)
-    assert found >= gaussian.log_delta_down(mu=mu, epsilon=0.3)
 
 
 @pytest.mark.parametrize("factor", [1.0 - 2.0**-53, 1.0 - 2.0**-52, 1.0, 1.5])

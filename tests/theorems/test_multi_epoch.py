@@ -35,7 +35,6 @@ from tests.oracles import (
     typed,
     whole,
 )
-from tests.oracles.chains import constant, hockey_stick, last_law, nodes, spring, step
 
 BLOG = {  # losses 5 |w - x|^2, ten records, Delta = sigma_C = 1, one step
     "records": 10, "steps": 1, "sensitivity": 1.0, "noise_std": math.sqrt(40.0), "step_size": 0.05,
@@ -266,44 +265,6 @@ def test_order_of_the_bounds_of_descent() -> None:
         )
         assert evaluated(noisy_gd.domain, **run, diameter=diameter) <= convex * room <= ever * room**2, (run, diameter)
         assert convex <= composition * room
-
-
-# --- the truth --------------------------------------------------------------------------------------------------------
-
-
-def test_no_run_on_an_interval_is_above_the_bounds() -> None:
-    """Two laws computed by quadrature: springs and constant pulls on an interval, up to a few passes."""
-    for r in draws("interval", 12, cost=1000):
-        period, epochs = r.randint(1, 4), r.randint(1, 8)
-        index, eta, width = r.randint(1, period), 1.0, log_uniform(r, 0.3, 5.0)
-        sigma = log_uniform(r, 0.3, 2.0)
-        curvature = r.choice((0.0, 0.05, 0.3))
-        low, high = -width / 2, width / 2
-        if curvature:
-            pulls = [spring(curvature, r.uniform(low, high), low, high) for _ in range(period)]
-            x, x_prime = spring(curvature, low, low, high), spring(curvature, high, low, high)
-            delta = curvature * width
-        else:
-            delta = width * r.choice((0.1, 0.5, 2.0))
-            pulls = [constant(r.uniform(-delta, delta) / 2, low, high) for _ in range(period)]
-            x, x_prime = constant(-delta / 2, low, high), constant(delta / 2, low, high)
-        start = r.choice((low, 0.0, high))
-        grid = nodes(low, high, sigma / 2, start=start, count=400)
-        laws = []
-        for own in (x, x_prime):
-            order = [own if t == index - 1 else pulls[t] for t in range(period)]
-            made = [step(grid, grid.points - eta * g(grid.points), eta * sigma, "gaussian") for g in order]
-            laws.append(last_law(grid.start, made * epochs))
-        run = {
-            "records": period, "index": index, "batch_size": 1, "epochs": epochs, "sensitivity": delta,
-            "noise_std": sigma, "step_size": eta, "smoothness": max(curvature, 1e-9), "strong_convexity": curvature,
-            "diameter": width,
-        }  # fmt: skip
-        mu = evaluated(multi_epoch.cyclic_domain, **run)
-        for epsilon in (0.0, 0.3, 1.0, 3.0):
-            truth = hockey_stick(*laws, epsilon, 1e-9)
-            assert truth <= gaussian.delta(mu=mu, epsilon=epsilon) * (1.0 + 1e-7), (run, epsilon)
-        assert hockey_stick(*laws, 0.0, 1e-9) > 0.0
 
 
 # --- extremes ---------------------------------------------------------------------------------------------------------

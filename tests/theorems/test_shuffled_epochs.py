@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -27,7 +27,7 @@ from dpcalc.theorems.many_passes.repeated_allocation import cost, periods, stret
 from dpcalc.theorems.record import lookup
 from tests.formulas import evaluated, run_of
 from tests.oracles import call, draws, exact, excess, not_below
-from tests.oracles.chains import Array, Case, Grid, constant, hockey_stick, mean, random_case, step
+from tests.oracles.chains import Array
 from tests.oracles.epochs import Passes, least_cost, log_delta
 
 PUBLIC = (shuffled_epochs.once, shuffled_epochs.fresh)
@@ -204,87 +204,6 @@ def test_binomial_groups_of_very_many() -> None:
 
 
 # --- runs by brute force
-
-
-class Runs:
-    """The laws of a run of several passes in these orders; the differing record is the last of ``everyone``."""
-
-    def __init__(self, case: Case, grid: Grid, record: Any, batch_size: int, last_batch: str) -> None:
-        self.case, self.grid, self.batch_size, self.last_batch = case, grid, batch_size, last_batch
-        self.everyone = (*case.others, record)
-        self.made: dict[Any, Any] = {}
-
-    def batches(self, order: Sequence[int]) -> list[Any]:
-        cut = [tuple(order[at : at + self.batch_size]) for at in range(0, len(order), self.batch_size)]
-        if self.last_batch == "drop" and len(cut) > 1 and len(cut[-1]) < self.batch_size:
-            cut.pop()
-        return [self.step(b, self.batch_size if self.last_batch == "nominal" else len(b)) for b in cut]
-
-    def step(self, batch: tuple[int, ...], divisor: int) -> Any:
-        key = (tuple(sorted(batch)), divisor)
-        if key not in self.made:
-            mapped = self.case.psi(mean([self.everyone[j] for j in key[0]], divisor), self.grid.points)
-            self.made[key] = step(self.grid, mapped, self.case.step_size * self.case.scale, self.case.noise)
-        return self.made[key]
-
-    def laws(self, passes: int, same_order: bool) -> list[Array]:
-        """The law of the last iterate for every sequence of orders, all equally likely."""
-        orders = [self.batches(order) for order in itertools.permutations(range(len(self.everyone)))]
-        out = []
-        starts = [self.grid.start]
-        for number in range(passes if not same_order else 1):
-            following = []
-            for law, order in itertools.product(starts, orders):
-                if same_order:
-                    out.append(through(law, order * passes, True))
-                elif number == passes - 1:
-                    out.append(through(law, order, True))
-                else:
-                    following.append(through(law, order, False))
-            starts = following
-        return out
-
-
-def through(law: Array, steps: Sequence[Any], released: bool) -> Array:
-    for one in steps[: len(steps) - released]:
-        law = law @ one.inner
-    return law @ steps[-1].last if released else law
-
-
-def brute_cases(name: str, count: int) -> Iterator[tuple[random.Random, Case]]:
-    for r in draws(name, count, 200):
-        case = random_case(r, "gaussian", "convex-smooth", records=r.choice((2, 2, 3)))
-        if r.random() < 0.3:
-            case = random_case(r, "gaussian", "convex-smooth", records=2)
-        yield r, case
-
-
-@pytest.mark.parametrize("same_order", [True, False], ids=["once", "fresh"])
-def test_no_run_is_less_private(same_order: bool) -> None:
-    public, secret = (pair[0] if same_order else pair[1] for pair in (PUBLIC, SECRET))
-    for r, case in brute_cases(f"runs {same_order}", 20):
-        adjacency, x_prime = "replace-one", case.x_prime
-        if r.random() < 0.3:
-            adjacency, x_prime = "null-record", constant(0.0, case.low, case.high)
-        size, last = r.choice((1, 1, 2)), r.choice(LAST_BATCHES)
-        passes = r.choice((2, 2, 3)) if case.records == 2 else 2
-        grid = case.nodes(400)
-        p, q = (Runs(case, grid, record, size, last).laws(passes, same_order) for record in (case.x, x_prime))
-        given = {
-            "records": case.records, "batch_size": size, "last_batch": last, "epochs": passes,
-            "sensitivity": case.lipschitz * (2.0 if adjacency == "replace-one" else 1.0), "noise_std": case.scale,
-            "step_size": case.step_size, "smoothness": case.smoothness,
-        }  # fmt: skip
-        sharp = {"strong_convexity": case.strong_convexity, "diameter": case.diameter}
-        for epsilon in case.epsilons:
-            known = hockey_stick(np.concatenate(p) / len(p), np.concatenate(q) / len(q), epsilon, 1e-9)
-            hidden = hockey_stick(np.mean(p, axis=0), np.mean(q, axis=0), epsilon, 1e-9)
-            what = f"{case!r} {given!r} {epsilon!r}"
-            assert known <= math.exp(run(public, **given, epsilon=epsilon)) * (1 + 1e-8), what
-            assert known <= math.exp(run(public, **given, **sharp, epsilon=epsilon)) * (1 + 1e-8), what
-            secretly = {**given, "adjacency": adjacency, "epsilon": epsilon}
-            assert hidden <= math.exp(run(secret, **secretly)) * (1 + 1e-8), what
-            assert hidden <= math.exp(run(secret, **secretly, **sharp)) * (1 + 1e-8), what
 
 
 # --- identities, monotone, limits

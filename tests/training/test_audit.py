@@ -11,7 +11,7 @@ import pytest
 
 from dpcalc.errors import MissingParameter, NotApplicable, SpecError
 from dpcalc.model.run import Run, describe
-from dpcalc.training.audit import attacks, traces
+from dpcalc.training.audit import attacks
 from dpcalc.training.audit import estimate as audit
 from dpcalc.training.audit.attacks import Pair, pairs
 from dpcalc.training.audit.estimate import Event, Seen, Setup
@@ -151,8 +151,8 @@ def test_all_public_iterates_are_looked_at_by_their_likelihood(adjacency: str) -
 
         x = np.linspace(-12.0, 12.0, 20001)
         first, second = density(x, 1.0), density(x, absent)
-        assert isinstance(pair.steps, traces.Steps)
-        trace = traces.Increments(pair.plan, pair.steps)
+        assert isinstance(pair.steps, attacks.Steps)
+        trace = attacks.Increments(pair.plan, pair.steps)
         trace.see(0, x[np.newaxis])
         np.testing.assert_allclose(trace.result(), np.log(first / second), rtol=0.0, atol=1e-12)
         result = audit.audit([pair], 0.05, Setup(20_000))

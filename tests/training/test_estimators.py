@@ -275,7 +275,7 @@ def test_one_label_changes_no_other(monkeypatch: pytest.MonkeyPatch, classes: An
 
     seen: list[list[float]] = []
     fit = module.fit
-    monkeypatch.setattr(module, "fit", lambda g, q, setup: (seen.append(setup.data[1].tolist()), fit(g, q, setup))[1])
+    monkeypatch.setattr(module, "fit", lambda task: (seen.append(task.setup.data[1].tolist()), fit(task))[1])
     X = np.linspace(-0.5, 0.5, 12).reshape(6, 2)
     given = list(labels)
     as_given: Any = np.array if isinstance(labels, np.ndarray) else list
@@ -299,9 +299,9 @@ def test_one_target_changes_no_other(monkeypatch: pytest.MonkeyPatch, strange: A
     seen: list[list[float]] = []
     fit = module.fit
 
-    def spied(given: Any, question: Any, setup: Any) -> Any:
-        seen.append(of_arrays(*setup.data).cells[:, -1].tolist())
-        return fit(given, question, setup)
+    def spied(task: Any) -> Any:
+        seen.append(of_arrays(*task.setup.data).cells[:, -1].tolist())
+        return fit(task)
 
     monkeypatch.setattr(module, "fit", spied)
     X = np.linspace(-0.5, 0.5, 12).reshape(6, 2)

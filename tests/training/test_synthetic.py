@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import SpecError
-from dpcalc.training.data.tables import NOISE, generate
+from dpcalc.training.data.synthetic import NOISE, generate
 
 
 def test_linear_labels_are_the_score_and_noise() -> None:

@@ -24,7 +24,7 @@ from dpcalc.notions.tuning import Law, tuning_of
 from dpcalc.training.data import tables
 from dpcalc.training.data.bounds import Prepared
 from dpcalc.training.release.model import load
-from dpcalc.training.rule.candidates import tune_of
+from dpcalc.training.rule.candidates import TuneRequest
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.run import single
 from dpcalc.training.run.rounding import Rounding
@@ -439,4 +439,4 @@ def test_a_budget_is_needed() -> None:
 
 
 def test_texts_and_mappings_mean_the_same() -> None:
-    assert tune_of(["clip=0.1, 0.2; steps=5"]) == tune_of({"clip": [0.1, 0.2], "steps": 5})
+    assert TuneRequest(["clip=0.1, 0.2; steps=5"]).tune() == TuneRequest({"clip": [0.1, 0.2], "steps": 5}).tune()

@@ -19,9 +19,9 @@ from tests.oracles.chains import (
     Gradient,
     Grid,
     Step,
-    fixed_order,
     hockey_stick,
     laplace_linear_delta,
+    last_law,
     step,
 )
 
@@ -181,7 +181,10 @@ def stream_values(case: Case, told: dict[str, Any], grid: Grid) -> list[float]:
     others = [steps(g) for g in case.others]
     i = told["index"]
     placed = [one[t if t < i - 1 else t + 1] for t, one in enumerate(others)]
-    p, q = fixed_order(grid.start, placed, steps(case.x)[i - 1], steps(case.x_prime)[i - 1], i)
+    p, q = (
+        last_law(grid.start, [*placed[: i - 1], steps(record)[i - 1], *placed[i - 1 :]])
+        for record in (case.x, case.x_prime)
+    )
     return [hockey_stick(p, q, e, 1e-9) for e in case.epsilons]
 
 

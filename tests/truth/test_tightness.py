@@ -38,7 +38,8 @@ GAPS = "Open gaps"
 PARTS = {part.partition("\n")[0]: f"## {part}" for part in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]}
 SLOW = (
     "shuffled-epochs-released", "online", "pnsgd", "shuffled", "shuffled-epochs", "rotation", "noisy-sgd",
-    "noisy-sgd-released", "dp-sgd", "shuffle-once",
+    "noisy-sgd-released", "dp-sgd", "shuffle-once", "shuffle-once-released", "cyclic-released", "dp-sgd-gradient",
+    "rotation-epochs",
 )  # fmt: skip
 
 

@@ -58,17 +58,17 @@ def _domain(v: Inputs) -> arb:
     size, between, times = _uses(v)
     one, push, far = v.quotient(["sensitivity"], [size, "noise_std"]), 2 * v.lipschitz / v.noise_std, reach(v)
     c, convex = factor(v), v.loss_class in (LossClass.CONVEX, LossClass.CONVEX_SMOOTH)
-    found = one * arb(times).sqrt()
+    mu = one * arb(times).sqrt()
     for m in _near(far / push) if push > 0 else [10**15]:
-        found = found.min(far / arb(m).sqrt() + push * arb(m).sqrt())
+        mu = mu.min(far / arb(m).sqrt() + push * arb(m).sqrt())
     for base in _counts():
         for m in {base, base * between}:
             own = one * arb(-(-m // between)).sqrt()
             if c is not None:
-                found = found.min(c * far / room_of(c, m).sqrt() + own)
+                mu = mu.min(c * far / room_of(c, m).sqrt() + own)
             if convex:
-                found = found.min((square(far) / m + square(push) * harmonic(m)).sqrt() + own)
-    return found
+                mu = mu.min((square(far) / m + square(push) * harmonic(m)).sqrt() + own)
+    return mu
 
 
 def _uses(v: Inputs) -> tuple[int, int, int]:
@@ -93,12 +93,12 @@ def harmonic(m: int) -> arb:
 
 def _earlier(v: Inputs, c: arb | None, one: arb, period: int) -> arb:
     """Return what all uses but the last cost."""
-    each = one / room_of(c, period).sqrt()
-    costs = [(v.epochs - 1) * square(each)]
+    one_pass = one / room_of(c, period).sqrt()
+    costs = [(v.epochs - 1) * square(one_pass)]
     if c is not None and v.diameter is not None and v.epochs > 1:
         for j in (0, *_counts()):
             if m := (j + 1) * period - 1:
-                costs.append(square(c * reach(v) / room_of(c, m).sqrt() + each * arb(j).sqrt()))
+                costs.append(square(c * reach(v) / room_of(c, m).sqrt() + one_pass * arb(j).sqrt()))
     return least(*costs)
 
 

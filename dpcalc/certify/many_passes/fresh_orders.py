@@ -134,10 +134,10 @@ def _heads(runs: Runs, heavy: arb, light: arb, window: int, number: int, at: int
 def _delayed(pace: Pace, heavy: arb, light: arb, count: int, among: int, at: int) -> list[Stretch]:
     """Return the stretches of ``count`` >= 1 uses in the last steps of their passes, the last ``among`` heavy."""
     first = count - among - (among == 0)
-    found = [pace.repeat(pace.turn(light, 1, 1), first)] if first else []
+    stretches = [pace.repeat(pace.turn(light, 1, 1), first)] if first else []
     if among > 1:
-        found.append(pace.repeat(pace.turn(heavy, 1, 1), among - 1))
-    return [*found, pace.turn(heavy if among else light, 1, at)]
+        stretches.append(pace.repeat(pace.turn(heavy, 1, 1), among - 1))
+    return [*stretches, pace.turn(heavy if among else light, 1, at)]
 
 
 # --- known positions, 1-Lipschitz maps, batches that weigh alike -----------------------------------------------------

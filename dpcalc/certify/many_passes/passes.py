@@ -176,16 +176,16 @@ def _hidden(ratio: arb, steps: int) -> Part:
     counts = {*range(2, min(steps, _FEW) + 1), min(steps, 10 * _FEW)}
 
     def curve(z: arb) -> arb:
-        told = alone(z)
-        if not told > 0:
-            return told
+        delta = alone(z)
+        if not delta > 0:
+            return delta
         mixed = settle(lambda: mixture(ratio, steps - 1, z).exp(), _CLOSE, _DEEPEST)
-        told = told.min(mixed if mixed.is_finite() else arb(1))
+        delta = delta.min(mixed if mixed.is_finite() else arb(1))
         if 2 * z < ratio:  # shares tell less near the largest loss alone
-            return told
+            return delta
         for count in counts:
-            told = told.min(delta_of(composed(ratio, count, z)))
-        return told
+            delta = delta.min(delta_of(composed(ratio, count, z)))
+        return delta
 
     return Part(curve, 1, ratio if steps <= _FEW else None)
 
@@ -203,8 +203,8 @@ def _once(v: Inputs) -> list[Part]:
     alone = laplace_step(ratio)
 
     def last(z: arb) -> arb:
-        told = alone(z)
-        return told.min(delta_of(averaged(v.changed(epsilon=z), laplace_left))) if told > 0 else told
+        delta = alone(z)
+        return delta.min(delta_of(averaged(v.changed(epsilon=z), laplace_left))) if delta > 0 else delta
 
     return [*_earlier(ratio, v), Part(last, 1, ratio)]
 

@@ -43,10 +43,10 @@ FINE, COARSE = (1000, 0.002), (100, 0.01)
 
 def _places(v: Inputs) -> Places:
     """Return where a record may be; sizes are relative to a use in a full batch."""
-    found = classes(v)
-    full = max(alike.divisor for alike in found)
-    used = sum(alike.steps * alike.size for alike in found)
-    return Places(found, [arb(full) / alike.divisor for alike in found], v.records - used)
+    batches = classes(v)
+    full = max(alike.divisor for alike in batches)
+    used = sum(alike.steps * alike.size for alike in batches)
+    return Places(batches, [arb(full) / alike.divisor for alike in batches], v.records - used)
 
 
 def _ratio(v: Inputs, noise: str = "noise_std") -> arb:
@@ -94,7 +94,7 @@ def _mean(v: Inputs, ratio: arb, costs: Sequence[SamePlaces]) -> arb:
     total = arb(0)
     for alike, size in zip(places.classes, places.sizes, strict=True):
         for k in range(alike.first, alike.first + alike.steps):
-            mu = ratio * least(*(each.own(k, size) for each in costs)).sqrt()
+            mu = ratio * least(*(places.own(k, size) for places in costs)).sqrt()
             total += alike.size * log_delta(v.epsilon, mu).exp()
     return log(total / places.records)
 
@@ -148,12 +148,12 @@ def places_of_pass(v: Inputs) -> list[tuple[arb, arb]] | None:
 
 @defines("shuffled_epochs.worst_position", Gdp, slack=1e-8, weight=15.0)
 def _worst_position(v: Inputs) -> arb:
-    found, c = classes(v), contraction(v)
-    period = sum(alike.steps for alike in found)
-    if any(alike.size < alike.divisor for alike in found):
+    batches, c = classes(v), contraction(v)
+    period = sum(alike.steps for alike in batches)
+    if any(alike.size < alike.divisor for alike in batches):
         c = Pace(v).slowest
     worst = arb(0)
-    for alike in found:
+    for alike in batches:
         one = v.quotient(["sensitivity"], [alike.divisor, "noise_std"])
         squared = arb(v.epochs - 1) / period + arb(1) / alike.first
         if v.diameter is None or v.exact("sensitivity") == 0:
@@ -285,13 +285,13 @@ def _fresh_secret(v: Inputs) -> arb:
     if v.epochs == 1:
         return _hidden(v, _ratio(v), _same_places(v, 1), lambda: arb(0))
     runs, mu_of, worst = Runs(_places(v), Pace(v), v.epochs, _reach(v)), _root(_ratio(v)), arb(0)
-    told = list(cases(runs, certificate["earlier"]))
+    cases_of_pass = list(cases(runs, certificate["earlier"]))
     swaps, matchings = _swaps(v), certificate["matchings"]
-    if len(matchings) != len(swaps) or any(len(each) != len(told) for each in matchings):
+    if len(matchings) != len(swaps) or any(len(rows) != len(cases_of_pass) for rows in matchings):
         raise OutOfReach(OF_ANOTHER_RUN)
-    for swap, found in zip(swaps, matchings, strict=True):
+    for swap, rows in zip(swaps, matchings, strict=True):
         total = arb(0)
-        for (chance, costs), matching in zip(told, found, strict=True):
+        for (chance, costs), matching in zip(cases_of_pass, rows, strict=True):
             if matching is None:
                 rows = rows_of(runs.places, blocks_of(runs.places, *COARSE), mu_of, costs)
                 total += chance * known_mean(rows, v.epsilon)
@@ -313,7 +313,7 @@ def _alike_mean(v: Inputs, parts: Sequence[int]) -> arb:
         raise OutOfReach(f"more than {MOST_POSITIONS} steps in a pass")
     if len(parts) != min(2, epochs - 1):
         raise OutOfReach(OF_ANOTHER_RUN)
-    laws, ratio, total = [law(length, each) for each in parts], _ratio(v), arb(0)
+    laws, ratio, total = [law(length, part) for part in parts], _ratio(v), arb(0)
     for alike in places.classes:
         for k in range(alike.first, alike.first + alike.steps):
             total += alike.size * _at_last(v.epsilon, ratio, laws, length, epochs, k)
@@ -330,11 +330,11 @@ def _steps(size: int, count: int) -> Stretch:
 def _at_last(epsilon: arb, ratio: arb, laws: Sequence[Law], length: int, epochs: int, k: int) -> arb:
     """Return the mean of delta over the other places, with the last use at k."""
     later = laws[0]
-    found: list[tuple[arb, arb, arb]] = []  # cost, and the two weights
+    ends_of_cases: list[tuple[arb, arb, arb]] = []  # cost, and the two weights
     for u, flat, bent in zip(*later, strict=True):
         ends = [_steps(1, length + u - k), _steps(1, k)]
         if epochs == 2:
-            found.append((cost(*ends), flat, bent))
+            ends_of_cases.append((cost(*ends), flat, bent))
             continue
         for first, flat_too, bent_too in zip(*laws[1], strict=True):
             if epochs == 3:
@@ -342,15 +342,15 @@ def _at_last(epsilon: arb, ratio: arb, laws: Sequence[Law], length: int, epochs:
             else:
                 squared = arb(1) / (length + first - 1) + arb(epochs - 4) / length
                 squared += cost(_steps(1, length + 1 - u), *ends)
-            found.append((squared, flat * flat_too, bent * bent_too))
-    told = [hockey_stick(epsilon, ratio * squared.sqrt()) for squared, _, _ in found]
-    mean = sum((x * flat for x, (_, flat, _) in zip(told, found, strict=True)), arb(0))
-    largest = ratio * ratio * _largest([squared for squared, _, _ in found])
+            ends_of_cases.append((squared, flat * flat_too, bent * bent_too))
+    deltas = [hockey_stick(epsilon, ratio * squared.sqrt()) for squared, _, _ in ends_of_cases]
+    mean = sum((x * flat for x, (_, flat, _) in zip(deltas, ends_of_cases, strict=True)), arb(0))
+    largest = ratio * ratio * _largest([squared for squared, _, _ in ends_of_cases])
     if epsilon * epsilon >= largest + largest * largest / 4:  # delta_G is convex in mu^2
-        return mean.min(sum((x * bent for x, (_, _, bent) in zip(told, found, strict=True)), arb(0)))
-    smallest = ratio * ratio * least(*(squared for squared, _, _ in found))
+        return mean.min(sum((x * bent for x, (_, _, bent) in zip(deltas, ends_of_cases, strict=True)), arb(0)))
+    smallest = ratio * ratio * least(*(squared for squared, _, _ in ends_of_cases))
     if epsilon * epsilon <= smallest + smallest * smallest / 4:  # it is concave: at most its value at the mean
-        squared = sum((squared * bent for squared, _, bent in found), arb(0))
+        squared = sum((squared * bent for squared, _, bent in ends_of_cases), arb(0))
         return mean.min(hockey_stick(epsilon, ratio * squared.sqrt()))
     return mean
 

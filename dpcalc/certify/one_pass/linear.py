@@ -162,8 +162,8 @@ def _behind(v: Inputs, nearest: int) -> arb:
     c = _contraction(v)
     if c == 1:
         return arb(nearest)
-    found = room(c, nearest) / power(c, 2 * (nearest - 1))
-    return found.min(arb(10) ** 250)
+    variance = room(c, nearest) / power(c, 2 * (nearest - 1))
+    return variance.min(arb(10) ** 250)
 
 
 def _quantile(log_tail: float) -> float:

@@ -114,8 +114,8 @@ def _spent(v: Inputs, first: arb, diameter: arb | None = None) -> arb:
     Raises:
         OutOfReach: the certificate is of another run, or there is none.
     """
-    found, s = certificate_of(v)["values"], steps_of(v)
-    start, spent = found["start"], found["spent"]
+    values, s = certificate_of(v)["values"], steps_of(v)
+    start, spent = values["start"], values["spent"]
     if len(spent) != len(s.scale) - start or not (start == 0 or (diameter is not None and 0 < start < len(s.scale))):
         raise OutOfReach(OF_ANOTHER_RUN)
     z, total = first if diameter is None or not start else diameter, arb(0)

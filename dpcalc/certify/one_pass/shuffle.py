@@ -39,13 +39,13 @@ Left = Callable[[Pass, int, int, "arb | str | None"], arb]
 
 def averaged(v: Inputs, left: Left, *, shifts: bool = False, scaled: arb | None = None) -> arb:
     """Return ln of the average over where a record falls; r_A is ``scaled`` if that is given."""
-    found, logs = classes(v), []
-    run = run_of(v, max(alike.divisor for alike in found), shifts=shifts)
+    batches, logs = classes(v), []
+    run = run_of(v, max(alike.divisor for alike in batches), shifts=shifts)
     if shifts:
         run = with_level(v, run)
-    last = found[0]
-    short_is_last = len(found) == 2 and last.steps == 1 and last.size < found[1].size
-    for number, alike in enumerate(found):
+    last = batches[0]
+    short_is_last = len(batches) == 2 and last.steps == 1 and last.size < batches[1].size
+    for number, alike in enumerate(batches):
         own = v.quotient(["sensitivity"], [alike.divisor, "scale"]) * (1 if scaled is None else scaled)
         extra: arb | str | None = "none"
         behind = alike.first - 1

@@ -203,7 +203,7 @@ def _secret_curve(v: Inputs) -> list[Part]:
     """Return the curve of a pass: chords in e^z between the points of the certificate, and the record's own noise."""
     certificate = certificate_of(v)
     points = (certificate.get("values") or {}).get("points", ())
-    if certificate["theorem"] != HIDDEN or any(len(found) != len(points) for found in certificate["matchings"]):
+    if certificate["theorem"] != HIDDEN or any(len(rows) != len(points) for rows in certificate["matchings"]):
         raise OutOfReach(OF_ANOTHER_RUN)
     if len(points) < 2 or points[0] != 0.0 or any(not a < b for a, b in pairwise(points)):
         raise OutOfReach(OF_ANOTHER_RUN)
@@ -211,18 +211,18 @@ def _secret_curve(v: Inputs) -> list[Part]:
     matchings = list(zip(*certificate["matchings"], strict=True))
 
     @functools.cache
-    def told(i: int) -> arb:
+    def delta_at(i: int) -> arb:
         here = at(nodes[i], matchings[i]).min(arb(1))
-        return here if i == 0 else here.min(told(i - 1))  # delta falls
+        return here if i == 0 else here.min(delta_at(i - 1))  # delta falls
 
     def chord(z: arb) -> arb:
         i = bisect.bisect_right(points, float(z.mid())) - 1
         if i and not z >= nodes[i]:  # the double was rounded up
             i -= 1
         if i + 1 == len(points):
-            return told(i)
+            return delta_at(i)
         share = (z - nodes[i]).expm1() / (nodes[i + 1] - nodes[i]).expm1()
-        return told(i) + share.min(arb(1)) * (told(i + 1) - told(i))
+        return delta_at(i) + share.min(arb(1)) * (delta_at(i + 1) - delta_at(i))
 
     return [Part(_least(_own_step(v), chord), v.epochs)]
 
@@ -252,15 +252,15 @@ def pass_curves(v: Inputs) -> list[Curve]:
 @defines("expanding.fresh", Composition, weight=20000.0, limit=_LIMIT)
 def _expanding_fresh(v: Inputs) -> list[Part]:
     named = v.changed(noise=Noise.GAUSSIAN, scale=v.exact("noise_std"))
-    curves, found, c = [_own_step(named)], classes(v), factor(v)
+    curves, batches, c = [_own_step(named)], classes(v), factor(v)
     if v.displacement is not None and v.diameter is not None:
         curves.append(lambda z: delta_of(averaged(named.changed(epsilon=z), product_left)))
-    if c is not None or len(found) > 1:
+    if c is not None or len(batches) > 1:
         few_steps(v)
-        ratios = [v.quotient(["sensitivity"], [alike.divisor, "noise_std"]) for alike in found]
+        ratios = [v.quotient(["sensitivity"], [alike.divisor, "noise_std"]) for alike in batches]
         by_place = [
             (arb(fmpq(alike.size, v.records)), ratio / (arb(1) if c is None else room_of(c, k)).sqrt())
-            for alike, ratio in zip(found, ratios, strict=True)
+            for alike, ratio in zip(batches, ratios, strict=True)
             for k in range(alike.first, alike.first + alike.steps)
         ]
         curves.append(lambda z: sum((share * hockey_stick(z, mu) for share, mu in by_place), arb(0)))

@@ -96,11 +96,11 @@ def _least(curves: Sequence[Curve]) -> Curve:
     """Return the least of the curves, at most 1; one that is open at a kink does not count there."""
 
     def curve(z: arb) -> arb:
-        told = arb(1)
-        for each in curves:
+        delta = arb(1)
+        for one in curves:
             with suppress(Undecided):
-                told = told.min(each(z))
-        return told
+                delta = delta.min(one(z))
+        return delta
 
     return curve
 
@@ -115,9 +115,9 @@ def _integral(curve: Curve, order: arb, own: arb, noise: Noise) -> arb:
         return _up_to(own, lambda z: curve(z) if z < own else arb(0), order)
     end = (order * own + _FAR) * own
     for _ in range(_LONGEST):
-        told, beyond = _up_to(end, curve, order), _beyond(end, order, own)
-        if beyond < told * _SMALL:
-            return told + beyond
+        integral, beyond = _up_to(end, curve, order), _beyond(end, order, own)
+        if beyond < integral * _SMALL:
+            return integral + beyond
         end *= 2
     raise OutOfReach("an integral without an end")
 

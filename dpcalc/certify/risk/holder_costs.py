@@ -179,8 +179,8 @@ def _risk(v: Inputs, gap: Gap, noise: Callable[[Inputs, arb], arb], shares: int)
     share = run.failure_probability / shares
     g, steps = _gradient(run), run.steps
     regret = square(run.radius) / (2 * run.step_size * steps) + run.step_size * square(g) / 2
-    each = least(2 * _loss_range(run), 4 * g * run.radius)
-    sampling = each * (-share.log() / (2 * steps)).sqrt() + _mean(run, share)
+    one_draw = least(2 * _loss_range(run), 4 * g * run.radius)
+    sampling = one_draw * (-share.log() / (2 * steps)).sqrt() + _mean(run, share)
     return gap(run, share) + regret + noise(run, share) + sampling
 
 

@@ -115,11 +115,11 @@ def certificate_of(v: Inputs) -> Mapping[str, Any]:
     Raises:
         OutOfReach: it has none, or the digest is of another one.
     """
-    found: Mapping[str, Any] | None = v.certificate
-    if found is None:
+    certificate: Mapping[str, Any] | None = v.certificate
+    if certificate is None:
         raise OutOfReach(NO_CERTIFICATE)
-    fields = {name: value for name, value in found.items() if name != "digest"}
-    if found.get("digest") != f"{zlib.crc32(repr(fields).encode()):08x}":
+    fields = {name: value for name, value in certificate.items() if name != "digest"}
+    if certificate.get("digest") != f"{zlib.crc32(repr(fields).encode()):08x}":
         raise OutOfReach(CHANGED)
     return fields
 

@@ -300,9 +300,9 @@ class Draws:
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
             low, high = (low, middle) if enough(middle) else (middle, high)
-        found = logs(high)
-        peak = max(found)
-        parts = [arb(x - peak).exp() if x > -math.inf else arb(0) for x in found]
+        exponents = logs(high)
+        peak = max(exponents)
+        parts = [arb(x - peak).exp() if x > -math.inf else arb(0) for x in exponents]
         total = sum((w * t for (_, w), t in zip(self.some, parts, strict=True)), arb(0))
         return high, [whole * t / total for t in parts]
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpcalc.cli.cluster import cluster_options, there_of
 from dpcalc.cli.output.printing import emit
 from dpcalc.cli.query import Askers, Command, audit_options, run_cases
-from dpcalc.cli.runs import cluster_options, there_of
 from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 from dpcalc.files.output import say
@@ -62,12 +62,12 @@ def command(
     from dpcalc.training import one_blas_thread
 
     one_blas_thread()
-    from dpcalc.training.audit import case as audited
+    from dpcalc.training.audit.case import Inquiry, paths_of_custom
     from dpcalc.training.audit.estimate import Setup, check_setup
 
     setup = Setup(_count(replicas), seed, workers, _number("--confidence", confidence))
     check_setup(setup)
-    custom = audited.paths_of_custom(attack, data, neighbour)
+    custom = paths_of_custom(attack, data, neighbour)
     machines = there_of(cluster, insecure, workers)
     entered = machines.runs() if machines is not None else contextlib.nullcontext(None)
     there: Any = None
@@ -76,8 +76,10 @@ def command(
         def asked(_: str, given: Any, question: Any, *, notes: bool, brief: bool, **more: Any) -> Case:
             with _bar() as progress:
                 return answer(
-                    given, question, attack, setup, custom=custom, as_released=as_released, progress=progress,
-                    brief=brief, there=there, **more,
+                    Inquiry(
+                        given, question, attack, setup, custom=custom, as_released=as_released, progress=progress,
+                        brief=brief, there=there, **more,
+                    )
                 )  # fmt: skip
 
         return asked
@@ -86,9 +88,8 @@ def command(
         flags["risk"] = True  # what is drawn is what attackers can do
     try:
         with entered as there:
-            cases, printing = run_cases(
-                "compare", flags, Askers(asker(audited.audited), asker(audited.audited_among_others))
-            )
+            askers = Askers(asker(Inquiry.case), asker(Inquiry.case_among_others))
+            cases, printing = run_cases("compare", flags, askers)
     except KeyboardInterrupt:
         say("nothing is reported: what an audit has counted so far bounds nothing")
         raise

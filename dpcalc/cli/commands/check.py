@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpcalc.cli.cluster import cluster_options, there_of
+from dpcalc.cli.filenames import refuse_selecting
 from dpcalc.cli.output import printing
 from dpcalc.cli.output.conclusion import Printing, load_baseline
 from dpcalc.cli.output.failures import tell
@@ -17,8 +19,7 @@ from dpcalc.cli.output.publish import CHECKED, publish
 from dpcalc.cli.output.reports import Destination, destinations, written_to
 from dpcalc.cli.output.streaming import check_all, in_lines, refuse_large
 from dpcalc.cli.query import Command
-from dpcalc.cli.runs import cluster_options, there_of
-from dpcalc.cli.types import FILE, refuse_selecting
+from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 from dpcalc.files.output import check_outputs, in_pieces, is_file, say
 from dpcalc.inert import printable
@@ -85,7 +86,7 @@ _TIMEOUT = 60.0  # seconds, where neither the command nor the recipe says how ma
     help="Write each verdict to FILE as it comes, and take up there a check that was interrupted.",
 )
 @cluster_options("cases")
-@reports_option(CHECKED, ", or plot=FILE.svg (a sweep, or the verdicts)")
+@reports_option(CHECKED, ", or plot=FILE.svg (a sweep)")
 @click.option(
     "--baseline",
     type=FILE,

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpcalc.cli.cluster import cluster_options, there_of
 from dpcalc.cli.output.printing import emit
 from dpcalc.cli.query import Askers, Command, run_cases, training_options
-from dpcalc.cli.runs import cluster_options, there_of
 from dpcalc.cli.types import FILE, ONE_OVER_RECORDS
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.output import say
@@ -122,11 +122,11 @@ def command(
 
     one_blas_thread()
     from dpcalc.training import fit as fitting
-    from dpcalc.training.rule.candidates import tune_of
-    from dpcalc.training.rule.setup import Setup, check_setup
+    from dpcalc.training.rule.candidates import TuneRequest
+    from dpcalc.training.rule.setup import Setup, Task, check_setup
 
     output = flags["output"]
-    choice = tune_of(tune, tune_runs, tune_law, tune_score)
+    choice = TuneRequest(tune, tune_runs, tune_law, tune_score).tune()
     setup = Setup(**{name: flags.pop(name) for name in _OWN}, output=output, card=not no_card, tune=choice)
     if flags.get("plot"):
         setup = setup._replace(reference=True)  # what is drawn is the excess risk
@@ -144,7 +144,7 @@ def command(
     def asker(answer: Callable[..., Any]) -> Callable[..., Case]:
         def asked(command: str, given: Any, question: Any, *, notes: bool, brief: bool, **more: Any) -> Case:
             with contextlib.closing(_Bars()) as bars:
-                fitted = answer(given, question, setup._replace(executor=executor), phases=bars, **more)
+                fitted = answer(Task(given, question, setup._replace(executor=executor), phases=bars, **more))
             models.append(fitted.model)
             case: Case = fitted.case
             return case

@@ -190,28 +190,6 @@ def default_of(command: str, option: click.Option) -> str:
     return "" if default is None else f"{default:g}" if isinstance(default, float) else str(default)
 
 
-class WithHelp(click.Command):
-    """A command whose help option is not translated."""
-
-    _help: click.Option | None = None
-
-    def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        """Return the help option, always the same one, as the order of callbacks depends on it."""
-        if self._help is None:
-            names = self.get_help_option_names(ctx)
-            self._help = click.Option(
-                [*names, "_help"], is_flag=True, expose_value=False, is_eager=True, callback=_show_help,
-                help="Show this message and exit.",
-            )  # fmt: skip
-        return self._help
-
-
-def _show_help(context: click.Context, _: click.Parameter, asked: bool) -> None:
-    if asked and not context.resilient_parsing:
-        click.echo(context.get_help(), color=context.color)
-        context.exit()
-
-
 _NO_OPTION = {
     "accountant": "there is none to choose: every bound that applies is asked, and the tightest is the answer. `dpcalc "
     "compare` shows all of them, --order asks for Renyi privacy",

@@ -331,20 +331,23 @@ def check_file(path: str, option: str) -> None:
 
 
 def of_cases(report: Report, path: str) -> bytes:
-    """Return the picture of a check: its sweep where it is one of a single command, else the verdicts as bars.
+    """Return the picture of the sweep that the cases of a check are.
 
-    With an earlier report these are bars in any case, before and after.
+    Raises:
+        SpecError: they are no sweep of a single command.
     """
     from dpcalc.render.chart import chart
-    from dpcalc.render.chart.bars import bars
-    from dpcalc.render.chart.figure import draw, draw_bars
+    from dpcalc.render.chart.figure import draw
 
     cases = tuple(case for case in report.cases if case.best)
     commands = {case.check.command for case in cases if case.check}
-    if len(commands) == 1 and report.changes is None:
+    if len(commands) == 1:
         with contextlib.suppress(SpecError):  # there is no sweep
             return draw(chart(report._replace(command=commands.pop(), cases=cases)), _suffix(path))
-    return draw_bars(bars(report), _suffix(path))
+    raise SpecError(
+        "the cases are no sweep, and verdicts are not drawn any more",
+        "--report html=FILE says of every gate how much of its limit is used",
+    )
 
 
 def _need(package: str, what: str, otherwise: str) -> None:

@@ -28,7 +28,7 @@ from dpcalc.model.parameter import name_of
 from dpcalc.model.quantities import Adjacency, Kind, Quantity
 from dpcalc.notions.conversions import Total, compose_all
 from dpcalc.notions.guarantee import Box, Composition, Gdp, Guarantee, Rdp, worst
-from dpcalc.notions.profiles import with_pure
+from dpcalc.notions.randomised_response import with_pure
 from dpcalc.numerics.floats import exp_up, up
 from dpcalc.report import Case, Guess, Result
 

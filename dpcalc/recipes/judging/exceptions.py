@@ -17,7 +17,7 @@ from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
 from dpcalc.engine.evaluate import REASON, has_large_delta
 from dpcalc.errors import DpcalcError
-from dpcalc.files.arrays import Field, items, repeated, text
+from dpcalc.files.nodes import Field, items, repeated, text
 from dpcalc.files.place import clipped, near
 from dpcalc.model.algorithm import Source
 from dpcalc.model.draft import Description

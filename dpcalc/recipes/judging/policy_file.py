@@ -12,8 +12,8 @@ from typing import Any
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import Gate, parse, refuse_vacuous
 from dpcalc.errors import SpecError
-from dpcalc.files.arrays import Field, Scalar, Table, items, table, text
 from dpcalc.files.documents import Rules, parse_yaml
+from dpcalc.files.nodes import Field, Scalar, Table, items, table, text
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.files.reading import document_place, read_document
 from dpcalc.inert import printable

@@ -10,7 +10,7 @@ from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.ledgers.entries import MECHANISM, MOST_TIMES, Entry
 from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
-from dpcalc.files.arrays import Field, Scalar, Table, table, text
+from dpcalc.files.nodes import Field, Scalar, Table, table, text
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dpcalc.engine.gate import risks_of
 from dpcalc.engine.question import Question, aimed
 from dpcalc.errors import SpecError
-from dpcalc.files.arrays import Field, Scalar, Table, repeated, table, text
+from dpcalc.files.nodes import Field, Scalar, Table, repeated, table, text
 from dpcalc.files.place import Place, clipped
 from dpcalc.model.numbers import parse_number
 from dpcalc.model.parameter import RATES

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dpcalc.files.arrays import Field, Node, Table, table, text
 from dpcalc.files.documents import Rules, parse_yaml
+from dpcalc.files.nodes import Field, Node, Table, table, text
 from dpcalc.files.place import FileError, Place, clipped
 from dpcalc.files.reading import document_place
 from dpcalc.model.numbers import MAX_SWEEP

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
-from dpcalc.files.arrays import Field, Node, Table, table, text
+from dpcalc.files.nodes import Field, Node, Table, table, text
 from dpcalc.files.place import FileError, Place, ProjectFile, clipped, near
 from dpcalc.notes import Note
 from dpcalc.recipes.judging.policy import LENIENT, Policy, Rule

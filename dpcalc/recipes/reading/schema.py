@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from dpcalc.engine.commands import COMMANDS, taken_by
 from dpcalc.engine.gate import QUANTITIES
 from dpcalc.errors import SpecError
-from dpcalc.files.arrays import Items, Node, Scalar, Table
+from dpcalc.files.nodes import Items, Node, Scalar, Table
 from dpcalc.files.place import LeavesProject, Place, clipped, inside, near
 from dpcalc.inert import json_text, printable
 from dpcalc.model.algorithm import NAMED

@@ -12,7 +12,7 @@ from dpcalc.recipes.reading.case import check_timeout
 from dpcalc.recipes.reading.recipe import Entry, Recipe
 from dpcalc.recipes.reading.settings import SETUP, without_flags
 from dpcalc.report import Case, uncertified
-from dpcalc.training.rule.setup import Setup, check_setup
+from dpcalc.training.rule.setup import Setup, Task, check_setup
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -140,7 +140,7 @@ def _answer(entry: Entry, certify: bool) -> Case:
     setup = Setup(**{name: value for name, value in entry.parameters.items() if name in SETUP})
     check_setup(setup)
     run = {name: value for name, value in entry.parameters.items() if name not in SETUP}
-    case = fit(run, entry.question, setup, accepting=True).case
+    case = fit(Task(run, entry.question, setup, accepting=True)).case
     return case._replace(warnings=(*case.warnings, "what is trained is not certified")) if certify else case
 
 

@@ -21,10 +21,9 @@ from dpcalc.errors import SpecError
 from dpcalc.inert import printable
 from dpcalc.model.quantities import Quantity
 from dpcalc.render.chart import ENVELOPE, GUESSING, MAX_SERIES, RATE, Axis, Chart, Panel, Series, is_wide
-from dpcalc.render.chart.bars import DECADES, Bars
 from dpcalc.render.chart.sweep import Sweep, given_inputs, grouped, key_text, with_key
 from dpcalc.render.words.allocation import allocation_lines
-from dpcalc.report import Report, Status
+from dpcalc.report import Report
 from dpcalc.theorems.record import all_bounds
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
@@ -57,8 +56,6 @@ _METADATA: dict[str, dict[str, Any]] = {
 _MARKED = 12  # a curve bears about so many markers
 _LEGEND = 90  # characters to a line of the legend
 _TEXT = 0.17  # inches to a line of text
-_BAR = 0.3  # inches to a bar
-_VERDICTS = {Status.PASSED: "#009E73", Status.FAILED: "#D55E00", Status.ERROR: "#CC79A7", Status.SKIPPED: "#7F7F7F"}
 
 
 def draw(chart: Chart, format: str) -> bytes:
@@ -93,18 +90,6 @@ def draw_panel(panel: Panel) -> bytes:
             axis.set_major_formatter(lambda value, _: f"{value:g}")
 
     return _drawn("", (4.6, height), fill, "svg", {"svg.fonttype": "none"})
-
-
-def draw_bars(chart: Bars, format: str) -> bytes:
-    """Return the bars, one below the other, as a file of the given format."""
-    width = 10.0
-    tall = _BAR * max(len(chart.bars), 1) + _TEXT * _note_lines(chart.notes, width)
-
-    def fill(figure: Any) -> None:
-        _draw_bars(figure.add_subplot(), chart)
-        _write_under(figure, [], chart.notes, width)
-
-    return _drawn(chart.title, (width, 1.5 + tall), fill, format)
 
 
 def _drawn(
@@ -276,43 +261,6 @@ def _write_under(figure: Any, head: list[str], notes: Sequence[str], width: floa
     """Write the fixed parameters and the notes at the foot, where the layout leaves room for them."""
     lines = [*head, *(line for note in notes for line in textwrap.wrap(note, int(width * 14)))]
     figure.supxlabel(_literal("\n".join(lines)), fontsize=8.5, color="#444444", x=0.01, ha="left")
-
-
-def _draw_bars(axes: Any, chart: Bars) -> None:
-    """Draw each bar from the left to the share of its limit, which is a line from top to bottom."""
-    ends = [_bar_end(bar.share, chart.log) for bar in chart.bars]
-    left = min((end for end in ends if end is not None), default=1.0) / 3.0 if chart.log else 0.0
-    for place, (bar, end) in enumerate(zip(chart.bars, ends, strict=True)):
-        colour = _VERDICTS[Status.FAILED if bar.public else bar.status]
-        if end is not None:
-            axes.barh(place, end - left, left=left, height=0.62, color=colour)
-        if (before := _bar_end(bar.before, chart.log)) is not None:
-            axes.plot(
-                before, place, marker="o", markersize=7, markerfacecolor="white", markeredgecolor="#000000", zorder=4
-            )
-        shown = f"{bar.mark:5}  {bar.text}".rstrip()
-        axes.annotate(
-            _literal(shown), (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=8.5, color=colour,
-            fontweight="normal" if bar.passed else "bold", annotation_clip=False,
-        )  # fmt: skip
-    drawn = [*ends, *(_bar_end(bar.before, chart.log) for bar in chart.bars)]
-    right = max([1.0, *(end for end in drawn if end is not None)])
-    if chart.log:
-        axes.set_xscale("log")
-    axes.set_xlim(left, right * (2.0 if chart.log else 1.08))
-    axes.set_ylim(len(chart.bars) - 0.4, -0.6)
-    axes.set_yticks(range(len(chart.bars)), [_literal(bar.label) for bar in chart.bars], fontsize=8.5)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(visible=False, axis="y")
-    axes.axvline(1.0, color="#000000", linewidth=1.2, linestyle=(0, (4, 2)), zorder=3)
-    axes.set_xlabel("share of the limit that is used (1: all of it)")
-
-
-def _bar_end(share: float | None, log: bool) -> float | None:
-    """Return where a bar ends: on an axis in powers of ten not too far away, else not far past the limit."""
-    if share is None:
-        return None
-    return min(max(share, 10.0**-DECADES), 10.0**DECADES) if log else share
 
 
 def allocation_chart(report: Report) -> Chart:

@@ -26,7 +26,7 @@ _ABOUT = {
 }
 """Inputs that every verdict names, in words: whom it is about, and what was promised."""
 
-AT_MOST, AT_LEAST, EXACTLY = ("<=", "<"), (">=", ">"), "=="
+AT_MOST, AT_LEAST = ("<=", "<"), (">=", ">")
 """The signs of gates."""
 
 MERGE = "dpcalc merge gives the verdict"
@@ -234,12 +234,6 @@ def _parts(text: str) -> tuple[str, str]:
     """Return what a gate's text compares, and with what; no name where it is no comparison."""
     match = _GATE.fullmatch(text)
     return (match[1], f"{match[2]} {match[3]}") if match else ("", text)
-
-
-def gate_sign(text: str) -> str:
-    """Return the sign between what a gate compares and its limit; empty if it is no comparison."""
-    name, limit = _parts(text)
-    return limit.partition(" ")[0] if name else ""
 
 
 def gate_limit(gate: Assertion, quantity: str) -> tuple[float, str] | None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -25,10 +26,9 @@ from dpcalc.errors import MissingParameter, NotApplicable
 from dpcalc.model.algorithm import Order, Release
 from dpcalc.model.loss import Loss, of
 from dpcalc.model.loss.base import ArrayDescent, ScalarDescent
-from dpcalc.model.quantities import Adjacency, Noise, Permutation
+from dpcalc.model.quantities import Adjacency, Noise
 from dpcalc.model.run import Run
 from dpcalc.plain_enum import PlainEnum
-from dpcalc.training.audit.traces import Passes, Steps, beyond_the_end
 from dpcalc.training.run.domain import Whole
 from dpcalc.training.run.ensemble import Trace
 from dpcalc.training.run.plan import Batch, Plan
@@ -99,6 +99,59 @@ class Linear(Loss):
         return self.regularisation
 
 
+class Steps(NamedTuple):
+    """The steps of two runs on linear losses, as an observer of all iterates knows them.
+
+    Attributes:
+        chance: that the record is in a batch.
+        without, first, second: how far a step goes up on average, in units of its length eta: without the record, and
+            with it in either data set.
+        pull: of the regulariser, in the same units.
+    """
+
+    chance: float
+    without: float
+    first: float
+    second: float
+    pull: float
+
+
+class Increments:
+    """The log of the likelihood ratio of all iterates, for Gaussian noise.
+
+    Given the iterates before it, each is a mixture of two Gaussians: with the record in the batch, and without it.
+    """
+
+    def __init__(self, plan: Plan, steps: Steps) -> None:
+        """Look at runs of a plan that start at 0."""
+        self.plan, self.steps = plan, steps
+        self.before: Array | float = 0.0
+        self.total: Array | float = 0.0
+
+    def see(self, number: int, weights: Array) -> None:
+        """Add what an iterate tells, given the one before it; which records were used is not known."""
+        eta, scale = self.plan.step_size_at(number), self.plan.scale_at(number)
+        went = (weights[0] - (1.0 - eta * self.steps.pull) * self.before) / (eta * scale)
+        self.total = self.total + self._log_ratio(went, self.steps.first / scale, self.steps.second / scale, scale)
+        self.before = weights[0].copy()
+
+    def result(self) -> Array:
+        """Return the score of every run, shape (m,)."""
+        return np.asarray(self.total)
+
+    def _log_ratio(self, went: Array, first: float, second: float, scale: float) -> Array:
+        return self._log_mixture(went, first, scale) - self._log_mixture(went, second, scale)
+
+    def _log_mixture(self, went: Array, mean: float, scale: float) -> Array:
+        """Return the log of the density over that without the record."""
+        base, chance = self.steps.without / scale, self.steps.chance
+        ratio: Array = (mean - base) * went - 0.5 * (mean * mean - base * base)
+        if chance >= 1.0:
+            return ratio
+        mixed: Array = np.logaddexp(math.log1p(-chance), math.log(chance) + ratio)
+        return mixed
+
+
 class Pair(NamedTuple):
     """Two data sets that differ in one record.
 
@@ -119,7 +172,7 @@ class Pair(NamedTuple):
     first: Problem
     second: Problem
     direction: Array | None
-    steps: Steps | Passes | None = None
+    steps: Steps | None = None
     bits_of: float | None = None
     rounding: Rounding | None = None
     one_by_one: bool = False
@@ -129,13 +182,12 @@ class Pair(NamedTuple):
         """What the score is made of."""
         if self.bits_of is not None:
             return "the low-order bits of the last iterate"
-        return "the last iterate" if self.steps is None else self.steps.looks_at
+        return "the last iterate" if self.steps is None else "all iterates"
 
     @property
     def trace(self) -> Callable[[], Trace] | None:
         """What makes the score of all that is public; None where that is of the last iterate."""
-        plan, steps = self.plan, self.steps
-        return None if steps is None else lambda: steps.trace(plan)
+        return None if self.steps is None else partial(Increments, self.plan, self.steps)
 
     def scores(self, weights: Array) -> Array:
         """Return the projections of what runs release, shape (m, d) to (m,)."""
@@ -254,21 +306,6 @@ class _Scene(NamedTuple):
                 )
             )  # fmt: skip
 
-    def beyond(self, pair: Pair, curvature: float = 0.0, before: bool = False) -> Iterator[Pair]:
-        """Yield the pair with a score of all that is public, where the last iterate tells less.
-
-        The other records, or those before the record, have a loss of this curvature whose minimum is at 0.
-        """
-        if self.run.algorithm.local:
-            return
-        passes = Passes(
-            place=self.place, first=self.lipschitz, second=self.absent * self.lipschitz, curvature=curvature,
-            before=before, weight=self.regularisation,
-        )  # fmt: skip
-        more = beyond_the_end(self.plan, passes, public=self.run.permutation != Permutation.SECRET)
-        if more is not None:
-            yield pair._replace(steps=more)
-
     def before(self) -> Array:
         """Return 1 for the records before the record's own place, else 0."""
         return (np.arange(self.plan.records) < self.place).astype(np.float64)
@@ -284,8 +321,6 @@ def _linear(scene: _Scene) -> Iterator[Pair]:
         pair = scene.pair(Attack.LINEAR, others, np.full(scene.plan.records, pull))
         yield pair
         yield from scene.public(pair, pull)
-        if not pull:
-            yield from scene.beyond(pair)
 
 
 def _wall(scene: _Scene) -> Iterator[Pair]:
@@ -327,9 +362,7 @@ def _reset(scene: _Scene) -> Iterator[Pair]:
             features[scene.place, 0], labels[scene.place] = bound * abs(label), far * label
             return Problem(features, labels, loss)
 
-        pair = Pair(Attack.RESET, others, plan, problem(1.0), problem(scene.absent), None)
-        yield pair
-        yield from scene.beyond(pair, bound * bound, before=not np.all(active))
+        yield Pair(Attack.RESET, others, plan, problem(1.0), problem(scene.absent), None)
 
 
 def _low_bits(scene: _Scene) -> Iterator[Pair]:

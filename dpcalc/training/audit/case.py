@@ -99,8 +99,21 @@ COMMAND = "compare"
 """The command whose words describe the run."""
 
 
-class _Inquiry(NamedTuple):
-    """What is asked of a run that is to be attacked; see `audited`."""
+class Inquiry(NamedTuple):
+    """What is asked of a run that is to be attacked.
+
+    Attributes:
+        given: parameter name -> value, None where not given; ``schedule`` may hold a path.
+        question: epsilon and delta; the noise is sought where it is not given.
+        attack: an `Attack`.
+        setup: how many runs, and the confidence.
+        custom: the paths of two data sets, for the custom attack.
+        as_released: whether each run is that of the engine that trains one model, its numbers rounded as released; so
+            are those whose low-order bits are looked for.
+        sources, gates, brief: as in `dpcalc.engine.ask.ask`.
+        progress: called with (steps of runs done, in all).
+        there: other machines that compute the runs.
+    """
 
     given: Mapping[str, Any]
     question: Question
@@ -115,7 +128,12 @@ class _Inquiry(NamedTuple):
     there: There | None = None
 
     def case(self) -> Case:
-        """Return the case."""
+        """Return the case of a run, with what an attack on it found; a gate fails where that contradicts the guarantee.
+
+        Raises:
+            SpecError: the description, the numbers or the data sets are malformed.
+            NotApplicable, Infeasible: nothing is guaranteed, or there is no such attack on the run.
+        """
         check_setup(self.setup)
         algorithm = ALGORITHMS.get(str(self.given.get("algorithm")))
         if algorithm is not None:
@@ -131,6 +149,17 @@ class _Inquiry(NamedTuple):
         outcome = audit(attacks, delta, self.setup, self.progress, self.there)
         gate = _gate(outcome, epsilon, mu)
         return case._replace(audit=to_json(outcome, epsilon, mu), assertions=(*case.assertions, gate))
+
+    def case_among_others(self) -> Case:
+        """As `case`, for one of several cases: one that cannot be audited says why.
+
+        Raises:
+            SpecError: the description is malformed.
+        """
+        try:
+            return self.case()
+        except (NotApplicable, Infeasible, NotConverged) as error:
+            return without_guarantee(COMMAND, self.given, self.question, error, self.gates, self.sources)
 
     def _attacks(self, best: Result) -> list[Pair]:
         _, run, _ = run_of(COMMANDS[COMMAND], Description(self._with_noise(best)))
@@ -163,39 +192,6 @@ class _Inquiry(NamedTuple):
                 return None
         mus = [result.mu for result in case.results if result.guarantee and result.mu is not None]
         return min(mus, default=None)
-
-
-def audited(given: Mapping[str, Any], question: Question, attack: str, setup: Setup, **more: Any) -> Case:
-    """Return the case of a run, with what an attack on it found; a gate fails where that contradicts the guarantee.
-
-    Args:
-        given: parameter name -> value, None where not given; ``schedule`` may hold a path.
-        question: epsilon and delta; the noise is sought where it is not given.
-        attack: an `Attack`.
-        setup: how many runs, and the confidence.
-        more: ``custom``, the paths of two data sets, for the custom attack; ``as_released``, whether each run is that
-            of the engine that trains one model, its numbers rounded as released (so are those whose low-order bits are
-            looked for); ``progress``, called with (steps of runs done, in all); ``there``, other machines that compute
-            the runs; ``sources``, ``gates`` and ``brief`` as in `dpcalc.engine.ask.ask`.
-
-    Raises:
-        SpecError: the description, the numbers or the data sets are malformed.
-        NotApplicable, Infeasible: nothing is guaranteed, or there is no such attack on the run.
-    """
-    return _Inquiry(given, question, attack, setup, **more).case()
-
-
-def audited_among_others(given: Mapping[str, Any], question: Question, attack: str, setup: Setup, **more: Any) -> Case:
-    """As `audited`, for one of several cases: one that cannot be audited says why.
-
-    Raises:
-        SpecError: the description is malformed.
-    """
-    inquiry = _Inquiry(given, question, attack, setup, **more)
-    try:
-        return inquiry.case()
-    except (NotApplicable, Infeasible, NotConverged) as error:
-        return without_guarantee(COMMAND, given, question, error, inquiry.gates, inquiry.sources)
 
 
 def paths_of_custom(attack: str, data: str | None, neighbour: str | None) -> tuple[str, str] | None:

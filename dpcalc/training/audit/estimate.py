@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
-from dpcalc.numerics import binomial
+from dpcalc.numerics import clopper_pearson
 from dpcalc.numerics.floats import down, up
 from dpcalc.numerics.normal import quantile
 from dpcalc.training.audit.attacks import Attack, Pair
@@ -375,8 +375,8 @@ def _ends(true: Array, false: Array, runs: int, alpha: float) -> tuple[Array, Ar
 
 def _bounded(event: Event, true: int, false: int, setup: Setup, alpha: float) -> Seen:
     """Return what follows from counts, where each of the two bounds fails with probability at most alpha."""
-    tpr = binomial.lower(true, setup.counted, alpha)
-    return Seen(event, true, false, tpr, binomial.upper(min(false, setup.counted), setup.counted, alpha))
+    tpr = clopper_pearson.lower(true, setup.counted, alpha)
+    return Seen(event, true, false, tpr, clopper_pearson.upper(min(false, setup.counted), setup.counted, alpha))
 
 
 def _counted(pair: Pair, events: Sequence[Event], number: int, work: _Work) -> tuple[Seen, ...]:

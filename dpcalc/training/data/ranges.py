@@ -13,7 +13,7 @@ from dpcalc.files.reading import opened
 from dpcalc.files.row_file import read_rows
 from dpcalc.model.numbers import parse_number
 from dpcalc.training.data.cells import Levels
-from dpcalc.training.data.readers import is_interval, why_not
+from dpcalc.training.data.intervals import is_interval, why_not
 from dpcalc.training.data.tables import Table, unquoted
 
 Array = NDArray[np.float64]

@@ -21,14 +21,14 @@ from typing import NamedTuple
 import numpy as np
 
 from dpcalc.errors import SpecError
-from dpcalc.files.arrays import Node, Table, items, repeated, table, text
 from dpcalc.files.documents import Rules, parse_json, parse_yaml
+from dpcalc.files.nodes import Node, Table, items, repeated, table, text
 from dpcalc.files.place import Place, clipped, ending
 from dpcalc.files.reading import document_place, read_document
 from dpcalc.model.numbers import parse_number
 from dpcalc.training.data.cells import Levels
+from dpcalc.training.data.intervals import is_interval, why_not
 from dpcalc.training.data.ranges import Ranges
-from dpcalc.training.data.readers import is_interval, why_not
 from dpcalc.training.data.tables import unquoted
 
 ENDINGS = (".yaml", ".yml", ".json")

@@ -14,7 +14,6 @@ Synthetic records of a linear model whose parameter is known, for experiments: n
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,6 +31,7 @@ from dpcalc.files.place import FileError, ProjectFile, clipped, near
 from dpcalc.files.reading import opened
 from dpcalc.files.row_file import Chosen, Room, RowFile, Spool
 from dpcalc.training.data.cells import NUMBERS, Classes, Labels, Levels, as_array
+from dpcalc.training.data.progress import Progress
 from dpcalc.training.data.readers import Columns, Npy, Rule, reader_of, refuse_other_kinds
 
 Piece = TypeVar("Piece")
@@ -65,18 +65,6 @@ def ahead(of: Callable[[Place, Room], Piece], places: Sequence[Place]) -> Iterat
         finally:
             for piece in waiting:
                 piece.cancel()
-
-
-Progress = Callable[[int, int], None]
-"""Called with (done, in all)."""
-
-Phases = Callable[[str], Progress | None]
-"""Name of a phase -> what is called during it, None where nobody asks. A phase may have no calls."""
-
-
-def silent(phase: str) -> Progress | None:
-    """Tell nobody."""
-    return None
 
 
 Array = NDArray[np.float64]
@@ -341,56 +329,3 @@ def empty(path: str, rows: int, columns: int) -> Array:
     """Return memory for a table, after a check of its size."""
     _check_size(path, rows, columns)
     return np.empty((rows, columns))
-
-
-LOGISTIC, LINEAR = "logistic", "linear"
-KINDS = (LOGISTIC, LINEAR)
-NOISE = 0.1
-"""Standard deviation of a linear model's labels about <theta, x>."""
-
-
-def generate(
-    kind: str,
-    *,
-    records: int,
-    dimension: int,
-    radius: float | None,
-    feature_bound: float,
-    generator: np.random.Generator,
-) -> Table:
-    """Return records drawn from a logistic or a linear model.
-
-    Features are independent standard normal, rows longer than B shortened to it; theta is (1, 2, ..., d), shortened to
-    ``radius`` where it is longer, as in Figure 1 of Sordello, Bu and Dong (2021). Logistic: the label is 1 with
-    probability 1/(1 + exp(-<theta, x>)), else 0. Linear: it is <theta, x> + N(0, 0.1^2).
-
-    Args:
-        kind: one of `KINDS`.
-        records: n >= 2.
-        dimension: d >= 1.
-        radius: R > 0, or None for theta as it is.
-        feature_bound: B > 0.
-        generator: what draws.
-
-    Raises:
-        SpecError: the kind is not one of them.
-    """
-    if kind not in KINDS:
-        raise SpecError(f"there is no synthetic data {kind!r}", "one of " + ", ".join(KINDS))
-    cells = np.empty((records, dimension + 1))
-    theta = np.arange(1.0, dimension + 1.0)
-    length = math.sqrt(float(theta @ theta))
-    if radius is not None and length > radius:
-        theta *= radius / length
-    step = max(1, (1 << 18) // (dimension + 1))
-    for first in range(0, records, step):
-        block = cells[first : first + step]
-        x = generator.standard_normal((len(block), dimension))
-        x *= np.minimum(1.0, feature_bound / np.sqrt(np.einsum("ij,ij->i", x, x)))[:, np.newaxis]
-        block[:, :-1] = x
-        z = x @ theta
-        if kind == LOGISTIC:
-            block[:, -1] = generator.random(len(block)) < 0.5 * (1.0 + np.tanh(0.5 * z))
-        else:
-            block[:, -1] = z + NOISE * generator.standard_normal(len(block))
-    return Table(cells, (*(str(place) for place in range(1, dimension + 1)), "y"))

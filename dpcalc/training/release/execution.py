@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from dpcalc.model.loss import Loss
 from dpcalc.training.data.bounds import Prepared
+from dpcalc.training.data.progress import Phases, silent
 from dpcalc.training.data.stored import OnDisk
-from dpcalc.training.data.tables import Phases, silent
 from dpcalc.training.release import metrics
 from dpcalc.training.release.metrics import Optimum
 from dpcalc.training.rule.draft import Draft

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
 from dpcalc.model.loss import Loss, PowerLoss
-from dpcalc.numerics import binomial
+from dpcalc.numerics import clopper_pearson
 from dpcalc.numerics.floats import down
-from dpcalc.training.data.tables import Progress
+from dpcalc.training.data.progress import Progress
 from dpcalc.training.release import discrete_laplace
 from dpcalc.training.release.prediction import Predictor
 from dpcalc.training.run.kernel import class_metrics
@@ -428,7 +428,7 @@ def _accuracy(noisy: int, records: int, rate: Fraction) -> tuple[Interval, tuple
     least, most = (min(max(end, 0), records) for end in (noisy - wide, noisy + wide))
     interval = Interval(count / records, min(low, records) / records, max(high, 0) / records)
     share = down(0.25 * failure, 4.0)
-    return interval, (binomial.lower(least, records, share), binomial.upper(most, records, share))
+    return interval, (clopper_pearson.lower(least, records, share), clopper_pearson.upper(most, records, share))
 
 
 def _errors(noisy: list[int], records: int, rate: Fraction, bound: float) -> dict[str, Interval]:

@@ -24,7 +24,7 @@ from dpcalc.notes import Forgets
 from dpcalc.report import Case, Result
 from dpcalc.training.data import bounds as bounding
 from dpcalc.training.data import tables
-from dpcalc.training.data.tables import Phases
+from dpcalc.training.data.progress import Phases
 from dpcalc.training.release.fitting import Fit, judged_case
 from dpcalc.training.release.model import Model, load
 from dpcalc.training.release.outcome import Outcome

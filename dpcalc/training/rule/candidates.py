@@ -60,49 +60,83 @@ class Tune(NamedTuple):
         return [dict(zip(self.settings, values, strict=True)) for values in itertools.product(*self.settings.values())]
 
 
-def tune_of(
-    settings: Mapping[str, Any] | Sequence[str], runs: Any = None, law: str | None = None, score: Any = None
-) -> Tune | None:
-    """Return what is asked, None where nothing is.
+class TuneRequest(NamedTuple):
+    """How a run is to be tuned, as a user says it.
 
-    Args:
+    Attributes:
         settings: parameter -> values; or texts such as ``clip=0.05,0.1; travel=10,30``.
         runs: the mean number of runs, from 1 to 1000; 10 by default.
         law: of the number of runs; geometric by default.
         score: the share of the training records that is held out for scoring, or the path of a public file.
-
-    Raises:
-        SpecError: it is malformed, or says how to tune and not what.
     """
-    if not settings:
-        given = {"--tune-runs": runs, "--tune-law": law, "--tune-score": score}
-        if strange := next((flag for flag, value in given.items() if value is not None), None):
-            raise SpecError(f"{strange} is of a tuned run", "give --tune, for example --tune clip=0.05,0.1,0.3")
-        return None
-    pairs = settings.items() if isinstance(settings, Mapping) else _pairs(settings)
-    read: dict[str, tuple[Any, ...]] = {}
-    for name, values in pairs:
-        name = str(name).strip().replace("-", "_")
-        if name in read:
-            raise SpecError(f"--tune has {name} twice", "give all its values at once")
-        read[name] = _values(name, values)
-    if {TRAVEL, "step_size"} <= set(read):
-        raise SpecError("travel says how long the steps are, and so does step_size", "tune one of them")
-    tune = Tune(read, _mean(runs), _law(law), *_score(score))
-    count = len(tune.candidates)
-    if not 1 <= count <= MOST_CANDIDATES:
-        raise SpecError(f"--tune describes {count} candidates", f"from 1 to {MOST_CANDIDATES} are taken")
-    return tune
 
+    settings: Mapping[str, Any] | Sequence[str]
+    runs: Any = None
+    law: str | None = None
+    score: Any = None
 
-def _pairs(texts: Iterable[str]) -> Iterable[tuple[str, str]]:
-    for text in texts:
-        for part in str(text).split(";"):
+    def tune(self) -> Tune | None:
+        """Return what is asked, None where nothing is.
+
+        Raises:
+            SpecError: it is malformed, or says how to tune and not what.
+        """
+        if not self.settings:
+            given = {"--tune-runs": self.runs, "--tune-law": self.law, "--tune-score": self.score}
+            if strange := next((flag for flag, value in given.items() if value is not None), None):
+                raise SpecError(f"{strange} is of a tuned run", "give --tune, for example --tune clip=0.05,0.1,0.3")
+            return None
+        settings: dict[str, tuple[Any, ...]] = {}
+        for name, values in self._pairs():
+            name = str(name).strip().replace("-", "_")
+            if name in settings:
+                raise SpecError(f"--tune has {name} twice", "give all its values at once")
+            settings[name] = _values(name, values)
+        if {TRAVEL, "step_size"} <= set(settings):
+            raise SpecError("travel says how long the steps are, and so does step_size", "tune one of them")
+        tune = Tune(settings, self._mean(), self._law(), *self._score())
+        count = len(tune.candidates)
+        if not 1 <= count <= MOST_CANDIDATES:
+            raise SpecError(f"--tune describes {count} candidates", f"from 1 to {MOST_CANDIDATES} are taken")
+        return tune
+
+    def _pairs(self) -> Iterable[tuple[Any, Any]]:
+        if isinstance(self.settings, Mapping):
+            yield from self.settings.items()
+            return
+        for part in (part for text in self.settings for part in str(text).split(";") if part.strip()):
             name, sign, values = part.partition("=")
-            if part.strip() and not sign:
+            if not sign:
                 raise SpecError(f"--tune {part.strip()[:60]!r} names no values", "for example --tune clip=0.05,0.1,0.3")
-            if sign:
-                yield name, values
+            yield name, values
+
+    def _mean(self) -> float:
+        mean = MEAN if self.runs is None else _float(self.runs, "the mean number of runs")
+        if not 1.0 <= mean <= MOST_RUNS:
+            raise SpecError(f"the mean number of runs is {mean:g}; it must be from 1 to {MOST_RUNS:g}", "10 is usual")
+        return mean
+
+    def _law(self) -> Law:
+        if self.law is not None and self.law not in LAWS:
+            raise SpecError(f"the number of runs is {self.law!r}", f"one of {', '.join(LAWS)}")
+        return Law(self.law or Law.GEOMETRIC)
+
+    def _score(self) -> tuple[float | None, str | None]:
+        """Return the share that is held out, or the public file."""
+        score = self.score
+        if score is None:
+            return HELD_OUT, None
+        if isinstance(score, os.PathLike):
+            return None, os.fspath(score)
+        try:
+            share = _float(score, "what runs are scored on")
+        except SpecError:
+            if not isinstance(score, str):
+                raise
+            return None, score
+        if not 0.0 < share < 1.0:
+            raise SpecError(f"the share held out is {share:g}; it must be > 0 and < 1", "for example --tune-score 0.2")
+        return share, None
 
 
 def _values(name: str, values: Any) -> tuple[Any, ...]:
@@ -127,13 +161,6 @@ def _values(name: str, values: Any) -> tuple[Any, ...]:
     return tuple(check(name, value) for value in numbers)
 
 
-def _mean(runs: Any) -> float:
-    mean = MEAN if runs is None else _float(runs, "the mean number of runs")
-    if not 1.0 <= mean <= MOST_RUNS:
-        raise SpecError(f"the mean number of runs is {mean:g}; it must be from 1 to {MOST_RUNS:g}", "10 is usual")
-    return mean
-
-
 def _float(value: Any, name: str) -> float:
     if isinstance(value, str):
         return parse_number(value)
@@ -142,29 +169,3 @@ def _float(value: Any, name: str) -> float:
     except (TypeError, ValueError):
         kind = type(value).__name__
         raise SpecError(f"{name} is given as a {kind}", "give a number, or for a score the path of a file") from None
-
-
-def _law(law: str | None) -> Law:
-    if law is None:
-        return Law.GEOMETRIC
-    chosen = next((known for known in LAWS if known == law), None)
-    if chosen is None:
-        raise SpecError(f"the number of runs is {law!r}", f"one of {', '.join(LAWS)}")
-    return chosen
-
-
-def _score(score: Any) -> tuple[float | None, str | None]:
-    """Return the share that is held out, or the public file."""
-    if score is None:
-        return HELD_OUT, None
-    if isinstance(score, os.PathLike):
-        return None, os.fspath(score)
-    try:
-        share = _float(score, "what runs are scored on")
-    except SpecError:
-        if not isinstance(score, str):
-            raise
-        return None, score
-    if not 0.0 < share < 1.0:
-        raise SpecError(f"the share held out is {share:g}; it must be > 0 and < 1", "for example --tune-score 0.2")
-    return share, None

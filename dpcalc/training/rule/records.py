@@ -12,14 +12,15 @@ from dpcalc.model.loss import SIGNED
 from dpcalc.model.parameter import to_give
 from dpcalc.model.quantities import LossName
 from dpcalc.training.data import bounds as bounding
-from dpcalc.training.data import cells, tables
+from dpcalc.training.data import cells, synthetic, tables
 from dpcalc.training.data import ranges as ranges_of
 from dpcalc.training.data.bounds import Prepared
 from dpcalc.training.data.cells import Classes, Labels
+from dpcalc.training.data.progress import Progress
 from dpcalc.training.data.ranges import Ranges
 from dpcalc.training.data.schema import is_schema, read_schema
 from dpcalc.training.data.stored import OnDisk
-from dpcalc.training.data.tables import Progress, Stored, Table
+from dpcalc.training.data.tables import Stored, Table
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.setup import Setup
 
@@ -134,7 +135,7 @@ def _synthetic(kind: str, draft: Draft, seed: int | None) -> Table:
     missing = [name for name in ("records", "dimension") if name not in draft]
     if missing:
         raise MissingParameter(f"synthetic data need {', '.join(f'--{name}' for name in missing)}", to_give(missing))
-    return tables.generate(
+    return synthetic.generate(
         kind, records=int(draft["records"]), dimension=int(draft["dimension"]), radius=draft.radius,
         feature_bound=float(draft["feature_bound"]), generator=np.random.default_rng((seed or 0, 2)),
     )  # fmt: skip

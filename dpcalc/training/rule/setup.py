@@ -19,8 +19,8 @@ from dpcalc.model.algorithm import Source
 from dpcalc.model.numbers import parse_number
 from dpcalc.notions.tuning import Law
 from dpcalc.plain_enum import PlainEnum
-from dpcalc.training.data.readers import is_interval
-from dpcalc.training.data.tables import Phases, silent
+from dpcalc.training.data.intervals import is_interval
+from dpcalc.training.data.progress import Phases, silent
 from dpcalc.training.rule.candidates import Tune
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import DpcalcError
 from dpcalc.model.algorithm import Release
-from dpcalc.training.data.tables import Progress
+from dpcalc.training.data.progress import Progress
 from dpcalc.training.run import orders
 from dpcalc.training.run.checks import starting_point
 from dpcalc.training.run.exact_sums import ExactSums, rounded

@@ -30,7 +30,7 @@ from dpcalc.training.data import bounds as bounding
 from dpcalc.training.data import tables
 from dpcalc.training.data.bounds import Prepared
 from dpcalc.training.data.cells import Classes
-from dpcalc.training.data.tables import silent
+from dpcalc.training.data.progress import silent
 from dpcalc.training.release import discrete_laplace, execution
 from dpcalc.training.release.fitting import Described, Fit, described, gated_case
 from dpcalc.training.release.outcome import Outcome, refuse_unwritable_model

@@ -1,0 +1,97 @@
+"""The options that say which machines compute."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from dpcalc.cluster.address import LOCAL, checked_address
+from dpcalc.errors import SpecError
+
+if TYPE_CHECKING:
+    from dpcalc.cluster.dask import Cluster
+    from dpcalc.training.run.remote import There as Elsewhere
+
+
+class There(NamedTuple):
+    """Machines that compute.
+
+    Attributes:
+        address: of a scheduler of dask, or ``local``.
+        insecure: whether it may be reached without TLS.
+        workers: processes of a local cluster; None: one per processor.
+        memory: GiB for each of them; None: any.
+    """
+
+    address: str
+    insecure: bool
+    workers: int | None
+    memory: float | None
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[Cluster]:
+        """Enter the cluster.
+
+        Raises:
+            SpecError, WorkerLost: as `dpcalc.cluster.dask.cluster`.
+        """
+        from dpcalc.cluster.dask import cluster
+
+        with cluster(self.address, workers=self.workers, insecure=self.insecure, memory=self.memory) as joined:
+            yield joined
+
+    @contextlib.contextmanager
+    def runs(self) -> Iterator[Elsewhere]:
+        """Enter the cluster, as what computes runs.
+
+        Raises:
+            SpecError, WorkerLost: as `entered`.
+        """
+        from dpcalc.training.run.remote import There as Elsewhere
+
+        with self.entered() as joined:
+            yield Elsewhere(joined, joined.ahead, self.attempts)
+
+    @property
+    def attempts(self) -> int:
+        """How often a piece of work is sent before it counts as lost."""
+        from dpcalc.cluster.dask import ATTEMPTS
+
+        return ATTEMPTS
+
+
+def cluster_options(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what adds ``--cluster`` and ``--insecure`` to a command whose cases or runs other machines compute."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        insecure = click.option(
+            "--insecure", is_flag=True, help="Let --cluster use a network without TLS, where answers can be forged."
+        )
+        where = click.option(
+            "--cluster",
+            metavar="ADDRESS",
+            help=f"Machines that compute the {what}: dask's tls://HOST:PORT; local: processes of this one.",
+        )
+        return where(insecure(command))
+
+    return add
+
+
+def there_of(address: str | None, insecure: bool, workers: int | None, memory: float | None = None) -> There | None:
+    """Return the machines that the options name; None for this process.
+
+    Raises:
+        SpecError: the address may not be trusted, or there is none to be insecure with.
+    """
+    if address is None:
+        if insecure:
+            raise SpecError("--insecure is of --cluster", "give --cluster ADDRESS, or leave it out")
+        return None
+    if address != LOCAL:
+        checked_address(address, insecure=insecure)
+    elif insecure:
+        raise SpecError("--insecure: a local cluster uses TLS", "leave it out")
+    return There(address, insecure, workers, memory)

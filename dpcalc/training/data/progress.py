@@ -1,0 +1,16 @@
+"""Who is told how far a run is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Progress = Callable[[int, int], None]
+"""Called with (done, in all)."""
+
+Phases = Callable[[str], Progress | None]
+"""Name of a phase -> what is called during it, None where nobody asks. A phase may have no calls."""
+
+
+def silent(phase: str) -> Progress | None:
+    """Tell nobody."""
+    return None
