@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from dpcalc.engine.commands import inputs_of
 from dpcalc.engine.evaluate import ROWS, Application
-from dpcalc.engine.question import unknown_of
+from dpcalc.engine.question import Sought
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import (
     BoundFailed,
@@ -45,7 +45,7 @@ def answer(run: Run, question: Question, bounds: Sequence[Theorem] | None = None
         NotApplicable: no bound applies; the message and hint are those of the first.
         Infeasible: bounds apply but none meets the budget.
     """
-    unknown = unknown_of(run, question)
+    unknown = Sought(run, question).unknown
     if bounds is None:
         bounds = for_algorithm(run.algorithm.name, run.algorithm.families)
     results, refused = rows_of(

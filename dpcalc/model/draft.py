@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, overload
 
 from dpcalc.model.algorithm import Source
-from dpcalc.model.quantities import Noise
+from dpcalc.model.quantities import Given, Noise
 
 NOISE_SCALES = {"noise_std": Noise.GAUSSIAN, "laplace_scale": Noise.LAPLACE}
 """The kind of noise that each scale parameter speaks of."""
@@ -109,7 +109,7 @@ class Frozen:
             self._check_names(given)
         self.__dict__.update(given)
 
-    def _check_names(self, given: Mapping[str, Any]) -> None:
+    def _check_names(self, given: Given) -> None:
         """Raise TypeError where a field is missing, or there is no such field."""
         for name in self.needed:
             if name not in given:

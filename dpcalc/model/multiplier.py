@@ -65,14 +65,14 @@ def _fill_steps(draft: Description) -> None:
     if "steps" in draft:
         raise SpecError("both steps and epochs are given", "give one of the two")
     if draft.get("sampling") is Sampling.FULL:
-        each = 1
+        steps_of_pass = 1
     elif "batch_size" in draft and "records" in draft:
-        each = -(-draft["records"] // draft["batch_size"])
+        steps_of_pass = -(-draft["records"] // draft["batch_size"])
     elif "sample_rate" in draft:
-        each = _steps_of_epoch(draft["sample_rate"])
+        steps_of_pass = _steps_of_epoch(draft["sample_rate"])
     else:
         return
-    draft.put("steps", draft["epochs"] * each, Source.DERIVED)
+    draft.put("steps", draft["epochs"] * steps_of_pass, Source.DERIVED)
 
 
 def _steps_of_epoch(rate: float) -> int:

@@ -16,6 +16,7 @@ from dpcalc.model.numbers import plain
 from dpcalc.model.parameter import PARAMETERS, check, to_give
 from dpcalc.model.quantities import (
     Adjacency,
+    Given,
     LastBatch,
     LossClass,
     LossName,
@@ -173,7 +174,7 @@ PARAMETER_FIELDS = tuple(name for name in Run.fields if name not in ("algorithm"
 _PLACES = {name: place for place, name in enumerate(PARAMETER_FIELDS)}
 
 
-def describe(algorithm: str, given: Mapping[str, Any], sources: Mapping[str, Source] | None = None) -> Run:
+def describe(algorithm: str, given: Given, sources: Mapping[str, Source] | None = None) -> Run:
     """Return the described run: every given value checked, defaults and the worst index filled in.
 
     Args:
@@ -383,8 +384,8 @@ def _fill_steps(algorithm: Algorithm, draft: Description) -> None:
     if "steps" in draft:
         raise SpecError("both steps and epochs are given", "give one of the two")
     if records is not None:
-        each = 1 if algorithm.full_batch else -(-records // draft["batch_size"])
-        draft.put("steps", draft["epochs"] * each, Source.DERIVED)
+        steps_of_pass = 1 if algorithm.full_batch else -(-records // draft["batch_size"])
+        draft.put("steps", draft["epochs"] * steps_of_pass, Source.DERIVED)
 
 
 def _refuse_steps(algorithm: Algorithm, draft: Description) -> None:
@@ -419,7 +420,7 @@ def _fill_index(algorithm: Algorithm, draft: Description) -> None:
         )
 
 
-def _dropped(draft: Description | Mapping[str, Any]) -> int:
+def _dropped(draft: Description | Given) -> int:
     """Return how many records at the end no pass in a fixed order uses."""
     records, size = draft["records"], draft.get("batch_size", 1)
     drops = draft.get("last_batch") is LastBatch.DROP and records > size
