@@ -155,7 +155,7 @@ class CostInquiry(_AnyInquiry):
             )
         from dpcalc.engine.price import priced
 
-        algorithm = algorithm_of(self.command, self.description) if "algorithm" in self.description else None
+        algorithm = algorithm_of(self.command, self.description) if self.description.has("algorithm") else None
         add_loss_constants(self.description, (*self.command.parameters, "loss_range"), risk=True)
         case = priced(self.description, self.question, algorithm)
         case = case._replace(assertions=self._judged(case))

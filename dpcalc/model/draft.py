@@ -30,6 +30,11 @@ class Description:
         """Set a parameter."""
         self.values[name], self.sources[name] = value, source
 
+    def fill(self, name: str, value: Any, source: Source) -> None:
+        """Set a parameter that is not described."""
+        if name not in self.values:
+            self.put(name, value, source)
+
     def take(self, name: str, default: Any = None) -> Any:
         """Remove a parameter and return its value."""
         self.sources.pop(name, None)
@@ -41,7 +46,7 @@ class Description:
 
     def has(self, *names: str) -> bool:
         """Return whether all these parameters are described."""
-        return all(name in self.values for name in names)
+        return all(map(self.values.__contains__, names))
 
     def __contains__(self, name: str) -> bool:
         return name in self.values
