@@ -75,13 +75,13 @@ def _rows_of_bound(asked: Application, unknown: str, results: Sequence[Result]) 
             return [floor_near(best, asked, unknown)]
     if unknown in ROWS:
         return asked.rows(unknown)
+    from dpcalc.engine.solving.budget import as_multiplier, solve
+
     if asked.question.targets:
-        from dpcalc.engine.solving.attacks import solve_for_risk
-
-        return [solve_for_risk(asked.bound, asked.run, asked.question, unknown)]
-    from dpcalc.engine.solving.budget import solve
-
-    return [solve(asked.bound, asked.run, asked.question, unknown)]
+        from dpcalc.engine.solving.attacks import solve_for_risk as solve
+    if unknown == "noise_multiplier" and not asked.run.algorithm.clipped:
+        return [as_multiplier(solve(asked, "noise_std"), asked.run)]
+    return [solve(asked, unknown)]
 
 
 def _edge_warnings(results: Sequence[Result], question: Question) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from typing import Any
 from dpcalc.engine.evaluate import FINE, Application, guarantee_of
 from dpcalc.engine.solving.budget import (
     NUDGES,
-    as_multiplier,
     holds_at,
     range_of,
     refuse_unsolvable,
@@ -30,15 +29,13 @@ from dpcalc.engine.solving.search import unbounded
 from dpcalc.errors import Disproved, Infeasible, NotApplicable
 from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.quantities import Quantity
-from dpcalc.model.question import Question, Target
-from dpcalc.model.run import Run
+from dpcalc.model.question import Target
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Guarantee
 from dpcalc.notions.trade_off import FEW_SECTIONS
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.normal import quantile
 from dpcalc.report import Result
-from dpcalc.theorems.record import Theorem
 from dpcalc.version import __version__
 
 
@@ -98,16 +95,15 @@ class _RiskProblem(Problem):
         return excess_over(self.guarantee_at(value), self.question.targets, rough=True)
 
 
-def solve_for_risk(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
+def solve_for_risk(asked: Application, unknown: str) -> Result:
     """Return the value of the unknown with which the bound keeps what an attacker can do within the targets.
 
     Raises:
         NotApplicable: the bound is no guarantee of this run, has no curve, or is not monotone in the parameter.
         Infeasible: no value keeps the targets.
     """
-    if unknown == "noise_multiplier" and not run.algorithm.clipped:
-        return as_multiplier(solve_for_risk(bound, run, question, "noise_std"), run)
-    if not bound.guarantee or bound.unpromised(run):
+    bound, run, question = asked.bound, asked.run, asked.question
+    if not bound.guarantee or asked.unmet:
         raise NotApplicable("is no guarantee of this run", "promise what it demands, or ask for epsilon to see it")
     like_epsilon, like_log_delta = like_budget(question.targets)
     problem = _RiskProblem(bound, run, question._replace(epsilon=like_epsilon, log_delta=like_log_delta), unknown)

@@ -11,6 +11,7 @@ from dpcalc.engine.evaluate import (
     COARSE,
     FINE,
     ROUGH,
+    Application,
     conversion_fields,
 )
 from dpcalc.engine.solving.problem import Problem
@@ -55,15 +56,14 @@ _OF_THE_RECORDS = {"index": 0, "window": 1}
 _LIMITED_BY_CURVATURE = frozenset({"step_size", "strong_convexity"})
 
 
-def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
+def solve(asked: Application, unknown: str) -> Result:
     """Return the value of the unknown with which the bound meets the budget.
 
     Raises:
         NotApplicable: the bound cannot be solved for this parameter.
         Infeasible: no value meets the budget.
     """
-    if unknown == "noise_multiplier" and not run.algorithm.clipped:
-        return as_multiplier(solve(bound, run, question, "noise_std"), run)
+    bound, run, question = asked.bound, asked.run, asked.question
     if unknown == "steps" and run.algorithm.length is Length.PASSES:
         raise SpecError(f"{run.algorithm.base} is counted in epochs", "use --solve epochs")
     problem = Problem(bound, run, question, unknown)
