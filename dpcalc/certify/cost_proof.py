@@ -21,7 +21,7 @@ from dpcalc.certify.runs.run import RunInputs
 from dpcalc.report import Case, Result
 
 if TYPE_CHECKING:
-    from dpcalc.engine.question import Question
+    from dpcalc.model.question import Question
 
 
 _PROVED: deque[Any] = deque(maxlen=16)

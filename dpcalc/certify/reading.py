@@ -16,7 +16,7 @@ from dpcalc.model.quantities import LastBatch, Quantity
 from dpcalc.report import Result
 
 if TYPE_CHECKING:
-    from dpcalc.engine.question import Question
+    from dpcalc.model.question import Question
     from dpcalc.model.run import Run
 
 EXACT = ("log_delta", "order")

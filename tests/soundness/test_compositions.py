@@ -21,8 +21,8 @@ from dpcalc.certify.table import definitions
 from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
-from dpcalc.engine.question import Question
 from dpcalc.model.draft import Description
+from dpcalc.model.question import Question
 from dpcalc.model.run import Run, describe
 from dpcalc.theorems.record import all_bounds, without_definition
 from tests.oracles.chains import laplace_linear_delta

@@ -18,8 +18,8 @@ from dpcalc.certify.risk import holder_costs
 from dpcalc.certify.risk.costs import PRICES
 from dpcalc.certify.runs.run import RunInputs
 from dpcalc.engine.ask import ask
-from dpcalc.engine.question import Question
 from dpcalc.errors import Disproved
+from dpcalc.model.question import Question
 from dpcalc.report import Case, Result
 from dpcalc.theorems.record import all_bounds, without_definition
 

@@ -14,8 +14,8 @@ from dpcalc.certify.numerics.balls import OutOfReach, Undecided, precision
 from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import definitions
 from dpcalc.engine.answer import answer
-from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError
+from dpcalc.model.question import Question
 from dpcalc.model.run import describe
 from dpcalc.report import Result
 from dpcalc.theorems.record import all_bounds, lookup, without_definition

@@ -15,8 +15,8 @@ from dpcalc.certify.numerics.gaussian import log_delta
 from dpcalc.certify.released import renyi as released_renyi
 from dpcalc.certify.runs.run import RunInputs
 from dpcalc.engine.answer import answer
-from dpcalc.engine.question import Question
 from dpcalc.model.quantities import Noise
+from dpcalc.model.question import Question
 from dpcalc.model.run import describe
 from dpcalc.theorems.record import lookup, without_definition
 

@@ -20,8 +20,8 @@ from dpcalc.certify.sampled import balls_in_bins as bins
 from dpcalc.certify.sampled import clipped_steps as sampled_steps
 from dpcalc.certify.sampled import noisy_output as draws
 from dpcalc.engine.answer import answer
-from dpcalc.engine.question import Question
 from dpcalc.errors import Disproved
+from dpcalc.model.question import Question
 from dpcalc.model.run import describe
 from dpcalc.notions import pld
 from dpcalc.theorems.record import all_bounds, without_definition
