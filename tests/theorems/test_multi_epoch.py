@@ -80,7 +80,7 @@ def without(run: dict[str, Any], *names: str) -> dict[str, Any]:
 def shape(run: dict[str, Any]) -> tuple[int, int, int]:
     """(size of the record's batch, steps to the end of the pass, steps of a pass)."""
     inputs = RunInputs({"last_batch": "own", **run}, True)
-    return (*batches.batch(inputs), batches.period(inputs))
+    return (*inputs.batch(), inputs.period())
 
 
 def test_descent_is_a_cyclic_run_of_one_step() -> None:
