@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpcalc.model.quantities import Adjacency, Sampling
 from dpcalc.model.run import Run
 from dpcalc.notions import gaussian, pld
+from dpcalc.notions.composition import check_group
 from dpcalc.notions.guarantee import Composition, Hints
 from dpcalc.notions.pld import Draws, Pair
 from dpcalc.numerics.floats import up
@@ -53,13 +54,23 @@ def poisson(run: SampledSteps) -> Composition:
     return _composed(run, poisson_pair(run.mu, run.sample_rate, replaced=replaced, size=size), known)
 
 
-def fixed(run: SampledSteps) -> Composition:
+def fixed(run: EpochsOfBatches) -> Composition:
     """Return the composition of steps on batches of fixed size."""
+    apart, size = 1.0 if run.adjacency == Adjacency.NULL_RECORD else 2.0, run.group_size
 
     def known() -> Composition:
-        return _disclosed(run, 1.0 if run.adjacency == Adjacency.NULL_RECORD else 2.0, run.sample_rate)
+        return _disclosed(run, apart, run.sample_rate)
 
-    return known() if run.mu > _MOST_MU else _composed(run, fixed_pair(run.mu, run.sample_rate, run.adjacency), known)
+    if 1 < size <= run.records - run.batch_size and run.mu <= _MOST_MU_OF_MIXTURES:
+        check_group(size)
+        return _drawn(run, replacement=False)
+    one = known() if run.mu > _MOST_MU else _composed(run, fixed_pair(run.mu, run.sample_rate, run.adjacency), known)
+    if size == 1:
+        return one
+    public = one_gaussian(up(apart * run.mu * min(size, run.batch_size) * math.sqrt(run.steps), 4.0))
+    # A record that leaves makes the rate of the next one larger.
+    constant = run.adjacency in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD)
+    return Composition([(public, 1)], hints=Hints(besides=one.grouped(size) if constant else None))
 
 
 def _composed(run: SampledSteps, pair: Pair, known: Callable[[], Composition]) -> Composition:
@@ -93,17 +104,20 @@ def _disclosed(run: SampledSteps, apart: float, rate: float, *, replaced: bool =
 
 def with_replacement(run: SampledSteps) -> Composition:
     """Return the composition of steps on records drawn one by one, with replacement."""
-    if run.mu > _MOST_MU_OF_MIXTURES:
-        return _disclosed_draws(run)
-    forward, backward = (functools.partial(_draws, run, back) for back in (False, True))
+    return _disclosed_draws(run) if run.mu > _MOST_MU_OF_MIXTURES else _drawn(run, replacement=True)
+
+
+def _drawn(run: SampledSteps, *, replacement: bool) -> Composition:
+    """Return the composition of steps on so many draws of records, of which several may be of the group."""
+    forward, backward = (functools.partial(_draws, run, replacement, back) for back in (False, True))
     return (
         Composition(forward) if run.adjacency == Adjacency.REPLACE_ONE else asked_for(run.adjacency, forward, backward)
     )
 
 
-def _draws(run: SampledSteps, backward: bool, log_delta: float) -> list[tuple[Pair, int]]:
-    """Return the pair of a step on repeated draws, with as many numbers of draws as matter for this ln delta."""
-    draws = pld.Draws(run.batch_size, run.group_size, run.records, log_rare(run.steps, log_delta))
+def _draws(run: SampledSteps, replacement: bool, backward: bool, log_delta: float) -> list[tuple[Pair, int]]:
+    """Return the pair of a step on such draws, with as many numbers of draws as matter for this ln delta."""
+    draws = pld.Draws(run.batch_size, run.group_size, run.records, log_rare(run.steps, log_delta), replacement)
     pair = drawn_pair(run.mu, draws, run.adjacency)
     return [(pld.exchanged(pair) if backward else pair, run.steps)]
 
