@@ -9,8 +9,8 @@ import pytest
 
 from dpcalc.cli.main import main
 from dpcalc.engine.answer import answer
-from dpcalc.engine.question import Question
 from dpcalc.errors import Disproved
+from dpcalc.model.question import Question
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
 from dpcalc.theorems.record import all_bounds, lookup, without_definition

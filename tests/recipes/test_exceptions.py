@@ -324,6 +324,7 @@ def against(write: Write, before: str, after: str, *more: str, capsys: Any = Non
         (f"a: {{{BASE}}}", f"a: {{{BASE}0}}", ""),
         (f"a: {{{BASE}}}", "a: {command: rdp, noise_std: 2, assert: mu <= 9}", ""),
         (f"a: {{{BASE}}}\nb: {{{BASE}}}", f"a: {{{BASE}}}", ""),
+        (f"a: {{{BASE}}}\nb: {{{BASE}}}", f"a: {{{BASE}}}\nb: {{{BASE}, skip: later}}", ""),
     ],
 )
 def test_a_weaker_question_fails(write: Write, before: str, after: str, quantity: str) -> None:

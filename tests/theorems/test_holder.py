@@ -14,8 +14,8 @@ import pytest
 from scipy import stats
 
 from dpcalc.engine.answer import answer
-from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, NotApplicable
+from dpcalc.model.question import Question
 from dpcalc.model.run import describe
 from dpcalc.notions.guarantee import Composition
 from dpcalc.report import Case

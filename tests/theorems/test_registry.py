@@ -16,13 +16,13 @@ import pytest
 from dpcalc import references
 from dpcalc.engine.answer import answer
 from dpcalc.engine.evaluate import guarantee_of
-from dpcalc.engine.question import Question
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, NotApplicable, SpecError
 from dpcalc.model.algorithm import Length
 from dpcalc.model.chain import Chain
 from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.parameter import PARAMETERS
+from dpcalc.model.question import Question
 from dpcalc.model.run import ALGORITHMS, Run, describe
 from dpcalc.notions.guarantee import Composition, Gdp, Profile, Rdp
 from dpcalc.report import Case
