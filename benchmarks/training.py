@@ -381,7 +381,6 @@ def runs_together(columns: int, replicas: int, repeats: int) -> None:
         "noise alone": floor,
         "given order": lambda: ensemble.train(fixed, problem, replicas, SEED, workers=1),
         "given order, two workers": lambda: ensemble.train(fixed, problem, replicas, SEED, workers=2),
-        "one random order": lambda: ensemble.train(shuffled, problem, replicas, SEED, workers=1, common_order=True),
         "an order each": lambda: ensemble.train(shuffled, problem, replicas, SEED, workers=1),
         "numpy, (R, d) idiom": lambda: naive_ensemble(x, y, replicas),
     }

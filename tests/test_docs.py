@@ -330,18 +330,3 @@ def test_the_citation_is_of_this_version() -> None:
     citation = loaded(ROOT / "CITATION.cff")
     assert {"cff-version", "message", "title", "authors", "version"} <= set(citation)
     assert citation["version"] == __version__
-
-
-@pytest.mark.parametrize("name", ["github-actions.yml", "pre-commit-config.yaml"])
-def test_the_tutorial_shows_the_examples(name: str) -> None:
-    """What the tutorial shows is the example, but for steps that it leaves out."""
-    blocks = re.findall(r"^```yaml\n(.*?)^```", (DOCS / "tutorial.md").read_text(encoding="utf-8"), re.DOTALL | re.M)
-    example = loaded(DOCS / "examples" / name)
-    key = "jobs" if "jobs" in example else "repos"
-    [shown] = [found for found in map(yaml.safe_load, blocks) if key in found]
-    if key == "jobs":
-        full, short = example["jobs"]["budget"].pop("steps"), shown["jobs"]["budget"].pop("steps")
-        assert [step.get("uses") for step in short if "uses" in step] == [
-            step["uses"] for step in full if "uses" in step and "if" not in step
-        ]
-    assert shown == example

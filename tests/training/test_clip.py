@@ -56,7 +56,8 @@ def planned(loss: dict[str, Any], way: dict[str, Any], *, tail: bool = False) ->
     parameters = {name: value for name, value in loss.items() if name != "loss"}
     problem = problem_of(of(loss["loss"], feature_bound=1.0, **parameters), N, D, seed=3)
     problem.features[4] = 0.0
-    return plan(run, N, D, tail=tail), problem, Shortened(problem.loss)
+    made = plan(run, N, D)
+    return made.averaged() if tail else made, problem, Shortened(problem.loss)
 
 
 def steps_of(way: dict[str, Any]) -> Any:

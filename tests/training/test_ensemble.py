@@ -13,7 +13,6 @@ import pytest
 from dpcalc.errors import SpecError
 from dpcalc.model.loss import of
 from dpcalc.training.run import ensemble, orders
-from dpcalc.training.run.domain import Box
 from dpcalc.training.run.plan import plan
 from tests.training.reference import Batches, Recorder, cut, floyd, loop, problem_of, run_of
 from tests.training.test_single import ETA, PASSES, SIGMA, settings
@@ -93,56 +92,22 @@ def test_every_run_is_the_reference(
         np.testing.assert_allclose(weights[k], expected, rtol=0.0, atol=2e-11)
 
 
-@pytest.mark.parametrize("algorithm", ["shuffled", "stop", "skip", "noisy-sgd", "rotation", "dp-sgd-output"])
-def test_a_common_order_is_common(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    own, common = Recorder(3), Recorder(4)
-    monkeypatch.setattr(ensemble, "_generator", lambda _, kind, *__: common if kind else own)
-    loss = LOSSES[1]
-    problem = problem_of(loss, N, D)
-    size = {"batch_size": 4} if algorithm == "noisy-sgd" else {}
-    run = run_of(algorithm, loss, N, **settings(algorithm, 1, "own"), **size)
-    weights = ensemble.train(plan(run, N, D), problem, R, 1, workers=1, common_order=True)
-    assert not own.calls
-    integers = common.drawn("integers")
-    steps = {
-        "shuffled": lambda: cut(common.drawn("permutation")[0], 1),
-        "stop": lambda: cut(range(N), 1)[: int(integers[0][0])],
-        "skip": lambda: cut(range(N), 1)[int(integers[0][0]) :],
-        "rotation": lambda: cut(np.roll(range(N), -int(integers[0])), 1),
-        "noisy-sgd": lambda: [(rows, 4) for k in range(9) for rows in floyd(integers, k, N, 4)],
-        "dp-sgd-output": lambda: [(row, 1) for row in np.concatenate(integers)],
-    }[algorithm]()
-    drawn = np.zeros((9, D, R))
-    if algorithm != "dp-sgd-output":
-        drawn = -np.concatenate([noise.reshape(-1, D, R) for noise in own.noise])
-    skipped = N - len(steps) if algorithm == "skip" else 0
-    for k in range(R):
-        noise = drawn[skipped : skipped + len(steps), :, k]
-        reached = loop(loss, *problem[:2], steps, ETA, SIGMA, noise, loss.radius or np.inf, np.zeros(D))
-        expected = reached[-1]
-        if algorithm == "dp-sgd-output":
-            reached = loop(loss, *problem[:2], steps, ETA, 0.0, noise, loss.radius or np.inf, np.zeros(D))
-            expected = np.mean(reached[:-1], axis=0) + SIGMA * own.noise[-1][k]
-        np.testing.assert_allclose(weights[k], expected, rtol=0.0, atol=2e-11)
-
-
 @pytest.mark.parametrize("algorithm", ["pnsgd", "shuffled", "noisy-sgd"])
-@pytest.mark.parametrize("common", [False, True])
-def test_threads_do_not_change_the_numbers(algorithm: str, common: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_do_not_change_the_numbers(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ensemble, "_ENTRIES", 64 * D)
     loss = LOSSES[0]
     problem = problem_of(loss, N, D)
     planned = plan(run_of(algorithm, loss, N, **settings(algorithm, 1, "own")), N, D)
-    edges = ensemble._edges(planned, 500, common)
+    edges = ensemble._edges(planned, 500)
     assert len(edges) > 5
     assert (edges[0], edges[-1]) == (0, 500)
     assert max(np.diff(edges)) - min(np.diff(edges)) <= 1
-    first = ensemble.train(planned, problem, 500, 9, workers=1, common_order=common)
+    first = ensemble.train(planned, problem, 500, 9, workers=1)
     for workers in (2, 5, None):
-        again = ensemble.train(planned, problem, 500, 9, workers=workers, common_order=common)
+        again = ensemble.train(planned, problem, 500, 9, workers=workers)
         np.testing.assert_array_equal(again, first)
     assert len(np.unique(first[:, 0])) == 500  # no two blocks draw the same
-    assert np.all(ensemble.train(planned, problem, 500, 10, common_order=common) != first)
+    assert np.all(ensemble.train(planned, problem, 500, 10) != first)
 
 
 def test_a_statistic_is_taken_of_every_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,19 +156,6 @@ def test_without_a_seed_no_two_are_alike() -> None:
     problem = problem_of(loss, N, D)
     planned = plan(run_of("pnsgd", loss, N, **settings("pnsgd", 1, "own")), N, D)
     assert np.all(ensemble.train(planned, problem, 5) != ensemble.train(planned, problem, 5))
-
-
-def test_a_box_holds_every_run() -> None:
-    loss = of("absolute", feature_bound=1.0, label_bound=1.0)
-    problem = problem_of(loss, N, D)
-    box = Box(np.array([-0.1, -0.3, 0.0]), np.array([0.3, 0.1, 0.7]))
-    run = run_of("online", loss, N, step_size=0.2, c1=1.0, c2=2.0, decay_exponent=1.5, diameter=1.2)
-    weights = ensemble.train(plan(run, N, D, box), problem, 400, 1)
-    assert box.contains(weights)
-    for k in range(D):
-        assert np.any(weights[:, k] == box.low[k])
-        assert np.any(weights[:, k] == box.high[k])
-        assert np.any((weights[:, k] > box.low[k]) & (weights[:, k] < box.high[k]))
 
 
 def test_one_blas_thread_is_asked_for_before_numpy_loads() -> None:

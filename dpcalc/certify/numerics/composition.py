@@ -10,18 +10,20 @@ the product of the moments E exp(s L) of all parts, for every c > 0 and every M 
 bounds delta from above: on a lattice of step h it is exact but for delta(eps - j M h) exp(-c j M h), j = 1, -1, ...,
 and all of these are positive. Where the number of terms is small all are added, from one Fourier transform; otherwise
 those that are not near k = 0 are bounded together, by the largest modulus of phi.
+
+Where the moments are known themselves no chord is needed: see `_by_moments`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from flint import acb, arb
 
 from dpcalc.certify.numerics.balls import OutOfReach, log, precision, square
-from dpcalc.certify.numerics.moments import LARGEST_T, Loss, Moments, OutOfHand
+from dpcalc.certify.numerics.moments import LARGEST_T, Loss, Moments, OutOfHand, sums_on_grid
 
 Curve = Callable[[arb], arb]
 """z >= 0 -> delta; it need not be convex."""
@@ -30,10 +32,9 @@ _BITS = 128
 _NEAR, _GROWTH = 400, 1 / 400  # knots that are one step apart, and how their distance grows further on
 _MOST_POINTS, _FEW_POINTS = 1 << 17, 1 << 15
 _FAR = 18.0  # so many standard deviations from the middle the characteristic function is no longer evaluated
-_REST = 2.0**-26  # of delta: what moments far out may add
-_FEW_COPIES, _FINE = 8, 12  # moments of fewer copies fall so slowly that a lattice is tried first, down to this step
-_FIRST_LOOK, _MOST_TERMS, _OF_FEW = 16, 1500, 20000  # terms before a first look at that, and at most
-_MOST_WIDTHS = 80  # of intervals on which moments are bounded one by one
+_REST, _USUAL = 2.0**-26, 2.0**-22  # of delta: what moments far out may add, and what most answers leave for that
+_FIRST_LOOK, _MOST_TERMS = 16, 4000  # terms before a first look at that, and at most
+_FARTHER, _MOST_WIDTHS = 8, 24  # how much farther moments are bounded one by one on intervals, and on how many
 _RAREST = -500.0  # ln of losses that are left out of a first look at moments, and which exp(c L) must not bring back
 _BEYOND = 22.0  # -ln of what losses beyond a period may weigh, tilted
 _GENTLER = (
@@ -43,6 +44,10 @@ _GENTLER = (
     0.35,
     0.25,
 )  # shares of c: with a smaller one large losses weigh less, and a period is shorter
+_STEEPER = (1.2, 1.5, 2.0)  # with a larger one the least losses, of which the moments fall slowly, weigh less
+_MOST_EXCESS = 30.0  # ln of the moments over delta: of more too few digits are left
+_ENOUGH = 800  # terms that take no time worth another tilt
+_WIDE = 1.5  # how much farther than those of a normal law losses are taken to count
 _WELL_BELOW = 2.0  # of ln delta, where a bound on exp(c L) is enough
 _TOO_LARGE = "a composition that would take too many points"
 
@@ -100,14 +105,14 @@ class _Tilt(NamedTuple):
     period: float
 
 
-def log_delta(parts: Sequence[Part], epsilon: arb, about: float, fineness: int = 1) -> arb:
+def log_delta(parts: Sequence[Part], epsilon: arb, about: float, fineness: int = 0) -> arb:
     """Return an upper bound on ln delta of the composition.
 
     Args:
         parts: what is composed.
         epsilon: >= 0.
         about: roughly ln delta; the result is good for any.
-        fineness: how many times as many knots.
+        fineness: how many times as many knots on a lattice; 0 for a bound by moments, where these are known.
 
     Raises:
         OutOfReach: it would take too many points, or losses are too large.
@@ -116,27 +121,21 @@ def log_delta(parts: Sequence[Part], epsilon: arb, about: float, fineness: int =
         parts = [part for part in parts if part.copies]
         if len(parts) == 1 and parts[0].copies == 1:
             return log(parts[0].curve(epsilon).upper())
-        few = sum(part.copies for part in parts) < _FEW_COPIES
-        if not few and (value := _near(parts, epsilon, about, fineness)) is not None:
-            return value
-        value = _on_lattice(parts, epsilon, about, fineness)
-        nearer = _near(parts, epsilon, about, fineness) if few and fineness >= _FINE and not value <= about else None
-        return value if nearer is None else nearer
+        return _on_lattice(parts, epsilon, about, fineness) if fineness else _near(parts, epsilon, about)
 
 
-def _near(parts: Sequence[Part], epsilon: arb, about: float, fineness: int) -> arb | None:
-    """Return ln delta by moments, where these are known and delta is no more than it is to be; otherwise None."""
+def _near(parts: Sequence[Part], epsilon: arb, about: float) -> arb:
+    """Return ln delta by moments; 0 where these are not known or fall too slowly."""
     if not epsilon > 0 or any(part.loss is None for part in parts):
-        return None
+        return arb(0)
     middle = float(epsilon.mid())
     try:
         coarse = [_rough(part, _ends(part, _RAREST)) for part in parts]
-        tilt = _narrow(coarse, _tilt_of(coarse, middle, about), middle, about)
-        tilt = tilt._replace(period=tilt.period * max(1.0, 0.5 * fineness))
-        delta = _by_moments(parts, epsilon, tilt, about)
+        tilts = _narrow(coarse, _tilt_of(coarse, middle, about), middle, about)
+        delta = _by_moments(parts, epsilon, tilts, about)
     except (OverflowError, ZeroDivisionError, ValueError, OutOfReach, OutOfHand):
-        return None
-    return log(delta.upper()) if delta is not None and log(delta.upper()) <= about else None
+        return arb(0)
+    return arb(0) if delta is None else log(delta.upper())
 
 
 def _on_lattice(parts: Sequence[Part], epsilon: arb, about: float, fineness: int) -> arb:
@@ -264,8 +263,8 @@ def _tilt_of(rough: Sequence[_Rough], epsilon: float, about: float) -> _Tilt:
     return _Tilt(c, spread, max((20.0 - about) / c, 12.0 * spread))
 
 
-def _narrow(rough: Sequence[_Rough], tilt: _Tilt, epsilon: float, about: float) -> _Tilt:
-    """Return a tilt at which a period, beyond which next to no losses weigh anything, is short.
+def _narrow(rough: Sequence[_Rough], tilt: _Tilt, epsilon: float, about: float) -> list[_Tilt]:
+    """Return tilts with their periods, beyond which next to no losses weigh anything; the first has a short one.
 
     Where delta is far smaller than what is asked about, as in the order of the data sets that is not the worse one, it
     is the least at which exp(-c epsilon) E exp(c L) is small enough.
@@ -273,19 +272,25 @@ def _narrow(rough: Sequence[_Rough], tilt: _Tilt, epsilon: float, about: float) 
     for power in range(1, 40):
         c = 1.5**power
         if c < tilt.at and sum(each[1] * _moments(each, c)[0] for each in rough) - c * epsilon < about - _WELL_BELOW:
-            return _of_period(rough, c, about)
-    return min((_of_period(rough, tilt.at * share, about) for share in _GENTLER), key=lambda each: each.period)
+            return [_of_period(rough, c, epsilon, about)]
+    gentler = min((_of_period(rough, tilt.at * share, epsilon, about) for share in _GENTLER), key=lambda x: x.period)
+    return [gentler, *(_of_period(rough, tilt.at * share, epsilon, about) for share in _STEEPER)]
 
 
-def _of_period(rough: Sequence[_Rough], c: float, about: float) -> _Tilt:
-    spread, farthest = 0.0, 0.0
-    for losses, copies in rough:
-        log_whole, _, variance, _ = _moments((losses, copies), c)
-        spread += copies * variance
-        counts = [z for z, mass in losses if mass + c * z - log_whole + math.log(copies) > -_BEYOND]
-        farthest = max(farthest, *counts)
-    spread = math.sqrt(spread)
-    return _Tilt(c, spread, max((20.0 - about) / c, 12.0 * spread, 1.1 * farthest))
+def _of_period(rough: Sequence[_Rough], c: float, epsilon: float, about: float) -> _Tilt:
+    """Return a tilt, and a period beyond which losses weigh next to nothing over exp(c epsilon) times delta."""
+    laws = [(each, copies, _moments((each, copies), c)) for each, copies in rough]
+    excess = max(0.0, sum(copies * law[0] for _, copies, law in laws) - c * epsilon - about)
+    middle = sum(copies * law[1] for _, copies, law in laws)
+    spread = math.sqrt(sum(copies * law[2] for _, copies, law in laws))
+    counts = [
+        z
+        for each, copies, law in laws
+        for z, mass in each
+        if mass + c * z - law[0] + math.log(copies) > -_BEYOND - excess
+    ]
+    wide = middle - epsilon + _WIDE * spread * math.sqrt(2.0 * (_BEYOND + excess))
+    return _Tilt(c, spread, max((20.0 - about) / c, wide, 1.1 * max(counts)))
 
 
 def _step(rough: Sequence[_Rough], c: float, parts: Sequence[Part]) -> float:
@@ -354,62 +359,116 @@ def _hull(points: Sequence[tuple[arb, arb, int]]) -> list[tuple[arb, arb, int]]:
 # --- the integral, where moments are known ---------------------------------------------------------------------------
 
 
-def _by_moments(parts: Sequence[Part], epsilon: arb, tilt: _Tilt, about: float) -> arb | None:
-    """Return an upper bound on delta, next to it; None where moments do not fall fast enough.
+def _by_moments(parts: Sequence[Part], epsilon: arb, tilts: Sequence[_Tilt], about: float) -> arb | None:
+    """Return an upper bound on delta, next to it; None where moments do not fall fast enough at any of the tilts.
 
     delta(eps) is the integral of phi(s) exp(-s eps)/(s (s + 1)) over t, over 2 pi. The trapezoidal rule with steps of
-    2 pi/M adds delta(eps - j M) exp(-c j M) for all other whole j, as in the sum over a lattice; what is beyond t is at
-    most the largest phi there times exp(-c eps)/(pi t).
+    2 pi/M adds delta(eps - j M) exp(-c j M) for all other whole j, none of which is negative; what is beyond t is at
+    most the largest phi there times exp(-c eps)/(pi t). Every phi is a ball that holds it, rounding included.
+
+    Where every loss has an atom at 0, of probability a_i, let psi_i be the moment of its other values: phi is a product
+    of (a_i + psi_i)^(k_i). The term without psi has no delta, and those with one have that of a single step, a curve at
+    hand; the sum is over the others, a polynomial in psi without negative coefficients. It falls like t^-2 or faster.
     """
-    c = arb(tilt.at)
-    moments = [(part.loss.moments(c), part.copies) for part in parts if part.loss is not None]
-    size = math.prod((each.at(arb(0)).real ** copies for each, copies in moments), start=arb(1))
-    if (bound := size * (-c * epsilon).exp() * c**c / (1 + c) ** (1 + c)) < arb(about - 1.0).exp():
-        return bound  # (1 - e^(eps - L))_+ is at most exp(c (L - eps)) times the largest (1 - e^-x) e^(-c x)
-    most = _OF_FEW if sum(copies for _, copies in moments) < _FEW_COPIES else _MOST_TERMS
-    return _by_terms(moments, c, epsilon, tilt.period, most)
+    best = None
+    for tilt in tilts:
+        c = arb(tilt.at)
+        product = _Product([(part.loss.moments(c), part.copies) for part in parts if part.loss is not None])
+        size = product.whole([each.at(arb(0)).real for each, _ in product.moments])
+        if (bound := size * (-c * epsilon).exp() * c**c / (1 + c) ** (1 + c)) < arb(about - 1.0).exp():
+            return bound  # (1 - e^(eps - L))_+ is at most exp(c (L - eps)) times the largest (1 - e^-x) e^(-c x)
+        if best is not None and bound > arb(about + _MOST_EXCESS).exp():
+            break
+        terms = _terms(product, arb(about).exp() * (c * epsilon).exp(), arb(tilt.period))
+        if best is None or terms < best[0]:
+            best = terms, product, tilt
+        if terms <= _ENOUGH:
+            break
+    if best is None or best[0] > _MOST_TERMS:
+        return None
+    _, product, tilt = best
+    alone = product.of_one([part.curve(epsilon) for part in parts])
+    return _by_terms(product, alone, arb(tilt.at), epsilon, tilt.period, arb(about).exp())
 
 
-def _by_terms(moments: Sequence[tuple[Moments, int]], c: arb, epsilon: arb, period: float, most: int) -> arb | None:
-    """Return the sum of the terms until what is beyond is small; None where it takes more than so many."""
-    total, next_look, step = arb(0), _FIRST_LOOK, 2 * arb.pi() / arb(period)
-    for k, values in enumerate(zip(*(each.on_grid(step) for each, _ in moments), strict=True)):
-        if not k * step <= LARGEST_T:  # the errors of moments are bounded up to there
+def _terms(product: _Product, delta: arb, period: arb) -> int:
+    """Return about how many terms are too large, for a delta over exp(-c eps)."""
+    k, step, rest = _FIRST_LOOK, 2 * arb.pi() / period, delta * _USUAL * arb.pi()
+    while k < _MOST_TERMS and not product.beyond(k * step) <= rest * k * step:
+        k = k * 5 // 4
+    return k
+
+
+class _Product(NamedTuple):
+    """The product of moments, each as often as it counts: a polynomial without negative coefficients.
+
+    Its values are of the moments of losses that are not 0.
+    """
+
+    moments: Sequence[tuple[Moments, int]]
+
+    def whole(self, values: Sequence[Any]) -> Any:
+        """Return the product."""
+        counts = zip(self.moments, values, strict=True)
+        return math.prod(((each.at_zero + value) ** copies for (each, copies), value in counts), start=arb(1))
+
+    def of_none(self) -> arb:
+        """Return the term in which every loss is 0; 0 where a part has no loss of 0."""
+        rests = all(each.at_zero > 0 for each, _ in self.moments)
+        return self.whole([arb(0) for _ in self.moments]) if rests else arb(0)
+
+    def of_one(self, values: Sequence[Any]) -> Any:
+        """Return the terms in which one loss is not 0; 0 where a part has no loss of 0."""
+        if not (none := self.of_none()) > 0:
+            return arb(0)
+        counts = zip(self.moments, values, strict=True)
+        return none * sum(copies * value / each.at_zero for (each, copies), value in counts)
+
+    def beyond(self, t: arb) -> arb:
+        """Return a bound on the other terms for all larger t."""
+        return self.of_more([each.beyond(t) for each, _ in self.moments])
+
+    def of_more(self, values: Sequence[Any]) -> Any:
+        """Return the other terms."""
+        return self.whole(values) - self.of_one(values) - self.of_none()
+
+
+def _by_terms(product: _Product, alone: arb, c: arb, epsilon: arb, period: float, goal: arb) -> arb | None:
+    """Return what is known and the sum of the terms until what is beyond is small; None where it takes too many.
+
+    It is small where it takes half of what is left up to the goal, or next to nothing of delta.
+    """
+    total, next_look, step = alone * arb(period), _FIRST_LOOK, 2 * arb.pi() / arb(period)
+    for k, values in enumerate(zip(*(each.on_grid(step) for each, _ in product.moments), strict=True)):
+        if k > _MOST_TERMS or not k * step <= LARGEST_T:  # the errors of moments are bounded up to there
             return None
-        phi = acb(1)
-        for value, (_, copies) in zip(values, moments, strict=True):
-            phi *= value**copies
-        s = acb(c, k * step)
+        phi, s = product.of_more(values), acb(c, k * step)
         total += ((1 if k == 0 else 2) * phi * (-s * epsilon).exp() / (s * (s + 1))).real
         if k < next_look or not total > 0:
             continue
         share = (-c * epsilon).exp() / (arb.pi() * k * step)  # of a largest phi
         delta = total / arb(period)
-        if abs(phi) < delta * _REST / share and _is_small(moments, k * step, delta * _REST / share):
-            return delta * (1 + _REST)
+        rest = (delta * _REST).max((goal - delta) / 2)
+        limit = rest / share
+        if abs(phi) < limit and _is_small(product, k * step, limit):
+            return delta + rest
         next_look = k * 5 // 4
-        if k > most:
-            return None
     raise AssertionError("the moments do not end")
 
 
-def _is_small(moments: Sequence[tuple[Moments, int]], t: arb, limit: arb) -> bool:
+def _is_small(product: _Product, t: arb, limit: arb) -> bool:
     """Return whether the product of the moments is proved to be at most the limit for all larger t."""
-
-    def product(bounds: Iterator[arb]) -> arb:
-        return math.prod((bound**copies for bound, (_, copies) in zip(bounds, moments, strict=True)), start=arb(1))
-
     end = t
-    while not product(each.beyond(end) for each, _ in moments) <= limit:
+    while not product.beyond(end) <= limit:
         end = 2 * end
-        if end > LARGEST_T:
+        if end > _FARTHER * t or end > LARGEST_T:
             return False
     width = end - t
     for _ in range(_MOST_WIDTHS):
         if not t < end:
             return True
         width = width.min(end - t)
-        small = product(each.between(t, width) for each, _ in moments) <= limit
+        small = product.of_more([each.between(t, width) for each, _ in product.moments]) <= limit
         t, width = (t + width, 2 * width) if small else (t, width / 2)
     return False
 
@@ -493,7 +552,8 @@ def _by_few(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kerne
     if rest is None:
         return None
     total = arb(0)
-    moments = [_moments_at(weights, many) for weights in tilted]
+    angle = 2 * arb.pi() / many
+    moments = [sums_on_grid([(acb(weight), acb(0, j * angle)) for j, weight in weights]) for weights in tilted]
     for k in range(near + 1):
         value = kernel.at(arb(k) / many)
         for law, moment in zip(laws, moments, strict=True):
@@ -502,18 +562,6 @@ def _by_few(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kerne
     total = total / many
     rest *= kernel.largest()
     return total + rest if rest < total * arb(2) ** -20 else None
-
-
-def _moments_at(weights: list[tuple[int, arb]], many: int) -> Iterator[acb]:
-    """Yield the sums of the weights, each turned by its multiple of 2 pi k/many, for k = 0, 1, ...
-
-    Every weight is turned a step further each time: a product costs a tenth of a sine.
-    """
-    turned = [acb(weight) for _, weight in weights]
-    steps = [_turn(arb(j) / many) for j, _ in weights]
-    while True:
-        yield sum(turned, acb(0))
-        turned = [value * step for value, step in zip(turned, steps, strict=True)]
 
 
 class _Spread(NamedTuple):

@@ -8,7 +8,8 @@ densities p n and q n, p(y) = sum_j w_j exp(a_j y - a_j^2/2). With L = ln p/q th
 All a_j of a mixture have one sign, so that |p(x + iv)| is at most p(x), and at least the part of it at 0 and cos(a v)
 of the rest, for the largest a. The integral may be taken along a way at a height v on the side where Im L > 0, and
 exp(i t L) falls as t grows. The way is cut into panels, each of which has a Gauss-Legendre rule: its error is bounded
-by the largest value on a disc about the panel.
+by the largest value on a disc about the panel. For all t beyond some T the moment is at most the sum over the panels of
+the integral of |n p^(c+1) q^-c| times exp(-T Im L), at the least Im L; near a start the bound by parts counts, if less.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ _POINTS = 24  # of a rule, with an error of some 4^-46 of the largest value on t
 _AXIS = 2.125  # half lengths of a panel in the longer semi-axis of that ellipse: (4 + 1/4)/2
 _HEIGHT, _HALF = 0.55, 0.25  # of the way and of a panel, over the largest a: the disc is above the real line
 _GROWTH = 1.9  # of panels of a way that leaves the real line at 45 degrees: their discs do not touch it
+_BOXES = 4  # of a panel next to a start, on which a derivative is bounded
 _STEEP = 16.0  # e^16 is lost to a disc on which n p^(c+1) q^-c varies so much; 10^-21 remains
 _LEFT_OUT = 90.0  # -ln of what tails are left out at
 _FARTHEST = 1e9  # no loss is larger where that is left out: ln p/q grows like a x
 _SMALL = 40.0  # -ln of integrands that may vary by more: their errors are below 10^-44
 _MOST_NODES = 40_000
-_SOME = 32  # steps of a grid after which values that are negligible are left out
+_BLOCK = 48  # products in a row; they cost 24 of 128 bits, and then terms that are negligible are left out
+_NEGLIGIBLE = 60.0  # -ln of their size, over that of the sum
 LARGEST_T = 2.0**20  # no t is larger
 
 
@@ -58,6 +61,13 @@ class Mixture(NamedTuple):
         others = (weight * (shift * y - square(shift) / 2).exp() for weight, shift in self.parts[1:])
         return sum(others, acb(self.at_zero))
 
+    def slopes(self, y: acb) -> tuple[acb, acb]:
+        """Return the first and the second derivative of its logarithm."""
+        others = [(shift, weight * (shift * y - square(shift) / 2).exp()) for weight, shift in self.parts[1:]]
+        whole = sum((term for _, term in others), acb(self.at_zero))
+        first = sum((shift * term for shift, term in others), acb(0)) / whole
+        return first, sum((square(shift) * term for shift, term in others), acb(0)) / whole - first * first
+
     def size(self, x: arb) -> arb:
         """Return the same on the real line."""
         return sum((weight * (shift * x - square(shift) / 2).exp() for weight, shift in self.parts[1:]), self.at_zero)
@@ -79,12 +89,20 @@ class Mixture(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """int n p^(s+1) q^-s dy over y beyond ``start``, or all y, where ln p/q grows with y if it ``rises``, or falls."""
+    """int n p^(s+1) q^-s dy over y beyond ``start``, or all y, where ln p/q grows with y if it ``rises``, or falls.
+
+    At a start ln p/q is 0.
+    """
 
     above: Mixture
     below: Mixture
     start: arb | None = None
     rises: bool = True
+
+    @property
+    def farthest(self) -> float:
+        """The largest |a_j|, or 1."""
+        return max(self.above.farthest, self.below.farthest, 1.0)
 
     def exchanged(self) -> Piece:
         """Return the piece with P and Q in each other's place."""
@@ -98,6 +116,16 @@ class Piece(NamedTuple):
         """Return n p^(c+1) q^-c."""
         p, q = self.logs(y)
         return ((c + 1) * p - c * q - y * y / 2).exp() / (2 * arb.pi()).sqrt()
+
+    def slope(self, y: acb) -> acb:
+        """Return the derivative of ln p/q."""
+        return self.above.slopes(y)[0] - self.below.slopes(y)[0]
+
+    def over_slope(self, y: acb, c: arb) -> tuple[acb, acb]:
+        """Return n p^(c+1) q^-c over the derivative of ln p/q, and the derivative of that."""
+        (p, p_slope), (q, q_slope) = self.above.slopes(y), self.below.slopes(y)
+        over = self.value(y, c) / (p - q)
+        return over, over * ((c + 1) * p - c * q - y - (p_slope - q_slope) / (p - q))
 
     def largest(self, left: arb, right: arb, height: arb, c: arb) -> arb:
         """Return a bound on |n p^(c+1) q^-c| between two x, up to a height."""
@@ -135,7 +163,13 @@ class Loss(NamedTuple):
 
 
 class Moments:
-    """E exp(s L) at s = c + i t for the t that are asked about."""
+    """E exp(s L) of the losses that are not 0, at s = c + i t for the t that are asked about.
+
+    Attributes:
+        at_zero: the probability that the loss is 0.
+    """
+
+    at_zero = arb(0)
 
     def at(self, t: arb) -> acb:
         """Return it at t."""
@@ -149,9 +183,13 @@ class Moments:
         """Return a bound on its size for all larger t."""
         raise NotImplementedError
 
+    def slope(self, t: arb) -> arb:
+        """Return a bound on the size of its derivative for all larger t; infinity where none is at hand."""
+        return arb.pos_inf()
+
     def between(self, t: arb, width: arb) -> arb:
         """Return a bound on its size from t to t + width."""
-        raise NotImplementedError
+        return abs(self.at(t + width / 2)) + width / 2 * self.slope(t)
 
 
 class _OfGaussian(Moments):
@@ -186,15 +224,39 @@ class _OfPieces(Moments):
         self.c, self.at_zero, self.error = c, loss.at_zero, arb(0)
         self.nodes: list[tuple[acb, acb]] = []
         self.panels: list[_Panel] = []
+        self.corner, self.near, self.by_parts = acb(0), 0, list[tuple[arb, arb]]()
+        for piece in loss.pieces:
+            if piece.start is not None:
+                self._add_corner(piece, piece.start)
+        self.near = len(self.panels)
         for piece in loss.pieces:
             for start, end in self._way(piece):
                 self._add(piece, start, end)
         self.ball = acb(arb(0, self.error.upper()), arb(0, self.error.upper()))
 
+    def _add_corner(self, piece: Piece, start: arb) -> None:
+        """Add the first panels of a way that begins on the real line.
+
+        Let G be the integrand at t = 0 over L'. By parts, i t times the integral over them is G exp(i t L) at their end
+        less G at the start less the integral of G' exp(i t L). What two pieces have at the start cancels in part, which
+        a bound on their sizes does not show.
+        """
+        heights = _graded(arb(_HEIGHT / piece.farthest), 2.0 * float(abs(piece.slope(acb(start)))))
+        points = [start + acb(1, 1 if piece.rises else -1) * height for height in heights]
+        self.corner += piece.over_slope(points[0], self.c)[0]
+        for left, right in itertools.pairwise(points):
+            part = (right - left) / _BOXES
+            half = abs(part.real).upper() / 2
+            for k in range(_BOXES):
+                box = left + part * (k + arb(0.5)) + acb(arb(0, half), arb(0, half))
+                size = (abs(piece.over_slope(box, self.c)[1]) * abs(part)).upper()
+                self.by_parts.append((size, _turn(piece, left + part * k)))
+            self._add(piece, left, right)
+        self.by_parts.append((abs(piece.over_slope(points[-1], self.c)[0]), _turn(piece, points[-1])))
+
     def _way(self, piece: Piece) -> Iterator[tuple[acb, acb]]:
-        """Yield the panels of the way of a piece, and bound what is left out beyond its ends."""
-        c, side = float(self.c), 1 if piece.rises else -1
-        farthest = max(piece.above.farthest, piece.below.farthest, 1.0)
+        """Yield the panels of the way of a piece on its height, and bound what is left out beyond its ends."""
+        c, side, farthest = float(self.c), 1 if piece.rises else -1, piece.farthest
         height, half = arb(_HEIGHT / farthest), _HALF / farthest
         log_least = piece.below.at_zero.log()
         deep = 2.0 * (_LEFT_OUT - c * float(log_least))
@@ -206,11 +268,7 @@ class _OfPieces(Moments):
             # n p^(c+1) is at most exp(peak^2/2) n(x - peak) there, and at a height by exp(height^2/2) more
             size = (square(arb(peak)) / 2 + square(height) / 2 - self.c * log_least).exp()
             self.error += size * upper_tail(end - arb(peak))
-        left = -low
-        if piece.start is not None:
-            corners = [piece.start + acb(1, side) * u for u in _graded(height, farthest)]
-            yield from itertools.pairwise(corners)
-            left = piece.start + height
+        left = -low if piece.start is None else piece.start + height
         count = max(1, math.ceil(float(((high - left) / (2 * half)).mid())))
         if 24 * count > _MOST_NODES:
             raise OutOfHand
@@ -231,7 +289,8 @@ class _OfPieces(Moments):
             self._add(piece, middle, end)
             return
         if not height > radius:  # on a part of the disc of a first panel Im L < 0, down to this
-            largest *= (2 * radius * (piece.above.farthest + piece.below.farthest) * LARGEST_T).exp()
+            disc = middle + acb(arb(0, radius.upper()), arb(0, radius.upper()))
+            largest *= (2 * radius * abs(piece.slope(disc)) * LARGEST_T).exp().upper()
         error = (
             largest * size * arb(64) / 14 * arb(4) ** (2 - 2 * _POINTS)
         )  # (64/15) M 4^-2n/(1 - 4^-2) with n + 1 points
@@ -249,30 +308,40 @@ class _OfPieces(Moments):
 
     def at(self, t: arb) -> acb:
         turns = (value * (acb(0, 1) * t * loss).exp() for value, loss in self.nodes)
-        return sum(turns, self.ball + self.at_zero)
+        return sum(turns, self.ball)
 
     def on_grid(self, step: arb) -> Iterator[acb]:
-        values = [value for value, _ in self.nodes]
-        turns = [(acb(0, 1) * step * loss).exp() for _, loss in self.nodes]
-        least = arb(-_LEFT_OUT).exp()
-        rest = self.ball + self.at_zero
-        while True:
-            for _ in range(_SOME):
-                yield sum(values, rest)
-                values = [value * turn for value, turn in zip(values, turns, strict=True)]
-            kept = [abs(value) > least for value in values]  # none grows with t
-            lost = sum((abs(v) for v, keep in zip(values, kept, strict=True) if not keep), arb(0)).upper()
-            rest += acb(arb(0, lost), arb(0, lost))
-            values, turns = (list(itertools.compress(column, kept)) for column in (values, turns))
+        return (x + self.ball for x in sums_on_grid([(value, acb(0, 1) * step * loss) for value, loss in self.nodes]))
 
     def beyond(self, t: arb) -> arb:
-        return sum((panel.mass * (-t * panel.turn).exp() for panel in self.panels), self.at_zero + self.error)
+        sizes = [panel.mass * (-t * panel.turn).exp() for panel in self.panels]
+        near, far = sum(sizes[: self.near], arb(0)), sum(sizes[self.near :], self.error)
+        by_parts = sum((size * (-t * turn).exp() for size, turn in self.by_parts), abs(self.corner)) / t
+        return ((near.min(by_parts) if by_parts.is_finite() else near) + far).upper()
 
-    def between(self, t: arb, width: arb) -> arb:
-        # its derivative is the integral of i L n p^(s+1) q^-s
+    def slope(self, t: arb) -> arb:
+        # the derivative is the integral of i L n p^(s+1) q^-s
         rest = self.error * _FARTHEST
-        change = sum((panel.mass * panel.largest * (-t * panel.turn).exp() for panel in self.panels), rest)
-        return abs(self.at(t + width / 2)) + width / 2 * change
+        return sum((panel.mass * panel.largest * (-t * panel.turn).exp() for panel in self.panels), rest)
+
+
+def sums_on_grid(terms: list[tuple[acb, acb]]) -> Iterator[acb]:
+    """Yield the sum of v exp(k r) over all terms (v, r) for k = 0, 1, ..., where no r has a positive real part.
+
+    A product costs a tenth of an exponential. But a box grows by up to sqrt(2) each time it is turned, so that some 250
+    products would cost all digits: blocks start afresh.
+    """
+    nodes, rest = [(value, rate, rate.exp()) for value, rate in terms], acb(0)
+    least = abs(sum((value for value, _ in terms), acb(0))) * arb(-_NEGLIGIBLE).exp()
+    for first in itertools.count(0, _BLOCK):
+        values = [value * (first * rate).exp() for value, rate, _ in nodes]
+        kept = [abs(value) > least for value in values]  # none grows with k
+        lost = sum((abs(v) for v, keep in zip(values, kept, strict=True) if not keep), arb(0)).upper()
+        rest += acb(arb(0, lost), arb(0, lost))
+        nodes, values = list(itertools.compress(nodes, kept)), list(itertools.compress(values, kept))
+        for _ in range(_BLOCK):
+            yield sum(values, rest)
+            values = [value * turn for value, (_, _, turn) in zip(values, nodes, strict=True)]
 
 
 def _panel(mass: arb, piece: Piece, start: acb, end: acb) -> _Panel:
@@ -283,9 +352,15 @@ def _panel(mass: arb, piece: Piece, start: acb, end: acb) -> _Panel:
     return _Panel(mass, turn.max(arb(0)), abs(low).max(abs(high)) + abs(turn).max(abs(most)))
 
 
-def _graded(height: arb, farthest: float) -> list[arb]:
+def _turn(piece: Piece, y: acb) -> arb:
+    """Return Im L, at least 0."""
+    p, q = piece.logs(y)
+    return (p - q).imag.max(arb(0))
+
+
+def _graded(height: arb, slope: float) -> list[arb]:
     """Return 0 and growing heights up to the last one."""
     heights = [height]
-    while float(heights[-1]) * farthest * LARGEST_T > 1.0:
+    while float(heights[-1]) * slope * LARGEST_T > 1.0:
         heights.append(heights[-1] / _GROWTH)
     return [arb(0), *reversed(heights)]

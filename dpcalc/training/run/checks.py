@@ -33,25 +33,17 @@ def starting_point(plan: Plan, problem: AnyProblem, start: Array | None) -> Arra
     count = plan.iterates_released
     if count * plan.columns > _MAX_RELEASED:
         raise SpecError(f"{count} iterates of {plan.columns} numbers are released: too many to hold", "fewer steps")
-    w = _checked_start(plan, start)
-    if not plan.domain.contains(w):
-        raise SpecError("the start lies outside the constraint set", "choose one within")
-    if plan.from_zero and w.any():
-        raise SpecError("this algorithm starts at 0, and the constraint set does not hold it", "choose one that does")
-    return w
-
-
-def _checked_start(plan: Plan, start: Array | None) -> Array:
-    """Return the start, or the point of the domain that is nearest to 0."""
-    w = np.zeros(plan.columns) if start is None else np.array(start, dtype=np.float64)
+    if start is None:
+        return np.zeros(plan.columns)
+    w = np.array(start, dtype=np.float64)
     if w.shape != (plan.columns,) or not np.isfinite(w).all():
         raise SpecError(
             f"the start has shape {w.shape}; it must be {plan.columns} finite numbers", "leave it out for 0"
         )
     if plan.from_zero and w.any():
         raise SpecError("this algorithm starts at 0", "leave out the start")
-    if start is None:
-        plan.domain.project(w)
+    if not plan.domain.contains(w):
+        raise SpecError("the start lies outside the constraint set", "choose one within")
     return w
 
 
@@ -68,26 +60,22 @@ def check_loss(plan: Plan, loss: Loss) -> None:
         raise SpecError(
             f"the loss has regularisation {loss.regularisation:g}, accounted was {weight:g}", "use the same"
         )
-    for name, value in _constants(loss, plan).items():
-        if value is None or not value <= accounted[name]:
-            shown = "none" if value is None else f"{value:.17g}"
-            raise SpecError(
-                f"the {loss.name} loss has {name} {shown}, accounted was {accounted[name]:.17g}",
-                "describe the run by the loss that is trained",
-            )
-
-
-def _constants(loss: Loss, plan: Plan) -> dict[str, float | None]:
-    """Return the constants of the loss that were accounted, on the domain of the plan."""
-    accounted, data = plan.accounted, loss.changed(regularisation=0.0)
-    of: dict[str, Callable[[], float | None]] = {
+    data = loss.changed(regularisation=0.0)
+    constants: dict[str, Callable[[], float | None]] = {
         "lipschitz": lambda: gradient_bound(data, plan),
         "smoothness": lambda: loss.smoothness,
         "holder_constant": lambda: data.hoelder_constant(accounted.get("holder_exponent")),
         "gradient_at_zero": lambda: data.gradient_at_zero,
         "loss_at_zero": lambda: data.loss_at_zero,
     }
-    return {name: value() for name, value in of.items() if name in accounted}
+    for name in (name for name in constants if name in accounted):
+        value = constants[name]()
+        if value is None or not value <= accounted[name]:
+            shown = "none" if value is None else f"{value:.17g}"
+            raise SpecError(
+                f"the {loss.name} loss has {name} {shown}, accounted was {accounted[name]:.17g}",
+                "describe the run by the loss that is trained",
+            )
 
 
 def lipschitz_of(plan: Plan, loss: Loss) -> float:

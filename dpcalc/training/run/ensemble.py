@@ -51,24 +51,22 @@ class Trace(Protocol):
 
 def train(
     plan: Plan, problem: Problem, replicas: int, seed: int | None = None, *, workers: int | None = None,
-    common_order: bool = False, start: Array | None = None, progress: Progress | None = None,
-    statistic: Statistic | None = None, trace: Callable[[], Trace] | None = None, there: There | None = None,
+    progress: Progress | None = None, statistic: Statistic | None = None, trace: Callable[[], Trace] | None = None,
+    there: There | None = None,
 ) -> Array:  # fmt: skip
     """Return what independent runs of a plan end with.
 
     Args:
-        plan, problem, start: as in `dpcalc.training.run.single.train`.
+        plan, problem: as in `dpcalc.training.run.single.train`.
         replicas: number of runs, >= 1.
         seed: of all randomness; by default from the operating system.
         workers: number of processes, or of threads where the process cannot be copied (`may_fork`), the work is little
             or there is a statistic; by default one per available core.
-        common_order: whether all runs share one draw of the order of records, of the skip and of the stop, which is
-            cheaper. Every run has noise of its own; the runs then follow the law conditional on the order.
         progress: called with (steps of runs done, in all), one call at a time, from any thread.
         statistic: a function of the weights of some runs, shape (m, d), to an array whose first axis is m, which is
             returned in place of the weights. It may be called from several threads.
         trace: makes what sees all iterates of some runs; its result, shape (m, 1), stands for their weights.
-        there: other machines that compute; not with ``statistic``, ``trace`` or ``common_order``.
+        there: other machines that compute; not with ``statistic`` or ``trace``.
 
     Returns:
         The weights of every run, shape (replicas, d); or the values of ``statistic``, joined.
@@ -76,12 +74,12 @@ def train(
     Raises:
         SpecError: as in `dpcalc.training.run.single.train`, or there is nothing to run.
     """
-    runs = _Runs(plan, problem, replicas, seed, common_order, start, trace)
+    runs = _Runs(plan, problem, replicas, seed, trace)
     report = _Progress(progress, plan.steps * replicas)
     workers = min(len(runs.widths), workers or cores())
     plain = statistic is None and trace is None
     if there is not None:
-        if not plain or common_order or start is not None:
+        if not plain:
             raise SpecError("only the last iterates of independent runs are computed on other machines")
         return _run_remotely(there, runs, report)
     if workers > 1 and plain and plan.steps * replicas * plan.columns >= _MUCH and may_fork():
@@ -133,13 +131,13 @@ def train_some(
     Raises:
         SpecError: as in `train`.
     """
-    runs = _Runs(plan, problem, replicas, seed, trace=trace)
+    runs = _Runs(plan, problem, replicas, seed, trace)
     return (runs.block(block) for block in blocks)
 
 
 def widths(plan: Plan, replicas: int) -> list[int]:
     """Return how many runs each block of `train` has."""
-    return [b - a for a, b in pairwise(_edges(plan, replicas, False))]
+    return [b - a for a, b in pairwise(_edges(plan, replicas))]
 
 
 def _generator(root: np.random.SeedSequence, *key: int) -> np.random.Generator:
@@ -147,10 +145,10 @@ def _generator(root: np.random.SeedSequence, *key: int) -> np.random.Generator:
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(root.entropy, spawn_key=key)))
 
 
-def _edges(plan: Plan, replicas: int, common: bool) -> list[int]:
+def _edges(plan: Plan, replicas: int) -> list[int]:
     """Return where blocks of runs begin, and the number of runs: as equal as can be, and no wider than caches like."""
     widest = max(64, _ENTRIES // plan.columns)
-    if plan.order in (Order.SHUFFLE, Order.SHUFFLE_ONCE) and not common:
+    if plan.order in (Order.SHUFFLE, Order.SHUFFLE_ONCE):
         widest = max(1, min(widest, _ORDERS // plan.records))
     blocks = -(-replicas // widest)
     if blocks > 1 and blocks % 2 and replicas // (blocks + 1) >= 64:
@@ -178,18 +176,17 @@ class _Runs:
     """What all blocks share."""
 
     def __init__(
-        self, plan: Plan, problem: Problem, replicas: int, seed: int | None, common_order: bool = False,
-        start: Array | None = None, trace: Callable[[], Trace] | None = None,
-    ) -> None:  # fmt: skip
+        self, plan: Plan, problem: Problem, replicas: int, seed: int | None, trace: Callable[[], Trace] | None
+    ) -> None:
         if replicas < 1:
             raise SpecError(f"{replicas} runs are asked for", "ask for one or more")
         if seed is not None and seed < 0:
             raise SpecError(f"the seed is {seed}; it must be a whole number >= 0", "see --seed")
         last = plan._replace(release=Release.LAST) if plan.release in (Release.PASS, Release.STEP) else plan
-        self.start = starting_point(last, problem, start)
+        self.start = starting_point(last, problem, None)
         self.plan, self.problem, self.replicas, self.trace = plan, problem, replicas, trace
-        self.root, self.common_order = np.random.SeedSequence(seed), common_order
-        self.edges = _edges(plan, replicas, common_order)
+        self.root = np.random.SeedSequence(seed)
+        self.edges = _edges(plan, replicas)
         self.widths = [b - a for a, b in pairwise(self.edges)]
         self.sums = PlainSums(plan, problem, max(self.widths))
 
@@ -198,33 +195,28 @@ class _Runs:
 
         ``beat`` is called with the number of steps taken since it was last called.
         """
-        shared = _generator(self.root, 1) if self.common_order else None
         trace = self.trace() if self.trace is not None else None
-        weights = _Block(self, self.widths[number], _generator(self.root, 0, number), shared).execute(trace, beat)
+        weights = _Block(self, self.widths[number], _generator(self.root, 0, number)).execute(trace, beat)
         return weights if trace is None else trace.result()[:, np.newaxis]
 
 
 class _Block:
     """The runs of one block; their iterates are the columns of an array of shape (d, runs)."""
 
-    def __init__(
-        self, runs: _Runs, width: int, generator: np.random.Generator, shared: np.random.Generator | None
-    ) -> None:
-        self.runs, self.plan, self.width, self.generator, self.shared = runs, runs.plan, width, generator, shared
+    def __init__(self, runs: _Runs, width: int, generator: np.random.Generator) -> None:
+        self.runs, self.plan, self.width, self.generator = runs, runs.plan, width, generator
         start = np.repeat(runs.start[:, np.newaxis], width, axis=1)
         self.kernel = Kernel(self.plan, runs.problem.loss.regularisation, start)
 
     def execute(self, trace: Trace | None, beat: Callable[[int], None]) -> Array:
         """Return the weights of every run, shape (runs, d)."""
         plan, kernel, width = self.plan, self.kernel, self.width
-        drawing = self.shared or self.generator
-        skips, stops = orders.extents(plan, drawing, 1 if self.shared else width)
-        skips, stops = (np.broadcast_to(draws, width) for draws in (skips, stops))
+        skips, stops = orders.extents(plan, self.generator, width)
         last, longest = int(stops.max()), int(skips.max())
         ends = np.empty((width, plan.columns))  # the last iterates
         often, reported = max(1, _BEATS // (plan.columns * width)), 0
         with np.errstate(over="ignore"):  # of e^(y z), where the gradient is 0
-            for step, noise in zip(self._steps(drawing), self._noise(), strict=False):
+            for step, noise in zip(self._steps(), self._noise(), strict=False):
                 if step.number >= last:
                     break
                 kernel.take(step, self._move(step, noise))
@@ -248,10 +240,10 @@ class _Block:
             ends = ends + plan.output_scale * noise
         return ends
 
-    def _steps(self, drawing: np.random.Generator) -> Iterator[orders.Step]:
+    def _steps(self) -> Iterator[orders.Step]:
         plan = self.plan
-        if self.shared or plan.order in (Order.FIXED, Order.FULL):
-            return (step for stretch in orders.stretches(plan, drawing) for step in stretch.each())
+        if plan.order in (Order.FIXED, Order.FULL):
+            return (step for stretch in orders.stretches(plan, self.generator) for step in stretch.each())
         return orders.own_steps(plan, self.generator, self.width)
 
     def _noise(self) -> Iterator[Array]:

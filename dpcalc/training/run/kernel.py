@@ -25,7 +25,7 @@ from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Release
 from dpcalc.model.quantities import Noise
 from dpcalc.training.run.capped import capped_descents
-from dpcalc.training.run.domain import Ball, Box
+from dpcalc.training.run.domain import Ball
 from dpcalc.training.run.orders import Step, Stretch
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import AnyProblem, Problem, slope_caps
@@ -263,7 +263,7 @@ class PlainSums:
 
     def takes_at_once(self, stretch: Stretch) -> bool:
         """Return whether `take_at_once` takes these steps: on single records, with no iterate used in between."""
-        hidden = self.plan.release in (Release.LAST, Release.PASS) and not isinstance(self.plan.domain, Box)
+        hidden = self.plan.release in (Release.LAST, Release.PASS)
         return hidden and stretch.rows is not None and stretch.size == 1 and not self.problem.loss.classified
 
     def take_at_once(self, stretch: Stretch, eta: Array, scale: Array, noise: Array, w: Array) -> None:

@@ -133,14 +133,12 @@ class Plan(NamedTuple):
         return 1 if self.noise == Noise.LAPLACE and self.columns > 1 else 2
 
 
-def plan(run: Run, rows: int, columns: int, domain: Domain | None = None, *, tail: bool = False) -> Plan:
+def plan(run: Run, rows: int, columns: int) -> Plan:
     """Return what the accounted run does to data of so many rows and columns.
 
     Args:
         run: as described to the accountant.
         rows, columns: of the data.
-        domain: a convex set within the accounted radius and diameter; by default the largest ball about 0 that is.
-        tail: whether the mean of the second half of the released iterates is wanted.
 
     Raises:
         SpecError: run and data disagree, or something that the execution needs was not accounted.
@@ -155,15 +153,14 @@ def plan(run: Run, rows: int, columns: int, domain: Domain | None = None, *, tai
     _refuse_extremes(step_size, scale, run.lipschitz or 0.0)
     stop_law = _stop_law(run)
     on_output = algorithm.noisy_output
-    planned = Plan(
+    return Plan(
         algorithm=algorithm.name, records=rows, columns=columns, order=algorithm.order, passes=passes, batches=batches,
         step_size=step_size, scale=0.0 if on_output else scale, noise=run.noise or Noise.GAUSSIAN,
-        output_scale=float(np.max(scale)) if on_output else 0.0, domain=_domain(run, domain),
+        output_scale=float(np.max(scale)) if on_output else 0.0, domain=_domain(run),
         longest_skip=rows // 2 if algorithm.skips else 0, stops=algorithm.stops, stop_law=stop_law,
         from_zero=on_output, release=algorithm.release, accounted=_accounted_constants(run),
         capped=run.model == Model.CAPPED,
     )  # fmt: skip
-    return planned.averaged() if tail else planned
 
 
 def _need(run: Run, name: str) -> Any:
@@ -262,22 +259,14 @@ def _stop_law(run: Run) -> Array | None:
     return law
 
 
-def _domain(run: Run, domain: Domain | None) -> Domain:
-    """Return the domain, or the largest ball within the accounted radius and diameter.
+def _domain(run: Run) -> Domain:
+    """Return the largest ball about 0 within the accounted radius and diameter.
 
     Some bounds hold for the whole space alone: a projection may erase the noise before it.
     """
-    radius = math.inf if run.radius is None else run.radius
-    diameter = math.inf if run.diameter is None else run.diameter
-    if domain is None:
-        largest = min(radius, 0.5 * diameter)
-        return Ball(largest) if math.isfinite(largest) else Whole()
-    if math.isinf(min(radius, diameter)) and math.isfinite(min(domain.radius, domain.diameter)):
-        raise SpecError("the run was accounted without a constraint set, and one is given", "account for its radius")
-    for name, size, accounted in (("radius", domain.radius, radius), ("diameter", domain.diameter, diameter)):
-        if not size <= accounted:
-            raise SpecError(f"the constraint set has {name} {size:g}, and {accounted:g} was accounted", "shrink it")
-    return domain
+    radii = [run.radius, None if run.diameter is None else 0.5 * run.diameter]
+    known = [radius for radius in radii if radius is not None and math.isfinite(radius)]
+    return Ball(min(known)) if known else Whole()
 
 
 _CONSTANTS = (
