@@ -193,7 +193,7 @@ class Case(NamedTuple):
     writes them when the cases become a report. ``training`` is what was measured where the run was carried out as well,
     ``check`` what became of a recipe's case, ``ledger`` the entries that a total is of, ``risk`` what an attacker can
     do, ``audit`` what an audit found, ``curves`` what is drawn of the answer. ``query`` is what it answers, as a
-    `dpcalc.engine.question.Query`: for a card, which asks again; ``runs`` are the queries about single runs of which
+    `dpcalc.model.question.Query`: for a card, which asks again; ``runs`` are the queries about single runs of which
     the best was chosen. ``guess`` is what the answer means: how often an attacker guesses right.
     """
 

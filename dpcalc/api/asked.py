@@ -12,14 +12,15 @@ from dpcalc.api.pending import PendingCase
 from dpcalc.engine.ask import FEW, ask, best_of, side_by_side
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import Gate, parse
-from dpcalc.engine.question import Question, aimed
+from dpcalc.engine.question import aimed
 from dpcalc.errors import SpecError
 from dpcalc.model.parameter import RATES, check, conversion, meant_by, not_covered, renamed
+from dpcalc.model.question import Question
 from dpcalc.render.notes import in_words
 from dpcalc.report import Case, Report
 
 if TYPE_CHECKING:
-    from dpcalc.engine.attack.risk import RiskQuestion
+    from dpcalc.model.question import RiskQuestion
 
 QUESTION = {
     "epsilon": "the budget",
@@ -129,9 +130,9 @@ def risks_of(asked: Any, listed: Mapping[str, Sequence[float]]) -> RiskQuestion 
         raise SpecError(f"risk is {asked!r}; it must be True or False")
     if not asked and not listed:
         return None
-    from dpcalc.engine.attack.risk import risk_question
+    from dpcalc.model.question import RiskQuestion
 
-    return risk_question(**listed)
+    return RiskQuestion.of(**listed)
 
 
 def known_of(rdp: Any, **sweeps: Any) -> list[dict[str, Any]]:

@@ -163,10 +163,10 @@ def risk(
     >>> round(told["advantage"]["value"], 6), round(told["tpr"][0]["value"], 6)
     (0.382925, 0.092362)
     """
-    from dpcalc.engine.attack.risk import risk_of_known
+    from dpcalc.engine.attack.stated import risk_of_guarantee
 
     known = known_of(rdp, mu=mu, rho=rho, pure=pure, epsilon=epsilon, delta=delta)
     rates = {"fpr": fpr, "prior": prior, "baseline": baseline}
     risks = risks_of(True, {name: several(name, value) for name, value in rates.items() if value is not None})
     asked = Asked(known, (), None, [gate_of(text) for text in several("gates", gates)], False, risks)
-    return answered("risk", asked, risk_of_known, risk_of_known)
+    return answered("risk", asked, risk_of_guarantee, risk_of_guarantee)

@@ -11,8 +11,8 @@ from dpcalc.api.asked import answered, read
 from dpcalc.api.documents import format_report
 from dpcalc.api.queries import mirrors
 from dpcalc.engine.gate import Gate
-from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, SpecError
+from dpcalc.model.question import Question
 from dpcalc.render.notes import report
 from dpcalc.report import Case, Report
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from dpcalc.engine.ask import ask
-from dpcalc.engine.attack.risk import RiskQuestion, risk_of_known
+from dpcalc.engine.attack.stated import risk_of_guarantee
 from dpcalc.engine.convert import convert
 from dpcalc.engine.ledgers.total import answer_ledger
-from dpcalc.engine.question import Query
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.model.quantities import Adjacency
+from dpcalc.model.question import Query, RiskQuestion
 from dpcalc.report import Case
 
 _ONE_WAY = (Adjacency.ADD, Adjacency.REMOVE)
-_OTHERS: dict[str, Any] = {"convert": convert, "risk": risk_of_known}
+_OTHERS: dict[str, Any] = {"convert": convert, "risk": risk_of_guarantee}
 
 
 def with_risks(query: Query) -> Query:

@@ -16,17 +16,15 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from dpcalc.engine.attack.risk import RiskQuestion, risk_question
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.ledgers.entries import MECHANISM, Entry, Ledger
-from dpcalc.engine.question import Query, Question
-from dpcalc.engine.solving.attacks import Target
+from dpcalc.engine.ledgers.entries import MECHANISM
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
 from dpcalc.files.reading import MODEL_BYTES, digest_of
 from dpcalc.model.numbers import parse_delta
 from dpcalc.model.parameter import EVERY, check, name_of
 from dpcalc.model.quantities import ATTACKS
+from dpcalc.model.question import Entry, Ledger, Query, Question, RiskQuestion, Target
 from dpcalc.notions.tuning import Law
 
 
@@ -141,7 +139,7 @@ def _question(asked: Mapping[str, Any]) -> Question:
     risks = asked["risk"]
     return Question(
         asked["epsilon"], delta, log_delta, tuple(map(float, asked["orders"])), asked["solve"],
-        risks=None if risks is None else risk_question(risks["fpr"], risks["prior"], risks["baseline"]),
+        risks=None if risks is None else RiskQuestion.of(risks["fpr"], risks["prior"], risks["baseline"]),
         targets=tuple(map(_target, asked.get("targets", ()))),
     )  # fmt: skip
 

@@ -9,11 +9,11 @@ from typing import Any
 from dpcalc.cards.answer import answer, with_risks
 from dpcalc.cards.asked import asked_of, hash_of_file, query_of_card, seal_of
 from dpcalc.cards.document import SCHEMA, case_of
-from dpcalc.engine.question import Query
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write
 from dpcalc.files.reading import DOCUMENT_BYTES
 from dpcalc.inert import json_text
+from dpcalc.model.question import Query
 from dpcalc.notes import ModelFile
 from dpcalc.report import Case, Report
 from dpcalc.version import __version__

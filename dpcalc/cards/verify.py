@@ -12,10 +12,10 @@ from dpcalc.cards.asked import BESIDE, asked_of, canonical, hash_of_file, query_
 from dpcalc.cards.card import STATED, card_text
 from dpcalc.cards.document import SCHEMA, case_of
 from dpcalc.cards.models import candidate_differences, differences, refuse_untrained, too_strong
-from dpcalc.engine.question import Query
 from dpcalc.errors import SpecError
 from dpcalc.model.parameter import PARAMETERS, check
 from dpcalc.model.quantities import ATTACKS, Quantity
+from dpcalc.model.question import Query
 from dpcalc.numerics.floats import up
 from dpcalc.render.numbers import MAXIMISED
 from dpcalc.report import Case, Result, uncertified

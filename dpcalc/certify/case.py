@@ -15,7 +15,7 @@ from dpcalc.report import Case, Result, uncertified
 
 if TYPE_CHECKING:
     from dpcalc.certify.proof import Proof
-    from dpcalc.engine.question import Question
+    from dpcalc.model.question import Question
     from dpcalc.model.run import Run
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from dpcalc.certify.proof import Open
-from dpcalc.certify.runs.batches import HIDDEN
+from dpcalc.certify.runs.run import HIDDEN
 from dpcalc.report import Result
 
 _SAID: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
@@ -30,9 +30,9 @@ def check_label(result: Result, values: Mapping[str, Any], read: Collection[str]
     """
     check_adjacency(result, str(values.get("adjacency") or "by-shift"))
     text = " ".join(result.assumes)
-    for names, told, words in _SAID:
+    for names, assumption, words in _SAID:
         if any(name in read for name in names) and not any(word in text for word in words):
-            raise Open(f"its assumptions do not say that {told}, which its definition uses")
+            raise Open(f"its assumptions do not say that {assumption}, which its definition uses")
     certificate = (result.details or {}).get("certificate") or {}
     theorems = {certificate.get("theorem"), (certificate.get("inner") or {}).get("theorem")}
     if HIDDEN in theorems and "secret" not in text:

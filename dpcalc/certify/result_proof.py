@@ -18,7 +18,7 @@ from dpcalc.model.quantities import Quantity
 from dpcalc.report import Result
 
 if TYPE_CHECKING:
-    from dpcalc.engine.question import Question
+    from dpcalc.model.question import Question
     from dpcalc.model.run import Run
 
 NOT_DEFINED = "no definition of it has been written"

@@ -18,16 +18,17 @@ from dpcalc.cli.output.printing import Output, emit, output_options, sweep_optio
 from dpcalc.cli.types import FILE, Choice, Delta, DeltaSweep, Sweep, Word, delta_of
 from dpcalc.engine.ask import FEW, ask, best_of, side_by_side
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.question import Question, aimed
+from dpcalc.engine.question import aimed
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Source
 from dpcalc.model.parameter import KNOWN, PARAMETERS, RATES, TARGETS, Parameter, spellings
+from dpcalc.model.question import Question
 from dpcalc.render import MOST_CURVES
 from dpcalc.report import Case
 
 if TYPE_CHECKING:
-    from dpcalc.engine.attack.risk import RiskQuestion
     from dpcalc.engine.gate import Gate
+    from dpcalc.model.question import RiskQuestion
 
 
 MAX_CASES = 10_000
@@ -158,9 +159,9 @@ def risks_asked(asked: bool, listed: dict[str, list[float]]) -> RiskQuestion | N
     """Return what is asked about attacks; None where nothing is."""
     if not asked and not listed:
         return None
-    from dpcalc.engine.attack.risk import risk_question
+    from dpcalc.model.question import RiskQuestion
 
-    return risk_question(**listed)
+    return RiskQuestion.of(**listed)
 
 
 def _question(values: Flags, orders: tuple[float, ...], solve: str | None) -> tuple[Flags, Question]:

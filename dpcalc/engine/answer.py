@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from dpcalc.engine.commands import inputs_of
 from dpcalc.engine.evaluate import ROWS, Application
-from dpcalc.engine.question import Question, unknown_of
+from dpcalc.engine.question import unknown_of
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import (
     BoundFailed,
@@ -22,6 +22,7 @@ from dpcalc.errors import (
 )
 from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import Quantity
+from dpcalc.model.question import Question
 from dpcalc.model.run import Run
 from dpcalc.report import Case, Obstacle, Result
 from dpcalc.theorems.record import Theorem, for_algorithm

@@ -9,8 +9,8 @@ from dpcalc.engine.advice.improvements import Asked
 from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import COMMANDS, Command, inputs_of
 from dpcalc.engine.description import add_loss_constants, algorithm_of, run_of
-from dpcalc.engine.evaluate import ROWS
-from dpcalc.engine.question import Incomplete, Question, check_question, query_of, refuse_unknown, unknown_of
+from dpcalc.engine.evaluate import ROWS, contenders, implied_gate
+from dpcalc.engine.question import Incomplete, check_question, refuse_unknown, unknown_of
 from dpcalc.errors import (
     BoundFailed,
     DpcalcError,
@@ -24,7 +24,7 @@ from dpcalc.errors import (
 )
 from dpcalc.model.algorithm import Source
 from dpcalc.model.draft import Description
-from dpcalc.model.quantities import Quantity
+from dpcalc.model.question import Question, query_of
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Gdp, Rdp
 from dpcalc.report import Assertion, Case, Obstacle, Result
@@ -161,7 +161,7 @@ class Inquiry:
             from dpcalc.engine.attack.curves import with_curves
 
             case = with_curves(case, run, question)
-        assertions = (*implied_gate(question, case), *judged(self.gates, case))
+        assertions = (*implied_gate(question, case), *_judged(self.gates, case))
         return case._replace(assertions=assertions) if assertions else case
 
     def _asked(self, case: Case, best: Result) -> Asked:
@@ -249,13 +249,6 @@ def bounds_of(record: Command, run: Run, question: Question, *, best_only: bool,
     return bounds
 
 
-def contenders(bounds: Sequence[Theorem], run: Run) -> list[Theorem]:
-    """Return the bounds of which one will be the best guarantee; all, where none is a guarantee."""
-    guarantees = [bound for bound in bounds if bound.guarantee and not bound.unpromised(run)]
-    ids = {bound.id for bound in guarantees}
-    return [bound for bound in guarantees if bound.implied_by not in ids] or list(bounds)
-
-
 def _certify(case: Case, run: Run | None, question: Question) -> Case:
     """Return the case with what is proved of its guarantees."""
     from dpcalc.certify.case import certify
@@ -276,34 +269,16 @@ def _priced(record: Command, description: Description, question: Question, gates
     algorithm = algorithm_of(record, description) if "algorithm" in description else None
     add_loss_constants(description, (*record.parameters, "loss_range"), risk=True)
     case = priced(description, question, algorithm)
-    return case._replace(assertions=judged(gates, case))
+    return case._replace(assertions=_judged(gates, case))
 
 
-def judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
-    """Return the verdict on every gate; one more fails where delta is so large that none of them says anything.
-
-    Raises:
-        GateRefused, SpecError: as `dpcalc.engine.gate.judge`; or the noise of the case has two readings.
-    """
+def _judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
+    """Return the verdict on every gate."""
     if not gates:
         return ()
-    from dpcalc.engine.advice.missing import refuse_misread
-    from dpcalc.engine.evaluate import large_delta_gate
-    from dpcalc.engine.gate import judge
+    from dpcalc.engine.gate import judged
 
-    refuse_misread(case)
-    return (*(judge(gate, case) for gate in gates), *large_delta_gate(case))
-
-
-def implied_gate(question: Question, case: Case) -> tuple[Assertion, ...]:
-    """Return the check that is implied by giving epsilon and delta with all that gives epsilon at this delta."""
-    if question.epsilon is None:
-        return ()
-    best = case.best
-    if best is None or best.quantity != Quantity.EPSILON:
-        return ()
-    slack = question.epsilon - best.value
-    return (Assertion(f"epsilon<={question.epsilon!r}", best.value <= question.epsilon, best.value, slack),)
+    return judged(gates, case)
 
 
 def _with_allocation(run: Run, result: Result) -> Result:

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
-from dpcalc.engine.question import Question
 from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, HOLDER, NAMED, Source
 from dpcalc.model.quantities import ATTACKS
+from dpcalc.model.question import Question
 
 
 class Command(NamedTuple):

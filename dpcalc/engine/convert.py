@@ -6,14 +6,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dpcalc.engine.ask import judged
 from dpcalc.engine.commands import inputs_of
+from dpcalc.engine.gate import judged
 from dpcalc.engine.premises import STARTS, Premise, points_of, premise_of, shown_points
-from dpcalc.engine.question import Question, check_question, query_of, refuse_unknown
+from dpcalc.engine.question import check_question, refuse_unknown
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import Source
 from dpcalc.model.parameter import check
 from dpcalc.model.quantities import Kind, Quantity
+from dpcalc.model.question import Question, query_of
 from dpcalc.notions import conversions, gaussian
 from dpcalc.notions.guarantee import Guarantee, Rdp
 from dpcalc.notions.notion import Answer

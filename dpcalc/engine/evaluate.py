@@ -8,12 +8,12 @@ Which delta is too large for a gate: one rule for command lines, recipes and Pyt
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpcalc.engine.question import Question
 from dpcalc.errors import DeltaMissing, NotApplicable
-from dpcalc.model.quantities import Adjacency, Kind, Sampling
+from dpcalc.model.quantities import Adjacency, Kind, Quantity, Sampling
+from dpcalc.model.question import Question
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Gdp, Guarantee, worst
 from dpcalc.notions.notion import Answer
@@ -24,7 +24,7 @@ from dpcalc.theorems.batch_layout import worst_cases
 from dpcalc.theorems.record import Theorem
 
 if TYPE_CHECKING:
-    from dpcalc.engine.ledgers.entries import Ledger
+    pass
 
 
 # How near to the solution a search ends, in representable numbers:
@@ -243,28 +243,19 @@ def refuse_groups(run: Run, *, gaussian: bool = False) -> None:
         )  # fmt: skip
 
 
-REASON = (
-    "delta is at least 1/records and above 1e-5, or at least 0.01: publishing a record outright can be that private"
-)
-
-_USUAL, _LARGEST = 1e-5, 0.01
-"""A delta that is asked for of any number of records, and one that is too large for every number of them."""
-
-
-def has_large_delta(case: Case, ledger: Ledger | None) -> bool:
-    """Return whether the delta of an answer is too large for its records, or for those of an entry of its ledger."""
-    best = [result for result in case.results if result.best]
-    deltas = [result.delta for result in best if result.delta is not None]
-    if not deltas:
-        return False
-    known = next((result.value for result in best if result.quantity == "records"), None)
-    counts = [case.inputs.get("records", (None, ""))[0] if known is None else known]
-    counts += [entry.given.get("records") for entry in ledger.entries] if ledger is not None else []
-    least = min([_LARGEST, *(1.0 / count for count in counts if isinstance(count, (int, float)) and count > 1)])
-    return any(delta >= least and delta > _USUAL for delta in deltas)
+def contenders(bounds: Sequence[Theorem], run: Run) -> list[Theorem]:
+    """Return the bounds of which one will be the best guarantee; all, where none is a guarantee."""
+    guarantees = [bound for bound in bounds if bound.guarantee and not bound.unpromised(run)]
+    ids = {bound.id for bound in guarantees}
+    return [bound for bound in guarantees if bound.implied_by not in ids] or list(bounds)
 
 
-def large_delta_gate(case: Case) -> tuple[Assertion, ...]:
-    """Return a gate that fails where delta is too large; none where it is not."""
-    ledger = case.query.given.get("ledger") if case.query is not None else None
-    return (Assertion("large-delta", False, REASON, None),) if has_large_delta(case, ledger) else ()
+def implied_gate(question: Question, case: Case) -> tuple[Assertion, ...]:
+    """Return the check that is implied by giving epsilon and delta with all that gives epsilon at this delta."""
+    if question.epsilon is None:
+        return ()
+    best = case.best
+    if best is None or best.quantity != Quantity.EPSILON:
+        return ()
+    slack = question.epsilon - best.value
+    return (Assertion(f"epsilon<={question.epsilon!r}", best.value <= question.epsilon, best.value, slack),)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from dpcalc.engine.solving.search import DIRECTIONS, HIGHEST
 from dpcalc.errors import GateRefused, SpecError
 from dpcalc.model.algorithm import Source
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.model.quantities import ATTACKS, CHOSEN, RISKS, SUFFICIENT, Quantity
+from dpcalc.model.question import NO_RISKS, Ledger, RiskQuestion
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.report import Assertion, Case, Result
-
-if TYPE_CHECKING:
-    from dpcalc.engine.attack.risk import RiskQuestion
 
 
 class Sign(PlainEnum):
@@ -136,9 +134,7 @@ def risks_of(gates: Iterable[Gate], asked: RiskQuestion | None = None) -> RiskQu
     spoken = [(gate.name, gate.at) for gate in gates if gate.of_attack]
     if not spoken:
         return asked
-    from dpcalc.engine.attack.risk import asked_by
-
-    return asked_by(asked, spoken)
+    return (asked or NO_RISKS).adding(spoken)
 
 
 def judge(gate: Gate, case: Case) -> Assertion:
@@ -178,14 +174,21 @@ def _judge_attack(gate: Gate, case: Case) -> Assertion:
         GateRefused: every probability keeps the limit.
         SpecError: the answer has no such number.
     """
-    from dpcalc.engine.attack.risk import risk_value
-
     refuse_vacuous(gate)
-    value = risk_value(case, gate.name, gate.at)
+    value = _risk_value(case, gate.name, gate.at)
     if value is None:
         raise SpecError(f"{gate.text!r}: this answer has no {gate.name}", "ask a query about one run")
     assert not isinstance(gate.limit, str)
     return Assertion(gate.text, _OPERATORS[gate.sign](value, gate.limit), value, gate.limit - value)
+
+
+def _risk_value(case: Case, name: str, at: float | None) -> float | None:
+    """Return one number of a case's risk; None where it has none."""
+    if not case.risk:
+        return None
+    if not ATTACKS[name]:
+        return float(case.risk[name]["value"])
+    return next((float(row["value"]) for row in case.risk[name] if row[ATTACKS[name]] == at), None)
 
 
 def _refuse_another_run(result: Result, case: Case) -> None:
@@ -277,3 +280,44 @@ def quantity(result: Result, name: str) -> float:
         meaning = PARAMETERS[name].help if name in PARAMETERS else name
         raise SpecError(f"this query reports no {name} ({meaning})", f"it reports {result.quantity}")
     return float(value)
+
+
+def judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
+    """Return the verdict on every gate; one more fails where delta is so large that none of them says anything.
+
+    Raises:
+        GateRefused, SpecError: as `dpcalc.engine.gate.judge`; or the noise of the case has two readings.
+    """
+    if not gates:
+        return ()
+    from dpcalc.engine.advice.missing import refuse_misread
+
+    refuse_misread(case)
+    return (*(judge(gate, case) for gate in gates), *large_delta_gate(case))
+
+
+REASON = (
+    "delta is at least 1/records and above 1e-5, or at least 0.01: publishing a record outright can be that private"
+)
+
+_USUAL, _LARGEST = 1e-5, 0.01
+"""A delta that is asked for of any number of records, and one that is too large for every number of them."""
+
+
+def has_large_delta(case: Case, ledger: Ledger | None) -> bool:
+    """Return whether the delta of an answer is too large for its records, or for those of an entry of its ledger."""
+    best = [result for result in case.results if result.best]
+    deltas = [result.delta for result in best if result.delta is not None]
+    if not deltas:
+        return False
+    known = next((result.value for result in best if result.quantity == "records"), None)
+    counts = [case.inputs.get("records", (None, ""))[0] if known is None else known]
+    counts += [entry.given.get("records") for entry in ledger.entries] if ledger is not None else []
+    least = min([_LARGEST, *(1.0 / count for count in counts if isinstance(count, (int, float)) and count > 1)])
+    return any(delta >= least and delta > _USUAL for delta in deltas)
+
+
+def large_delta_gate(case: Case) -> tuple[Assertion, ...]:
+    """Return a gate that fails where delta is too large; none where it is not."""
+    ledger = case.query.given.get("ledger") if case.query is not None else None
+    return (Assertion("large-delta", False, REASON, None),) if has_large_delta(case, ledger) else ()

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from dpcalc.engine.question import Question
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.model.parameter import check
 from dpcalc.model.quantities import Quantity
+from dpcalc.model.question import Question
 from dpcalc.notions import conversions, gaussian
 from dpcalc.notions.guarantee import Box, Gdp, Guarantee
 from dpcalc.notions.notion import Answer

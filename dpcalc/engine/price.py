@@ -8,12 +8,12 @@ from typing import Any
 
 from dpcalc.engine.answer import Refused, failure_warnings, first_failure, obstacles_of, rows_of
 from dpcalc.engine.commands import inputs_of
-from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, MissingParameter, NotApplicable
 from dpcalc.model.algorithm import ALGORITHMS, ANY, Source
 from dpcalc.model.draft import Description
 from dpcalc.model.parameter import MAX_RECORDS, PARAMETERS, check, to_give
 from dpcalc.model.quantities import CHOSEN, RAN, RISKS, Quantity
+from dpcalc.model.question import Question
 from dpcalc.model.run import Run
 from dpcalc.notes import Note, OwnChoice, Vacuous
 from dpcalc.notions.conversions import Risk

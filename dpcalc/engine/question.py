@@ -4,89 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import SpecError
-from dpcalc.model.algorithm import Source
 from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.parameter import name_of
 from dpcalc.model.quantities import ATTACKS, LastBatch, LossClass, Noise
+from dpcalc.model.question import NO_RISKS, Question, Target
 from dpcalc.model.run import Run
-from dpcalc.numerics.floats import UNIT
-
-if TYPE_CHECKING:
-    from dpcalc.engine.attack.risk import RiskQuestion
-    from dpcalc.engine.solving.attacks import Target
-
-
-class Question(NamedTuple):
-    """What is asked: of epsilon, delta and the run's noise, what is None is sought.
-
-    Attributes:
-        epsilon: the budget.
-        delta, log_delta: the budget as a double, and ln delta as typed, so that 1e-5000 is a number.
-        orders: restricts Renyi bounds to a list.
-        solve: names another parameter to solve for instead.
-        source: where epsilon and delta come from.
-        risks: what is asked about attacks, beside the answer.
-        curves: whether the curves behind the answer are asked for (`dpcalc.engine.attack.curves`).
-        targets: what an attacker may do at most, where a parameter is solved for, in place of epsilon and delta.
-        rough: whether an epsilon will do that is above the best by some 1e-5 of itself, as in a note.
-    """
-
-    epsilon: float | None = None
-    delta: float | None = None
-    log_delta: float | None = None
-    orders: tuple[float, ...] = ()
-    solve: str | None = None
-    source: Source = Source.ARGUMENT
-    risks: RiskQuestion | None = None
-    curves: bool = False
-    targets: tuple[Target, ...] = ()
-    rough: bool = False
-
-    @property
-    def safe_log_delta(self) -> float:
-        """ln delta a hair below what was asked, so that the rounding of a typed decimal cannot help."""
-        if self.log_delta is None:
-            raise SpecError("delta is needed here", "give --delta")
-        return self.log_delta - 2.0 * UNIT * (1.0 + abs(self.log_delta))
-
-    @property
-    def safe_epsilon(self) -> float:
-        """Epsilon a hair below what was asked."""
-        if self.epsilon is None:
-            raise SpecError("epsilon is needed here", "give --epsilon")
-        return math.nextafter(self.epsilon, 0.0)
-
-    @property
-    def budget(self) -> dict[str, float | None]:
-        """The budget as the fields of a result."""
-        return {"epsilon": self.epsilon, "delta": self.delta, "log_delta": self.log_delta}
-
-
-class Query(NamedTuple):
-    """A command, what was given, and the question.
-
-    Attributes:
-        command: a key of `dpcalc.engine.commands.COMMANDS`, or ``ledger``, ``convert`` or ``risk``.
-        given: parameter name -> value; of a ledger, ``ledger`` -> `dpcalc.engine.ledgers.entries.Ledger`.
-        question: what is sought.
-        certified: whether every guarantee is proved in ball arithmetic.
-        bound: the one theorem that is asked, where others may not be quoted of what was carried out; None: all.
-    """
-
-    command: str
-    given: Mapping[str, Any]
-    question: Question
-    certified: bool = False
-    bound: str | None = None
-
-
-def query_of(command: str, given: Mapping[str, Any], question: Question, *, certified: bool = False) -> Query:
-    """Return the query of what was given, as it is now; None stands for what is not given."""
-    return Query(command, {name: value for name, value in given.items() if value is not None}, question, certified)
 
 
 def aimed(question: Question, given: dict[str, Any], listed: Mapping[str, Sequence[float] | None]) -> Question:
@@ -98,16 +24,29 @@ def aimed(question: Question, given: dict[str, Any], listed: Mapping[str, Sequen
         listed: fpr, prior and baseline -> the rates and probabilities given.
 
     Raises:
-        SpecError: it is not said at which rate or probability.
+        SpecError: it is not said, or not by one number, at which rate or probability.
     """
-    if not any(given.get(name) is not None for name in ATTACKS):
+    targets = tuple(
+        Target(name, _at(name, ATTACKS[name], listed.get(ATTACKS[name])), float(given.pop(name)))
+        for name in ATTACKS
+        if given.get(name) is not None
+    )
+    if not targets:
         return question
-    from dpcalc.engine.attack.risk import asked_by
-    from dpcalc.engine.solving.attacks import take_targets
-
-    targets = take_targets(given, listed)
-    risks = asked_by(question.risks, [(target.name, target.at) for target in targets])
+    risks = (question.risks or NO_RISKS).adding((target.name, target.at) for target in targets)
     return question._replace(risks=risks, targets=targets)
+
+
+def _at(name: str, rate: str, given: Sequence[float] | None) -> float | None:
+    if not rate:
+        return None
+    if not given or len(given) != 1:
+        how = "needs" if not given else "takes one"
+        raise SpecError(f"--{name} {how} --{rate}", f"for example --{name} 0.05 --{rate} {_EXAMPLES[rate]}")
+    return given[0]
+
+
+_EXAMPLES = {"fpr": "0.01", "prior": "0.1", "baseline": "0.001"}
 
 
 def refuse_unknown(command: str, given: Iterable[str], taken: Iterable[str], besides: Iterable[str] = ()) -> None:
@@ -130,9 +69,7 @@ def check_question(question: Question) -> None:
     if question.log_delta is not None and not question.log_delta < 0.0:
         raise SpecError(f"delta is {question.delta!r}; it must be a number > 0 and < 1", "1e-6 is a usual choice")
     if question.targets:
-        from dpcalc.engine.solving.attacks import refuse_hopeless
-
-        refuse_hopeless(question.targets)
+        _refuse_hopeless(question.targets)
         if question.epsilon is not None or question.log_delta is not None or question.orders:
             raise SpecError(
                 "both a budget and a risk to keep are given", "leave out --epsilon, --delta and --order, or --advantage"
@@ -141,6 +78,16 @@ def check_question(question: Question) -> None:
         raise SpecError(f"epsilon is {question.epsilon!r}; it must be a number >= 0", "1 is a usual choice")
     if any(not order >= 1.0 for order in question.orders):
         raise SpecError(f"order is {min(question.orders)!r}; it must be a number >= 1", "2 to 64 are usual")
+
+
+def _refuse_hopeless(targets: Sequence[Target]) -> None:
+    """Raise SpecError for a target that no privacy keeps: who guesses without any output does better."""
+    for target in targets:
+        if target.limit <= target.floor:
+            raise SpecError(
+                f"{target.text}: without any output an attacker has {target.name} {target.floor:g}",
+                f"a limit above {target.floor:g}",
+            )
 
 
 class Incomplete(SpecError):

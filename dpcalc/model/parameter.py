@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -609,11 +610,14 @@ def _word(parameter: Parameter, value: float | int | str) -> float | int | str:
 _COUNTABLE = 1 << 53
 """Up to here every whole number is a double."""
 
+_LEAST = sys.float_info.min
+"""Below it a double has fewer digits than were typed: 7e-324 is read as 4.9e-324."""
+
 
 def _number(parameter: Parameter, value: float | int | str) -> float | int:
     if type(value) is int and abs(value) <= _COUNTABLE and parameter.allows(value):
         return value if parameter.integer else float(value)
-    if type(value) is float and not parameter.integer and parameter.allows(value):
+    if type(value) is float and not parameter.integer and parameter.allows(value) and not 0.0 < abs(value) < _LEAST:
         return value
     refusal, flag = f"it must be {parameter.domain}", parameter.flag
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -625,6 +629,9 @@ def _number(parameter: Parameter, value: float | int | str) -> float | int:
     if not parameter.allows(value):
         example = typed({parameter.name: example_of(parameter.name)})
         raise SpecError(f"{parameter.name} is {value!r}; {refusal}", f"for example {example}")
+    if 0.0 < abs(value) < _LEAST:
+        what = f"{parameter.name} is {value!r}; so small a number is not kept to all digits"
+        raise SpecError(what, "at least 2.3e-308")
     return int(value) if parameter.integer else float(value)
 
 

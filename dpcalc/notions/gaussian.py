@@ -100,6 +100,7 @@ def largest_mu(*, epsilon: float, log_delta_target: float) -> float:
 
     # delta <= exp(-x^2/2)/2 at mu = 2 epsilon/(sqrt(x^2 + 2 epsilon) + x); at epsilon = 0, delta ~ mu/sqrt(2 pi).
     x = math.sqrt(-2.0 * log_delta_target)
+    epsilon = min(epsilon, 1e300)  # of which the double is a number
     guess = 2.0 * epsilon / (math.sqrt(x * x + 2.0 * epsilon) + x)
     floor = 0.999 * max(guess, 2.5 * math.exp(log_delta_target))
     if excess(floor) > 0.0:

@@ -303,5 +303,5 @@ def _between(nodes: Array, loss: Array, tolerance: float) -> Array:
     made = [np.rint(np.geomspace(nodes[i], nodes[i + 1], p + 1)[1:-1]) for i, p in zip(chosen, parts, strict=True)]
     if not made:
         return np.empty(0)
-    found = distinct(*made)
-    return found[nodes[np.minimum(np.searchsorted(nodes, found), len(nodes) - 1)] != found]
+    points = distinct(*made)
+    return points[nodes[np.minimum(np.searchsorted(nodes, points), len(nodes) - 1)] != points]

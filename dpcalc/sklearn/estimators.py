@@ -31,9 +31,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from dpcalc.engine.question import Question
 from dpcalc.errors import PrivacyWarning, SpecError
 from dpcalc.model.parameter import check
+from dpcalc.model.question import Question
 from dpcalc.notes import NotPrivate
 from dpcalc.render.notes import report
 from dpcalc.report import Case

@@ -17,9 +17,9 @@ from dpcalc.certify.table import definitions
 from dpcalc.cli.main import main
 from dpcalc.engine import evaluate
 from dpcalc.engine.ask import ask
-from dpcalc.engine.question import Question
 from dpcalc.errors import Disproved
 from dpcalc.model import loss_class as loss
+from dpcalc.model.question import Question
 from tests.schema import conforms
 
 

@@ -121,7 +121,7 @@ OFTEN = {
 
 SINGLE = ("skip", "stop", "shuffled-stop", "noisy-gd", "noisy-gd-released")
 SLOW = ("shuffled-epochs-released",)
-SECRET = ("shuffled", "shuffle-once", "shuffled-epochs", "shuffled-epochs-released")
+SECRET = ("shuffled", "shuffle-once", "shuffled-epochs", "shuffle-once-released", "shuffled-epochs-released")
 NO_LAPLACE = ("skip", "noisy-sgd", "noisy-gd", "noisy-sgd-released", "noisy-gd-released", "cyclic", "shuffle-once",
               "rotation-epochs", "shuffled-epochs", "shuffle-once-released", "rotation-epochs-released")  # fmt: skip
 

@@ -9,8 +9,8 @@ import pytest
 
 from dpcalc.cli.main import main
 from dpcalc.engine.answer import answer
-from dpcalc.engine.question import Question
 from dpcalc.errors import Disproved
+from dpcalc.model.question import Question
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
 from dpcalc.theorems.record import all_bounds, lookup, without_definition
@@ -80,7 +80,7 @@ def test_renyi_of_a_group(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (f"rdp {RUN} -i 3 --group-size 2", "one position is spoken of"),
         ("dp-sgd -n 1000 --batch-size 10 --epochs 2 --noise-multiplier 2 -d 1e-6 --sampling fixed "
-         "--adjacency add-remove --group-size 2", "fixed size"),
+         "--adjacency add-remove --group-size 991", "no batch"),
         ("dp-sgd -n 1000 --batch-size 10 --epochs 2 --noise-multiplier 2 -d 1e-6 --sampling balls-in-bins --adjacency "
          "add --group-size 2", "both orders"),
         (f"rdp {RUN} --group-size 0", "group-size"),

@@ -100,6 +100,16 @@ def test_what_certifies_is_imported_only_where_it_is_asked(line: str) -> None:
     assert not [name for name in found if name.partition(".")[0] == "flint" or name.startswith("dpcalc.certify")]
 
 
+def test_what_certifies_loads_no_arithmetic_of_what_it_certifies() -> None:
+    program = (
+        "import pkgutil, importlib, dpcalc.certify as room; "
+        "[importlib.import_module(m.name) for m in pkgutil.walk_packages(room.__path__, 'dpcalc.certify.')]"
+    )
+    rooms = {".".join(name.split(".")[:2]) for name in modules("-c", program)}
+    assert "dpcalc.certify" in rooms
+    assert not rooms & {"dpcalc.theorems", "dpcalc.notions", "dpcalc.numerics"}
+
+
 ROOMS = {
     "cli": "filenames help help.option main output output.failures output.kinds output.printing output.terminal query "
     "runs types",

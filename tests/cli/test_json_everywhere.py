@@ -37,3 +37,17 @@ def test_noise_that_fades_away_warns_of_nothing() -> None:
         warnings.simplefilter("error")
         line = "shuffle -n 1e6 -L 10 --smoothness 1 --eta 0.1 -D 1.08e-57 --c1 1 --c2 1e-300 -d 1e-6"
         assert ran(line) == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        # 7e-324 is the double 4.9e-324: epsilon would be 4.89 where what was typed has 7.21.
+        ("rdp -n 10 -L 7e-324 --smoothness 1 --eta 1 --noise-std 2.3e-308 -d 1e-6", 2),
+        ("rdp -n 10 -L 1 --smoothness 1 --eta 1 --noise-std 5e-324 -d 1e-6", 2),
+        ("utility --records 1000 -L 1 --smoothness 1 --radius 1 --dimension 5 -e 1.7e308 -d 1e-6", 0),
+        ("shuffle -n 9 -L 1 --smoothness 1 --eta 0.5 --sigma 1 --group-size 3 -e 1.7e308", 0),
+    ],
+)
+def test_the_ends_of_the_doubles(line: str, code: int) -> None:
+    assert ran(f"{line} --json") == code

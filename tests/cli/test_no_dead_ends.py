@@ -13,9 +13,9 @@ import pytest
 
 from dpcalc.engine.ask import ask
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, MissingParameter, NotApplicable, SpecError
 from dpcalc.model.algorithm import ALGORITHMS
+from dpcalc.model.question import Question
 from dpcalc.notes import HidingPays
 from dpcalc.report import Case
 from tests.oracles import FULL, cases

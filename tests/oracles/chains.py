@@ -178,38 +178,6 @@ def _releases(start: Array, steps: Sequence[Record]) -> list[Array]:
     return out
 
 
-def shuffled(start: Array, others: Sequence[Record], x: Record, x_prime: Record) -> tuple[Array, Array]:
-    """The last iterate, where all n! orders are equally likely.
-
-    Records that are the same object are interchangeable, which keeps many of them cheap.
-    """
-    distinct = list({id(y): y for y in others}.values())
-    totals = (*(sum(y is z for y in others) for z in distinct), 1)
-    p, q = (_average_order(start, [*distinct, y], totals) for y in (x, x_prime))
-    return p, q
-
-
-def _average_order(start: Array, kinds: list[Record], totals: tuple[int, ...]) -> Array:
-    """Level t holds the average law after t steps for every number of records of each kind among the first t."""
-    n = sum(totals)
-    level = {(0,) * len(totals): start}
-    released: Any = 0.0
-    for t in range(n):
-        following: dict[tuple[int, ...], Array] = {}
-        for used, law in level.items():
-            for k, kind in enumerate(kinds):
-                if used[k] == totals[k]:
-                    continue
-                now = (*used[:k], used[k] + 1, *used[k + 1 :])
-                share = now[k] / (t + 1)  # how often the last of these t + 1 is of kind k
-                if t == n - 1:
-                    released = released + share * (law @ _at(kind, t).last)
-                else:
-                    following[now] = following.get(now, 0.0) + share * (law @ _at(kind, t).inner)
-        level = following
-    return released
-
-
 def hockey_stick(p: Array, q: Array, epsilon: float, slack: float = 1e-11) -> float:
     """The larger of E(p || q) and E(q || p) at e^epsilon, rounded down by the relative error of the laws."""
     gamma = math.exp(epsilon)
@@ -471,83 +439,6 @@ def random_case(
         x=x,
         x_prime=x_prime,
     )
-
-
-# --- a secret order
-
-
-class HiddenOrders(NamedTuple):
-    """The laws p and q of the last of n steps in a uniformly random secret order, and mu_1 = Delta/sigma.
-
-    Delta is the largest difference of the gradients of any two of the n + 1 records on [low, high].
-    """
-
-    p: Array
-    q: Array
-    mu_1: float
-    records: int
-    label: str
-
-
-def sensitivity(gradients_: Sequence[Gradient]) -> float:
-    """The largest difference of two of these on their common interval (exact: they are piecewise linear)."""
-    at = np.unique([k for g in gradients_ for k in g.knots])
-    values = np.array([g(at) for g in gradients_])
-    return float((values.max(axis=0) - values.min(axis=0)).max())
-
-
-def hidden_orders_case(r: random.Random) -> HiddenOrders:
-    """2 to 5 records, all different, convex losses whose gradient steps are 1-Lipschitz."""
-    n = r.randint(2, 5)
-    style = r.choice(("library", "springs", "walls", "resets"))
-    smoothness = r.choice((1.0, 2.0, r.uniform(0.05, 1), r.uniform(0, 2)))  # step_size is 1
-    width = log_uniform(r, 2, 30)
-    low, high = (0.0, width) if r.random() < 0.5 else (-width / 2, width / 2)
-    apart = [constant(s, low, high) for s in r.choice(((-1.0, 1.0), (1.0, -1.0)))]
-    if style == "library":
-        pool = [gradients(r, 1.0, smoothness, 0.0, r.choice(_SMOOTH_CONVEX), low, high) for _ in range(n + 1)]
-        if r.random() < 0.7:
-            pool[:2] = apart
-    elif style == "springs":
-        curvature = smoothness * r.choice((1.0, r.random()))
-        centres = [-1, 1, *(r.choice((-1, 1, 1, r.uniform(-1, 1))) for _ in range(n - 1))]
-        pool = [spring(curvature, (low + high) / 2 + c, low, high) for c in centres]
-    elif style == "walls":
-        pool = apart[:1] + [constant(-apart[0].values[0] * r.choice((1, 1, r.random())), low, high) for _ in range(n)]
-    else:
-        kinds = ("quadratic", "huber", "wall")
-        pool = apart + [
-            gradients(r, r.choice((1.0, width)), 1.0, 0.0, r.choice(kinds), low, high) for _ in range(n - 1)
-        ]
-    return _hidden_orders(r, pool[2:], pool[0], pool[1], low, high, f"{style} n={n}")
-
-
-def hidden_orders_identical(r: random.Random) -> HiddenOrders:
-    """Up to 60 records, all but x the same: resets, contractions, walls, and linear losses."""
-    n = r.choice((8, 20, 60))
-    style = r.choice(("reset", "contraction", "wall", "linear"))
-    width = log_uniform(r, 4, 30)
-    if style in ("reset", "contraction"):
-        low, high = -width / 2, width / 2
-        curvature = 1.0 if style == "reset" else r.choice((2.0, r.random(), r.uniform(0.5, 1.5)))
-        x, other = (spring(curvature, c, low, high) for c in (0.5, -0.5))
-    else:
-        low, high = (0.0, width) if style == "wall" else (-width, width)
-        x, other = (constant(s, low, high) for s in (-1.0, 1.0))
-    return _hidden_orders(r, [other] * (n - 1), x, other, low, high, f"{style} n={n}")
-
-
-def _hidden_orders(
-    r: random.Random, others: Sequence[Gradient], x: Gradient, x_prime: Gradient, low: float, high: float, label: str
-) -> HiddenOrders:
-    everyone = (*others, x, x_prime)
-    delta = sensitivity(everyone)
-    scale = max(delta / log_uniform(r, 0.3, 6), (high - low) / 60)
-    start = r.choice((low, high, r.uniform(low, high)))
-    grid = nodes(low, high, scale, [k for g in everyone for k in g.kinks], start)
-    made = {id(g): step(grid, grid.points - g(grid.points), scale, "gaussian") for g in everyone}
-    p, q = shuffled(grid.start, [made[id(g)] for g in others], made[id(x)], made[id(x_prime)])
-    return HiddenOrders(p, q, delta / scale, len(others) + 1, f"{label} mu_1={delta / scale!r}")
 
 
 # --- closed forms

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dpcalc.engine.ask import ask
-from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, SpecError
+from dpcalc.model.question import Question
 from dpcalc.recipes.judging.verdict import judged
 from dpcalc.recipes.running.checking import checked
 from dpcalc.recipes.running.evaluate import Answers, Limits, evaluate

@@ -13,10 +13,9 @@ from click.testing import CliRunner
 
 import dpcalc
 from dpcalc.cli.commands.ledger import command
-from dpcalc.engine.ledgers.entries import Ledger
 from dpcalc.engine.ledgers.total import answer_ledger
-from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
+from dpcalc.model.question import Ledger, Question
 from dpcalc.notions import gaussian, pld
 from dpcalc.recipes.ledgers.ledger import read_ledger, with_asked
 from dpcalc.render import render

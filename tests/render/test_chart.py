@@ -11,8 +11,8 @@ import pytest
 
 import dpcalc
 from dpcalc.engine.ask import ask
-from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
+from dpcalc.model.question import Question
 from dpcalc.render.chart import MAX_SERIES, Axis, Chart, Panel, Series, chart, figure, terminal
 from dpcalc.render.chart.bounds import DECADES, KINDS
 from dpcalc.render.chart.figure import limits

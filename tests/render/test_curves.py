@@ -9,7 +9,7 @@ import mpmath
 import pytest
 
 from dpcalc.engine.ask import ask
-from dpcalc.engine.question import Question
+from dpcalc.model.question import Question
 from dpcalc.notions.guarantee import Box, Gdp, Profile
 from dpcalc.report import Case
 from dpcalc.theorems.record import lookup

@@ -17,7 +17,7 @@ import pytest
 
 import dpcalc
 from dpcalc.engine.ask import ask
-from dpcalc.engine.question import Question
+from dpcalc.model.question import Question
 from dpcalc.render import Asked
 from dpcalc.render.page import render_html
 from dpcalc.report import Change, Report

@@ -14,7 +14,7 @@ from typing import Any
 from dpcalc.certify.case import certify
 from dpcalc.certify.table import definitions
 from dpcalc.engine.answer import answer
-from dpcalc.engine.question import Question
+from dpcalc.model.question import Question
 from dpcalc.model.run import describe
 from dpcalc.theorems.record import Theorem, for_algorithm, without_definition
 from tests.oracles import log_uniform, position, whole

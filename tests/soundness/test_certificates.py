@@ -12,8 +12,8 @@ from dpcalc.certify.case import certify
 from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
-from dpcalc.engine.question import Question
 from dpcalc.model.draft import Description
+from dpcalc.model.question import Question
 from dpcalc.model.run import Run
 from dpcalc.notions.profiles import digest
 from dpcalc.report import Case

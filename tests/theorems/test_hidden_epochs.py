@@ -16,7 +16,7 @@ from dpcalc.theorems.record import lookup
 from tests.oracles import draws
 from tests.oracles.chains import Array, Case, Gradient, Grid, constant, hockey_stick, last_law, mean, step
 from tests.oracles.sampled import cut
-from tests.theorems.test_noisy_sgd import small_case
+from tests.theorems.test_sampled_hidden import small_case
 
 BASE: dict[str, Any] = {
     "model": "linear", "release": "last", "clip": 0.5, "smoothness": 1.0, "step_size": 0.5, "noise_multiplier": 4.0,

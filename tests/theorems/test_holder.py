@@ -14,13 +14,13 @@ import pytest
 from scipy import stats
 
 from dpcalc.engine.answer import answer
-from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, NotApplicable
+from dpcalc.model.question import Question
 from dpcalc.model.run import describe
 from dpcalc.notions.guarantee import Composition
 from dpcalc.report import Case
 from dpcalc.theorems.holder import dp_sgd, holder
-from dpcalc.theorems.holder.published_gradient_noise import Theorem11, lemma13_epsilon
+from dpcalc.theorems.holder.published_gradient_noise import Theorem11
 from dpcalc.theorems.record import all_bounds, costs, lookup
 from dpcalc.theorems.risk import generalisation, holder_cost, holder_sgd
 from dpcalc.theorems.risk.sgd import Sgd
@@ -232,17 +232,6 @@ def test_theorem_11_refuses_where_no_share_is_feasible() -> None:
         ask("dp-sgd-gradient", at(1.0, 1e-8), records=10**4, holder_exponent=0.5, holder_constant=1.0)
     assert "--radius" in (caught.value.hint or "")
     assert "--gradient-at-zero" in (caught.value.hint or "")
-
-
-def test_lemma_13_is_sufficient() -> None:
-    for n in (18, 25, 44, 219, 1000, 10**6):
-        epsilon = max(lemma13_epsilon(records=n)) * (1.0 + 1e-9)
-        budget = Theorem11(records=n, steps=n, batch_size=1, epsilon=epsilon, log_delta=-2.0 * math.log(n))
-        share = 7.0 * math.log(n) / (9.0 * n * epsilon)
-        assert budget.square(share) >= 0.67
-        assert budget.slack(share) >= 0.0
-    with pytest.raises(NotApplicable):
-        lemma13_epsilon(records=17)
 
 
 def test_much_noise_is_as_good_as_less() -> None:

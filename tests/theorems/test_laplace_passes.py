@@ -74,8 +74,12 @@ def test_no_run_is_less_private(algorithm: str) -> None:
 # --- linear losses and limits -----------------------------------------------------------------------------------------
 
 
+LONGER = ((3, 2, 0.5), (10, 3, 0.2))
+
+
 @pytest.mark.parametrize(
-    ("batches", "epochs", "ratio"), [(1, 1, 0.7), (4, 1, 2.0), (3, 2, 0.5), (2, 5, 1.5), (10, 3, 0.2)]
+    ("batches", "epochs", "ratio"),
+    [(1, 1, 0.7), (4, 1, 2.0), (2, 5, 1.5), *(pytest.param(*run, marks=pytest.mark.campaign) for run in LONGER)],
 )
 @pytest.mark.parametrize("index", [1, -1])
 def test_linear_losses_are_no_less_private(batches: int, epochs: int, ratio: float, index: int) -> None:

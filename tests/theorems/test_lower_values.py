@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from dpcalc.engine.answer import answer
-from dpcalc.engine.question import Question
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import BoundFailed, DpcalcError
+from dpcalc.model.question import Question
 from dpcalc.model.run import describe
 from dpcalc.report import Case, Result
 from dpcalc.theorems.record import all_bounds, for_algorithm

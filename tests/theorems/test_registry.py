@@ -16,13 +16,13 @@ import pytest
 from dpcalc import references
 from dpcalc.engine.answer import answer
 from dpcalc.engine.evaluate import guarantee_of
-from dpcalc.engine.question import Question
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, NotApplicable, SpecError
 from dpcalc.model.algorithm import Length
 from dpcalc.model.chain import Chain
 from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.parameter import PARAMETERS
+from dpcalc.model.question import Question
 from dpcalc.model.run import ALGORITHMS, Run, describe
 from dpcalc.notions.guarantee import Composition, Gdp, Profile, Rdp
 from dpcalc.report import Case
@@ -39,7 +39,7 @@ BOUNDS = {
 EVERY = pytest.mark.parametrize("bound", BOUNDS.values(), ids=BOUNDS.keys())
 SEARCHED = (
     "contraction.laplace_mixture", "contraction.laplace_shift", "dp_sgd.gradient_lemma", "shuffle.laplace_mixture",
-    "shuffled_epochs.fresh", "shuffled_epochs.once",
+    "shuffled_epochs.fresh", "shuffled_epochs.once", "sampled.hidden_shuffle",
 )  # fmt: skip
 EVERY_BUT_SLOW = pytest.mark.parametrize(
     "bound",

@@ -1,4 +1,4 @@
-"""Passes whose iterates are released: brute-force runs of two passes, exact compositions, and what reuse breaks."""
+"""Passes whose iterates are released: exact compositions, and what reuse breaks."""
 
 # ruff: noqa: PT017 (a refusal is one of two good outcomes)
 from __future__ import annotations
@@ -6,9 +6,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import random
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +26,10 @@ from dpcalc.theorems.released import released, released_fresh_orders
 from tests.formulas import evaluated
 from tests.oracles import draws, log_uniform
 from tests.oracles import pld as losses
-from tests.oracles import sampled as oracle
 from tests.oracles.chains import (
-    Array,
-    Case,
-    constant,
     contraction_instance_log_delta,
-    hockey_stick,
-    random_case,
 )
 
-LAST_BATCHES = ("own", "nominal", "drop", "balanced", "front")
 ALGORITHMS = ("cyclic-released", "shuffle-once-released", "shuffled-epochs-released")
 FRESH = "shuffled-epochs-released"
 ORDERS = (1.25, 2.0, 5.0, 20.0)  # a search over all of them takes long
@@ -51,84 +42,6 @@ def offered(algorithm: str, told: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for bound in for_algorithm(algorithm):
         if bound.guarantee and not bound.unpromised(run) and bound.obstacle(run) is None:
             yield bound.id, guarantee_of(bound, run, ORDERS)
-
-
-# --- the truth --------------------------------------------------------------------------------------------------------
-
-
-def rounding_will_do(bound: str, told: dict[str, Any]) -> bool:
-    """Whether the bound needs nothing of a step's map but how far it leaves two points."""
-    if bound in ("released.own_noise", "released.cyclic_curve"):
-        return True
-    if bound in ("released.cyclic", "released.shuffle_once", "released.shuffled_epochs_secret"):
-        return False
-    plain = bound in ("released.shuffled_epochs", "released.shuffled_epochs_rdp") and "laplace_scale" in told
-    return plain or told["loss_class"] != "convex-smooth"
-
-
-def check(algorithm: str, told: dict[str, Any], case: Case, truths: Sequence[float], rounded: bool) -> set[str]:
-    seen = set()
-    for id, guarantee in offered(algorithm, told):
-        if rounded and not rounding_will_do(id, told):
-            continue
-        seen.add(id)
-        for epsilon, truth in zip(case.epsilons, truths, strict=True):
-            found = guarantee.log_delta(epsilon).value
-            what = f"{id} of {algorithm} {told!r} at epsilon={epsilon!r}: {found!r}, {case!r}"
-            assert not math.isnan(found), what
-            assert truth * (1 - 1e-8) <= math.exp(found), what
-    return seen
-
-
-def truths_of(p: Array, q: Array, epsilons: Sequence[float]) -> tuple[list[float], list[float]]:
-    """With the orders published, one row each, and without."""
-    known, hidden = (p / len(p), q / len(q)), (p.mean(axis=0), q.mean(axis=0))
-    return [hockey_stick(*known, e, 1e-9) for e in epsilons], [hockey_stick(*hidden, e, 1e-9) for e in epsilons]
-
-
-def two_passes(r: random.Random, case: Case, grid: Any, rounded: bool, told: dict[str, Any], seen: set[str]) -> None:
-    size, n = told["batch_size"], case.records
-    for algorithm in ALGORITHMS:
-        described = dict(told)
-        if algorithm == "cyclic-released":
-            others = list(range(n - 1))
-            orders = [(*others[: case.index - 1], n - 1, *others[case.index - 1 :])]
-            described["index"] = case.index
-            del described["last_batch"]
-        else:
-            orders = list(itertools.permutations(range(n)))
-        p, q = (
-            oracle.passes(
-                case, grid, record, orders, size, described.get("last_batch", "own"), algorithm != FRESH
-            )
-            for record in (case.x, case.x_prime)
-        )  # fmt: skip
-        assert p.sum() == pytest.approx(len(p), rel=1e-9)
-        for permutation, truths in zip(("public", "secret"), truths_of(p, q, case.epsilons), strict=True):
-            if algorithm == "cyclic-released" and permutation == "secret":
-                continue
-            extra = {} if algorithm == "cyclic-released" else {"permutation": permutation}
-            seen |= check(algorithm, {**described, **extra}, case, truths, rounded)
-        if r.random() < 0.3:
-            weaker = {**described, "loss_class": "lipschitz", "strong_convexity": None}
-            seen |= check(algorithm, weaker, case, truths_of(p, q, case.epsilons)[0], rounded)
-
-
-def epsilons_of(r: random.Random, case: Case) -> Case:
-    return replace(case, epsilons=(0.0, log_uniform(r, 0.01, 1), log_uniform(r, 0.5, 5)))
-
-
-@pytest.mark.campaign
-def test_no_run_is_less_private() -> None:
-    seen: set[str] = set()
-    for r in draws("released runs", 6, 1100):
-        case, told = random_case(r, "gaussian", "convex-smooth", records=r.choice((2, 2, 3))), {}
-        case = epsilons_of(r, case)
-        if r.random() < 0.3:
-            told["adjacency"], case = "null-record", replace(case, x_prime=constant(0.0, case.low, case.high))
-        told = case.told(epochs=2, batch_size=r.choice((1, 1, 1, 2)), last_batch=r.choice(LAST_BATCHES), **told)
-        two_passes(r, case, oracle.fine_nodes(case, pieces=2), False, told, seen)
-    assert seen == {b.id for a in ALGORITHMS for b in for_algorithm(a) if b.guarantee} - {"expanding.laplace"}
 
 
 # --- one order, used again --------------------------------------------------------------------------------------------

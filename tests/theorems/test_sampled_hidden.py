@@ -17,14 +17,45 @@ from dpcalc.theorems.record import lookup
 from dpcalc.theorems.sampled.sampled_hidden import HiddenRun
 from tests.oracles import draws, log_uniform
 from tests.oracles import sampled as oracle
-from tests.oracles.chains import Array, Case, Gradient, Grid, constant, hockey_stick
-from tests.theorems.test_noisy_sgd import small_case
+from tests.oracles.chains import Array, Case, Gradient, Grid, constant, hockey_stick, random_case
 
 PAIRS = {
     "replace-one": [("x", "x'"), ("x'", "x")], "zero-out": [("x", "null"), ("null", "x")],
     "add-remove": [("x", ""), ("", "x")], "remove": [("x", "")], "add": [("", "x")],
 }  # fmt: skip
 """The records that end the two data sets, of which the first is compared with the second."""
+
+
+def small_case(r: random.Random) -> Case:
+    """Convex smooth losses; one time in three on an interval so wide that it hardly matters."""
+    case = random_case(r, "gaussian", "convex-smooth", records=r.choice((2, 2, 3, 3, 4, 5)))
+    if r.random() < 0.6:  # a fifth to six standard deviations, which is where hiding helps
+        case = replace(case, scale=case.scale * r.choice((1, 1, 3, 10)))
+    if r.random() < 0.3:
+        case = wide(r, case)
+    kind = r.random()
+    if kind < 0.25:
+        case = replace(case, others=tuple(r.choice((case.x, case.x_prime)) for _ in case.others))
+    elif kind < 0.5:
+        case = replace(case, others=(case.x_prime,) * (case.records - 1))
+    return case
+
+
+def wide(r: random.Random, case: Case) -> Case:
+    """Two walls or linear losses on an interval of up to thirty standard deviations."""
+    width = case.step_size * case.scale * r.uniform(8.0, 30.0)
+    low, high = -width / 2, width / 2
+    level = case.lipschitz
+    tilt = min(case.strong_convexity * width / 2, level)
+
+    def record() -> Gradient:
+        room = (level - tilt) * r.choice((1.0, -1.0, 1.0, -1.0, r.uniform(-1, 1)))
+        return Gradient("linear", (low, high), (room - tilt, room + tilt), level)
+
+    return replace(
+        case, low=low, high=high, diameter=width, start=r.uniform(low, high) / 4, strong_convexity=2 * tilt / width,
+        x=record(), x_prime=record(), others=tuple(record() for _ in case.others),
+    )  # fmt: skip
 
 
 def null(case: Case) -> Gradient:

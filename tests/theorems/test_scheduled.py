@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from dpcalc.engine.ask import ask
-from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError
 from dpcalc.model.chain import Chain
+from dpcalc.model.question import Question
 from dpcalc.theorems.one_pass import scheduled
 from tests.formulas import evaluated
 from tests.oracles import READINGS, ball, draws, log_uniform, not_below, tight

@@ -11,9 +11,9 @@ import pytest
 
 from dpcalc.engine.answer import answer
 from dpcalc.engine.evaluate import guarantee_of
-from dpcalc.engine.question import Question
 from dpcalc.errors import NotApplicable
 from dpcalc.model.quantities import LastBatch
+from dpcalc.model.question import Question
 from dpcalc.model.run import describe
 from dpcalc.notions.guarantee import Gdp
 from dpcalc.theorems.batch_layout import layout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -13,16 +13,14 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpcalc.notions import gaussian, pld
+from dpcalc.notions import gaussian
 from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.hidden import fresh_places, hidden_position
 from dpcalc.theorems.many_passes import shuffled_epochs
 from dpcalc.theorems.many_passes.passes import Passes
 from dpcalc.theorems.many_passes.repeated_allocation import Pace
-from dpcalc.theorems.released import released, released_fresh_orders
 from tests.formulas import evaluated
 from tests.oracles import draws
-from tests.oracles.chains import Array, Case, Grid, constant, hockey_stick, mean, random_case, step
 from tests.oracles.epochs import Passes as ExactPasses
 from tests.oracles.epochs import least_cost
 
@@ -146,102 +144,6 @@ def test_the_law_of_the_earlier_uses_is_dominated(monkeypatch: pytest.MonkeyPatc
             assert had >= tail - 1e-12, (exact, window, parts, last, second, float(cost))
 
 
-# --- runs by brute force
-
-
-class Runs:
-    """The laws of a run of several passes in these orders; the differing record is the last of ``everyone``."""
-
-    def __init__(self, case: Case, grid: Grid, record: Any, batch_size: int, last_batch: str) -> None:
-        self.case, self.grid, self.batch_size, self.last_batch = case, grid, batch_size, last_batch
-        self.everyone = (*case.others, record)
-        self.made: dict[Any, Any] = {}
-
-    def batches(self, order: Sequence[int]) -> list[Any]:
-        cut = [tuple(order[at : at + self.batch_size]) for at in range(0, len(order), self.batch_size)]
-        if self.last_batch == "drop" and len(cut) > 1 and len(cut[-1]) < self.batch_size:
-            cut.pop()
-        return [self.step(b, self.batch_size if self.last_batch == "nominal" else len(b)) for b in cut]
-
-    def step(self, batch: tuple[int, ...], divisor: int) -> Any:
-        key = (tuple(sorted(batch)), divisor)
-        if key not in self.made:
-            mapped = self.case.psi(mean([self.everyone[j] for j in key[0]], divisor), self.grid.points)
-            self.made[key] = step(self.grid, mapped, self.case.step_size * self.case.scale, self.case.noise)
-        return self.made[key]
-
-    def laws(self, passes: int, same_order: bool) -> list[Array]:
-        """The law of the last iterate for every sequence of orders, all equally likely."""
-        orders = [self.batches(order) for order in itertools.permutations(range(len(self.everyone)))]
-        out = []
-        starts = [self.grid.start]
-        for number in range(passes if not same_order else 1):
-            following = []
-            for law, order in itertools.product(starts, orders):
-                if same_order:
-                    out.append(through(law, order * passes, True))
-                elif number == passes - 1:
-                    out.append(through(law, order, True))
-                else:
-                    following.append(through(law, order, False))
-            starts = following
-        return out
-
-
-def through(law: Array, steps: Sequence[Any], released: bool) -> Array:
-    for one in steps[: len(steps) - released]:
-        law = law @ one.inner
-    return law @ steps[-1].last if released else law
-
-
-def released_together(runs: Runs, same_order: bool, known: bool = False) -> Any:
-    """The joint law of the iterates after two passes: nodes of the first by cells of the second.
-
-    With ``known`` it is that of the one order and both.
-    """
-    orders = [runs.batches(order) for order in itertools.permutations(range(len(runs.everyone)))]
-    firsts, seconds = [], []
-    for order in orders:
-        first, second = runs.grid.start, np.eye(len(runs.grid.points))
-        for one in order:
-            first = first @ one.inner
-        for one in order[:-1]:
-            second = second @ one.inner
-        firsts.append(first)
-        seconds.append(second @ order[-1].last)
-    if not same_order:
-        return (np.mean(firsts, axis=0)[:, None] * np.mean(seconds, axis=0)).ravel()
-    told = np.array([first[:, None] * second for first, second in zip(firsts, seconds, strict=True)])
-    return (told / len(orders)).ravel() if known else np.mean(told, axis=0).ravel()
-
-
-@pytest.mark.parametrize("same_order", [True, False], ids=["once", "fresh"])
-def test_no_released_run_is_less_private(same_order: bool) -> None:
-    for r in draws(f"released in secret orders {same_order}", 12, 200):
-        case = random_case(r, "gaussian", "convex-smooth", records=r.choice((2, 3)))
-        adjacency, x_prime = "replace-one", case.x_prime
-        if r.random() < 0.4:
-            adjacency, x_prime = "null-record", constant(0.0, case.low, case.high)
-        size, last, grid = r.randint(1, 3), r.choice(LAST_BATCHES), case.nodes(160)
-        p, q = (released_together(Runs(case, grid, record, size, last), same_order) for record in (case.x, x_prime))
-        given = {
-            "records": case.records, "batch_size": size, "last_batch": last, "epochs": 2, "adjacency": adjacency,
-            "sensitivity": case.lipschitz * (2.0 if adjacency == "replace-one" else 1.0), "noise": "gaussian",
-            "scale": case.scale, "step_size": case.step_size, "smoothness": case.smoothness,
-        }  # fmt: skip
-        sharp = {"strong_convexity": case.strong_convexity, "diameter": case.diameter}
-        for more in ({}, sharp):
-            for epsilon in case.epsilons:
-                truth = max(hockey_stick(p, q, epsilon, 1e-9), hockey_stick(q, p, epsilon, 1e-9))
-                what = f"{case!r} {given!r} {more!r} {epsilon!r}"
-                if same_order:
-                    bound = evaluated(released.shuffle_once_secret, **given, **more, epsilon=epsilon)
-                else:
-                    parts = evaluated(released_fresh_orders.shuffled_epochs_secret_curve, **given, **more)
-                    bound = pld.log_delta(parts, epsilon=epsilon).value
-                assert truth <= math.exp(bound) * (1 + 1e-6), what
-
-
 # --- known values
 
 
@@ -335,7 +237,14 @@ def test_continuous_in_the_number_of_records(last_batch: str, epochs: int, room:
 @pytest.mark.parametrize("bound", [shuffled_epochs.fresh, shuffled_epochs.once])
 @pytest.mark.parametrize(
     "sharp",
-    [{"strong_convexity": 0.01}, {"diameter": 2.0}, {"diameter": 0.05}, {"strong_convexity": 1e-3, "diameter": 0.5}],
+    [
+        {"strong_convexity": 0.01},
+        {"diameter": 0.05},
+        *(
+            pytest.param(sharp, marks=pytest.mark.campaign)
+            for sharp in ({"diameter": 2.0}, {"strong_convexity": 1e-3, "diameter": 0.5})
+        ),
+    ],
     ids=str,
 )
 def test_bounded_in_the_number_of_passes(bound: Callable[..., Any], sharp: dict[str, float]) -> None:

@@ -15,10 +15,10 @@ import pytest
 import dpcalc
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
-from dpcalc.engine.question import Question
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.model.draft import Description
 from dpcalc.model.loss import of
+from dpcalc.model.question import Question
 from dpcalc.training.release.model import load
 from dpcalc.training.rule import records as rule_batches
 from dpcalc.training.rule.draft import Draft

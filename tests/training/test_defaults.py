@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import dpcalc
-from dpcalc.engine.question import Question
+from dpcalc.model.question import Question
 from dpcalc.training.rule import guarantee
 from dpcalc.training.rule.draft import Draft
 

@@ -142,8 +142,8 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", SWITCHES)
 def test_a_run_that_is_described_is_left_alone(name: str) -> None:
-    from dpcalc.engine.question import Question
     from dpcalc.model.draft import Description
+    from dpcalc.model.question import Question
     from dpcalc.training.rule.draft import Draft
     from dpcalc.training.rule.full_batches import applies
 

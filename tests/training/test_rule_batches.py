@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import dpcalc
-from dpcalc.engine.question import Question
 from dpcalc.model.draft import Description
+from dpcalc.model.question import Question
 from dpcalc.training.rule import records as rule_batches
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.setup import Setup

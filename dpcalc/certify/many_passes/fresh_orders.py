@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from flint import arb, fmpq
 
 from dpcalc.certify.numerics.balls import OutOfReach
-from dpcalc.certify.runs.batches import OF_ANOTHER_RUN, Stretch
+from dpcalc.certify.runs.allocation import Stretch
 from dpcalc.certify.runs.matching import Places
+from dpcalc.certify.runs.run import OF_ANOTHER_RUN
 from dpcalc.certify.runs.uses import FreshPlaces, Pace, passes_left
 
 _NARROW = 64  # probabilities of fewer numbers are added one by one
@@ -134,10 +135,10 @@ def _heads(runs: Runs, heavy: arb, light: arb, window: int, number: int, at: int
 def _delayed(pace: Pace, heavy: arb, light: arb, count: int, among: int, at: int) -> list[Stretch]:
     """Return the stretches of ``count`` >= 1 uses in the last steps of their passes, the last ``among`` heavy."""
     first = count - among - (among == 0)
-    found = [pace.repeat(pace.turn(light, 1, 1), first)] if first else []
+    stretches = [pace.repeat(pace.turn(light, 1, 1), first)] if first else []
     if among > 1:
-        found.append(pace.repeat(pace.turn(heavy, 1, 1), among - 1))
-    return [*found, pace.turn(heavy if among else light, 1, at)]
+        stretches.append(pace.repeat(pace.turn(heavy, 1, 1), among - 1))
+    return [*stretches, pace.turn(heavy if among else light, 1, at)]
 
 
 # --- known positions, 1-Lipschitz maps, batches that weigh alike -----------------------------------------------------

@@ -32,7 +32,7 @@ _BITS = 128
 _NEAR, _GROWTH = 400, 1 / 400  # knots that are one step apart, and how their distance grows further on
 _MOST_POINTS, _FEW_POINTS = 1 << 17, 1 << 15
 _FAR = 18.0  # so many standard deviations from the middle the characteristic function is no longer evaluated
-_REST = 2.0**-26  # of delta: what moments far out may add
+_REST, _USUAL = 2.0**-26, 2.0**-22  # of delta: what moments far out may add, and what most answers leave for that
 _FIRST_LOOK, _MOST_TERMS = 16, 4000  # terms before a first look at that, and at most
 _FARTHER, _MOST_WIDTHS = 8, 24  # how much farther moments are bounded one by one on intervals, and on how many
 _RAREST = -500.0  # ln of losses that are left out of a first look at moments, and which exp(c L) must not bring back
@@ -44,6 +44,10 @@ _GENTLER = (
     0.35,
     0.25,
 )  # shares of c: with a smaller one large losses weigh less, and a period is shorter
+_STEEPER = (1.2, 1.5, 2.0)  # with a larger one the least losses, of which the moments fall slowly, weigh less
+_MOST_EXCESS = 30.0  # ln of the moments over delta: of more too few digits are left
+_ENOUGH = 800  # terms that take no time worth another tilt
+_WIDE = 1.5  # how much farther than those of a normal law losses are taken to count
 _WELL_BELOW = 2.0  # of ln delta, where a bound on exp(c L) is enough
 _TOO_LARGE = "a composition that would take too many points"
 
@@ -127,8 +131,8 @@ def _near(parts: Sequence[Part], epsilon: arb, about: float) -> arb:
     middle = float(epsilon.mid())
     try:
         coarse = [_rough(part, _ends(part, _RAREST)) for part in parts]
-        tilt = _narrow(coarse, _tilt_of(coarse, middle, about), middle, about)
-        delta = _by_moments(parts, epsilon, tilt, about)
+        tilts = _narrow(coarse, _tilt_of(coarse, middle, about), middle, about)
+        delta = _by_moments(parts, epsilon, tilts, about)
     except (OverflowError, ZeroDivisionError, ValueError, OutOfReach, OutOfHand):
         return arb(0)
     return arb(0) if delta is None else log(delta.upper())
@@ -259,8 +263,8 @@ def _tilt_of(rough: Sequence[_Rough], epsilon: float, about: float) -> _Tilt:
     return _Tilt(c, spread, max((20.0 - about) / c, 12.0 * spread))
 
 
-def _narrow(rough: Sequence[_Rough], tilt: _Tilt, epsilon: float, about: float) -> _Tilt:
-    """Return a tilt at which a period, beyond which next to no losses weigh anything, is short.
+def _narrow(rough: Sequence[_Rough], tilt: _Tilt, epsilon: float, about: float) -> list[_Tilt]:
+    """Return tilts with their periods, beyond which next to no losses weigh anything; the first has a short one.
 
     Where delta is far smaller than what is asked about, as in the order of the data sets that is not the worse one, it
     is the least at which exp(-c epsilon) E exp(c L) is small enough.
@@ -268,19 +272,25 @@ def _narrow(rough: Sequence[_Rough], tilt: _Tilt, epsilon: float, about: float) 
     for power in range(1, 40):
         c = 1.5**power
         if c < tilt.at and sum(each[1] * _moments(each, c)[0] for each in rough) - c * epsilon < about - _WELL_BELOW:
-            return _of_period(rough, c, about)
-    return min((_of_period(rough, tilt.at * share, about) for share in _GENTLER), key=lambda each: each.period)
+            return [_of_period(rough, c, epsilon, about)]
+    gentler = min((_of_period(rough, tilt.at * share, epsilon, about) for share in _GENTLER), key=lambda x: x.period)
+    return [gentler, *(_of_period(rough, tilt.at * share, epsilon, about) for share in _STEEPER)]
 
 
-def _of_period(rough: Sequence[_Rough], c: float, about: float) -> _Tilt:
-    spread, farthest = 0.0, 0.0
-    for losses, copies in rough:
-        log_whole, _, variance, _ = _moments((losses, copies), c)
-        spread += copies * variance
-        counts = [z for z, mass in losses if mass + c * z - log_whole + math.log(copies) > -_BEYOND]
-        farthest = max(farthest, *counts)
-    spread = math.sqrt(spread)
-    return _Tilt(c, spread, max((20.0 - about) / c, 12.0 * spread, 1.1 * farthest))
+def _of_period(rough: Sequence[_Rough], c: float, epsilon: float, about: float) -> _Tilt:
+    """Return a tilt, and a period beyond which losses weigh next to nothing over exp(c epsilon) times delta."""
+    laws = [(each, copies, _moments((each, copies), c)) for each, copies in rough]
+    excess = max(0.0, sum(copies * law[0] for _, copies, law in laws) - c * epsilon - about)
+    middle = sum(copies * law[1] for _, copies, law in laws)
+    spread = math.sqrt(sum(copies * law[2] for _, copies, law in laws))
+    counts = [
+        z
+        for each, copies, law in laws
+        for z, mass in each
+        if mass + c * z - law[0] + math.log(copies) > -_BEYOND - excess
+    ]
+    wide = middle - epsilon + _WIDE * spread * math.sqrt(2.0 * (_BEYOND + excess))
+    return _Tilt(c, spread, max((20.0 - about) / c, wide, 1.1 * max(counts)))
 
 
 def _step(rough: Sequence[_Rough], c: float, parts: Sequence[Part]) -> float:
@@ -349,8 +359,8 @@ def _hull(points: Sequence[tuple[arb, arb, int]]) -> list[tuple[arb, arb, int]]:
 # --- the integral, where moments are known ---------------------------------------------------------------------------
 
 
-def _by_moments(parts: Sequence[Part], epsilon: arb, tilt: _Tilt, about: float) -> arb | None:
-    """Return an upper bound on delta, next to it; None where moments do not fall fast enough.
+def _by_moments(parts: Sequence[Part], epsilon: arb, tilts: Sequence[_Tilt], about: float) -> arb | None:
+    """Return an upper bound on delta, next to it; None where moments do not fall fast enough at any of the tilts.
 
     delta(eps) is the integral of phi(s) exp(-s eps)/(s (s + 1)) over t, over 2 pi. The trapezoidal rule with steps of
     2 pi/M adds delta(eps - j M) exp(-c j M) for all other whole j, none of which is negative; what is beyond t is at
@@ -360,13 +370,33 @@ def _by_moments(parts: Sequence[Part], epsilon: arb, tilt: _Tilt, about: float) 
     of (a_i + psi_i)^(k_i). The term without psi has no delta, and those with one have that of a single step, a curve at
     hand; the sum is over the others, a polynomial in psi without negative coefficients. It falls like t^-2 or faster.
     """
-    c = arb(tilt.at)
-    product = _Product([(part.loss.moments(c), part.copies) for part in parts if part.loss is not None])
-    size = product.whole([each.at(arb(0)).real for each, _ in product.moments])
-    if (bound := size * (-c * epsilon).exp() * c**c / (1 + c) ** (1 + c)) < arb(about - 1.0).exp():
-        return bound  # (1 - e^(eps - L))_+ is at most exp(c (L - eps)) times the largest (1 - e^-x) e^(-c x)
+    best = None
+    for tilt in tilts:
+        c = arb(tilt.at)
+        product = _Product([(part.loss.moments(c), part.copies) for part in parts if part.loss is not None])
+        size = product.whole([each.at(arb(0)).real for each, _ in product.moments])
+        if (bound := size * (-c * epsilon).exp() * c**c / (1 + c) ** (1 + c)) < arb(about - 1.0).exp():
+            return bound  # (1 - e^(eps - L))_+ is at most exp(c (L - eps)) times the largest (1 - e^-x) e^(-c x)
+        if best is not None and bound > arb(about + _MOST_EXCESS).exp():
+            break
+        terms = _terms(product, arb(about).exp() * (c * epsilon).exp(), arb(tilt.period))
+        if best is None or terms < best[0]:
+            best = terms, product, tilt
+        if terms <= _ENOUGH:
+            break
+    if best is None or best[0] > _MOST_TERMS:
+        return None
+    _, product, tilt = best
     alone = product.of_one([part.curve(epsilon) for part in parts])
-    return _by_terms(product, alone, c, epsilon, tilt.period)
+    return _by_terms(product, alone, arb(tilt.at), epsilon, tilt.period, arb(about).exp())
+
+
+def _terms(product: _Product, delta: arb, period: arb) -> int:
+    """Return about how many terms are too large, for a delta over exp(-c eps)."""
+    k, step, rest = _FIRST_LOOK, 2 * arb.pi() / period, delta * _USUAL * arb.pi()
+    while k < _MOST_TERMS and not product.beyond(k * step) <= rest * k * step:
+        k = k * 5 // 4
+    return k
 
 
 class _Product(NamedTuple):
@@ -394,13 +424,20 @@ class _Product(NamedTuple):
         counts = zip(self.moments, values, strict=True)
         return none * sum(copies * value / each.at_zero for (each, copies), value in counts)
 
+    def beyond(self, t: arb) -> arb:
+        """Return a bound on the other terms for all larger t."""
+        return self.of_more([each.beyond(t) for each, _ in self.moments])
+
     def of_more(self, values: Sequence[Any]) -> Any:
         """Return the other terms."""
         return self.whole(values) - self.of_one(values) - self.of_none()
 
 
-def _by_terms(product: _Product, alone: arb, c: arb, epsilon: arb, period: float) -> arb | None:
-    """Return what is known and the sum of the terms until what is beyond is small; None where it takes too many."""
+def _by_terms(product: _Product, alone: arb, c: arb, epsilon: arb, period: float, goal: arb) -> arb | None:
+    """Return what is known and the sum of the terms until what is beyond is small; None where it takes too many.
+
+    It is small where it takes half of what is left up to the goal, or next to nothing of delta.
+    """
     total, next_look, step = alone * arb(period), _FIRST_LOOK, 2 * arb.pi() / arb(period)
     for k, values in enumerate(zip(*(each.on_grid(step) for each, _ in product.moments), strict=True)):
         if k > _MOST_TERMS or not k * step <= LARGEST_T:  # the errors of moments are bounded up to there
@@ -411,9 +448,10 @@ def _by_terms(product: _Product, alone: arb, c: arb, epsilon: arb, period: float
             continue
         share = (-c * epsilon).exp() / (arb.pi() * k * step)  # of a largest phi
         delta = total / arb(period)
-        limit = delta * _REST / share
+        rest = (delta * _REST).max((goal - delta) / 2)
+        limit = rest / share
         if abs(phi) < limit and _is_small(product, k * step, limit):
-            return delta * (1 + _REST)
+            return delta + rest
         next_look = k * 5 // 4
     raise AssertionError("the moments do not end")
 
@@ -421,7 +459,7 @@ def _by_terms(product: _Product, alone: arb, c: arb, epsilon: arb, period: float
 def _is_small(product: _Product, t: arb, limit: arb) -> bool:
     """Return whether the product of the moments is proved to be at most the limit for all larger t."""
     end = t
-    while not product.of_more([each.beyond(end) for each, _ in product.moments]) <= limit:
+    while not product.beyond(end) <= limit:
         end = 2 * end
         if end > _FARTHER * t or end > LARGEST_T:
             return False

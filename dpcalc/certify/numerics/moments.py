@@ -29,13 +29,14 @@ _POINTS = 24  # of a rule, with an error of some 4^-46 of the largest value on t
 _AXIS = 2.125  # half lengths of a panel in the longer semi-axis of that ellipse: (4 + 1/4)/2
 _HEIGHT, _HALF = 0.55, 0.25  # of the way and of a panel, over the largest a: the disc is above the real line
 _GROWTH = 1.9  # of panels of a way that leaves the real line at 45 degrees: their discs do not touch it
+_BOXES = 4  # of a panel next to a start, on which a derivative is bounded
 _STEEP = 16.0  # e^16 is lost to a disc on which n p^(c+1) q^-c varies so much; 10^-21 remains
 _LEFT_OUT = 90.0  # -ln of what tails are left out at
 _FARTHEST = 1e9  # no loss is larger where that is left out: ln p/q grows like a x
 _SMALL = 40.0  # -ln of integrands that may vary by more: their errors are below 10^-44
 _MOST_NODES = 40_000
 _BLOCK = 48  # products in a row; they cost 24 of 128 bits, and then terms that are negligible are left out
-_NEGLIGIBLE = 50.0  # -ln of their size, over that of the sum
+_NEGLIGIBLE = 60.0  # -ln of their size, over that of the sum
 LARGEST_T = 2.0**20  # no t is larger
 
 
@@ -115,6 +116,10 @@ class Piece(NamedTuple):
         """Return n p^(c+1) q^-c."""
         p, q = self.logs(y)
         return ((c + 1) * p - c * q - y * y / 2).exp() / (2 * arb.pi()).sqrt()
+
+    def slope(self, y: acb) -> acb:
+        """Return the derivative of ln p/q."""
+        return self.above.slopes(y)[0] - self.below.slopes(y)[0]
 
     def over_slope(self, y: acb, c: arb) -> tuple[acb, acb]:
         """Return n p^(c+1) q^-c over the derivative of ln p/q, and the derivative of that."""
@@ -236,15 +241,16 @@ class _OfPieces(Moments):
         less G at the start less the integral of G' exp(i t L). What two pieces have at the start cancels in part, which
         a bound on their sizes does not show.
         """
-        farthest = piece.farthest
-        heights = _graded(arb(_HEIGHT / farthest), farthest)
+        heights = _graded(arb(_HEIGHT / piece.farthest), 2.0 * float(abs(piece.slope(acb(start)))))
         points = [start + acb(1, 1 if piece.rises else -1) * height for height in heights]
         self.corner += piece.over_slope(points[0], self.c)[0]
         for left, right in itertools.pairwise(points):
-            middle, half = (left + right) / 2, abs((right - left).real).upper() / 2
-            inside = middle + acb(arb(0, half), arb(0, half))
-            size = (abs(piece.over_slope(inside, self.c)[1]) * abs(right - left)).upper()
-            self.by_parts.append((size, _turn(piece, left)))
+            part = (right - left) / _BOXES
+            half = abs(part.real).upper() / 2
+            for k in range(_BOXES):
+                box = left + part * (k + arb(0.5)) + acb(arb(0, half), arb(0, half))
+                size = (abs(piece.over_slope(box, self.c)[1]) * abs(part)).upper()
+                self.by_parts.append((size, _turn(piece, left + part * k)))
             self._add(piece, left, right)
         self.by_parts.append((abs(piece.over_slope(points[-1], self.c)[0]), _turn(piece, points[-1])))
 
@@ -283,7 +289,8 @@ class _OfPieces(Moments):
             self._add(piece, middle, end)
             return
         if not height > radius:  # on a part of the disc of a first panel Im L < 0, down to this
-            largest *= (2 * radius * (piece.above.farthest + piece.below.farthest) * LARGEST_T).exp()
+            disc = middle + acb(arb(0, radius.upper()), arb(0, radius.upper()))
+            largest *= (2 * radius * abs(piece.slope(disc)) * LARGEST_T).exp().upper()
         error = (
             largest * size * arb(64) / 14 * arb(4) ** (2 - 2 * _POINTS)
         )  # (64/15) M 4^-2n/(1 - 4^-2) with n + 1 points
@@ -309,9 +316,8 @@ class _OfPieces(Moments):
     def beyond(self, t: arb) -> arb:
         sizes = [panel.mass * (-t * panel.turn).exp() for panel in self.panels]
         near, far = sum(sizes[: self.near], arb(0)), sum(sizes[self.near :], self.error)
-        if t > 0:
-            near = near.min(sum((size * (-t * turn).exp() for size, turn in self.by_parts), abs(self.corner)) / t)
-        return (near + far).upper()
+        by_parts = sum((size * (-t * turn).exp() for size, turn in self.by_parts), abs(self.corner)) / t
+        return ((near.min(by_parts) if by_parts.is_finite() else near) + far).upper()
 
     def slope(self, t: arb) -> arb:
         # the derivative is the integral of i L n p^(s+1) q^-s
@@ -352,9 +358,9 @@ def _turn(piece: Piece, y: acb) -> arb:
     return (p - q).imag.max(arb(0))
 
 
-def _graded(height: arb, farthest: float) -> list[arb]:
+def _graded(height: arb, slope: float) -> list[arb]:
     """Return 0 and growing heights up to the last one."""
     heights = [height]
-    while float(heights[-1]) * farthest * LARGEST_T > 1.0:
+    while float(heights[-1]) * slope * LARGEST_T > 1.0:
         heights.append(heights[-1] / _GROWTH)
     return [arb(0), *reversed(heights)]

@@ -16,7 +16,7 @@ from flint import arb, fmpz
 
 from dpcalc.certify.numerics.balls import OutOfReach
 from dpcalc.certify.numerics.gaussian import upper_tail
-from dpcalc.certify.runs.batches import OF_ANOTHER_RUN
+from dpcalc.certify.runs.run import OF_ANOTHER_RUN
 from dpcalc.certify.runs.uses import Alike
 
 MOST_ROWS = 20_000
@@ -175,22 +175,22 @@ def _transfers(
     offered = [max(0, _whole((x * scale).lower().floor())) for x in supply]
     if sum(wanted) > sum(offered):
         raise OutOfReach("the donors of the certificate have less than its receivers need")
-    found, j = [], 0
+    transfers, j = [], 0
     for i, left in zip(takers, wanted, strict=True):
         while left:
             while not offered[j]:
                 j += 1
             moved = min(left, offered[j])
             left, offered[j] = left - moved, offered[j] - moved
-            found.append((fmpz(moved) / scale, i, givers[j]))
-    return found
+            transfers.append((fmpz(moved) / scale, i, givers[j]))
+    return transfers
 
 
 def _whole(x: arb) -> int:
-    found = x.unique_fmpz()
-    if found is None:
+    integer = x.unique_fmpz()
+    if integer is None:
         raise OutOfReach(OF_ANOTHER_RUN)
-    return int(found)
+    return int(integer)
 
 
 def _swapped(here: Row, there: Row, swap: tuple[int, int], costs: Costs) -> arb:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from flint import arb, fmpq
 
-from dpcalc.certify.numerics.balls import Inputs, OutOfReach, least, square
-from dpcalc.certify.runs.batches import Stretch, sizes
+from dpcalc.certify.numerics.balls import OutOfReach, least, square
+from dpcalc.certify.runs.allocation import Stretch
+from dpcalc.certify.runs.run import RunInputs
 
 
 class Alike(NamedTuple):
@@ -25,13 +26,13 @@ class Alike(NamedTuple):
     divisor: int
 
 
-def classes(v: Inputs) -> list[Alike]:
+def classes(v: RunInputs) -> list[Alike]:
     """Return the positions of a pass, the last ones first."""
-    found, first = [], 1
-    for count, size, divisor in reversed(sizes(v)):
-        found.append(Alike(first, count, size, divisor))
+    batches, first = [], 1
+    for count, size, divisor in reversed(v.sizes()):
+        batches.append(Alike(first, count, size, divisor))
         first += count
-    return found
+    return batches
 
 
 def join(*stretches: Stretch) -> Stretch:
@@ -69,7 +70,7 @@ class Pace:
         contracts: whether to use more than that steps are 1-Lipschitz.
     """
 
-    def __init__(self, v: Inputs, contracts: bool = True) -> None:
+    def __init__(self, v: RunInputs, contracts: bool = True) -> None:
         found = classes(v)
         self.steps = sum(alike.steps for alike in found)
         self._pieces: list[tuple[int, arb]] = []
@@ -141,7 +142,7 @@ def _steady(steps: int, factor: arb) -> Stretch:
     return Stretch(arb(0), (2 * fallen).expm1() / (2 * factor.log()).expm1(), fallen.exp())
 
 
-def _factor(v: Inputs, share: fmpq) -> fmpq:
+def _factor(v: RunInputs, share: fmpq) -> fmpq:
     """Return the Lipschitz factor of a step of which the share moves, and the rest stays; a ridge may move whole.
 
     Raises:
@@ -191,11 +192,11 @@ class SamePlaces:
         """Return the cost of uses at k."""
         if self.bare:
             return square(size) * (arb(self.epochs - 1) / self.pace.steps + arb(1) / k)
-        found = [cost(*self._one(k, size, None))]
+        costs = [cost(*self._one(k, size, None))]
         if self.reach is not None:
-            found += [cost(self.pace.entry(self.reach, (k - 1, 0)))] if k > 1 else []
-            found += [cost(*self._one(k, size, left)) for left in self._one_kept]
-        return least(*found)
+            costs += [cost(self.pace.entry(self.reach, (k - 1, 0)))] if k > 1 else []
+            costs += [cost(*self._one(k, size, left)) for left in self._one_kept]
+        return least(*costs)
 
     def unused(self) -> arb:
         """Return the cost of no use."""
@@ -207,16 +208,16 @@ class SamePlaces:
             first, last = early / (b - a), late / a
             apart, together = early * first + late * last, square(early + late) / b
             return square(early + late) * (self.epochs - 1) / self.pace.steps + (together if first >= last else apart)
-        found = [cost(*self._two(b, early, a, late))]
+        costs = [cost(*self._two(b, early, a, late))]
         if self.reach is not None:
             last_use = self.pace.used(late, a, 0)
-            found += [cost(self.pace.entry(self.reach, (a - 1, 0)))] if a > 1 else []
-            found.append(cost(self.pace.entry(self.reach, (b - 1, a)), last_use))
-            found += [cost(*self._after_late(b, early, a, late, 0))] if self.epochs > 1 else []
+            costs += [cost(self.pace.entry(self.reach, (a - 1, 0)))] if a > 1 else []
+            costs.append(cost(self.pace.entry(self.reach, (b - 1, a)), last_use))
+            costs += [cost(*self._after_late(b, early, a, late, 0))] if self.epochs > 1 else []
             for left in self._two_kept:
-                found.append(cost(*self._after_early(b, early, a, late, left)))
-                found += [cost(*self._after_late(b, early, a, late, left))] if left < self.epochs - 1 else []
-        return least(*found)
+                costs.append(cost(*self._after_early(b, early, a, late, left)))
+                costs += [cost(*self._after_late(b, early, a, late, left))] if left < self.epochs - 1 else []
+        return least(*costs)
 
     def _one(self, k: int, size: arb, left: int | None) -> list[Stretch]:
         """Return the stretches of all uses, or of the diameter and the last ``left``."""
@@ -269,10 +270,10 @@ class SamePlaces:
             for k in at:
                 if two and k == 1:
                     continue
-                found = [
+                costs = [
                     cost(*(self._after_early(k, arb(1), 1, size, j) if two else self._one(k, size, j))) for j in tried
                 ]
-                kept.update(tried[i] for i in sorted(range(len(tried)), key=lambda i: _middle(found[i]))[:1])
+                kept.update(tried[i] for i in sorted(range(len(tried)), key=lambda i: _middle(costs[i]))[:1])
         return sorted(kept)
 
 
@@ -296,10 +297,10 @@ class FreshPlaces:
 
     def own(self, k: int, size: arb) -> arb:
         """Return the cost of a last use at k."""
-        found = self._after(k, self.pace.used(size, k, 0))
+        costs = self._after(k, self.pace.used(size, k, 0))
         if self.reach is not None and k > 1:
-            found.append(cost(self.pace.entry(self.reach, (k - 1, 0))))
-        return least(*found)
+            costs.append(cost(self.pace.entry(self.reach, (k - 1, 0))))
+        return least(*costs)
 
     def unused(self) -> arb:
         """Return the cost of no use in the last pass."""
@@ -308,21 +309,21 @@ class FreshPlaces:
     def pair(self, b: int, early: arb, a: int, late: arb) -> arb:
         """Return the cost of last uses at b and at a < b."""
         first, last = self.pace.used(early, b, a), self.pace.used(late, a, 0)
-        found = self._after(b, first, last)
+        costs = self._after(b, first, last)
         if self.reach is not None:
-            found += [cost(self.pace.entry(self.reach, (a - 1, 0)))] if a > 1 else []
-            found.append(cost(self.pace.entry(self.reach, (b - 1, a)), last))
-        return least(*found)
+            costs += [cost(self.pace.entry(self.reach, (a - 1, 0)))] if a > 1 else []
+            costs.append(cost(self.pace.entry(self.reach, (b - 1, a)), last))
+        return least(*costs)
 
     def _after(self, k: int, *last: Stretch) -> list[arb]:
         """Return the costs of the ways to account for all uses, those of the last pass at k and later."""
         use = self.pace.turn(self.size, self.at, k)
-        found = [cost(*head, use, *last) for head in self.heads]
+        costs = [cost(*head, use, *last) for head in self.heads]
         if self.reach is not None:
             entry = self.pace.entry(self.reach, (self.at - 1, 0), (self.pace.steps, k))
             if last or not entry.room.is_zero():
-                found.append(cost(entry, *last))
-        return found
+                costs.append(cost(entry, *last))
+        return costs
 
     def _best_head(self, k: int) -> Sequence[Stretch]:
         use, last = self.pace.turn(self.size, self.at, k), self.pace.used(arb(1), k, 0)

@@ -91,9 +91,9 @@ class Epoch:
     def _mean_below(self, x: arb) -> arb:
         """Return a bound on K(x) by the finest lattice that reaches x; K(x) is at most x."""
         for lattice in self._lattices:
-            found = lattice.at(x)
-            if found is not None:
-                return found.min(x)
+            bound = lattice.at(x)
+            if bound is not None:
+                return bound.min(x)
         return x
 
 
@@ -116,13 +116,13 @@ class _Lattice(NamedTuple):
         m = math.floor(float(place.mid()))
         if m + self.first >= self.last:  # a coarser lattice goes on from here
             return None
-        found, end = self.spare * x + place.rad() * arb(self.unit), len(self.values) - 1
+        value, end = self.spare * x + place.rad() * arb(self.unit), len(self.values) - 1
         if m < 0:
-            return found
+            return value
         if m >= end:  # no more mass is here: the slope of K is at most 1
-            return found + self.values[end] + (place - end).max(arb(0)) * arb(self.unit)
+            return value + self.values[end] + (place - end).max(arb(0)) * arb(self.unit)
         low, high = self.values[m], self.values[m + 1]
-        return found + low + (high - low) * (place - m).max(arb(0)).min(arb(1))
+        return value + low + (high - low) * (place - m).max(arb(0)).min(arb(1))
 
 
 class _Law(NamedTuple):

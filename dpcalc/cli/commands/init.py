@@ -55,7 +55,7 @@ def command(config: str, command_: str | None, algorithm: str | None, policy: bo
 def _ask(name: str, given: dict[str, Any], budget: dict[str, Any]) -> None:
     """Ask what the recipe asks, and say the answer in a line."""
     from dpcalc.engine.ask import ask
-    from dpcalc.engine.question import Question
+    from dpcalc.model.question import Question
 
     delta = budget.get("delta")
     question = Question(budget.get("epsilon"), getattr(delta, "value", None), getattr(delta, "log", None), (), None)

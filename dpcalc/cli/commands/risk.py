@@ -8,7 +8,7 @@ import click
 
 from dpcalc.cli.output.printing import Output, emit, sweep_options
 from dpcalc.cli.query import Askers, Command, gates_of, known_options, rates_of, risk_options, risks_asked, run_cases
-from dpcalc.engine.attack.risk import risk_of_known
+from dpcalc.engine.attack.stated import risk_of_guarantee
 from dpcalc.engine.premises import STARTS
 from dpcalc.errors import SpecError
 
@@ -44,12 +44,12 @@ def command(report: str | None, rdp: tuple[str, ...], **flags: Any) -> None:
     if rdp:
         flags["rdp"] = [[rdp]]
     flags["risk"] = True
-    cases, output = run_cases("risk", flags, Askers(risk_of_known, risk_of_known))
+    cases, output = run_cases("risk", flags, Askers(risk_of_guarantee, risk_of_guarantee))
     emit("risk", cases, output)
 
 
 def _of_report(path: str, rdp: tuple[str, ...], flags: dict[str, Any]) -> None:
-    from dpcalc.engine.attack.curves import risks_of_report
+    from dpcalc.engine.attack.stated import risks_of_report
 
     known = [name for name in (*STARTS, "epsilon", "delta") if flags.pop(name, None)] + (["rdp"] if rdp else [])
     if known:

@@ -16,7 +16,6 @@ from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import Command
 from dpcalc.engine.description import run_of
 from dpcalc.engine.evaluate import guarantee_of
-from dpcalc.engine.question import Question
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError
 from dpcalc.model.algorithm import ALGORITHMS, ORDERS, Length, Order, Release, Source
@@ -24,6 +23,7 @@ from dpcalc.model.draft import Description
 from dpcalc.model.loss_class import exceeds_two
 from dpcalc.model.numbers import plain
 from dpcalc.model.quantities import Kind, LastBatch, LossClass, Noise, Permutation, Quantity, Releases
+from dpcalc.model.question import Question
 from dpcalc.model.run import Run
 from dpcalc.notes import Alternative, Improvement, OtherOrder, OtherRelease, PromiseNotMade, ShortLastBatch
 from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, Profile, Rdp

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import Command
-from dpcalc.engine.question import Incomplete, Question
+from dpcalc.engine.question import Incomplete
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, GateRefused, MissingParameter, NotApplicable
 from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length, Order, Release, Source, released
@@ -21,6 +21,7 @@ from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.numbers import plain
 from dpcalc.model.parameter import PARAMETERS, example_of, typed
 from dpcalc.model.quantities import Adjacency, Quantity, Releases, Sampling
+from dpcalc.model.question import Question
 from dpcalc.model.run import Run, describe
 from dpcalc.report import Result
 from dpcalc.theorems.record import Missing, Theorem, Unmet, for_algorithm

@@ -17,12 +17,12 @@ from typing import Any
 
 from dpcalc.engine.advice.improvements import Asked
 from dpcalc.engine.answer import answer
-from dpcalc.engine.question import Question
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, NotApplicable
 from dpcalc.model.algorithm import Length, Order, Release, Source
 from dpcalc.model.parameter import name_of
 from dpcalc.model.quantities import Adjacency, Kind, Noise, Quantity, Sampling
+from dpcalc.model.question import Question
 from dpcalc.model.run import Run
 from dpcalc.notes import (
     AccountantPrints,

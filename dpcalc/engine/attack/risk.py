@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from dpcalc.engine.ask import judged
 from dpcalc.engine.attack.guess import least_advantage, proved_of
-from dpcalc.engine.commands import inputs_of
 from dpcalc.engine.evaluate import guarantee_of
-from dpcalc.engine.gate import risks_of
-from dpcalc.engine.premises import KINDS, STARTS, premise_of
-from dpcalc.engine.question import Question, check_question, query_of, refuse_unknown
 from dpcalc.engine.solving.search import DIRECTIONS
-from dpcalc.errors import DpcalcError, NotApplicable, SpecError, isolate_failure
-from dpcalc.model.algorithm import Source
-from dpcalc.model.quantities import ATTACKS, Adjacency, Kind, Quantity
+from dpcalc.errors import DpcalcError, NotApplicable, isolate_failure
+from dpcalc.model.quantities import Adjacency
+from dpcalc.model.question import RiskQuestion
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Box, Guarantee, LowerBound
 from dpcalc.numerics.floats import exp_up
@@ -24,68 +19,10 @@ from dpcalc.report import Case, Guess, Result
 from dpcalc.theorems.record import lookup
 
 if TYPE_CHECKING:
-    from dpcalc.engine.gate import Gate
+    pass
 
-USUAL_FPRS = (0.001, 0.01, 0.1)
-USUAL_PRIORS = (0.5,)
-_USUAL_LOG_DELTA = math.log(1e-6)
-_MOST = 200
+USUAL_LOG_DELTA = math.log(1e-6)
 _VACUOUS = math.log(0.5)  # a mu that holds above such a delta says nothing
-
-
-class RiskQuestion(NamedTuple):
-    """What is asked about attacks.
-
-    Attributes:
-        fprs: rates of false positives, each in (0, 1).
-        priors: prior probabilities that the record is there, each in (0, 1).
-        baselines: probabilities to guess a secret of the record right without the release, each in (0, 1).
-        curve: whether to tell the rates of true positives at many rates of false ones, for a picture.
-    """
-
-    fprs: tuple[float, ...] = USUAL_FPRS
-    priors: tuple[float, ...] = USUAL_PRIORS
-    baselines: tuple[float, ...] = ()
-    curve: bool = False
-
-
-def risk_question(
-    fpr: Sequence[float] = USUAL_FPRS, prior: Sequence[float] = USUAL_PRIORS, baseline: Sequence[float] = ()
-) -> RiskQuestion:
-    """Return the question about these rates and probabilities.
-
-    Raises:
-        SpecError: one is outside (0, 1).
-    """
-    fprs, priors, baselines = (tuple(dict.fromkeys(map(float, values))) for values in (fpr, prior, baseline))
-    risks = RiskQuestion(fprs, priors, baselines)
-    check_risks(risks)
-    return risks
-
-
-def check_risks(risks: RiskQuestion) -> None:
-    """Refuse a rate or probability outside (0, 1).
-
-    Raises:
-        SpecError: one is.
-    """
-    for name, values in (("fpr", risks.fprs), ("prior", risks.priors), ("baseline", risks.baselines)):
-        if len(values) > _MOST:
-            raise SpecError(f"{len(values)} values of {name}; at most {_MOST} are answered at once")
-        for value in values:
-            if not 1e-300 <= value < 1.0:
-                raise SpecError(f"{name} is {value!r}; it must be a number > 0 and < 1", "0.01 is a usual choice")
-
-
-def asked_by(risks: RiskQuestion | None, wanted: Iterable[tuple[str, float | None]]) -> RiskQuestion:
-    """Return the question with what assertions speak of added to it."""
-    question = risks or RiskQuestion((), (), ())
-    for name, at in wanted:
-        field = f"{ATTACKS[name]}s"
-        if ATTACKS[name] and at not in getattr(question, field):
-            more: dict[str, Any] = {field: (*getattr(question, field), at)}
-            question = question._replace(**more)
-    return question
 
 
 def with_risk(case: Case, run: Run, orders: tuple[float, ...], risks: RiskQuestion) -> Case:
@@ -95,7 +32,7 @@ def with_risk(case: Case, run: Run, orders: tuple[float, ...], risks: RiskQuesti
         SpecError: a rate or probability is outside (0, 1).
         NotApplicable: the guarantee is of one order of the two data sets alone.
     """
-    check_risks(risks)
+    risks.check()
     best = case.best
     if best is None:
         return case
@@ -106,7 +43,7 @@ def with_risk(case: Case, run: Run, orders: tuple[float, ...], risks: RiskQuesti
         )
     run, proved = proved_of(case, run, orders)
     floors = [(row.bound, part) for row in case.results if row.kind == "lower" for part in _floor(row, run, orders)]
-    log_delta = best.log_delta if best.log_delta is not None else _USUAL_LOG_DELTA
+    log_delta = best.log_delta if best.log_delta is not None else USUAL_LOG_DELTA
     proved = [(name, _quick(name, part, risks, log_delta)) for name, part in proved]
     return case._replace(risk=risk_of(proved, risks, log_delta, floors, case.guess))
 
@@ -211,64 +148,3 @@ def _mu(proved: Sequence[tuple[str, Guarantee]], log_delta: float) -> dict[str, 
     least = {"value": pair.mu, "delta": exp_up(pair.log_delta), "regret": pair.regret, "bound": name}
     everywhere = {"everywhere": {"value": whole, "bound": by}} if math.isfinite(whole) and least["delta"] else {}
     return {**least, **everywhere}
-
-
-def risk_value(case: Case, name: str, at: float | None) -> float | None:
-    """Return one number of a case's risk; None where it has none."""
-    if not case.risk:
-        return None
-    if not ATTACKS[name]:
-        return float(case.risk[name]["value"])
-    return next((float(row["value"]) for row in case.risk[name] if row[ATTACKS[name]] == at), None)
-
-
-# --- of a guarantee that is known -------------------------------------------------------------------------------------
-
-BOUNDS = tuple(premise.risk[0] for premise in KINDS)
-"""The ids of the rows."""
-
-_ASSUMES = "what is given holds of the mechanism, for both orders of neighbouring data sets"
-
-
-def risk_of_known(
-    command: str, given: Mapping[str, Any], question: Question, *, sources: Mapping[str, Source] | None = None,
-    gates: Sequence[Gate] = (), **_: Any,
-) -> Case:  # fmt: skip
-    """Return the case of what an attacker can do against a guarantee; it takes what `dpcalc.engine.ask.ask` takes.
-
-    Args:
-        command: ``risk``.
-        given: one of mu, rho, pure and rdp.
-        question: epsilon and delta where those are known; the rates and probabilities that are asked about.
-        sources: parameter name -> where it came from.
-        gates: parsed assertions.
-
-    Raises:
-        SpecError: what is known or asked is malformed.
-    """
-    from dpcalc.references import SHORT
-
-    refuse_unknown(command, given, STARTS)
-    check_question(question)
-    if question.solve:
-        raise SpecError("a risk is not solved for", "use --assert")
-    premise, rest, typed = premise_of({name: value for name, value in given.items() if value is not None}, question)
-    if not premise.is_point and (rest.epsilon is not None or rest.log_delta is not None):
-        raise SpecError("a budget beside what is known", "leave out epsilon and delta; `dpcalc convert` gives one")
-    asked = risks_of(gates, question.risks or RiskQuestion()) or RiskQuestion()
-    check_risks(asked)
-    name, reference, locator = premise.risk
-    delta = question.log_delta if premise.is_point and question.log_delta is not None else _USUAL_LOG_DELTA
-    risk = risk_of([(name, premise.attacked)], asked, delta)
-    row = Result(
-        name, "what an attacker can do", Quantity.ADVANTAGE, risk["advantage"]["value"], Kind.UPPER,
-        adjacency="as_given", assumes=(_ASSUMES,), reference=f"{SHORT[reference]}, {locator}", conversion="exact",
-        best=True,
-    )  # fmt: skip
-    inputs = inputs_of(typed, {**dict.fromkeys(typed, question.source), **(sources or {})}, rest)
-    case = Case("risk", inputs, (row,), risk=risk, query=query_of(command, given, question))
-    if question.curves:
-        from dpcalc.engine.attack.curves import curves_of
-
-        case = case._replace(curves=curves_of([(name, premise.attacked)], row))
-    return case._replace(assertions=judged(gates, case))

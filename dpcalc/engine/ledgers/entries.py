@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from dpcalc.engine.ask import contenders
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
-from dpcalc.engine.evaluate import guarantee_of, refuse_groups
-from dpcalc.engine.question import Question
+from dpcalc.engine.evaluate import contenders, guarantee_of, refuse_groups
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import ALGORITHMS, Source
 from dpcalc.model.draft import Description
 from dpcalc.model.quantities import Adjacency
+from dpcalc.model.question import Entry, Ledger, Question
 from dpcalc.model.run import Run
 from dpcalc.notions.conversions import Total, compose_all
 from dpcalc.notions.guarantee import Box, Composition, Gdp, Guarantee, Point
-from dpcalc.notions.tuning import Tuning, tuned
+from dpcalc.notions.tuning import tuned
 from dpcalc.numerics.floats import UNIT, log_sum_exp, ratio_up, up
 from dpcalc.report import LOG_DELTA_ALONE
 from dpcalc.theorems.record import for_algorithm
@@ -34,40 +33,6 @@ MOST_IN_A_GROUP = 1000
 
 ONE_WAY = (Adjacency.ADD, Adjacency.REMOVE)
 """Adjacencies of one order, in which a record is only added, or only removed."""
-
-
-class Entry(NamedTuple):
-    """One line of a ledger.
-
-    Attributes:
-        name: as written.
-        command: of a described run; empty for a mechanism.
-        given: the parameters of the run, or those of `MECHANISM`; delta as its logarithm, ``log_delta``.
-        times: how often it is done.
-        part: the part of the records that it is about; empty for all of them.
-        tuning: how many runs the best is chosen from; None for a run whose settings were fixed.
-        adjacency: its own, where it says so.
-    """
-
-    name: str
-    command: str
-    given: Mapping[str, Any]
-    times: int = 1
-    part: str = ""
-    tuning: Tuning | None = None
-    adjacency: Adjacency | None = None
-
-
-class Ledger(NamedTuple):
-    """The entries, what neighbouring data sets differ in, and the budget of all together.
-
-    ``kept`` is whether a record that replaces another one stays in its part.
-    """
-
-    entries: tuple[Entry, ...]
-    adjacency: Adjacency = Adjacency.REPLACE_ONE
-    group_size: int = 1
-    kept: bool = False
 
 
 class Chosen(NamedTuple):

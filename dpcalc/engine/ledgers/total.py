@@ -7,12 +7,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from dpcalc.engine.ask import implied_gate, judged
+from dpcalc.engine.evaluate import implied_gate
+from dpcalc.engine.gate import judged
 from dpcalc.engine.ledgers.entries import (
     ONE_WAY,
     Chosen,
-    Entry,
-    Ledger,
     check_entries,
     chosen_of,
     described_run,
@@ -20,12 +19,13 @@ from dpcalc.engine.ledgers.entries import (
     line_of,
     of_one_adjacency,
 )
-from dpcalc.engine.question import Question, check_question, query_of
+from dpcalc.engine.question import check_question
 from dpcalc.engine.solving.search import DIRECTIONS, extreme
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError, isolate_failure
 from dpcalc.model.algorithm import Source
 from dpcalc.model.parameter import name_of
 from dpcalc.model.quantities import Adjacency, Kind, Quantity
+from dpcalc.model.question import Entry, Ledger, Question, query_of
 from dpcalc.notions.conversions import Total, compose_all
 from dpcalc.notions.guarantee import Box, Composition, Gdp, Guarantee, Rdp, worst
 from dpcalc.notions.randomised_response import with_pure

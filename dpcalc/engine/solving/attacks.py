@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from dpcalc.engine.evaluate import FINE, Application, guarantee_of
-from dpcalc.engine.question import Question
 from dpcalc.engine.solving.budget import (
     NUDGES,
     Excess,
@@ -30,9 +29,10 @@ from dpcalc.engine.solving.budget import (
 )
 from dpcalc.engine.solving.problem import Problem
 from dpcalc.engine.solving.search import unbounded
-from dpcalc.errors import Disproved, Infeasible, NotApplicable, SpecError
+from dpcalc.errors import Disproved, Infeasible, NotApplicable
 from dpcalc.model.draft import NOISE_SCALES
-from dpcalc.model.quantities import ATTACKS, Quantity
+from dpcalc.model.quantities import Quantity
+from dpcalc.model.question import Question, Target
 from dpcalc.model.run import Run
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Guarantee
@@ -42,53 +42,6 @@ from dpcalc.numerics.normal import quantile
 from dpcalc.report import Result
 from dpcalc.theorems.record import Theorem
 from dpcalc.version import __version__
-
-
-class Target(NamedTuple):
-    """What an attacker may do at most: ``name`` and ``at`` as in an assertion such as ``tpr@1%<=0.05``."""
-
-    name: str
-    at: float | None
-    limit: float
-
-    @property
-    def text(self) -> str:
-        """The target as an assertion."""
-        return f"{self.key} <= {self.limit:g}"
-
-    @property
-    def key(self) -> str:
-        """What is limited."""
-        return self.name if self.at is None else f"{self.name}@{self.at:g}"
-
-
-def take_targets(values: dict[str, Any], listed: Mapping[str, Sequence[float] | None]) -> tuple[Target, ...]:
-    """Return the targets, taken out of the values.
-
-    Args:
-        values: those of `ATTACKS` that are limited -> the limit, and others.
-        listed: fpr, prior and baseline -> the rates and probabilities given.
-
-    Raises:
-        SpecError: it is not said, or not by one number, at which rate or probability one is.
-    """
-    return tuple(
-        Target(name, _at(name, ATTACKS[name], listed.get(ATTACKS[name])), float(values.pop(name)))
-        for name in ATTACKS
-        if values.get(name) is not None
-    )
-
-
-def _at(name: str, rate: str, given: Sequence[float] | None) -> float | None:
-    if not rate:
-        return None
-    if not given or len(given) != 1:
-        how = "needs" if not given else "takes one"
-        raise SpecError(f"--{name} {how} --{rate}", f"for example --{name} 0.05 --{rate} {_EXAMPLES[rate]}")
-    return given[0]
-
-
-_EXAMPLES = {"fpr": "0.01", "prior": "0.1", "baseline": "0.001"}
 
 
 def achieved(guarantee: Guarantee, targets: Sequence[Target], *, rough: bool = False) -> dict[str, float]:
@@ -138,21 +91,6 @@ def _mu_of(target: Target) -> float:
     if target.at is None:
         return -2.0 * quantile(math.log(0.5 * (1.0 + target.limit)), upwards=True)
     return quantile(math.log(target.at), upwards=True) - quantile(math.log(target.limit), upwards=True)
-
-
-def refuse_hopeless(targets: Sequence[Target]) -> None:
-    """Refuse targets that no privacy keeps: who guesses without any output does better.
-
-    Raises:
-        SpecError: one is.
-    """
-    for target in targets:
-        floor = max(target.at, 1.0 - target.at) if target.name == "success" and target.at else target.at or 0.0
-        if target.limit <= floor:
-            raise SpecError(
-                f"{target.text}: without any output an attacker has {target.name} {floor:g}",
-                f"a limit above {floor:g}",
-            )
 
 
 def solve_for_risk(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:

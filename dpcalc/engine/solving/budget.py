@@ -13,7 +13,6 @@ from dpcalc.engine.evaluate import (
     ROUGH,
     conversion_fields,
 )
-from dpcalc.engine.question import Question
 from dpcalc.engine.solving.problem import Problem
 from dpcalc.engine.solving.search import (
     CLOSE,
@@ -30,6 +29,7 @@ from dpcalc.model.algorithm import Length, Order
 from dpcalc.model.loss_class import two_over
 from dpcalc.model.numbers import shown_apart
 from dpcalc.model.quantities import Kind, Noise
+from dpcalc.model.question import Question
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Composition, Guarantee, Profile
 from dpcalc.notions.notion import Answer

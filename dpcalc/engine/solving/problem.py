@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dpcalc.engine.evaluate import COARSE, ROUGH, WIDE, Application, guarantee_of
-from dpcalc.engine.question import Question
 from dpcalc.engine.solving.search import DIRECTIONS, Direction
+from dpcalc.model.question import Question
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Gdp, Guarantee, Profile
 from dpcalc.theorems.record import Theorem

@@ -1,9 +1,10 @@
-"""One step of DP-SGD on records drawn one by one, with replacement: the pairs that dominate it.
+"""One step of DP-SGD on b of n records of which k differ: the pairs that dominate it.
 
-Each of b draws is one of the k records that differ with probability k/n, by itself, so that j of them are with weight
-w_j = C(b, j) (k/n)^j (1 - k/n)^(b-j). Given what every draw is where it is none of the k, these j draws stand in for j
-others: they move the sum by at most 2j from where it is without them, and by at most 2j (replaced) or j (a null
-record) from where it is with the other data set. In units of the noise, mu = 1/z, for g = e^epsilon:
+j of the batch are among the k with weight w_j. Records that are drawn one by one, with replacement, are so with the
+weights of Bin(b, k/n), those of a batch of fixed size with w_j = C(k, j) C(n-k, b-j)/C(n, b), for n - k >= b. Let the
+others be drawn first, as if there were no group: then j of the group stand in for j of them. They move the sum by at
+most 2j from where it is without them, and by at most 2j (replaced) or j (a null record) from where it is with the other
+data set. In units of the noise, mu = 1/z, for g = e^epsilon:
 
 * removed: the pair (sum_j w_j N(2j mu), N(0)); added the two exchanged;
 * replaced, in either order, for t_j >= 0 with sum_j w_j t_j <= (g - 1) w_0:
@@ -46,34 +47,54 @@ _HALVINGS = 24  # leave 6e-8 of an interval: any point of it is valid
 
 
 class Draws(NamedTuple):
-    """How often b draws are one of the records that differ.
+    """How often records of the group are among those of a batch.
 
     Attributes:
         draws: b, 1 to 1e15.
-        differ: k, 1 to 32.
-        records: n > k.
+        differ: k, 1 to 32, with replacement; else up to 1000.
+        records: n > k; without replacement n >= b + k.
         log_rest: ln of what may be left of the weights of large j; the larger, the faster.
+        replacement: whether a record may be drawn again.
     """
 
     draws: int
     differ: int
     records: int
     log_rest: float = -300.0
+    replacement: bool = True
+
+    @property
+    def most(self) -> int:
+        """How many draws may be of the group."""
+        return self.draws if self.replacement else min(self.draws, self.differ)
 
     @property
     def log_none(self) -> float:
         """ln w_0, good to 8 units of roundoff of itself."""
-        return self.draws * self.log_other
+        return self.log_others(0)
 
-    @property
-    def log_other(self) -> float:
-        """ln(1 - k/n)."""
-        share = self.differ / self.records
-        return math.log1p(-share) if share < 0.5 else math.log((self.records - self.differ) / self.records)
+    def log_others(self, j: int) -> float:
+        """Return ln of what all weights share, of the draws that are left beside j."""
+        if self.replacement:
+            return (self.draws - j) * _log_other(self.differ, self.records)
+        return math.fsum(_log_other(self.draws, self.records - i) for i in range(self.differ))
+
+    def log_ratio(self, j: int) -> float:
+        """Return ln of w_j over w_(j-1), but for what they share."""
+        if self.replacement:
+            return math.log((self.draws - j + 1) * self.differ / self.records / j)
+        others = self.records - self.differ - self.draws + j
+        return math.log((self.differ - j + 1) * (self.draws - j + 1) / (j * others))
+
+
+def _log_other(some: int, records: int) -> float:
+    """Return ln of the share of the records that are not among so many."""
+    share = some / records
+    return math.log1p(-share) if share < 0.5 else math.log((records - some) / records)
 
 
 class Weights(NamedTuple):
-    """j >= 1, ln w_j rounded up, and rounded down; the last j may be b, for all that are not listed.
+    """j >= 1, ln w_j rounded up, and rounded down; the last j may be the most, for all that are not listed.
 
     The rest counts as if each of its draws were worst; where weights are rounded down it is left out, at -inf.
     """
@@ -89,18 +110,17 @@ def weights_of(draws: Draws) -> Weights:
     mean = draws.draws * draws.differ / draws.records
     log_ways, size, rest = 0.0, 0.0, False
     count, logs, errors = [], [], []
-    for j in range(1, draws.draws + 1):
-        term = math.log((draws.draws - j + 1) * draws.differ / draws.records / j)
+    for j in range(1, draws.most + 1):
+        term, log_others = draws.log_ratio(j), draws.log_others(j)
         log_ways += term
         size += 4.0 + abs(term) + abs(log_ways)
-        log_others = (draws.draws - j) * draws.log_other
         count.append(float(j))
         logs.append(log_ways + log_others)
         errors.append(UNIT * (2.0 * size + 16.0 * abs(log_others) + 4.0 * abs(logs[-1])))
-        # P(Bin >= i) <= (e mean/i)^i for i > mean.
+        # P(J >= i) <= (e mean/i)^i for i > mean, without replacement as well (Hoeffding 1963).
         log_rest = (j + 1) * (1.0 + math.log(mean / (j + 1)))
-        if j < draws.draws and j + 1 > mean and log_rest < draws.log_rest:
-            count, logs, errors = [*count, float(draws.draws)], [*logs, log_rest], [*errors, -64.0 * UNIT * log_rest]
+        if j < draws.most and j + 1 > mean and log_rest < draws.log_rest:
+            count, logs, errors = [*count, float(draws.most)], [*logs, log_rest], [*errors, -64.0 * UNIT * log_rest]
             rest = True
             break
     high, low = np.array(logs) + np.array(errors), np.array(logs) - np.array(errors)
@@ -146,7 +166,7 @@ def nulled_draws(*, mu: float, draws: Draws) -> Pair:
 
 def _pair(forward: LogProfile, backward: LogProfile, gap: float, draws: Draws) -> Pair:
     """Return the pair, whose farthest laws are those of a step that draws records of the group alone, at this gap."""
-    mu = up(draws.draws * gap)
+    mu = up(draws.most * gap)
     return Pair(forward, backward, whole_mu=mu, largest_mu=mu)
 
 
@@ -156,7 +176,8 @@ def _curve(values: Callable[[Array], Array], draws: Draws) -> Callable[[Array], 
 
 
 def _check(mu: float, draws: Draws, least: int = 1) -> None:
-    fits = 1 <= draws.draws <= 10**15 and 1 <= draws.differ <= min(32, draws.records - least)
+    most = min(32, draws.records - least) if draws.replacement else min(1000, draws.records - draws.draws)
+    fits = 1 <= draws.draws <= 10**15 and 1 <= draws.differ <= most
     if not (1e-6 <= mu <= 1e6 and fits):
         raise SpecError(f"mu {mu!r} or {draws!r} is out of range", "use other noise, or a smaller group")
 

@@ -132,8 +132,8 @@ def known_uses(*, mu: float, rate: float, steps: int, at_once: int = 1) -> Pair:
     def curve(e: Array) -> Array:
         flat = np.ravel(np.asarray(e, float))
         with np.errstate(all="ignore"):
-            found = [block(flat[start : start + _BLOCK]) for start in range(0, len(flat), _BLOCK)]
-        return np.concatenate(found).reshape(np.shape(e)) if found else np.zeros(np.shape(e))
+            blocks = [block(flat[start : start + _BLOCK]) for start in range(0, len(flat), _BLOCK)]
+        return np.concatenate(blocks).reshape(np.shape(e)) if blocks else np.zeros(np.shape(e))
 
     return Pair(curve, curve, whole_mu=whole)
 
@@ -173,7 +173,7 @@ def replaced_known_uses(*, mu: float, rate: float, steps: int) -> Pair:
     is at least (1-q)^T times that of no use, so that E_g(P, Q) is at most that of a removed record at g (1-q)^T. It is
     its own mirror image. As `known_uses`.
     """
-    apart, one = (known_uses(mu=each, rate=rate, steps=steps) for each in (up(2.0 * mu), mu))
+    apart, one = (known_uses(mu=distance, rate=rate, steps=steps) for distance in (up(2.0 * mu), mu))
     log_none = _log_none(rate, steps)
 
     def curve(e: Array) -> Array:

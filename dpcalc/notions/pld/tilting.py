@@ -128,8 +128,8 @@ def component_of(pair: Pair, copies: int) -> Component:
     else:
         above, below = _landmarks(pair.forward), _landmarks(pair.backward)
     with np.errstate(all="ignore"):
-        told = min(0.0, float(pair.forward(np.array([2.0**60]))[0]))
-    return Component(pair, copies, above, below, discretise(pair, above, below), told)
+        limit = min(0.0, float(pair.forward(np.array([2.0**60]))[0]))
+    return Component(pair, copies, above, below, discretise(pair, above, below), limit)
 
 
 def _landmarks(curve: LogProfile) -> Array:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dpcalc.engine.advice.missing import ON_MEAN, misread_of
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
-from dpcalc.engine.evaluate import REASON, has_large_delta
+from dpcalc.engine.gate import REASON, has_large_delta
 from dpcalc.errors import DpcalcError
 from dpcalc.files.nodes import Field, items, repeated, text
 from dpcalc.files.place import clipped, near

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dpcalc.engine.advice.missing import ON_MEAN, misread_of
-from dpcalc.engine.ask import implied_gate
 from dpcalc.engine.commands import COMMANDS, inputs_of
+from dpcalc.engine.evaluate import implied_gate
 from dpcalc.engine.gate import Gate, gated_quantity, judge
-from dpcalc.engine.question import query_of
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.place import Place
 from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import RISKS
+from dpcalc.model.question import query_of
 from dpcalc.notes import Note, OnePass
 from dpcalc.recipes.judging.exceptions import exceptions, objection
 from dpcalc.recipes.judging.objections import kept, objections_to, skipped, uncertified_of

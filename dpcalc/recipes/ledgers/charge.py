@@ -15,13 +15,14 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NoReturn, Self
 
-from dpcalc.engine.ledgers.entries import Ledger, of_one_adjacency
+from dpcalc.engine.ledgers.entries import of_one_adjacency
 from dpcalc.engine.ledgers.total import answer_ledger
 from dpcalc.errors import GateFailed, NotApplicable, SpecError
 from dpcalc.files.output import write_bytes
 from dpcalc.files.reading import read_document, reported
 from dpcalc.inert import json_text
 from dpcalc.model.parameter import check
+from dpcalc.model.question import Ledger
 from dpcalc.recipes.ledgers.ledger import VERSION, ledger_of, parse_ledger, with_asked
 from dpcalc.render.notes import report
 from dpcalc.report import Case, Report

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.ledgers.entries import MECHANISM, MOST_TIMES, Entry
-from dpcalc.engine.question import Question
+from dpcalc.engine.ledgers.entries import MECHANISM, MOST_TIMES
 from dpcalc.errors import SpecError
 from dpcalc.files.nodes import Field, Scalar, Table, table, text
 from dpcalc.files.place import Place, clipped, near
@@ -16,6 +15,7 @@ from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number
 from dpcalc.model.parameter import check
 from dpcalc.model.quantities import Adjacency, Quantity
+from dpcalc.model.question import Entry, Question
 from dpcalc.notions.tuning import Law, Tuning, tuning_of
 from dpcalc.recipes.reading.matrix import Vocabulary
 from dpcalc.recipes.reading.recipe import Entry as Case

@@ -7,8 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpcalc.engine.ledgers.entries import MOST_ENTRIES, Entry, Ledger
-from dpcalc.engine.question import Question
+from dpcalc.engine.ledgers.entries import MOST_ENTRIES
 from dpcalc.errors import SpecError
 from dpcalc.files.documents import Rules, parse_json, parse_yaml
 from dpcalc.files.nodes import Field, Scalar, Table, text
@@ -17,6 +16,7 @@ from dpcalc.files.reading import document_place, read_document
 from dpcalc.model.algorithm import Source
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number
 from dpcalc.model.quantities import Adjacency
+from dpcalc.model.question import Entry, Ledger, Question
 from dpcalc.recipes.ledgers.entries import Reader, adjacency_of, entries_of, typed
 from dpcalc.recipes.reading.recipe import Entry as CaseEntry
 from dpcalc.recipes.reading.recipe import body_of, refuse_keys

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.engine.gate import risks_of
-from dpcalc.engine.question import Question, aimed
+from dpcalc.engine.question import aimed
 from dpcalc.errors import SpecError
 from dpcalc.files.nodes import Field, Scalar, Table, repeated, table, text
 from dpcalc.files.place import Place, clipped
 from dpcalc.model.numbers import parse_number
 from dpcalc.model.parameter import RATES
 from dpcalc.model.quantities import ATTACKS
+from dpcalc.model.question import Question
 from dpcalc.notes import Referenced
 from dpcalc.recipes.judging.exceptions import accepted
 from dpcalc.recipes.judging.policy import LENIENT, Policy
@@ -37,7 +38,7 @@ from dpcalc.recipes.reading.settings import (
 )
 
 if TYPE_CHECKING:
-    from dpcalc.engine.attack.risk import RiskQuestion
+    from dpcalc.model.question import RiskQuestion
 
 MAX_TIMEOUT = 86_400
 
@@ -277,9 +278,9 @@ def _risks(listed: Mapping[str, Sequence[float]]) -> RiskQuestion | None:
     """Return what is asked about attacks; None where no rate or probability is given."""
     if not listed:
         return None
-    from dpcalc.engine.attack.risk import risk_question
+    from dpcalc.model.question import RiskQuestion
 
-    return risk_question(**listed)
+    return RiskQuestion.of(**listed)
 
 
 def _case_name(name: str, chosen: Iterable[tuple[str, Any]]) -> str:

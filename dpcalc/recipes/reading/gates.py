@@ -102,7 +102,7 @@ def _read_gate(node: Node) -> RecipeGate:
 
 def check_bound(id: str) -> None:
     """Raise SpecError where there is no bound of this id."""
-    from dpcalc.engine.attack.risk import BOUNDS as ATTACKED
+    from dpcalc.engine.attack.stated import BOUNDS as ATTACKED
     from dpcalc.theorems.record import lookup
 
     if id not in (*CONVERTED, *COMPOSED, *ATTACKED):  # those are no theorems of their own

@@ -11,10 +11,10 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, overload
 
-from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
 from dpcalc.files.nodes import Field, Node, Table, table, text
 from dpcalc.files.place import FileError, Place, ProjectFile, clipped, near
+from dpcalc.model.question import Question
 from dpcalc.notes import Note
 from dpcalc.recipes.judging.policy import LENIENT, Policy, Rule
 from dpcalc.recipes.reading.gates import Expected, RecipeGate

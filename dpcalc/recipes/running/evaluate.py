@@ -115,9 +115,9 @@ def _converted(entry: Entry) -> Case:
 
 
 def _risk(entry: Entry) -> Case:
-    from dpcalc.engine.attack.risk import risk_of_known
+    from dpcalc.engine.attack.stated import risk_of_guarantee
 
-    return risk_of_known(entry.command, entry.parameters, entry.question)
+    return risk_of_guarantee(entry.command, entry.parameters, entry.question)
 
 
 _UNDEFINED = {

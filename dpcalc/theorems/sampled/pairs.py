@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpcalc.model.quantities import Adjacency, Sampling
 from dpcalc.model.run import Run
 from dpcalc.notions import gaussian, pld
+from dpcalc.notions.composition import check_group
 from dpcalc.notions.guarantee import Composition, Hints
 from dpcalc.notions.pld import Draws, Pair
 from dpcalc.numerics.floats import up
@@ -53,13 +54,33 @@ def poisson(run: SampledSteps) -> Composition:
     return _composed(run, poisson_pair(run.mu, run.sample_rate, replaced=replaced, size=size), known)
 
 
-def fixed(run: SampledSteps) -> Composition:
+def fixed(run: EpochsOfBatches) -> Composition:
     """Return the composition of steps on batches of fixed size."""
+    apart = 1.0 if run.adjacency == Adjacency.NULL_RECORD else 2.0
 
     def known() -> Composition:
-        return _disclosed(run, 1.0 if run.adjacency == Adjacency.NULL_RECORD else 2.0, run.sample_rate)
+        return _disclosed(run, apart, run.sample_rate)
 
+    if run.group_size > 1:
+        return _fixed_groups(run, apart)
     return known() if run.mu > _MOST_MU else _composed(run, fixed_pair(run.mu, run.sample_rate, run.adjacency), known)
+
+
+def _fixed_groups(run: EpochsOfBatches, apart: float) -> Composition:
+    """Return the composition for groups: of their own pair where the others fill a batch and noise hides something.
+
+    Besides there is what holds if it is known which steps used some of them, as if these used as many as a step can.
+    """
+    size = run.group_size
+    check_group(size)
+    known = _disclosed(run, apart * min(size, run.batch_size), min(1.0, up(size * run.sample_rate, 2.0)))
+    if size <= run.records - run.batch_size and run.mu <= _MOST_MU_OF_MIXTURES:
+        whole = _drawn(run, replacement=False)
+        return whole if run.mu < _LARGE_MU else whole.replacing(hints=Hints(besides=known))
+    if run.adjacency not in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD):
+        return known  # no chain: a record that leaves makes the rate of the next one larger
+    chain = fixed(EpochsOfBatches(**{**run.known, "group_size": 1})).grouped(size)
+    return known.replacing(hints=Hints(besides=chain))
 
 
 def _composed(run: SampledSteps, pair: Pair, known: Callable[[], Composition]) -> Composition:
@@ -93,17 +114,20 @@ def _disclosed(run: SampledSteps, apart: float, rate: float, *, replaced: bool =
 
 def with_replacement(run: SampledSteps) -> Composition:
     """Return the composition of steps on records drawn one by one, with replacement."""
-    if run.mu > _MOST_MU_OF_MIXTURES:
-        return _disclosed_draws(run)
-    forward, backward = (functools.partial(_draws, run, back) for back in (False, True))
+    return _disclosed_draws(run) if run.mu > _MOST_MU_OF_MIXTURES else _drawn(run, replacement=True)
+
+
+def _drawn(run: SampledSteps, *, replacement: bool) -> Composition:
+    """Return the composition of steps on so many draws of records, of which several may be of the group."""
+    forward, backward = (functools.partial(_draws, run, replacement, back) for back in (False, True))
     return (
         Composition(forward) if run.adjacency == Adjacency.REPLACE_ONE else asked_for(run.adjacency, forward, backward)
     )
 
 
-def _draws(run: SampledSteps, backward: bool, log_delta: float) -> list[tuple[Pair, int]]:
-    """Return the pair of a step on repeated draws, with as many numbers of draws as matter for this ln delta."""
-    draws = pld.Draws(run.batch_size, run.group_size, run.records, log_rare(run.steps, log_delta))
+def _draws(run: SampledSteps, replacement: bool, backward: bool, log_delta: float) -> list[tuple[Pair, int]]:
+    """Return the pair of a step on such draws, with as many numbers of draws as matter for this ln delta."""
+    draws = pld.Draws(run.batch_size, run.group_size, run.records, log_rare(run.steps, log_delta), replacement)
     pair = drawn_pair(run.mu, draws, run.adjacency)
     return [(pld.exchanged(pair) if backward else pair, run.steps)]
 

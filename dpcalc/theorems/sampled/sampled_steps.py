@@ -79,6 +79,14 @@ _SOME_ALIKE = requires(
     lambda run: run.records is None or (run.group_size or 1) < run.records,
     Unmet("all records differ, and no draw of another one is left", "use more --records", ("records",)),
 )
+_LEAVES_A_BATCH = requires(
+    "group_size <= records - batch_size, for add and remove",
+    lambda run: (
+        run.adjacency in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD)
+        or (run.group_size or 1) <= max(1, (run.records or 0) - (run.batch_size or 0))
+    ),
+    Unmet("the records that are left are no batch", "use a smaller --group-size", ("group_size",)),
+)
 _LEAVES_ONE_OUT = requires(
     "batch_size < records",
     lambda run: run.records is None or run.batch_size is None or run.batch_size < run.records,
@@ -124,13 +132,16 @@ def poisson(run: SampledSteps) -> Composition:
 @theorem(
     "sampled.fixed",
     title="Batches of fixed size, composed",
-    needs=("sampling", "adjacency", "sample_rate", "steps", "noise_multiplier"),
+    needs=(
+        "sampling", "adjacency", "sample_rate", "steps", "noise_multiplier", "records?", "batch_size?", "group_size?",
+    ),
     algorithms=("dp-sgd",),
     reference="dong2022",
     locator="subsampling without replacement for replacement; the other adjacencies: docs/method.md",
     formula="M_a = (1-q) N(0,1) + q N(a/z,1); remove: (M_2, N(0,1))^T, add: exchanged; replace: the curve of "
-    "(M_2, N(0,1)) in either order; zero-out: the curve of (M_2, M_1) above threshold 1, (N(0,1), M_1) below",
-    conditions=(sampling_is(Sampling.FIXED), _LEAVES_ONE_OUT),
+    "(M_2, N(0,1)) in either order; zero-out: the curve of (M_2, M_1) above threshold 1, (N(0,1), M_1) below; "
+    "k records: as with replacement, with w_j = C(k,j) C(n-k,b-j)/C(n,b)",
+    conditions=(sampling_is(Sampling.FIXED), _LEAVES_ONE_OUT, _LEAVES_A_BATCH),
     assumes=(
         "every step draws batch_size of the records uniformly, without replacement, afresh",
         "for add and remove: records counts the larger data set, and data sets of at least so many are spoken of",
@@ -139,11 +150,11 @@ def poisson(run: SampledSteps) -> Composition:
     slack="the lattice of losses; replace-one and zero-out compose a curve that no single run attains",
     slow=True,
 )  # fmt: skip
-def fixed(run: SampledSteps) -> Composition:
+def fixed(run: EpochsOfBatches) -> Composition:
     """A record that leaves a batch of fixed size makes room for another one: two sums are up to twice the clip apart.
 
     >>> import math
-    >>> run = SampledSteps(sampling="fixed", adjacency="replace-one", sample_rate=0.1, steps=1, noise_multiplier=2.0)
+    >>> run = EpochsOfBatches(sampling="fixed", adjacency="replace-one", sample_rate=0.1, steps=1, noise_multiplier=2.0)
     >>> round(math.exp(fixed(run).log_delta(0.0).value), 6)  # 0.1 (2 Phi(1/2) - 1)
     0.038292
     """

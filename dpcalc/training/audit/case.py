@@ -16,12 +16,12 @@ from dpcalc.engine.ask import ask, without_guarantee
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
 from dpcalc.engine.gate import Gate
-from dpcalc.engine.question import Question
 from dpcalc.errors import Infeasible, MissingParameter, NotApplicable, NotConverged, SpecError
 from dpcalc.model.algorithm import ALGORITHMS, Order, Source
 from dpcalc.model.draft import NOISE_SCALES, Description
 from dpcalc.model.loss import Loss
 from dpcalc.model.quantities import Adjacency, Quantity
+from dpcalc.model.question import Question
 from dpcalc.model.run import Run
 from dpcalc.report import Assertion, Case, Result
 from dpcalc.training.audit.attacks import Attack, Pair, pairs, refuse_unfit

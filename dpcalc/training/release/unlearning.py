@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.engine.ask import ask
-from dpcalc.engine.question import Question
 from dpcalc.errors import GateRefused, MissingParameter, SpecError
 from dpcalc.model import loss as losses
 from dpcalc.model.algorithm import FORGETTING, Source
 from dpcalc.model.draft import Description
 from dpcalc.model.loss import SIGNED, Loss
+from dpcalc.model.question import Question
 from dpcalc.notes import Forgets
 from dpcalc.report import Case, Result
 from dpcalc.training.data import bounds as bounding

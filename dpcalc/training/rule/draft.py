@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpcalc.engine.question import Question
 from dpcalc.model import loss as losses
 from dpcalc.model.algorithm import ALGORITHMS, FULL_BATCH, Algorithm, Order, Source
 from dpcalc.model.draft import Description
 from dpcalc.model.loss import Loss
 from dpcalc.model.quantities import LossName, Model, Noise
+from dpcalc.model.question import Question
 
 DEFAULT_ALGORITHM = FULL_BATCH
 

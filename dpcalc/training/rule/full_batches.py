@@ -16,11 +16,11 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from dpcalc.engine.question import Question
 from dpcalc.errors import MissingParameter, SpecError
 from dpcalc.model.algorithm import Source
 from dpcalc.model.loss.base import flag_of
 from dpcalc.model.quantities import Releases
+from dpcalc.model.question import Question
 from dpcalc.notes import DefaultRule
 from dpcalc.training.rule.defaults import CLASSIFYING
 from dpcalc.training.rule.draft import Draft

@@ -14,18 +14,19 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.engine.answer import answer, ranked
-from dpcalc.engine.ask import ask, implied_gate, judged
+from dpcalc.engine.ask import ask
 from dpcalc.engine.attack.guess import guess_of_answer
 from dpcalc.engine.commands import COMMANDS, inputs_of, taken_by
 from dpcalc.engine.description import run_of
-from dpcalc.engine.gate import Gate
-from dpcalc.engine.question import Question
+from dpcalc.engine.evaluate import implied_gate
+from dpcalc.engine.gate import Gate, judged
 from dpcalc.engine.solving.budget import likely_noise_std
 from dpcalc.errors import DpcalcError, GateRefused, MissingParameter, NotApplicable
 from dpcalc.model.algorithm import Algorithm
 from dpcalc.model.draft import NOISE_SCALES, Description
 from dpcalc.model.loss import Loss
 from dpcalc.model.quantities import Kind, Quantity
+from dpcalc.model.question import Question
 from dpcalc.model.run import Run
 from dpcalc.notes import LossDomain, Note, Rounded
 from dpcalc.numerics.floats import down, up

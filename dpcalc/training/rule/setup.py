@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.engine.gate import Gate
-from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError, refuse
 from dpcalc.files.output import check_outputs
 from dpcalc.files.reading import digest_of
 from dpcalc.model.algorithm import Source
 from dpcalc.model.numbers import parse_number
+from dpcalc.model.question import Question
 from dpcalc.notions.tuning import Law
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.training.data.intervals import is_interval

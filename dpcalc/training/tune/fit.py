@@ -16,14 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcalc.engine.ask import judged
 from dpcalc.engine.commands import inputs_of
-from dpcalc.engine.gate import Gate
-from dpcalc.engine.question import Query, Question
+from dpcalc.engine.gate import Gate, judged
 from dpcalc.errors import GateRefused, MissingParameter, SpecError
 from dpcalc.model.algorithm import Source
 from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.quantities import LossName
+from dpcalc.model.question import Query, Question
 from dpcalc.notes import NothingDrawn, Tuned
 from dpcalc.report import Case
 from dpcalc.training.data import bounds as bounding

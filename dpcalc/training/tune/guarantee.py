@@ -18,13 +18,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dpcalc.engine.evaluate import guarantee_of
-from dpcalc.engine.ledgers.entries import Chosen, Entry, Ledger, chosen_of
+from dpcalc.engine.ledgers.entries import Chosen, chosen_of
 from dpcalc.engine.ledgers.total import rows_of
-from dpcalc.engine.question import Question
 from dpcalc.engine.solving.search import Direction, extreme
 from dpcalc.errors import Infeasible, NotApplicable
 from dpcalc.model.numbers import parse_delta
 from dpcalc.model.quantities import Adjacency, Kind
+from dpcalc.model.question import Entry, Ledger, Question
 from dpcalc.notions import gaussian
 from dpcalc.notions.curves import Curve
 from dpcalc.notions.guarantee import Box, Gdp, Guarantee, Profile, Rdp
