@@ -31,7 +31,7 @@ from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 from dpcalc.numerics.roots import least
 
-_FIRST, _MOST_EPSILON = -20, 40  # powers of two, between which a curve is looked at
+_FIRST, _MOST_EPSILON = -20, 200  # powers of two, between which a curve is looked at
 _ENDS = -1500.0  # of ln delta of one record: even e^epsilon times what is rarer matters to no question
 _FELL = 0.1  # of ln delta: a curve that fell by so much and falls no more has ended
 _POINTS = 100  # of the curve of one record, which may be a search itself
