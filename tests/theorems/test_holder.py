@@ -271,15 +271,17 @@ def test_the_three_gaps_are_ordered_and_fall_with_records() -> None:
 
 
 def test_the_noise_of_a_cost_keeps_the_budget() -> None:
-    for exponent in (0.0, 0.5, 1.0):
-        run = {**RISK, "holder_exponent": exponent, "holder_constant": 1.0}
+    runs = [{**RISK, "holder_exponent": exponent, "holder_constant": 1.0} for exponent in (0.0, 0.5, 1.0)]
+    less = {"dimension": 1, "radius": 0.5, "holder_exponent": 0.0, "holder_constant": 0.5, "gradient_at_zero": 1.0}
+    runs += [{**RISK, **less, "lipschitz": slope} for slope in (0.25, 0.5, 1.0, 1.5)]
+    for run in runs:
         cost = evaluated(holder_cost.output_expected, **run)
-        spent = evaluated(dp_sgd.output,
-            records=200, batch_size=1, steps=200, step_size=cost.step_size, noise_std=cost.noise_std,
-            holder_exponent=exponent, holder_constant=1.0, strong_convexity=0.0, lipschitz=RISK["lipschitz"],
-            epsilon=2.0,
+        names = ("records", "steps", "holder_exponent", "holder_constant", "lipschitz", "epsilon")
+        spent = evaluated(
+            dp_sgd.output, **{name: run[name] for name in names}, batch_size=1, step_size=cost.step_size,
+            noise_std=cost.noise_std, strong_convexity=0.0,
         )  # fmt: skip
-        assert spent <= RISK["log_delta"]
+        assert RISK["log_delta"] - 1e-6 <= spent <= RISK["log_delta"]
     cost = evaluated(holder_cost.gradient_expected, **RISK)
     parts = evaluated(
         dp_sgd.gradient, records=200, batch_size=1, steps=200, noise_std=cost.noise_std, lipschitz=RISK["lipschitz"]
