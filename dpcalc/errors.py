@@ -125,7 +125,7 @@ class PrivacyWarning(UserWarning):
 class Disproved(DpcalcError):
     """A guarantee is below the truth (exit 4); ``report`` is the text of a report of it."""
 
-    def __init__(self, message: str, report: str) -> None:
+    def __init__(self, message: str, report: str = "") -> None:  # without one while it is unpickled
         super().__init__(message, "please report this, with what is printed above")
         self.report = report
 
