@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from dpcalc.notes import LabelReading, ModelFile, NotCovered, Note, NoTestRecords, NotPrivate, UnreadableCells
 from dpcalc.report import Case
-from dpcalc.training.data.bounds import Prepared
+from dpcalc.training.data.bounds import Centre, Prepared
 from dpcalc.training.data.cells import Classes
 from dpcalc.training.data.stored import OnDisk
-from dpcalc.training.release.centring import Centre
 from dpcalc.training.release.execution import NonPrivate, Replicas, Trained, finite
 from dpcalc.training.release.model import Model, refuse_too_large
 from dpcalc.training.rule.defaults import CLASSIFYING
@@ -164,7 +163,11 @@ class Outcome(NamedTuple):
             **self.trained.to_json(),
             "non_private": None if self.non_private is None else self.non_private.to_json(),
             "metrics_are": UNCOVERED + self._units,
-            **_risk_to_json(self.risk),
+            **(
+                {"excess_risk_bound": None, "excess_risk_bound_because": "no known bound covers exactly this run"}
+                if self.risk is None
+                else {"excess_risk_bound": {**self.risk._asdict(), "assumes": list(self.risk.assumes)}}
+            ),
         }
         return {**finite(fields), "remarks": list(self._remarks()), "uncovered": list(FROM_RECORDS)}
 
@@ -300,12 +303,6 @@ def _declared(records: Records) -> dict[str, Any]:
         "levels": {name: rule.levels for name, rule in words.items()},
         "missing": {**missing, **{name: float(value) for name, value in numbers if value is not None}},
     }
-
-
-def _risk_to_json(risk: RiskBound | None) -> dict[str, Any]:
-    if risk is None:
-        return {"excess_risk_bound": None, "excess_risk_bound_because": "no known bound covers exactly this run"}
-    return {"excess_risk_bound": {**risk._asdict(), "assumes": list(risk.assumes)}}
 
 
 def _privacy(trained: Trained, case: Case, tuning: dict[str, Any] | None) -> dict[str, Any]:

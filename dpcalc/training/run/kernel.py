@@ -25,7 +25,6 @@ from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Release
 from dpcalc.model.quantities import Noise
 from dpcalc.training.run.capped import capped_descents
-from dpcalc.training.run.domain import Ball
 from dpcalc.training.run.orders import Step, Stretch
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import AnyProblem, Problem, slope_caps
@@ -279,8 +278,7 @@ class PlainSums:
         """
         assert stretch.rows is not None
         rows, slope, dot, count = stretch.rows[:, 0], self.slope, np.dot, stretch.steps
-        domain = self.plan.domain
-        held, most = domain.inner(len(w)) if isinstance(domain, Ball) else (math.inf, math.inf)
+        held, most = self.plan.domain.inner(len(w))
         x, y = self.problem.at(rows)
         caps = self._caps(x, rows)
         stacked = np.empty((count + 1, 3, len(w)))
