@@ -33,6 +33,17 @@ class SpecError(DpcalcError):
     exit_code = 2
 
 
+def refuse(*refusals: tuple[bool, str, str]) -> None:
+    """Refuse the first of these that holds: each is a condition, the message, and what to do.
+
+    Raises:
+        SpecError: one holds.
+    """
+    for holds, message, hint in refusals:
+        if holds:
+            raise SpecError(message, hint)
+
+
 class GateRefused(SpecError):
     """A gate that says nothing of the run: it holds, or fails, whatever is found."""
 
@@ -114,7 +125,7 @@ class PrivacyWarning(UserWarning):
 class Disproved(DpcalcError):
     """A guarantee is below the truth (exit 4); ``report`` is the text of a report of it."""
 
-    def __init__(self, message: str, report: str) -> None:
+    def __init__(self, message: str, report: str = "") -> None:  # without one while it is unpickled
         super().__init__(message, "please report this, with what is printed above")
         self.report = report
 

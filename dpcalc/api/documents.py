@@ -169,7 +169,8 @@ def card(report: Report, *, model: str | os.PathLike[str] | None = None) -> dict
     from dpcalc.cards.card import card_of, model_of
 
     if model is None:
-        return card_of(report)
+        made: Any = card_of(report)
+        return dict(made)
     training = report.cases[0].training if len(report.cases) == 1 else None
     if not training:
         raise SpecError("the report is of no model", "leave out model")
@@ -177,7 +178,7 @@ def card(report: Report, *, model: str | os.PathLike[str] | None = None) -> dict
 
     made = card_of(report, model=model_of(os.fspath(model), report.cases[0]))
     refuse_another(os.fspath(model), made)
-    return made
+    return dict(made)
 
 
 def verify(

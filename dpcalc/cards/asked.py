@@ -12,10 +12,10 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+from dpcalc.cards import fields
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.ledgers.entries import MECHANISM
 from dpcalc.errors import SpecError
@@ -23,7 +23,7 @@ from dpcalc.files import STANDARD_STREAM
 from dpcalc.files.reading import MODEL_BYTES, digest_of
 from dpcalc.model.numbers import parse_delta
 from dpcalc.model.parameter import EVERY, check, name_of
-from dpcalc.model.quantities import ATTACKS
+from dpcalc.model.quantities import ATTACKS, Quantity
 from dpcalc.model.question import Entry, Ledger, Query, Question, RiskQuestion, Target
 from dpcalc.notions.tuning import Law
 
@@ -42,85 +42,108 @@ def hash_of(document: Any) -> str:
     return hashlib.sha256(canonical(document).encode("ascii")).hexdigest()
 
 
-def seal_of(card: dict[str, Any]) -> str:
+def seal_of(card: fields.Card) -> str:
     """Return the hash of a card without its field ``sha256``."""
-    return hash_of({name: value for name, value in card.items() if name != "sha256"})
+    unsealed: dict[str, object] = {**card}
+    unsealed.pop("sha256", None)
+    return hash_of(unsealed)
 
 
-def hash_of_file(path: str) -> dict[str, Any]:
+def hash_of_file(path: str) -> fields.File:
     """Return the hash of a file and its size.
 
     Raises:
         SpecError: it cannot be read, is no regular file, or has more than `MODEL_BYTES`.
     """
-    found = digest_of(path, MODEL_BYTES)
-    return {"sha256": found.sha256, "bytes": found.size}
+    digest = digest_of(path, MODEL_BYTES)
+    return {"sha256": digest.sha256, "bytes": digest.size}
 
 
 _SMALLEST = -700.0  # below this ln delta, no double holds delta
-BESIDE = ("convert", "risk", "ledger")
+BESIDE = CONVERT, RISK, LEDGER = ("convert", "risk", "ledger")
 """The commands that describe no run."""
 
+_SCHEDULE = "schedule"
+_FILES = (_SCHEDULE, LEDGER)
+"""Parameters that a card has apart: no value on it names a file."""
+
+_LOG_DELTA = "log_delta"
 _WORD = re.compile(r"[a-z][a-z0-9_-]*")
 _POWER = re.compile(r"[0-9.]+e-[0-9]+")
 
 
-def asked_of(query: Query) -> dict[str, Any]:
+def asked_of(query: Query) -> fields.Asked:
     """Return a query as a card has it, of which there is one spelling: what is read from it is written as it is.
 
     Raises:
         SpecError: the query cannot be told without a file, or has a value that JSON has not.
     """
-    given = {name: _value(name, value) for name, value in query.given.items() if name not in ("schedule", "ledger")}
-    question = query.question
-    return {
+    given = {name: _value(name, value) for name, value in query.given.items() if name not in _FILES}
+    question, risks = query.question, query.question.risks
+    asked: fields.Asked = {
         "command": query.command,
         "given": given,
         "epsilon": question.epsilon,
         "delta": _delta(question),
         "orders": list(question.orders),
         "solve": None if question.solve is None else name_of(question.solve.replace("-", "_")),
-        **({"targets": [target._asdict() for target in question.targets]} if question.targets else {}),
-        "risk": _risks(question.risks),
-        **({"bound": query.bound} if query.bound is not None else {}),
+        "risk": risks and {"fpr": [*risks.fprs], "prior": [*risks.priors], "baseline": [*risks.baselines]},
         "certified": query.certified,
-        "schedule": _schedule(query.given.get("schedule")),
-        "ledger": _ledger(query.given["ledger"]) if query.command == "ledger" else None,
+        "schedule": _schedule(query.given.get(_SCHEDULE)),
+        "ledger": _ledger(query.given[LEDGER]) if query.command == LEDGER else None,
     }
+    if question.targets:
+        asked["targets"] = [{"name": one.name, "at": one.at, "limit": one.limit} for one in question.targets]
+    if query.bound is not None:
+        asked["bound"] = query.bound
+    return asked
 
 
-def query_of_card(asked: Mapping[str, Any], schedule: str | None = None) -> Query:
+def query_of_card(asked: fields.Asked, schedule: str | None = None) -> Query:
     """Return the query of a card, which conforms to the schema; ``schedule`` is the path that its reader named.
 
     Raises:
         SpecError: the query is malformed, or its schedule is not at hand.
     """
     command, given = asked["command"], dict(asked["given"])
-    if command not in COMMANDS and command not in BESIDE:
-        raise SpecError(f"the card is of a command {command!r}, which is not known")
-    if "schedule" in given or "ledger" in given:
-        raise SpecError("the card names a file among its parameters", "no card does that: do not trust it")
-    strange = next((name for name, value in given.items() if isinstance(value, list) != (name == "rdp")), None)
-    if strange is not None:
-        raise SpecError(f"the card has a value of {strange!r} that is none")
-    if command == "ledger" and given:
-        raise SpecError(f"the card of a ledger has {next(iter(given))!r} beside it", "no card does that")
-    if command != "ledger" and asked["ledger"] is not None:
-        raise SpecError(f"the card is of {command}, and has a ledger", "no card does that: do not trust it")
-    if command in BESIDE and (asked["certified"] or asked.get("targets")):
-        raise SpecError(f"the card is of {command}, of which nothing is certified or solved for a risk")
-    if command in BESIDE and asked.get("bound") is not None:
-        raise SpecError(f"the card is of {command}, which is not asked of one theorem")
-    if command in ("ledger", "risk") and asked["orders"]:
-        raise SpecError(f"the card is of {command}, which is not asked at orders")
-    if "rdp" in given:
-        given["rdp"] = _points(given["rdp"])
+    strange = next((name for name, value in given.items() if isinstance(value, list) != (name == Quantity.RDP)), None)
+    distrust, beside = "no card does that: do not trust it", command in BESIDE
+    refusals = (
+        (command not in COMMANDS and not beside, f"the card is of a command {command!r}, which is not known", None),
+        (not given.keys().isdisjoint(_FILES), "the card names a file among its parameters", distrust),
+        (strange is not None, f"the card has a value of {strange!r} that is none", None),
+        (
+            command == LEDGER and bool(given), f"the card of a ledger has {next(iter(given), None)!r} beside it",
+            "no card does that",
+        ),
+        (
+            command != LEDGER and asked["ledger"] is not None, f"the card is of {command}, and has a ledger",
+            distrust,
+        ),
+        (
+            beside and bool(asked["certified"] or asked.get("targets")),
+            f"the card is of {command}, of which nothing is certified or solved for a risk", None,
+        ),
+        (
+            beside and asked.get("bound") is not None, f"the card is of {command}, which is not asked of one theorem",
+            None,
+        ),
+        (
+            command in (LEDGER, RISK) and bool(asked["orders"]),
+            f"the card is of {command}, which is not asked at orders", None,
+        ),
+    )  # fmt: skip
+    for refused, why, cure in refusals:
+        if refused:
+            raise SpecError(why, cure)
+    if Quantity.RDP in given:
+        given[Quantity.RDP.value] = _points(given[Quantity.RDP])
     if asked["schedule"] is not None:
         if schedule is None:
             raise SpecError("the card is of a run with a schedule", "give the file: --schedule FILE")
-        given["schedule"] = schedule
-    if command == "ledger":
-        given["ledger"] = _ledger_of(asked["ledger"])
+        given[_SCHEDULE] = schedule
+    if command == LEDGER:
+        given[LEDGER] = _ledger_of(asked["ledger"])
     return Query(command, given, _question(asked), bool(asked["certified"]), asked.get("bound"))
 
 
@@ -131,7 +154,7 @@ def _points(pairs: list[list[float]]) -> dict[float, float]:
     return points
 
 
-def _question(asked: Mapping[str, Any]) -> Question:
+def _question(asked: fields.Asked) -> Question:
     delta = log_delta = None
     if asked["delta"] is not None:
         typed = asked["delta"]
@@ -144,7 +167,7 @@ def _question(asked: Mapping[str, Any]) -> Question:
     )  # fmt: skip
 
 
-def _target(written: Mapping[str, Any]) -> Target:
+def _target(written: fields.Limit) -> Target:
     """Return what an attacker may do at most.
 
     Raises:
@@ -158,7 +181,7 @@ def _target(written: Mapping[str, Any]) -> Target:
 
 def _value(name: str, value: Any) -> Any:
     """Return a parameter as JSON has it."""
-    if name == "rdp":
+    if name == Quantity.RDP:
         from dpcalc.engine.premises import points_of
 
         return [[order, epsilon] for order, epsilon in points_of(value).items()]
@@ -189,18 +212,13 @@ def _power(exponent: float) -> str:
     """
     whole = math.floor(exponent)
     mantissa = f"{10.0 ** (exponent - whole):.9g}"
-    return f"1e{whole + 1}" if mantissa == "10" else f"{mantissa}e{whole}"
+    return f"1e{whole + 1}" if mantissa == _TEN else f"{mantissa}e{whole}"
 
 
-def _risks(risks: RiskQuestion | None) -> dict[str, Any] | None:
-    return (
-        None
-        if risks is None
-        else {"fpr": list(risks.fprs), "prior": list(risks.priors), "baseline": list(risks.baselines)}
-    )
+_TEN = "10"  # what is below ten and rounds to it
 
 
-def _schedule(path: Any) -> dict[str, Any] | None:
+def _schedule(path: Any) -> fields.File | None:
     if path is None:
         return None
     if str(path) == STANDARD_STREAM:
@@ -211,7 +229,7 @@ def _schedule(path: Any) -> dict[str, Any] | None:
 # --- ledgers ----------------------------------------------------------------------------------------------------------
 
 
-def _ledger(ledger: Ledger) -> dict[str, Any]:
+def _ledger(ledger: Ledger) -> fields.Ledger:
     return {
         "adjacency": str(ledger.adjacency),
         "group_size": ledger.group_size,
@@ -220,13 +238,13 @@ def _ledger(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
-    if "schedule" in entry.given:
+def _entry(entry: Entry) -> fields.Entry:
+    if _SCHEDULE in entry.given:
         raise SpecError(f"entry {entry.name} reads a schedule from a file", "a card holds no such entry: write its mu")
-    given = {name: _value(name, value) for name, value in entry.given.items() if name != "log_delta"}
-    if "log_delta" in entry.given:
-        given["delta"] = _delta(Question(delta=entry.given["delta"], log_delta=entry.given["log_delta"]))
-    tuning = None
+    given = {name: _value(name, value) for name, value in entry.given.items() if name != _LOG_DELTA}
+    if _LOG_DELTA in entry.given:
+        given["delta"] = _delta(Question(delta=entry.given["delta"], log_delta=entry.given[_LOG_DELTA]))
+    tuning: fields.Tuning | None = None
     if entry.tuning is not None:
         law = entry.tuning.law
         tuning = {
@@ -244,7 +262,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _ledger_of(written: Mapping[str, Any] | None) -> Ledger:
+def _ledger_of(written: fields.Ledger | None) -> Ledger:
     """Return the ledger of a card, read as one that Python has.
 
     Raises:
@@ -262,18 +280,18 @@ def _ledger_of(written: Mapping[str, Any] | None) -> Ledger:
     return with_asked(ledger, question, adjacency=written["adjacency"], group_size=group_size)[0]
 
 
-def _read_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _read_entry(entry: fields.Entry) -> dict[str, Any]:
     """Return an entry as one that Python has, of which no value leads to a file.
 
     Raises:
         SpecError: it has a parameter that its kind of entry does not take, or a value that is no number and no word.
     """
     command, given = entry["command"], dict(entry["given"])
-    known = MECHANISM if not command else COMMANDS[command].parameters if command in COMMANDS else ()
+    taken = MECHANISM if not command else COMMANDS[command].parameters if command in COMMANDS else ()
     for name, value in given.items():
-        if name not in known or name == "schedule":  # such as ``from``, which names a file
+        if name not in taken or name == _SCHEDULE:  # such as ``from``, which names a file
             raise SpecError(f"entry {entry['name']} has {name!r}, which no {command or 'mechanism'} on a card has")
-        if not _plain(name, value, of_run=bool(command)):
+        if not _is_plain(name, value, of_run=bool(command)):
             raise SpecError(f"entry {entry['name']} has a value of {name!r} that is none")
     if command:
         given["command"] = command
@@ -282,8 +300,8 @@ def _read_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {**given, **own, "tuning": None if tuning is None else {k: v for k, v in tuning.items() if v is not None}}
 
 
-def _plain(name: str, value: Any, *, of_run: bool) -> bool:
+def _is_plain(name: str, value: Any, *, of_run: bool) -> bool:
     """Return whether a value of an entry is a number, or a word where one can be."""
     if not isinstance(value, str):
         return isinstance(value, (int, float))
-    return bool(_WORD.fullmatch(value) if of_run else name == "delta" and _POWER.fullmatch(value))
+    return bool(_WORD.fullmatch(value) if of_run else name == Quantity.DELTA and _POWER.fullmatch(value))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
 from dpcalc.cards.answer import answer, with_risks
 from dpcalc.cards.asked import asked_of, hash_of_file, query_of_card, seal_of
 from dpcalc.cards.document import SCHEMA, case_of
+from dpcalc.cards.fields import Asked, Card, Model
+from dpcalc.cards.fields import Case as CaseFields
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write
 from dpcalc.files.reading import DOCUMENT_BYTES
@@ -22,18 +23,15 @@ MOST_CASES = 100
 """A reader computes all of them again."""
 
 _CLOSE = 1e-6
-
-
-Fields = dict[str, Any]
-"""What a card says of a case."""
+_HINT = "make a card of the run: dpcalc compare"
 
 
 def card_of(
     report: Report,
     *,
-    model: Mapping[str, Any] | None = None,
-    fields_of: Callable[[Iterable[Case]], list[Fields]] | None = None,
-) -> dict[str, Any]:
+    model: Model | None = None,
+    fields_of: Callable[[Iterable[Case]], list[CaseFields]] | None = None,
+) -> Card:
     """Return the card of a report, one entry of ``cases`` for each of its cases with a guarantee.
 
     A model that is not private has none.
@@ -46,10 +44,10 @@ def card_of(
     Raises:
         SpecError: no case has a guarantee of privacy, there are too many, one failed, or a model is not private.
     """
-    found = [case for case in report.cases if case.best is not None]
-    cases = [case for case in found if case.training is None or case.training["private"]]
-    if found and not cases:
-        if any(case.forgetting for case in found):
+    answered = [case for case in report.cases if case.best is not None]
+    cases = [case for case in answered if case.training is None or case.training["private"]]
+    if answered and not cases:
+        if any(case.forgetting for case in answered):
             raise SpecError("a model that forgets is not private", "`dpcalc unlearn` has a card of the certificate")
         raise SpecError("what was trained is not private", "train once, without --seed and --replicas")
     if failed := next((case for case in cases if case.failed), None):
@@ -64,32 +62,18 @@ def card_of(
         raise SpecError(f"a card of {count} cases; at most {MOST_CASES} go on one", "ask about fewer")
     if fields_of is None:
         trained = model is not None
-        fields = [each for case in cases for each in (case_fields(case, trained=trained), *_of_runs(case, trained))]
-        card = assembled(fields, model)
+        fields = [one for case in cases for one in (case_fields(case, trained=trained), *_of_runs(case, trained))]
     else:
-        card = assembled(fields_of(cases), model)
+        fields = fields_of(cases)
+    card: Card = {"schema": SCHEMA, "dpcalc": __version__, "cases": fields, "model": model, "sha256": ""}
+    card["sha256"] = seal_of(card)
     if len(card_text(card).encode()) > DOCUMENT_BYTES:
         raise SpecError(f"the card would have more than {DOCUMENT_BYTES} bytes", "ask about fewer cases")
-    return card
-
-
-_HINT = "make a card of the run: dpcalc compare"
-
-
-def assembled(cases: Sequence[dict[str, Any]], model: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the card of these cases, with its seal."""
-    card: dict[str, Any] = {
-        "schema": SCHEMA,
-        "dpcalc": __version__,
-        "cases": list(cases),
-        "model": None if model is None else dict(model),
-    }
-    card["sha256"] = seal_of(card)
-    as_read: dict[str, Any] = json.loads(card_text(card))
+    as_read: Card = json.loads(card_text(card))
     return as_read
 
 
-def model_of(path: str, case: Case) -> dict[str, Any]:
+def model_of(path: str, case: Case) -> Model:
     """Return what a card says of a model's file.
 
     Args:
@@ -101,15 +85,16 @@ def model_of(path: str, case: Case) -> dict[str, Any]:
     """
     assert case.training is not None
     assert case.best is not None
-    stated = {"noise_source": str(case.training["noise_source"]), **{n: getattr(case.best, n) for n in STATED}}
-    return {**hash_of_file(path), **stated}
+    epsilon, delta = (getattr(case.best, name) for name in STATED)
+    source = str(case.training["noise_source"])
+    return {**hash_of_file(path), "noise_source": source, "epsilon": epsilon, "delta": delta}
 
 
 STATED = ("epsilon", "delta")
 """What a model's file states of its privacy, and a card with it."""
 
 
-def trained_model(report: Report) -> dict[str, Any] | None:
+def trained_model(report: Report) -> Model | None:
     """Return what a card says of the model that was trained and saved; None where there is none.
 
     Raises:
@@ -144,25 +129,25 @@ def without_card(case: Case) -> Case:
     return case._replace(note_data=tuple(notes))
 
 
-def card_text(card: Mapping[str, Any]) -> str:
+def card_text(card: Card) -> str:
     """Return a card as the text of a file."""
     return json_text(card, 2) + "\n"
 
 
-def _asked_again(query: Query) -> tuple[Fields, Case]:
+def _asked_again(query: Query) -> tuple[Asked, Case]:
     """Return what a card says was asked, and the answer to that: to what a reader will have, and no more."""
     asked = asked_of(query)
     return asked, answer(query_of_card(asked, query.given.get("schedule")))
 
 
-def _of_runs(case: Case, trained: bool) -> Iterator[Fields]:
+def _of_runs(case: Case, trained: bool) -> Iterator[CaseFields]:
     """Yield what a card says of the runs of which the best was chosen: one run of every candidate."""
     for number, query in enumerate(case.runs, start=1):
         asked, again = _asked_again(with_risks(query))
         yield case_of(asked, again, name=f"one run of candidate {number}", trained=trained)
 
 
-def case_fields(case: Case, *, trained: bool = False) -> dict[str, Any]:
+def case_fields(case: Case, *, trained: bool = False) -> CaseFields:
     """Return what a card says of a case.
 
     Raises:
@@ -175,13 +160,13 @@ def case_fields(case: Case, *, trained: bool = False) -> dict[str, Any]:
     if trained and again.best is not None and again.best.bound != best.bound:
         # Rounding may rule out the theorem that is best on real numbers: the card is of the one that is left.
         asked, again = _asked_again(query._replace(bound=best.bound))
-    found = again.best
-    assert found is not None
+    stated = again.best
+    assert stated is not None
     rounding = (best.details or {}).get("floating_point") or {}
-    lost = 2.0 * rounding.get(best.quantity, 0.0)  # the number of a model has what rounding costs
-    if best.quantity != found.quantity or abs(best.value - found.value) > _CLOSE * abs(best.value) + lost:
+    room = 2.0 * rounding.get(best.quantity, 0.0)  # the number of a model has what rounding costs
+    if best.quantity != stated.quantity or abs(best.value - stated.value) > _CLOSE * abs(best.value) + room:
         raise SpecError(
-            f"asked again, {best.quantity} {best.value!r} is {found.value!r}", "this is a mistake of dpcalc"
+            f"asked again, {best.quantity} {best.value!r} is {stated.value!r}", "this is a mistake of dpcalc"
         )
     name = case.check.name if case.check else None
     return case_of(asked, again, name=name, trained=trained)

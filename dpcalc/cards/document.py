@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from dpcalc.cards import fields
 from dpcalc.cards.asked import hash_of
 from dpcalc.errors import SpecError
 from dpcalc.files.reading import DOCUMENT_DEPTH, DOCUMENT_VALUES, document_place, read_document
@@ -83,7 +84,7 @@ _OTHER_RELEASES = "anything else that is released about the same records"
 _METRICS = "accuracy and other figures that are computed from the records without noise"
 
 
-def case_of(asked: Mapping[str, Any], case: Case, *, name: str | None, trained: bool) -> dict[str, Any]:
+def case_of(asked: fields.Asked, case: Case, *, name: str | None, trained: bool) -> fields.Case:
     """Return what a card says of one case, JSON types only.
 
     Args:
@@ -94,32 +95,25 @@ def case_of(asked: Mapping[str, Any], case: Case, *, name: str | None, trained: 
     """
     best = case.best
     assert best is not None
-    fields = {
+    # A schedule is known by its hash, and where it was is nobody's business.
+    inputs = ((name, *given) for name, given in case.inputs.items() if name != "schedule")
+    whole: fields.Case = {
         "name": name,
         "asked": asked,
-        "inputs": _inputs(case),
+        "inputs": {name: {"value": value, "source": _source(source)} for name, value, source in inputs},
         "unit": _unit(case, best),
         "trust": _trust(case),
         "released": released(case).partition(": ")[2],
         "mechanism": _mechanism(case, best),
         "guarantee": _guarantee(case, best),
-        "risk": case.risk,
+        "risk": None if case.risk is None else dict(case.risk),
         "assumptions": _assumptions(case, trained=trained),
         "not_covered": _not_covered(case),
         "theorems": [_theorem(result) for result in _quoted(case)],
         "configuration_sha256": hash_of(asked),
     }
-    strict: dict[str, Any] = strict_json(fields)
+    strict: fields.Case = strict_json(whole)
     return strict
-
-
-def _inputs(case: Case) -> dict[str, Any]:
-    """Return the inputs; a schedule is known by its hash, and where it was is nobody's business."""
-    return {
-        name: {"value": value, "source": _source(source)}
-        for name, (value, source) in case.inputs.items()
-        if name != "schedule"
-    }
 
 
 def _source(source: Source) -> str:
@@ -154,10 +148,10 @@ def _trust(case: Case) -> dict[str, str]:
 
 def _mechanism(case: Case, best: Result) -> dict[str, Any]:
     algorithm = ALGORITHMS.get(case.algorithm)
-    known = {name: value for name, (value, _) in case.inputs.items()}
-    if best.quantity in known or best.quantity in (name for names in _GROUPS.values() for name in names):
-        known[best.quantity] = best.value  # what was solved for
-    groups = {group: {n: known[n] for n in names if n in known} for group, names in _GROUPS.items()}
+    inputs = {name: value for name, (value, _) in case.inputs.items()}
+    if best.quantity in inputs or best.quantity in (name for names in _GROUPS.values() for name in names):
+        inputs[best.quantity] = best.value  # what was solved for
+    groups = {group: {n: inputs[n] for n in names if n in inputs} for group, names in _GROUPS.items()}
     order = _ORDERS[algorithm.order] if algorithm else _ORDERS[Order.UNKNOWN]
     if algorithm and algorithm.clipped:
         order = "a random batch in every step"
@@ -174,7 +168,7 @@ def _quoted(case: Case) -> list[Result]:
     return [result for result in case.results if result.best]
 
 
-def _guarantee(case: Case, best: Result) -> dict[str, Any]:
+def _guarantee(case: Case, best: Result) -> fields.Guarantee:
     lines = zip(_quoted(case), headline(case, Digits(_PRECISION)), strict=True)
     return {
         "headline": [_headline(result, line) for result, line in lines],
@@ -214,11 +208,11 @@ def _assumptions(case: Case, *, trained: bool) -> list[dict[str, str]]:
     """Return what the guarantee rests on, each once, and who vouches for it."""
     quoted = _quoted(case)
     theorems = [all_bounds()[result.bound] for result in quoted if result.bound in all_bounds()]
-    found = [(each.text, CHECKED) for theorem in theorems for each in theorem.conditions]
-    found.append(("what was run is what the inputs of this card say", CARRIED_OUT if trained else PROMISED))
-    found += [(text, PROMISED) for result in quoted for text in result.assumes]
-    found += [(each.text, PROMISED) for theorem in theorems for each in theorem.promises]
-    return [{"text": text, "by": by} for text, by in dict.fromkeys(found)]
+    vouched = [(condition.text, CHECKED) for theorem in theorems for condition in theorem.conditions]
+    vouched.append(("what was run is what the inputs of this card say", CARRIED_OUT if trained else PROMISED))
+    vouched += [(text, PROMISED) for result in quoted for text in result.assumes]
+    vouched += [(promise.text, PROMISED) for theorem in theorems for promise in theorem.promises]
+    return [{"text": text, "by": by} for text, by in dict.fromkeys(vouched)]
 
 
 def _not_covered(case: Case) -> list[str]:
@@ -241,9 +235,9 @@ def _theorem(result: Result) -> dict[str, Any]:
     }
 
 
-def released_line(model: Mapping[str, Any]) -> str:
+def released_line(model: fields.Model) -> str:
     """Return what a card says of its model, in a sentence."""
-    epsilon, delta = (number(model[name], side=Side.ECHO) for name in ("epsilon", "delta"))
+    epsilon, delta = (number(value, side=Side.ECHO) for value in (model["epsilon"], model["delta"]))
     return (
         f"The model as released, its numbers rounded, is ({epsilon}, {delta})-differentially private; what follows is "
         "of the run on real numbers, which leaves room for the rounding"
@@ -268,66 +262,71 @@ KEYWORDS = frozenset(
 """The words that a schema may use; others would be passed over."""
 
 
-def objection(document: Any, schema: Mapping[str, Any]) -> str:
+def objection(document: Any, schema: dict[str, Any]) -> str:
     """Return the first thing in which a document differs from a schema, with its place; empty where it conforms.
 
     >>> objection({"a": 1, "b": 2}, {"type": "object", "properties": {"a": {}}, "additionalProperties": False})
     '/b: a field that is not known'
     """
-    return next(_objections(document, schema, schema, ""), "")
+    return next(_Schema(schema.get("$defs", {})).objections(document, schema, ""), "")
 
 
-def _objections(value: Any, part: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> Iterator[str]:
-    if "$ref" in part:
-        yield from _objections(value, schema["$defs"][part["$ref"].removeprefix("#/$defs/")], schema, place)
-        return
-    if "anyOf" in part:
-        found = [next(_objections(value, each, schema, place), "") for each in part["anyOf"]]
-        if all(found):
-            yield found[-1] if value is None else found[0]
-        return
-    types = part.get("type", [])
-    types = [types] if isinstance(types, str) else types
-    if types and not any(_TYPES[name](value) for name in types):
-        yield f"{place or '/'}: is not {' or '.join(types)}"
-        return
-    if "const" in part and value != part["const"]:
-        yield f"{place}: must be {part['const']}"
-    if "enum" in part and value not in part["enum"]:
-        yield f"{place}: must be one of {', '.join(part['enum'])}"
-    if isinstance(value, str):
-        yield from _text(value, part, place)
-    elif isinstance(value, list):
-        if not part.get("minItems", 0) <= len(value) <= part.get("maxItems", len(value)):
-            yield f"{place}: has {len(value)} items"
-        for number, item in enumerate(value):
-            yield from _objections(item, part.get("items", {}), schema, f"{place}/{number}")
-    elif isinstance(value, dict):
-        yield from _fields(value, part, schema, place)
+class _Schema:
+    """Definitions of a schema, by which parts of a document are checked."""
+
+    def __init__(self, definitions: dict[str, Any]) -> None:
+        self._definitions = definitions
+
+    def objections(self, value: Any, part: dict[str, Any], place: str) -> Iterator[str]:
+        if reference := part.get("$ref"):
+            yield from self.objections(value, self._definitions[reference.removeprefix("#/$defs/")], place)
+            return
+        if alternatives := part.get("anyOf"):
+            first = [next(self.objections(value, one, place), "") for one in alternatives]
+            if all(first):
+                yield first[-1] if value is None else first[0]
+            return
+        types = part.get("type", [])
+        types = [types] if isinstance(types, str) else types
+        if types and not any(_TYPES[name](value) for name in types):
+            yield f"{place or '/'}: is not {' or '.join(types)}"
+            return
+        if value != part.get("const", value):
+            yield f"{place}: must be {part['const']}"
+        if value not in part.get("enum", [value]):
+            yield f"{place}: must be one of {', '.join(part['enum'])}"
+        if isinstance(value, str):
+            yield from _against_text(value, part, place)
+        elif isinstance(value, list):
+            if not part.get("minItems", 0) <= len(value) <= part.get("maxItems", len(value)):
+                yield f"{place}: has {len(value)} items"
+            for number, item in enumerate(value):
+                yield from self.objections(item, part.get("items", {}), f"{place}/{number}")
+        elif isinstance(value, dict):
+            yield from self._of_fields(value, part, place)
+
+    def _of_fields(self, value: dict[str, Any], part: dict[str, Any], place: str) -> Iterator[str]:
+        own, others = part.get("properties", {}), part.get("additionalProperties", True)
+        yield from (f"{place}/{name}: is missing" for name in part.get("required", ()) if name not in value)
+        for name, field in value.items():
+            if name not in own and others is False:
+                yield f"{place}/{name}: a field that is not known"
+            elif name in own or isinstance(others, dict):
+                yield from self.objections(field, own.get(name, others), f"{place}/{name}")
 
 
-def _text(value: str, part: Mapping[str, Any], place: str) -> Iterator[str]:
+def _against_text(value: str, part: dict[str, Any], place: str) -> Iterator[str]:
     if len(value) > part.get("maxLength", len(value)):
         yield f"{place}: longer than {part['maxLength']} characters"
-    elif "pattern" in part and not re.search(part["pattern"].replace("$", r"\Z"), value):
+    elif not re.search(part.get("pattern", "").replace("$", r"\Z"), value):
         yield f"{place}: is not {part['pattern']}"
-
-
-def _fields(value: dict[str, Any], part: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> Iterator[str]:
-    known, others = part.get("properties", {}), part.get("additionalProperties", True)
-    yield from (f"{place}/{name}: is missing" for name in part.get("required", ()) if name not in value)
-    for name, field in value.items():
-        if name not in known and others is False:
-            yield f"{place}/{name}: a field that is not known"
-        elif name in known or isinstance(others, dict):
-            yield from _objections(field, known.get(name, others), schema, f"{place}/{name}")
 
 
 _DIGITS = 19  # of a whole number, with its sign: no parameter is larger
 _HINT = "give the JSON that --report card=FILE.json or dpcalc train -o wrote"
 
 
-def read_card(path: str) -> dict[str, Any]:
+def read_card(path: str) -> fields.Card:
     """Return the card in a file, of which nothing is evaluated and which names no other file.
 
     Raises:
@@ -337,7 +336,7 @@ def read_card(path: str) -> dict[str, Any]:
     return card_of_text(shown, read_document(path, "card"))
 
 
-def card_of_text(shown: str, raw: bytes) -> dict[str, Any]:
+def card_of_text(shown: str, raw: bytes) -> fields.Card:
     """Return the card that a file holds.
 
     Args:
@@ -355,15 +354,20 @@ def card_of_text(shown: str, raw: bytes) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise SpecError(f"{shown} is not UTF-8", _HINT) from None
     except json.JSONDecodeError as error:
-        raise SpecError(f"{shown}:{error.lineno}:{error.colno}: not JSON", _hint(shown)) from None
+        hint = "a recipe is run with `dpcalc check`" if shown.endswith((".yaml", ".yml")) else _HINT
+        raise SpecError(f"{shown}:{error.lineno}:{error.colno}: not JSON", hint) from None
     except RecursionError:
         raise SpecError(f"{shown} is nested more than {DOCUMENT_DEPTH} deep", _HINT) from None
     except _Refused as error:
         raise SpecError(f"{shown}: {error}", _HINT) from None
-    return _checked(document, shown)
+    _refuse_large(document, shown)
+    if why := objection(document, _schema()):
+        raise SpecError(f"{shown} is not a card: {printable(why)}", _HINT)
+    card: fields.Card = document
+    return card
 
 
-def card_of_mapping(card: Mapping[str, Any]) -> dict[str, Any]:
+def card_of_mapping(card: object) -> fields.Card:
     """Return the card that Python has, as it would be read from a file.
 
     Raises:
@@ -376,27 +380,10 @@ def card_of_mapping(card: Mapping[str, Any]) -> dict[str, Any]:
     return card_of_text("the card", text.encode())
 
 
-def _checked(document: Any, shown: str) -> dict[str, Any]:
-    """Return a document that conforms to the schema of cards.
-
-    Raises:
-        SpecError: it does not.
-    """
-    _bounded(document, shown)
-    if why := objection(document, _schema()):
-        raise SpecError(f"{shown} is not a card: {printable(why)}", _HINT)
-    card: dict[str, Any] = document
-    return card
-
-
 @functools.cache
 def _schema() -> dict[str, Any]:
     schema: dict[str, Any] = json.loads(read("card-1.schema.json"))
     return schema
-
-
-def _hint(shown: str) -> str:
-    return "a recipe is run with `dpcalc check`" if shown.endswith((".yaml", ".yml")) else _HINT
 
 
 class _Refused(ValueError):
@@ -404,10 +391,10 @@ class _Refused(ValueError):
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
+    unique = dict(pairs)
+    if len(unique) < len(pairs):
         raise _Refused("an object has a name twice")
-    return fields
+    return unique
 
 
 def _no_number(word: str) -> float:
@@ -427,7 +414,7 @@ def _countable(word: str) -> int:
     return int(word)
 
 
-def _bounded(document: Any, shown: str) -> None:
+def _refuse_large(document: Any, shown: str) -> None:
     """Refuse a document that is nested too deep or has too many values, without recursion."""
     count, level = 0, [document]
     for _ in range(DOCUMENT_DEPTH):

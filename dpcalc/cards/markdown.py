@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dpcalc.cards import fields
 from dpcalc.cards.document import CARRIED_OUT, CHECKED, PROMISED, released_line
 from dpcalc.inert import printable
 from dpcalc.model.quantities import ATTACKS
-from dpcalc.render.numbers import Side, number, symbol_of
+from dpcalc.render.numbers import Side, equation, number
 
 _VOUCHERS = {
     CHECKED: "Checked by dpcalc:",
@@ -23,7 +24,7 @@ _RISKS = {
 }
 
 
-def card_markdown(card: Mapping[str, Any], source: str | None = None) -> str:
+def card_markdown(card: fields.Card, source: str | None = None) -> str:
     """Return a card as Markdown.
 
     Args:
@@ -38,7 +39,7 @@ def card_markdown(card: Mapping[str, Any], source: str | None = None) -> str:
     return "\n".join([*lines, *_foot(card, source)]) + "\n"
 
 
-def _case(case: Mapping[str, Any]) -> Iterator[str]:
+def _case(case: fields.Case) -> Iterator[str]:
     guarantee = case["guarantee"]
     for line in guarantee["headline"]:
         yield f"**{_escape(line)}**  "
@@ -48,14 +49,14 @@ def _case(case: Mapping[str, Any]) -> Iterator[str]:
         yield from ("", *_table([("what an attacker can do", "at most"), *_risk_rows(case["risk"])]))
     yield from ("", "The guarantee rests on what follows.")
     for by, words in _VOUCHERS.items():
-        texts = [each["text"] for each in case["assumptions"] if each["by"] == by]
+        texts = [one["text"] for one in case["assumptions"] if one["by"] == by]
         if texts:
             yield from ("", words, "", *(f"- {_escape(text)}" for text in texts))
     yield from ("", "It does not cover:", "")
     yield from (f"- {_escape(text)}" for text in case["not_covered"])
 
 
-def _fields(case: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _fields(case: fields.Case) -> Iterator[tuple[str, str]]:
     """Yield the rows of the table, their texts escaped."""
     mechanism, guarantee = case["mechanism"], case["guarantee"]
     sampling = "; ".join(filter(None, (mechanism["order"], _values(mechanism["sampling"]))))
@@ -77,20 +78,17 @@ def _fields(case: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "configuration", f"SHA-256 `{case['configuration_sha256']}`"
 
 
-def _entry(entry: Mapping[str, Any]) -> str:
-    named = {name: value for name, value in entry.items() if isinstance(value, (int, float, str)) and name != "name"}
-    return ", ".join(f"{name} = {_number(value)}" for name, value in named.items())
+def _entry(entry: dict[str, Any]) -> str:
+    named = {name: value for name, value in entry.items() if isinstance(value, (int, float, str))}
+    named.pop("name", None)
+    return ", ".join(f"{name} = {number(value, side=Side.AS_GIVEN)}" for name, value in named.items())
 
 
-def _values(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{symbol_of(name)} = {_number(value)}" for name, value in values.items())
+def _values(values: dict[str, float | str]) -> str:
+    return ", ".join(equation(name, value) for name, value in values.items())
 
 
-def _number(value: float | str) -> str:
-    return number(value, side=Side.AS_GIVEN)
-
-
-def _risk_rows(risk: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _risk_rows(risk: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, at in ATTACKS.items():
         rows = risk[name] if at else [risk[name]]
         for row in rows:
@@ -102,7 +100,7 @@ def _risk_rows(risk: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"Gaussian privacy{where}", f"mu = {number(risk['mu']['value'], 6, Side.UP)}"
 
 
-def _foot(card: Mapping[str, Any], source: str | None) -> Iterator[str]:
+def _foot(card: fields.Card, source: str | None) -> Iterator[str]:
     yield from ("---", "")
     if card["model"]:
         yield f"Model: SHA-256 `{card['model']['sha256']}`, noise from `{_escape(card['model']['noise_source'])}`.  "

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from importlib.util import find_spec
+from typing import Any, NamedTuple, cast
 
+from dpcalc.cards import fields
 from dpcalc.cards.answer import answer, with_risks
 from dpcalc.cards.asked import BESIDE, asked_of, canonical, hash_of_file, query_of_card, seal_of
 from dpcalc.cards.card import STATED, card_text
 from dpcalc.cards.document import SCHEMA, case_of
-from dpcalc.cards.models import candidate_differences, differences, refuse_untrained, too_strong
+from dpcalc.cards.models import differences, refuse_untrained, too_strong
 from dpcalc.errors import SpecError
 from dpcalc.model.parameter import PARAMETERS, check
 from dpcalc.model.quantities import ATTACKS, Quantity
@@ -52,7 +55,7 @@ class Verification(NamedTuple):
         unchecked: what the card claims that was not compared with anything, a line each.
     """
 
-    card: Mapping[str, Any]
+    card: fields.Card
     mismatches: tuple[Mismatch, ...]
     checked: tuple[str, ...]
     remarks: tuple[str, ...]
@@ -67,13 +70,13 @@ class Verification(NamedTuple):
 class _Again(NamedTuple):
     """A case worked out again, the fields of the card that it leads to, and what is said of it."""
 
-    fields: dict[str, Any]
+    fields: fields.Case
     proved: int
     remarks: tuple[str, ...]
 
 
 def verify(
-    card: dict[str, Any], *, model: str | None = None, schedule: str | None = None, certify: bool | None = None
+    card: fields.Card, *, model: str | None = None, schedule: str | None = None, certify: bool | None = None
 ) -> Verification:
     """Return what a card states and what this version of dpcalc works out from what it was asked.
 
@@ -95,16 +98,16 @@ def verify(
     refuse_untrained(card)
     if schedule is not None and not any(case["asked"]["schedule"] for case in card["cases"]):
         raise SpecError("the card is of no run with a schedule", "leave out --schedule")
-    prove = _at_hand() if certify is None else certify
+    prove = find_spec("flint") is not None if certify is None else certify
     again = [_again(case, card, schedule, prove=prove) for case in card["cases"]]
-    expected: dict[str, Any] = {
+    expected: fields.Card = {
         "schema": SCHEMA,
         "dpcalc": card["dpcalc"],
-        "cases": [each.fields for each in again],
-        "model": card["model"] if model is None else {**card["model"], **hash_of_file(model), **_stated(model)},
+        "cases": [case.fields for case in again],
+        "model": card["model"] if model is None else _model_of(model),
+        "sha256": seal_of(card),
     }
-    expected = json.loads(card_text({**expected, "sha256": seal_of(card)}))
-    proved, count = sum(each.proved for each in again), len(again)
+    proved, count = sum(case.proved for case in again), len(again)
     checked = [
         "every field of the card has the value that follows from what was asked",
         f"{_counted(count, 'case')} computed anew by dpcalc {__version__}",
@@ -112,12 +115,12 @@ def verify(
     ]
     checked += [f"{_counted(proved, 'number')} proved in ball arithmetic"] if proved else []
     checked += ["the hash of the model's file, and what it says of its privacy"] if model is not None else []
-    remarks = [*_version_remark(card), *(line for each in again for line in each.remarks)]
+    remarks = [*_version_remark(card), *(line for case in again for line in case.remarks)]
     if card["model"] is not None and model is None:
         remarks.append("the model was not compared with its hash: give --model FILE")
     if not prove:
         remarks.append("no guarantee was proved in ball arithmetic as well: that needs python-flint")
-    mismatches = (*_mismatches(card, expected, ""), *_of_model(model, card))
+    mismatches = (*_mismatches(card, json.loads(card_text(expected)), ""), *_of_model(model, card))
     if _by_rounding(mismatches):
         remarks.append(
             "the numbers differ by rounding alone: on another platform, or with other versions of numpy and scipy, the "
@@ -130,21 +133,16 @@ def verify(
 _UNCHECKED = "the model, and that dpcalc carried the run out"
 
 
-def _of_model(path: str | None, card: Mapping[str, Any]) -> Iterator[Mismatch]:
+def _of_model(path: str | None, card: fields.Card) -> Iterator[Mismatch]:
     """Yield in what the model is another one than the card speaks of, or cannot be as private as that says."""
-    if card["model"] is None:
-        return
-    found = list(too_strong(card))
-    if path is not None:
-        found += [*differences(path, card["cases"][0], card["cases"][1:]), *candidate_differences(path, card)]
-    for each in found:
-        told = (json.dumps(value, sort_keys=True, default=str) for value in (each.card, each.model))
-        yield Mismatch(f"/model: {each.name}", *told)
+    for one in (*too_strong(card), *(differences(path, card) if path is not None else ())):
+        texts = (json.dumps(value, sort_keys=True, default=str) for value in (one.card, one.model))
+        yield Mismatch(f"/model: {one.name}", *texts)
 
 
 def _by_rounding(mismatches: Sequence[Mismatch]) -> bool:
     """Return whether nothing differs but the last digits of some numbers."""
-    pairs = [(_read(each.given), _read(each.recomputed)) for each in mismatches]
+    pairs = [(_read(one.given), _read(one.recomputed)) for one in mismatches]
     return bool(pairs) and all(
         isinstance(one, float) and isinstance(other, float) and math.isclose(one, other, rel_tol=_ROUNDING)
         for one, other in pairs
@@ -155,17 +153,11 @@ def _read(text: str) -> Any:
     return None if text == ABSENT else json.loads(text)
 
 
-def _at_hand() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("flint") is not None
-
-
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def _version_remark(card: Mapping[str, Any]) -> Iterator[str]:
+def _version_remark(card: fields.Card) -> Iterator[str]:
     if card["dpcalc"] != __version__:
         yield (
             f"the card was written by dpcalc {card['dpcalc'][:50]} and verified by {__version__}: a guarantee on it "
@@ -173,24 +165,25 @@ def _version_remark(card: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _stated(model: str) -> dict[str, Any]:
-    """Return what a model states of its noise and its privacy.
+def _model_of(path: str) -> fields.Model:
+    """Return what a card says of a model's file, as the file states it.
 
     Raises:
         SpecError: the file is no model.
     """
     from dpcalc.training.release.model import load
 
-    privacy = load(model).privacy
-    return {name: privacy.get(name) for name in ("noise_source", *STATED)}
+    privacy = load(path).privacy
+    model: Any = {**hash_of_file(path), **{name: privacy.get(name) for name in ("noise_source", *STATED)}}
+    return cast("fields.Model", model)
 
 
 # --- one case ---------------------------------------------------------------------------------------------------------
 
 
 def _again(
-    stated: Mapping[str, Any],
-    card: Mapping[str, Any],
+    stated: fields.Case,
+    card: fields.Card,
     schedule: str | None,
     *,
     prove: bool,
@@ -199,21 +192,21 @@ def _again(
     asked = _as_written(query, stated["asked"])
     provable = query.command not in BESIDE and not query.question.targets
     case = answer(query._replace(certified=query.certified or (prove and provable)))
-    proved = sum("certified" in (result.details or {}) for result in case.results if result.best)
+    proved = sum(bool((result.details or {}).get("certified")) for result in case.results if result.best)
     unproved = tuple(_unproved(case))
     if not query.certified:
         case = _without_proofs(case)
     remarks: tuple[str, ...] = ()
     if card["dpcalc"] != __version__:
         case, remarks = _with_weaker(case, stated)
-    fields = case_of(asked, case, name=stated["name"], trained=card["model"] is not None)
-    return _Again(fields, proved, (*remarks, *unproved))
+    again = case_of(asked, case, name=stated["name"], trained=card["model"] is not None)
+    return _Again(again, proved, (*remarks, *unproved))
 
 
-def _as_written(query: Query, stated: Mapping[str, Any]) -> dict[str, Any]:
+def _as_written(query: Query, stated: fields.Asked) -> fields.Asked:
     """Return the query as a card has it, but for the means of tuning, which are rounded up whenever they are read."""
     asked = asked_of(with_risks(query))
-    if asked["ledger"] is not None:
+    if asked["ledger"] is not None and stated["ledger"] is not None:
         for entry, written in zip(asked["ledger"]["entries"], stated["ledger"]["entries"], strict=True):
             if entry["tuning"] and written["tuning"]:
                 entry["tuning"]["mean"] = float(written["tuning"]["mean"])
@@ -238,12 +231,12 @@ def _without_proofs(case: Case) -> Case:
     return case._replace(results=tuple(map(plain, case.results)))
 
 
-def _with_weaker(case: Case, stated: Mapping[str, Any]) -> tuple[Case, tuple[str, ...]]:
+def _with_weaker(case: Case, stated: fields.Case) -> tuple[Case, tuple[str, ...]]:
     """Return the case with the numbers of a card in place of stronger ones, and what is said of that."""
     numbers = iter(stated["guarantee"]["numbers"])
     remarks, results = [], []
     for result in case.results:
-        number: Mapping[str, Any] = next(numbers, {}) if result.best else {}
+        number = next(numbers, {}) if result.best else {}
         value: Any = number.get("value")
         if number.get("quantity") == result.quantity and _weaker(result.quantity, value, result.value):
             remarks.append(f"the card states {result.quantity} {value!r}; {result.value!r} holds as well")
@@ -284,49 +277,41 @@ def _restated(result: Result, value: float) -> Result:
     return result._replace(delta=value, log_delta=math.log(value)) if result.quantity == Quantity.DELTA else result
 
 
-def _weaker_risk(risk: Mapping[str, Any], stated: Any) -> dict[str, Any]:
+def _weaker_risk(risk: Mapping[str, Any], stated: object) -> dict[str, Any]:
     """Return the risk with the values of a card in place of smaller ones."""
-    told = dict(risk)
+    weaker = dict(risk)
     if not isinstance(stated, Mapping):
-        return told
+        return weaker
     for name in ATTACKS:
-        one = not isinstance(told[name], list)
-        rows = [told[name]] if one else told[name]
+        one = not isinstance(weaker[name], list)
+        rows = [weaker[name]] if one else weaker[name]
         others = [stated.get(name)] if one else stated.get(name)
         if not isinstance(others, list) or len(others) != len(rows):
             continue
         rows = [_weaker_row(row, other) for row, other in zip(rows, others, strict=True)]
-        told[name] = rows[0] if one else rows
-    return told
+        weaker[name] = rows[0] if one else rows
+    return weaker
 
 
-def _weaker_row(row: Mapping[str, Any], stated: Any) -> dict[str, Any]:
+def _weaker_row(row: dict[str, Any], stated: object) -> dict[str, Any]:
     value = stated.get("value") if isinstance(stated, Mapping) else None
     larger = isinstance(value, float) and value > row["value"]
-    return {**row, "value": value} if larger else dict(row)
+    return {**row, "value": value} if larger else row
 
 
 # --- field by field ---------------------------------------------------------------------------------------------------
 
 
-def _mismatches(given: Any, found: Any, place: str) -> Iterator[Mismatch]:
+def _mismatches(given: Any, recomputed: Any, place: str) -> Iterator[Mismatch]:
     """Yield the leaves in which two documents differ; a whole number is no fraction, and 0 is not -0."""
-    if isinstance(given, dict) and isinstance(found, dict):
-        for name in dict.fromkeys((*given, *found)):
-            yield from _pair(given.get(name, _NONE), found.get(name, _NONE), f"{place}/{name}")
-    elif isinstance(given, list) and isinstance(found, list):
-        for number in range(max(len(given), len(found))):
-            old, new = (side[number] if number < len(side) else _NONE for side in (given, found))
-            yield from _pair(old, new, f"{place}/{number}")
-    elif canonical(given) != canonical(found):
-        yield Mismatch(place, canonical(given), canonical(found))
+    if isinstance(given, dict) and isinstance(recomputed, dict):
+        for name in dict.fromkeys((*given, *recomputed)):
+            yield from _mismatches(given.get(name, _NONE), recomputed.get(name, _NONE), f"{place}/{name}")
+    elif isinstance(given, list) and isinstance(recomputed, list):
+        for number, pair in enumerate(itertools.zip_longest(given, recomputed, fillvalue=_NONE)):
+            yield from _mismatches(*pair, f"{place}/{number}")
+    elif (texts := [ABSENT if side is _NONE else canonical(side) for side in (given, recomputed)])[0] != texts[1]:
+        yield Mismatch(place, *texts)
 
 
 _NONE = object()
-
-
-def _pair(given: Any, found: Any, place: str) -> Iterator[Mismatch]:
-    if given is _NONE or found is _NONE:
-        yield Mismatch(place, *(ABSENT if side is _NONE else canonical(side) for side in (given, found)))
-    else:
-        yield from _mismatches(given, found, place)

@@ -10,13 +10,14 @@ from flint import arb
 
 from dpcalc.certify.guarantee import proof_of_parts
 from dpcalc.certify.labels import check_adjacency
-from dpcalc.certify.numerics.balls import START, Inputs, OutOfReach, Undecided, precision
+from dpcalc.certify.numerics.balls import START, OutOfReach, Undecided, precision
 from dpcalc.certify.numerics.composition import Part
 from dpcalc.certify.numerics.sums import PROVED, Enclosure, enclosed, place_of
 from dpcalc.certify.proof import Open, Proof, proof_by, weakest
 from dpcalc.certify.reading import asked_log_delta
 from dpcalc.certify.result_proof import NOT_DEFINED, OPEN_AT_CAP
 from dpcalc.certify.risk.costs import Price, price_of
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.report import Case, Result
 
 if TYPE_CHECKING:
@@ -59,16 +60,16 @@ def _parameters(result: Result, case: Case, question: Question) -> dict[str, Any
 
 
 def _proof(price: Price, result: Result, question: Question, parameters: dict[str, Any], typed: bool) -> Proof:
-    v = Inputs(parameters, typed, exactly=("log_delta",))
+    v = RunInputs(parameters, typed, exactly=("log_delta",))
     enclosure = enclosed(lambda: price.risk(v), result.value)
     if price.private is not None and result.epsilon is not None:
         enclosure = _within_budget(enclosure, price, v, question)
     if price.parts is not None and enclosure.place == PROVED:
-        _prove_composed(price.parts, Inputs(parameters, typed, exactly=("log_delta",)), question)
+        _prove_composed(price.parts, RunInputs(parameters, typed, exactly=("log_delta",)), question)
     return proof_by(result.quantity, enclosure)
 
 
-def _prove_composed(parts: Callable[[Inputs], list[Part]], v: Inputs, question: Question) -> None:
+def _prove_composed(parts: Callable[[RunInputs], list[Part]], v: RunInputs, question: Question) -> None:
     """Prove that the composed run keeps the budget.
 
     Raises:
@@ -83,7 +84,7 @@ def _prove_composed(parts: Callable[[Inputs], list[Part]], v: Inputs, question: 
         _PROVED.append(key)
 
 
-def _within_budget(enclosure: Enclosure, price: Price, v: Inputs, question: Question) -> Enclosure:
+def _within_budget(enclosure: Enclosure, price: Price, v: RunInputs, question: Question) -> Enclosure:
     """Return the enclosure of the risk, proved only if ln delta is proved to be at most that asked for as well."""
     private = price.private
     assert private is not None

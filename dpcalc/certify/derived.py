@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 from flint import arb, fmpq
 
-from dpcalc.certify.numerics.balls import Inputs, rational
-from dpcalc.certify.runs.batches import displacement, schedule_reach
+from dpcalc.certify.numerics.balls import rational
+from dpcalc.certify.runs.allocation import schedule_reach
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import Adjacency, Noise
 
 if TYPE_CHECKING:
     from dpcalc.model.run import Run
 
-Formula = Callable[[Inputs], arb]
+Formula = Callable[[RunInputs], arb]
 
 
 def multiples(run: Run) -> dict[str, fmpq]:
@@ -44,9 +45,9 @@ def derived_formulas(run: Run) -> dict[str, Formula]:
     return formulas
 
 
-def _displacement(v: Inputs) -> arb:
+def _displacement(v: RunInputs) -> arb:
     """Return how far a step takes two points apart, over the diameter; infinite where no bound holds."""
-    factor = displacement(v)
+    factor = v.displacement_bound()
     return arb.pos_inf() if factor is None else factor
 
 
@@ -56,7 +57,7 @@ def _in_1_norm(dimension: int) -> Formula:
     return lambda v: spread * _displacement(v)
 
 
-def _langevin_noise_std(v: Inputs) -> arb:
+def _langevin_noise_std(v: RunInputs) -> arb:
     """Return sigma = s sqrt(2/eta) of Langevin noise s."""
     return v.langevin_std * (2 / v.step_size).sqrt()
 
@@ -68,6 +69,6 @@ def _mean_noise(run: Run) -> Formula:
     return lambda v: v.quotient(["noise_multiplier", norm], [size])
 
 
-def _tuned_scale(v: Inputs) -> arb:
+def _tuned_scale(v: RunInputs) -> arb:
     """Return the scale of a schedule that is tuned to n records: c D/(eta r_B(n))."""
     return v.displacement * v.diameter / v.step_size / schedule_reach(v.noise, arb(v.records), v.c1, v.c2)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from flint import arb, fmpq
 
 from dpcalc.certify.guarantee import Gdp, Rdp
-from dpcalc.certify.numerics.balls import Inputs
 from dpcalc.certify.proof import Open
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import Definition, Formula
 
 NOT_DEFINED = "groups of records have a definition for Gaussian privacy and Renyi curves alone"
@@ -36,7 +36,7 @@ def of_groups(definition: Definition, size: int, records: int) -> Definition:
     raise Open(NOT_DEFINED)
 
 
-def _renyi(formula: Formula, v: Inputs, order: arb | None, size: int) -> arb:
+def _renyi(formula: Formula, v: RunInputs, order: arb | None, size: int) -> arb:
     """Return the Renyi divergence of groups of so many at an order; None is infinity."""
     if size == 1:
         value: arb = formula(v.changed(order=order))

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from flint import arb, ctx, fmpq
 
 from dpcalc.certify.numerics import composition, gaussian
-from dpcalc.certify.numerics.balls import CAP, START, ZERO, Inputs, Undecided, double, infinite, log_sum, precision
+from dpcalc.certify.numerics.balls import CAP, START, ZERO, Undecided, double, infinite, log_sum, precision
 from dpcalc.certify.numerics.sums import BELOW, PROVED, UNDECIDED, Enclosure, enclosed, place_of
 from dpcalc.certify.proof import LOG_DELTA, Open, Proof, proof_between, proof_by
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.model.quantities import Adjacency, Quantity
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ EPSILON = Quantity.EPSILON.value
 class Guarantee:
     """A definition's formula in one reading of a run and a question."""
 
-    def __init__(self, formula: Callable[[Inputs], Any], reading: Reading) -> None:
+    def __init__(self, formula: Callable[[RunInputs], Any], reading: Reading) -> None:
         self.formula, self.reading = formula, reading
 
     def mu(self) -> arb:

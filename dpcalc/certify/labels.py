@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from dpcalc.certify.proof import Open
-from dpcalc.certify.runs.batches import HIDDEN
+from dpcalc.certify.runs.run import HIDDEN
 from dpcalc.report import Result
 
 _SAID: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flint import arb, fmpq
 
 from dpcalc.certify.derived import derived_formulas, multiples
-from dpcalc.certify.numerics.balls import Inputs, double, rational
+from dpcalc.certify.numerics.balls import double, rational
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import LastBatch, Quantity
 from dpcalc.report import Result
@@ -40,7 +41,7 @@ class Reading(NamedTuple):
     result: Result
     question: Question
     parameters: Mapping[str, Any]
-    derived: Mapping[str, Callable[[Inputs], Any]]
+    derived: Mapping[str, Callable[[RunInputs], Any]]
     typed: bool
     known: dict[Any, Any]
     read: set[str]
@@ -51,10 +52,10 @@ class Reading(NamedTuple):
         """What the numbers are read as."""
         return "the decimals" if self.typed else "the doubles"
 
-    def inputs(self, **asked: Any) -> Inputs:
+    def inputs(self, **asked: Any) -> RunInputs:
         """Return the parameters, and what is asked beside them, as the attributes that a formula reads."""
         extra = {"certificate": (self.result.details or {}).get("certificate")}
-        return Inputs({**self.parameters, **extra, **asked}, self.typed, self.derived, EXACT, self.read)
+        return RunInputs({**self.parameters, **extra, **asked}, self.typed, self.derived, EXACT, self.read)
 
     def upper_bounds(self) -> dict[Any, Any]:
         """Return what formulas remember: of the reading before this one, where that is no more private."""

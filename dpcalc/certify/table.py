@@ -1,6 +1,6 @@
 """The table of definitions: for each bound the formula of its theorem, in balls, and how far above it a value may lie.
 
-A definition is a function of `balls.Inputs`, which carry the run's parameters, and ``order``, ``epsilon`` or
+A definition is a function of `balls.RunInputs`, which carry the run's parameters, and ``order``, ``epsilon`` or
 ``log_delta`` where the bound takes them. It returns, at the working precision, what the bound gives.
 """
 
@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpcalc.certify.numerics.balls import Inputs
+from dpcalc.certify.runs.run import RunInputs
 
 if TYPE_CHECKING:
     from dpcalc.certify.guarantee import Guarantee
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ROUNDING = 1e-12
 """How far above its definition a value may lie by rounding: relatively, or in ln delta by (1 + |ln delta|) times it."""
 
-Formula = Callable[[Inputs], Any]
+Formula = Callable[[RunInputs], Any]
 
 
 class Definition(NamedTuple):

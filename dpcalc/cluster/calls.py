@@ -44,13 +44,13 @@ class OtherVersions(WorkerLost):
 def _versions() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {"dpcalc": __version__, "Python": platform.python_version(), "machine": platform.machine()}
+    installed = {"dpcalc": __version__, "Python": platform.python_version(), "machine": platform.machine()}
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "none"
-    return json.dumps(found)
+            installed[package] = "none"
+    return json.dumps(installed)
 
 
 def versions() -> str:
@@ -91,12 +91,12 @@ def name_of(function: Callable[[str], str]) -> str:
         SpecError: another process would not find it.
     """
     name = f"{function.__module__}:{function.__qualname__}"
-    if _found(name) is not function:
+    if _function(name) is not function:
         raise SpecError(f"{name} has no name that another machine would find it by")
     return name
 
 
-def _found(name: str) -> Any:
+def _function(name: str) -> Any:
     module, _, function = name.partition(":")
     if module.split(".")[0] not in _OURS or not function.isidentifier():
         return None
@@ -114,13 +114,13 @@ def call(name: str, document: str) -> str:
     """
     error, answer = None, ""
     try:
-        function = _found(name)
+        function = _function(name)
         if function is None:
             raise SpecError(f"there is no {name} here")
         answer = function(document)
     except Exception as why:
-        told = why.message if isinstance(why, DpcalcError) else str(why)
-        error = f"{type(why).__name__}: {' '.join(told.split())[:500]}"
+        message = why.message if isinstance(why, DpcalcError) else str(why)
+        error = f"{type(why).__name__}: {' '.join(message.split())[:500]}"
     return json.dumps(_head(name, document, answer, error)) + "\n" + answer
 
 
@@ -262,7 +262,11 @@ def _answer(piece: Piece, future: Future[str], tries: int, attempts: int) -> tup
     if isinstance(failure, WorkerDied):
         if len(halves := piece.halves()) > 1:
             return None, [(half, 1) for half in halves]
-        return (piece.stopped(_fatal(failure, tries)), []) if tries >= attempts else (None, [(piece, tries + 1)])
+        if tries < attempts:
+            return None, [(piece, tries + 1)]
+        often = "" if tries == 1 else f", {tries} times"
+        ended = f"the worker that computed it ended{often}: {failure.message}"
+        return piece.stopped(Stopped(ended, "see what ends it, such as its memory")), []
     if failure is not None:
         if tries >= attempts:
             raise _lost(failure) from failure
@@ -276,11 +280,6 @@ def _sent(piece: Piece, submit: Submit) -> Future[str]:
         return submit(piece)
     except Exception as error:
         raise _lost(error) from error
-
-
-def _fatal(error: WorkerDied, tries: int) -> Stopped:
-    often = "" if tries == 1 else f", {tries} times"
-    return Stopped(f"the worker that computed it ended{often}: {error.message}", "see what ends it, such as its memory")
 
 
 def _lost(error: BaseException) -> DpcalcError:

@@ -99,10 +99,10 @@ class Cluster(Executor):
         self._width = sum(self._threads().values())
         for address, said in self._client.run(versions).items():
             try:
-                found = json.loads(said)
+                theirs = json.loads(said)
             except (TypeError, ValueError):
-                found = None
-            refuse_other_versions(found, f"the worker {address}")
+                theirs = None
+            refuse_other_versions(theirs, f"the worker {address}")
 
 
 def sent(client: Any, name: str, document: str, *, insecure: bool = False) -> Future[Any]:
@@ -148,10 +148,10 @@ def refuse_holders(addresses: Iterable[str]) -> None:
         SpecError: one is.
         WorkerLost: nobody holds the answer any more, so that nobody knows who computed it.
     """
-    found = list(addresses)
-    if not found:
+    holders = list(addresses)
+    if not holders:
         raise WorkerLost("the worker that answered is gone, and its address with it")
-    refuse_open(found, "a worker")
+    refuse_open(holders, "a worker")
 
 
 def answered(future: Future[Any], name: str, document: str) -> Future[str]:
@@ -169,7 +169,9 @@ def answered(future: Future[Any], name: str, document: str) -> Future[str]:
         except CancelledError:
             answer.set_exception(WorkerLost("the cluster dropped what it was sent: its scheduler may have ended"))
         except Exception as error:
-            answer.set_exception(_died(error) if type(error).__name__ == "KilledWorker" else error)
+            worker = getattr(getattr(error, "last_worker", None), "address", None)
+            died = WorkerDied("its process is gone" + (f" (the worker {worker})" if worker else ""))
+            answer.set_exception(died if type(error).__name__ == "KilledWorker" else error)
 
     def drop(dropped: Future[str]) -> None:
         if dropped.cancelled():
@@ -178,11 +180,6 @@ def answered(future: Future[Any], name: str, document: str) -> Future[str]:
     answer.add_done_callback(drop)
     future.add_done_callback(take)
     return answer
-
-
-def _died(error: Exception) -> WorkerDied:
-    worker = getattr(getattr(error, "last_worker", None), "address", None)
-    return WorkerDied("its process is gone" + (f" (the worker {worker})" if worker else ""))
 
 
 @contextlib.contextmanager

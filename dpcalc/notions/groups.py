@@ -31,7 +31,7 @@ from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 from dpcalc.numerics.roots import least
 
-_FIRST, _MOST_EPSILON = -20, 40  # powers of two, between which a curve is looked at
+_FIRST, _MOST_EPSILON = -20, 200  # powers of two, between which a curve is looked at
 _ENDS = -1500.0  # of ln delta of one record: even e^epsilon times what is rarer matters to no question
 _FELL = 0.1  # of ln delta: a curve that fell by so much and falls no more has ended
 _POINTS = 100  # of the curve of one record, which may be a search itself
@@ -43,7 +43,7 @@ _LEVELS = 3000  # at which chains begin between the lines, and at which they beg
 _BETWEEN = 256  # lines of a smooth curve for every one that is proved
 _MOST_MU, _FAR, _GAUSSIAN = 1e100, 40.0, 161  # points of delta_G, up to 40 standard deviations of the loss
 _NEAR = (1e-6, 1e-4, 1e-2)  # about the epsilon of a smooth curve, for the one that is proved
-_LINKS = 64  # of different parts, in a chain that is made for an epsilon
+_LINKS = 256  # of different parts, in a chain that is made for an epsilon: longer ones share parts, at 1e-3 of epsilon
 
 
 class Chain:

@@ -38,7 +38,7 @@ from dpcalc.notes import NotPrivate
 from dpcalc.render.notes import report
 from dpcalc.report import Case
 from dpcalc.training import with_one_blas_thread
-from dpcalc.training.data.cells import number
+from dpcalc.training.data.cells import NUMERIC, number
 from dpcalc.training.data.intervals import is_interval
 from dpcalc.training.data.ranges import settle
 from dpcalc.training.fit import fit
@@ -69,12 +69,6 @@ _lock = threading.Lock()
 
 class OutsideRangesWarning(PrivacyWarning):
     """Values outside the public ranges were brought within them; the warning itself tells so of the records."""
-
-
-def why_not_covered() -> str | None:
-    """Return why the caller's fit is not covered by its guarantee, by the calls around it; None where it may be."""
-    reasons = [*_of_selection(), *_of_pipelines()]
-    return "; ".join(reasons) or None
 
 
 def warn_if_again(columns: int) -> None:
@@ -172,8 +166,7 @@ class _Linear(BaseEstimator):
     ) -> None:
         """Fit, and keep what came of it; ``because`` says why the outcome is not private, if it is not."""
         low, high = self._interval(rows.shape[1])
-        noticed = why_not_covered()
-        because = "; ".join(filter(None, (because, noticed))) or None
+        because = "; ".join(filter(None, (because, *_of_selection(), *_of_pipelines()))) or None
         mapped = np.array(rows, dtype=np.float64, order="C")
         settle(mapped, None if low is None else (low, high), 1.0)
         seed = None if self.random_state is None else int(check_random_state(self.random_state).randint(1 << 31))
@@ -250,7 +243,7 @@ def _not_private(case: Case, because: str) -> Case:
 
 def _any_outside(values: NDArray[Any], low: Any, high: Any) -> bool:
     """Return whether numbers lie outside their ranges; what is no number lies nowhere."""
-    if values.dtype.kind not in "fiub":
+    if values.dtype.kind not in NUMERIC:
         values = np.array([value for value in values if isinstance(value, (int, float))])
     low, high = (-1.0, 1.0) if low is None else (low, high)
     return bool(((values < low) | (values > high)).any())
@@ -338,7 +331,7 @@ def _are(labels: NDArray[Any], label: Any) -> NDArray[np.bool_]:
     Each is compared by itself. In an array of texts a number counts by its value: numpy makes such an array of numbers
     among which there is one word.
     """
-    if labels.dtype.kind in "USO" or np.asarray(label).dtype.kind not in "fiub":
+    if labels.dtype.kind in "USO" or np.asarray(label).dtype.kind not in NUMERIC:
         return np.array([_is(one, label) for one in labels.tolist()], dtype=bool)
     return np.broadcast_to(np.asarray(labels == label), labels.shape)
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dpcalc
-from dpcalc.cards import card
+from dpcalc.cards import limited
 from dpcalc.cards.asked import hash_of, seal_of
 from dpcalc.cards.card import card_of, card_text
 from dpcalc.cli.main import main
@@ -109,9 +109,9 @@ def test_a_limit_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
             assert timeout == 7.0
             raise DpcalcError("took longer than 7 s")
 
-    monkeypatch.setattr(card, "Pool", Pool)
+    monkeypatch.setattr(limited, "Pool", Pool)
     with pytest.raises(DpcalcError, match="longer than 7 s"):
-        card.verify_within(stated(), card.Limits(7.0))
+        limited.verify_within(stated(), limited.Limits(7.0))
 
 
 def test_the_card_of_a_check(run: Run) -> None:
@@ -218,7 +218,7 @@ def test_a_forged_file_is_refused_before_anything_is_computed(
 ) -> None:
     make, said = FORGED[name]
     make(Path("a.json"))
-    monkeypatch.setattr(card, "verify_within", lambda *_: pytest.fail("it was computed"))
+    monkeypatch.setattr(limited, "verify_within", lambda *_: pytest.fail("it was computed"))
     done = run("verify a.json")
     assert done.exit_code == 2
     assert said in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import html
 import json
 import math
@@ -14,7 +15,7 @@ import pytest
 import yaml
 
 import dpcalc
-from dpcalc.render.numbers import SIX
+from dpcalc.render.numbers import SIX, Digits
 from dpcalc.render.words.risk import meaning
 from dpcalc.report import Case, Report
 
@@ -89,11 +90,23 @@ def test_every_surface(line: str, ask: Any, tmp_path: Path, monkeypatch: pytest.
     assert said in shell
     assert said in page
     assert said in ask("risk r.json")
-    for text in (shell, statement, page, card["guarantee"]["headline"][0]):
-        assert epsilon in text
+    notebook = html.unescape(str(in_python._repr_html_()))
+    headline = f"epsilon <= {epsilon} at delta = "
+    assert shell.startswith(headline)
+    assert card["guarantee"]["headline"][0].startswith(headline)
+    assert f"({epsilon}, " in statement
+    assert ask(f"{line} --format markdown").startswith(f"**{headline}")
+    for text in (page, notebook):
+        assert said in text
+        assert set(re.findall("epsilon \u2264 (\\S+) at delta", text)) == {epsilon}
+    assert f"epsilon <= {Digits(3).value(best)} at" in json.loads(Path("b.json").read_text())["message"]
+    [row] = [row for row in csv.DictReader(ask(f"{line} --format csv").splitlines()) if row["best"] == "true"]
+    assert (float(row["value"]), row["adjacency"]) == (best.value, best.adjacency)
     assert top["adjacency"] == card["unit"]["neighbours"] == best.adjacency
     assert f"adjacency = {adjacency}" in shell or "adjacency" not in case.inputs
     assert adjacency in statement
+    for text in (page, notebook):
+        assert re.search(rf"adjacency\b.{{0,40}}{adjacency}", text) or "adjacency" not in case.inputs
     risk = json.loads(ask(f"{line} --risk --json"))["cases"][0]
     assert risk["guess"] == guess._asdict()
     assert risk["risk"]["advantage"] == {**risk["risk"]["advantage"], "value": guess.advantage}
@@ -113,6 +126,7 @@ def test_every_surface(line: str, ask: Any, tmp_path: Path, monkeypatch: pytest.
         steps = case.inputs["steps"][0]
         assert f"steps T = {steps}" in shell
         assert f"steps T = {steps}" in statement
+        assert f"steps T = {steps}" in notebook
         assert re.search(rf"steps T\D*{steps}\b", page)
         assert card["mechanism"]["steps"]["steps"] == steps
 
@@ -124,6 +138,13 @@ def test_every_surface(line: str, ask: Any, tmp_path: Path, monkeypatch: pytest.
     [verdict] = json.loads(Path("v.json").read_text())["cases"]
     [judged] = [row for row in verdict["results"] if row["best"]]
     assert (judged["value"], judged["adjacency"], verdict["guess"]) == (best.value, best.adjacency, guess._asdict())
+    assert [of["inputs"].get("steps", {}).get("value") for of in (verdict, asked)] == 2 * [
+        case.inputs.get("steps", (None, ""))[0]
+    ]
+    for form in ("plain", "markdown"):
+        text = ask(f"check budget.yaml --format {form}")
+        assert re.search(rf"\brun\b.*\bepsilon[ |`]+{re.escape(epsilon)}[ |`]", text)
+        assert adjacency in text or form == "markdown"
 
 
 def _as_statement(line: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcalc.certify.numerics.balls import Inputs
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.notions import gaussian, profiles
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 from dpcalc.theorems.batch_layout import layout
@@ -168,7 +168,7 @@ def test_renyi_of_laplaces() -> None:
         found = profiles.renyi(two_sided(ratio), order=order, scale=ratio, own=two_sided(ratio), breaks=[ratio])
         what = f"ratio={ratio!r}, order={order!r}"
         value = adaptive(
-            lambda order=order, ratio=ratio: laplace(Inputs({"order": order, "shift": ratio, "scale": 1.0}, False))
+            lambda order=order, ratio=ratio: laplace(RunInputs({"order": order, "shift": ratio, "scale": 1.0}, False))
         )
         not_below(found, value, what)
         tight(found, value, what, 1e-10)

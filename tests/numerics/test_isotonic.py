@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcalc.numerics.isotonic import Allocation, allocate, cost_of, remaining, spend
+from tests.oracles import cases
 
 CASES = json.loads((Path(__file__).parents[1] / "reference" / "iteration.json").read_text())
 TIGHT = 1e-13
@@ -114,7 +115,7 @@ def test_exact_enumeration(kind: str, wide: bool, monkeypatch: pytest.MonkeyPatc
     if wide:
         monkeypatch.setattr("dpcalc.numerics.isotonic.pooling.plain_floor", lambda *_: None)
     rng = np.random.default_rng(len(kind))
-    for trial in range(120):
+    for trial in range(cases(600)):
         size = int(rng.integers(1, 7))
         s = rng.choice([0.0, 0.0, 1.0, rng.random(), 5 * rng.random(), 1e-3], size)
         v = rng.choice([0.0, 1.0, rng.random(), 4.0, 1e-4], size, p=[0.1, 0.3, 0.3, 0.2, 0.1])
@@ -201,7 +202,7 @@ def test_random_runs(seed: int) -> None:
 @pytest.mark.parametrize("seed", [2, 3, *(pytest.param(s, marks=pytest.mark.campaign) for s in (0, 1, 4, 5, 6, 7))])
 def test_random_runs_with_cap(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    size = 150
+    size = 80
     s = rng.random(size) * (rng.random(size) < [1.0, 0.2][seed % 2])
     v = rng.random(size) + 0.1
     c = 1 - [0.0, 1e-3, 0.3, -0.05][seed % 4] * rng.random(size)
@@ -321,7 +322,8 @@ def test_spends_are_feasible(cap: float | None, density: float) -> None:
     assert_consistent(allocate(s, v, c, start=1.0, cap=cap), s, v, c)
 
 
-@pytest.mark.parametrize("size", [80_000, pytest.param(150_000, marks=pytest.mark.campaign)])
+@pytest.mark.campaign
+@pytest.mark.parametrize("size", [80_000, 150_000])
 def test_long_blocks_span_the_pieces(size: int) -> None:
     """Blocks longer than one tree, with carry factors that grow and shrink by turns."""
     s, v = np.zeros(size), np.ones(size)

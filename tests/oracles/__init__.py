@@ -1,6 +1,6 @@
 """Slow, independent evaluations in ball arithmetic: every value is a rigorous enclosure, good to 100 bits or more.
 
-Inputs are exact rationals (`exact` for a double, `typed` for the shortest decimal that denotes it). Nothing here
+RunInputs are exact rationals (`exact` for a double, `typed` for the shortest decimal that denotes it). Nothing here
 imports the package under test.
 """
 

@@ -15,14 +15,14 @@ from dpcalc.notions.trade_off import TradeOff, odds_tail
 from dpcalc.notions.tuning import Law, Tuning, log_ratio, mean_of, tuned, tuned_renyi, tuning_of
 from dpcalc.numerics.floats import log_sum_exp
 
-Inputs = Mapping[str, Any]
+RunInputs = Mapping[str, Any]
 
 
-def _number(i: Inputs, name: str) -> float:
+def _number(i: RunInputs, name: str) -> float:
     return float(i[name])
 
 
-def _box(i: Inputs, epsilon: str = "epsilon", delta: str = "delta") -> Box:
+def _box(i: RunInputs, epsilon: str = "epsilon", delta: str = "delta") -> Box:
     value = float(i.get(delta, 0.0))
     return Box(float(i[epsilon]), math.log(value) if value else -math.inf)
 
@@ -37,7 +37,7 @@ def positions(count: int) -> Profile:
     return Profile(log_delta)
 
 
-def _part(i: Inputs) -> Guarantee:
+def _part(i: RunInputs) -> Guarantee:
     """Return the guarantee that a case is about."""
     if "profile" in i:
         return Gdp(1.0) if "dG(eps;1)" in i["profile"] else positions(int(i["n"]))
@@ -57,7 +57,7 @@ def _part(i: Inputs) -> Guarantee:
     return _box(i)
 
 
-def _attack(i: Inputs) -> TradeOff:
+def _attack(i: RunInputs) -> TradeOff:
     return _part(i).trade_off()
 
 
@@ -65,25 +65,25 @@ def _grid() -> list[tuple[float, float]]:
     return [(k / 10.0, gaussian.log_delta(mu=1.0, epsilon=k / 10.0)) for k in range(61)]
 
 
-def _profile(i: Inputs) -> Curve:
+def _profile(i: RunInputs) -> Curve:
     """Return the curve of a case that is about one epsilon of it."""
     part = _part({name: value for name, value in i.items() if name not in ("epsilon", "group")})
     return part.privacy_profile()
 
 
-def _regret(i: Inputs) -> float:
+def _regret(i: RunInputs) -> float:
     if i["mu"] == "least":
         return _box(i).least_mu(-20.0).regret
     return regret(positions(int(i["n"])).profile, _number(i, "mu"), 40.0)
 
 
-def _matching(i: Inputs) -> float:
+def _matching(i: RunInputs) -> float:
     """Return mu with delta_G(epsilon; mu) = delta(epsilon)."""
     epsilon = _number(i, "epsilon")
     return gaussian.largest_mu(epsilon=epsilon, log_delta_target=_profile(i)(epsilon))
 
 
-def _delta(i: Inputs) -> float:
+def _delta(i: RunInputs) -> float:
     """Return delta at an epsilon, of a group where there is one."""
     epsilon = _number(i, "epsilon")
     if "group" in i:
@@ -91,7 +91,7 @@ def _delta(i: Inputs) -> float:
     return math.exp(_profile(i)(epsilon))
 
 
-def _law(i: Inputs) -> Tuning:
+def _law(i: RunInputs) -> Tuning:
     if "poisson_mean" in i:
         return tuning_of(Law.POISSON, _number(i, "poisson_mean"))
     eta, gamma = _number(i, "eta"), _number(i, "gamma")
@@ -99,27 +99,27 @@ def _law(i: Inputs) -> Tuning:
     return tuning_of(law, 1.0 / gamma if eta == 1.0 else _mean(i))
 
 
-def _mean(i: Inputs) -> float:
+def _mean(i: RunInputs) -> float:
     return mean_of(_number(i, "gamma"), _number(i, "eta"))
 
 
-def _tuned(i: Inputs) -> float:
+def _tuned(i: RunInputs) -> float:
     base = Gdp(_number(i, "mu"))
     return tuned_renyi(base, base.privacy_profile(), _law(i), _number(i, "order"))
 
 
-def _tuned_epsilon(i: Inputs) -> float:
+def _tuned_epsilon(i: RunInputs) -> float:
     forms = tuned(Gdp(_number(i, "mu")), _law(i))
     return next(form for form in forms if isinstance(form, Profile)).epsilon(math.log(_number(i, "delta"))).value
 
 
-def _tuned_pure(i: Inputs) -> float:
+def _tuned_pure(i: RunInputs) -> float:
     found = tuned(_box(i), _law(i))[0]
     assert isinstance(found, Box)
     return found.epsilon0
 
 
-ATTACKS: dict[str, Callable[[Inputs], float | dict[str, float]]] = {
+ATTACKS: dict[str, Callable[[RunInputs], float | dict[str, float]]] = {
     "risk_tpr": lambda i: _attack(i).tpr(_number(i, "fpr")),
     "risk_ln_tpr": lambda i: _attack(i).log_tpr(math.log(_number(i, "fpr"))),
     "risk_advantage": lambda i: _attack(i).advantage(),

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from flint import arb
 
 from dpcalc.certify.guarantee import Gdp, Profile
-from dpcalc.certify.numerics.balls import Inputs, OutOfReach, Undecided, precision
+from dpcalc.certify.numerics.balls import OutOfReach, Undecided, precision
 from dpcalc.certify.numerics.sums import BELOW, PROVED, UNDECIDED, Enclosure, enclosed
 from dpcalc.certify.risk.costs import PRICES, Price
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import ROUNDING, Definition, definitions
 from dpcalc.errors import Disproved, DpcalcError
 from dpcalc.notions.conversions import Risk
@@ -133,7 +134,7 @@ _LESS_PRIVATE = (
 
 def verdict(definition: Definition, values: Mapping[str, Any], reported: float, typed: bool) -> Verdict:
     """Return how ``reported`` compares with the definition, for one reading of the inputs."""
-    inputs = Inputs(values, typed, exactly=QUESTIONS)
+    inputs = RunInputs(values, typed, exactly=QUESTIONS)
     logarithm = issubclass(definition.gives, Profile) and definition.gives is not Gdp
 
     def formula() -> arb:
@@ -191,7 +192,7 @@ def worst(verdicts: Any) -> Verdict:
 
 def _converted(conversion: Conversion, values: Mapping[str, Any]) -> Verdict:
     reported = conversion.function(**values)
-    inputs = Inputs(values, typed=False)
+    inputs = RunInputs(values, typed=False)
     if conversion.logarithm and reported >= 0.0:
         return Verdict(PROVED, 0.0, reported, "at most 0")
     if conversion.formula is not None:
@@ -204,7 +205,7 @@ def _converted(conversion: Conversion, values: Mapping[str, Any]) -> Verdict:
     return _inverted(conversion, inputs, reported)
 
 
-def _inverted(conversion: Conversion, inputs: Inputs, reported: float) -> Verdict:
+def _inverted(conversion: Conversion, inputs: RunInputs, reported: float) -> Verdict:
     """Return whether the value passes the test that makes it safe, and a value a little less does not."""
     assert conversion.holds is not None
     if math.isinf(reported) or (reported == 0.0 and conversion.falling):

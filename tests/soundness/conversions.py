@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from flint import arb
 
 from dpcalc.certify.numerics import gaussian as balls
-from dpcalc.certify.numerics.balls import Inputs, Undecided, log
+from dpcalc.certify.numerics.balls import Undecided, log
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.notions import gaussian, renyi
 from tests.oracles import log_uniform
 
@@ -23,8 +24,8 @@ class Conversion(NamedTuple):
 
     draw: Callable[[random.Random], dict[str, Any]]
     function: Callable[..., float]
-    formula: Callable[[Inputs], arb] | None = None
-    holds: Callable[[Inputs, arb], bool] | None = None
+    formula: Callable[[RunInputs], arb] | None = None
+    holds: Callable[[RunInputs, arb], bool] | None = None
     logarithm: bool = False
     slack: float = 1e-12
     falling: bool = False
@@ -53,7 +54,7 @@ def _log_target(r: random.Random) -> float:
     return -r.choice((log_uniform(r, 0.1, 50.0), log_uniform(r, 1e-6, 1e6), 690.7755278982137))
 
 
-def _reaches(v: Inputs, epsilon: arb, mu: arb) -> bool:
+def _reaches(v: RunInputs, epsilon: arb, mu: arb) -> bool:
     log_delta = balls.log_delta(epsilon, mu)
     if log_delta <= v.log_delta_target:
         return True
@@ -76,7 +77,7 @@ def _with_epsilon(r: random.Random) -> dict[str, Any]:
     return {**{k: v for k, v in _renyi(r).items() if k != "log_delta"}, "epsilon": _epsilon(r)}
 
 
-def laplace(v: Inputs) -> arb:
+def laplace(v: RunInputs) -> arb:
     """ln(a/(2a-1) e^((a-1)u) + (a-1)/(2a-1) e^(-a u))/(a-1)."""
     a, u = v.order, v.shift / v.scale
     if a == 1:

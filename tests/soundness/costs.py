@@ -6,7 +6,7 @@ import math
 import random
 from typing import Any
 
-from dpcalc.certify.numerics.balls import Inputs
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.errors import DpcalcError
 from dpcalc.notions.conversions import Risk
 from dpcalc.theorems.record import all_bounds
@@ -55,10 +55,10 @@ def priced(id: str, values: dict[str, Any]) -> Risk:
     return cost
 
 
-def inputs_of(values: dict[str, Any], cost: Risk, typed: bool) -> Inputs:
+def inputs_of(values: dict[str, Any], cost: Risk, typed: bool) -> RunInputs:
     """Return the inputs of the definitions: the parameters, and the run behind the cost."""
     chosen = {"sigma": cost.noise_std, "eta": cost.step_size, "count": cost.steps}
-    return Inputs({**values, **chosen}, typed, exactly=QUESTIONS)
+    return RunInputs({**values, **chosen}, typed, exactly=QUESTIONS)
 
 
 def speaks(cost: Risk) -> bool:

@@ -11,11 +11,12 @@ from flint import arb
 from dpcalc.certify import guarantee
 from dpcalc.certify.case import certify
 from dpcalc.certify.many_passes import passes
-from dpcalc.certify.numerics.balls import Inputs, precision
+from dpcalc.certify.numerics.balls import precision
 from dpcalc.certify.numerics.composition import Part, log_delta
 from dpcalc.certify.numerics.gaussian import log_delta as log_gaussian
 from dpcalc.certify.reading import readings_of
 from dpcalc.certify.runs.matching import hockey_stick
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import definitions
 from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import COMMANDS
@@ -79,7 +80,7 @@ def test_two_ways_to_compose_agree(given: dict[str, Any], bound: str) -> None:
     assert result.log_delta is not None
     values.update(epsilon=0.5, certificate=details.get("certificate"))
     with precision(128):
-        parts = definitions()[bound].formula(Inputs(values, False))
+        parts = definitions()[bound].formula(RunInputs(values, False))
         found = log_delta(parts, arb(0.5), result.log_delta, 1)
         chords = (
             0.05 if bound in ("expanding.fresh", "released.shuffled_epochs") else 0.0

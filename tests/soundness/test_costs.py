@@ -11,11 +11,12 @@ from scipy import optimize, special, stats
 
 from dpcalc.certify import case as certified_case
 from dpcalc.certify.cost_proof import proof_of_cost
-from dpcalc.certify.numerics.balls import Inputs, precision
+from dpcalc.certify.numerics.balls import precision
 from dpcalc.certify.numerics.sums import BELOW
 from dpcalc.certify.proof import Open
 from dpcalc.certify.risk import holder_costs
 from dpcalc.certify.risk.costs import PRICES
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.engine.ask import ask
 from dpcalc.errors import Disproved
 from dpcalc.model.question import Question
@@ -106,7 +107,7 @@ def test_a_risk_a_little_lower_is_disproved(bound: str) -> None:
     known = theorem.setting(**{name: value for name, value in run.items() if name in theorem.reads})
     risk = _risk_at(bound, known)
     for lower, place in ((0.0, PROVED), (1e-11, BELOW)):
-        v = Inputs(run, typed=False, exactly=("log_delta",))
+        v = RunInputs(run, typed=False, exactly=("log_delta",))
         assert enclosed(lambda v=v: PRICES[bound].risk(v), risk * (1.0 - lower)).place == place  # type: ignore[misc]
 
 

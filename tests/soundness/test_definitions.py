@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcalc.certify.numerics.balls import Inputs, OutOfReach, precision
+from dpcalc.certify.numerics.balls import OutOfReach, precision
 from dpcalc.certify.risk.costs import PRICES
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import definitions
 
 
@@ -20,7 +21,7 @@ def test_an_indeterminate_ball_is_not_taken_for_zero() -> None:
     }  # fmt: skip
     for bits in (128, 1024):
         with precision(bits):
-            mu = definitions()["released.cyclic"].formula(Inputs(values, False))
+            mu = definitions()["released.cyclic"].formula(RunInputs(values, False))
         assert not mu < 1
 
 
@@ -28,12 +29,12 @@ def test_the_condition_of_the_harmonic_bound_is_part_of_it() -> None:
     values = {"records": 1000, "tasks": 1, "lipschitz": 1.0, "epsilon": 1.0, "log_delta": -13.8}
     private = PRICES["tasks.harmonic"].private
     assert private is not None
-    assert private(Inputs({**values, "sigma": 1000.0}, False)).is_finite()
+    assert private(RunInputs({**values, "sigma": 1000.0}, False)).is_finite()
     with pytest.raises(OutOfReach, match="2 sigma"):
-        private(Inputs({**values, "sigma": 10.0}, False))
+        private(RunInputs({**values, "sigma": 10.0}, False))
 
 
 def test_a_double_of_numpy_reads_as_any_other() -> None:
     for typed in (False, True):
         with precision(128):
-            assert Inputs({"a": np.float64(0.1)}, typed).a.overlaps(Inputs({"a": 0.1}, typed).a)
+            assert RunInputs({"a": np.float64(0.1)}, typed).a.overlaps(RunInputs({"a": 0.1}, typed).a)

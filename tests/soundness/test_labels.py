@@ -10,7 +10,8 @@ import pytest
 from dpcalc.certify.case import certify
 from dpcalc.certify.guarantee import Composition
 from dpcalc.certify.labels import check_label
-from dpcalc.certify.numerics.balls import Inputs, OutOfReach, Undecided, precision
+from dpcalc.certify.numerics.balls import OutOfReach, Undecided, precision
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import definitions
 from dpcalc.engine.answer import answer
 from dpcalc.errors import DpcalcError
@@ -65,7 +66,7 @@ def says_what_it_reads(id: str) -> int:
             number(proved, **asked)
             read: set[str] = set()
             with precision(256):
-                definition.formula(Inputs({**values, **found(proved, asked)}, True, exactly=QUESTIONS, read=read))
+                definition.formula(RunInputs({**values, **found(proved, asked)}, True, exactly=QUESTIONS, read=read))
         except (DpcalcError, OutOfReach, Undecided):
             continue
         label = Result(id, "", "delta", 0.0, "upper", assumes=bound.assumes)

@@ -17,11 +17,12 @@ import pytest
 from flint import arb, fmpq
 
 from dpcalc.certify.numerics import balls, gaussian
-from dpcalc.certify.numerics.balls import Inputs, infinite, least, precision, settle
+from dpcalc.certify.numerics.balls import infinite, least, precision, settle
 from dpcalc.certify.one_pass import shifted, streams
 from dpcalc.certify.released import passes as released
 from dpcalc.certify.risk import costs
-from dpcalc.certify.runs import batches, divergence
+from dpcalc.certify.runs import allocation, divergence
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.sampled import noisy_output as sampled
 from dpcalc.certify.table import definitions
 
@@ -55,12 +56,12 @@ class Raw:
         return arb(self(name)).log()
 
 
-def run(values: Mapping[str, Any], **derived: Callable[[Inputs], Any]) -> Inputs:
+def run(values: Mapping[str, Any], **derived: Callable[[RunInputs], Any]) -> RunInputs:
     """The inputs of a definition; rationals are exact, so that both readings are one."""
-    return Inputs(values, True, derived)
+    return RunInputs(values, True, derived)
 
 
-def of(id: str, values: Mapping[str, Any], **derived: Callable[[Inputs], Any]) -> arb:
+def of(id: str, values: Mapping[str, Any], **derived: Callable[[RunInputs], Any]) -> arb:
     """The definition of a bound."""
     return definitions()[id].formula(run(values, **derived))
 
@@ -235,8 +236,8 @@ class Columns(NamedTuple):
         return self.contraction is not None
 
 
-class Exact(Inputs):
-    """Inputs whose schedules hold rationals."""
+class Exact(RunInputs):
+    """RunInputs whose schedules hold rationals."""
 
     def column(self, values: Any) -> list[arb]:
         return [arb(x) for x in values]
@@ -275,9 +276,9 @@ def _one_use(i: Raw) -> arb:
     return definitions()["scheduled.pnsgd"].formula(Exact(values, True)) ** 2
 
 
-def _tuned(noise: str) -> Callable[[Inputs], arb]:
-    def scale(v: Inputs) -> arb:
-        reach = batches.schedule_reach(noise, arb(v.records), v.c1, v.c2)
+def _tuned(noise: str) -> Callable[[RunInputs], arb]:
+    def scale(v: RunInputs) -> arb:
+        reach = allocation.schedule_reach(noise, arb(v.records), v.c1, v.c2)
         return v.displacement * v.diameter / v.step_size / reach
 
     return scale
@@ -323,7 +324,7 @@ def _budget(i: Raw) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _classic_noise(v: Inputs) -> arb:
+def _classic_noise(v: RunInputs) -> arb:
     return 2 * v.lipschitz * gaussian.classic_factor(v.log_delta) / v.epsilon
 
 

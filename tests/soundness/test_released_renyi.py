@@ -10,9 +10,10 @@ from flint import arb
 from mpmath import mp, mpf, ncdf, quad
 
 from dpcalc.certify.case import certify
-from dpcalc.certify.numerics.balls import Inputs, precision
+from dpcalc.certify.numerics.balls import precision
 from dpcalc.certify.numerics.gaussian import log_delta
 from dpcalc.certify.released import renyi as released_renyi
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.engine.answer import answer
 from dpcalc.model.quantities import Noise
 from dpcalc.model.question import Question
@@ -37,7 +38,7 @@ def test_a_reported_divergence_is_just_above_its_definition(given: dict[str, Any
     run = describe("shuffled-epochs-released", {**given, "lipschitz": 0.5, "step_size": 1.0, "epochs": 4})
     reported = lookup("released.shuffled_epochs_rdp").prove(run).curve(order)
     with precision(128):
-        truth = float(released_renyi._shuffled_epochs(Inputs({**run.values, "order": order}, False)))
+        truth = float(released_renyi._shuffled_epochs(RunInputs({**run.values, "order": order}, False)))
     assert truth <= reported <= truth * 1.003
 
 

@@ -14,7 +14,8 @@ from scipy import stats
 
 from dpcalc.certify import guarantee
 from dpcalc.certify.case import certify
-from dpcalc.certify.numerics.balls import Inputs, precision
+from dpcalc.certify.numerics.balls import precision
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.sampled import balls_in_bins as bins
 from dpcalc.certify.sampled import clipped_steps as sampled_steps
 from dpcalc.certify.sampled import noisy_output as draws
@@ -172,7 +173,7 @@ def test_the_chance_of_a_batch_too_large_is_a_binomial_tail(step_size: float) ->
     run = describe("dp-sgd", {**HIDDEN, "step_size": step_size, "adjacency": "remove", "sampling": "poisson"})
     most = int(2 * 30 / step_size + 1e-9)
     with precision(192):
-        told = sampled_steps._too_large(Inputs(dict(run.values), typed=True))
+        told = sampled_steps._too_large(RunInputs(dict(run.values), typed=True))
     assert float(told) == pytest.approx(math.log(30.0 * stats.binom.sf(most - 1, 59, 0.5)), rel=1e-9)
 
 
@@ -182,7 +183,7 @@ def test_what_hides_early_steps_is_in_units_of_the_noise() -> None:
     fields = {"theorem": "split noise", "values": {"composed": 3, "split": 2, "fraction": 0.5}}
     certificate = {**fields, "digest": f"{zlib.crc32(repr(fields).encode()):08x}"}
     with precision(128):
-        parts, _ = sampled_steps._hidden(Inputs({**run.values, "certificate": certificate}, typed=True))
+        parts, _ = sampled_steps._hidden(RunInputs({**run.values, "certificate": certificate}, typed=True))
         assert [part.copies for part in parts] == [1, 2, 1]
         for z in (0.0, 0.3):
             truth = integral(density(0.6 / 5.0), density(0.0), z)

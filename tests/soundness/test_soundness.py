@@ -12,10 +12,11 @@ from flint import arb
 
 from dpcalc.certify.case import may_stay_open
 from dpcalc.certify.guarantee import Profile
-from dpcalc.certify.numerics.balls import Inputs, precision
+from dpcalc.certify.numerics.balls import precision
 from dpcalc.certify.numerics.gaussian import log_delta
 from dpcalc.certify.numerics.sums import BELOW, PROVED, enclosed, expm1_reciprocals, hockey_sticks
 from dpcalc.certify.risk.costs import PRICES
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import Definition, definitions
 from dpcalc.theorems.record import all_bounds
 from tests.oracles import cases
@@ -200,9 +201,9 @@ def test_both_readings_count() -> None:
     definition = definitions()["iteration.local"]
     values = {"records": 1, "index": 1, "batch_size": 1, "sensitivity": 0.1, "noise_std": 1.0}
     with precision(200):
-        between = Inputs(values, True).sensitivity + (Inputs(values, False).sensitivity - arb("0.1")) / 2
+        between = RunInputs(values, True).sensitivity + (RunInputs(values, False).sensitivity - arb("0.1")) / 2
     below = math.nextafter(0.1, 0.0)
-    assert between < Inputs(values, False).sensitivity
+    assert between < RunInputs(values, False).sensitivity
     assert verdict(definition, values, 0.1, True).outcome == PROVED
     assert verdict(definition, values, 0.1, False).outcome == PROVED
     assert {verdict(definition, values, below, typed).outcome for typed in (True, False)} == {BELOW}

@@ -20,7 +20,7 @@ from dpcalc.model.run import describe
 from dpcalc.notions.guarantee import Composition
 from dpcalc.report import Case
 from dpcalc.theorems.holder import dp_sgd, holder
-from dpcalc.theorems.holder.published_gradient_noise import Theorem11, lemma13_epsilon
+from dpcalc.theorems.holder.published_gradient_noise import Theorem11
 from dpcalc.theorems.record import all_bounds, costs, lookup
 from dpcalc.theorems.risk import generalisation, holder_cost, holder_sgd
 from dpcalc.theorems.risk.sgd import Sgd
@@ -234,17 +234,6 @@ def test_theorem_11_refuses_where_no_share_is_feasible() -> None:
     assert "--gradient-at-zero" in (caught.value.hint or "")
 
 
-def test_lemma_13_is_sufficient() -> None:
-    for n in (18, 25, 44, 219, 1000, 10**6):
-        epsilon = max(lemma13_epsilon(records=n)) * (1.0 + 1e-9)
-        budget = Theorem11(records=n, steps=n, batch_size=1, epsilon=epsilon, log_delta=-2.0 * math.log(n))
-        share = 7.0 * math.log(n) / (9.0 * n * epsilon)
-        assert budget.square(share) >= 0.67
-        assert budget.slack(share) >= 0.0
-    with pytest.raises(NotApplicable):
-        lemma13_epsilon(records=17)
-
-
 def test_much_noise_is_as_good_as_less() -> None:
     """Condition (33) fails for much noise; the lemma is then used for less."""
     found = [holder.lemma_step(order=8, rate=1e-3, square=s) for s in (50.0, 80.0, 120.0, 1e4, 1e9)]
@@ -282,15 +271,17 @@ def test_the_three_gaps_are_ordered_and_fall_with_records() -> None:
 
 
 def test_the_noise_of_a_cost_keeps_the_budget() -> None:
-    for exponent in (0.0, 0.5, 1.0):
-        run = {**RISK, "holder_exponent": exponent, "holder_constant": 1.0}
+    runs = [{**RISK, "holder_exponent": exponent, "holder_constant": 1.0} for exponent in (0.0, 0.5, 1.0)]
+    less = {"dimension": 1, "radius": 0.5, "holder_exponent": 0.0, "holder_constant": 0.5, "gradient_at_zero": 1.0}
+    runs += [{**RISK, **less, "lipschitz": slope} for slope in (0.25, 0.5, 1.0, 1.5)]
+    for run in runs:
         cost = evaluated(holder_cost.output_expected, **run)
-        spent = evaluated(dp_sgd.output,
-            records=200, batch_size=1, steps=200, step_size=cost.step_size, noise_std=cost.noise_std,
-            holder_exponent=exponent, holder_constant=1.0, strong_convexity=0.0, lipschitz=RISK["lipschitz"],
-            epsilon=2.0,
+        names = ("records", "steps", "holder_exponent", "holder_constant", "lipschitz", "epsilon")
+        spent = evaluated(
+            dp_sgd.output, **{name: run[name] for name in names}, batch_size=1, step_size=cost.step_size,
+            noise_std=cost.noise_std, strong_convexity=0.0,
         )  # fmt: skip
-        assert spent <= RISK["log_delta"]
+        assert RISK["log_delta"] - 1e-6 <= spent <= RISK["log_delta"]
     cost = evaluated(holder_cost.gradient_expected, **RISK)
     parts = evaluated(
         dp_sgd.gradient, records=200, batch_size=1, steps=200, noise_std=cost.noise_std, lipschitz=RISK["lipschitz"]

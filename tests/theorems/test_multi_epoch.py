@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from dpcalc.certify.numerics.balls import Inputs
-from dpcalc.certify.runs import batches
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.model.noise import langevin_noise_std
 from dpcalc.notions import gaussian
 from dpcalc.theorems.lower import quadratic
@@ -80,8 +79,8 @@ def without(run: dict[str, Any], *names: str) -> dict[str, Any]:
 
 def shape(run: dict[str, Any]) -> tuple[int, int, int]:
     """(size of the record's batch, steps to the end of the pass, steps of a pass)."""
-    inputs = Inputs({"last_batch": "own", **run}, True)
-    return (*batches.batch(inputs), batches.period(inputs))
+    inputs = RunInputs({"last_batch": "own", **run}, True)
+    return (*inputs.batch(), inputs.period())
 
 
 def test_descent_is_a_cyclic_run_of_one_step() -> None:

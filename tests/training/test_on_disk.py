@@ -470,8 +470,8 @@ def test_an_order_does_not_depend_on_the_type_of_its_numbers(monkeypatch: pytest
 INTERRUPTED = """
 import signal, sys, threading, numpy as np
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
-from dpcalc.files import limits
-limits.HELD_CELLS = 100
+from dpcalc.files import reading
+reading.HELD_CELLS = 100
 from dpcalc.cli.main import run
 from dpcalc.files.row_file import Copy, Room, Spool
 write = Spool.__setitem__

@@ -12,7 +12,7 @@ from dpcalc.model.algorithm import Length, Order
 from dpcalc.model.chain import Chain
 from dpcalc.model.run import ALGORITHMS, describe
 from dpcalc.training.run import orders
-from dpcalc.training.run.domain import Ball, Whole
+from dpcalc.training.run.domain import Ball
 from dpcalc.training.run.kernel import seeded
 from dpcalc.training.run.plan import Plan, plan
 
@@ -70,7 +70,7 @@ def test_plans(algorithm: str) -> None:
     assert result.longest_skip == (50 if algorithm == "skip" else 0)
     assert result.stops == (algorithm in ("stop", "shuffled-stop"))
     assert result.from_zero == on_output
-    assert result.domain == Whole()
+    assert result.domain == Ball()
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
@@ -147,7 +147,7 @@ def test_the_domain_is_within_what_was_accounted() -> None:
     assert planned("pnsgd", diameter=3.0).domain == Ball(1.5)
     assert planned("pnsgd", diameter=3.0, radius=4.0).domain == Ball(1.5)
     assert planned("pnsgd", diameter=9.0, radius=4.0).domain == Ball(4.0)
-    assert planned("pnsgd").domain == Whole()
+    assert planned("pnsgd").domain == Ball()
 
 
 @pytest.mark.parametrize(

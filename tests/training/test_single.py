@@ -12,7 +12,7 @@ from dpcalc.model.algorithm import ALGORITHMS, Length
 from dpcalc.model.loss import Loss, of
 from dpcalc.training.run import single as engine
 from dpcalc.training.run.checks import starting_point
-from dpcalc.training.run.domain import Ball, Whole
+from dpcalc.training.run.domain import Ball
 from dpcalc.training.run.kernel import Source, seeded
 from dpcalc.training.run.plan import plan
 from dpcalc.training.run.problem import Problem
@@ -331,8 +331,8 @@ def test_domains() -> None:
     one = np.array([3.0, 4.0])
     assert ball.project(one)
     np.testing.assert_allclose(one, [1.2, 1.6], rtol=1e-11)
-    assert Whole().contains(w)
-    assert not Whole().project(w)
+    assert Ball().contains(w)
+    assert not Ball().project(w)
     with pytest.raises(SpecError):
         Ball(0.0)
 

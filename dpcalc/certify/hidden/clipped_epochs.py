@@ -10,24 +10,25 @@ from flint import arb, fmpq
 
 from dpcalc.certify.guarantee import Gdp, Searched
 from dpcalc.certify.many_passes.random_orders import MOST_POSITIONS, fresh
-from dpcalc.certify.numerics.balls import Inputs, OutOfReach
-from dpcalc.certify.runs.batches import passes_cost, restarts_cost
+from dpcalc.certify.numerics.balls import OutOfReach
+from dpcalc.certify.runs.allocation import passes_cost, restarts_cost
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import defines
 from dpcalc.model.quantities import Adjacency, LastBatch
 
 
-def _moved(v: Inputs) -> int:
+def _moved(v: RunInputs) -> int:
     """Return a."""
     return 2 if v.adjacency == Adjacency.REPLACE_ONE else 1
 
 
-def _smoothness(v: Inputs) -> fmpq:
+def _smoothness(v: RunInputs) -> fmpq:
     """Return the smoothness with the regulariser, which it is never below."""
     return max(v.exact("smoothness"), v.exact("regularisation"))
 
 
 @defines("sampled.hidden_full", Gdp, slack=1e-8, weight=10.0)
-def _full(v: Inputs) -> arb:
+def _full(v: RunInputs) -> arb:
     eta, weight = v.exact("step_size"), v.exact("regularisation")
     c = max(abs(1 - eta * weight), abs(1 - eta * _smoothness(v)))
     if c > 1:
@@ -43,7 +44,7 @@ def _full(v: Inputs) -> arb:
 @defines(
     "sampled.hidden_shuffle", Searched, slack=5e-2, weight=500.0, limit=f"{MOST_POSITIONS} steps a pass of like batches"
 )
-def _shuffle(v: Inputs) -> arb:
+def _shuffle(v: RunInputs) -> arb:
     """Return ln delta of shuffled epochs of the same run, a batch divided by b whatever its size."""
     clip = fmpq(1) if v.clip is None else v.exact("clip")
     return fresh(

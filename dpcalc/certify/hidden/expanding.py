@@ -5,9 +5,9 @@ from __future__ import annotations
 from flint import arb, fmpq
 
 from dpcalc.certify.guarantee import Gdp, Profile
-from dpcalc.certify.numerics.balls import Inputs, OutOfReach, least, log, square
+from dpcalc.certify.numerics.balls import OutOfReach, least, log, square
 from dpcalc.certify.numerics.gaussian import log_delta
-from dpcalc.certify.runs.batches import batch, period, sizes
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import defines
 from dpcalc.model.quantities import LossClass
 
@@ -19,7 +19,7 @@ def _counts() -> list[int]:
     return [1, 2, 3, *(j * 2**power for power in range(58) for j in (4, 5, 6, 7))]
 
 
-def factor(v: Inputs) -> arb | None:
+def factor(v: RunInputs) -> arb | None:
     """Return the Lipschitz factor c >= 1 of a step's map; None where it has none."""
     if v.loss_class not in (LossClass.SMOOTH, LossClass.CONVEX_SMOOTH) or v.smoothness is None:
         return None
@@ -37,24 +37,24 @@ def room_of(c: arb | None, steps: int) -> arb:
     return (-shrink * steps).expm1() / (-shrink).expm1()
 
 
-def reach(v: Inputs) -> arb:
+def reach(v: RunInputs) -> arb:
     """Return the diameter in units of a step's noise."""
     return v.quotient(["diameter"], ["step_size", "noise_std"])
 
 
-def _sizes(v: Inputs) -> tuple[int, int, int]:
+def _sizes(v: RunInputs) -> tuple[int, int, int]:
     """Return the largest and the smallest divisor of a batch, and the steps of a pass."""
-    divisors = [divisor for _, _, divisor in sizes(v)]
-    return max(divisors), min(divisors), period(v)
+    divisors = [divisor for _, _, divisor in v.sizes()]
+    return max(divisors), min(divisors), v.period()
 
 
 @defines("expanding.composition", Gdp)
-def _composition(v: Inputs) -> arb:
+def _composition(v: RunInputs) -> arb:
     return v.quotient(["sensitivity"], [_sizes(v)[1], "noise_std"]) * arb(v.epochs).sqrt()
 
 
 @defines("expanding.domain", Gdp, slack=1e-11, weight=40.0)
-def _domain(v: Inputs) -> arb:
+def _domain(v: RunInputs) -> arb:
     size, between, times = _uses(v)
     one, push, far = v.quotient(["sensitivity"], [size, "noise_std"]), 2 * v.lipschitz / v.noise_std, reach(v)
     c, convex = factor(v), v.loss_class in (LossClass.CONVEX, LossClass.CONVEX_SMOOTH)
@@ -71,13 +71,13 @@ def _domain(v: Inputs) -> arb:
     return mu
 
 
-def _uses(v: Inputs) -> tuple[int, int, int]:
+def _uses(v: RunInputs) -> tuple[int, int, int]:
     """Return the divisor of the smallest batch, the steps from one use to the next, and the number of uses."""
     if v.steps is not None:
         return min(v.batch_size or v.records, v.records), 1, v.steps
     if v.batch_size is None:
         return v.records, 1, v.epochs
-    return _sizes(v)[1], period(v), v.epochs
+    return _sizes(v)[1], v.period(), v.epochs
 
 
 def _near(x: arb) -> list[int]:
@@ -91,7 +91,7 @@ def harmonic(m: int) -> arb:
     return arb(m + 1).digamma() + arb.const_euler()
 
 
-def _earlier(v: Inputs, c: arb | None, one: arb, period: int) -> arb:
+def _earlier(v: RunInputs, c: arb | None, one: arb, period: int) -> arb:
     """Return what all uses but the last cost."""
     one_pass = one / room_of(c, period).sqrt()
     costs = [(v.epochs - 1) * square(one_pass)]
@@ -103,20 +103,20 @@ def _earlier(v: Inputs, c: arb | None, one: arb, period: int) -> arb:
 
 
 @defines("expanding.cyclic", Gdp, slack=1e-11, weight=20.0)
-def _cyclic(v: Inputs) -> arb:
-    (size, tail), c = batch(v), factor(v)
+def _cyclic(v: RunInputs) -> arb:
+    (size, tail), c = v.batch(), factor(v)
     one = v.quotient(["sensitivity"], [size, "noise_std"])
-    mu = (_earlier(v, c, one, period(v)) + square(one) / room_of(c, tail)).sqrt()
+    mu = (_earlier(v, c, one, v.period()) + square(one) / room_of(c, tail)).sqrt()
     return mu if v.diameter is None or tail == 1 or c is None else mu.min(c * reach(v) / room_of(c, tail - 1).sqrt())
 
 
 @defines("expanding.once", Profile, slack=5e-3, weight=40.0, limit=f"{MOST_POSITIONS} steps a pass")
-def _once(v: Inputs) -> arb:
-    c, steps = factor(v), period(v)
+def _once(v: RunInputs) -> arb:
+    c, steps = factor(v), v.period()
     if steps > MOST_POSITIONS:
         raise OutOfReach(f"more than {MOST_POSITIONS} steps in a pass")
     total, k = arb(0), steps
-    for count, records, divisor in sizes(v):
+    for count, records, divisor in v.sizes():
         one = v.quotient(["sensitivity"], [divisor, "noise_std"])
         base = _earlier(v, c, one, steps)
         for _ in range(count):

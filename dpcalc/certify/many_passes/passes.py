@@ -18,102 +18,93 @@ from __future__ import annotations
 from flint import arb
 
 from dpcalc.certify.guarantee import Composition, Gdp, Profile, Rdp
-from dpcalc.certify.numerics.balls import Inputs, OutOfReach, composed, least, mixture, power, settle, square
+from dpcalc.certify.numerics.balls import OutOfReach, composed, least, mixture, power, settle, square
 from dpcalc.certify.numerics.composition import Part
 from dpcalc.certify.numerics.gaussian import log_step
 from dpcalc.certify.one_pass.shifted import hull_cost, steps_of
 from dpcalc.certify.one_pass.shuffle import averaged
 from dpcalc.certify.released.compositions import delta_of, laplace_step
-from dpcalc.certify.runs.batches import (
-    batch,
-    contraction,
-    passes_cost,
-    period,
-    quadratic_cost,
-    ratio,
-    restarts_cost,
-    room,
-    sizes,
-)
+from dpcalc.certify.runs.allocation import passes_cost, quadratic_cost, restarts_cost, room
 from dpcalc.certify.runs.random_positions import laplace_left
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import defines
 from dpcalc.model.quantities import Noise
 
 
 @defines("multi_epoch.cyclic", Gdp)
-def _cyclic(v: Inputs) -> arb:
-    r, k = ratio(v)
-    return r * (arb(v.epochs - 1) / period(v) + arb(1) / k).sqrt()
+def _cyclic(v: RunInputs) -> arb:
+    r, k = v.ratio()
+    return r * (arb(v.epochs - 1) / v.period() + arb(1) / k).sqrt()
 
 
 @defines("multi_epoch.cyclic_rdp", Rdp)
-def _cyclic_rdp(v: Inputs) -> arb:
-    r, k = ratio(v)
-    return v.order * r * r / 2 * (arb(v.epochs - 1) / period(v) + arb(1) / k)
+def _cyclic_rdp(v: RunInputs) -> arb:
+    r, k = v.ratio()
+    return v.order * r * r / 2 * (arb(v.epochs - 1) / v.period() + arb(1) / k)
 
 
 @defines("multi_epoch.cyclic_contraction", Gdp, slack=1e-11)
-def _cyclic_contraction(v: Inputs) -> arb:
-    r, k = ratio(v)
-    return r * passes_cost(period(v), k, v.epochs, contraction(v)).sqrt()
+def _cyclic_contraction(v: RunInputs) -> arb:
+    r, k = v.ratio()
+    return r * passes_cost(v.period(), k, v.epochs, v.contraction_factor()).sqrt()
 
 
 @defines("multi_epoch.cyclic_domain", Gdp, slack=1e-8, weight=15.0)
-def _cyclic_domain(v: Inputs) -> arb:
-    (r, k), size = ratio(v), batch(v)[0]
+def _cyclic_domain(v: RunInputs) -> arb:
+    (r, k), size = v.ratio(), v.batch()[0]
     reach = v.diameter * size / (v.step_size * v.sensitivity)
-    return r * restarts_cost(period(v), k, v.epochs, contraction(v), reach).sqrt()
+    return r * restarts_cost(v.period(), k, v.epochs, v.contraction_factor(), reach).sqrt()
 
 
 @defines("multi_epoch.composition", Gdp)
-def _composition(v: Inputs) -> arb:
-    return ratio(v)[0] * arb(v.epochs).sqrt()
+def _composition(v: RunInputs) -> arb:
+    return v.ratio()[0] * arb(v.epochs).sqrt()
 
 
 @defines("multi_epoch.quadratic", Gdp, lower=True)
-def _quadratic(v: Inputs) -> arb:
-    (r, k), q = ratio(v), arb(1 - v.exact("step_size") * v.exact("strong_convexity"))
-    return r * quadratic_cost(q, period(v), k, v.epochs).sqrt()
+def _quadratic(v: RunInputs) -> arb:
+    (r, k), q = v.ratio(), arb(1 - v.exact("step_size") * v.exact("strong_convexity"))
+    return r * quadratic_cost(q, v.period(), k, v.epochs).sqrt()
 
 
 _MOST_SHARES = 1500
 
 
-def full_ratio(v: Inputs) -> arb:
+def full_ratio(v: RunInputs) -> arb:
     """Return Delta/(n sigma)."""
     return v.quotient(["sensitivity"], [v.records, "noise_std"])
 
 
 @defines("noisy_gd.contraction", Gdp)
-def _gd_contraction(v: Inputs) -> arb:
-    return full_ratio(v) * passes_cost(1, 1, v.steps, contraction(v)).sqrt()
+def _gd_contraction(v: RunInputs) -> arb:
+    return full_ratio(v) * passes_cost(1, 1, v.steps, v.contraction_factor()).sqrt()
 
 
 @defines("noisy_gd.domain", Gdp, slack=1e-8, weight=10.0)
-def _gd_domain(v: Inputs) -> arb:
+def _gd_domain(v: RunInputs) -> arb:
     reach = v.diameter * v.records / (v.step_size * v.sensitivity)
-    return full_ratio(v) * restarts_cost(1, 1, v.steps, contraction(v), reach).sqrt()
+    return full_ratio(v) * restarts_cost(1, 1, v.steps, v.contraction_factor(), reach).sqrt()
 
 
 @defines("noisy_gd.composition", Gdp)
-def _gd_composition(v: Inputs) -> arb:
+def _gd_composition(v: RunInputs) -> arb:
     return full_ratio(v) * arb(v.steps).sqrt()
 
 
-def _fading(v: Inputs) -> tuple[arb, arb]:
+def _fading(v: RunInputs) -> tuple[arb, arb]:
     """Return (a r^2, eta m)."""
     r = full_ratio(v)
     return v.order * r * r, v.step_size * v.strong_convexity
 
 
 @defines("noisy_gd.langevin", Rdp)
-def _langevin(v: Inputs) -> arb:
+def _langevin(v: RunInputs) -> arb:
     scale, x = _fading(v)
     return 2 * scale / x * -(-x * v.steps / 2).expm1()
 
 
 @defines("noisy_gd.langevin_refined", Rdp)
-def _langevin_refined(v: Inputs) -> arb:
+def _langevin_refined(v: RunInputs) -> arb:
     scale, x = _fading(v)
     y = x * v.steps
     rho = y / 4 if y <= 1 else square(1 - (-(y - 1) / 2).exp() / 2)
@@ -123,19 +114,19 @@ def _langevin_refined(v: Inputs) -> arb:
 
 
 @defines("noisy_gd.quadratic", Gdp, lower=True)
-def _gd_quadratic(v: Inputs) -> arb:
+def _gd_quadratic(v: RunInputs) -> arb:
     q = arb(1 - v.exact("step_size") * v.exact("strong_convexity"))
     return full_ratio(v) * quadratic_cost(q, 1, 1, v.steps).sqrt()
 
 
 @defines("noisy_gd.langevin_lower", Rdp, lower=True)
-def _langevin_lower(v: Inputs) -> arb:
+def _langevin_lower(v: RunInputs) -> arb:
     scale, x = _fading(v)
     return scale / (2 * x) * -(-x * v.steps).expm1()
 
 
 @defines("noisy_gd.laplace", Profile, slack=1e-9, weight=20.0, limit=f"{_MOST_SHARES} steps")
-def _gd_laplace(v: Inputs) -> arb:
+def _gd_laplace(v: RunInputs) -> arb:
     """The least over h = 1, 2, 3, 4, 6, 8, 12, ... and T of h equal shares of the last h steps, composed.
 
     Raises:
@@ -149,9 +140,9 @@ def _gd_laplace(v: Inputs) -> arb:
     return least(*ways)
 
 
-def _share(v: Inputs, last: int) -> arb:
+def _share(v: RunInputs, last: int) -> arb:
     """Return what each of the last h steps spends, in units of the noise."""
-    use, c = v.quotient(["sensitivity"], [v.records, "scale"]), contraction(v)
+    use, c = v.quotient(["sensitivity"], [v.records, "scale"]), v.contraction_factor()
 
     def powers(terms: int) -> arb:
         return arb(terms) if c == 1 else (1 - power(c, terms)) / (1 - c)
@@ -191,15 +182,15 @@ def _hidden(ratio: arb, steps: int) -> Part:
 
 
 @defines("multi_epoch.laplace", Composition, weight=20000.0, limit=_LIMIT)
-def _laplace_passes_cyclic(v: Inputs) -> list[Part]:
-    divisor, tail = batch(v)
+def _laplace_passes_cyclic(v: RunInputs) -> list[Part]:
+    divisor, tail = v.batch()
     ratio = v.quotient(["sensitivity"], [divisor, "scale"])
     return [*_earlier(ratio, v), _hidden(ratio, tail)]
 
 
 @defines("shuffled_epochs.once_laplace", Composition, weight=20000.0, limit=_LIMIT)
-def _once(v: Inputs) -> list[Part]:
-    ratio = v.quotient(["sensitivity"], [min(divisor for _, _, divisor in sizes(v)), "scale"])
+def _once(v: RunInputs) -> list[Part]:
+    ratio = v.quotient(["sensitivity"], [min(divisor for _, _, divisor in v.sizes()), "scale"])
     alone = laplace_step(ratio)
 
     def last(z: arb) -> arb:
@@ -209,14 +200,14 @@ def _once(v: Inputs) -> list[Part]:
     return [*_earlier(ratio, v), Part(last, 1, ratio)]
 
 
-def _earlier(ratio: arb, v: Inputs) -> list[Part]:
+def _earlier(ratio: arb, v: RunInputs) -> list[Part]:
     """Return the uses before the last, each hidden by a whole pass."""
-    return [_hidden(ratio, period(v))._replace(copies=v.epochs - 1)] if v.epochs > 1 else []
+    return [_hidden(ratio, v.period())._replace(copies=v.epochs - 1)] if v.epochs > 1 else []
 
 
-def _factor(v: Inputs) -> arb:
+def _factor(v: RunInputs) -> arb:
     """Return the factor of a step."""
-    return contraction(v) if v.contraction is None else v.contraction
+    return v.contraction_factor() if v.contraction is None else v.contraction
 
 
 def _sum(c: arb, steps: int, count: int) -> arb:
@@ -224,42 +215,42 @@ def _sum(c: arb, steps: int, count: int) -> arb:
     return arb(count) if c == 1 else (1 - power(c, steps * count)) / (1 - power(c, steps))
 
 
-def _left(v: Inputs, distance: arb) -> arb:
+def _left(v: RunInputs, distance: arb) -> arb:
     """Return mu of a distance before the steps."""
     c = _factor(v)
     return distance * power(c, v.clean_steps) / (v.step_size * v.noise_std * room(c, v.clean_steps).sqrt())
 
 
-def _capped(v: Inputs, distance: arb) -> arb:
+def _capped(v: RunInputs, distance: arb) -> arb:
     """Return a distance, the diameter where that is less."""
     return distance if v.diameter is None else distance.min(v.diameter)
 
 
 @defines("unlearning.distance", Gdp)
-def _distance(v: Inputs) -> arb:
+def _distance(v: RunInputs) -> arb:
     return _left(v, _capped(v, v.start_distance * _sum(_factor(v), v.clean_steps, v.requests or 1)))
 
 
 @defines("unlearning.schedule", Gdp, slack=1e-11, weight=3.0)
-def _schedule(v: Inputs) -> arb:
+def _schedule(v: RunInputs) -> arb:
     s = steps_of(v)
     return hull_cost(s.shift, s.factor, s.scale, _capped(v, v.start_distance)).sqrt() / v.noise_std
 
 
 @defines("unlearning.minimiser", Gdp)
-def _minimiser(v: Inputs) -> arb:
+def _minimiser(v: RunInputs) -> arb:
     apart = v.sensitivity / v.records + 2 * (v.gradient_norm or arb(0))
     return _left(v, _capped(v, apart / v.strong_convexity))
 
 
 @defines("unlearning.run", Gdp)
-def _run(v: Inputs) -> arb:
+def _run(v: RunInputs) -> arb:
     moved = v.step_size * v.sensitivity / v.batch_size
     return _left(v, _capped(v, moved * _sum(_factor(v), v.records // v.batch_size, v.epochs)))
 
 
 @defines("unlearning.whole_run", Gdp)
-def _whole_run(v: Inputs) -> arb:
+def _whole_run(v: RunInputs) -> arb:
     cost = passes_cost(v.records // v.batch_size, v.clean_steps + 1, v.epochs, _factor(v))
     return v.sensitivity / (v.batch_size * v.noise_std) * cost.sqrt()
 

@@ -14,21 +14,11 @@ from flint import arb, fmpq
 from dpcalc.certify.guarantee import Gdp, Profile, Searched
 from dpcalc.certify.many_passes.fresh_orders import Law, Runs, cases, law
 from dpcalc.certify.numerics import sums
-from dpcalc.certify.numerics.balls import Inputs, OutOfReach, least, log
+from dpcalc.certify.numerics.balls import OutOfReach, least, log
 from dpcalc.certify.numerics.gaussian import log_delta
-from dpcalc.certify.runs.batches import (
-    HIDDEN,
-    KNOWN,
-    OF_ANOTHER_RUN,
-    WORST,
-    Stretch,
-    certificate_of,
-    contraction,
-    level,
-    passes_cost,
-    restarts_cost,
-)
+from dpcalc.certify.runs.allocation import Stretch, passes_cost, restarts_cost
 from dpcalc.certify.runs.matching import Places, blocks_of, hockey_stick, known_mean, matched, rows_of
+from dpcalc.certify.runs.run import HIDDEN, KNOWN, OF_ANOTHER_RUN, WORST, RunInputs
 from dpcalc.certify.runs.uses import Pace, SamePlaces, classes, cost
 from dpcalc.certify.table import defines
 from dpcalc.model.quantities import Adjacency, Noise
@@ -41,7 +31,7 @@ FINE, COARSE = (1000, 0.002), (100, 0.01)
 # --- runs ------------------------------------------------------------------------------------------------------------
 
 
-def _places(v: Inputs) -> Places:
+def _places(v: RunInputs) -> Places:
     """Return where a record may be; sizes are relative to a use in a full batch."""
     batches = classes(v)
     full = max(alike.divisor for alike in batches)
@@ -49,24 +39,24 @@ def _places(v: Inputs) -> Places:
     return Places(batches, [arb(full) / alike.divisor for alike in batches], v.records - used)
 
 
-def _ratio(v: Inputs, noise: str = "noise_std") -> arb:
+def _ratio(v: RunInputs, noise: str = "noise_std") -> arb:
     """Return Delta/(d sigma), d the divisor of a full batch."""
     return v.quotient(["sensitivity"], [max(alike.divisor for alike in classes(v)), noise])
 
 
-def _reach(v: Inputs) -> arb | None:
+def _reach(v: RunInputs) -> arb | None:
     """Return the diameter in units of a use in a full batch; None where there is none."""
     if v.diameter is None or v.exact("sensitivity") == 0:
         return None
     return v.quotient(["diameter", max(alike.divisor for alike in classes(v))], ["step_size", "sensitivity"])
 
 
-def _swaps(v: Inputs) -> tuple[tuple[int, int], ...]:
+def _swaps(v: RunInputs) -> tuple[tuple[int, int], ...]:
     """Return what a use counts where the record is, and where its replacement is; a null one moves half as far."""
     return ((2, 1), (1, 2)) if v.adjacency == Adjacency.NULL_RECORD else ((1, 1),)
 
 
-def _same_places(v: Inputs, epochs: int) -> SamePlaces:
+def _same_places(v: RunInputs, epochs: int) -> SamePlaces:
     return SamePlaces(Pace(v), epochs, _reach(v), max(_places(v).sizes, key=lambda size: float(size.mid())))
 
 
@@ -77,7 +67,7 @@ def _root(ratio: arb) -> Callable[[arb], arb]:
 # --- one order -------------------------------------------------------------------------------------------------------
 
 
-def _pass_mean(v: Inputs, ratio: arb) -> arb:
+def _pass_mean(v: RunInputs, ratio: arb) -> arb:
     """Return ln of the mean of delta_G(eps; r_k/sqrt k) over the positions of one pass."""
     places, total = _places(v), arb(0)
     for alike, size in zip(places.classes, places.sizes, strict=True):
@@ -86,7 +76,7 @@ def _pass_mean(v: Inputs, ratio: arb) -> arb:
     return log(total / places.records)
 
 
-def _mean(v: Inputs, ratio: arb, costs: Sequence[SamePlaces]) -> arb:
+def _mean(v: RunInputs, ratio: arb, costs: Sequence[SamePlaces]) -> arb:
     """Return ln of the mean over all positions, each at the least of the costs."""
     places = _places(v)
     if sum(alike.steps for alike in places.classes) > MOST_POSITIONS:
@@ -100,13 +90,13 @@ def _mean(v: Inputs, ratio: arb, costs: Sequence[SamePlaces]) -> arb:
 
 
 @defines("shuffled_epochs.once", Profile, slack=5e-3, weight=25.0, limit=f"{MOST_POSITIONS} steps a pass")
-def _once(v: Inputs) -> arb:
+def _once(v: RunInputs) -> arb:
     plain = SamePlaces(Pace(v, contracts=False), v.epochs, None, arb(1))
     return _mean(v, _ratio(v), [plain, _same_places(v, v.epochs)])
 
 
 @defines("released.shuffle_once", Profile, slack=5e-3, weight=25.0, limit=f"{MOST_POSITIONS} steps a pass that forget")
-def _released_once(v: Inputs) -> arb:
+def _released_once(v: RunInputs) -> arb:
     ratio = _ratio(v, "scale") * arb(v.epochs).sqrt()
     if v.diameter is None and v.exact("strong_convexity") == 0:
         return _pass_mean(v, ratio)
@@ -114,7 +104,7 @@ def _released_once(v: Inputs) -> arb:
     return _mean(v, ratio, [plain, _same_places(v, 1)])
 
 
-def places_curve(v: Inputs, *, deep: bool = True) -> Callable[[arb], arb] | None:
+def places_curve(v: RunInputs, *, deep: bool = True) -> Callable[[arb], arb] | None:
     """Return delta of one pass, the mean over positions; None where steps need not contract and have no domain.
 
     Args:
@@ -129,9 +119,9 @@ def places_curve(v: Inputs, *, deep: bool = True) -> Callable[[arb], arb] | None
     return lambda z: sum((share * log_delta(z, mu).exp() for share, mu in by_place), arb(0))
 
 
-def places_of_pass(v: Inputs) -> list[tuple[arb, arb]] | None:
+def places_of_pass(v: RunInputs) -> list[tuple[arb, arb]] | None:
     """Return the share of the records at every position of one pass, and mu there; None as for `places_curve`."""
-    smooth = v.noise == Noise.GAUSSIAN and level(v)
+    smooth = v.noise == Noise.GAUSSIAN and v.is_nonexpansive()
     if not smooth or v.exact("strong_convexity") > v.exact("smoothness"):
         return None
     if v.diameter is None and v.exact("strong_convexity") == 0:
@@ -147,8 +137,8 @@ def places_of_pass(v: Inputs) -> list[tuple[arb, arb]] | None:
 
 
 @defines("shuffled_epochs.worst_position", Gdp, slack=1e-8, weight=15.0)
-def _worst_position(v: Inputs) -> arb:
-    batches, c = classes(v), contraction(v)
+def _worst_position(v: RunInputs) -> arb:
+    batches, c = classes(v), v.contraction_factor()
     period = sum(alike.steps for alike in batches)
     if any(alike.size < alike.divisor for alike in batches):
         c = Pace(v).slowest
@@ -165,7 +155,7 @@ def _worst_position(v: Inputs) -> arb:
     return worst
 
 
-def _hidden(v: Inputs, ratio: arb, costs: SamePlaces, known: Callable[[], arb]) -> arb:
+def _hidden(v: RunInputs, ratio: arb, costs: SamePlaces, known: Callable[[], arb]) -> arb:
     """Return ln delta by the theorem that the certificate names.
 
     Args:
@@ -174,7 +164,7 @@ def _hidden(v: Inputs, ratio: arb, costs: SamePlaces, known: Callable[[], arb]) 
         costs: of the positions.
         known: ln delta where the order is known.
     """
-    certificate = certificate_of(v)
+    certificate = v.certified()
     if certificate["theorem"] == KNOWN:
         return known()
     matchings, swaps, places = certificate.get("matchings", ()), _swaps(v), _places(v)
@@ -190,13 +180,13 @@ def _hidden(v: Inputs, ratio: arb, costs: SamePlaces, known: Callable[[], arb]) 
 
 
 @defines("hidden_position.shuffled", Searched, slack=1e-3, weight=300.0)
-def shuffled(v: Inputs) -> arb:
+def shuffled(v: RunInputs) -> arb:
     """Return ln delta of one pass in a secret order."""
     ratio = _ratio(v, "scale")
     return _hidden(v, ratio, _same_places(v, 1), lambda: _pass_mean(v, ratio))
 
 
-def shuffled_at(v: Inputs) -> Callable[[arb, Sequence[Any]], arb]:
+def shuffled_at(v: RunInputs) -> Callable[[arb, Sequence[Any]], arb]:
     """Return (epsilon, matchings) -> delta of one pass in a secret order by the matching of every swap.
 
     None stands for a position that counts as known.
@@ -234,7 +224,7 @@ class _Remembered:
 
 
 @defines("released.shuffle_once_secret", Searched, slack=1e-3, weight=300.0)
-def _shuffle_once_secret(v: Inputs) -> arb:
+def _shuffle_once_secret(v: RunInputs) -> arb:
     ratio = _ratio(v, "scale") * arb(v.epochs).sqrt()
     return _hidden(v, ratio, _same_places(v, 1), lambda: _pass_mean(v, ratio))
 
@@ -246,7 +236,7 @@ def _shuffle_once_secret(v: Inputs) -> arb:
     weight=300.0,
     limit=f"{MOST_POSITIONS} steps a pass where known",
 )
-def _once_secret(v: Inputs) -> arb:
+def _once_secret(v: RunInputs) -> arb:
     return _hidden(v, _ratio(v), _same_places(v, v.epochs), lambda: _once(v))
 
 
@@ -256,9 +246,9 @@ def _once_secret(v: Inputs) -> arb:
 @defines(
     "shuffled_epochs.fresh", Searched, slack=5e-2, weight=500.0, limit=f"{MOST_POSITIONS} steps a pass of like batches"
 )
-def fresh(v: Inputs) -> arb:
+def fresh(v: RunInputs) -> arb:
     """Return ln delta of passes in fresh orders, of which the last iterate is seen."""
-    certificate = certificate_of(v)
+    certificate = v.certified()
     if certificate["theorem"] == WORST:
         return log_delta(v.epsilon, _worst_position(v))
     if certificate["theorem"] != KNOWN:
@@ -278,8 +268,8 @@ def fresh(v: Inputs) -> arb:
 
 
 @defines("shuffled_epochs.fresh_secret", Searched, slack=5e-2, weight=900.0)
-def _fresh_secret(v: Inputs) -> arb:
-    certificate = certificate_of(v)
+def _fresh_secret(v: RunInputs) -> arb:
+    certificate = v.certified()
     if certificate["theorem"] != HIDDEN:
         return fresh(v)
     if v.epochs == 1:
@@ -301,7 +291,7 @@ def _fresh_secret(v: Inputs) -> arb:
     return log(worst / v.records)
 
 
-def _alike_mean(v: Inputs, parts: Sequence[int]) -> arb:
+def _alike_mean(v: RunInputs, parts: Sequence[int]) -> arb:
     """Return ln of the mean for 1-Lipschitz maps and batches that weigh a record alike; see docs/method.md.
 
     The last use but one is at u and the first at v; with two passes there is no other, with three no more. All other

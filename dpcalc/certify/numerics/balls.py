@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from flint import arb, ctx, fmpq, fmpz
 
@@ -43,7 +43,7 @@ class Inputs:
         self,
         values: Mapping[str, Any],
         typed: bool,
-        derived: Mapping[str, Callable[[Inputs], Any]] | None = None,
+        derived: Mapping[str, Callable[[Any], Any]] | None = None,
         exactly: Collection[str] = (),
         read: set[str] | None = None,
     ) -> None:
@@ -66,13 +66,13 @@ class Inputs:
             self._rationals[name] = rational(value, self.typed and name not in self._exactly)
         return arb(self._rationals[name])
 
-    def changed(self, **values: Any) -> Inputs:
+    def changed(self, **values: Any) -> Self:
         """Return the inputs with other values."""
-        return Inputs({**self._values, **values}, self.typed, self._derived, self._exactly, self._read)
+        return type(self)({**self._values, **values}, self.typed, self._derived, self._exactly, self._read)
 
-    def alone(self, **values: Any) -> Inputs:
+    def alone(self, **values: Any) -> Self:
         """Return the inputs of another run in the same reading: these values, from which nothing is derived."""
-        return Inputs(values, self.typed, None, self._exactly, self._read)
+        return type(self)(values, self.typed, None, self._exactly, self._read)
 
     def exact(self, name: str) -> fmpq:
         """Return the parameter as a rational, 0 where it has no value; a formula for it is ignored."""

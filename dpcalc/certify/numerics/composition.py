@@ -32,7 +32,7 @@ _BITS = 128
 _NEAR, _GROWTH = 400, 1 / 400  # knots that are one step apart, and how their distance grows further on
 _MOST_POINTS, _FEW_POINTS = 1 << 17, 1 << 15
 _FAR = 18.0  # so many standard deviations from the middle the characteristic function is no longer evaluated
-_REST = 2.0**-26  # of delta: what moments far out may add
+_REST, _USUAL = 2.0**-26, 2.0**-22  # of delta: what moments far out may add, and what most answers leave for that
 _FIRST_LOOK, _MOST_TERMS = 16, 4000  # terms before a first look at that, and at most
 _FARTHER, _MOST_WIDTHS = 8, 24  # how much farther moments are bounded one by one on intervals, and on how many
 _RAREST = -500.0  # ln of losses that are left out of a first look at moments, and which exp(c L) must not bring back
@@ -45,8 +45,8 @@ _GENTLER = (
     0.25,
 )  # shares of c: with a smaller one large losses weigh less, and a period is shorter
 _STEEPER = (1.2, 1.5, 2.0)  # with a larger one the least losses, of which the moments fall slowly, weigh less
-_MOST_EXCESS = 20.0  # ln of the moments over delta: of more too few digits are left
-_ENOUGH = 300  # terms that take no time worth another tilt
+_MOST_EXCESS = 30.0  # ln of the moments over delta: of more too few digits are left
+_ENOUGH = 800  # terms that take no time worth another tilt
 _WIDE = 1.5  # how much farther than those of a normal law losses are taken to count
 _WELL_BELOW = 2.0  # of ln delta, where a bound on exp(c L) is enough
 _TOO_LARGE = "a composition that would take too many points"
@@ -388,12 +388,12 @@ def _by_moments(parts: Sequence[Part], epsilon: arb, tilts: Sequence[_Tilt], abo
         return None
     _, product, tilt = best
     alone = product.of_one([part.curve(epsilon) for part in parts])
-    return _by_terms(product, alone, arb(tilt.at), epsilon, tilt.period)
+    return _by_terms(product, alone, arb(tilt.at), epsilon, tilt.period, arb(about).exp())
 
 
 def _terms(product: _Product, delta: arb, period: arb) -> int:
     """Return about how many terms are too large, for a delta over exp(-c eps)."""
-    k, step, rest = _FIRST_LOOK, 2 * arb.pi() / period, delta * _REST * arb.pi()
+    k, step, rest = _FIRST_LOOK, 2 * arb.pi() / period, delta * _USUAL * arb.pi()
     while k < _MOST_TERMS and not product.beyond(k * step) <= rest * k * step:
         k = k * 5 // 4
     return k
@@ -433,8 +433,11 @@ class _Product(NamedTuple):
         return self.whole(values) - self.of_one(values) - self.of_none()
 
 
-def _by_terms(product: _Product, alone: arb, c: arb, epsilon: arb, period: float) -> arb | None:
-    """Return what is known and the sum of the terms until what is beyond is small; None where it takes too many."""
+def _by_terms(product: _Product, alone: arb, c: arb, epsilon: arb, period: float, goal: arb) -> arb | None:
+    """Return what is known and the sum of the terms until what is beyond is small; None where it takes too many.
+
+    It is small where it takes half of what is left up to the goal, or next to nothing of delta.
+    """
     total, next_look, step = alone * arb(period), _FIRST_LOOK, 2 * arb.pi() / arb(period)
     for k, values in enumerate(zip(*(each.on_grid(step) for each, _ in product.moments), strict=True)):
         if k > _MOST_TERMS or not k * step <= LARGEST_T:  # the errors of moments are bounded up to there
@@ -445,9 +448,10 @@ def _by_terms(product: _Product, alone: arb, c: arb, epsilon: arb, period: float
             continue
         share = (-c * epsilon).exp() / (arb.pi() * k * step)  # of a largest phi
         delta = total / arb(period)
-        limit = delta * _REST / share
+        rest = (delta * _REST).max((goal - delta) / 2)
+        limit = rest / share
         if abs(phi) < limit and _is_small(product, k * step, limit):
-            return delta * (1 + _REST)
+            return delta + rest
         next_look = k * 5 // 4
     raise AssertionError("the moments do not end")
 

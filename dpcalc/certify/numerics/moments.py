@@ -29,6 +29,7 @@ _POINTS = 24  # of a rule, with an error of some 4^-46 of the largest value on t
 _AXIS = 2.125  # half lengths of a panel in the longer semi-axis of that ellipse: (4 + 1/4)/2
 _HEIGHT, _HALF = 0.55, 0.25  # of the way and of a panel, over the largest a: the disc is above the real line
 _GROWTH = 1.9  # of panels of a way that leaves the real line at 45 degrees: their discs do not touch it
+_BOXES = 4  # of a panel next to a start, on which a derivative is bounded
 _STEEP = 16.0  # e^16 is lost to a disc on which n p^(c+1) q^-c varies so much; 10^-21 remains
 _LEFT_OUT = 90.0  # -ln of what tails are left out at
 _FARTHEST = 1e9  # no loss is larger where that is left out: ln p/q grows like a x
@@ -244,10 +245,12 @@ class _OfPieces(Moments):
         points = [start + acb(1, 1 if piece.rises else -1) * height for height in heights]
         self.corner += piece.over_slope(points[0], self.c)[0]
         for left, right in itertools.pairwise(points):
-            middle, half = (left + right) / 2, abs((right - left).real).upper() / 2
-            inside = middle + acb(arb(0, half), arb(0, half))
-            size = (abs(piece.over_slope(inside, self.c)[1]) * abs(right - left)).upper()
-            self.by_parts.append((size, _turn(piece, left)))
+            part = (right - left) / _BOXES
+            half = abs(part.real).upper() / 2
+            for k in range(_BOXES):
+                box = left + part * (k + arb(0.5)) + acb(arb(0, half), arb(0, half))
+                size = (abs(piece.over_slope(box, self.c)[1]) * abs(part)).upper()
+                self.by_parts.append((size, _turn(piece, left + part * k)))
             self._add(piece, left, right)
         self.by_parts.append((abs(piece.over_slope(points[-1], self.c)[0]), _turn(piece, points[-1])))
 
@@ -313,9 +316,8 @@ class _OfPieces(Moments):
     def beyond(self, t: arb) -> arb:
         sizes = [panel.mass * (-t * panel.turn).exp() for panel in self.panels]
         near, far = sum(sizes[: self.near], arb(0)), sum(sizes[self.near :], self.error)
-        if t > 0:
-            near = near.min(sum((size * (-t * turn).exp() for size, turn in self.by_parts), abs(self.corner)) / t)
-        return (near + far).upper()
+        by_parts = sum((size * (-t * turn).exp() for size, turn in self.by_parts), abs(self.corner)) / t
+        return ((near.min(by_parts) if by_parts.is_finite() else near) + far).upper()
 
     def slope(self, t: arb) -> arb:
         # the derivative is the integral of i L n p^(s+1) q^-s

@@ -12,9 +12,10 @@ from flint import arb
 
 from dpcalc.certify.guarantee import Gdp, Profile
 from dpcalc.certify.many_passes.passes import full_ratio
-from dpcalc.certify.numerics.balls import Inputs, OutOfReach, log, log_sum, power, square
+from dpcalc.certify.numerics.balls import OutOfReach, log, log_sum, power, square
 from dpcalc.certify.numerics.gaussian import log_delta, log_mixed, log_upper_tail, mills
-from dpcalc.certify.runs.batches import batch, contraction, passes_cost, period, ratio, room, sizes
+from dpcalc.certify.runs.allocation import passes_cost, room
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.runs.uses import classes
 from dpcalc.certify.table import defines
 from dpcalc.model.quantities import Adjacency, Permutation
@@ -23,29 +24,29 @@ LONGEST = 3000
 
 
 @defines("linear.pass", Gdp, lower=True)
-def _pass(v: Inputs) -> arb:
-    return ratio(v)[0] / arb(period(v)).sqrt()
+def _pass(v: RunInputs) -> arb:
+    return v.ratio()[0] / arb(v.period()).sqrt()
 
 
 @defines("linear.passes", Gdp, lower=True)
-def _passes(v: Inputs) -> arb:
-    return ratio(v)[0] * (arb(v.epochs) / period(v)).sqrt()
+def _passes(v: RunInputs) -> arb:
+    return v.ratio()[0] * (arb(v.epochs) / v.period()).sqrt()
 
 
 @defines("linear.descent", Gdp, lower=True)
-def _descent(v: Inputs) -> arb:
+def _descent(v: RunInputs) -> arb:
     return full_ratio(v) * arb(v.steps).sqrt()
 
 
 @defines("linear.local", Gdp, lower=True)
-def _local(v: Inputs) -> arb:
-    return v.sensitivity / (batch(v)[0] * v.noise_std)
+def _local(v: RunInputs) -> arb:
+    return v.sensitivity / (v.batch()[0] * v.noise_std)
 
 
 # --- averages over numbers of steps ----------------------------------------------------------------------------------
 
 
-def _mean(v: Inputs, first: int, last: int, share: Callable[[int], arb]) -> arb:
+def _mean(v: RunInputs, first: int, last: int, share: Callable[[int], arb]) -> arb:
     """Return ln sum_{first<=j<=last} share(j) delta_G(eps; Delta/(sigma sqrt j)).
 
     Raises:
@@ -59,18 +60,18 @@ def _mean(v: Inputs, first: int, last: int, share: Callable[[int], arb]) -> arb:
 
 
 @defines("linear.stop", Profile, slack=0.05, lower=True, weight=10.0, limit=f"{LONGEST} steps")
-def _stop(v: Inputs) -> arb:
+def _stop(v: RunInputs) -> arb:
     return _mean(v, v.index, v.records, lambda _: arb(1) / v.records)
 
 
 @defines("linear.skip", Profile, slack=0.05, lower=True, weight=10.0, limit=f"{LONGEST} steps")
-def _skip(v: Inputs) -> arb:
+def _skip(v: RunInputs) -> arb:
     h = v.records // 2
     return _mean(v, v.records + 1 - min(v.index, h + 1), v.records, lambda _: arb(1) / (h + 1))
 
 
 @defines("linear.shuffled_stop", Profile, slack=0.05, lower=True, weight=10.0, limit=f"{LONGEST} steps")
-def _shuffled_stop(v: Inputs) -> arb:
+def _shuffled_stop(v: RunInputs) -> arb:
     n = v.records
     if v.permutation == Permutation.PUBLIC:
         return _mean(v, 1, n, lambda j: arb(j) / (n * n))
@@ -84,13 +85,13 @@ def _shuffled_stop(v: Inputs) -> arb:
 # --- random orders, batches of one size ------------------------------------------------------------------------------
 
 
-def _equal(v: Inputs, uses: int) -> arb:
+def _equal(v: RunInputs, uses: int) -> arb:
     """Return ln delta_G(eps; mu_1 sqrt(E/l)).
 
     Raises:
         OutOfReach: batches of more than one size.
     """
-    (length, size, divisor), *others = sizes(v)
+    (length, size, divisor), *others = v.sizes()
     if others or length * size < v.records or size < divisor:
         raise OutOfReach("batches of more than one size, or records that are dropped")
     r = v.quotient(["sensitivity"], [size, "noise_std"])
@@ -98,39 +99,39 @@ def _equal(v: Inputs, uses: int) -> arb:
 
 
 @defines("linear.shuffled", Profile, slack=1e-9, lower=True, weight=3.0, limit="batches of one size")
-def _shuffled(v: Inputs) -> arb:
+def _shuffled(v: RunInputs) -> arb:
     return _equal(v, 1)
 
 
 @defines("linear.once", Profile, slack=1e-9, lower=True, weight=3.0, limit="batches of one size")
-def _once(v: Inputs) -> arb:
+def _once(v: RunInputs) -> arb:
     return _equal(v, v.epochs)
 
 
 @defines("linear.epochs", Profile, slack=1e-9, lower=True, weight=3.0, limit="batches of one size")
-def _epochs(v: Inputs) -> arb:
+def _epochs(v: RunInputs) -> arb:
     return _equal(v, v.epochs)
 
 
 # --- curvatures ------------------------------------------------------------------------------------------------------
 
 
-def _ceiling(v: Inputs) -> arb:
+def _ceiling(v: RunInputs) -> arb:
     """Return the largest mu that any curvature has with one use k steps from the end: r sqrt(1/k) for l >= k.
 
     q^(2k-2) (1-q^2)/(1-q^(2l)) is at most 1/k of what a geometric sum of k terms leaves.
     """
-    r, k = ratio(v)
+    r, k = v.ratio()
     return r / arb(k).sqrt()
 
 
 @defines("linear.curved", Gdp, slack=math.inf, lower=True)
-def _curved(v: Inputs) -> arb:
+def _curved(v: RunInputs) -> arb:
     return _ceiling(v)
 
 
 @defines("linear.curved_released", Gdp, slack=math.inf, lower=True)
-def _curved_released(v: Inputs) -> arb:
+def _curved_released(v: RunInputs) -> arb:
     return arb(v.epochs).sqrt() * _ceiling(v)
 
 
@@ -151,13 +152,13 @@ def _windows(c: arb, most: int) -> Iterator[int]:
         yield most
 
 
-def _contraction(v: Inputs) -> arb:
+def _contraction(v: RunInputs) -> arb:
     """Return c'; 1 where a step contracts less than others."""
-    whole = all(size == divisor for _, size, divisor in sizes(v))
-    return contraction(v) if v.strong_convexity and whole else arb(1)
+    whole = all(size == divisor for _, size, divisor in v.sizes())
+    return v.contraction_factor() if v.strong_convexity and whole else arb(1)
 
 
-def _behind(v: Inputs, nearest: int) -> arb:
+def _behind(v: RunInputs, nearest: int) -> arb:
     """Return the room of the record's own step and the steps behind it."""
     c = _contraction(v)
     if c == 1:
@@ -176,19 +177,19 @@ def _quantile(log_tail: float) -> float:
     return max(0.0, float(x))
 
 
-def _left(v: Inputs, epochs: int, divisor: int, nearest: int, farthest: int, spared: float = -math.inf) -> arb:
+def _left(v: RunInputs, epochs: int, divisor: int, nearest: int, farthest: int, spared: float = -math.inf) -> arb:
     """Return ln delta of a record that has from ``nearest`` to ``farthest`` steps behind it, its own included."""
     own = v.quotient(["sensitivity"], [divisor, "noise_std"])
     c = 1 - arb(v.exact("step_size")) * arb(v.exact("smoothness"))
     slopes = 1 if v.adjacency == Adjacency.NULL_RECORD else 2
     behind, most = _behind(v, nearest), _contraction(v)
-    plain = own * passes_cost(period(v), nearest, epochs, most).sqrt()
+    plain = own * passes_cost(v.period(), nearest, epochs, most).sqrt()
     least = log_delta(v.epsilon, plain)
-    for m in _windows(c, period(v) - (farthest if epochs == 1 else 1)):
+    for m in _windows(c, v.period() - (farthest if epochs == 1 else 1)):
         earlier = square(c) * room(c, m)
         volume = behind + earlier
         error = slopes * (1 - c) / divisor * arb(m).sqrt() * (1 + earlier) / volume
-        past = square(own) * passes_cost(period(v), period(v) - m, epochs - 1, most) if epochs > 1 else arb(0)
+        past = square(own) * passes_cost(v.period(), v.period() - m, epochs - 1, most) if epochs > 1 else arb(0)
         mu, left = plain, log_delta(v.epsilon, (square(own) / volume + past).sqrt())
         for nearer in _ROUNDS:
             x = (float(mu) + _quantile(max(float(left), spared))) * nearer
@@ -206,7 +207,7 @@ def _left(v: Inputs, epochs: int, divisor: int, nearest: int, farthest: int, spa
     return least
 
 
-def _at(v: Inputs, past: arb, own: arb, volume: arb, error: arb, x: float) -> tuple[arb, arb, arb]:
+def _at(v: RunInputs, past: arb, own: arb, volume: arb, error: arb, x: float) -> tuple[arb, arb, arb]:
     """Return mu_X, ln delta_G and ln Phi(mu_X - X)."""
     mu = _mu(past, own, volume, error, x)
     return mu, log_delta(v.epsilon, mu), log_upper_tail(x - mu)
@@ -220,18 +221,18 @@ def _mu(past: arb, own: arb, volume: arb, error: arb, x: float) -> arb:
 
 
 @defines("iteration.linear_model", Profile, slack=0.05, weight=4.0)
-def _one_pass(v: Inputs) -> arb:
-    divisor, steps = batch(v)
+def _one_pass(v: RunInputs) -> arb:
+    divisor, steps = v.batch()
     return _left(v, 1, divisor, steps, steps)
 
 
 @defines("multi_epoch.linear_model", Profile, slack=0.05, weight=4.0)
-def _cyclic(v: Inputs) -> arb:
-    divisor, steps = batch(v)
+def _cyclic(v: RunInputs) -> arb:
+    divisor, steps = v.batch()
     return _left(v, v.epochs, divisor, steps, steps)
 
 
-def _averaged(v: Inputs, epochs: int) -> arb:
+def _averaged(v: RunInputs, epochs: int) -> arb:
     """Return ln of the average over where a record falls."""
     logs, spared = [], -math.inf
     for alike in classes(v):
@@ -246,10 +247,10 @@ def _averaged(v: Inputs, epochs: int) -> arb:
 
 
 @defines("shuffle.linear_model", Profile, slack=0.05, weight=25.0)
-def _linear_models_shuffled(v: Inputs) -> arb:
+def _linear_models_shuffled(v: RunInputs) -> arb:
     return _averaged(v, 1)
 
 
 @defines("shuffled_epochs.once_linear_model", Profile, slack=0.05, weight=25.0)
-def _linear_models_once(v: Inputs) -> arb:
+def _linear_models_once(v: RunInputs) -> arb:
     return _averaged(v, v.epochs)

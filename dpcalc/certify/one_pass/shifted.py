@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from flint import arb
 
 from dpcalc.certify.guarantee import Gdp, SearchedRdp
-from dpcalc.certify.numerics.balls import Inputs, OutOfReach, least, square
-from dpcalc.certify.runs.batches import OF_ANOTHER_RUN, certificate_of
+from dpcalc.certify.numerics.balls import OutOfReach, least, square
+from dpcalc.certify.runs.run import OF_ANOTHER_RUN, RunInputs
 from dpcalc.certify.table import defines
 
 LONGEST = 20_000  # steps of a schedule
@@ -25,7 +25,7 @@ class Steps(NamedTuple):
     step_size: list[arb]
 
 
-def steps_of(v: Inputs) -> Steps:
+def steps_of(v: RunInputs) -> Steps:
     """Return the schedule's columns.
 
     Raises:
@@ -65,13 +65,13 @@ def hull_cost(inflow: Sequence[arb], factor: Sequence[arb], scale: Sequence[arb]
 
 
 @defines("shifted.gaussian", Gdp, slack=1e-11, weight=3.0)
-def _shifted(v: Inputs) -> arb:
+def _shifted(v: RunInputs) -> arb:
     s = steps_of(v)
     return hull_cost(s.shift, s.factor, s.scale, v.start_distance).sqrt() / v.noise_std
 
 
 @defines("shifted.gaussian_domain", Gdp, slack=1e-11, weight=10.0)
-def _shifted_domain(v: Inputs) -> arb:
+def _shifted_domain(v: RunInputs) -> arb:
     s = steps_of(v)
     count = len(s.scale)
     if count > 2000:
@@ -83,7 +83,7 @@ def _shifted_domain(v: Inputs) -> arb:
 
 
 @defines("shifted.given_spend", Gdp, slack=math.inf, weight=3.0)  # what rounding leaves is spent in the last step
-def _given_spend(v: Inputs) -> arb:
+def _given_spend(v: RunInputs) -> arb:
     s = steps_of(v)
     chain: Any = v.schedule
     z, total = v.start_distance, arb(0)
@@ -97,16 +97,16 @@ def _given_spend(v: Inputs) -> arb:
 
 
 @defines("shifted.laplace", SearchedRdp, slack=1e-9, weight=5.0)
-def _laplace(v: Inputs) -> arb:
+def _laplace(v: RunInputs) -> arb:
     return _spent(v, v.start_distance)
 
 
 @defines("shifted.laplace_domain", SearchedRdp, slack=1e-9, weight=5.0)
-def _laplace_domain(v: Inputs) -> arb:
+def _laplace_domain(v: RunInputs) -> arb:
     return _spent(v, v.start_distance, v.diameter)
 
 
-def _spent(v: Inputs, first: arb, diameter: arb | None = None) -> arb:
+def _spent(v: RunInputs, first: arb, diameter: arb | None = None) -> arb:
     """Return the sum of Laplace divergences of the allocation that the certificate holds.
 
     A step never spends more than there is, and the last one spends what is left: every certificate gives a bound.
@@ -114,7 +114,7 @@ def _spent(v: Inputs, first: arb, diameter: arb | None = None) -> arb:
     Raises:
         OutOfReach: the certificate is of another run, or there is none.
     """
-    values, s = certificate_of(v)["values"], steps_of(v)
+    values, s = v.certified()["values"], steps_of(v)
     start, spent = values["start"], values["spent"]
     if len(spent) != len(s.scale) - start or not (start == 0 or (diameter is not None and 0 < start < len(s.scale))):
         raise OutOfReach(OF_ANOTHER_RUN)
@@ -137,7 +137,7 @@ def laplace_divergence(order: arb, u: arb) -> arb:
 
 
 @defines("scheduled.pnsgd", Gdp, weight=2.0)
-def _scheduled(v: Inputs) -> arb:
+def _scheduled(v: RunInputs) -> arb:
     s = steps_of(v)
     product, total = arb(1), arb(0)
     for j in range(len(s.scale) - 1, v.index - 2, -1):

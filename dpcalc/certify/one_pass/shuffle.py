@@ -8,7 +8,7 @@ from flint import arb
 
 from dpcalc.certify.guarantee import Profile
 from dpcalc.certify.many_passes.random_orders import MOST_POSITIONS, places_curve
-from dpcalc.certify.numerics.balls import Inputs, infinite, least, log, log_sum
+from dpcalc.certify.numerics.balls import infinite, least, log, log_sum
 from dpcalc.certify.runs.divergence import (
     LONGEST,
     SLACK,
@@ -27,6 +27,7 @@ from dpcalc.certify.runs.random_positions import (
     share,
     walked_left,
 )
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.runs.uses import Alike, classes
 from dpcalc.certify.table import defines
 
@@ -37,7 +38,7 @@ Left = Callable[[Pass, int, int, "arb | str | None"], arb]
 """
 
 
-def averaged(v: Inputs, left: Left, *, shifts: bool = False, scaled: arb | None = None) -> arb:
+def averaged(v: RunInputs, left: Left, *, shifts: bool = False, scaled: arb | None = None) -> arb:
     """Return ln of the average over where a record falls; r_A is ``scaled`` if that is given."""
     batches, logs = classes(v), []
     run = run_of(v, max(alike.divisor for alike in batches), shifts=shifts)
@@ -66,22 +67,22 @@ def _short_reach(run: Pass, last: Alike) -> arb | None:
 
 
 @defines("shuffle.product", Profile)
-def _shuffle_product(v: Inputs) -> arb:
+def _shuffle_product(v: RunInputs) -> arb:
     return averaged(v, product_left)
 
 
 @defines("shuffle.nonlinear", Profile, slack=SLACK, weight=12.0, limit=f"{LONGEST} steps")
-def _shuffle_nonlinear(v: Inputs) -> arb:
+def _shuffle_nonlinear(v: RunInputs) -> arb:
     return averaged(v, walked_left)
 
 
 @defines("shuffle.mixture", Profile, slack=1e-9, weight=12.0)
-def _shuffle_mixture(v: Inputs) -> arb:
+def _shuffle_mixture(v: RunInputs) -> arb:
     return averaged(v, positions_left)
 
 
 @defines("shuffle.hybrid", Profile, slack=SLACK, weight=25.0, limit=f"{LONGEST} steps, {MOST_POSITIONS} where unequal")
-def hybrid(v: Inputs) -> arb:
+def hybrid(v: RunInputs) -> arb:
     """Return ln delta of a pass, by the recursion or by the places of a record where its batches are unequal."""
     mean = averaged(v, hybrid_left, shifts=True)
     places = places_curve(v) if len(classes(v)) > 1 else None
@@ -89,17 +90,17 @@ def hybrid(v: Inputs) -> arb:
 
 
 @defines("shuffle.laplace_mixture", Profile, slack=0.1, weight=6.0, limit="2000 steps")
-def _shuffle_laplace_mixture(v: Inputs) -> arb:
+def _shuffle_laplace_mixture(v: RunInputs) -> arb:
     return averaged(v, laplace_left)
 
 
 @defines("shuffle.stop_product", Profile)
-def _shuffle_stop_product(v: Inputs) -> arb:
+def _shuffle_stop_product(v: RunInputs) -> arb:
     n = v.records
     return share(product_sum(run_without_shift(v, 1), n, falling=True), n * n)
 
 
 @defines("shuffle.stop_hybrid", Profile, slack=SLACK, weight=25.0, limit=f"{LONGEST} steps")
-def _shuffle_stop_hybrid(v: Inputs) -> arb:
+def _shuffle_stop_hybrid(v: RunInputs) -> arb:
     n = v.records
     return share(total_of(run_of(v, 1), n, falling=True), n * n)

@@ -8,10 +8,11 @@ from typing import Any
 from flint import arb
 
 from dpcalc.certify.guarantee import Gdp, Profile
-from dpcalc.certify.numerics.balls import ABYSS, ZERO, Inputs, OutOfReach, composed, infinite, least, mixture, square
+from dpcalc.certify.numerics.balls import ABYSS, ZERO, OutOfReach, composed, infinite, least, mixture, square
 from dpcalc.certify.numerics.gaussian import log_delta, log_step
-from dpcalc.certify.runs.batches import level, schedule_reach
+from dpcalc.certify.runs.allocation import schedule_reach
 from dpcalc.certify.runs.divergence import shrunk
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import defines
 from dpcalc.model.quantities import Noise
 
@@ -28,7 +29,7 @@ class Stream:
         OutOfReach: the stream is too long.
     """
 
-    def __init__(self, v: Inputs) -> None:
+    def __init__(self, v: RunInputs) -> None:
         if v.records - v.index > LONGEST:
             raise OutOfReach(f"a stream of more than {LONGEST} later records")
         self.v, self.unit = v, v.displacement * v.diameter / v.step_size
@@ -65,7 +66,7 @@ class Stream:
 
 
 @defines("online.product", Profile, slack=1e-8, weight=20.0, limit=f"{LONGEST} later records")
-def _online_product(v: Inputs) -> arb:
+def _online_product(v: RunInputs) -> arb:
     stream = Stream(v)
     total = stream.first()
     for t in range(v.index + 1, v.records + 1):
@@ -77,7 +78,7 @@ def _online_product(v: Inputs) -> arb:
 
 
 @defines("online.shift", Gdp, slack=1e-9, weight=10.0, limit=f"{LONGEST} later records")
-def _online_shift(v: Inputs) -> arb:
+def _online_shift(v: RunInputs) -> arb:
     stream = Stream(v)
     later = sum((square(stream.scale(t)) for t in range(v.index + 1, v.records + 1)), arb(0))
     own = v.sensitivity / (later + square(stream.scale(v.index))).sqrt()
@@ -85,13 +86,13 @@ def _online_shift(v: Inputs) -> arb:
 
 
 @defines("online.hybrid", Profile, slack=1e-8, weight=40.0, limit=f"{LONGEST} later records")
-def _online_hybrid(v: Inputs) -> arb:
+def _online_hybrid(v: RunInputs) -> arb:
     stream = Stream(v)
-    return least(_online_product(v), stream.recursion(level(v) and v.noise == Noise.GAUSSIAN))
+    return least(_online_product(v), stream.recursion(v.is_nonexpansive() and v.noise == Noise.GAUSSIAN))
 
 
 @defines("online.laplace_shift", Profile, slack=1e-6, weight=40.0, limit="200 later records")
-def _online_laplace_shift(v: Inputs) -> arb:
+def _online_laplace_shift(v: RunInputs) -> arb:
     stream, later = Stream(v), v.records - v.index
     if later > 200:
         raise OutOfReach("a stream of more than 200 later records")
@@ -120,7 +121,7 @@ class Steps:
         OutOfReach: the schedule is too long.
     """
 
-    def __init__(self, v: Inputs) -> None:
+    def __init__(self, v: RunInputs) -> None:
         chain: Any = v.schedule
         if len(chain) > LONGEST:
             raise OutOfReach(f"a schedule of more than {LONGEST} steps")
@@ -216,27 +217,27 @@ def _largest(values: list[arb]) -> arb:
     return largest
 
 
-def _of_index(v: Inputs, at: Any, count: int) -> arb:
+def _of_index(v: RunInputs, at: Any, count: int) -> arb:
     """Return the value at the step of the record, or the largest of all steps where no index is given."""
     return at(v.index - 1) if v.index is not None else _largest([at(j) for j in range(count)])
 
 
 @defines("stepwise.product", Profile, weight=3.0)
-def _stepwise_product(v: Inputs) -> arb:
+def _stepwise_product(v: RunInputs) -> arb:
     steps = Steps(v)
     factors = steps.factors()
     return _of_index(v, lambda j: steps.product(j, factors), steps.count)
 
 
 @defines("stepwise.hybrid", Profile, slack=1e-9, weight=15.0)
-def _stepwise_hybrid(v: Inputs) -> arb:
+def _stepwise_hybrid(v: RunInputs) -> arb:
     steps = Steps(v)
     recursion = Recursion.WITH_SHIFTS if v.index is not None else _affordable(steps)
     return _of_index(v, lambda j: steps.least(j, recursion), steps.count)
 
 
 @defines("stepwise.stop", Profile, weight=3.0)
-def _stepwise_stop(v: Inputs) -> arb:
+def _stepwise_stop(v: RunInputs) -> arb:
     steps = Steps(v)
     factors = steps.factors()
 
@@ -259,14 +260,14 @@ def _average(steps: Steps, values: list[arb]) -> arb:
 
 
 @defines("stepwise.shuffled_product", Profile, weight=3.0)
-def _stepwise_shuffled_product(v: Inputs) -> arb:
+def _stepwise_shuffled_product(v: RunInputs) -> arb:
     steps = Steps(v)
     factors = steps.factors()
     return _average(steps, [steps.product(j, factors) for j in range(steps.count)])
 
 
 @defines("stepwise.shuffled_hybrid", Profile, slack=1e-9, weight=15.0)
-def _stepwise_shuffled_hybrid(v: Inputs) -> arb:
+def _stepwise_shuffled_hybrid(v: RunInputs) -> arb:
     steps = Steps(v)
     recursion = _affordable(steps)
     return _average(steps, [steps.least(j, recursion) for j in range(steps.count)])

@@ -13,16 +13,16 @@ from flint import arb, fmpq
 from dpcalc.certify.guarantee import Composition, Searched
 from dpcalc.certify.hidden.expanding import factor, harmonic, reach, room_of
 from dpcalc.certify.many_passes.random_orders import places_curve, shuffled, shuffled_at
-from dpcalc.certify.numerics.balls import Inputs, OutOfReach, Undecided, infinite, least, log, power, rational, square
+from dpcalc.certify.numerics.balls import OutOfReach, Undecided, infinite, least, log, power, rational, square
 from dpcalc.certify.numerics.composition import Curve, Part
 from dpcalc.certify.numerics.gaussian import log_step
 from dpcalc.certify.one_pass.shuffle import averaged, hybrid
 from dpcalc.certify.released.passes import MOST_PASSES, optimal
-from dpcalc.certify.runs.batches import COMPOSED, HIDDEN, OF_ANOTHER_RUN, SPLIT, certificate_of, level, room, sizes
-from dpcalc.certify.runs.batches import factor as lipschitz_factor
-from dpcalc.certify.runs.divergence import batch, product_last, run_without_shift
+from dpcalc.certify.runs.allocation import room
+from dpcalc.certify.runs.divergence import product_last, run_without_shift
 from dpcalc.certify.runs.matching import hockey_stick
 from dpcalc.certify.runs.random_positions import laplace_left, positions_left, product_left
+from dpcalc.certify.runs.run import COMPOSED, HIDDEN, OF_ANOTHER_RUN, SPLIT, RunInputs
 from dpcalc.certify.runs.uses import classes
 from dpcalc.certify.sampled.noisy_output import gradient
 from dpcalc.certify.table import defines
@@ -42,7 +42,7 @@ def _sampled(curve: Curve, share: fmpq) -> Curve:
     return lambda z: p * curve((z.expm1() / p).log1p())
 
 
-def sampled_steps(mu: arb, v: Inputs, steps: int) -> list[Part]:
+def sampled_steps(mu: arb, v: RunInputs, steps: int) -> list[Part]:
     """Return ``steps`` steps on fresh batches, of this mu where the batch holds the record."""
     if not steps or mu.is_zero():
         return []
@@ -51,7 +51,7 @@ def sampled_steps(mu: arb, v: Inputs, steps: int) -> list[Part]:
     return [Part(_sampled(_gaussian(mu), fmpq(v.batch_size, v.records)), steps)]
 
 
-def _step_mu(v: Inputs) -> arb:
+def _step_mu(v: RunInputs) -> arb:
     """Return mu = 2 L/(b sigma)."""
     return 2 * v.quotient(["lipschitz"], [v.batch_size, "noise_std"])
 
@@ -60,22 +60,22 @@ def _step_mu(v: Inputs) -> arb:
 
 
 @defines("noisy_sgd.composition", Composition, weight=20000.0, limit=_LIMIT)
-def _composition(v: Inputs) -> list[Part]:
+def _composition(v: RunInputs) -> list[Part]:
     return sampled_steps(_step_mu(v), v, v.steps)
 
 
 @defines("dp_sgd.gradient", Composition, weight=20000.0, limit=_LIMIT)
-def _gradient(v: Inputs) -> list[Part]:
+def _gradient(v: RunInputs) -> list[Part]:
     return sampled_steps(2 * gradient(v, unconstrained=False) / (v.batch_size * v.noise_std), v, v.steps)
 
 
-def plan_of(v: Inputs) -> Mapping[str, Any] | None:
+def plan_of(v: RunInputs) -> Mapping[str, Any] | None:
     """Return how the noise is split; None where all steps are composed.
 
     Raises:
         OutOfReach: the certificate is of another run.
     """
-    certificate = certificate_of(v)
+    certificate = v.certified()
     if certificate["theorem"] == COMPOSED:
         return None
     plan = certificate.get("values", {})
@@ -87,11 +87,11 @@ def plan_of(v: Inputs) -> Mapping[str, Any] | None:
 
 
 @defines("noisy_sgd.hidden", Composition, weight=20000.0, limit=_LIMIT)
-def _hidden(v: Inputs) -> list[Part]:
+def _hidden(v: RunInputs) -> list[Part]:
     plan, mu = plan_of(v), _step_mu(v)
     if plan is None:
         return _composition(v)
-    c, q, done = lipschitz_factor(v), arb(plan["fraction"]), v.steps - plan["composed"]
+    c, q, done = v.lipschitz_factor(), arb(plan["fraction"]), v.steps - plan["composed"]
     if c > 1:
         raise OutOfReach("the step size is above 2/smoothness, in this reading of the two")
     use = 2 * v.step_size * v.lipschitz / v.batch_size
@@ -112,7 +112,7 @@ def geometric(c: arb, terms: int) -> arb:
 
 
 @defines("expanding.sampled", Composition, weight=20000.0, limit=_LIMIT)
-def _expanding_sampled(v: Inputs) -> list[Part]:
+def _expanding_sampled(v: RunInputs) -> list[Part]:
     plan, mu = plan_of(v), _step_mu(v)
     if plan is None:
         return _composition(v)
@@ -130,8 +130,8 @@ def _expanding_sampled(v: Inputs) -> list[Part]:
 
 
 @defines("released.cyclic_curve", Composition, weight=20000.0, limit=_LIMIT)
-def _cyclic_curve(v: Inputs) -> list[Part]:
-    size, later = batch(v)
+def _cyclic_curve(v: RunInputs) -> list[Part]:
+    size, later = v.batch_behind()
 
     run = run_without_shift(v, size)
 
@@ -146,43 +146,43 @@ def delta_of(log: arb) -> arb:
     return arb(0) if infinite(log) else log.exp()
 
 
-def _own_step(v: Inputs) -> Curve:
+def _own_step(v: RunInputs) -> Curve:
     """Return the curve of the record's own step in the smallest batch."""
     ratio = own_ratio(v)
     return lambda z: delta_of(log_step(v.noise, z, ratio))
 
 
-def own_ratio(v: Inputs) -> arb:
+def own_ratio(v: RunInputs) -> arb:
     """Return Delta/(d scale), d the smallest divisor of a batch."""
-    return v.quotient(["sensitivity"], [min(divisor for _, _, divisor in sizes(v)), "scale"])
+    return v.quotient(["sensitivity"], [min(divisor for _, _, divisor in v.sizes()), "scale"])
 
 
 def _least(*curves: Curve) -> Curve:
     return lambda z: least(*(curve(z) for curve in curves))
 
 
-def few_steps(v: Inputs) -> None:
+def few_steps(v: RunInputs) -> None:
     """Raise OutOfReach where a pass has too many steps to add them up at every knot."""
     if sum(alike.steps for alike in classes(v)) > MOST_POSITIONS:
         raise OutOfReach(f"more than {MOST_POSITIONS} steps in a pass")
 
 
 @defines("released.shuffled_epochs", Composition, weight=20000.0, limit=_LIMIT)
-def _shuffled_epochs(v: Inputs) -> list[Part]:
+def _shuffled_epochs(v: RunInputs) -> list[Part]:
     return [Part(_least(*pass_curves(v)), v.epochs)]
 
 
 @defines("released.shuffled_epochs_point", Searched, slack=1e-3, weight=60.0, limit=f"{MOST_PASSES} passes")
-def _point(v: Inputs) -> arb:
-    certificate = certificate_of(v)
+def _point(v: RunInputs) -> arb:
+    certificate = v.certified()
     at = rational(float(certificate["point"]), typed=False)
     there = v.changed(epsilon=at)
     ways = [log_step(v.noise, there.epsilon, own_ratio(v))]
     if v.displacement is not None and v.diameter is not None:
         ways.append(averaged(there, product_left))
-    if level(v) and v.noise == Noise.GAUSSIAN:
+    if v.is_nonexpansive() and v.noise == Noise.GAUSSIAN:
         ways.append(averaged(there, positions_left))
-    if level(v) and v.noise == Noise.LAPLACE and v.dimension in (None, 1):
+    if v.is_nonexpansive() and v.noise == Noise.LAPLACE and v.dimension in (None, 1):
         ways.append(averaged(there, laplace_left))
     if places := places_curve(v):
         ways.append(log(places(there.epsilon)))
@@ -192,16 +192,16 @@ def _point(v: Inputs) -> arb:
 
 
 @defines("released.shuffled_epochs_secret", Searched, slack=1e-3, weight=300.0, limit=f"{MOST_PASSES} passes")
-def _secret_point(v: Inputs) -> arb:
-    certificate = certificate_of(v)
+def _secret_point(v: RunInputs) -> arb:
+    certificate = v.certified()
     at = rational(float(certificate["point"]), typed=False)
     return _point_composed(v, at, shuffled(v.changed(epsilon=at, certificate=certificate["inner"])))
 
 
 @defines("released.shuffled_epochs_secret_curve", Composition, weight=60000.0, limit=_LIMIT)
-def _secret_curve(v: Inputs) -> list[Part]:
+def _secret_curve(v: RunInputs) -> list[Part]:
     """Return the curve of a pass: chords in e^z between the points of the certificate, and the record's own noise."""
-    certificate = certificate_of(v)
+    certificate = v.certified()
     points = (certificate.get("values") or {}).get("points", ())
     if certificate["theorem"] != HIDDEN or any(len(rows) != len(points) for rows in certificate["matchings"]):
         raise OutOfReach(OF_ANOTHER_RUN)
@@ -227,7 +227,7 @@ def _secret_curve(v: Inputs) -> list[Part]:
     return [Part(_least(_own_step(v), chord), v.epochs)]
 
 
-def _point_composed(v: Inputs, at: fmpq, log_each: arb) -> arb:
+def _point_composed(v: RunInputs, at: fmpq, log_each: arb) -> arb:
     """Return ln delta of all passes, of which one is (``at``, exp(``log_each``))-private."""
     if log_each >= 0:
         return arb(0)
@@ -236,12 +236,12 @@ def _point_composed(v: Inputs, at: fmpq, log_each: arb) -> arb:
     return optimal(v.epochs, at, log_each, v.epsilon)
 
 
-def pass_curves(v: Inputs) -> list[Curve]:
+def pass_curves(v: RunInputs) -> list[Curve]:
     """Return the curves of one pass in a random order that apply."""
     curves = [_own_step(v)]
     if v.displacement is not None and v.diameter is not None:
         curves.append(lambda z: delta_of(averaged(v.changed(epsilon=z), product_left)))
-    if v.noise == Noise.GAUSSIAN and level(v):
+    if v.noise == Noise.GAUSSIAN and v.is_nonexpansive():
         few_steps(v)
         curves.append(lambda z: delta_of(averaged(v.changed(epsilon=z), positions_left)))
         if places := places_curve(v, deep=False):
@@ -250,7 +250,7 @@ def pass_curves(v: Inputs) -> list[Curve]:
 
 
 @defines("expanding.fresh", Composition, weight=20000.0, limit=_LIMIT)
-def _expanding_fresh(v: Inputs) -> list[Part]:
+def _expanding_fresh(v: RunInputs) -> list[Part]:
     named = v.changed(noise=Noise.GAUSSIAN, scale=v.exact("noise_std"))
     curves, batches, c = [_own_step(named)], classes(v), factor(v)
     if v.displacement is not None and v.diameter is not None:
@@ -271,9 +271,9 @@ def _expanding_fresh(v: Inputs) -> list[Part]:
 
 
 @defines("expanding.laplace", Composition, weight=20000.0, limit=_LIMIT)
-def _laplace(v: Inputs) -> list[Part]:
+def _laplace(v: RunInputs) -> list[Part]:
     if v.steps is None:
-        divisor = min(d for _, _, d in sizes(v)) if v.batch_size is not None else v.records
+        divisor = min(d for _, _, d in v.sizes()) if v.batch_size is not None else v.records
         ratio = v.quotient(["sensitivity"], [divisor, "scale"])
         return [Part(laplace_step(ratio), v.epochs or 1, ratio)]
     size = v.records if v.batch_size is None else v.batch_size

@@ -7,10 +7,10 @@ import math
 from flint import arb, fmpq, fmpz
 
 from dpcalc.certify.guarantee import Gdp, Profile
-from dpcalc.certify.numerics.balls import ZERO, Inputs, OutOfReach, Undecided, infinite
+from dpcalc.certify.numerics.balls import ZERO, OutOfReach, Undecided, infinite
 from dpcalc.certify.numerics.gaussian import log_upper_tail
-from dpcalc.certify.runs.batches import sizes
-from dpcalc.certify.runs.divergence import batch, run_of, shift_log_mu
+from dpcalc.certify.runs.divergence import run_of, shift_log_mu
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import defines
 
 MOST_PASSES = 3000
@@ -18,20 +18,20 @@ MOST_POSITIONS = 1500
 
 
 @defines("released.own_noise", Gdp)
-def _own_noise(v: Inputs) -> arb:
-    size = min(divisor for _, _, divisor in sizes(v))
+def _own_noise(v: RunInputs) -> arb:
+    size = min(divisor for _, _, divisor in v.sizes())
     return arb(v.epochs).sqrt() * v.quotient(["sensitivity"], [size, "scale"])
 
 
 @defines("released.cyclic", Gdp)
-def _cyclic(v: Inputs) -> arb:
-    size, later = batch(v)
+def _cyclic(v: RunInputs) -> arb:
+    size, later = v.batch_behind()
     log_mu = shift_log_mu(run_of(v, size), later)
     return arb(0) if infinite(log_mu) else arb(v.epochs).sqrt() * log_mu.exp()
 
 
 @defines("released.optimal", Profile, slack=1e-11, weight=4.0, limit=f"{MOST_PASSES} passes")
-def _optimal(v: Inputs) -> arb:
+def _optimal(v: RunInputs) -> arb:
     log_each = ZERO if v.epoch_delta.is_zero() else v.epoch_delta.log()
     return optimal(v.epochs, v.exact("epoch_epsilon"), log_each, v.exact("epsilon"))
 
@@ -64,7 +64,7 @@ def optimal(count: int, each: fmpq, log_each: arb, epsilon: arb | fmpq) -> arb:
 
 
 @defines("released.advanced", Profile, slack=1e-9)
-def _advanced(v: Inputs) -> arb:
+def _advanced(v: RunInputs) -> arb:
     spare = v.epsilon - v.epochs * v.epoch_epsilon * v.epoch_epsilon.expm1()
     if spare <= 0:
         return arb(0)
@@ -75,7 +75,7 @@ def _advanced(v: Inputs) -> arb:
 
 
 @defines("released.pure", Gdp, slack=math.inf, weight=2.0)
-def _pure(v: Inputs) -> arb:
+def _pure(v: RunInputs) -> arb:
     # erfc is inverted by bisection: Q(h) = 1/(1 + e^eps), mu = 2 h sqrt(E).
     e = v.epoch_epsilon
     target = -e - (-e).exp().log1p()

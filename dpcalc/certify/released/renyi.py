@@ -22,11 +22,11 @@ from flint import arb, fmpq
 
 from dpcalc.certify.guarantee import EnclosedRdp
 from dpcalc.certify.many_passes.random_orders import places_of_pass
-from dpcalc.certify.numerics.balls import Inputs, OutOfReach, Undecided, least
+from dpcalc.certify.numerics.balls import OutOfReach, Undecided, least
 from dpcalc.certify.numerics.composition import Curve
 from dpcalc.certify.numerics.gaussian import log_upper_tail
 from dpcalc.certify.released.compositions import MOST_POSITIONS, few_steps, own_ratio, pass_curves
-from dpcalc.certify.runs.batches import level
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.runs.uses import classes
 from dpcalc.certify.table import defines
 from dpcalc.model.quantities import Noise
@@ -49,14 +49,14 @@ class _Span(NamedTuple):
 
 
 @defines("released.shuffled_epochs_rdp", EnclosedRdp, slack=2e-2, weight=4000.0, limit=f"{MOST_POSITIONS} steps a pass")
-def _shuffled_epochs(v: Inputs) -> arb:
+def _shuffled_epochs(v: RunInputs) -> arb:
     own, gaussian = own_ratio(v), v.noise == Noise.GAUSSIAN
     if v.order is None:
         return arb.pos_inf() if gaussian else v.epochs * own
     if own.is_zero():
         return arb(0)
     ways = [_mean([(arb(1), own)], v.order) if gaussian else _laplace(own, v.order)]
-    if gaussian and level(v):
+    if gaussian and v.is_nonexpansive():
         few_steps(v)
         ways.append(_mean(places_of_pass(v) or _places(v), v.order))
     if v.displacement is not None and v.diameter is not None:
@@ -65,7 +65,7 @@ def _shuffled_epochs(v: Inputs) -> arb:
     return v.epochs * least(*ways)
 
 
-def _places(v: Inputs) -> list[tuple[arb, arb]]:
+def _places(v: RunInputs) -> list[tuple[arb, arb]]:
     """Return the share of the records at every position, and mu there where steps are 1-Lipschitz."""
     return [
         (arb(fmpq(alike.size, v.records)), v.quotient(["sensitivity"], [alike.divisor, "scale"]) / arb(k).sqrt())

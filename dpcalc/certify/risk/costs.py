@@ -12,14 +12,15 @@ from typing import NamedTuple
 from flint import arb
 
 from dpcalc.certify.numerics import sums
-from dpcalc.certify.numerics.balls import Inputs, OutOfReach, least, less, log, power, precision, square
+from dpcalc.certify.numerics.balls import OutOfReach, least, less, log, power, precision, square
 from dpcalc.certify.numerics.composition import Part
 from dpcalc.certify.numerics.gaussian import canonne_log_delta, log_delta
 from dpcalc.certify.risk import holder_costs
-from dpcalc.certify.runs.batches import passes_cost
+from dpcalc.certify.runs.allocation import passes_cost
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.sampled.noisy_output import drift_square, gradient
 
-Formula = Callable[[Inputs], arb]
+Formula = Callable[[RunInputs], arb]
 
 
 class Price(NamedTuple):
@@ -36,32 +37,32 @@ class Price(NamedTuple):
     risk: Formula
     private: Formula | None
     slack: float = 1e-11
-    parts: Callable[[Inputs], list[Part]] | None = None
+    parts: Callable[[RunInputs], list[Part]] | None = None
 
 
-def _norm(v: Inputs) -> arb:
+def _norm(v: RunInputs) -> arb:
     """Return G = sqrt(L^2 + d sigma^2)."""
     return (square(v.lipschitz) + v.dimension * square(v.sigma)).sqrt()
 
 
-def _regret(v: Inputs, far: arb, terms: int, divisor: int) -> arb:
+def _regret(v: RunInputs, far: arb, terms: int, divisor: int) -> arb:
     """Return (far^2/(2 eta) + terms eta G^2/2)/divisor."""
     return (square(far) / (2 * v.eta) + terms * v.eta * square(_norm(v)) / 2) / divisor
 
 
-def _half(v: Inputs) -> int:
+def _half(v: RunInputs) -> int:
     return v.records // 2 + 1
 
 
 # --- private ---------------------------------------------------------------------------------------------------------
 
 
-def _message(v: Inputs) -> arb:
+def _message(v: RunInputs) -> arb:
     """Return ln delta of one noisy gradient."""
     return log_delta(v.epsilon, 2 * v.lipschitz / v.sigma)
 
 
-def _skipped(v: Inputs, index: int) -> arb:
+def _skipped(v: RunInputs, index: int) -> arb:
     """Return ln delta of a random skip for the record at an index."""
     h, later = v.records // 2, v.records - index + 1
     share = arb(min(index, h + 1)) / (h + 1)
@@ -70,27 +71,27 @@ def _skipped(v: Inputs, index: int) -> arb:
     return share.log() + log_delta(v.epsilon, 2 * v.lipschitz / (v.sigma * arb(later).sqrt()))
 
 
-def _of_index(v: Inputs) -> arb:
+def _of_index(v: RunInputs) -> arb:
     return _skipped(v, v.index)
 
 
-def _of_public(v: Inputs) -> arb:
+def _of_public(v: RunInputs) -> arb:
     return _skipped(v, max(1, v.records - v.public_records))
 
 
-def _factor(v: Inputs) -> arb:
+def _factor(v: RunInputs) -> arb:
     """Return c = max(|1 - eta m|, |1 - eta beta|) at the reported step size."""
     eta = v.exact("eta")
     return arb(max(abs(1 - eta * v.exact("strong_convexity")), abs(1 - eta * v.exact("smoothness"))))
 
 
-def _descent(v: Inputs) -> arb:
+def _descent(v: RunInputs) -> arb:
     """Return ln delta of noisy gradient descent for the reported number of steps."""
     mu = 2 * v.lipschitz / (v.records * v.sigma) * passes_cost(1, 1, v.count, _factor(v)).sqrt()
     return log_delta(v.epsilon, mu)
 
 
-def _hidden(v: Inputs) -> arb:
+def _hidden(v: RunInputs) -> arb:
     """Return ln delta of full-batch steps that hide nothing: mu = 2L sqrt(T)/(n sigma)."""
     return log_delta(v.epsilon, 2 * v.lipschitz * arb(v.count).sqrt() / (v.records * v.sigma))
 
@@ -98,62 +99,62 @@ def _hidden(v: Inputs) -> arb:
 # --- risks -----------------------------------------------------------------------------------------------------------
 
 
-def _average(v: Inputs) -> arb:
+def _average(v: RunInputs) -> arb:
     return 2 * square(v.radius) / (v.eta * v.count) + v.eta * square(_norm(v)) / 2
 
 
-def _stop(v: Inputs) -> arb:
+def _stop(v: RunInputs) -> arb:
     return _regret(v, 2 * v.radius, v.records, v.records)
 
 
-def _stop_centre(v: Inputs) -> arb:
+def _stop_centre(v: RunInputs) -> arb:
     return _regret(v, v.radius, v.records + 1, v.records)
 
 
-def _skip(v: Inputs) -> arb:
+def _skip(v: RunInputs) -> arb:
     return _regret(v, 2 * v.radius, _half(v), _half(v))
 
 
-def _skip_centre(v: Inputs) -> arb:
+def _skip_centre(v: RunInputs) -> arb:
     return _regret(v, v.radius, v.records + 1, _half(v))
 
 
-def _printed(v: Inputs) -> arb:
+def _printed(v: RunInputs) -> arb:
     """Return 4 R G/sqrt(n)."""
     return 4 * v.radius * _norm(v) / arb(v.records).sqrt()
 
 
-def _printed_skip(v: Inputs) -> arb:
+def _printed_skip(v: RunInputs) -> arb:
     return _printed(v) * arb(2).sqrt()
 
 
-def _norm_mean(v: Inputs) -> arb:
+def _norm_mean(v: RunInputs) -> arb:
     """Return E|Z| = sqrt(2) Gamma((d+1)/2)/Gamma(d/2)."""
     d = arb(v.dimension)
     return arb(2).sqrt() * (((d + 1) / 2).lgamma() - (d / 2).lgamma()).exp()
 
 
-def _kernel(v: Inputs) -> arb:
+def _kernel(v: RunInputs) -> arb:
     return (2 / arb.pi()).sqrt() * square(v.lipschitz) / v.smoothness * _norm_mean(v)
 
 
-def _smoothed(v: Inputs) -> arb:
+def _smoothed(v: RunInputs) -> arb:
     extra = v.eta * square(v.lipschitz) / (2 * arb.pi()).sqrt() * _norm_mean(v)
     return 2 * square(v.radius) / (v.eta * _half(v)) + v.eta * square(_norm(v)) / 2 + extra
 
 
-def _smoothed_printed(v: Inputs) -> arb:
+def _smoothed_printed(v: RunInputs) -> arb:
     """Return the printed risk of a skip and L lambda sqrt(d) at lambda = R eps/(2 sqrt(n ln(1/delta)))."""
     width = v.radius * v.epsilon / (2 * (-v.records * v.log_delta).sqrt())
     return _printed_skip(v) + v.lipschitz * width * arb(v.dimension).sqrt()
 
 
-def _harmonic(v: Inputs) -> arb:
+def _harmonic(v: RunInputs) -> arb:
     """Return (4 R L/sqrt(n)) sqrt(1 + 16 d q ln(1/delta)/eps^2) with sigma for its noise."""
     return 4 * v.radius * _norm(v) / arb(v.records).sqrt()
 
 
-def _many_tasks(v: Inputs) -> arb:
+def _many_tasks(v: RunInputs) -> arb:
     """Return ln delta at the order 4 ln(1/delta)/eps, by Mironov's conversion."""
     target = -v.log_delta
     order = 4 * target / v.epsilon
@@ -164,12 +165,12 @@ def _many_tasks(v: Inputs) -> arb:
     return (order - 1) * (rdp - v.epsilon)
 
 
-def _half_printed(v: Inputs) -> arb:
+def _half_printed(v: RunInputs) -> arb:
     """Return 2 R G/sqrt(n)."""
     return _printed(v) / 2
 
 
-def _tasks(v: Inputs) -> arb:
+def _tasks(v: RunInputs) -> arb:
     """Return ln delta of k random stops: as messages of every record, one as it is, several at their best order."""
     ratio = 2 * v.lipschitz / v.sigma
     messages = log_delta(v.epsilon, ratio * arb(v.tasks).sqrt())
@@ -178,7 +179,7 @@ def _tasks(v: Inputs) -> arb:
     return least(messages, _stops(v, ratio, _best_order(v, ratio)))
 
 
-def _stops(v: Inputs, ratio: arb, order: arb) -> arb:
+def _stops(v: RunInputs, ratio: arb, order: arb) -> arb:
     """Return ln delta of k random stops by their Renyi divergence at an order, and the better of two conversions."""
     x = order * (order - 1) * square(ratio) / 2
     above = v.tasks * (sums.expm1_reciprocals(x, v.records) / v.records).log1p()  # (a - 1) times the divergence
@@ -192,7 +193,7 @@ _LEAST_ORDER, _MOST_EXPONENT = -10.0, 3000.0
 """ln (order - 1) of the least order that is tried, and the most that order (order - 1) ratio^2/2 may be."""
 
 
-def _best_order(v: Inputs, ratio: arb) -> arb:
+def _best_order(v: RunInputs, ratio: arb) -> arb:
     """Return the order at which k random stops are about most private; every order gives a bound."""
 
     def at(s: float) -> float:
@@ -209,7 +210,7 @@ def _best_order(v: Inputs, ratio: arb) -> arb:
     return 1 + arb(s).exp()
 
 
-def _distance(v: Inputs, steps: int) -> arb:
+def _distance(v: RunInputs, steps: int) -> arb:
     """Return S_K = c^(2K) (2L/m)^2 + eta^2 sigma^2 d (1 - c^(2K))/(1 - c^2)."""
     c = _factor(v)
     left = power(c * c, steps)
@@ -217,34 +218,34 @@ def _distance(v: Inputs, steps: int) -> arb:
     return left * square(2 * v.lipschitz / v.strong_convexity) + noise * (1 - left) / (1 - c * c)
 
 
-def _inside(v: Inputs) -> arb:
+def _inside(v: RunInputs) -> arb:
     return v.smoothness / 2 * _distance(v, v.count)
 
 
-def _iterated(v: Inputs) -> arb:
+def _iterated(v: RunInputs) -> arb:
     """Return (beta/2)((1-x)^(2K) 4 L^2/m^2 + eta sigma^2 d/(m (2-x))), x = eta m."""
     m, x = v.strong_convexity, v.eta * v.strong_convexity
     start = power(square(1 - x), v.count) * square(2 * v.lipschitz / m)
     return v.smoothness / 2 * (start + v.eta * square(v.sigma) * v.dimension / (m * (2 - x)))
 
 
-def _anywhere(v: Inputs) -> arb:
+def _anywhere(v: RunInputs) -> arb:
     noise = v.eta * square(v.sigma) * v.dimension
     return noise + (1 - v.eta * v.strong_convexity) / (2 * v.eta) * _distance(v, v.count - 1)
 
 
-def _last(v: Inputs) -> arb:
+def _last(v: RunInputs) -> arb:
     """Return R^2/(2 eta T) + eta d sigma^2 H_T."""
     noise = v.eta * v.dimension * square(v.sigma) * sums.harmonic(v.count)
     return square(v.radius) / (2 * v.eta * v.count) + noise
 
 
-def _explicit(v: Inputs) -> arb:
+def _explicit(v: RunInputs) -> arb:
     scale = square(v.strong_convexity * v.epsilon * v.records)
     return 8 * v.smoothness * v.dimension * square(v.lipschitz) * (2 * v.epsilon - 5 * v.log_delta) / scale
 
 
-def _holder_gap(v: Inputs, noise: arb) -> arb:
+def _holder_gap(v: RunInputs, noise: arb) -> arb:
     """Return R^2/(2 eta T) + (eta/2)(G^2 + d sigma^2) + G (eta G (T-1)/n + (2/3) a sqrt(T))."""
     g, steps = gradient(v, unconstrained=False), v.count
     rest = 1 - v.exact("holder_exponent")
@@ -257,11 +258,11 @@ def _holder_gap(v: Inputs, noise: arb) -> arb:
     return regret + g * (v.eta * g * (steps - 1) / v.records + a * arb(steps).sqrt() * 2 / 3)
 
 
-def _on_gradient(v: Inputs) -> arb:
+def _on_gradient(v: RunInputs) -> arb:
     return _holder_gap(v, v.dimension * square(v.sigma))
 
 
-def _on_output(v: Inputs) -> arb:
+def _on_output(v: RunInputs) -> arb:
     square_ = v.dimension * square(v.sigma)
     curved = v.holder_constant * (square_.log() * (1 + v.holder_exponent) / 2).exp() / (1 + v.holder_exponent)
     return _holder_gap(v, arb(0)) + curved

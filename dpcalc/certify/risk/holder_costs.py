@@ -10,19 +10,20 @@ from collections.abc import Callable
 
 from flint import arb, fmpq
 
-from dpcalc.certify.numerics.balls import Inputs, least, less, square
+from dpcalc.certify.numerics.balls import least, less, square
 from dpcalc.certify.numerics.composition import Part
 from dpcalc.certify.numerics.gaussian import log_upper_tail
 from dpcalc.certify.released.compositions import sampled_steps
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.sampled.noisy_output import drift, gradient, log_delta_of_output
 
 EXACT_UP_TO = 5000
 """Degrees of freedom up to which the quantile of a chi-square variable is exact."""
 
-Gap = Callable[[Inputs, arb], arb]
+Gap = Callable[[RunInputs, arb], arb]
 
 
-def run_of(v: Inputs) -> Inputs:
+def run_of(v: RunInputs) -> RunInputs:
     """Return the reported run: the step size, the noise and the number of steps that go with the risk."""
     chosen = {"step_size": v.as_double("eta"), "noise_std": v.as_double("sigma"), "steps": v.count}
     return v.changed(**chosen, batch_size=1, strong_convexity=None)
@@ -31,12 +32,12 @@ def run_of(v: Inputs) -> Inputs:
 # --- private ---------------------------------------------------------------------------------------------------------
 
 
-def on_output(v: Inputs) -> arb:
+def on_output(v: RunInputs) -> arb:
     """Return ln delta of noise on the average iterate."""
     return log_delta_of_output(run_of(v))
 
 
-def on_gradients(v: Inputs) -> list[Part]:
+def on_gradients(v: RunInputs) -> list[Part]:
     """Return what is composed where there is noise in every step."""
     run = run_of(v)
     return sampled_steps(2 * gradient(run, unconstrained=False) / run.noise_std, run, run.steps)
@@ -105,11 +106,11 @@ def chaining(share: arb) -> arb:
 # --- from the data to the population ---------------------------------------------------------------------------------
 
 
-def _gradient(v: Inputs) -> arb:
+def _gradient(v: RunInputs) -> arb:
     return gradient(v, unconstrained=False)
 
 
-def _loss_range(v: Inputs) -> arb:
+def _loss_range(v: RunInputs) -> arb:
     """Return B: the least of M_0 + G R and M_0 + M R + L R^(1 + alpha)/(1 + alpha)."""
     ways = [v.loss_at_zero + _gradient(v) * v.radius]
     if v.gradient_at_zero is not None:
@@ -119,17 +120,17 @@ def _loss_range(v: Inputs) -> arb:
     return least(*ways)
 
 
-def _levels(v: Inputs) -> int:
+def _levels(v: RunInputs) -> int:
     """Return ceil(log2 n)."""
     return int(v.records - 1).bit_length()
 
 
-def _mean(v: Inputs, share: arb) -> arb:
+def _mean(v: RunInputs, share: arb) -> arb:
     """Return B sqrt(ln(1/share)/(2n))."""
     return _loss_range(v) * (-share.log() / (2 * v.records)).sqrt()
 
 
-def _published(v: Inputs, share: arb) -> arb:
+def _published(v: RunInputs, share: arb) -> arb:
     """Return 2 g + e (24 sqrt(2) p g ceil(log2 n) + 4 B sqrt(p/n)), g = G Delta by Theorem 7 of Wang et al."""
     n, steps, g = v.records, v.steps, _gradient(v)
     x = 3 * arb(n) / steps * (n / share).log()
@@ -141,12 +142,12 @@ def _published(v: Inputs, share: arb) -> arb:
     return 2 * stable + arb(1).exp() * (moved + 4 * _loss_range(v) * (p / n).sqrt())
 
 
-def _use(v: Inputs) -> arb:
+def _use(v: RunInputs) -> arb:
     """Return b = 2 eta G."""
     return 2 * v.step_size * _gradient(v)
 
 
-def _uniform(v: Inputs, share: arb) -> arb:
+def _uniform(v: RunInputs, share: arb) -> arb:
     """Return 2 g + B sqrt(l/(2n)) + 2 g ceil(log2 n) Q, g = G Delta*(k), k hits being exceeded by no record."""
     hits = hits_quantile(share / v.records, v.steps, v.records)
     a, b = least(drift(v), _use(v)), _use(v)
@@ -155,7 +156,7 @@ def _uniform(v: Inputs, share: arb) -> arb:
     return 2 * stable + _mean(v, share) + 2 * stable * _levels(v) * chaining(share)
 
 
-def _by_index(v: Inputs, share: arb) -> arb:
+def _by_index(v: RunInputs, share: arb) -> arb:
     """Return 2 G_1 + B sqrt(l/(2n)) + ceil(log2 n) Q G_2."""
     n, steps, g = v.records, v.steps, _gradient(v)
     a, b = least(drift(v), _use(v)), _use(v)
@@ -166,14 +167,14 @@ def _by_index(v: Inputs, share: arb) -> arb:
     return 2 * average + _mean(v, share) + _levels(v) * chaining(share) * spread
 
 
-def _least(v: Inputs, share: arb) -> arb:
+def _least(v: RunInputs, share: arb) -> arb:
     return least(_by_index(v, share), _uniform(v, share))
 
 
 # --- risks -----------------------------------------------------------------------------------------------------------
 
 
-def _risk(v: Inputs, gap: Gap, noise: Callable[[Inputs, arb], arb], shares: int) -> arb:
+def _risk(v: RunInputs, gap: Gap, noise: Callable[[RunInputs, arb], arb], shares: int) -> arb:
     """Return the gap, the regret, what noise and the draws of records add; each has a share of the chance."""
     run = run_of(v)
     share = run.failure_probability / shares
@@ -184,26 +185,26 @@ def _risk(v: Inputs, gap: Gap, noise: Callable[[Inputs, arb], arb], shares: int)
     return gap(run, share) + regret + noise(run, share) + sampling
 
 
-def _step_noise(v: Inputs, share: arb) -> arb:
+def _step_noise(v: RunInputs, share: arb) -> arb:
     """Return (eta sigma^2/(2T)) chi^2_(Td) + sigma (2R + eta G) sqrt(2 l/T)."""
     quantile = chi_square_quantile(share, v.steps * v.dimension)
     along = v.noise_std * (2 * v.radius + v.step_size * _gradient(v)) * (-2 * share.log() / v.steps).sqrt()
     return v.step_size * square(v.noise_std) * quantile / (2 * v.steps) + along
 
 
-def _output_noise(v: Inputs, share: arb) -> arb:
+def _output_noise(v: RunInputs, share: arb) -> arb:
     """Return G sigma z + L (sigma^2 chi^2_d)^((1 + alpha)/2)/(1 + alpha), each at half the share."""
     half, power = share / 2, 1 + v.holder_exponent
     length = v.noise_std * chi_square_quantile(half, v.dimension).sqrt()
     return _gradient(v) * v.noise_std * normal_quantile(half) + v.holder_constant * (length.log() * power).exp() / power
 
 
-def step_risk(gap: Gap) -> Callable[[Inputs], arb]:
+def step_risk(gap: Gap) -> Callable[[RunInputs], arb]:
     """Return the risk with noise in every step."""
     return lambda v: _risk(v, gap, _step_noise, 7)
 
 
-def output_risk(gap: Gap) -> Callable[[Inputs], arb]:
+def output_risk(gap: Gap) -> Callable[[RunInputs], arb]:
     """Return the risk with noise on the output."""
     return lambda v: _risk(v, gap, _output_noise, 6)
 

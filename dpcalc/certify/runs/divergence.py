@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 from flint import arb
 
-from dpcalc.certify.numerics.balls import ABYSS, ZERO, Inputs, OutOfReach, infinite, log
+from dpcalc.certify.numerics.balls import ABYSS, ZERO, OutOfReach, infinite, log
 from dpcalc.certify.numerics.gaussian import log_delta, log_step
-from dpcalc.certify.runs.batches import batch as batch_and_tail
-from dpcalc.certify.runs.batches import factor, level
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.model.quantities import LossClass, Noise
 
 LONGEST = 4000
@@ -43,7 +42,7 @@ class Pass(NamedTuple):
     level: bool = False
 
 
-def run_of(v: Inputs, size: int, *, shifts: bool = True) -> Pass:
+def run_of(v: RunInputs, size: int, *, shifts: bool = True) -> Pass:
     """Return the run of a record in a batch of ``size``; without ``shifts`` the Lipschitz factor is left out."""
     own = v.quotient(["sensitivity"], [size, "scale"])
     bounded = v.diameter is not None
@@ -54,25 +53,25 @@ def run_of(v: Inputs, size: int, *, shifts: bool = True) -> Pass:
     smooth = v.smoothness is not None and v.loss_class in (LossClass.CONVEX_SMOOTH, LossClass.SMOOTH)
     rate = None
     if smooth and shifts:
-        c = factor(v)
+        c = v.lipschitz_factor()
         rate = arb.pos_inf() if c == 0 else -arb(c).log()
     return Pass(v.noise, v.epsilon, own, following, reach, rate, shifts and rate is not None)
 
 
-def run_without_shift(v: Inputs, size: int) -> Pass:
+def run_without_shift(v: RunInputs, size: int) -> Pass:
     """Return the run for bounds that use no Lipschitz factor."""
     return run_of(v, size, shifts=False)
 
 
-def batch(v: Inputs) -> tuple[int, int]:
+def batch(v: RunInputs) -> tuple[int, int]:
     """Return (what the sum of the record's batch is divided by, steps behind it)."""
-    divisor, tail = batch_and_tail(v)
+    divisor, tail = v.batch()
     return divisor, tail - 1
 
 
-def with_level(v: Inputs, run: Pass) -> Pass:
+def with_level(v: RunInputs, run: Pass) -> Pass:
     """Return the run with ``level``: whether its maps are 1-Lipschitz and shift bounds cover its noise."""
-    return run._replace(level=level(v) and (run.noise == Noise.GAUSSIAN or v.dimension in (None, 1)))
+    return run._replace(level=v.is_nonexpansive() and (run.noise == Noise.GAUSSIAN or v.dimension in (None, 1)))
 
 
 # --- products --------------------------------------------------------------------------------------------------------

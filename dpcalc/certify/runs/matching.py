@@ -16,7 +16,7 @@ from flint import arb, fmpz
 
 from dpcalc.certify.numerics.balls import OutOfReach
 from dpcalc.certify.numerics.gaussian import upper_tail
-from dpcalc.certify.runs.batches import OF_ANOTHER_RUN
+from dpcalc.certify.runs.run import OF_ANOTHER_RUN
 from dpcalc.certify.runs.uses import Alike
 
 MOST_ROWS = 20_000

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from flint import arb, fmpq
 
-from dpcalc.certify.numerics.balls import Inputs, OutOfReach, least, square
-from dpcalc.certify.runs.batches import Stretch, sizes
+from dpcalc.certify.numerics.balls import OutOfReach, least, square
+from dpcalc.certify.runs.allocation import Stretch
+from dpcalc.certify.runs.run import RunInputs
 
 
 class Alike(NamedTuple):
@@ -25,10 +26,10 @@ class Alike(NamedTuple):
     divisor: int
 
 
-def classes(v: Inputs) -> list[Alike]:
+def classes(v: RunInputs) -> list[Alike]:
     """Return the positions of a pass, the last ones first."""
     batches, first = [], 1
-    for count, size, divisor in reversed(sizes(v)):
+    for count, size, divisor in reversed(v.sizes()):
         batches.append(Alike(first, count, size, divisor))
         first += count
     return batches
@@ -69,7 +70,7 @@ class Pace:
         contracts: whether to use more than that steps are 1-Lipschitz.
     """
 
-    def __init__(self, v: Inputs, contracts: bool = True) -> None:
+    def __init__(self, v: RunInputs, contracts: bool = True) -> None:
         found = classes(v)
         self.steps = sum(alike.steps for alike in found)
         self._pieces: list[tuple[int, arb]] = []
@@ -141,7 +142,7 @@ def _steady(steps: int, factor: arb) -> Stretch:
     return Stretch(arb(0), (2 * fallen).expm1() / (2 * factor.log()).expm1(), fallen.exp())
 
 
-def _factor(v: Inputs, share: fmpq) -> fmpq:
+def _factor(v: RunInputs, share: fmpq) -> fmpq:
     """Return the Lipschitz factor of a step of which the share moves, and the rest stays; a ridge may move whole.
 
     Raises:

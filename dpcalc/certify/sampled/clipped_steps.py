@@ -8,13 +8,14 @@ from __future__ import annotations
 from flint import arb, fmpq
 
 from dpcalc.certify.guarantee import Gdp, InOrders
-from dpcalc.certify.numerics.balls import ZERO, Inputs, OutOfReach, log, power
+from dpcalc.certify.numerics.balls import ZERO, OutOfReach, log, power
 from dpcalc.certify.numerics.composition import Curve, Part
 from dpcalc.certify.numerics.gaussian import upper_tail
 from dpcalc.certify.numerics.moments import ALONE, Loss, Mixture, Piece
 from dpcalc.certify.released.compositions import geometric, plan_of
-from dpcalc.certify.runs.batches import room
+from dpcalc.certify.runs.allocation import room
 from dpcalc.certify.runs.matching import hockey_stick
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.sampled.balls_in_bins import Epoch
 from dpcalc.certify.sampled.noisy_output import Draws
 from dpcalc.certify.table import defines
@@ -26,29 +27,29 @@ _LIMIT = "compositions that would take too many points"
 # --- every use seen ---------------------------------------------------------------------------------------------------
 
 
-def _composed(v: Inputs, uses: int) -> arb:
+def _composed(v: RunInputs, uses: int) -> arb:
     """Return sqrt(uses)/z, twice that where a record is replaced by another."""
     apart = 2 if v.adjacency == Adjacency.REPLACE_ONE else 1
     return apart * arb(uses).sqrt() / v.noise_multiplier
 
 
-def _bins(v: Inputs) -> int:
+def _bins(v: RunInputs) -> int:
     """Return the number of steps of an epoch."""
     return -(-int(v.records) // int(v.batch_size))
 
 
-def _epochs(v: Inputs) -> int:
+def _epochs(v: RunInputs) -> int:
     """Return the number of epochs, a last one that is cut short counted whole."""
     return -(-int(v.steps) // _bins(v))
 
 
 @defines("sampled.full", Gdp)
-def _full(v: Inputs) -> arb:
+def _full(v: RunInputs) -> arb:
     return _composed(v, v.steps)
 
 
 @defines("sampled.shuffle", Gdp)
-def _shuffle(v: Inputs) -> arb:
+def _shuffle(v: RunInputs) -> arb:
     return _composed(v, _epochs(v))
 
 
@@ -133,7 +134,7 @@ def _loss_nulled(mu: arb, q: arb) -> Loss:
     return Loss(pieces, (1 - q) * (1 - upper_tail(near) - upper_tail(far)))
 
 
-def _rate(v: Inputs) -> arb:
+def _rate(v: RunInputs) -> arb:
     """Return q, b/n where both are known."""
     if v.records is not None and v.batch_size is not None:
         return arb(fmpq(int(v.batch_size), int(v.records)))
@@ -141,13 +142,13 @@ def _rate(v: Inputs) -> arb:
 
 
 @defines("sampled.poisson", InOrders, weight=20000.0, limit=_LIMIT)
-def _poisson(v: Inputs) -> list[Part]:
+def _poisson(v: RunInputs) -> list[Part]:
     if _rate(v) == 1:
         return [Part(_gaussian(_composed(v, v.steps)), 1)]
     return [_step_poisson(v, 1 / v.noise_multiplier, v.steps)]
 
 
-def _step_poisson(v: Inputs, mu: arb, steps: int) -> Part:
+def _step_poisson(v: RunInputs, mu: arb, steps: int) -> Part:
     """Return so many steps on Poisson batches."""
     q = _rate(v)
     if v.adjacency == Adjacency.REPLACE_ONE:
@@ -156,11 +157,11 @@ def _step_poisson(v: Inputs, mu: arb, steps: int) -> Part:
 
 
 @defines("sampled.fixed", InOrders, weight=20000.0, limit=_LIMIT)
-def _fixed(v: Inputs) -> list[Part]:
+def _fixed(v: RunInputs) -> list[Part]:
     return [_step_fixed(v, 1 / v.noise_multiplier, v.steps)]
 
 
-def _step_fixed(v: Inputs, mu: arb, steps: int) -> Part:
+def _step_fixed(v: RunInputs, mu: arb, steps: int) -> Part:
     """Return so many steps on batches of fixed size."""
     q = _rate(v)
     if v.adjacency == Adjacency.NULL_RECORD:
@@ -171,7 +172,7 @@ def _step_fixed(v: Inputs, mu: arb, steps: int) -> Part:
 
 
 @defines("sampled.with_replacement", InOrders, weight=40000.0, limit=_LIMIT)
-def _with_replacement(v: Inputs) -> list[Part]:
+def _with_replacement(v: RunInputs) -> list[Part]:
     of, mu = Draws(int(v.batch_size), int(v.records)), 1 / v.noise_multiplier
     if v.adjacency == Adjacency.REPLACE_ONE:
         return [Part(of.replaced(2 * mu), v.steps)]
@@ -184,7 +185,7 @@ def _with_replacement(v: Inputs) -> list[Part]:
 
 
 @defines("sampled.hidden", InOrders, weight=20000.0, limit=_LIMIT)
-def _hidden(v: Inputs) -> tuple[list[Part], arb]:
+def _hidden(v: RunInputs) -> tuple[list[Part], arb]:
     plan, mu = plan_of(v), 1 / v.noise_multiplier
     step = _step_poisson if v.sampling == Sampling.POISSON else _step_fixed
     if plan is None:
@@ -200,7 +201,7 @@ def _hidden(v: Inputs) -> tuple[list[Part], arb]:
     return [*hides, *split, *whole], _too_large(v)
 
 
-def _apart(v: Inputs) -> int:
+def _apart(v: RunInputs) -> int:
     """Return how far a use takes two steps apart: 2 where another record comes in the place of this one."""
     alone = v.adjacency == Adjacency.NULL_RECORD or (
         v.sampling == Sampling.POISSON and v.adjacency != Adjacency.REPLACE_ONE
@@ -208,7 +209,7 @@ def _apart(v: Inputs) -> int:
     return 1 if alone else 2
 
 
-def _contraction(v: Inputs) -> arb:
+def _contraction(v: RunInputs) -> arb:
     """Return the Lipschitz factor of a step on a batch that is not too large.
 
     Raises:
@@ -222,7 +223,7 @@ def _contraction(v: Inputs) -> arb:
     return arb(c)
 
 
-def _too_large(v: Inputs) -> arb:
+def _too_large(v: RunInputs) -> arb:
     """Return ln of T P(Bin(n-1, q) >= K), K = floor((2 - 2 eta lambda) b/(eta beta)); a step on K records contracts."""
     eta, weight, beta = v.exact("step_size"), v.exact("regularisation"), v.exact("smoothness")
     if v.sampling == Sampling.FIXED or not beta:
@@ -238,7 +239,7 @@ def _too_large(v: Inputs) -> arb:
 
 
 @defines("sampled.balls_in_bins", InOrders, weight=60000.0, limit="epochs of very many steps")
-def _balls_in_bins(v: Inputs) -> list[Part]:
+def _balls_in_bins(v: RunInputs) -> list[Part]:
     if _bins(v) == 1:
         return [Part(_gaussian(_composed(v, _epochs(v))), 1)]
     epoch = Epoch.of(1 / v.noise_multiplier, _bins(v))

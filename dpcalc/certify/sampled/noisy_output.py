@@ -15,16 +15,17 @@ from collections.abc import Callable, Sequence
 from flint import arb, fmpq, fmpz
 
 from dpcalc.certify.guarantee import Point, Profile, Rdp
-from dpcalc.certify.numerics.balls import ZERO, Inputs, OutOfReach, infinite, least, log, power, square
+from dpcalc.certify.numerics.balls import ZERO, OutOfReach, infinite, least, log, power, square
 from dpcalc.certify.numerics.composition import Curve
 from dpcalc.certify.numerics.gaussian import classic_factor, classic_holds, log_delta
 from dpcalc.certify.runs.matching import hockey_stick
+from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import defines
 
 MOST_HITS = 3000
 
 
-def gradient_within(v: Inputs, radius: arb | None) -> arb:
+def gradient_within(v: RunInputs, radius: arb | None) -> arb:
     """Return M + L R^alpha."""
     alpha = v.holder_exponent
     if alpha.is_zero():
@@ -33,7 +34,7 @@ def gradient_within(v: Inputs, radius: arb | None) -> arb:
     return v.gradient_at_zero + v.holder_constant * (arb(0) if radius.is_zero() else (radius.log() * alpha).exp())
 
 
-def gradient(v: Inputs, *, unconstrained: bool) -> arb:
+def gradient(v: RunInputs, *, unconstrained: bool) -> arb:
     """Return G: lipschitz, or M + L R^alpha in the ball; without a ball R is how far the iterates get."""
     bounds: list[arb] = [v.lipschitz] if v.lipschitz is not None else []
     if None not in (v.holder_exponent, v.holder_constant, v.gradient_at_zero):
@@ -46,7 +47,7 @@ def gradient(v: Inputs, *, unconstrained: bool) -> arb:
     return least(*bounds)
 
 
-def drift_square(v: Inputs, x: arb) -> arb:
+def drift_square(v: RunInputs, x: arb) -> arb:
     """Return (1-alpha)/(1+alpha) x^(2/(1-alpha)), 0 at alpha = 1."""
     rest = 1 - v.exact("holder_exponent")
     if rest == 0:
@@ -54,7 +55,7 @@ def drift_square(v: Inputs, x: arb) -> arb:
     return arb(rest) / (1 + v.holder_exponent) * (x.log() * 2 / arb(rest)).exp()
 
 
-def drift(v: Inputs) -> arb:
+def drift(v: RunInputs) -> arb:
     """Return a: sqrt((1-alpha)/(1+alpha)) (2^-alpha L eta)^(1/(1-alpha)), over (1 - eta m)^(alpha/(1-alpha))."""
     rest = 1 - v.exact("holder_exponent")
     if rest == 0:
@@ -67,7 +68,7 @@ def drift(v: Inputs) -> arb:
     return a
 
 
-def stability(v: Inputs) -> Callable[[int], arb]:
+def stability(v: RunInputs) -> Callable[[int], arb]:
     """Return Delta*(k): (k-1) b + sqrt(b^2 + (T-k) a^2), or b (1 - (1 - eta m)^k)/(eta m) where alpha = 1 and m > 0."""
     use = 2 * v.step_size * gradient(v, unconstrained=True)
     curved = v.strong_convexity is not None and not v.strong_convexity.is_zero() and v.exact("holder_exponent") == 1
@@ -92,7 +93,7 @@ def hits_law(steps: int, records: int) -> tuple[arb, Callable[[int], arb]]:
 
 
 @defines("dp_sgd.output", Profile, slack=2e-2, weight=20.0, limit=f"{MOST_HITS} hits")
-def log_delta_of_output(v: Inputs) -> arb:
+def log_delta_of_output(v: RunInputs) -> arb:
     """Return ln delta of noise on the average iterate."""
     apart = stability(v)
     if v.records == 1:
@@ -111,7 +112,7 @@ def log_delta_of_output(v: Inputs) -> arb:
 
 
 @defines("dp_sgd.output_split", Profile, slack=2e-2, weight=20.0, limit=f"{MOST_HITS} hits")
-def _output_split(v: Inputs) -> arb:
+def _output_split(v: RunInputs) -> arb:
     apart = stability(v)
     if v.records == 1:
         return log_delta(v.epsilon, apart(v.steps) / v.noise_std)
@@ -134,7 +135,7 @@ def _output_split(v: Inputs) -> arb:
 
 
 @defines("dp_sgd.output_published", Point, limit="the range of the classic calibration", weight=3.0)
-def _output_published(v: Inputs) -> arb:
+def _output_published(v: RunInputs) -> arb:
     if v.strong_convexity is not None and not v.strong_convexity.is_zero():
         raise OutOfReach("not stated with an l2 term")
     half = v.log_delta - arb(2).log()
@@ -158,13 +159,13 @@ def _output_published(v: Inputs) -> arb:
     return epsilon
 
 
-def _whole_order(v: Inputs) -> int:
+def _whole_order(v: RunInputs) -> int:
     """Return the whole order at which the curve is evaluated: the order asked for, rounded up."""
     return max(2, math.ceil(v.as_double("order")))
 
 
 @defines("dp_sgd.gradient_renyi", Rdp, weight=3.0, limit="orders up to 1024")
-def _gradient_renyi(v: Inputs) -> arb:
+def _gradient_renyi(v: RunInputs) -> arb:
     order = _whole_order(v)
     if order > 1024:
         raise OutOfReach("an order above 1024")
@@ -177,7 +178,7 @@ def _gradient_renyi(v: Inputs) -> arb:
 
 
 @defines("dp_sgd.gradient_lemma", Rdp, limit="its two conditions", slack=math.inf)
-def _gradient_lemma(v: Inputs) -> arb:
+def _gradient_lemma(v: RunInputs) -> arb:
     order, p = _whole_order(v), arb(fmpq(v.batch_size, v.records))
     noise = square(v.batch_size * v.noise_std / (2 * gradient(v, unconstrained=False)))
     # More noise than the conditions allow is answered by the most that they do, which is no smaller a divergence.

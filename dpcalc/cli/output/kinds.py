@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dpcalc import render
 from dpcalc.render import Asked, Kind
 from dpcalc.report import Report
+
+if TYPE_CHECKING:
+    from dpcalc.cards.fields import Card
 
 _SECONDS, _GIB = 60.0, 4.0
 """What a case of a recipe may take on a card: it is asked again, and others wrote it."""
@@ -26,7 +28,7 @@ def _card_of_check(report: Report, asked: Asked) -> str:
     return _text(card_within(report, Limits(_SECONDS, _GIB)), asked)
 
 
-def _text(card: Mapping[str, Any], asked: Asked) -> str:
+def _text(card: Card, asked: Asked) -> str:
     if not asked.file.lower().endswith(".md"):
         from dpcalc.cards.card import card_text
 

@@ -22,7 +22,7 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import IO, Any, NamedTuple, Self
 
-from dpcalc.errors import Stopped
+from dpcalc.errors import DpcalcError, Stopped
 
 GIB = 1 << 30
 _ATTEMPTS = 2  # a process may be ended by accident once
@@ -48,7 +48,8 @@ class Pool:
     """Processes that apply a function to arguments; the function and all values can be pickled.
 
     Args:
-        function: what is applied. A MemoryError that it raises is reported as `Stopped`, in a new process.
+        function: what is applied. A DpcalcError that it raises is that of the result; a MemoryError is reported as
+            `Stopped`, in a new process.
         jobs: how many processes there are at most.
         memory: how many GiB of data a process may hold, or None. Platforms without such a limit ignore it.
     """
@@ -99,8 +100,9 @@ class Pool:
             try:
                 worker, result = self._computed(worker, task)
             except Exception as error:
-                worker = None
-                task.future.set_exception(error)
+                worker, result = None, error
+            if isinstance(result, Exception):
+                task.future.set_exception(result)
             else:
                 task.future.set_result(result)
 
@@ -281,6 +283,8 @@ def _answer(requests: IO[bytes], replies: IO[bytes]) -> None:
         _end_after(timeout)
         try:
             text = pickle.dumps((True, function(argument)))
+        except DpcalcError as error:
+            text = pickle.dumps((True, error))
         except MemoryError:  # an import may have been cut off: the process is not used again
             text, done = pickle.dumps((False, None)), False
         _send(replies, text)

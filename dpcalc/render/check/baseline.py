@@ -171,7 +171,7 @@ def _other_verdicts(before: Snapshot, after: Snapshot, report: Report) -> Iterat
             yield Change(*where, "", "", status, Difference.NEW)
     for where, status in new.items():
         if where in old and old[where] != status:
-            yield Change(*where, "", old[where], status, Difference.VERDICT)
+            yield Change(*where, "", old[where], status, Difference.VERDICT, status == Status.SKIPPED)
 
 
 def _other_inputs(before: Snapshot, after: Snapshot) -> list[Change]:

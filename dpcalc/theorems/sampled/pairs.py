@@ -56,21 +56,31 @@ def poisson(run: SampledSteps) -> Composition:
 
 def fixed(run: EpochsOfBatches) -> Composition:
     """Return the composition of steps on batches of fixed size."""
-    apart, size = 1.0 if run.adjacency == Adjacency.NULL_RECORD else 2.0, run.group_size
+    apart = 1.0 if run.adjacency == Adjacency.NULL_RECORD else 2.0
 
     def known() -> Composition:
         return _disclosed(run, apart, run.sample_rate)
 
-    if 1 < size <= run.records - run.batch_size and run.mu <= _MOST_MU_OF_MIXTURES:
-        check_group(size)
-        return _drawn(run, replacement=False)
-    one = known() if run.mu > _MOST_MU else _composed(run, fixed_pair(run.mu, run.sample_rate, run.adjacency), known)
-    if size == 1:
-        return one
-    public = one_gaussian(up(apart * run.mu * min(size, run.batch_size) * math.sqrt(run.steps), 4.0))
-    # A record that leaves makes the rate of the next one larger.
-    constant = run.adjacency in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD)
-    return Composition([(public, 1)], hints=Hints(besides=one.grouped(size) if constant else None))
+    if run.group_size > 1:
+        return _fixed_groups(run, apart)
+    return known() if run.mu > _MOST_MU else _composed(run, fixed_pair(run.mu, run.sample_rate, run.adjacency), known)
+
+
+def _fixed_groups(run: EpochsOfBatches, apart: float) -> Composition:
+    """Return the composition for groups: of their own pair where the others fill a batch and noise hides something.
+
+    Besides there is what holds if it is known which steps used some of them, as if these used as many as a step can.
+    """
+    size = run.group_size
+    check_group(size)
+    known = _disclosed(run, apart * min(size, run.batch_size), min(1.0, up(size * run.sample_rate, 2.0)))
+    if size <= run.records - run.batch_size and run.mu <= _MOST_MU_OF_MIXTURES:
+        whole = _drawn(run, replacement=False)
+        return whole if run.mu < _LARGE_MU else whole.replacing(hints=Hints(besides=known))
+    if run.adjacency not in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD):
+        return known  # no chain: a record that leaves makes the rate of the next one larger
+    chain = fixed(EpochsOfBatches(**{**run.known, "group_size": 1})).grouped(size)
+    return known.replacing(hints=Hints(besides=chain))
 
 
 def _composed(run: SampledSteps, pair: Pair, known: Callable[[], Composition]) -> Composition:

@@ -29,7 +29,6 @@ from dpcalc.model.loss.base import ArrayDescent, ScalarDescent
 from dpcalc.model.quantities import Adjacency, Noise
 from dpcalc.model.run import Run
 from dpcalc.plain_enum import PlainEnum
-from dpcalc.training.run.domain import Whole
 from dpcalc.training.run.ensemble import Trace
 from dpcalc.training.run.plan import Batch, Plan
 from dpcalc.training.run.problem import Problem
@@ -313,7 +312,7 @@ class _Scene(NamedTuple):
 
 def _linear(scene: _Scene) -> Iterator[Pair]:
     ways = {"the others rest": 0.0}
-    if scene.plan.order not in (Order.FIXED, Order.FULL) and isinstance(scene.plan.domain, Whole):
+    if scene.plan.order not in (Order.FIXED, Order.FULL) and math.isinf(scene.plan.domain.radius):
         ways["the others pull down"] = -1.0
         if scene.absent == 0.0:
             ways["the others pull up"] = 1.0
@@ -324,7 +323,7 @@ def _linear(scene: _Scene) -> Iterator[Pair]:
 
 
 def _wall(scene: _Scene) -> Iterator[Pair]:
-    if isinstance(scene.plan.domain, Whole):
+    if math.isinf(scene.plan.domain.radius):
         return
     ways = {"up": 1.0, "down": -1.0} if scene.absent == 0.0 else {"up": 1.0}
     for way, sign in ways.items():

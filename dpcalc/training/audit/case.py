@@ -28,7 +28,7 @@ from dpcalc.training.audit.attacks import Attack, Pair, pairs, refuse_unfit
 from dpcalc.training.audit.estimate import Audit, Progress, Setup, audit, check_setup, exceeded, to_json
 from dpcalc.training.data.tables import Table, read
 from dpcalc.training.rule.draft import Draft
-from dpcalc.training.run.domain import Whole
+from dpcalc.training.run.domain import Ball
 from dpcalc.training.run.plan import Batch, Plan, plan, refuse_unexecutable
 from dpcalc.training.run.problem import Problem, verify
 from dpcalc.training.run.remote import There
@@ -255,7 +255,7 @@ def _own_message(run: Run, planned: Plan) -> Plan:
     for batch in planned.batches:
         if place <= batch.steps * batch.size:
             return planned._replace(
-                records=batch.size, batches=(Batch(1, batch.size, batch.divisor),), passes=1, domain=Whole()
+                records=batch.size, batches=(Batch(1, batch.size, batch.divisor),), passes=1, domain=Ball()
             )
         place -= batch.steps * batch.size
     raise SpecError(f"the record at position {run.index} is dropped", "choose another --index")

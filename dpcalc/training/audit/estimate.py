@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcalc.errors import SpecError
+from dpcalc.errors import refuse
 from dpcalc.numerics import clopper_pearson
 from dpcalc.numerics.floats import down, up
 from dpcalc.numerics.normal import quantile
@@ -81,14 +81,25 @@ def check_setup(setup: Setup) -> None:
     Raises:
         SpecError: one is.
     """
-    if not LEAST <= setup.replicas <= MOST:
-        raise SpecError(f"replicas is {setup.replicas}; it must be a whole number from {LEAST} to {MOST}", "try 1e5")
-    if not 0.5 <= setup.confidence < 1.0:
-        raise SpecError(f"confidence is {setup.confidence:g}; it must be a number >= 0.5 and < 1", "try 0.99")
-    if setup.workers is not None and setup.workers < 1:
-        raise SpecError(f"workers is {setup.workers}; it must be a whole number from 1", "leave it out for all")
-    if not 0 <= setup.seed < 1 << 64:
-        raise SpecError(f"seed is {setup.seed}; it must be a whole number from 0 to 2^64 - 1", "leave it out")
+    replicas, confidence, workers, seed = setup.replicas, setup.confidence, setup.workers, setup.seed
+    refuse(
+        (
+            not LEAST <= replicas <= MOST,
+            f"replicas is {replicas}; it must be a whole number from {LEAST} to {MOST}", "try 1e5",
+        ),
+        (
+            not 0.5 <= confidence < 1.0, f"confidence is {confidence:g}; it must be a number >= 0.5 and < 1",
+            "try 0.99",
+        ),
+        (
+            workers is not None and workers < 1, f"workers is {workers}; it must be a whole number from 1",
+            "leave it out for all",
+        ),
+        (
+            not 0 <= seed < 1 << 64, f"seed is {seed}; it must be a whole number from 0 to 2^64 - 1",
+            "leave it out",
+        ),
+    )  # fmt: skip
 
 
 class Event(NamedTuple):
@@ -299,12 +310,12 @@ class _Work:
 
 def run_blocks(document: str) -> str:
     """Return the outcomes of some blocks of an audit as text: nobody else has to call it."""
-    return answered(document, _outcomes)
 
+    def outcomes(common: Any, blocks: range) -> list[Array]:
+        pair, first, replicas, seed, events = common
+        return list(_Runs(pair, first, replicas, int(seed), events).outcomes(blocks))
 
-def _outcomes(common: Any, blocks: range) -> list[Array]:
-    pair, first, replicas, seed, events = common
-    return list(_Runs(pair, first, replicas, int(seed), events).outcomes(blocks))
+    return answered(document, outcomes)
 
 
 class _Pilot(NamedTuple):

@@ -113,6 +113,32 @@ def added(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
     return {name: count + more[name] for name, count in counts.items()}
 
 
+class Centre(NamedTuple):
+    """What becomes of a row that was mapped and shortened; it depends on released numbers and on that row alone.
+
+    Attributes:
+        shift: m, shape (d,).
+        scale: s, from 0.02 to 1.
+        rest: the length to which a row is then shortened, the constant column apart.
+        constant: what that column holds.
+    """
+
+    shift: Array
+    scale: float
+    rest: float
+    constant: float
+
+    def apply(self, rows: Array) -> None:
+        """Change rows, shape (m, d + 1), whose last column is the constant one, in place."""
+        columns = rows.shape[1]
+        held = 1.0 - max(_ROOM, (columns + 9) * 2.0**-52)
+        rows[:, :-1] -= self.shift
+        rows /= self.scale
+        rows[:, -1] = 0.0
+        shorten(rows, lengths(rows, 2), self.rest * held)
+        rows[:, -1] = self.constant * held
+
+
 class Bounds(NamedTuple):
     """How a raw record is brought within its bounds: see `prepared`. What becomes of it depends on it alone.
 
@@ -121,6 +147,7 @@ class Bounds(NamedTuple):
         rest: the length to which rows are shortened, the constant column apart.
         constant: what that holds; 0 where there is none.
         label_bound, signed, ranges, norm: as there.
+        centre: what becomes of a row after that; None where rows are not centred.
     """
 
     width: int
@@ -130,6 +157,7 @@ class Bounds(NamedTuple):
     signed: bool
     ranges: Ranges | None
     norm: int
+    centre: Centre | None = None
 
     @property
     def columns(self) -> int:
@@ -138,7 +166,8 @@ class Bounds(NamedTuple):
 
     def within(self, bound: float, norm: int) -> bool:
         """Return whether all rows that are kept are within a bound in the 1- or 2-norm, up to rounding."""
-        whole = self.rest + self.constant if self.norm == 1 else math.hypot(self.rest, self.constant)
+        last: Bounds | Centre = self.centre or self
+        whole = last.rest + last.constant if self.norm == 1 else math.hypot(last.rest, last.constant)
         return self.norm <= norm and whole <= bound * (1.0 + _ROOM)
 
     def kept(self, cells: Array, room: Room | None = None) -> Prepared:
@@ -159,6 +188,8 @@ class Bounds(NamedTuple):
         shorten(x, size, self.rest * held)
         if self.constant:
             x[:, -1] = self.constant * held
+        if self.centre is not None:
+            self.centre.apply(x)
         if self.signed:
             unreadable += int(np.count_nonzero(~np.isfinite(labels)))
             labels, cut = np.where((labels > 0.0) & (labels < math.inf), 1.0, -1.0), 0

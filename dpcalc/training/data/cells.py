@@ -252,7 +252,7 @@ class Lines:
         self.columns, self.order, self.labels = columns, list(order), labels
         self.codes = [words[place].code if place in words else number for place in self.order[:-1]]
         ignored = set(range(columns)) - set(order)
-        self.converters: dict[int | str, Callable[[str], Any]] = dict.fromkeys(ignored, _nothing)
+        self.converters: dict[int | str, Callable[[str], Any]] = dict.fromkeys(ignored, lambda cell: 0.0)
         self.converters.update({place: rule.code for place, rule in words.items()})
         if labels.takes_words:
             self.converters[self.order[-1]] = labels.code
@@ -284,11 +284,6 @@ class Lines:
             cells = [""] * self.columns
         features = (code(cells[place]) for code, place in zip(self.codes, self.order, strict=False))
         return [*features, self.labels.code(cells[self.order[-1]])]
-
-
-def _nothing(cell: str) -> float:
-    """Return 0 for a cell of a column that is ignored."""
-    return 0.0
 
 
 def as_array(values: Any) -> NDArray[Any]:

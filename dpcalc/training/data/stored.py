@@ -9,13 +9,13 @@ import copy
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.files.row_file import Chosen, Room
-from dpcalc.training.data.bounds import NO_COUNTS, Prepared, added, aside_of
+from dpcalc.training.data.bounds import NO_COUNTS, Bounds, Centre, Prepared, added, aside_of
 from dpcalc.training.data.cells import MAX_CLASSES
 from dpcalc.training.data.tables import Stored, ahead
 
@@ -23,28 +23,6 @@ Array = NDArray[np.float64]
 
 _CELLS = 1 << 18  # of a piece: 2 MiB
 _BYTES = 1 << 22  # of the file that are read at once
-
-
-class Bounding(Protocol):
-    """How raw records are brought within their bounds: see `dpcalc.training.data.bounds.Bounds`."""
-
-    @property
-    def width(self) -> int:
-        """Of a row with its levels and the target."""
-
-    @property
-    def columns(self) -> int:
-        """How many features there are, the constant one included."""
-
-    @property
-    def norm(self) -> int:
-        """In which rows are shortened, 1 or 2."""
-
-    def within(self, bound: float, norm: int) -> bool:
-        """Return whether all rows that are kept are within a bound in the 1- or 2-norm, up to rounding."""
-
-    def kept(self, cells: Array, room: Room | None = None) -> Prepared:
-        """Return some records within their bounds."""
 
 
 class Survey(NamedTuple):
@@ -93,7 +71,7 @@ class OnDisk:
         shape: (n, d).
     """
 
-    def __init__(self, stored: Stored, bounds: Bounding, aside: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, stored: Stored, bounds: Bounds, aside: NDArray[np.int64] | None = None) -> None:
         """Describe the records.
 
         Args:
@@ -169,10 +147,10 @@ class OnDisk:
             return self, None
         return OnDisk(self._stored, self._bounds, aside), _Some(self._stored, self._bounds, aside)
 
-    def bounded(self, changed: Callable[[Any], Bounding]) -> OnDisk:
-        """Return the same records, brought within their bounds in another way."""
+    def centred(self, centre: Centre) -> OnDisk:
+        """Return the same records, centred."""
         records = copy.copy(self)
-        records._bounds, records._survey = changed(self._bounds), None
+        records._bounds, records._survey = self._bounds._replace(centre=centre), None
         return records
 
     def survey(self) -> Survey:
@@ -228,7 +206,7 @@ class OnDisk:
 class _Some(OnDisk):
     """The records of a file that were set aside."""
 
-    def __init__(self, stored: Stored, bounds: Bounding, aside: NDArray[np.int64]) -> None:
+    def __init__(self, stored: Stored, bounds: Bounds, aside: NDArray[np.int64]) -> None:
         super().__init__(stored, bounds)
         self.shape, self._places = (len(aside), bounds.columns), aside
 

@@ -26,7 +26,7 @@ from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files.row_file import Room
 from dpcalc.model.loss import Loss
 from dpcalc.numerics.floats import up
-from dpcalc.training.data.bounds import Bounds, Prepared, lengths, rest_of, shorten
+from dpcalc.training.data.bounds import Centre, Prepared, lengths, rest_of
 from dpcalc.training.data.stored import OnDisk
 from dpcalc.training.data.tables import ahead
 from dpcalc.training.release.model import LEAST_SCALE
@@ -44,60 +44,6 @@ _BITS = 52  # of a sum
 _MOST_BITS = 20  # kept of rows: a square of a distance then has at most 45
 _PIECE = 1 << 16  # entries looked at together
 _LEAST = 1e-290  # of the scale of noise: a normal double
-_ROOM = 1e-12  # by which rows stay below their bound, as in `dpcalc.training.data.bounds.Bounds`
-
-
-class Centre(NamedTuple):
-    """What becomes of a row that was mapped and shortened; it depends on released numbers and on that row alone.
-
-    Attributes:
-        shift: m, shape (d,).
-        scale: s, from 0.02 to 1.
-        rest: the length to which a row is then shortened, the constant column apart.
-        constant: what that column holds.
-    """
-
-    shift: Array
-    scale: float
-    rest: float
-    constant: float
-
-    def apply(self, rows: Array) -> None:
-        """Change rows, shape (m, d + 1), whose last column is the constant one, in place."""
-        columns = rows.shape[1]
-        held = 1.0 - max(_ROOM, (columns + 9) * 2.0**-52)
-        rows[:, :-1] -= self.shift
-        rows /= self.scale
-        rows[:, -1] = 0.0
-        shorten(rows, lengths(rows, 2), self.rest * held)
-        rows[:, -1] = self.constant * held
-
-
-class _CentredBounds(NamedTuple):
-    """As `dpcalc.training.data.bounds.Bounds`, and centred."""
-
-    bounds: Bounds
-    centre: Centre
-
-    @property
-    def width(self) -> int:
-        return self.bounds.width
-
-    @property
-    def columns(self) -> int:
-        return self.bounds.columns
-
-    @property
-    def norm(self) -> int:
-        return 2
-
-    def within(self, bound: float, norm: int) -> bool:
-        return self.bounds._replace(rest=self.centre.rest, constant=self.centre.constant).within(bound, norm)
-
-    def kept(self, cells: Array, room: Room | None = None) -> Prepared:
-        part = self.bounds.kept(cells, room)
-        self.centre.apply(part.features)
-        return part
 
 
 class Centred(NamedTuple):
@@ -213,7 +159,7 @@ class _Asked:
 def _moved(records: Prepared | OnDisk | None, centre: Centre) -> Any:
     """Return centred records; those in memory are overwritten."""
     if isinstance(records, OnDisk):
-        return records.bounded(lambda bounds: _CentredBounds(bounds, centre))
+        return records.centred(centre)
     if records is not None:
         step = max(1, _PIECE // records.shape[1])
         for first in range(0, len(records.labels), step):

@@ -92,16 +92,12 @@ def judged_case(case: Case, draft: Draft, rule: Rule | None, task: Task) -> Case
 def gated_case(case: Case, task: Task) -> Case:
     """Return the case with the gate on privacy, and a note where a gate fails."""
     if case.assertions and not task.accepting:
-        case = case._replace(assertions=(*case.assertions, *_privacy_gate(task.setup)))
+        from dpcalc.training.release.execution import EXPERIMENT, why_seeded
+
+        because = EXPERIMENT if task.setup.replicas > 1 else why_seeded(task.setup)
+        if because is not None:  # the outcome is not private, whatever was accounted
+            case = case._replace(assertions=(*case.assertions, Assertion("private", False, because, None)))
     return case._replace(note_data=(*case.note_data, NotTrained())) if case.failed else case
-
-
-def _privacy_gate(setup: Setup) -> tuple[Assertion, ...]:
-    """Return a gate that fails where the outcome is not private, whatever was accounted; none where it is."""
-    from dpcalc.training.release.execution import EXPERIMENT, why_seeded
-
-    because = EXPERIMENT if setup.replicas > 1 else why_seeded(setup)
-    return () if because is None else (Assertion("private", False, because, None),)
 
 
 def _fit_sums(run: Described, task: Task) -> Fit:

@@ -272,7 +272,7 @@ def measured(predicting: Predictor, source: Any) -> Measured:
     Raises:
         SpecError: the rows cannot be read, or there are none.
     """
-    unreadable = 0
+    unreadable, metrics = 0, dict[str, float | None]()
     with np.errstate(all="ignore"):  # numbers may be far from those of training
         parts = list(predicting.model.scored(source, target=True))
         if not parts:
@@ -280,9 +280,18 @@ def measured(predicting: Predictor, source: Any) -> Measured:
         scores, targets = (np.concatenate(part) for part in zip(*parts, strict=True))
         if predicting.classes is None:
             unreadable = int(np.count_nonzero(~np.isfinite(targets)))
-            metrics = _of_regression(predicting.targets(scores), _readable(targets, predicting))
+            readable = _readable(targets, predicting)
+            errors, spread = readable - predicting.targets(scores), float(np.var(readable))
+            square = float(np.mean(np.square(errors)))
+            metrics = {
+                "rmse": math.sqrt(square), "mae": float(np.mean(np.abs(errors))),
+                "r2": 1.0 - square / spread if spread > 0.0 else None,
+            }  # fmt: skip
         elif predicting.several:
-            metrics = _of_several(predicting, scores, targets)
+            own = np.take_along_axis(scores, targets.astype(np.intp)[:, np.newaxis], 1)[:, 0]
+            losses = np.logaddexp.reduce(scores, axis=1) - own
+            right = float(np.mean(predicting.right(scores, targets)))
+            metrics = {"accuracy": right, "log_loss": float(np.mean(losses))}
         else:
             metrics = _of_classes(scores, targets > 0.0, predicting.probable)
     defined = {name: value if value is not None and math.isfinite(value) else None for name, value in metrics.items()}
@@ -302,12 +311,6 @@ def _of_classes(scores: Array, positive: NDArray[np.bool_], probable: bool) -> d
     return metrics
 
 
-def _of_several(predicting: Predictor, scores: Array, targets: Array) -> dict[str, float | None]:
-    levels = np.logaddexp.reduce(scores, axis=1)
-    own = np.take_along_axis(scores, targets.astype(np.intp)[:, np.newaxis], 1)[:, 0]
-    return {"accuracy": float(np.mean(predicting.right(scores, targets))), "log_loss": float(np.mean(levels - own))}
-
-
 def _auc(scores: Array, positive: NDArray[np.bool_]) -> float | None:
     """Return how often a positive row scores above a negative one, ties counted as half."""
     count = int(np.count_nonzero(positive))
@@ -317,15 +320,6 @@ def _auc(scores: Array, positive: NDArray[np.bool_]) -> float | None:
     ranks = 0.5 * (np.searchsorted(ordered, scores, "left") + np.searchsorted(ordered, scores, "right") + 1)
     above = float(ranks[positive].sum()) - 0.5 * count * (count + 1)
     return above / count / (len(scores) - count)
-
-
-def _of_regression(predictions: Array, targets: Array) -> dict[str, float | None]:
-    errors = targets - predictions
-    square, spread = float(np.mean(np.square(errors))), float(np.var(targets))
-    return {
-        "rmse": math.sqrt(square), "mae": float(np.mean(np.abs(errors))),
-        "r2": 1.0 - square / spread if spread > 0.0 else None,
-    }  # fmt: skip
 
 
 # --- a release of its own ---------------------------------------------------------------------------------------------

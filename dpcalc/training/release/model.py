@@ -295,7 +295,15 @@ def _consistent(model: Model) -> bool:
         and model.norm in (1, 2)
         and isinstance(model.loss, Mapping)
         and isinstance(model.privacy, Mapping)
-        and (model.released is None or _is_matrix(model.released, model.weights.size + np.size(model.intercept)))
+        and (
+            model.released is None
+            or (
+                model.released.ndim == 2
+                and model.released.shape[1] == model.weights.size + np.size(model.intercept)
+                and len(model.released) > 0
+                and bool(np.isfinite(model.released).all())
+            )
+        )
     )
 
 
@@ -327,10 +335,6 @@ def _is_centred_or_not(model: Model) -> bool:
         and (model.centred_bound or 0.0) > 0.0
         and model.norm == 2
     )
-
-
-def _is_matrix(value: Array, columns: int) -> bool:
-    return value.ndim == 2 and value.shape[1] == columns and len(value) > 0 and bool(np.isfinite(value).all())
 
 
 def _declares(model: Model) -> bool:

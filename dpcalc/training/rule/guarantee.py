@@ -8,6 +8,7 @@ What is guaranteed of the run that is to be executed, and the noise that it need
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -141,27 +142,21 @@ def least_risk(draft: Draft, run: Run, best: Result, dimension: int) -> RiskBoun
     budgets = [Question()]
     if best.log_delta is not None and best.epsilon is not None:
         budgets.append(Question(best.epsilon, best.delta, best.log_delta))
-    results = [result for budget in budgets for result in _risks(described, budget)]
-    same = [result for result in results if result.guarantee and _is_of(result, described)]
+    results: list[Result] = []
+    for budget in budgets:
+        with contextlib.suppress(DpcalcError):
+            results += ask("utility", described, budget).results
+    run_of_row = ("noise_std", "step_size", "steps")
+    same = [
+        result for result in results
+        if result.guarantee and result.quantity != Quantity.SMOOTHING_ERROR
+        and all((result.details or {}).get(name) == described.get(name) for name in run_of_row)
+    ]  # fmt: skip
     if not same:
         return None
     least = min(same, key=lambda result: result.value)
     vacuous = bool((least.details or {}).get("vacuous"))
     return RiskBound(least.bound, least.quantity, least.value, least.assumes, vacuous)
-
-
-def _risks(described: Draft, budget: Question) -> tuple[Result, ...]:
-    try:
-        return ask("utility", described, budget).results
-    except DpcalcError:
-        return ()
-
-
-def _is_of(result: Result, described: Draft) -> bool:
-    """Return whether a bound on the risk is of the run described: the same noise, steps and step size."""
-    details = result.details or {}
-    same = all(details.get(name) == described.get(name) for name in ("noise_std", "step_size", "steps"))
-    return same and result.quantity != Quantity.SMOOTHING_ERROR
 
 
 _SHARE = 2.0**-14  # of delta, set aside for rounding at first: less than a ten-thousandth of it

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.engine.gate import Gate
-from dpcalc.errors import SpecError
+from dpcalc.errors import SpecError, refuse
 from dpcalc.files.output import check_outputs
 from dpcalc.files.reading import digest_of
 from dpcalc.model.algorithm import Source
@@ -157,20 +157,6 @@ def interval(text: Any) -> tuple[float, float]:
     return low, high
 
 
-def _refuse_existing(*paths: str) -> None:
-    """Refuse to write where a file is already: if nothing is released, it would stay, and be taken for the outcome.
-
-    Raises:
-        SpecError: there is one.
-    """
-    for path in paths:
-        if os.path.lexists(path):
-            raise SpecError(
-                f"{path} is there already, and stays where the number of runs that is drawn is 0",
-                "remove it, choose another file for -o, or another --tune-law",
-            )
-
-
 _OF_FILES = ("target", "labels", "positive", "ignore", "ranges", "target_range")
 
 
@@ -184,83 +170,85 @@ def check_setup(setup: Setup, cases: int = 1) -> None:
     Raises:
         SpecError: no data or two sources of it, a number out of range, or a model to be written where none is released.
     """
-    if (setup.data is None) == (setup.synthetic is None):
-        raise SpecError("what to train on is not known", "give either --data FILE or --synthetic logistic|linear")
-    _check_numbers(setup)
-    _check_randomness(setup)
-    only_files = [name for name in _OF_FILES if getattr(setup, name)]
-    if setup.synthetic is not None and only_files:
-        flags = ", ".join("--" + name for name in only_files)
-        raise SpecError(f"synthetic data take no {flags}", f"leave out {flags}")
+    only_files = ", ".join("--" + name for name in _OF_FILES if getattr(setup, name))
+    secure, many = setup.noise_source == NoiseSource.SECURE, setup.replicas > 1
+    refuse(
+        (
+            (setup.data is None) == (setup.synthetic is None), "what to train on is not known",
+            "give either --data FILE or --synthetic logistic|linear",
+        ),
+        (
+            not 0.0 <= setup.test_fraction < 1.0,
+            f"the test fraction is {setup.test_fraction:g}; it must be a number >= 0 and < 1", "try 0.2",
+        ),
+        (setup.replicas < 1, f"replicas is {setup.replicas}; it must be a whole number from 1", "1 trains a model"),
+        (
+            setup.workers is not None and setup.workers < 1,
+            f"workers is {setup.workers}; it must be a whole number from 1", "leave it out for all",
+        ),
+        (
+            setup.seed is not None and not 0 <= setup.seed < 1 << 64,
+            f"seed is {setup.seed}; it must be a whole number from 0 to 2^64 - 1", "leave it out",
+        ),
+        (
+            secure and setup.seed is not None, "a seed and the secure source contradict each other",
+            "leave out --seed",
+        ),
+        (
+            secure and many, "replicas are drawn from a seed, and the secure source has none",
+            "leave out --noise-source",
+        ),
+        (
+            setup.synthetic is not None and bool(only_files), f"synthetic data take no {only_files}",
+            f"leave out {only_files}",
+        ),
+    )  # fmt: skip
     _ = setup.label_rule  # refused if it is malformed
     if setup.centre:
-        _check_centred(setup)
+        contradictions = {
+            "--no-intercept": setup.intercept is False, "--average none": setup.average == Average.NONE,
+            "--solver sums": setup.solver == Solver.SUMS, "--replicas": many, "--tune": setup.tune is not None,
+        }  # fmt: skip
+        refuse(
+            *((given, f"rows are not centred with {flag}", f"leave out {flag}, or --centre")
+              for flag, given in contradictions.items())
+        )  # fmt: skip
     if setup.tune is not None:
-        _check_tuned(setup, cases)
+        scored = setup.tune.public
+        refuse(
+            (many, "replicas are an experiment, and a tuned run is a release", "leave out --replicas, or --tune"),
+            (
+                setup.reference, "a tuned run has no bound to compare the non-private fit with",
+                "leave out --reference",
+            ),
+            (
+                scored is not None and isinstance(setup.data, str) and _same(scored, setup.data),
+                "runs would be scored without noise on the records that they are trained on: nothing covers that",
+                "give a public file, or a share that is held out, such as --tune-score 0.2",
+            ),
+            (
+                cases > 1, f"{cases} cases would be tuned, each at its own cost",
+                "give one budget and one algorithm",
+            ),
+        )  # fmt: skip
     if setup.target_range is not None:
         interval(setup.target_range)
     if setup.output is not None:
         _check_output(setup, setup.output, cases)
 
 
-def _check_numbers(setup: Setup) -> None:
-    if not 0.0 <= setup.test_fraction < 1.0:
-        raise SpecError(f"the test fraction is {setup.test_fraction:g}; it must be a number >= 0 and < 1", "try 0.2")
-    if setup.replicas < 1:
-        raise SpecError(f"replicas is {setup.replicas}; it must be a whole number from 1", "1 trains a model")
-    if setup.workers is not None and setup.workers < 1:
-        raise SpecError(f"workers is {setup.workers}; it must be a whole number from 1", "leave it out for all")
-    if setup.seed is not None and not 0 <= setup.seed < 1 << 64:
-        raise SpecError(f"seed is {setup.seed}; it must be a whole number from 0 to 2^64 - 1", "leave it out")
-
-
-def _check_tuned(setup: Setup, cases: int) -> None:
-    if setup.replicas > 1:
-        raise SpecError("replicas are an experiment, and a tuned run is a release", "leave out --replicas, or --tune")
-    if setup.reference:
-        raise SpecError("a tuned run has no bound to compare the non-private fit with", "leave out --reference")
-    scored = setup.tune.public if setup.tune is not None else None
-    if scored is not None and isinstance(setup.data, str) and _same(scored, setup.data):
-        raise SpecError(
-            "runs would be scored without noise on the records that they are trained on: nothing covers that",
-            "give a public file, or a share that is held out, such as --tune-score 0.2",
-        )
-    if cases > 1:
-        raise SpecError(f"{cases} cases would be tuned, each at its own cost", "give one budget and one algorithm")
-
-
-def _check_centred(setup: Setup) -> None:
-    contradictions = {
-        "--no-intercept": setup.intercept is False, "--average none": setup.average == Average.NONE,
-        "--solver sums": setup.solver == Solver.SUMS, "--replicas": setup.replicas > 1,
-        "--tune": setup.tune is not None,
-    }  # fmt: skip
-    for flag, given in contradictions.items():
-        if given:
-            raise SpecError(f"rows are not centred with {flag}", f"leave out {flag}, or --centre")
-
-
 def _same(one: str, other: str) -> bool:
     """Return whether two files are one, or have the same content."""
     from dpcalc.training.data.tables import path_of
 
-    one, other = path_of(one), path_of(other)
-    if os.path.realpath(one) == os.path.realpath(other):
+    paths = path_of(one), path_of(other)
+    if len(set(map(os.path.realpath, paths))) == 1:
         return True
-    if not (os.path.isfile(one) and os.path.isfile(other)):
+    if not all(map(os.path.isfile, paths)):
         return False  # refused where it is read
-    if os.path.samefile(one, other):
-        return True
-    return os.path.getsize(one) == os.path.getsize(other) and digest_of(one) == digest_of(other)
-
-
-def _check_randomness(setup: Setup) -> None:
-    if setup.noise_source != NoiseSource.SECURE:
-        return
-    if setup.seed is not None:
-        raise SpecError("a seed and the secure source contradict each other", "leave out --seed")
-    if setup.replicas > 1:
-        raise SpecError("replicas are drawn from a seed, and the secure source has none", "leave out --noise-source")
+    return os.path.samefile(*paths) or (
+        len(set(map(os.path.getsize, paths))) == 1 and len(set(map(digest_of, paths))) == 1
+    )
 
 
 def check_path(path: str) -> None:
@@ -269,12 +257,17 @@ def check_path(path: str) -> None:
     Raises:
         SpecError: its ending is not one of `MODEL_ENDINGS`, or its folder does not exist.
     """
-    if os.path.splitext(path)[1].lower() not in MODEL_ENDINGS:
-        raise SpecError(f"-o {path}: a model is written to a .json or .npz file", "the report goes to standard output")
-    if "\0" in path:
-        raise SpecError(f"-o {path!r} is not a path", "give the path of a file")
-    if not os.path.isdir(os.path.dirname(os.path.realpath(path))):
-        raise SpecError(f"-o {path}: there is no such folder", "create it first")
+    refuse(
+        (
+            os.path.splitext(path)[1].lower() not in MODEL_ENDINGS,
+            f"-o {path}: a model is written to a .json or .npz file", "the report goes to standard output",
+        ),
+        ("\0" in path, f"-o {path!r} is not a path", "give the path of a file"),
+        (
+            not os.path.isdir(os.path.dirname(os.path.realpath(path.replace("\0", "")))),
+            f"-o {path}: there is no such folder", "create it first",
+        ),
+    )  # fmt: skip
 
 
 def card_path(path: str) -> str:
@@ -287,15 +280,21 @@ def card_path(path: str) -> str:
 
 
 def _check_output(setup: Setup, path: str, cases: int) -> None:
-    if setup.replicas > 1:
-        raise SpecError("replicas are an experiment: no model is released", "leave out -o, or --replicas")
-    if cases > 1:
-        raise SpecError(
-            f"{cases} models would be trained, and a guarantee is of one alone", "leave out -o, or choose one case"
-        )
+    refuse(
+        (
+            setup.replicas > 1, "replicas are an experiment: no model is released", "leave out -o, or --replicas",
+        ),
+        (
+            cases > 1, f"{cases} models would be trained, and a guarantee is of one alone",
+            "leave out -o, or choose one case",
+        ),
+    )  # fmt: skip
     check_path(path)
     if setup.tune is not None and setup.tune.law is Law.POISSON:
-        _refuse_existing(path, card_path(path))
+        refuse(  # if nothing is released, an old file would stay, and be taken for the outcome
+            *((os.path.lexists(file), f"{file} is there already, and stays where the number of runs that is drawn is 0",
+               "remove it, choose another file for -o, or another --tune-law") for file in (path, card_path(path)))
+        )  # fmt: skip
     scored = setup.tune.public if setup.tune is not None else None
     read = [file for file in (setup.data, setup.ranges, scored, setup.unlearn) if isinstance(file, str)]
     check_outputs([(path, "-o"), *([(card_path(path), "-o")] if setup.card else [])], read)

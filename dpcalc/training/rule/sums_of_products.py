@@ -46,7 +46,7 @@ def check(draft: Draft, setup: Setup) -> None:
     """
     if draft["loss"] != LossName.SQUARES:
         raise SpecError(f"sums of products solve least squares, and the loss is {draft['loss']}", "take --loss squares")
-    strange = _strange(draft)
+    strange = [name for name in draft if draft.given(name) and name not in _TAKEN]
     if setup.average == Average.TAIL:
         strange.append("average")
     if setup.replicas > 1:
@@ -70,10 +70,6 @@ def suits(draft: Draft, setup: Setup) -> bool:
     except SpecError:
         return False
     return setup.solver is None and setup.average is None and not setup.centre
-
-
-def _strange(draft: Draft) -> list[str]:
-    return [name for name in draft if draft.given(name) and name not in _TAKEN]
 
 
 def described(draft: Draft) -> Draft:

@@ -24,12 +24,15 @@ _UNIT = 2.0**-53
 
 @dataclass(frozen=True)
 class Ball:
-    """The Euclidean ball of radius R about 0, 1e-30 <= R <= 1e30: far past that squares of norms are no doubles."""
+    """The Euclidean ball of radius R about 0, 1e-30 <= R <= 1e30: far past that squares of norms are no doubles.
 
-    radius: float
+    An infinite radius stands for the whole space, where nothing is projected.
+    """
+
+    radius: float = math.inf
 
     def __post_init__(self) -> None:
-        if not _LEAST <= self.radius <= _MOST:
+        if not (_LEAST <= self.radius <= _MOST or self.radius == math.inf):
             raise SpecError(
                 f"the radius of a ball is {self.radius!r}; it must be a number from {_LEAST:g} to {_MOST:g}",
                 "see --radius, or use other units",
@@ -45,6 +48,8 @@ class Ball:
 
     def project(self, w: Array) -> bool:
         """Move w, shape (d,) or (replicas, d), to the nearest point, in place; return whether anything was moved."""
+        if self.radius == math.inf:
+            return False
         held, most = self.inner(w.shape[-1])
         if w.ndim == 1:
             square = float(np.dot(w, w))
@@ -62,27 +67,6 @@ class Ball:
     def contains(self, w: Array) -> bool:
         """Return whether w, shape (d,) or (replicas, d), lies in the ball."""
         return bool(np.all(np.einsum("...i,...i->...", w, w) <= self.radius * self.radius))
-
-
-@dataclass(frozen=True)
-class Whole:
-    """The whole space: nothing is projected."""
-
-    @property
-    def radius(self) -> float:
-        """No bound: inf."""
-        return math.inf
-
-    def project(self, w: Array) -> bool:
-        """Leave w as it is."""
-        return False
-
-    def contains(self, w: Array) -> bool:
-        """Return whether w is finite."""
-        return bool(np.isfinite(w).all())
-
-
-Domain = Ball | Whole
 
 
 @lru_cache

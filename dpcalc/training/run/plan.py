@@ -15,7 +15,7 @@ from dpcalc.model.run import Run
 from dpcalc.numerics.floats import up
 from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.contraction.stream_noise import Stream
-from dpcalc.training.run.domain import Ball, Domain, Whole
+from dpcalc.training.run.domain import Ball
 
 Array = NDArray[np.float64]
 
@@ -73,7 +73,7 @@ class Plan(NamedTuple):
     scale: float | Array
     noise: str
     output_scale: float
-    domain: Domain
+    domain: Ball
     longest_skip: int
     stops: bool
     stop_law: Array | None
@@ -153,12 +153,13 @@ def plan(run: Run, rows: int, columns: int) -> Plan:
     _refuse_extremes(step_size, scale, run.lipschitz or 0.0)
     stop_law = _stop_law(run)
     on_output = algorithm.noisy_output
+    constants = {name: run.value(name) for name in _CONSTANTS if run.value(name) is not None}
     return Plan(
         algorithm=algorithm.name, records=rows, columns=columns, order=algorithm.order, passes=passes, batches=batches,
         step_size=step_size, scale=0.0 if on_output else scale, noise=run.noise or Noise.GAUSSIAN,
         output_scale=float(np.max(scale)) if on_output else 0.0, domain=_domain(run),
         longest_skip=rows // 2 if algorithm.skips else 0, stops=algorithm.stops, stop_law=stop_law,
-        from_zero=on_output, release=algorithm.release, accounted=_accounted_constants(run),
+        from_zero=on_output, release=algorithm.release, accounted=constants,
         capped=run.model == Model.CAPPED,
     )  # fmt: skip
 
@@ -218,7 +219,10 @@ def _step_sizes_and_scales(run: Run, steps: int) -> tuple[float | Array, float |
     if steps > _MAX_STEPS:
         raise SpecError(f"the run has {steps} steps; at most {_MAX_STEPS} are executed", "use fewer passes or steps")
     if run.algorithm.length is Length.STREAM:
-        return float(_need(run, "step_size")), _scales_of_stream(run, steps)
+        stream = Stream(**{name: _need(run, name) for name in Stream.fields})
+        # never below the accounted scales, which are rounded down by fewer than 32 units
+        scales = np.fromiter((up(scale, 32.0) for _, scale in stream.scales(1, steps)), np.float64, steps)
+        return float(_need(run, "step_size")), scales
     scale = run.noise_std if run.scale is None else run.scale
     if scale is None:
         raise SpecError("the run has no noise", "give --noise-std or --laplace-scale")
@@ -229,12 +233,6 @@ def _step_sizes_and_scales(run: Run, steps: int) -> tuple[float | Array, float |
         raise SpecError(f"the schedule has {len(chain)} steps, and the run {steps}", "one step per record")
     # What is accounted is rounded down from the same product.
     return np.array(chain.step_size, dtype=np.float64), float(scale) * np.asarray(chain.noise, dtype=np.float64)
-
-
-def _scales_of_stream(run: Run, steps: int) -> Array:
-    """Return each record's scale, never below the accounted one: that is rounded down by fewer than 32 units."""
-    stream = Stream(**{name: _need(run, name) for name in Stream.fields})
-    return np.fromiter((up(scale, 32.0) for _, scale in stream.scales(1, steps)), np.float64, steps)
 
 
 def _refuse_extremes(step_size: float | Array, scale: float | Array, lipschitz: float) -> None:
@@ -259,22 +257,16 @@ def _stop_law(run: Run) -> Array | None:
     return law
 
 
-def _domain(run: Run) -> Domain:
+def _domain(run: Run) -> Ball:
     """Return the largest ball about 0 within the accounted radius and diameter.
 
     Some bounds hold for the whole space alone: a projection may erase the noise before it.
     """
     radii = [run.radius, None if run.diameter is None else 0.5 * run.diameter]
-    known = [radius for radius in radii if radius is not None and math.isfinite(radius)]
-    return Ball(min(known)) if known else Whole()
+    return Ball(min((radius for radius in radii if radius is not None), default=math.inf))
 
 
 _CONSTANTS = (
     "lipschitz", "smoothness", "strong_convexity", "regularisation", "holder_exponent", "holder_constant",
     "gradient_at_zero", "loss_at_zero", "loss_range", "clip",
 )  # fmt: skip
-
-
-def _accounted_constants(run: Run) -> dict[str, float]:
-    constants = {name: run.value(name) for name in _CONSTANTS}
-    return {name: value for name, value in constants.items() if value is not None}

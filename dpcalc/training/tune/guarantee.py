@@ -114,7 +114,12 @@ def _with_spare(
     else:
         raise Infeasible("no noise was found with which the best of so many runs keeps the budget", reached=row.value)
     stated = up(row.value + added, 2.0) if added else row.value
-    rounding = _worst([one.rounding for one in made])
+    roundings = [one.rounding for one in made]
+    # A rounding that loses at least as much as each of these; its grid is that of the first.
+    rounding = roundings[0]._replace(
+        miss=max(one.miss for one in roundings), log_factor=max(one.log_factor for one in roundings),
+        tail=max(one.tail for one in roundings), slopes=max(one.slopes for one in roundings),
+    )  # fmt: skip
     if not _room(part, tuning, rounding, stated, log_delta, question.safe_log_delta):
         return None
     rounded = {
@@ -240,16 +245,6 @@ def _accounted(
 
 
 # --- rounding ---------------------------------------------------------------------------------------------------------
-
-
-def _worst(roundings: Sequence[Rounding]) -> Rounding:
-    """Return a rounding that loses at least as much as each of these; its grid is that of the first."""
-    return roundings[0]._replace(
-        miss=max(one.miss for one in roundings),
-        log_factor=max(one.log_factor for one in roundings),
-        tail=max(one.tail for one in roundings),
-        slopes=max(one.slopes for one in roundings),
-    )
 
 
 def _room(
