@@ -115,7 +115,7 @@ def _of_others(gate: Gate, case: Case, found: Assertion) -> Assertion:
         SpecError: it cannot.
     """
     if found.passed:
-        chosen = best_of(case, gate.name) if gate.name in RISKS else [r for r in case.results if r.best]
+        chosen = best_of(case, gate.name) if gate.name in RISKS else list(case.answers)
         values = [gated_quantity(result, gate.name, case) for result in chosen]
         left = found.slack
         if found.value not in values or left is None or not (left > 0.0 or (left == 0.0 and gate.sign not in "<>")):
@@ -193,7 +193,7 @@ def _is_stale(name: str, recipe: Recipe, entry: Entry, outcomes: Outcomes, stale
     """Return whether no case of a matrix is an exception that it accepts."""
     key = id(recipe), entry.group, name
     if key not in stale:
-        answers = ((other, outcomes(other).case) for other in recipe.matrix_of(entry) if other.skip is None)
+        answers = ((other, outcomes(other).case) for other in recipe.made[entry.group] if other.skip is None)
         stale[key] = not any(answer and name in exceptions(other, answer) for other, answer in answers)
     return stale[key]
 

@@ -32,6 +32,7 @@ from dpcalc.recipes.reading.settings import (
     single,
 )
 from dpcalc.references import read
+from dpcalc.render.layout import listed
 
 _BESIDE = (
     "ledger: several runs, releases and queries about the same records, composed",
@@ -226,9 +227,8 @@ def _found(node: Node, name: str, files: Files, remarks: list[str]) -> Iterator[
         else:
             passed_over.append(".".join(path)[:_LONGEST_KEY])
     if passed_over:  # by their keys alone: a value may be a secret
-        more = f" and {len(passed_over) - _MOST_KEYS} more" if len(passed_over) > _MOST_KEYS else ""
-        listed = f"not understood, and left out: {', '.join(passed_over[:_MOST_KEYS])}{more}"
-        remarks += textwrap.wrap(printable(listed), 110, subsequent_indent="  ", break_on_hyphens=False)
+        remark = f"not understood, and left out: {listed(passed_over, _MOST_KEYS)}"
+        remarks += textwrap.wrap(printable(remark), 110, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _children(node: Table | Items) -> Iterator[tuple[str, Node]]:
