@@ -334,9 +334,9 @@ def spread_queries(
             yield Queries(command, first, some)
             first, size = first + len(some), min(2 * size, _LARGEST)
 
-    found: dict[int, list[Case]] = {}
+    cases_from: dict[int, list[Case]] = {}
     submit = through(executor, function)
     for piece, cases in spread(pieces(), submit, ahead=in_flight, attempts=attempts, patience=patience):
         assert isinstance(piece, Queries)
-        found[piece.first] = cases
-    return [case for first in sorted(found) for case in found[first]]
+        cases_from[piece.first] = cases
+    return [case for first in sorted(cases_from) for case in cases_from[first]]
