@@ -43,7 +43,7 @@ _LEVELS = 3000  # at which chains begin between the lines, and at which they beg
 _BETWEEN = 256  # lines of a smooth curve for every one that is proved
 _MOST_MU, _FAR, _GAUSSIAN = 1e100, 40.0, 161  # points of delta_G, up to 40 standard deviations of the loss
 _NEAR = (1e-6, 1e-4, 1e-2)  # about the epsilon of a smooth curve, for the one that is proved
-_LINKS = 64  # of different parts, in a chain that is made for an epsilon
+_LINKS = 256  # of different parts, in a chain that is made for an epsilon: longer ones share parts, at 1e-3 of epsilon
 
 
 class Chain:

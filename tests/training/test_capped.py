@@ -20,7 +20,7 @@ from dpcalc.model.draft import Description
 from dpcalc.model.loss import of
 from dpcalc.model.question import Question
 from dpcalc.training.release.model import load
-from dpcalc.training.rule import records as rule_batches
+from dpcalc.training.rule import batches as rule_batches
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.setup import Setup
 from dpcalc.training.run import capped, single

@@ -11,7 +11,7 @@ import pytest
 import dpcalc
 from dpcalc.model.draft import Description
 from dpcalc.model.question import Question
-from dpcalc.training.rule import records as rule_batches
+from dpcalc.training.rule import batches as rule_batches
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.setup import Setup
 

@@ -5,7 +5,7 @@ What the records give reason to say of a run, to whoever holds them: no guarante
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from dpcalc.report import Case
 from dpcalc.training.data.bounds import Centre, Prepared
 from dpcalc.training.data.cells import Classes
 from dpcalc.training.data.stored import OnDisk
-from dpcalc.training.release.execution import NonPrivate, Replicas, Trained, finite
+from dpcalc.training.release.execution import Metrics, NonPrivate, Replicas, Trained, finite
 from dpcalc.training.release.model import Model, refuse_too_large
 from dpcalc.training.rule.defaults import CLASSIFYING
 from dpcalc.training.rule.draft import Draft
@@ -67,7 +67,7 @@ def _name(records: Records, label: float) -> str:
     return rule.positive if label > 0.0 else rule.negative or f"not {rule.positive}"
 
 
-def on_model(records: Records, metrics: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def on_model(records: Records, metrics: Metrics) -> Iterator[str]:
     """Yield that a model is no better than a constant answer, if so: on test records, where there are some.
 
     Args:
@@ -249,10 +249,28 @@ class Outcome(NamedTuple):
             weights=weights, intercept=intercept, columns=records.names[:-1], target=records.names[-1],
             low=ranges.low if ranges else None, high=ranges.high if ranges else None,
             target_range=ranges.target if ranges else None, bound=bound, norm=self.draft.norm,
-            loss=self.draft.described_loss, privacy=_privacy(self.trained, case, self.tuning),
+            loss=self.draft.described_loss, privacy=self._privacy(self.trained, case),
             released=None if released is None else _with_intercepts(released, records.constant, scores),
             **named, **_declared(records), **moved,
         )  # fmt: skip
+
+    def _privacy(self, trained: Trained, case: Case) -> dict[str, Any]:
+        """Return what is guaranteed of a model, or why nothing is."""
+        source, seed, because = trained.randomness
+        seeded = {
+            **({} if because is None else {"why_not_private": because}),
+            **({} if seed is None else {"seed": seed}),
+        }
+        best = case.best
+        assert best is not None
+        rounded = (best.details or {}).get("floating_point")
+        return {
+            "private": trained.randomness.private, **seeded, "noise_source": source,
+            **{name: getattr(best, name) for name in ("epsilon", "delta", "log_delta", "mu", "bound", "reference")},
+            "adjacency": best.adjacency, "assumes": list(best.assumes),
+            **({} if rounded is None else {"floating_point": rounded}),
+            **({} if self.tuning is None else {"tuning": self.tuning}),
+        }  # fmt: skip
 
 
 def refuse_unwritable_model(setup: Setup, draft: Draft, plan: Plan, columns: int) -> None:
@@ -303,19 +321,3 @@ def _declared(records: Records) -> dict[str, Any]:
         "levels": {name: rule.levels for name, rule in words.items()},
         "missing": {**missing, **{name: float(value) for name, value in numbers if value is not None}},
     }
-
-
-def _privacy(trained: Trained, case: Case, tuning: dict[str, Any] | None) -> dict[str, Any]:
-    """Return what is guaranteed of a model, or why nothing is."""
-    source, seed, because = trained.randomness
-    seeded = {**({} if because is None else {"why_not_private": because}), **({} if seed is None else {"seed": seed})}
-    best = case.best
-    assert best is not None
-    rounded = (best.details or {}).get("floating_point")
-    return {
-        "private": trained.randomness.private, **seeded, "noise_source": source,
-        **{name: getattr(best, name) for name in ("epsilon", "delta", "log_delta", "mu", "bound", "reference")},
-        "adjacency": best.adjacency, "assumes": list(best.assumes),
-        **({} if rounded is None else {"floating_point": rounded}),
-        **({} if tuning is None else {"tuning": tuning}),
-    }  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.engine.ask import ask
-from dpcalc.errors import GateRefused, MissingParameter, SpecError
+from dpcalc.errors import GateRefused, MissingParameter, SpecError, refuse
 from dpcalc.model import loss as losses
 from dpcalc.model.algorithm import FORGETTING, Source
 from dpcalc.model.draft import Description
@@ -146,12 +146,11 @@ def _check(setup: Setup) -> None:
         "--target": setup.target, "--labels": setup.labels, "--positive": setup.positive, "--ranges": setup.ranges,
         "--target-range": setup.target_range, "--intercept": setup.intercept is not None,
     }  # fmt: skip
-    for flag, asked in strange.items():
-        if asked:
-            raise SpecError(f"a run that forgets takes no {flag}", f"leave out {flag}")
-    for flag, asked in of_the_model.items():
-        if asked:
-            raise SpecError(f"{flag} follows from the model that is to forget", f"leave out {flag}")
+    refuse(
+        *((asked, f"a run that forgets takes no {flag}", f"leave out {flag}") for flag, asked in strange.items()),
+        *((bool(asked), f"{flag} follows from the model that is to forget", f"leave out {flag}")
+          for flag, asked in of_the_model.items()),
+    )  # fmt: skip
 
 
 def _start_of(model: Model) -> _Start:

@@ -101,7 +101,7 @@ def capped_descents(scores: Array, labels: Array, caps: Array) -> Array:
     np.copyto(shares, 0.0, where=~np.isfinite(widest))
     descents = np.zeros((classes, count))
     descents[others, place] = -shares
-    descents[own, place] = _total(shares)
+    descents[own, place] = total_of(shares)
     return descents
 
 
@@ -109,18 +109,18 @@ def _shares(apart: Array) -> Array:
     """Return the softmax of the other classes, where 0 is the score of the label's."""
     top = np.maximum(apart.max(axis=0), 0.0)
     shares: Array = np.exp(apart - top)
-    shares /= _total(shares) + np.exp(-top)
+    shares /= total_of(shares) + np.exp(-top)
     return shares
 
 
 def _sizes(shares: Array) -> tuple[Array, Array]:
     """Return m, the sum of the shares of the other classes, and the length of the slope."""
-    total = _total(shares)
+    total = total_of(shares)
     scale = np.where(total > 0.0, total, 1.0)
-    return total, scale * np.sqrt((total / scale) ** 2 + _total((shares / scale) ** 2))
+    return total, scale * np.sqrt((total / scale) ** 2 + total_of((shares / scale) ** 2))
 
 
-def _total(rows: Array) -> Array:
+def total_of(rows: Array) -> Array:
     """Return the sum of the rows, in their order."""
     total: Array = rows[0].copy()
     for row in rows[1:]:
@@ -199,7 +199,7 @@ def _slopes_and_errors(state: _State, share: Array) -> tuple[Array, NDArray[np.b
     scaled, most = factor * share, factor * total
     missing = state.apart - state.level - np.log(factor) + np.log1p(-most) - state.spread * (scaled + most)
     range_of = widest + math.log(classes) + np.abs(np.log(state.cap))
-    near = 0.5 * np.sqrt(_total(missing * missing)) <= _tolerance(classes, range_of)
+    near = 0.5 * np.sqrt(total_of(missing * missing)) <= _tolerance(classes, range_of)
     near &= np.abs(state.level).max(axis=0) <= 4.0 * (range_of + 4.0)
     return scaled, near
 
@@ -210,9 +210,9 @@ def _start(apart: Array, cap: Array, shares: Array, total: Array) -> _State:
     With A = ln sum e^(a_j), s is between (A - logit c)/(2 c) and (A - logit m) / m at m = c/sqrt(2).
     """
     top = apart.max(axis=0)
-    height = top + np.log(_total(np.exp(apart - top)))
+    height = top + np.log(total_of(np.exp(apart - top)))
     part = shares / total
-    square = _total(part * part)
+    square = total_of(part * part)
     middle, least = cap / np.sqrt(1.0 + square), cap * math.sqrt(0.5)
     low = np.maximum((height - _logit(cap)) / (2.0 * cap), 0.0)
     high = np.maximum((height - _logit(least)) / least, 0.0) * (1.0 + 1e-9) + 1e-12
@@ -243,10 +243,10 @@ def _newton(state: _State, share: Array) -> _State:
     slow = 1.0 + spread * share
     weight = share / slow
     squared = weight * share
-    one = total - _total(share) - _total(weight * missing)
-    two = 0.5 * (cap * cap - total * total - _total(share * share)) - _total(squared * missing)
-    a, b = -pull * _total(weight) - 1.0, -_total(weight * both)
-    c, d = -pull * _total(squared) + total, -_total(squared * both)
+    one = total - total_of(share) - total_of(weight * missing)
+    two = 0.5 * (cap * cap - total * total - total_of(share * share)) - total_of(squared * missing)
+    a, b = -pull * total_of(weight) - 1.0, -total_of(weight * both)
+    c, d = -pull * total_of(squared) + total, -total_of(squared * both)
     determinant = a * d - b * c
     next_total = total + (one * d - b * two) / determinant
     next_spread = spread + (a * two - c * one) / determinant
@@ -270,7 +270,7 @@ def _bisected(state: _State) -> _State:
         long = _sizes(np.exp(levels))[1] > state.cap
         low, high = np.where(long, middle, low), np.where(long, high, middle)
     level = _levels_at(state.apart, high)
-    return state._replace(level=level, total=_total(np.exp(level)), spread=high)
+    return state._replace(level=level, total=total_of(np.exp(level)), spread=high)
 
 
 def _levels_at(apart: Array, spread: Array) -> Array:
@@ -287,11 +287,11 @@ def _levels_at(apart: Array, spread: Array) -> Array:
         level = whole - normaliser
         omega = wrightomega(level + np.log(spread))
         share = omega / spread
-        excess = _total(share) - 1.0
+        excess = total_of(share) - 1.0
         moves = excess > 1e-15
         if not moves.any():
             break
-        normaliser = np.where(moves, normaliser + excess / _total(share / (1.0 + omega)), normaliser)
+        normaliser = np.where(moves, normaliser + excess / total_of(share / (1.0 + omega)), normaliser)
     level = whole - normaliser
     levels: Array = (level - wrightomega(level + np.log(spread)))[1:]
     return levels

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Release
 from dpcalc.model.quantities import Noise
-from dpcalc.training.run.capped import capped_descents
+from dpcalc.training.run.capped import capped_descents, total_of
 from dpcalc.training.run.orders import Step, Stretch
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import AnyProblem, Problem, slope_caps
@@ -208,7 +208,7 @@ def _shares(scores: Array) -> Array:
         shares = shares.copy()
     shares -= shares.max(axis=0)
     np.exp(shares, out=shares)
-    shares /= _total(shares)
+    shares /= total_of(shares)
     return shares
 
 
@@ -216,16 +216,8 @@ def _lengths(slopes: Array) -> Array:
     """Return the norms of the columns, also where squares are too small for a double."""
     largest = np.abs(slopes).max(axis=0)
     scale = np.where(largest > 0.0, largest, 1.0)
-    lengths: Array = scale * np.sqrt(_total((slopes / scale) ** 2))
+    lengths: Array = scale * np.sqrt(total_of((slopes / scale) ** 2))
     return lengths
-
-
-def _total(rows: Array) -> Array:
-    """Return the sum of the rows, in their order."""
-    total: Array = rows[0].copy()
-    for row in rows[1:]:
-        total += row
-    return total
 
 
 Index = NDArray[np.int64]
