@@ -219,10 +219,16 @@ class Case(NamedTuple):
     @property
     def best(self) -> Result | None:
         """The result to quote, if any bound gave a guarantee."""
-        for result in self.results:
-            if result.best:
-                return result
-        return None
+        return next((result for result in self.results if result.best), None)
+
+    @property
+    def answers(self) -> tuple[Result, ...]:
+        """The results to quote: one, or the best of each kind or order that was asked about."""
+        return tuple(result for result in self.results if result.best)
+
+    def value(self, name: str) -> Any:
+        """Return the value of an input; None where the case has no such input."""
+        return self.inputs.get(name, (None, ""))[0]
 
     @property
     def forgetting(self) -> bool:

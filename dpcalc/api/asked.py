@@ -15,6 +15,7 @@ from dpcalc.engine.gate import Gate, parse
 from dpcalc.engine.question import aimed
 from dpcalc.errors import SpecError
 from dpcalc.model.parameter import RATES, check, conversion, meant_by, not_covered, renamed
+from dpcalc.model.quantities import Given
 from dpcalc.model.question import Question
 from dpcalc.render.notes import in_words
 from dpcalc.report import Case, Report
@@ -57,9 +58,7 @@ class Asked(NamedTuple):
         question = question_of(run.pop("epsilon", None), run.pop("delta", None), self.orders, self.solve)
         return aimed(question._replace(risks=self.risks), run, self.listed)
 
-    def answer(
-        self, command: str, run: Mapping[str, Any], by: Callable[..., Case], *, notes: bool, brief: bool
-    ) -> Case:
+    def answer(self, command: str, run: Given, by: Callable[..., Case], *, notes: bool, brief: bool) -> Case:
         """Return the case of a run: its best answer at once, and the rest when somebody looks at it.
 
         Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpcalc.api.asked import QUESTION, Asked, answered, read
@@ -11,6 +11,7 @@ from dpcalc.engine.ask import ask, side_by_side
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import SpecError
 from dpcalc.model.parameter import PARAMETERS, Parameter
+from dpcalc.model.quantities import Given
 from dpcalc.report import Case, Report
 
 if TYPE_CHECKING:
@@ -279,7 +280,7 @@ def report_on(command: str, /, **given: Any) -> Report:
 
 
 def sweep(
-    runs: Iterable[Mapping[str, Any]],
+    runs: Iterable[Given],
     *,
     command: str = "compare",
     executor: Executor | None = None,
@@ -317,8 +318,8 @@ def sweep(
 
     checked = (_one_run(command, run)[1] for run in runs)
     ahead = max(1, in_flight)
-    found = spread_queries(command, checked, executor, run_queries, in_flight=ahead, patience=patience)
-    return Report(command, tuple(found))
+    cases = spread_queries(command, checked, executor, run_queries, in_flight=ahead, patience=patience)
+    return Report(command, tuple(cases))
 
 
 def run_queries(document: str) -> str:
@@ -329,7 +330,7 @@ def run_queries(document: str) -> str:
     return answered(document, lambda command, run: case_line(command, _query(command, run)))
 
 
-def _one_run(command: str, run: Mapping[str, Any]) -> tuple[Asked, dict[str, Any]]:
+def _one_run(command: str, run: Given) -> tuple[Asked, dict[str, Any]]:
     """Return what a run of a sweep asks, and its keywords as they travel.
 
     Raises:
@@ -344,7 +345,7 @@ def _one_run(command: str, run: Mapping[str, Any]) -> tuple[Asked, dict[str, Any
     return asked, {name: list(value) if isinstance(value, tuple) else value for name, value in travelling.items()}
 
 
-def _query(command: str, run: Mapping[str, Any]) -> Case:
+def _query(command: str, run: Given) -> Case:
     """Return the case of one run of a sweep."""
     asked, _ = _one_run(command, run)
     return asked.answer(command, asked.runs[0], side_by_side, notes=False, brief=True)

@@ -12,6 +12,7 @@ from dpcalc.api.documents import format_report
 from dpcalc.api.queries import mirrors
 from dpcalc.engine.gate import Gate
 from dpcalc.errors import DpcalcError, SpecError
+from dpcalc.model.quantities import Given
 from dpcalc.model.question import Question
 from dpcalc.render.notes import report
 from dpcalc.report import Case, Report
@@ -119,9 +120,7 @@ def train(
     models, cases = [], []
 
     def asker(fit: Callable[..., Any]) -> Callable[..., Case]:
-        def answer(
-            _: str, run: Mapping[str, Any], question: Question, *, notes: bool, brief: bool, gates: Sequence[Gate]
-        ) -> Case:
+        def answer(_: str, run: Given, question: Question, *, notes: bool, brief: bool, gates: Sequence[Gate]) -> Case:
             fitted = fit(Task(run, question, setup, gates=gates))
             models.append(fitted.model)
             case: Case = fitted.case
@@ -131,20 +130,20 @@ def train(
         return answer
 
     with with_one_blas_thread():
-        found = answered("train", asked, asker(fitting.fit), asker(fitting.fit_one_of_several))
+        whole = answered("train", asked, asker(fitting.fit), asker(fitting.fit_one_of_several))
     if output is not None and models[0] is not None:
         from dpcalc.training.release.model import save
 
-        save(models[0], output, statement=format_report(found, "statement").strip())
+        save(models[0], output, statement=format_report(whole, "statement").strip())
         if card:
             from dpcalc.cards.card import without_card, write_beside
 
             try:
-                write_beside(found, output)
+                write_beside(whole, output)
             except DpcalcError as error:
                 warnings.warn(f"there is no privacy card beside the model: {error.message}", stacklevel=2)
-                found = report("train", [without_card(case) for case in cases])
-    return found
+                whole = report("train", [without_card(case) for case in cases])
+    return whole
 
 
 @mirrors("compare")
@@ -207,9 +206,7 @@ def audit(
     there = None if executor is None else There.of(executor)
 
     def asker(answer: Callable[..., Case]) -> Callable[..., Case]:
-        def asked(
-            _: str, run: Mapping[str, Any], question: Question, *, notes: bool, brief: bool, gates: Sequence[Gate]
-        ) -> Case:
+        def asked(_: str, run: Given, question: Question, *, notes: bool, brief: bool, gates: Sequence[Gate]) -> Case:
             return answer(
                 Inquiry(
                     run, question, attack, setup, custom=custom, as_released=as_released, gates=gates, brief=brief,
@@ -256,8 +253,8 @@ def predict(
         with in_pieces(os.fspath(output), "output") as write:
             write_csv(predicting, source, write)
     no_rows = np.empty((0, len(predicting.model.columns)))
-    found = list(predicted(predicting, source)) or [predicting.read(predicting.model.scores(no_rows))]
-    return {name: np.concatenate([each[name] for each in found]) for name in predicting.names}
+    batches = list(predicted(predicting, source)) or [predicting.read(predicting.model.scores(no_rows))]
+    return {name: np.concatenate([batch[name] for batch in batches]) for name in predicting.names}
 
 
 def evaluate(

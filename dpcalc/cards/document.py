@@ -109,7 +109,7 @@ def case_of(asked: fields.Asked, case: Case, *, name: str | None, trained: bool)
         "risk": None if case.risk is None else dict(case.risk),
         "assumptions": _assumptions(case, trained=trained),
         "not_covered": _not_covered(case),
-        "theorems": [_theorem(result) for result in _quoted(case)],
+        "theorems": [_theorem(result) for result in case.answers],
         "configuration_sha256": hash_of(asked),
     }
     strict: fields.Case = strict_json(whole)
@@ -163,19 +163,14 @@ def _mechanism(case: Case, best: Result) -> dict[str, Any]:
     }
 
 
-def _quoted(case: Case) -> list[Result]:
-    """Return the results that are quoted: one, or one for each order of a Renyi divergence."""
-    return [result for result in case.results if result.best]
-
-
 def _guarantee(case: Case, best: Result) -> fields.Guarantee:
-    lines = zip(_quoted(case), headline(case, Digits(_PRECISION)), strict=True)
+    lines = zip(case.answers, headline(case, Digits(_PRECISION)), strict=True)
     return {
         "headline": [_headline(result, line) for result, line in lines],
         "statement": promise(case),
         "meaning": meaning(case),
         "definition": _definition(best),
-        "numbers": [_numbers(result) for result in _quoted(case)],
+        "numbers": [_numbers(result) for result in case.answers],
     }
 
 
@@ -206,7 +201,7 @@ def _definition(best: Result) -> str:
 
 def _assumptions(case: Case, *, trained: bool) -> list[dict[str, str]]:
     """Return what the guarantee rests on, each once, and who vouches for it."""
-    quoted = _quoted(case)
+    quoted = case.answers
     theorems = [all_bounds()[result.bound] for result in quoted if result.bound in all_bounds()]
     vouched = [(condition.text, CHECKED) for theorem in theorems for condition in theorem.conditions]
     vouched.append(("what was run is what the inputs of this card say", CARRIED_OUT if trained else PROMISED))

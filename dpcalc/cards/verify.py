@@ -20,6 +20,7 @@ from dpcalc.model.parameter import PARAMETERS, check
 from dpcalc.model.quantities import ATTACKS, Quantity
 from dpcalc.model.question import Query
 from dpcalc.numerics.floats import up
+from dpcalc.render.layout import counted
 from dpcalc.render.numbers import MAXIMISED
 from dpcalc.report import Case, Result, uncertified
 from dpcalc.version import __version__
@@ -110,10 +111,10 @@ def verify(
     proved, count = sum(case.proved for case in again), len(again)
     checked = [
         "every field of the card has the value that follows from what was asked",
-        f"{_counted(count, 'case')} computed anew by dpcalc {__version__}",
+        f"{counted(count, 'case')} computed anew by dpcalc {__version__}",
         "the hashes of the configuration and of the card",
     ]
-    checked += [f"{_counted(proved, 'number')} proved in ball arithmetic"] if proved else []
+    checked += [f"{counted(proved, 'number')} proved in ball arithmetic"] if proved else []
     checked += ["the hash of the model's file, and what it says of its privacy"] if model is not None else []
     remarks = [*_version_remark(card), *(line for case in again for line in case.remarks)]
     if card["model"] is not None and model is None:
@@ -153,10 +154,6 @@ def _read(text: str) -> Any:
     return None if text == ABSENT else json.loads(text)
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
 def _version_remark(card: fields.Card) -> Iterator[str]:
     if card["dpcalc"] != __version__:
         yield (
@@ -192,7 +189,7 @@ def _again(
     asked = _as_written(query, stated["asked"])
     provable = query.command not in BESIDE and not query.question.targets
     case = answer(query._replace(certified=query.certified or (prove and provable)))
-    proved = sum(bool((result.details or {}).get("certified")) for result in case.results if result.best)
+    proved = sum(bool((result.details or {}).get("certified")) for result in case.answers)
     unproved = tuple(_unproved(case))
     if not query.certified:
         case = _without_proofs(case)

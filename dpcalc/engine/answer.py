@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from dpcalc.engine.commands import inputs_of
 from dpcalc.engine.evaluate import ROWS, Application
-from dpcalc.engine.question import unknown_of
+from dpcalc.engine.question import Sought
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import (
     BoundFailed,
@@ -45,7 +45,7 @@ def answer(run: Run, question: Question, bounds: Sequence[Theorem] | None = None
         NotApplicable: no bound applies; the message and hint are those of the first.
         Infeasible: bounds apply but none meets the budget.
     """
-    unknown = unknown_of(run, question)
+    unknown = Sought(run, question).unknown
     if bounds is None:
         bounds = for_algorithm(run.algorithm.name, run.algorithm.families)
     results, refused = rows_of(
@@ -75,13 +75,13 @@ def _rows_of_bound(asked: Application, unknown: str, results: Sequence[Result]) 
             return [floor_near(best, asked, unknown)]
     if unknown in ROWS:
         return asked.rows(unknown)
+    from dpcalc.engine.solving.budget import as_multiplier, solve
+
     if asked.question.targets:
-        from dpcalc.engine.solving.attacks import solve_for_risk
-
-        return [solve_for_risk(asked.bound, asked.run, asked.question, unknown)]
-    from dpcalc.engine.solving.budget import solve
-
-    return [solve(asked.bound, asked.run, asked.question, unknown)]
+        from dpcalc.engine.solving.attacks import solve_for_risk as solve
+    if unknown == "noise_multiplier" and not asked.run.algorithm.clipped:
+        return [as_multiplier(solve(asked, "noise_std"), asked.run)]
+    return [solve(asked, unknown)]
 
 
 def _edge_warnings(results: Sequence[Result], question: Question) -> tuple[str, ...]:

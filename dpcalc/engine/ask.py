@@ -10,7 +10,7 @@ from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import COMMANDS, Command, inputs_of
 from dpcalc.engine.description import add_loss_constants, algorithm_of, run_of
 from dpcalc.engine.evaluate import ROWS, contenders, implied_gate
-from dpcalc.engine.question import Incomplete, check_question, refuse_unknown, unknown_of
+from dpcalc.engine.question import Incomplete, Sought, check_question, refuse_unknown
 from dpcalc.errors import (
     BoundFailed,
     DpcalcError,
@@ -24,6 +24,7 @@ from dpcalc.errors import (
 )
 from dpcalc.model.algorithm import Source
 from dpcalc.model.draft import Description
+from dpcalc.model.quantities import Given
 from dpcalc.model.question import Question, query_of
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Gdp, Rdp
@@ -33,7 +34,6 @@ from dpcalc.theorems.record import Theorem, for_algorithm, lookup, without_defin
 if TYPE_CHECKING:
     from dpcalc.engine.gate import Gate
 
-Values = Mapping[str, Any]
 Sources = Mapping[str, Source]
 
 
@@ -43,7 +43,7 @@ FEW = 12
 
 def ask(
     command: str,
-    given: Values,
+    given: Given,
     question: Question,
     *,
     sources: Sources | None = None,
@@ -76,8 +76,7 @@ def ask(
     refuse_unknown(command, given, record.parameters, ("schedule",))
     check_question(question)
     if record.prices:
-        case = _priced(record, Description(given, sources or {}), question, gates)
-        return _certify(case, None, question) if certified else case
+        return CostInquiry(record, Description(given, sources or {}), question, gates).case(certified=certified)
     inquiry = Inquiry(command, given, question, sources or {}, gates, notes=notes, brief=brief, best_only=best_only)
     if only is not None:
         inquiry.bounds = [bound for bound in inquiry.bounds if bound.id == only]
@@ -91,7 +90,7 @@ def ask(
     return inquiry.case(certified=certified)
 
 
-def best_of(command: str, given: Values, question: Question, sources: Sources | None = None) -> Case | None:
+def best_of(command: str, given: Given, question: Question, sources: Sources | None = None) -> Case | None:
     """Return the case with its best answer alone; None where there is none, or more is asked: `ask` says more."""
     if COMMANDS[command].prices or question.risks or question.targets or question.curves:
         return None
@@ -101,7 +100,7 @@ def best_of(command: str, given: Values, question: Question, sources: Sources | 
         return None
 
 
-def closed_form_of(command: str, given: Values, question: Question) -> Case | None:
+def closed_form_of(command: str, given: Given, question: Question) -> Case | None:
     """Return the best answer to a question where closed forms give it, in no time and memory to speak of; else None."""
     record = COMMANDS.get(command)
     searches = question.solve or question.risks or question.targets or question.curves
@@ -116,15 +115,64 @@ def closed_form_of(command: str, given: Values, question: Question) -> Case | No
         return None  # the case says why by itself
 
 
-class Inquiry:
+class _AnyInquiry:
+    """A question, the gates on its answer, and the run that it is about, if it is about one."""
+
+    run: Run | None = None
+
+    def __init__(self, command: Command, question: Question, gates: Sequence[Gate]) -> None:
+        self.command, self.question, self.gates = command, question, gates
+
+    def _certified(self, case: Case) -> Case:
+        """Return the case with what is proved of its guarantees."""
+        from dpcalc.certify.case import certify
+
+        taken = {result.bound: lookup(result.bound).parameters for result in case.results}
+        return certify(case, self.run, self.question, without_definition(), taken)
+
+    def _judged(self, case: Case) -> tuple[Assertion, ...]:
+        """Return the verdict on every gate."""
+        if not self.gates:
+            return ()
+        from dpcalc.engine.gate import judged
+
+        return judged(self.gates, case)
+
+
+class CostInquiry(_AnyInquiry):
+    """One question about what a budget costs."""
+
+    def __init__(self, command: Command, description: Description, question: Question, gates: Sequence[Gate]) -> None:
+        super().__init__(command, question, gates)
+        self.description = description
+
+    def case(self, *, certified: bool = False) -> Case:
+        """Return the case: every cost that the description allows."""
+        if self.question.risks is not None:
+            raise SpecError(
+                "a cost is of a run that is chosen for the budget, and what an attacker can do is asked of one run",
+                "ask `dpcalc compare --risk` about the run, or `dpcalc risk` about the budget",
+            )
+        from dpcalc.engine.price import priced
+
+        algorithm = algorithm_of(self.command, self.description) if self.description.has("algorithm") else None
+        add_loss_constants(self.description, (*self.command.parameters, "loss_range"), risk=True)
+        case = priced(self.description, self.question, algorithm)
+        case = case._replace(assertions=self._judged(case))
+        return self._certified(case) if certified else case
+
+
+class Inquiry(_AnyInquiry):
     """One question about one described run, the bounds that are asked, and how much is said beside the answer."""
 
+    run: Run
+
     def __init__(
-        self, command: str, given: Values, question: Question, sources: Sources, gates: Sequence[Gate] = (), *,
+        self, command: str, given: Given, question: Question, sources: Sources, gates: Sequence[Gate] = (), *,
         notes: bool, best_only: bool, brief: bool = False,
     ) -> None:  # fmt: skip
-        self.command, self.given, self.sources = COMMANDS[command], given, sources
-        self.question, self.gates = question, gates
+        super().__init__(COMMANDS[command], question, gates)
+        self.given, self.sources = given, sources
         self.notes, self.brief = notes, brief
         _, self.run, self._run_notes = run_of(self.command, Description(given, sources))
         self.bounds = bounds_of(self.command, self.run, question, best_only=best_only, alone=self._in_full)
@@ -137,7 +185,7 @@ class Inquiry:
     @property
     def is_closed(self) -> bool:
         """Whether every bound that applies is a closed form, which takes no time and no memory to speak of."""
-        if unknown_of(self.run, self.question) not in ROWS:
+        if Sought(self.run, self.question).unknown not in ROWS:
             return False
         return all(_is_closed(bound, self.question) or bound.obstacle(self.run) for bound in self.bounds)
 
@@ -152,7 +200,7 @@ class Inquiry:
         if run.algorithm.chained:
             case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
         if certified:
-            case = _certify(case, run, question)
+            case = self._certified(case)
         from dpcalc.engine.attack.guess import guess_of
 
         query = query_of(self.command.name, self.given, question, certified=certified)
@@ -161,7 +209,7 @@ class Inquiry:
             from dpcalc.engine.attack.curves import with_curves
 
             case = with_curves(case, run, question)
-        assertions = (*implied_gate(question, case), *_judged(self.gates, case))
+        assertions = (*implied_gate(question, case), *self._judged(case))
         return case._replace(assertions=assertions) if assertions else case
 
     def _asked(self, case: Case, best: Result) -> Asked:
@@ -249,38 +297,6 @@ def bounds_of(record: Command, run: Run, question: Question, *, best_only: bool,
     return bounds
 
 
-def _certify(case: Case, run: Run | None, question: Question) -> Case:
-    """Return the case with what is proved of its guarantees."""
-    from dpcalc.certify.case import certify
-
-    taken = {result.bound: lookup(result.bound).parameters for result in case.results}
-    return certify(case, run, question, without_definition(), taken)
-
-
-def _priced(record: Command, description: Description, question: Question, gates: Sequence[Gate]) -> Case:
-    """Return the case of what a budget costs."""
-    if question.risks is not None:
-        raise SpecError(
-            "a cost is of a run that is chosen for the budget, and what an attacker can do is asked of one run",
-            "ask `dpcalc compare --risk` about the run, or `dpcalc risk` about the budget",
-        )
-    from dpcalc.engine.price import priced
-
-    algorithm = algorithm_of(record, description) if "algorithm" in description else None
-    add_loss_constants(description, (*record.parameters, "loss_range"), risk=True)
-    case = priced(description, question, algorithm)
-    return case._replace(assertions=_judged(gates, case))
-
-
-def _judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
-    """Return the verdict on every gate."""
-    if not gates:
-        return ()
-    from dpcalc.engine.gate import judged
-
-    return judged(gates, case)
-
-
 def _with_allocation(run: Run, result: Result) -> Result:
     """Return the best result with where its shifts are spent."""
     if not result.best or run.schedule is None:
@@ -302,7 +318,7 @@ class Applicability(NamedTuple):
     because: str
 
 
-def applying(algorithm: str, given: Values) -> list[Applicability]:
+def applying(algorithm: str, given: Given) -> list[Applicability]:
     """Return for every bound that speaks of the algorithm whether it applies to the run described.
 
     Args:
@@ -325,7 +341,7 @@ def _applicability(bound: Theorem, run: Run) -> Applicability:
 
 
 def side_by_side(
-    command: str, given: Values, question: Question, *, gates: Sequence[Gate] = (), sources: Sources | None = None,
+    command: str, given: Given, question: Question, *, gates: Sequence[Gate] = (), sources: Sources | None = None,
     **options: Any,
 ) -> Case:  # fmt: skip
     """Return the case as `ask` does; one of which nothing can be guaranteed has no results and says why.
@@ -347,7 +363,7 @@ def side_by_side(
 
 def without_guarantee(
     command: str,
-    given: Values,
+    given: Given,
     question: Question,
     error: DpcalcError,
     gates: Sequence[Gate],

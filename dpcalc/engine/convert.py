@@ -13,7 +13,7 @@ from dpcalc.engine.question import check_question, refuse_unknown
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import Source
 from dpcalc.model.parameter import check
-from dpcalc.model.quantities import Kind, Quantity
+from dpcalc.model.quantities import Given, Kind, Quantity
 from dpcalc.model.question import Question, query_of
 from dpcalc.notions import conversions, gaussian
 from dpcalc.notions.guarantee import Guarantee, Rdp
@@ -40,7 +40,7 @@ class _Row(NamedTuple):
 
 
 def convert(
-    command: str, given: Mapping[str, Any], question: Question, *, sources: Mapping[str, Source] | None = None,
+    command: str, given: Given, question: Question, *, sources: Mapping[str, Source] | None = None,
     gates: Sequence[Any] = (), **_: Any,
 ) -> Case:  # fmt: skip
     """Return the case of one conversion; it takes what `dpcalc.engine.ask.ask` takes.
@@ -76,7 +76,7 @@ def convert(
     return case._replace(assertions=judged(gates, case))
 
 
-def convert_among_others(command: str, given: Mapping[str, Any], question: Question, **options: Any) -> Case:
+def convert_among_others(command: str, given: Given, question: Question, **options: Any) -> Case:
     """Return the case as `convert` does; where nothing follows it has no results and says why."""
     try:
         return convert(command, given, question, **options)
@@ -84,7 +84,7 @@ def convert_among_others(command: str, given: Mapping[str, Any], question: Quest
         return _without(given, question, error, options.get("gates", ()))
 
 
-def _without(given: Mapping[str, Any], question: Question, error: DpcalcError, gates: Sequence[Any]) -> Case:
+def _without(given: Given, question: Question, error: DpcalcError, gates: Sequence[Any]) -> Case:
     shown = dict(given)
     if "rdp" in shown:
         shown["rdp"] = shown_points(points_of(shown["rdp"]))

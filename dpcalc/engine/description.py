@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 from dpcalc.engine.commands import Command, columns_of, taken_by
 from dpcalc.errors import SpecError
@@ -12,7 +11,7 @@ from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, Source, algorithm_mean
 from dpcalc.model.draft import Description
 from dpcalc.model.loss_class import convex_if_clipped
 from dpcalc.model.parameter import check
-from dpcalc.model.quantities import LossClass, Model, Releases
+from dpcalc.model.quantities import Given, LossClass, Model, Releases
 from dpcalc.model.run import Run, describe
 from dpcalc.notes import LeftOut, LinearClip, LossDomain, Note
 
@@ -108,9 +107,7 @@ def add_loss_constants(description: Description, taken: Collection[str], *, risk
 _SMOOTH = (LossClass.CONVEX_SMOOTH, LossClass.SMOOTH)
 
 
-def _refuse_smoother(
-    named: str, constants: Mapping[str, Any], description: Description, taken: Collection[str]
-) -> None:
+def _refuse_smoother(named: str, constants: Given, description: Description, taken: Collection[str]) -> None:
     """Raise SpecError where a loss that has corners is said to be smooth."""
     if constants["loss_class"] in _SMOOTH:
         return

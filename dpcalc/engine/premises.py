@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.model.parameter import check
-from dpcalc.model.quantities import Quantity
+from dpcalc.model.quantities import Given, Quantity
 from dpcalc.model.question import Question
 from dpcalc.notions import conversions, gaussian
 from dpcalc.notions.guarantee import Box, Gdp, Guarantee
@@ -247,7 +247,7 @@ STARTS: dict[str, type[Premise]] = {premise.form: premise for premise in (Mu, Rh
 KINDS: tuple[type[Premise], ...] = (*STARTS.values(), OnePoint)
 
 
-def premise_of(given: Mapping[str, Any], question: Question) -> tuple[Premise, Question, dict[str, Any]]:
+def premise_of(given: Given, question: Question) -> tuple[Premise, Question, dict[str, Any]]:
     """Return what is known, the question that is left, and what was typed of it.
 
     Raises:

@@ -42,8 +42,7 @@ def priced(description: Description, question: Question, algorithm: str | None) 
     typed = Description(description.values)
     for name, value in typed.values.items():
         description.values[name] = check(name, value) if name in PARAMETERS else value
-    if "strong_convexity" not in description:
-        description.put("strong_convexity", 0.0, Source.DEFAULT)
+    description.fill("strong_convexity", 0.0, Source.DEFAULT)
     run = _run(description, question)
     bounds = [bound for bound in costs() if algorithm is None or algorithm in bound.algorithms]
     results, refused = rows_of(bounds, lambda bound, _: [_result(bound, run, question)])

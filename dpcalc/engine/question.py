@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import SpecError
@@ -94,43 +94,6 @@ class Incomplete(SpecError):
     """Too little is given of epsilon, delta and the noise."""
 
 
-def unknown_of(run: Run, question: Question) -> str:
-    """Return what is sought: ``epsilon``, ``delta``, ``mu``, ``rdp`` or the name of a parameter.
-
-    Where epsilon is given as well as delta and the noise, epsilon is sought and the caller checks it.
-
-    Raises:
-        SpecError: the question is incomplete or over-determined.
-    """
-    has_epsilon, has_delta = question.epsilon is not None, question.log_delta is not None
-    scales = (*NOISE_SCALES, "scale", "noise_multiplier")
-    noisy = run.algorithm.own_noise or any(run.value(name) is not None for name in scales)
-    if question.solve:
-        return _parameter_to_solve(run, question)
-    if question.targets:
-        if noisy:
-            raise SpecError(
-                f"the noise is given: what is to be solved for, so that {question.targets[0].text}?",
-                "for example --solve steps; or --assert to check the run as it is",
-            )
-        has_epsilon = has_delta = True
-    if noisy and has_delta:
-        return "epsilon"
-    if noisy and has_epsilon:
-        return "delta"
-    if has_epsilon and has_delta:
-        if run.algorithm.clipped:
-            return "noise_multiplier"
-        return "laplace_scale" if run.noise is Noise.LAPLACE else "noise_std"
-    if noisy:
-        return "rdp" if question.orders else "mu"
-    noise = "--noise-multiplier 1" if run.algorithm.clipped else "--noise-std 2"
-    raise Incomplete(
-        "two of epsilon, delta and the noise must be given; the third is solved for",
-        f"for example {noise} --delta 1e-6, or --epsilon 1 --delta 1e-6",
-    )
-
-
 _BUDGET = frozenset({"epsilon", "delta"})
 _OTHER_NOISE = ("noise_std", "laplace_scale", "langevin_std")
 _NEED_EQUAL_STEPS = frozenset({"index", "records"})
@@ -140,45 +103,85 @@ _OF_STEPS_THAT_FORGET = ("clean_steps", "noise_std", "start_distance", "lipschit
 """What can be solved for where a model is to forget records."""
 
 
-def _budget(question: Question) -> str:
-    """Return an example of what is not given of the budget."""
-    given = (("--epsilon 1", question.epsilon), ("--delta 1e-6", question.log_delta))
-    return " ".join(text for text, value in given if value is None)
+class Sought(NamedTuple):
+    """A run and a question, and what is sought of it."""
 
+    run: Run
+    question: Question
 
-def _parameter_to_solve(run: Run, question: Question) -> str:
-    name = name_of(str(question.solve).replace("-", "_"))
-    _refuse_not_monotone(run, name)
-    if name in _BUDGET and question.targets:
-        raise SpecError(f"{name} does not follow from what an attacker may do", "solve for a parameter of the run")
-    if name in _BUDGET:
-        if getattr(question, name) is not None:
-            raise SpecError(f"{name} is given and also to be solved for", f"leave out --{name} or --solve")
+    @property
+    def unknown(self) -> str:
+        """``epsilon``, ``delta``, ``mu``, ``rdp`` or the name of a parameter.
+
+        Where epsilon is given as well as delta and the noise, epsilon is sought and the caller checks it.
+
+        Raises:
+            SpecError: the question is incomplete or over-determined.
+        """
+        run, question = self
+        has_epsilon, has_delta = question.epsilon is not None, question.log_delta is not None
+        scales = (*NOISE_SCALES, "scale", "noise_multiplier")
+        noisy = run.algorithm.own_noise or any(run.value(name) is not None for name in scales)
+        if question.solve:
+            return self._parameter()
+        if question.targets:
+            if noisy:
+                raise SpecError(
+                    f"the noise is given: what is to be solved for, so that {question.targets[0].text}?",
+                    "for example --solve steps; or --assert to check the run as it is",
+                )
+            has_epsilon = has_delta = True
+        if noisy and has_delta:
+            return "epsilon"
+        if noisy and has_epsilon:
+            return "delta"
+        if has_epsilon and has_delta:
+            if run.algorithm.clipped:
+                return "noise_multiplier"
+            return "laplace_scale" if run.noise is Noise.LAPLACE else "noise_std"
+        if noisy:
+            return "rdp" if question.orders else "mu"
+        noise = "--noise-multiplier 1" if run.algorithm.clipped else "--noise-std 2"
+        raise Incomplete(
+            "two of epsilon, delta and the noise must be given; the third is solved for",
+            f"for example {noise} --delta 1e-6, or --epsilon 1 --delta 1e-6",
+        )
+
+    def _parameter(self) -> str:
+        run, question = self
+        name = name_of(str(question.solve).replace("-", "_"))
+        _refuse_not_monotone(run, name)
+        if name in _BUDGET and question.targets:
+            raise SpecError(f"{name} does not follow from what an attacker may do", "solve for a parameter of the run")
+        if name in _BUDGET:
+            if getattr(question, name) is not None:
+                raise SpecError(f"{name} is given and also to be solved for", f"leave out --{name} or --solve")
+            return name
+        if name not in DIRECTIONS:
+            raise SpecError(f"cannot solve for {question.solve!r}", "one of epsilon, delta, " + ", ".join(DIRECTIONS))
+        if name in _NEED_EQUAL_STEPS and run.schedule is not None:
+            raise SpecError(
+                f"cannot solve for {name} with a schedule: privacy need not be monotone in it",
+                "try values with --index",
+            )
+        solved = _OF_STEPS_THAT_FORGET if run.algorithm.continues else _OF_A_CHAIN
+        if run.algorithm.chained and name not in solved:
+            raise SpecError(f"{name} cannot be solved for here", "solve for one of " + ", ".join(solved))
+        if name == "start_distance" and not run.algorithm.continues:
+            raise SpecError("start_distance cannot be solved for here", "it is solved for by `dpcalc unlearn`")
+        if name == "index" and run.records is None:
+            example = " ".join(filter(None, ("--records 10000", question.missing_budget)))
+            raise SpecError("solving for index needs the number of records", f"give --records; for example {example}")
+        if not question.targets and (question.epsilon is None or question.log_delta is None):
+            raise SpecError(
+                f"solving for {name} needs both epsilon and delta",
+                f"give --epsilon and --delta; for example {question.missing_budget}",
+            )
+        if name == "noise_multiplier" and any(map(run.typed, _OTHER_NOISE)):
+            raise SpecError("the noise is given, and noise_multiplier is to be solved for", "leave out one of the two")
+        if run.typed(name):
+            raise SpecError(f"{name} is given and also to be solved for", "leave out one of the two")
         return name
-    if name not in DIRECTIONS:
-        raise SpecError(f"cannot solve for {question.solve!r}", "one of epsilon, delta, " + ", ".join(DIRECTIONS))
-    if name in _NEED_EQUAL_STEPS and run.schedule is not None:
-        raise SpecError(
-            f"cannot solve for {name} with a schedule: privacy need not be monotone in it", "try values with --index"
-        )
-    solved = _OF_STEPS_THAT_FORGET if run.algorithm.continues else _OF_A_CHAIN
-    if run.algorithm.chained and name not in solved:
-        raise SpecError(f"{name} cannot be solved for here", "solve for one of " + ", ".join(solved))
-    if name == "start_distance" and not run.algorithm.continues:
-        raise SpecError("start_distance cannot be solved for here", "it is solved for by `dpcalc unlearn`")
-    if name == "index" and run.records is None:
-        example = " ".join(filter(None, ("--records 10000", _budget(question))))
-        raise SpecError("solving for index needs the number of records", f"give --records; for example {example}")
-    if not question.targets and (question.epsilon is None or question.log_delta is None):
-        raise SpecError(
-            f"solving for {name} needs both epsilon and delta",
-            f"give --epsilon and --delta; for example {_budget(question)}",
-        )
-    if name == "noise_multiplier" and any(map(run.typed, _OTHER_NOISE)):
-        raise SpecError("the noise is given, and noise_multiplier is to be solved for", "leave out one of the two")
-    if run.typed(name):
-        raise SpecError(f"{name} is given and also to be solved for", "leave out one of the two")
-    return name
 
 
 def _refuse_not_monotone(run: Run, name: str) -> None:

@@ -168,18 +168,18 @@ def _identities(path: str, stream: int) -> set[object]:
 
     if path == STANDARD_STREAM and not isinstance(path, ProjectFile):
         path = f"/dev/fd/{stream}"
-    found = set[object]()
+    identities = set[object]()
     with contextlib.suppress(OSError, ValueError):  # what is no path is refused where it is opened
         if (descriptor := _descriptor(path)) is not None:
-            found.add(descriptor)
+            identities.add(descriptor)
             status = os.fstat(descriptor)
-            return found | ({(status.st_dev, status.st_ino)} if stat.S_ISREG(status.st_mode) else set())
+            return identities | ({(status.st_dev, status.st_ino)} if stat.S_ISREG(status.st_mode) else set())
         path = path.real if isinstance(path, ProjectFile) else path
         folder = os.stat(os.path.dirname(path) or os.curdir)
-        found.add((folder.st_dev, folder.st_ino, os.path.basename(path)))
+        identities.add((folder.st_dev, folder.st_ino, os.path.basename(path)))
         for status in (os.lstat(path), os.stat(path)):
-            found.add((status.st_dev, status.st_ino))
-    return found
+            identities.add((status.st_dev, status.st_ino))
+    return identities
 
 
 def is_stdout(path: str | None) -> bool:

@@ -298,13 +298,13 @@ class Folder:
             Unwritable: it is a link, or where Git keeps a repository.
         """
         inner = name if self._path == os.curdir else os.path.join(self._path, name)
-        found = self.status(name)
-        if not links and found is not None and _is_link(found):
+        status = self.status(name)
+        if not links and status is not None and _is_link(status):
             raise Unwritable(f"{inner} is a link", "remove the link, or name the folder that it leads to")
-        self._refuse_git(name, found)
+        self._refuse_git(name, status)
         path, handle = self.at(name)
         if handle is None:
-            if found is not None and not os.path.isdir(path):
+            if status is not None and not os.path.isdir(path):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
             return Folder(inner, None)
         return Folder(inner, os.open(path, FOLDER | (0 if links else NO_LINK), dir_fd=handle))
@@ -336,10 +336,10 @@ class Folder:
         finally:
             self.remove(draft)
 
-    def _refuse_git(self, name: str, found: os.stat_result | None) -> None:
+    def _refuse_git(self, name: str, status: os.stat_result | None) -> None:
         """Refuse the folder, or file, that leads to a repository: by its name, and by any other that the system has."""
-        git = self.status(_GIT) if found is not None else None
-        if name.casefold() == _GIT or (git is not None and found is not None and os.path.samestat(git, found)):
+        git = self.status(_GIT) if status is not None else None
+        if name.casefold() == _GIT or (git is not None and status is not None and os.path.samestat(git, status)):
             raise Unwritable("Git keeps its repository there", None)
 
 
@@ -353,16 +353,16 @@ class Target:
 
     def __init__(self, folder: Folder, name: str) -> None:
         self.folder, self.name = folder, name
-        found = folder.status(name)
-        folder._refuse_git(name, found)
-        self.is_link = found is not None and _is_link(found)
-        if found is not None and stat.S_ISDIR(found.st_mode):
+        status = folder.status(name)
+        folder._refuse_git(name, status)
+        self.is_link = status is not None and _is_link(status)
+        if status is not None and stat.S_ISDIR(status.st_mode):
             raise _is_folder()
-        self.file = found if found is not None and stat.S_ISREG(found.st_mode) else None
+        self.file = status if status is not None and stat.S_ISREG(status.st_mode) else None
         # A file system without modes, such as a mounted disk of Windows, may call every file a program.
         if self.file is not None and self.file.st_mode & _EXECUTE and not folder.tried() & _EXECUTE:
             raise Unwritable("it is a program")
-        self.is_device = found is not None and self.file is None and not self.is_link
+        self.is_device = status is not None and self.file is None and not self.is_link
 
     @property
     def mode(self) -> int | None:
@@ -390,11 +390,11 @@ class Target:
         """
         self.refuse_link()
         handle = self.folder.open(self.name, os.O_RDWR | os.O_CREAT)
-        found = os.fstat(handle)
-        if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+        status = os.fstat(handle)
+        if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
             return handle
         os.close(handle)
-        raise Unwritable("it is no regular file" if found.st_nlink == 1 else "the file has other names as well")
+        raise Unwritable("it is no regular file" if status.st_nlink == 1 else "the file has other names as well")
 
     def refuse_link(self) -> None:
         """Raise Unwritable where a link would be replaced, and the file that it leads to would stay as it is."""
@@ -464,8 +464,8 @@ def _below_current(path: str) -> str | None:
     return None
 
 
-def _is_link(found: os.stat_result) -> bool:
-    return stat.S_ISLNK(found.st_mode) or getattr(found, "st_reparse_tag", 0) == _JUNCTION
+def _is_link(status: os.stat_result) -> bool:
+    return stat.S_ISLNK(status.st_mode) or getattr(status, "st_reparse_tag", 0) == _JUNCTION
 
 
 def _is_folder() -> OSError:

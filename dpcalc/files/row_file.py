@@ -103,11 +103,11 @@ class RowFile:
             in_order = len(among) == len(chosen) and bool((chosen[1:] > chosen[:-1]).all())
             return among if in_order else among[chosen - low]
         rows = (room or Room()).of("rows", (len(chosen), *self.width), self.dtype)
-        whole, each = memoryview(rows.reshape(-1).view(np.uint8)), self.bytes  # type: ignore[arg-type, unused-ignore]
+        whole, step = memoryview(rows.reshape(-1).view(np.uint8)), self.bytes  # type: ignore[arg-type, unused-ignore]
         size = 0
         with self._checked():
             for k, place in enumerate(chosen.tolist()):
-                size += self._read(whole[k * each : (k + 1) * each], self.offset + each * place)
+                size += self._read(whole[k * step : (k + 1) * step], self.offset + step * place)
         if size != rows.nbytes:
             raise self._changed()
         return rows

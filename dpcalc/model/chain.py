@@ -169,7 +169,7 @@ def resolve(description: Description, columns: tuple[str, ...], *, clean: bool =
     for noise in NOISE_SCALES:
         if noise in table:
             description.put(noise, 1.0, Source.FILE)
-    if chain.shift is None and "step_size" not in description:
+    if chain.shift is None and not description.has("step_size"):
         description.put("step_size", float(chain.step_size.max()), Source.FILE)
     description.put("schedule", chain, Source.FILE if path else Source.DERIVED)
 
@@ -191,7 +191,7 @@ def _read(path: str, columns: tuple[str, ...]) -> Table:
 
 def _count(description: Description) -> int:
     """Return the number of equal steps."""
-    if "steps" not in description:
+    if not description.has("steps"):
         missing = [name for name in ("steps", "shift", "step_size") if name not in description]
         raise SpecError(
             "the number of steps is not known",
@@ -205,7 +205,7 @@ def _count(description: Description) -> int:
 
 def _shifted(steps: _Steps) -> Chain:
     """Return the chain of maps that are told apart by their shifts alone."""
-    if not steps.table and "contraction" not in steps.description:
+    if not steps.table and not steps.description.has("contraction"):
         steps.description.put("contraction", 1.0, Source.DEFAULT)
     step_size, noise = steps.column("step_size"), steps.noise()
     shift = _shift(steps.column("shift"), steps.description.get("index"))
@@ -220,8 +220,8 @@ def _clean(steps: _Steps) -> Chain:
     import numpy as np
 
     step_size, noise = steps.column("step_size"), steps.noise()
-    of_the_loss = "smoothness" in steps.description
-    if of_the_loss and ("contraction" in steps.table or "contraction" in steps.description):
+    of_the_loss = steps.description.has("smoothness")
+    if of_the_loss and ("contraction" in steps.table or steps.description.has("contraction")):
         raise SpecError("contraction is given and also follows from smoothness", "keep one of the two")
     contraction = _contractions(step_size, steps.description) if of_the_loss else steps.column("contraction")
     return Chain(
@@ -288,10 +288,10 @@ def _displacements(
     description = steps.description
     if "displacement" in steps.table:
         return steps.table["displacement"]
-    if "displacement" in description:
+    if description.has("displacement"):
         return np.broadcast_to(np.float64(description["displacement"]), eta.shape)
     rows = [contraction] if contraction is not None else []
-    if "lipschitz" in description and "diameter" in description:
+    if description.has("lipschitz", "diameter"):
         spread = eta * (2.0 * description["lipschitz"] / description["diameter"])
         rows.append(1.0 + spread)
         if loss_class.startswith("convex"):

@@ -32,8 +32,8 @@ def fill_in(draft: Description) -> None:
         SpecError: what is given contradicts clipping.
     """
     check_model(draft)
-    if "clip" not in draft:
-        if "model" in draft:
+    if not draft.has("clip"):
+        if draft.has("model"):
             raise SpecError("the model decides what clipped gradients are, and none are clipped", "give --clip too")
         return
     if draft.sources.get("lipschitz", Source.DERIVED) not in (Source.LOSS, Source.DERIVED):
@@ -65,7 +65,7 @@ def _fill_class(draft: Description) -> None:
     Raises:
         SpecError: another one is given, or strong convexity, of which clipping leaves nothing.
     """
-    named = "loss" in draft
+    named = draft.has("loss")
     if draft.get("loss") == LossName.SOFTMAX and draft.get("model") == Model.ANY:
         _forget_curvature(draft)
         return
@@ -84,7 +84,7 @@ def _fill_class(draft: Description) -> None:
         )
     given = draft["loss_class"] if draft.sources.get("loss_class", Source.DERIVED) is not Source.DERIVED else None
     if named or draft.get("model") == Model.LINEAR:
-        if given is None and "smoothness" not in draft:
+        if given is None and not draft.has("smoothness"):
             draft.put("loss_class", LossClass.CONVEX, Source.DERIVED)
         return
     if given not in (None, LossClass.LIPSCHITZ):
@@ -110,7 +110,7 @@ def _forget_curvature(draft: Description) -> None:
     for name in ("smoothness", "holder_exponent", "holder_constant"):
         if draft.sources.get(name) is Source.LOSS:
             draft.take(name)
-    if "strong_convexity" in draft:
+    if draft.has("strong_convexity"):
         draft.put("strong_convexity", 0.0, Source.DERIVED)
     draft.put("loss_class", LossClass.LIPSCHITZ, Source.DERIVED)
 

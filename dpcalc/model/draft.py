@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, overload
 
 from dpcalc.model.algorithm import Source
-from dpcalc.model.quantities import Noise
+from dpcalc.model.quantities import Given, Noise
 
 NOISE_SCALES = {"noise_std": Noise.GAUSSIAN, "laplace_scale": Noise.LAPLACE}
 """The kind of noise that each scale parameter speaks of."""
@@ -30,6 +30,11 @@ class Description:
         """Set a parameter."""
         self.values[name], self.sources[name] = value, source
 
+    def fill(self, name: str, value: Any, source: Source) -> None:
+        """Set a parameter that is not described."""
+        if name not in self.values:
+            self.put(name, value, source)
+
     def take(self, name: str, default: Any = None) -> Any:
         """Remove a parameter and return its value."""
         self.sources.pop(name, None)
@@ -41,7 +46,7 @@ class Description:
 
     def has(self, *names: str) -> bool:
         """Return whether all these parameters are described."""
-        return all(name in self.values for name in names)
+        return all(map(self.values.__contains__, names))
 
     def __contains__(self, name: str) -> bool:
         return name in self.values
@@ -109,7 +114,7 @@ class Frozen:
             self._check_names(given)
         self.__dict__.update(given)
 
-    def _check_names(self, given: Mapping[str, Any]) -> None:
+    def _check_names(self, given: Given) -> None:
         """Raise TypeError where a field is missing, or there is no such field."""
         for name in self.needed:
             if name not in given:

@@ -28,13 +28,13 @@ def fill_in(draft: Description) -> None:
         _fill_rate(draft)
     _fill_steps(draft)
     _fill_noise(draft)
-    if "radius" in draft and "diameter" not in draft:
+    if draft.has("radius") and not draft.has("diameter"):
         draft.put("diameter", 2.0 * draft["radius"], Source.DERIVED)
 
 
 def _fill_full(draft: Description) -> None:
     given = [name for name in ("batch_size", "sample_rate") if name in draft]
-    if "batch_size" in draft and draft["batch_size"] == draft.get("records"):
+    if draft.has("batch_size") and draft["batch_size"] == draft.get("records"):
         given.remove("batch_size")
     if given:
         flags = " and ".join("--" + name.replace("_", "-") for name in given)
@@ -46,7 +46,7 @@ def _fill_rate(draft: Description) -> None:
     records, size = draft.get("records"), draft.get("batch_size")
     if records is not None and size is not None and size > records:
         raise SpecError(f"batch size {size} exceeds the {records} records", "use a smaller one")
-    if "sample_rate" in draft:
+    if draft.has("sample_rate"):
         if size is not None and records is not None:
             raise SpecError("sample_rate is given and also follows from batch_size and records", "give one of the two")
         if draft.get("sampling", Sampling.POISSON) is not Sampling.POISSON:
@@ -60,19 +60,19 @@ def _fill_rate(draft: Description) -> None:
 
 def _fill_steps(draft: Description) -> None:
     """Fill in the number of steps from that of epochs; a short batch counts as one."""
-    if "epochs" not in draft:
+    if not draft.has("epochs"):
         return
-    if "steps" in draft:
+    if draft.has("steps"):
         raise SpecError("both steps and epochs are given", "give one of the two")
     if draft.get("sampling") is Sampling.FULL:
-        each = 1
-    elif "batch_size" in draft and "records" in draft:
-        each = -(-draft["records"] // draft["batch_size"])
-    elif "sample_rate" in draft:
-        each = _steps_of_epoch(draft["sample_rate"])
+        steps_of_pass = 1
+    elif draft.has("batch_size", "records"):
+        steps_of_pass = -(-draft["records"] // draft["batch_size"])
+    elif draft.has("sample_rate"):
+        steps_of_pass = _steps_of_epoch(draft["sample_rate"])
     else:
         return
-    draft.put("steps", draft["epochs"] * each, Source.DERIVED)
+    draft.put("steps", draft["epochs"] * steps_of_pass, Source.DERIVED)
 
 
 def _steps_of_epoch(rate: float) -> int:
@@ -85,13 +85,13 @@ def _steps_of_epoch(rate: float) -> int:
 def _fill_noise(draft: Description) -> None:
     """Fill in the noise multiplier from noise on the mean gradient, or the reverse."""
     size = draft.get("records" if draft.get("sampling") is Sampling.FULL else "batch_size")
-    if "noise_std" not in draft:
-        if "noise_multiplier" in draft and "clip" in draft and size is not None:
+    if not draft.has("noise_std"):
+        if draft.has("noise_multiplier", "clip") and size is not None:
             draft.put("noise_std", draft["noise_multiplier"] * draft["clip"] / size, Source.DERIVED)
         return
-    if "noise_multiplier" in draft:
+    if draft.has("noise_multiplier"):
         raise SpecError("both noise_std and noise_multiplier are given", "give one of the two")
-    if "clip" not in draft or size is None:
+    if not draft.has("clip") or size is None:
         raise SpecError(
             "noise_std is that on the mean gradient: the noise multiplier is noise_std x batch_size / clip",
             "give --clip and --batch-size too, or --noise-multiplier",

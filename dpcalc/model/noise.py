@@ -149,8 +149,8 @@ def fill_in(algorithm: Algorithm, draft: Description) -> None:
     """
     name = "records" if algorithm.full_batch else "batch_size"
     lipschitz, size = draft.get("clip", draft.get("lipschitz")), draft.get(name)
-    if "noise_multiplier" not in draft:
-        if "noise_std" in draft and lipschitz is not None and size is not None and not algorithm.noisy_output:
+    if not draft.has("noise_multiplier"):
+        if draft.has("noise_std") and lipschitz is not None and size is not None and not algorithm.noisy_output:
             value = draft["noise_std"] / lipschitz * size
             if LEAST < value < MOST:
                 draft.put("noise_multiplier", value, Source.DERIVED)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from dpcalc.errors import SpecError
 
@@ -38,16 +38,16 @@ def parse_number(text: str, *, allow_inf: bool = False) -> float:
     Raises:
         SpecError: it is none, is nan, or does not fit a double (too large, or not 0 but rounded to 0).
     """
-    text = _checked(text)
-    if text.removeprefix("+").lower() in _INFINITE:
+    written = _checked(text)
+    if written.removeprefix("+").lower() in _INFINITE:
         if allow_inf:
             return math.inf
-        raise SpecError(f"{text!r} is not allowed here: a finite number is needed", "write a finite number")
-    if _PLAIN.issuperset(text):  # the usual case, without importing fractions
-        value = _literal(text)
-        if (value != 0.0 and math.isfinite(value)) or _is_zero(text):
+        raise SpecError(f"{written!r} is not allowed here: a finite number is needed", "write a finite number")
+    if _PLAIN.issuperset(written):  # the usual case, without importing fractions
+        value = _literal(written)
+        if (value != 0.0 and math.isfinite(value)) or _is_zero(written):
             return value
-    return _to_double(_rational(text), text)
+    return _to_double(_Written(written).rational(), written)
 
 
 def parse_log(text: str) -> float:
@@ -56,16 +56,16 @@ def parse_log(text: str) -> float:
     Raises:
         SpecError: it is not a positive number.
     """
-    text = _checked(text)
-    if _PLAIN.issuperset(text):
-        value = _literal(text)
+    written = _checked(text)
+    if _PLAIN.issuperset(written):
+        value = _literal(written)
         if 1e-300 < value < 1.0 / 64 or 64.0 < value < 1e300:  # nearer to 1 the rounding of value would show
             return math.log(value)
-        _check_decimal(text, text, _MAX_EXPONENT)
-        return _log_of_decimal(text)
-    rational = _rational(text)
+        _Written(written).check_decimal(written, _MAX_EXPONENT)
+        return _log_of_decimal(written)
+    rational = _Written(written).rational()
     if rational <= 0:
-        raise _not_positive(text)
+        raise _not_positive(written)
     return _log_of(rational)
 
 
@@ -91,16 +91,16 @@ def parse_integer(text: str) -> int:
     Raises:
         SpecError: it is not a whole number, or its magnitude exceeds 1e18.
     """
-    text = _checked(text)
-    if text.isascii() and text.isdecimal() and len(text) < 18:
-        return int(text)
-    _refuse_separators(text, ".", "a whole number has no fraction")
-    times = _SUFFIXES.get(text[-1], 1)
-    rational = _rational(text if times == 1 else text[:-1]) * times
+    written = _checked(text)
+    if written.isascii() and written.isdecimal() and len(written) < 18:
+        return int(written)
+    _refuse_separators(written, ".", "a whole number has no fraction")
+    times = _SUFFIXES.get(written[-1], 1)
+    rational = _Written(written if times == 1 else written[:-1]).rational() * times
     if rational.denominator != 1:
-        raise SpecError(f"{text!r} is not a whole number", "write, for example, 60000, 1e6 or 2^20")
+        raise SpecError(f"{written!r} is not a whole number", "write, for example, 60000, 1e6 or 2^20")
     if abs(rational) > _MAX_INTEGER:
-        raise SpecError(f"{text!r} is too large for a whole number", "at most 1e18")
+        raise SpecError(f"{written!r} is too large for a whole number", "at most 1e18")
     return rational.numerator
 
 
@@ -167,7 +167,7 @@ def _range(text: str, parse: Callable[[str], Number], room: int) -> list[Number]
         return _log_range(text, ends, parse, room)
     for end in ends:
         parse(end)  # the limits of a number hold for each of the three
-    start, stop, step = (_rational(_checked(end)) for end in ends)
+    start, stop, step = (_Written(_checked(end)).rational() for end in ends)
     if step == 0 or (stop - start) / step < 0:
         raise SpecError(
             f"{_clipped(text)} never reaches its end", "the step must lead from start to stop, and not be 0"
@@ -248,63 +248,65 @@ def _is_zero(text: str) -> bool:
     return not any(digit in "123456789" for digit in text.lower().partition("e")[0])
 
 
-def _rational(text: str) -> Fraction:
-    """Return the exact value of what was typed."""
-    from fractions import Fraction
+class _Written(NamedTuple):
+    """A number as it was typed, and its exact value; errors show the whole of it."""
 
-    if text.endswith("%"):
-        return _power(text, text[:-1]) / 100
-    numerator, slash, denominator = text.partition("/")
-    if not slash:
-        return _decimal(text, text, _MAX_EXPONENT) if _PLAIN.issuperset(text) else _power(text, text)
-    below = _power(text, denominator)
-    if below == 0:
-        raise SpecError(f"{text!r} divides by zero", "write a quotient with another denominator")
-    return Fraction(_power(text, numerator) / below)
+    text: str
 
+    def rational(self) -> Fraction:
+        """Return the exact value."""
+        from fractions import Fraction
 
-def _power(whole: str, text: str) -> Fraction:
-    base, mark, exponent = text.replace("**", "^").partition("^")
-    number = _decimal(whole, base)
-    if not mark:
-        return number
-    power = _decimal(whole, exponent)
-    if power.denominator != 1 or abs(power) > _MAX_EXPONENT:
-        raise _bad_exponent(whole)
-    if number == 0 and power < 0:
-        raise SpecError(f"{whole!r} divides by zero", "write a power of a number other than 0")
-    bits = max(number.numerator.bit_length(), number.denominator.bit_length())
-    if bits > 1 and bits * abs(power) > _MAX_BITS:
-        raise SpecError(f"{whole!r} is beyond 1e{_MAX_PART} or too long", "write a decimal, like 1e-5000")
-    result: Fraction = number**power.numerator
-    return result
+        if self.text.endswith("%"):
+            return self._power(self.text[:-1]) / 100
+        numerator, slash, denominator = self.text.partition("/")
+        if not slash:
+            plain = _PLAIN.issuperset(self.text)
+            return self._decimal(self.text, _MAX_EXPONENT) if plain else self._power(self.text)
+        below = self._power(denominator)
+        if below == 0:
+            raise SpecError(f"{self.text!r} divides by zero", "write a quotient with another denominator")
+        return Fraction(self._power(numerator) / below)
 
+    def _power(self, part: str) -> Fraction:
+        base, mark, exponent = part.replace("**", "^").partition("^")
+        number = self._decimal(base)
+        if not mark:
+            return number
+        power = self._decimal(exponent)
+        if power.denominator != 1 or abs(power) > _MAX_EXPONENT:
+            raise self._bad_exponent()
+        if number == 0 and power < 0:
+            raise SpecError(f"{self.text!r} divides by zero", "write a power of a number other than 0")
+        bits = max(number.numerator.bit_length(), number.denominator.bit_length())
+        if bits > 1 and bits * abs(power) > _MAX_BITS:
+            raise SpecError(f"{self.text!r} is beyond 1e{_MAX_PART} or too long", "write a decimal, like 1e-5000")
+        result: Fraction = number**power.numerator
+        return result
 
-def _decimal(whole: str, text: str, largest: int = _MAX_PART) -> Fraction:
-    from fractions import Fraction
+    def _decimal(self, part: str, largest: int = _MAX_PART) -> Fraction:
+        from fractions import Fraction
 
-    _check_decimal(whole, text, largest)
-    return Fraction(text)
+        self.check_decimal(part, largest)
+        return Fraction(part)
 
+    def check_decimal(self, part: str, largest: int) -> None:
+        """Refuse a part that is no decimal literal, or has an exponent beyond ``largest``."""
+        if not _PLAIN.issuperset(part):
+            raise _not_a_number(self.text)
+        try:
+            float(part)  # refuses what Fraction would take and a number must not be
+        except ValueError:
+            raise _not_a_number(self.text) from None
+        exponent = part.lower().partition("e")[2].lstrip("+-").replace("_", "")
+        if len(exponent) > 6 or int(exponent or 0) > largest:
+            raise self._bad_exponent(largest)
 
-def _check_decimal(whole: str, text: str, largest: int) -> None:
-    """Refuse what is no decimal literal, or has an exponent beyond ``largest``."""
-    if not _PLAIN.issuperset(text):
-        raise _not_a_number(whole)
-    try:
-        float(text)  # refuses what Fraction would take and a number must not be
-    except ValueError:
-        raise _not_a_number(whole) from None
-    exponent = text.lower().partition("e")[2].lstrip("+-").replace("_", "")
-    if len(exponent) > 6 or int(exponent or 0) > largest:
-        raise _bad_exponent(whole, largest)
-
-
-def _bad_exponent(whole: str, largest: int = _MAX_EXPONENT) -> SpecError:
-    return SpecError(
-        f"{whole!r}: an exponent must be a whole number from -{largest} to {largest}",
-        "for example 1e-5000 or 2^-20",
-    )
+    def _bad_exponent(self, largest: int = _MAX_EXPONENT) -> SpecError:
+        return SpecError(
+            f"{self.text!r}: an exponent must be a whole number from -{largest} to {largest}",
+            "for example 1e-5000 or 2^-20",
+        )
 
 
 def _to_double(value: Fraction, text: str) -> float:

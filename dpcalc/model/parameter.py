@@ -12,6 +12,7 @@ from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import NAMED, algorithm_meant_by
 from dpcalc.model.quantities import (
     Adjacency,
+    Given,
     LastBatch,
     LossClass,
     LossName,
@@ -645,7 +646,7 @@ def example_of(name: str) -> Any:
     return EXAMPLES.get(name, 1 if name in EVERY and EVERY[name].integer else 1.0)
 
 
-def typed(values: Mapping[str, Any]) -> str:
+def typed(values: Given) -> str:
     """Return parameters with values as they are typed.
 
     >>> typed({"records": 100, "delta": 1e-6})

@@ -8,7 +8,13 @@ also called by themselves compare with ``==``, which takes the plain word for th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from dpcalc.plain_enum import PlainEnum
+
+Given = Mapping[str, Any]
+"""What is said of a run, by the names of its parameters."""
 
 
 class Quantity(PlainEnum):

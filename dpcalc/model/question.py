@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Source
-from dpcalc.model.quantities import ATTACKS, Adjacency
+from dpcalc.model.quantities import ATTACKS, Adjacency, Given
 from dpcalc.numerics.floats import UNIT
 
 if TYPE_CHECKING:
@@ -99,6 +99,9 @@ class Target(NamedTuple):
         return max(self.at, 1.0 - self.at) if self.name == "success" and self.at else self.at or 0.0
 
 
+_SMALLEST = -700.0  # below this ln delta, no double holds delta
+
+
 class Question(NamedTuple):
     """What is asked: of epsilon, delta and the run's noise, what is None is sought.
 
@@ -144,6 +147,19 @@ class Question(NamedTuple):
         """The budget as the fields of a result."""
         return {"epsilon": self.epsilon, "delta": self.delta, "log_delta": self.log_delta}
 
+    @property
+    def typed_delta(self) -> float | str | None:
+        """Delta, as a power of ten where no double can hold it."""
+        if self.log_delta is not None and self.log_delta < _SMALLEST:
+            return f"10^{self.log_delta / math.log(10.0):.12g}"
+        return self.delta
+
+    @property
+    def missing_budget(self) -> str:
+        """An example of what is not given of the budget."""
+        given = (("--epsilon 1", self.epsilon), ("--delta 1e-6", self.log_delta))
+        return " ".join(text for text, value in given if value is None)
+
 
 class Query(NamedTuple):
     """A command, what was given, and the question.
@@ -163,7 +179,7 @@ class Query(NamedTuple):
     bound: str | None = None
 
 
-def query_of(command: str, given: Mapping[str, Any], question: Question, *, certified: bool = False) -> Query:
+def query_of(command: str, given: Given, question: Question, *, certified: bool = False) -> Query:
     """Return the query of what was given, as it is now; None stands for what is not given."""
     return Query(command, {name: value for name, value in given.items() if value is not None}, question, certified)
 

@@ -16,6 +16,7 @@ from dpcalc.model.numbers import plain
 from dpcalc.model.parameter import PARAMETERS, check, to_give
 from dpcalc.model.quantities import (
     Adjacency,
+    Given,
     LastBatch,
     LossClass,
     LossName,
@@ -173,7 +174,7 @@ PARAMETER_FIELDS = tuple(name for name in Run.fields if name not in ("algorithm"
 _PLACES = {name: place for place, name in enumerate(PARAMETER_FIELDS)}
 
 
-def describe(algorithm: str, given: Mapping[str, Any], sources: Mapping[str, Source] | None = None) -> Run:
+def describe(algorithm: str, given: Given, sources: Mapping[str, Source] | None = None) -> Run:
     """Return the described run: every given value checked, defaults and the worst index filled in.
 
     Args:
@@ -198,7 +199,7 @@ def describe(algorithm: str, given: Mapping[str, Any], sources: Mapping[str, Sou
 
 def _fill_in(record: Algorithm, draft: Description) -> None:
     """Fill in what is not given: defaults, the worst index, the number of steps, what follows of loss and noise."""
-    if record.continues and "adjacency" not in draft and draft.get("start", Start.DISTANCE) != Start.DISTANCE:
+    if record.continues and not draft.has("adjacency") and draft.get("start", Start.DISTANCE) != Start.DISTANCE:
         draft.put("adjacency", Adjacency.REPLACE_ONE, Source.DEFAULT)  # a known distance is to the model without it
     for name, value in record.defaults.items():
         if name not in draft:
@@ -206,7 +207,7 @@ def _fill_in(record: Algorithm, draft: Description) -> None:
     _refuse_contradictions(record, draft)
     if record.continues:
         _refuse_two_starts(draft)
-    if not record.clipped and ("clip" in draft or "model" in draft):
+    if not record.clipped and (draft.has("clip") or draft.has("model")):
         from dpcalc.model import clipping
 
         clipping.fill_in(draft)
@@ -215,15 +216,15 @@ def _fill_in(record: Algorithm, draft: Description) -> None:
 
         multiplier.fill_in(draft)
         return
-    if record.local and "records" not in draft:
+    if record.local and not draft.has("records"):
         draft.put("records", 1, Source.DEFAULT)  # a message depends on no other record
     if record.indexed:
         _fill_index(record, draft)
     if record.length is Length.STEPS:
         _fill_steps(record, draft)
-    if record.length is Length.PASSES and "steps" in draft:
+    if record.length is Length.PASSES and draft.has("steps"):
         _refuse_steps(record, draft)
-    if "lipschitz" in draft:
+    if draft.has("lipschitz"):
         twice = draft["adjacency"] is Adjacency.REPLACE_ONE
         draft.put("sensitivity", draft["lipschitz"] * (2.0 if twice else 1.0), Source.DERIVED)
     if record.length is not Length.UNKNOWN:
@@ -255,11 +256,11 @@ def _refuse_contradictions(record: Algorithm, draft: Description) -> None:
 
 def _refuse_two_starts(draft: Description) -> None:
     start = draft["start"]
-    if start != Start.DISTANCE and "start_distance" in draft:
+    if start != Start.DISTANCE and draft.has("start_distance"):
         raise SpecError(
             f"the start is {start}, from which the distance follows, and start_distance is given", "keep one of the two"
         )
-    if start != Start.MINIMISER and "gradient_norm" in draft:
+    if start != Start.MINIMISER and draft.has("gradient_norm"):
         raise SpecError(
             f"gradient_norm is of a minimiser that is not exact, and the start is {start}",
             "give --start minimiser, or leave out --gradient-norm",
@@ -273,18 +274,17 @@ def _refuse_two_starts(draft: Description) -> None:
 
 def _derive_loss(draft: Description) -> None:
     """Fill in the loss class, and the displacement factor that follows from it on a bounded domain."""
-    if "loss_class" not in draft:
-        draft.put("loss_class", loss.default_class(draft.get("smoothness")), Source.DERIVED)
-    if "radius" in draft and "diameter" not in draft:
+    draft.fill("loss_class", loss.default_class(draft.get("smoothness")), Source.DERIVED)
+    if draft.has("radius") and not draft.has("diameter"):
         draft.put("diameter", 2.0 * draft["radius"], Source.DERIVED)
-    if "displacement" in draft or "diameter" not in draft or "step_size" not in draft:
+    if draft.has("displacement") or not draft.has("diameter") or not draft.has("step_size"):
         return
     constants = {name: draft[name] for name in ("lipschitz", "smoothness", "strong_convexity") if name in draft}
     weight = draft.get("regularisation", 0.0)
     if weight and "lipschitz" in constants and draft["step_size"] * weight > 1.0 - 1e-12:
         # A step this long turns the regulariser's part around: what counts is the bound on the whole gradient.
         del constants["lipschitz"]
-        if "radius" in draft:
+        if draft.has("radius"):
             constants["lipschitz"] = up(draft["lipschitz"] + up(weight * draft["radius"]), 4.0)
     factor = loss.displacement(
         loss_class=draft["loss_class"], step_size=draft["step_size"], diameter=draft["diameter"], **constants
@@ -299,7 +299,7 @@ def _derive_noise(algorithm: Algorithm, draft: Description) -> None:
     Raises:
         SpecError: two scales are given, or a scale and another kind of noise.
     """
-    if "langevin_std" in draft:
+    if draft.has("langevin_std"):
         _langevin_noise(draft)
     if not algorithm.own_noise:
         noise.fill_in(algorithm, draft)
@@ -313,15 +313,14 @@ def _derive_noise(algorithm: Algorithm, draft: Description) -> None:
         raise SpecError(f"noise is {draft['noise']} and {scales[0]} is given", cure)
     if kind is Noise.LAPLACE and draft.get("loss") == LossName.SOFTMAX:
         raise SpecError("the constants of a softmax are for Gaussian noise", "use --noise-std, or describe the loss")
-    if "noise" not in draft:
-        draft.put("noise", kind, Source.DERIVED)
+    draft.fill("noise", kind, Source.DERIVED)
     if scales:
-        if "c1" in draft:
+        if draft.has("c1"):
             raise SpecError(f"{scales[0]} is given and also follows from c1 and c2", "keep one of the two")
         draft.put("scale", draft[scales[0]], Source.DERIVED)
-    elif algorithm.tuned and "c1" in draft:
+    elif algorithm.tuned and draft.has("c1"):
         _tuned_noise(draft)
-    if kind is Noise.LAPLACE and "dimension" not in draft and "dimension" in algorithm.parameters:
+    if kind is Noise.LAPLACE and not draft.has("dimension") and "dimension" in algorithm.parameters:
         draft.put("dimension", 1, Source.DEFAULT)
     if kind is Noise.LAPLACE and draft.get("dimension", 1) > 1 and draft.sources.get("displacement") is Source.DERIVED:
         # What the table bounds is a Euclidean distance; the noise acts on the 1-norm.
@@ -353,9 +352,9 @@ def _langevin_noise(draft: Description) -> None:
     Raises:
         SpecError: noise_std is given as well, or the step size is not.
     """
-    if "noise_std" in draft:
+    if draft.has("noise_std"):
         raise SpecError("both noise_std and langevin_std are given", "give one of the two")
-    if "step_size" not in draft:
+    if not draft.has("step_size"):
         raise SpecError("langevin_std needs the step size", "give --step-size")
     from dpcalc.model.noise import langevin_noise_std
 
@@ -376,15 +375,15 @@ def _fill_steps(algorithm: Algorithm, draft: Description) -> None:
         draft.take("batch_size")
     elif records is not None and draft["batch_size"] > records:
         raise SpecError(f"batch size {draft['batch_size']} exceeds the {records} records", "use a smaller one")
-    if "epochs" not in draft:
-        if algorithm.one_pass_by_default and "steps" not in draft and records is not None:
+    if not draft.has("epochs"):
+        if algorithm.one_pass_by_default and not draft.has("steps") and records is not None:
             draft.put("steps", records, Source.DEFAULT)
         return
-    if "steps" in draft:
+    if draft.has("steps"):
         raise SpecError("both steps and epochs are given", "give one of the two")
     if records is not None:
-        each = 1 if algorithm.full_batch else -(-records // draft["batch_size"])
-        draft.put("steps", draft["epochs"] * each, Source.DERIVED)
+        steps_of_pass = 1 if algorithm.full_batch else -(-records // draft["batch_size"])
+        draft.put("steps", draft["epochs"] * steps_of_pass, Source.DERIVED)
 
 
 def _refuse_steps(algorithm: Algorithm, draft: Description) -> None:
@@ -393,7 +392,7 @@ def _refuse_steps(algorithm: Algorithm, draft: Description) -> None:
     Raises:
         SpecError: there is one.
     """
-    cure = "leave out --steps" if "epochs" in draft else "give --epochs in place of --steps"
+    cure = "leave out --steps" if draft.has("epochs") else "give --epochs in place of --steps"
     raise SpecError(f"{algorithm.base} is counted in epochs, and steps are given", cure)
 
 
@@ -401,12 +400,12 @@ def _fill_index(algorithm: Algorithm, draft: Description) -> None:
     records = draft.get("records")
     if records is None:
         return
-    if "window" in draft:
+    if draft.has("window"):
         _index_of_window(draft)
-    if "schedule" in draft and "index" not in draft:
+    if draft.has("schedule") and not draft.has("index"):
         return  # which is worst depends on the steps and on the question
     used = records - _dropped(draft)
-    if "index" not in draft:
+    if not draft.has("index"):
         draft.put("index", algorithm.worst_index(used), Source.WORST_CASE)
     elif used < draft["index"] <= records:
         raise SpecError(
@@ -419,7 +418,7 @@ def _fill_index(algorithm: Algorithm, draft: Description) -> None:
         )
 
 
-def _dropped(draft: Description | Mapping[str, Any]) -> int:
+def _dropped(draft: Description | Given) -> int:
     """Return how many records at the end no pass in a fixed order uses."""
     records, size = draft["records"], draft.get("batch_size", 1)
     drops = draft.get("last_batch") is LastBatch.DROP and records > size
@@ -429,7 +428,7 @@ def _dropped(draft: Description | Mapping[str, Any]) -> int:
 def _index_of_window(draft: Description) -> None:
     """Fill in the youngest record that at least ``window`` others follow: the worst off of them all."""
     window, records = draft["window"], draft["records"]
-    if "index" in draft:
+    if draft.has("index"):
         raise SpecError("both index and window are given", "give one of the two")
     if window >= records:
         raise SpecError(f"no record is followed by {window} others: there are {records}", f"use --window < {records}")

@@ -8,6 +8,7 @@ import json
 from dpcalc.inert import inert, printable
 from dpcalc.render.asked import Asked
 from dpcalc.render.check.verdicts import Judged, gate_name, share_used
+from dpcalc.render.layout import counted, cut
 from dpcalc.render.numbers import Digits
 from dpcalc.render.page.case import headlines
 from dpcalc.render.page.verdict import Outcome, outcome_of, warnings, without_gate, word_of
@@ -61,7 +62,7 @@ def _message(report: Report) -> str:
     if report.shard is not None or warnings(report):
         return _cut(word)
     if outcome == Outcome.PART and (bare := without_gate(report)):
-        word = f"passed, {bare} case{'' if bare == 1 else 's'} without a gate"
+        word = f"passed, {counted(bare, 'case')} without a gate"
     gates = [(share, gate, case) for case in report.cases for gate in case.assertions if (share := _share(gate))]
     failed = any(not gate.passed for _, gate, _ in gates)
     if outcome == Outcome.BAD and not failed:
@@ -91,5 +92,4 @@ def _compared(gate: Assertion, case: Case) -> str:
 
 
 def _cut(text: str) -> str:
-    text = printable(text)
-    return text if len(text) <= _MAX else text[: _MAX - 3] + "..."
+    return cut(printable(text), _MAX)

@@ -20,6 +20,7 @@ from dpcalc.notes import (
     UnreadableCells,
 )
 from dpcalc.render.blocks import COLUMNS, GAP, LABEL, STAYS, Block, Paragraph, Style, Table, aligned, fitted
+from dpcalc.render.layout import counted
 from dpcalc.render.notes import improvement_sentences, sentences_about
 from dpcalc.render.numbers import Digits
 from dpcalc.render.several import common_inputs, common_lines, ranked, summary, summary_counts, summary_notes
@@ -86,7 +87,7 @@ class One:
         """Yield everything, in the order of a reader who checks it."""
         case = self.case
         yield Paragraph(released(case))
-        yield from self._inputs_in_full()
+        yield from (Paragraph(line, style=Style.QUIET) for line in inputs_lines(case))
         yield GAP
         yield from self._headlines()
         yield from (GAP, Paragraph(promise(case)))
@@ -179,9 +180,6 @@ class One:
         warning = risk.warning(self.case)
         return [Paragraph(warning, style=Style.BAD)] if warning else []
 
-    def _inputs_in_full(self) -> Iterator[Block]:
-        yield from (Paragraph(line, style=Style.QUIET) for line in inputs_lines(self.case))
-
     def _measured(self) -> Iterator[list[Block]]:
         """Yield what a run came to that was carried out, a ledger's entries, what attackers can do, and an audit."""
         case, digits = self.case, self.digits
@@ -240,12 +238,12 @@ class One:
         """Return what ``-v`` adds."""
         case, texts = self.case, {block.text for block in kept if isinstance(block, Paragraph)}
         bounds = 0 if is_cost(case) else sum(result not in self._best() for result in case.results)
-        counts = [
-            _counted(bounds, "more bound, with what each assumes", "more bounds, with what each assumes"),
-            _counted(len(case.obstacles), "bound that does not apply and why", "bounds that do not apply and why"),
-            _counted(sum(note not in texts for note in case.notes), "more note", "more notes"),
-        ]
-        return ", ".join(filter(None, ["-v adds the sources", *counts]))
+        parts = (
+            (bounds, "more bound, with what each assumes", "more bounds, with what each assumes"),
+            (len(case.obstacles), "bound that does not apply and why", "bounds that do not apply and why"),
+            (sum(note not in texts for note in case.notes), "more note", "more notes"),
+        )
+        return ", ".join(["-v adds the sources", *(counted(*part) for part in parts if part[0])])
 
 
 class Several:
@@ -321,7 +319,3 @@ def _gate(gate: Assertion) -> Paragraph:
 def _tables(rows: Sequence[tuple[str, ...]], *, counted: bool = True) -> list[Block]:
     """Return the table of these rows; none of no rows."""
     return [Table(rows, counted=counted)] if rows else []
-
-
-def _counted(count: int, one: str, several: str) -> str:
-    return f"{count} {one if count == 1 else several}" if count else ""

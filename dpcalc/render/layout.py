@@ -17,6 +17,26 @@ _EQUATION = re.compile(r"(?:[\w-]+ )?[\w-]+ <?= (?=\S)")
 Row = Sequence[str]
 
 
+def counted(count: int, one: str, several: str = "") -> str:
+    """Return a number with its noun.
+
+    >>> counted(2, "case")
+    '2 cases'
+    """
+    return f"{count} {one if count == 1 else several or one + 's'}"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Return the first of some names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def cut(text: str, width: int) -> str:
+    """Return a text, of one that is longer than a width its beginning."""
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
 def wrapped(text: str, width: int, first: str = "", others: str = "") -> list[str]:
     """Return a paragraph in lines of a width; ``first`` and ``others`` stand at their left. An equation stays whole."""
     glued = _EQUATION.sub(lambda match: match[0].replace(" ", _GLUE), text)

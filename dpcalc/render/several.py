@@ -43,11 +43,10 @@ def summary(report: Report, digits: Digits) -> list[tuple[str, ...]]:
             *risk.summary_cells(case, measured, digits), *([_within(case)] if tight else []),
         ]  # fmt: skip
         could = [best_improvement(case)] if better else []
-        answers = [result for result in case.results if result.best]
-        for best in answers:
+        for best in case.answers:
             values = [digits.value(best) if best.quantity == name else "" for name in quantities]
             table.append((*inputs, *values, *beside, best.bound, *could, _last_cell(best, digits)))
-        if not answers:
+        if not case.answers:
             because = case.obstacles[0].because if case.obstacles else "no guarantee"
             blank = [""] * (len(table[0]) - len(inputs) - 2)
             table.append((*inputs, *["none", *blank][: len(blank)], "", because))
@@ -164,7 +163,7 @@ _TIMES_LIPSCHITZ = {"replace-one": "2 lipschitz", "null-record": "lipschitz"}
 
 def render_explain(report: Report, digits: Digits = SIX) -> str:
     """Return each case's best result explained, with the numbers of its run."""
-    texts = [explain_result(r, case, digits) for case in report.cases for r in case.results if r.best]
+    texts = [explain_result(r, case, digits) for case in report.cases for r in case.answers]
     return "\n\n".join(dict.fromkeys(texts)) + "\n"
 
 
@@ -191,7 +190,7 @@ def _results_of(case: Case, id: str) -> list[Result]:
 
 def render_bibtex(report: Report, _: object = None) -> str:
     """Return the BibTeX of what the best results rest on."""
-    return bibtex([lookup(r.bound) for case in report.cases for r in case.results if r.best])
+    return bibtex([lookup(r.bound) for case in report.cases for r in case.answers])
 
 
 def bibtex(bounds: list[Theorem]) -> str:

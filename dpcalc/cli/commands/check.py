@@ -168,7 +168,7 @@ def command(
         for other in error.errors[:-1]:
             say(_error_text(other))
         raise error.errors[-1] from None
-    curves = any(each.kind != PLOT and CHECKED[each.kind].curves for each in wanted)
+    curves = any(destination.kind != PLOT and CHECKED[destination.kind].curves for destination in wanted)
     options = Options(certify, demanded.source)
     selection = Selection(recipes, pattern, options=options, limits=limits, share=share, curves=curves)
     if listing:
@@ -185,7 +185,7 @@ def command(
             raise SpecError(f"{given}: what it gives is compared with no baseline", "leave one of the two out")
     selection.refuse_all_skipped()
     how: dict[str, Any] = {"jobs": jobs, "fail_fast": fail_fast, "checkpoint": checkpoint}
-    how["beside"] = _folder_of((printing.file, *(each.path for each in wanted)))
+    how["beside"] = _folder_of((printing.file, *(destination.path for destination in wanted)))
     with contextlib.ExitStack() as closing:
         if there is not None:
             joined = closing.enter_context(there.entered())
@@ -231,11 +231,11 @@ def _destinations(reports: Sequence[str]) -> list[Destination]:
         SpecError: a kind is unknown.
     """
     kinds = {**CHECKED, PLOT: Kind(lambda report, asked: "")}  # a picture is drawn, and no text
-    found = destinations(reports, kinds, example="junit=gates.xml")
-    for each in found:
-        if each.kind == PLOT:
-            printing.check_file(each.path, each.option)
-    return found
+    wanted = destinations(reports, kinds, example="junit=gates.xml")
+    for destination in wanted:
+        if destination.kind == PLOT:
+            printing.check_file(destination.path, destination.option)
+    return wanted
 
 
 def _error_text(error: SpecError) -> str:

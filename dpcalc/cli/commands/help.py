@@ -70,8 +70,8 @@ def page(topic: str) -> str:
         return note() if word == NOTE else _of_method(word.partition("#")[2])
     if word in COMMANDS:
         return _of_command(word)
-    if found := _of_parameter(word):
-        return found
+    if text := _of_parameter(word):
+        return text
     if word in _NOTIONS:
         return _of_method("notions")
     if related := _related(word):
@@ -92,10 +92,10 @@ def _of_method(section: str) -> str:
     if not section:
         return method()
     parts = method_sections()
-    found = parts.get(section) or next((part for anchor, part in parts.items() if anchor.startswith(section)), "")
-    if not found:
+    body = parts.get(section) or next((part for anchor, part in parts.items() if anchor.startswith(section)), "")
+    if not body:
         raise SpecError(f"{METHOD} has no section {section!r}", f"the sections are {', '.join(parts)}")
-    return found
+    return body
 
 
 def _of_command(name: str) -> str:

@@ -44,10 +44,10 @@ def command(config: str, command_: str | None, algorithm: str | None, policy: bo
         check_outputs([(output, "-o")], files_of(recipe))
         write(drafted(recipe), output)
         return
-    found = draft(config, output, command_, algorithm)
-    write(found.text, output)
+    start = draft(config, output, command_, algorithm)
+    write(start.text, output)
     try:
-        _ask(found.command, dict(found.given), dict(found.budget))
+        _ask(start.command, dict(start.given), dict(start.budget))
     except DpcalcError as error:
         say(printable(f"still to add: {error.message}") + (f"\n  hint: {printable(error.hint)}" if error.hint else ""))
 

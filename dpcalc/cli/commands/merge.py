@@ -27,7 +27,7 @@ def _conclude_sweep(result: Report, printing: Printing, found: Sequence[Destinat
     """Print and write the report on a sweep of queries, and exit as its command does."""
     if baseline is not None:
         raise SpecError("a comparison has no baseline", "leave --baseline out")
-    others = [each.kind for each in found if each.kind not in REPORTS]
+    others = [destination.kind for destination in found if destination.kind not in REPORTS]
     if others:
         raise SpecError(f"--report {others[0]}= is of a check", f"a comparison writes {', '.join(REPORTS)}")
     color = color_of(printing.color)
@@ -69,12 +69,12 @@ def command(files: tuple[str, ...], reports: tuple[str, ...], baseline: str | No
     from dpcalc.recipes.running.shards import merged
 
     printing = Printing.of(**output)
-    found = destinations(reports, KINDS, example="json=all.json")
-    check_outputs(written_to(printing.file, found), (*files, baseline))
+    wanted = destinations(reports, KINDS, example="json=all.json")
+    check_outputs(written_to(printing.file, wanted), (*files, baseline))
     earlier = load_baseline(baseline)
     shards = [(os.fsdecode(file), read_report(file)) for file in files]
     result = merged(shards)
     if result.command != "check":
-        _conclude_sweep(result, printing, found, baseline)
+        _conclude_sweep(result, printing, wanted, baseline)
         return
-    conclude(result, printing, found, earlier)
+    conclude(result, printing, wanted, earlier)

@@ -66,9 +66,9 @@ def command(
 
     limits = limits_of(_number("--timeout", timeout) or None, _number("--memory-limit", memory_limit) or None)
     read = read_card(card)
-    found = verify_within(read, limits, model=model, schedule=schedule, certify=False if no_certify else None)
-    write(_json(found) if as_json else _text(card, found), None)
-    if not found.passed:
+    verification = verify_within(read, limits, model=model, schedule=schedule, certify=False if no_certify else None)
+    write(_json(verification) if as_json else _text(card, verification), None)
+    if not verification.passed:
         raise click.exceptions.Exit(1)
 
 
@@ -82,7 +82,7 @@ def _number(flag: str, typed: str) -> float:
 def _json(found: Verification) -> str:
     fields = {
         "passed": found.passed,
-        "mismatches": [each._asdict() for each in found.mismatches],
+        "mismatches": [mismatch._asdict() for mismatch in found.mismatches],
         "checked": list(found.checked) if found.passed else [],
         "unchecked": list(found.unchecked),
         "remarks": list(found.remarks),
@@ -102,9 +102,9 @@ def _text(path: str, found: Verification) -> str:
     else:
         count = len(found.mismatches)
         lines = [f"NOT VERIFIED: {path}: {count} field{'' if count == 1 else 's'} not as computed"]
-        for each in found.mismatches[:_SHOWN]:
-            lines += [f"  {each.place}", f"    on the card: {_short(each.given)}"]
-            lines += [f"    computed:    {_short(each.recomputed)}"]
+        for mismatch in found.mismatches[:_SHOWN]:
+            lines += [f"  {mismatch.place}", f"    on the card: {_short(mismatch.given)}"]
+            lines += [f"    computed:    {_short(mismatch.recomputed)}"]
         lines += [f"  and {count - _SHOWN} more (--json has all)"] if count > _SHOWN else []
     lines += [f"note: {line}" for line in found.remarks]
     return "".join(f"{printable(line)}\n" for line in lines)

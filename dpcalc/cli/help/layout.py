@@ -170,8 +170,8 @@ def _words(parameter: Parameter | None) -> dict[str, str]:
 
 def _parameter(option: click.Option) -> Parameter | None:
     """Return the parameter that an option gives a value to, with the words that the command takes; None for others."""
-    found: Any = getattr(option.type, "parameter", None)
-    return found if isinstance(found, Parameter) else None
+    parameter: Any = getattr(option.type, "parameter", None)
+    return parameter if isinstance(parameter, Parameter) else None
 
 
 def default_of(command: str, option: click.Option) -> str:
@@ -185,8 +185,8 @@ def default_of(command: str, option: click.Option) -> str:
     if name == "release" and "dp-sgd" in record.algorithms:  # which has another one
         return ""
     taking = [ALGORITHMS[a] for a in record.algorithms if name in ALGORITHMS[a].parameters]
-    found: set[Any] = {algorithm.defaults.get(name, _DEFAULTS.get(name)) for algorithm in taking}
-    [default] = found if len(found) == 1 else [None]
+    defaults: set[Any] = {algorithm.defaults.get(name, _DEFAULTS.get(name)) for algorithm in taking}
+    [default] = defaults if len(defaults) == 1 else [None]
     return "" if default is None else f"{default:g}" if isinstance(default, float) else str(default)
 
 
@@ -258,8 +258,8 @@ def about_option(word: str, command: click.Command) -> str:
         return f"did you mean {PARAMETERS[meant].flag}?{conversion(meant)}"
     near = nearest(plain.lower(), flags)
     close = bool(near) and len(plain) > 3 and distance(plain.lower(), near[0]) == 1
-    if not close and (found := _value(plain.lower(), command) or _symbol(plain, taken) or _elsewhere(bare)):
-        return found
+    if not close and (answer := _value(plain.lower(), command) or _symbol(plain, taken) or _elsewhere(bare)):
+        return answer
     return f"did you mean {' or '.join(dict.fromkeys(flags[name] for name in near))}?" if near else ""
 
 
@@ -323,15 +323,15 @@ def _flags(command: click.Command) -> Mapping[str, str]:
     """Return every long flag that a command takes, without hyphens before it -> as the help lists it."""
     from dpcalc.model.parameter import KNOWN, spellings
 
-    found: dict[str, str] = {}
+    flags: dict[str, str] = {}
     for option in command.params:
         if isinstance(option, click.Option):
             listed = next((name for name in option.opts if name.startswith("--")), option.opts[0])
-            found |= {name.lstrip("-"): name for name in option.opts if name.startswith("--")}
+            flags |= {name.lstrip("-"): name for name in option.opts if name.startswith("--")}
             known = KNOWN.get(option.name or "")
             words = known.synonyms if known else spellings(option.name or "")
-            found |= {name.lstrip("-").replace("_", "-"): listed for name in words}
-    return found
+            flags |= {name.lstrip("-").replace("_", "-"): listed for name in words}
+    return flags
 
 
 def _value(word: str, command: click.Command) -> str:
@@ -349,9 +349,9 @@ def _symbol(word: str, taken: Iterable[str]) -> str:
 
     parameters = [PARAMETERS[name] for name in taken if name in PARAMETERS]
     for spelt in (str, str.lower):
-        found = [parameter for parameter in parameters if spelt(parameter.symbol) == spelt(word)]
-        if len(found) == 1:
-            return f"did you mean {found[0].flag}?"
+        matches = [parameter for parameter in parameters if spelt(parameter.symbol) == spelt(word)]
+        if len(matches) == 1:
+            return f"did you mean {matches[0].flag}?"
     return ""
 
 

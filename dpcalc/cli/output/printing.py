@@ -99,12 +99,12 @@ class Output(NamedTuple):
 
     def _written(self) -> list[tuple[str | None, str]]:
         """Return where the answer and its reports go, each with the option that says so."""
-        return [(self.file, "-o"), *((each.path, each.option) for each in self.reports)]
+        return [(self.file, "-o"), *((report.path, report.option) for report in self.reports)]
 
     @property
     def curves(self) -> bool:
         """Whether a report shows the curves behind the answers."""
-        return any(REPORTS[each.kind].curves for each in self.reports)
+        return any(REPORTS[report.kind].curves for report in self.reports)
 
 
 def _typed() -> Iterator[str]:

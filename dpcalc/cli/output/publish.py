@@ -70,21 +70,21 @@ def publish(
     """
 
     def renderer(kind: str) -> Callable[[Report], str]:
-        return lambda each: render(each, kind, precision=precision, baseline=baseline)
+        return lambda destination: render(destination, kind, precision=precision, baseline=baseline)
 
-    def to_file(each: Destination) -> Callable[[str], None]:
-        return lambda text: write(text, each.path, each.option, commands=each.kind == GITHUB)
+    def to_file(destination: Destination) -> Callable[[str], None]:
+        return lambda text: write(text, destination.path, destination.option, commands=destination.kind == GITHUB)
 
     lost: list[Lost] = []
-    for each in destinations:
-        what = f"{each.option}{each.path}"
-        if each.kind == printing.PLOT:
-            lost += attempt(what, partial(_draw, report, each.path))
-        elif each.kind in CARD:  # whole or not at all: no case of it stands for an error
-            lost += attempt(what, partial(_write_card, report, each, asked(each, precision)))
+    for destination in destinations:
+        what = f"{destination.option}{destination.path}"
+        if destination.kind == printing.PLOT:
+            lost += attempt(what, partial(_draw, report, destination.path))
+        elif destination.kind in CARD:  # whole or not at all: no case of it stands for an error
+            lost += attempt(what, partial(_write_card, report, destination, asked(destination, precision)))
         else:
-            write_it, how = CHECKED[each.kind].write, asked(each, precision, baseline)
-            lost += shown(report, what, partial(_written, write_it, how), to_file(each))
+            write_it, how = CHECKED[destination.kind].write, asked(destination, precision, baseline)
+            lost += shown(report, what, partial(_written, write_it, how), to_file(destination))
     if os.environ.get("GITHUB_ACTIONS") == "true":
         lost += shown(report, "the annotations", renderer(GITHUB), lambda text: say(text.rstrip("\n"), commands=True))
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):

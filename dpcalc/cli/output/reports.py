@@ -72,7 +72,7 @@ def need(package: str, what: str) -> None:
 
 def written_to(file: str | None, reports: Iterable[Destination]) -> list[tuple[str | None, str]]:
     """Return where a command writes, each with the option that says so."""
-    return [(file, "-o"), *((each.path, each.option) for each in reports)]
+    return [(file, "-o"), *((report.path, report.option) for report in reports)]
 
 
 def asked(report: Destination, precision: int, baseline: Snapshot | None = None) -> Asked:
@@ -92,10 +92,11 @@ def write_reports(
 ) -> list[Lost]:
     """Write the reports asked for, each though others fail, and return what could not be written."""
     lost: list[Lost] = []
-    for each in reports:
+    for destination in reports:
 
-        def work(each: Destination = each) -> None:
-            write(kinds[each.kind].write(report, asked(each, precision)), each.path, each.option)
+        def work(destination: Destination = destination) -> None:
+            text = kinds[destination.kind].write(report, asked(destination, precision))
+            write(text, destination.path, destination.option)
 
-        lost += attempt(printable(f"{each.option}{each.path}"), work)
+        lost += attempt(printable(f"{destination.option}{destination.path}"), work)
     return lost

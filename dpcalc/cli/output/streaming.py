@@ -37,7 +37,7 @@ _FEW = 20  # cases without a progress bar
 
 def in_lines(destinations: Iterable[Destination]) -> bool:
     """Return whether all reports can be made of cases that were written as lines: they have no curves and no query."""
-    kinds = [None if each.kind == PLOT else CHECKED[each.kind] for each in destinations]
+    kinds = [None if destination.kind == PLOT else CHECKED[destination.kind] for destination in destinations]
     return all(kind is not None and (kind.pieces is not None or kind.excerpt) for kind in kinds)
 
 
@@ -50,10 +50,14 @@ def refuse_large(count: int, destinations: Iterable[Destination], baseline: str 
     if count <= MAX_CASES:
         return
     what = f"of {count} cases: at most {MAX_CASES} are"
-    for each in destinations:
-        if each.kind == PLOT or (CHECKED[each.kind].pieces is None and not CHECKED[each.kind].excerpt):
+    for destination in destinations:
+        if destination.kind == PLOT or (
+            CHECKED[destination.kind].pieces is None and not CHECKED[destination.kind].excerpt
+        ):
             written = ", ".join(name for name, kind in KINDS.items() if kind.pieces or kind.excerpt)
-            raise SpecError(f"{each.option} {what} shown by it", f"choose among {written}, or check fewer with --run")
+            raise SpecError(
+                f"{destination.option} {what} shown by it", f"choose among {written}, or check fewer with --run"
+            )
     if baseline is not None:
         raise SpecError(f"--baseline {what} compared", "compare parts of the check, with --run")
 
@@ -128,8 +132,10 @@ def _progress(cases: Iterator[Case], count: int, failed: Callable[[], int]) -> I
 def _conclude(result: ManyCases, printing: Printing, destinations: Sequence[Destination], left: int) -> None:
     lost: list[Lost] = []
     some = result.excerpt()
-    for each in destinations:
-        lost += attempt(f"{each.option}{each.path}", partial(_report, result, some, each, printing.precision))
+    for destination in destinations:
+        lost += attempt(
+            f"{destination.option}{destination.path}", partial(_report, result, some, destination, printing.precision)
+        )
     lost += attempt("the text", partial(_print, result, some, printing))
     if os.environ.get("GITHUB_ACTIONS") == "true":
         text = KINDS[GITHUB].write(some, asked(Destination(GITHUB, ""), printing.precision))

@@ -20,7 +20,7 @@ from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length, Order, Release
 from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.numbers import plain
 from dpcalc.model.parameter import PARAMETERS, example_of, typed
-from dpcalc.model.quantities import Adjacency, Quantity, Releases, Sampling
+from dpcalc.model.quantities import Adjacency, Given, Quantity, Releases, Sampling
 from dpcalc.model.question import Question
 from dpcalc.model.run import Run, describe
 from dpcalc.report import Result
@@ -173,7 +173,7 @@ def _other_neighbours(run: Run) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield name, {"adjacency": str(Adjacency.NULL_RECORD)}
 
 
-def _best(run: Run, name: str, changes: Mapping[str, Any], question: Question, command: Command) -> Result | None:
+def _best(run: Run, name: str, changes: Given, question: Question, command: Command) -> Result | None:
     """Return the best answer for the changed run; None where there is none."""
     kept = {key: value for key, value in run.values.items() if run.typed(key) or run.source(key) is Source.LOSS}
     values = {**kept, **changes}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from dpcalc.engine.advice.notes import tightness_of
-from dpcalc.engine.attack.guess import proved_of
+from dpcalc.engine.attack.guess import Evidence
 from dpcalc.engine.attack.risk import USUAL_LOG_DELTA, risk_of
 from dpcalc.engine.evaluate import Application
 from dpcalc.errors import DpcalcError, isolate_failure
@@ -32,9 +32,9 @@ def with_curves(case: Case, run: Run, question: Question) -> Case:
         return case
     try:
         with isolate_failure():
-            run, proved = proved_of(case, run, question.orders)
-            proved = [curve for name, part in proved for curve in _quick(name, part, case.best)]
-            rows, floors = _lower(case, run, question)
+            evidence = Evidence(case, run, question.orders)
+            proved = [curve for name, part in evidence.proved for curve in _quick(name, part, case.best)]
+            rows, floors = _lower(case, evidence.run, question)
             return case._replace(curves=curves_of(proved, case.best, floors, tightness_of(case, rows), case.guess))
     except DpcalcError:
         return case

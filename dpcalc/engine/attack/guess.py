@@ -7,15 +7,16 @@ loose bound, another epsilon may say more: `dpcalc.notions.trade_off`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, isolate_failure
-from dpcalc.model.quantities import RISKS, Quantity
+from dpcalc.model.quantities import RISKS, Kind, Quantity
 from dpcalc.model.run import Run
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Box, Gdp, Guarantee, Rdp, Worst
+from dpcalc.notions.notion import LowerBound
 from dpcalc.numerics.floats import exp_up, up
 from dpcalc.report import Case, Guess, Result
 from dpcalc.theorems.record import lookup
@@ -26,6 +27,58 @@ Proved = Sequence[tuple[str, Guarantee]]
 _ONE_WAY = ("add", "remove")
 _NO_BETTER = 1.0 - 1e-9
 """A curve that gains less is the answer's own, rounded otherwise: the same run then has the same number everywhere."""
+
+
+class Evidence:
+    """What is known of an answered run, with the best solution where a parameter was solved for.
+
+    Attributes:
+        case, best: the answer, and its best guarantee.
+        run, orders: what it is of.
+    """
+
+    def __init__(self, case: Case, run: Run, orders: tuple[float, ...]) -> None:
+        assert case.best is not None
+        self.case, self.best, self.orders = case, case.best, orders
+        direction = DIRECTIONS.get(self.best.quantity)
+        if direction is not None:
+            value = int(self.best.value) if direction.integer else self.best.value
+            run = run.replacing(**{self.best.quantity: value})
+        self.run = run
+
+    @property
+    def proved(self) -> list[tuple[str, Guarantee]]:
+        """(id, guarantee) of each bound, the best one first; slow ones only where they are the best."""
+        rows: dict[str, Result] = {}
+        for row in sorted(self.case.results, key=lambda row: not row.best):
+            if row.guarantee and (row.best or not lookup(row.bound).slow):
+                rows.setdefault(row.bound, row)
+        return [(row.bound, part) for row in rows.values() if (part := self._curve_or_point(row)) is not None]
+
+    @property
+    def floors(self) -> list[tuple[str, LowerBound]]:
+        """(id, what no guarantee can beat), of the rows that say so of this run."""
+        rows = [row for row in self.case.results if row.kind == Kind.LOWER and row.quantity not in DIRECTIONS]
+        pairs = [(row.bound, self.guarantee(row.bound)) for row in rows]
+        return [(bound, part) for bound, part in pairs if isinstance(part, LowerBound)]
+
+    def guarantee(self, bound: str) -> Guarantee | None:
+        """Return what a bound proves of the run; None where it cannot be told."""
+        try:
+            with isolate_failure():
+                return guarantee_of(lookup(bound), self.run, self.orders)
+        except DpcalcError:
+            return None
+
+    def _curve_or_point(self, row: Result) -> Guarantee | None:
+        """Return what a bound proves: a curve, or the point that was answered."""
+        guarantee = self.guarantee(row.bound)
+        if guarantee is not None and guarantee.has_curve:
+            return guarantee
+        same = row.bound == self.best.bound or row.quantity not in DIRECTIONS
+        if not same or row.epsilon is None or row.log_delta is None:
+            return None
+        return Box(row.epsilon, row.log_delta)
 
 
 def guess_of(case: Case, run: Run, orders: tuple[float, ...]) -> Guess | None:
@@ -40,8 +93,7 @@ def guess_of(case: Case, run: Run, orders: tuple[float, ...]) -> Guess | None:
         return guess_of_answer(best)
     try:
         with isolate_failure():
-            _, proved = proved_of(case, run, orders)
-            return least_guess(proved, best)
+            return least_guess(Evidence(case, run, orders).proved, best)
     except DpcalcError:
         return guess_of_answer(best)
 
@@ -92,16 +144,6 @@ def least_advantage(proved: Proved) -> tuple[float, str]:
     return min(((part.trade_off().advantage(), name) for name, part in asked or proved), key=lambda pair: pair[0])
 
 
-def proved_of(case: Case, run: Run, orders: tuple[float, ...]) -> tuple[Run, list[tuple[str, Guarantee]]]:
-    """Return the run, with the best solution where a parameter was solved for, and what is proved of it, best first."""
-    best = case.best
-    assert best is not None
-    if best.quantity in DIRECTIONS:
-        value = int(best.value) if DIRECTIONS[best.quantity].integer else best.value
-        run = run.replacing(**{best.quantity: value})
-    return run, [(row.bound, part) for row in _best_first(case) for part in _proved(row, run, orders, best)]
-
-
 def _speaks_of_records(best: Result) -> bool:
     """Return whether an answer says something of a record by itself: no cost, no divergence, no conversion."""
     if best.adjacency in ("by_shift", "as_given") or best.quantity in (Quantity.RDP, *RISKS):
@@ -134,27 +176,3 @@ def _log_delta(best: Result) -> float:
     if best.log_delta is not None:
         return min(0.0, best.log_delta)
     return min(0.0, up(math.log(best.delta), 2.0)) if best.delta else -math.inf
-
-
-def _best_first(case: Case) -> Iterable[Result]:
-    """Return the guarantees, each bound once, the best one first; slow ones only where they are the best."""
-    seen: dict[str, Result] = {}
-    for row in sorted(case.results, key=lambda row: not row.best):
-        if row.guarantee and (row.best or not lookup(row.bound).slow):
-            seen.setdefault(row.bound, row)
-    return seen.values()
-
-
-def _proved(row: Result, run: Run, orders: tuple[float, ...], best: Result) -> list[Guarantee]:
-    """Return what a bound proves of the run: a curve, or the point that was answered."""
-    try:
-        with isolate_failure():
-            guarantee = guarantee_of(lookup(row.bound), run, orders)
-    except DpcalcError:
-        guarantee = None
-    if guarantee is not None and guarantee.has_curve:
-        return [guarantee]
-    same = row.bound == best.bound or row.quantity not in DIRECTIONS
-    if same and row.epsilon is not None and row.log_delta is not None:
-        return [Box(row.epsilon, row.log_delta)]
-    return []

@@ -6,16 +6,14 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpcalc.engine.attack.guess import least_advantage, proved_of
-from dpcalc.engine.evaluate import guarantee_of
-from dpcalc.engine.solving.search import DIRECTIONS
-from dpcalc.errors import DpcalcError, NotApplicable, isolate_failure
+from dpcalc.engine.attack.guess import Evidence, least_advantage
+from dpcalc.errors import NotApplicable
 from dpcalc.model.quantities import Adjacency
 from dpcalc.model.question import RiskQuestion
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Box, Guarantee, LowerBound
 from dpcalc.numerics.floats import exp_up
-from dpcalc.report import Case, Guess, Result
+from dpcalc.report import Case, Guess
 from dpcalc.theorems.record import lookup
 
 if TYPE_CHECKING:
@@ -41,11 +39,10 @@ def with_risk(case: Case, run: Run, orders: tuple[float, ...], risks: RiskQuesti
             f"what an attacker can do needs both orders of two data sets, and the adjacency is {run.adjacency}",
             "give --adjacency add-remove",
         )
-    run, proved = proved_of(case, run, orders)
-    floors = [(row.bound, part) for row in case.results if row.kind == "lower" for part in _floor(row, run, orders)]
+    evidence = Evidence(case, run, orders)
     log_delta = best.log_delta if best.log_delta is not None else USUAL_LOG_DELTA
-    proved = [(name, _quick(name, part, risks, log_delta)) for name, part in proved]
-    return case._replace(risk=risk_of(proved, risks, log_delta, floors, case.guess))
+    proved = [(name, _quick(name, part, risks, log_delta)) for name, part in evidence.proved]
+    return case._replace(risk=risk_of(proved, risks, log_delta, evidence.floors, case.guess))
 
 
 def _quick(name: str, part: Guarantee, risks: RiskQuestion, log_delta: float) -> Guarantee:
@@ -53,18 +50,6 @@ def _quick(name: str, part: Guarantee, risks: RiskQuestion, log_delta: float) ->
     if part.certificate is None or not lookup(name).slow:
         return part
     return part.few_points(log_delta, (*risks.fprs, *risks.baselines), risks.priors)
-
-
-def _floor(row: Result, run: Run, orders: tuple[float, ...]) -> list[LowerBound]:
-    """Return what no guarantee can beat; nothing where that cannot be told of this run."""
-    if row.quantity in DIRECTIONS:
-        return []
-    try:
-        with isolate_failure():
-            guarantee = guarantee_of(lookup(row.bound), run, orders)
-    except DpcalcError:
-        return []
-    return [guarantee] if isinstance(guarantee, LowerBound) else []
 
 
 def risk_of(

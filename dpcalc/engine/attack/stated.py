@@ -20,7 +20,7 @@ from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import SpecError
 from dpcalc.files.reading import read_document, shown_path
 from dpcalc.model.algorithm import Source
-from dpcalc.model.quantities import Adjacency, Kind, Quantity
+from dpcalc.model.quantities import Adjacency, Given, Kind, Quantity
 from dpcalc.model.question import Question, RiskQuestion, query_of
 from dpcalc.notions import conversions
 from dpcalc.notions.guarantee import Box, Gdp, Guarantee
@@ -34,7 +34,7 @@ _ASSUMES = "what is given holds of the mechanism, for both orders of neighbourin
 
 
 def risk_of_guarantee(
-    command: str, given: Mapping[str, Any], question: Question, *, sources: Mapping[str, Source] | None = None,
+    command: str, given: Given, question: Question, *, sources: Mapping[str, Source] | None = None,
     gates: Sequence[Gate] = (), **_: Any,
 ) -> Case:  # fmt: skip
     """Return the case of what an attacker can do against a guarantee; it takes what `dpcalc.engine.ask.ask` takes.

@@ -11,7 +11,6 @@ Bounds that take tens of milliseconds an evaluation: they are asked no more than
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,8 +18,6 @@ from typing import Any
 from dpcalc.engine.evaluate import FINE, Application, guarantee_of
 from dpcalc.engine.solving.budget import (
     NUDGES,
-    Excess,
-    as_multiplier,
     holds_at,
     range_of,
     refuse_unsolvable,
@@ -32,15 +29,13 @@ from dpcalc.engine.solving.search import unbounded
 from dpcalc.errors import Disproved, Infeasible, NotApplicable
 from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.quantities import Quantity
-from dpcalc.model.question import Question, Target
-from dpcalc.model.run import Run
+from dpcalc.model.question import Target
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Guarantee
 from dpcalc.notions.trade_off import FEW_SECTIONS
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.normal import quantile
 from dpcalc.report import Result
-from dpcalc.theorems.record import Theorem
 from dpcalc.version import __version__
 
 
@@ -93,31 +88,33 @@ def _mu_of(target: Target) -> float:
     return quantile(math.log(target.at), upwards=True) - quantile(math.log(target.limit), upwards=True)
 
 
-def solve_for_risk(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
+class _RiskProblem(Problem):
+    """A problem whose budget is what an attacker may do."""
+
+    def _excess(self, value: float) -> float:
+        return excess_over(self.guarantee_at(value), self.question.targets, rough=True)
+
+
+def solve_for_risk(asked: Application, unknown: str) -> Result:
     """Return the value of the unknown with which the bound keeps what an attacker can do within the targets.
 
     Raises:
         NotApplicable: the bound is no guarantee of this run, has no curve, or is not monotone in the parameter.
         Infeasible: no value keeps the targets.
     """
-    if unknown == "noise_multiplier" and not run.algorithm.clipped:
-        return as_multiplier(solve_for_risk(bound, run, question, "noise_std"), run)
-    if not bound.guarantee or bound.unpromised(run):
+    bound, run, question = asked.bound, asked.run, asked.question
+    if not bound.guarantee or asked.unmet:
         raise NotApplicable("is no guarantee of this run", "promise what it demands, or ask for epsilon to see it")
     like_epsilon, like_log_delta = like_budget(question.targets)
-    problem = Problem(bound, run, question._replace(epsilon=like_epsilon, log_delta=like_log_delta), unknown)
+    problem = _RiskProblem(bound, run, question._replace(epsilon=like_epsilon, log_delta=like_log_delta), unknown)
     refuse_unsolvable(problem)
 
-    @functools.cache
-    def excess(value: float) -> float:
-        return excess_over(problem.guarantee_at(value), question.targets, rough=True)
-
     details: dict[str, Any] = {"targets": [target._asdict() for target in question.targets]}
-    value = None if problem.takes else _for_any(problem, excess)
+    value = None if problem.takes else _for_any(problem)
     if value is not None:
         details |= {"any": True, **({} if holds_at(problem, problem.direction.high) else range_of(problem, value))}
     else:
-        value = _searched(problem, excess)
+        value = _searched(problem)
         details |= range_of(problem, value)
         if unbounded(value, problem.direction):
             details["any"] = True
@@ -128,7 +125,7 @@ def solve_for_risk(bound: Theorem, run: Run, question: Question, unknown: str) -
     return problem.row(unknown, value, mu=reached.mu, details=details)
 
 
-def _for_any(problem: Problem, excess: Excess) -> float | None:
+def _for_any(problem: Problem) -> float | None:
     """Return the least private value, where a bound that does not take the unknown keeps the targets even with that.
 
     None where the unknown matters all the same, through something that follows from it.
@@ -141,21 +138,21 @@ def _for_any(problem: Problem, excess: Excess) -> float | None:
     if direction.integer:
         raise NotApplicable(f"does not depend on {unknown}", f"solve for another parameter than {unknown}")
     value = direction.low if direction.more_is_private else direction.high
-    if excess(value) <= 0.0:
+    if problem.excess(value) <= 0.0:
         return value
-    if excess(start_of(problem)) < excess(value):
+    if problem.excess(start_of(problem)) < problem.excess(value):
         return None
     raise Infeasible(f"no {unknown} gives {_missed(problem, value)} for any", _HINT)
 
 
-def _searched(problem: Problem, excess: Excess) -> float:
+def _searched(problem: Problem) -> float:
     """Return the cheapest value of the unknown that keeps the targets when asked again.
 
     Raises:
         Infeasible: there is none.
     """
     try:
-        value = _nudged_within(problem, search(problem, excess))
+        value = _nudged_within(problem, search(problem))
     except Infeasible as error:
         if error.reached is None:
             raise

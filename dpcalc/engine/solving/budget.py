@@ -11,6 +11,7 @@ from dpcalc.engine.evaluate import (
     COARSE,
     FINE,
     ROUGH,
+    Application,
     conversion_fields,
 )
 from dpcalc.engine.solving.problem import Problem
@@ -55,15 +56,14 @@ _OF_THE_RECORDS = {"index": 0, "window": 1}
 _LIMITED_BY_CURVATURE = frozenset({"step_size", "strong_convexity"})
 
 
-def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
+def solve(asked: Application, unknown: str) -> Result:
     """Return the value of the unknown with which the bound meets the budget.
 
     Raises:
         NotApplicable: the bound cannot be solved for this parameter.
         Infeasible: no value meets the budget.
     """
-    if unknown == "noise_multiplier" and not run.algorithm.clipped:
-        return as_multiplier(solve(bound, run, question, "noise_std"), run)
+    bound, run, question = asked.bound, asked.run, asked.question
     if unknown == "steps" and run.algorithm.length is Length.PASSES:
         raise SpecError(f"{run.algorithm.base} is counted in epochs", "use --solve epochs")
     problem = Problem(bound, run, question, unknown)
@@ -73,20 +73,12 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
             return result
     refuse_unsolvable(problem)
     epsilon, log_delta = problem.budget
-
-    @functools.cache
-    def excess(value: float) -> float:
-        guarantee = problem.guarantee_at(value)
-        if problem.exact:
-            return guarantee.sign(epsilon, log_delta)  # the search asks for no more than that
-        return guarantee.excess(epsilon, log_delta)
-
     try:
-        value = search(problem, excess)
+        value = search(problem)
     except Infeasible as error:
         raise _unreachable(problem, error) from None
     if bound.lower and not problem.exact:
-        value = _outside(problem, value, excess)
+        value = _outside(problem, value)
     value, achieved, reached = _nudged(problem, value, epsilon, log_delta)
     fields = conversion_fields(achieved, reached, epsilon)
     details = {
@@ -263,7 +255,7 @@ def _epsilon_beyond(missed: float, profile: Profile, log_delta: float) -> float:
     return least(excess, max(low, high / _STRIDE), high, ulps=ROUGH)
 
 
-def search(problem: Problem, excess: Excess) -> float:
+def search(problem: Problem) -> float:
     """Return the cheapest value of the unknown that meets the budget, or one next to it.
 
     Raises:
@@ -272,15 +264,15 @@ def search(problem: Problem, excess: Excess) -> float:
     direction, unknown = problem.direction, problem.unknown
     guess = _guess(problem)
     if direction.integer:
-        return _search_whole(problem, excess)
+        return _search_whole(problem)
     if guess is not None:
         guess = min(max(guess, direction.low), direction.high)
         better = functools.partial(_better_guess, problem, guess)
-        return near(excess, direction, guess, COARSE, better, _rough(problem), _width(problem, guess))
+        return near(problem.excess, direction, guess, COARSE, better, _rough(problem), _width(problem, guess))
     start = start_of(problem)
     if unknown in _LIMITED_BY_CURVATURE:
-        return extreme(excess, direction._replace(high=_longest(problem)), start)
-    return extreme(excess, direction, start, problem.width)
+        return extreme(problem.excess, direction._replace(high=_longest(problem)), start)
+    return extreme(problem.excess, direction, start, problem.width)
 
 
 def likely_noise_std(bound: Theorem, run: Run, question: Question) -> float | None:
@@ -315,20 +307,20 @@ def _width(problem: Problem, guess: float) -> float | None:
     return _ROUNDED if isinstance(guarantee, Composition) and callable(guarantee.parts) else None
 
 
-def _search_whole(problem: Problem, excess: Excess) -> int:
+def _search_whole(problem: Problem) -> int:
     run, direction = problem.run, problem.direction
     low, high = int(direction.low), int(direction.high)
     if problem.unknown == "batch_size":
-        return _search_batch(problem, excess)
+        return _search_batch(problem)
     if problem.unknown in _OF_THE_RECORDS:
         high = _records_of(problem) - _OF_THE_RECORDS[problem.unknown]
     elif run.typed("index"):
         low = run.index or low
-    likely = _guess(problem)
-    if _is_out_of_reach(problem, excess, high):
+    likely, excess = _guess(problem), problem.excess
+    if _is_out_of_reach(problem, high):
         raise Infeasible(f"not even {high} meets the budget", reached=high)
     if likely is None:
-        guess = _whole_guess(problem, excess, low, high)
+        guess = _whole_guess(problem, low, high)
     else:
         guess = round(min(likely, high))
         if (rough := _rough(problem)) is not None and max(low, _MANY) < guess < high:
@@ -337,10 +329,10 @@ def _search_whole(problem: Problem, excess: Excess) -> int:
     return extreme_integer(excess, direction, low, high, guess)
 
 
-def _whole_guess(problem: Problem, excess: Excess, low: int, high: int) -> int | None:
+def _whole_guess(problem: Problem, low: int, high: int) -> int | None:
     """Return about the solution where a bound is costly, by few or cheap evaluations; None where there is no guess."""
     if problem.bound.gives is not Composition:
-        return roughly(excess, max(low, 1), high, 0.0) if problem.bound.slow else None
+        return roughly(problem.excess, max(low, 1), high, 0.0) if problem.bound.slow else None
     epsilon, log_delta = problem.budget
 
     def rough(value: int) -> float:
@@ -350,7 +342,7 @@ def _whole_guess(problem: Problem, excess: Excess, low: int, high: int) -> int |
     if guess is None or not low < guess < high:
         return guess
     further = min(high, guess + max(1, guess // 16))
-    return by_secants(excess, guess, low, high, (rough(further) - rough(guess)) / math.log(further / guess))
+    return by_secants(problem.excess, guess, low, high, (rough(further) - rough(guess)) / math.log(further / guess))
 
 
 def _nearer(rough: Excess, excess: Excess, guess: int, low: int, high: int) -> int:
@@ -379,7 +371,7 @@ def _rough(problem: Problem) -> Callable[[float], float] | None:
     return rough
 
 
-def _is_out_of_reach(problem: Problem, excess: Excess, high: int) -> bool:
+def _is_out_of_reach(problem: Problem, high: int) -> bool:
     """Return whether even the highest value misses the budget: a costly bound is not asked about all the others then.
 
     Where the bound says nothing of that value the search goes on, and may end before it.
@@ -387,7 +379,7 @@ def _is_out_of_reach(problem: Problem, excess: Excess, high: int) -> bool:
     if not (problem.direction.more_is_private and problem.bound.slow) or problem.bound.gives is Composition:
         return False
     try:
-        return excess(high) > 0.0
+        return problem.excess(high) > 0.0
     except DpcalcError:
         return False
 
@@ -399,12 +391,12 @@ def _records_of(problem: Problem) -> int:
     return records
 
 
-def _search_batch(problem: Problem, excess: Excess) -> int:
+def _search_batch(problem: Problem) -> int:
     """Return the least batch size that meets the budget among those that leave no short last batch."""
     records = _records_of(problem)
     low = [b for b in range(1, min(math.isqrt(records), 10**6) + 1) if records % b == 0]
     sizes = sorted({*low, *(records // b for b in low)})
-    place = extreme_integer(lambda k: excess(sizes[k]), problem.direction, 0, len(sizes) - 1)
+    place = extreme_integer(lambda k: problem.excess(sizes[k]), problem.direction, 0, len(sizes) - 1)
     return sizes[place]
 
 
@@ -441,7 +433,7 @@ def _guess(problem: Problem, log_delta: float | None = None) -> float | None:
     return guess if 1e-100 < guess < 1e100 else None
 
 
-def _outside(problem: Problem, value: float, excess: Excess) -> float:
+def _outside(problem: Problem, value: float) -> float:
     """Return a value as near to a solution as the search ends, on the side where the budget is missed.
 
     That is what a lower bound says: nothing short of it is enough. The solution itself is where the budget is met.
@@ -455,7 +447,7 @@ def _outside(problem: Problem, value: float, excess: Excess) -> float:
         rank = ordinal(value) + toward * (problem.width << doublings)
         if rank < ordinal(direction.low) or rank > ordinal(direction.high):
             break
-        if excess(from_ordinal(rank)) > 0.0:
+        if problem.excess(from_ordinal(rank)) > 0.0:
             return from_ordinal(rank)
     raise NotApplicable("rules out no value of the parameter here", "leave it")
 

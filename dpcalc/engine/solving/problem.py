@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from dpcalc.engine.evaluate import COARSE, ROUGH, WIDE, Application, guarantee_of
 from dpcalc.engine.solving.search import DIRECTIONS, Direction
 from dpcalc.model.question import Question
@@ -20,11 +22,24 @@ _THROUGH = {
 
 
 class Problem(Application):
-    """A bound, and the parameter of the run that is to be such that the bound meets the budget."""
+    """A bound, and the parameter of the run that is to be such that the bound meets the budget.
+
+    Attributes:
+        unknown: the parameter.
+        excess: value of the unknown -> by how much it misses what is asked; each value is evaluated once.
+    """
 
     def __init__(self, bound: Theorem, run: Run, question: Question, unknown: str) -> None:
         super().__init__(bound, run, question)
         self.unknown = unknown
+        self.excess = functools.cache(self._excess)
+
+    def _excess(self, value: float) -> float:
+        """Return by how much a value of the unknown misses the budget; <= 0 where it meets it."""
+        guarantee = self.guarantee_at(value)
+        if self.exact:
+            return guarantee.sign(*self.budget)  # the search asks for no more than that
+        return guarantee.excess(*self.budget)
 
     @property
     def direction(self) -> Direction:

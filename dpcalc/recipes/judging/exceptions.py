@@ -62,9 +62,9 @@ def exceptions(entry: Entry, case: Case) -> tuple[str, ...]:
     """Return the names of the exceptions that the guarantee of a case is, in the order of `EXCEPTIONS`."""
     applies = (
         bool(case.training) and not (case.training or {})["private"],
-        _covers_some(entry, case) or _entry_covers_some(entry),
+        _covers_some(entry, case) or any(_of_entries(entry, name) for name in _CHOOSING),
         has_large_delta(case, entry.parameters.get("ledger")),
-        _value(case, "permutation") == Permutation.SECRET or Permutation.SECRET in _of_entries(entry, "permutation"),
+        case.value("permutation") == Permutation.SECRET or Permutation.SECRET in _of_entries(entry, "permutation"),
         misread_of(case) is not None,
     )
     return tuple(itertools.compress(EXCEPTIONS, applies))
@@ -75,32 +75,27 @@ def objection(name: str) -> str:
     return f"{name}: {EXCEPTIONS[name]}; if that is meant, write accept: [{name}] in the case"
 
 
+_CHOOSING = ("index", "window", "public_records")
+"""Parameters by which an entry of a ledger chooses some records; whether they are the worst off is not asked."""
+
+
 def _of_entries(entry: Entry, name: str) -> list[Any]:
     """Return what the entries of a ledger say of a parameter."""
     ledger = entry.parameters.get("ledger")
     return [one.given[name] for one in ledger.entries if one.given.get(name) is not None] if ledger else []
 
 
-def _entry_covers_some(entry: Entry) -> bool:
-    """Return whether an entry of a ledger chooses some records; whether they are the worst off is not asked."""
-    return any(_of_entries(entry, name) for name in ("index", "window", "public_records"))
-
-
-def _value(case: Case, name: str) -> object:
-    return case.inputs.get(name, (None, ""))[0]
-
-
 def _covers_some(entry: Entry, case: Case) -> bool:
     """Return whether the guarantee is of one position, or of some records, and not proved for the record worst off."""
-    if _value(case, "public_records"):
+    if case.value("public_records"):
         return True
     solved = {r.quantity: r.value for r in case.results if r.quantity in ("index", "window") and r.best}
-    window = solved.get("window", _value(case, "window"))
+    window = solved.get("window", case.value("window"))
     if window is not None:
         return bool(window)
     index, source = case.inputs.get("index", (None, Source.DEFAULT))
     if "index" in solved:
-        return bool(solved["index"] != _value(case, "records"))
+        return bool(solved["index"] != case.value("records"))
     if index is None or not source.typed:
         return False
     return bool(index != worst_index(entry, case))
@@ -109,7 +104,7 @@ def _covers_some(entry: Entry, case: Case) -> bool:
 def worst_index(entry: Entry, case: Case) -> object:
     """Return the position that is worst off, None where that is open: steps, or batches, may differ."""
     if entry.command not in COMMANDS or COMMANDS[entry.command].prices:
-        return _value(case, "records")
+        return case.value("records")
     values = {name: value for name, value in entry.parameters.items() if name != "index" and value is not None}
     try:
         return _worst_index_of(entry.command, frozenset(values.items()))  # one for a whole sweep over positions

@@ -10,8 +10,8 @@ from __future__ import annotations
 import importlib.util
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from dpcalc.engine.gate import BOUND, Gate, Sign, judge, quantity
 from dpcalc.errors import DpcalcError, SpecError
@@ -19,6 +19,7 @@ from dpcalc.files.place import Place
 from dpcalc.model.quantities import Quantity
 from dpcalc.recipes.judging.policy import Rule
 from dpcalc.recipes.reading.recipe import group_of
+from dpcalc.render.layout import listed
 from dpcalc.report import Assertion, Case, Check, Difference, Report, Status, uncertified
 
 if TYPE_CHECKING:
@@ -85,35 +86,31 @@ def _against_rule(rule: Rule, entry: Entry, case: Case) -> Iterator[str]:
     for gate in rule.limits:
         if not kept(gate, entry, case).passed:
             yield f"{rule.at(gate.text)}: {gate.text} is not kept"
-    best = [result for result in case.results if result.best]
+    best = case.answers
     ledger = entry.parameters.get("ledger")
     runs = [one for one in ledger.entries if one.command] if ledger else []
-    found = {
+    claims = {
         "adjacency": [result.adjacency.replace("_", "-") for result in best],
         "commands": [entry.command, *(one.command for one in runs)],
         "kinds": [str(result.kind) for result in best],
     }
-    for key, values in found.items():
+    for key, values in claims.items():
         allowed = getattr(rule, key)
         if strange := next((value for value in values if allowed is not None and value not in allowed), None):
             yield f"{rule.at(key)}: {key} {strange} is not allowed"
-    size = _input(case, "group_size") or 1
+    size = case.value("group_size") or 1
     if not size >= rule.group_size:
         yield f"{rule.at('group_size')}: group_size is {size}, and must be at least {rule.group_size}"
     if rule.records is not None:
-        claimed = [one.given.get("records") for one in runs] if ledger else [_input(case, "records")]
+        claimed = [one.given.get("records") for one in runs] if ledger else [case.value("records")]
         for count in claimed:
             if not (isinstance(count, (int, float)) and count <= rule.records):
                 yield f"{rule.at('records')}: records is {count}, and must be at most {rule.records}"
 
 
-def _input(case: Case, name: str) -> Any:
-    return case.inputs.get(name, (None, ""))[0]
-
-
 def kept(gate: Gate, entry: Entry, case: Case) -> Assertion:
     """Return whether a case keeps a limit of its rule, whether the number is its answer or was given."""
-    best = [result for result in case.results if result.best]
+    best = case.answers
     try:
         if gate.of_attack and best:
             return judge(gate, case)
@@ -137,22 +134,12 @@ def skipped(rule: Rule, reason: str) -> str:
 # --- a check ----------------------------------------------------------------------------------------------------------
 
 
-def not_selected(
-    recipes: Sequence[Recipe], cases: Sequence[Case], elsewhere: Iterable[tuple[Recipe, Entry]] = ()
-) -> tuple[tuple[str, str], ...]:
-    """Return file and name of every case that was not checked, here or ``elsewhere``."""
-    seen = {(case.check.file, case.check.name) for case in cases if case.check}
-    seen.update((recipe.file, entry.name) for recipe, entry in elsewhere)
-    every = [(recipe.file, name) for recipe in recipes for name in recipe.entries]
-    return tuple(one for one in dict.fromkeys(every) if one not in seen)
-
-
 def left_out(recipes: Sequence[Recipe], missing: Sequence[tuple[str, str]]) -> Iterator[Case]:
     """Yield a failed case for what was to be checked and was not: cases of strict rules, and required ones."""
     for recipe in {recipe.file: recipe for recipe in recipes}.values():
         names = [name for of, name in missing if of == recipe.file and recipe.policy.rule_of(group_of(name)).strict]
         if names:
-            yield _failed(recipe.file, f"strict: {len(names)} cases were not selected: {in_short(names)}")
+            yield _failed(recipe.file, f"strict: {len(names)} cases were not selected: {listed(names, _NAMED)}")
     policy = recipes[0].policy
     required = {pattern for pattern, rule in policy.rules.items() if rule.required}
     if required:
@@ -169,12 +156,6 @@ def left_out(recipes: Sequence[Recipe], missing: Sequence[tuple[str, str]]) -> I
         assert rule.place is not None
         message = f"{rule.at('required')}: no case was checked whose name fits {pattern}, and one is required"
         yield _failed(rule.place.file, message, rule.place)
-
-
-def in_short(names: Sequence[str]) -> str:
-    """Return the first of many names, and how many more there are."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 def _failed(file: str, message: str, place: Place | None = None) -> Case:
@@ -195,7 +176,7 @@ def fail_weaker(report: Report) -> Report:
     gone = [change for change in changes if change.what == Difference.REMOVED]
     if gone:  # of whatever file: a recipe that moved would take its cases with it
         names = [f"{change.file}: {change.name}" for change in gone]
-        cases.append(_failed(gone[0].file, f"cases of the baseline are gone: {in_short(names)}"))
+        cases.append(_failed(gone[0].file, f"cases of the baseline are gone: {listed(names, _NAMED)}"))
     return report._replace(cases=tuple(cases))
 
 

@@ -47,11 +47,6 @@ class Rule(NamedTuple):
     expired: tuple[str, ...] = ()
     places: Mapping[str, Place] = {}
 
-    @property
-    def plain(self) -> bool:
-        """Whether nothing is demanded."""
-        return not (self.strict or self.certified) and self.place is None
-
     def tightened(self) -> Rule:
         """Return the rule as a strict check has it; to say which noise is meant is no exception."""
         return self._replace(strict=True, certified=True, accept=(ON_MEAN,) if self.accept is None else self.accept)

@@ -70,10 +70,10 @@ def policy_of(path: str | None, *, strict: bool) -> Policy:
 
 def again(source: str) -> Policy:
     """Return the policy that another process read, from its ``source``."""
-    found = json.loads(source)
-    if isinstance(found, bool):
-        return Policy(strict=found, source=source)
-    shown, raw, passed, strict = found
+    document = json.loads(source)
+    if isinstance(document, bool):
+        return Policy(strict=document, source=source)
+    shown, raw, passed, strict = document
     node = parse_yaml(shown, raw.encode("latin-1"), _SYNTAX)
     if node is None:
         raise Place(shown).error("is empty", f"a policy starts with dpcalc: {VERSION}")
@@ -89,7 +89,7 @@ def again(source: str) -> Policy:
     cases = table(field.node, "cases") if field else None
     if cases is None or field is None or not cases.fields:
         raise top.place.error("there are no rules", "write them under cases:, each with a pattern of names")
-    rules = {pattern: _rule(pattern, each, shared, passed) for pattern, each in cases.fields.items()}
+    rules = {pattern: _rule(pattern, one, shared, passed) for pattern, one in cases.fields.items()}
     for number, pattern in enumerate(rules):
         if earlier := next((other for other in list(rules)[:number] if _covers(other, pattern)), None):
             raise cases.fields[pattern].place.error(
@@ -127,8 +127,8 @@ def _rule(pattern: str, field: Field, shared: Mapping[str, Field], passed: str) 
             f"{clipped(pattern)} is no pattern of names", "letters, digits, - and _; * stands for any, ? for one"
         )
     fields = {**shared, **_fields(field, f"rule {pattern}")}
-    fields = {key: each for key, each in fields.items() if not (isinstance(each.node, Scalar) and each.node.null)}
-    gates = {key: _limit(key, each) for key, each in fields.items() if key.partition("@")[0] in LIMITS}
+    fields = {key: one for key, one in fields.items() if not (isinstance(one.node, Scalar) and one.node.null)}
+    gates = {key: _limit(key, one) for key, one in fields.items() if key.partition("@")[0] in LIMITS}
     limits = tuple(gates.values())
     names = {gate.name for gate in limits}
     if (not names - {"epsilon", "delta"} and len(names) < 2) or ("epsilon" in names and "delta" not in names):
@@ -140,7 +140,7 @@ def _rule(pattern: str, field: Field, shared: Mapping[str, Field], passed: str) 
     strict = _truth(fields, "strict", True)
     allowed, expired = _exceptions(fields.get("accept"), passed)
     kinds = [str(kind) for kind in Kind if kind.guarantee]
-    places = {key: each.place for key, each in fields.items()}
+    places = {key: one.place for key, one in fields.items()}
     places.update((gate.text, fields[key].place) for key, gate in gates.items())
     return Rule(
         place=field.place, strict=strict, certified=_truth(fields, "certified", strict),
@@ -219,17 +219,17 @@ def _count(field: Field | None, key: str) -> int | None:
 
 def _exceptions(field: Field | None, passed: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the exceptions that are allowed, and those whose day has passed."""
-    found: dict[str, bool] = {}
-    for name, each in (table(field.node, "accept").fields if field else {}).items():
+    allowed: dict[str, bool] = {}
+    for name, one in (table(field.node, "accept").fields if field else {}).items():
         if name not in EXCEPTIONS:
-            raise each.place.error(f"accept: there is no exception {clipped(name)}", near(name, EXCEPTIONS))
-        day = text(each.node, name)
+            raise one.place.error(f"accept: there is no exception {clipped(name)}", near(name, EXCEPTIONS))
+        day = text(one.node, name)
         try:
             datetime.date.fromisoformat(day if re.fullmatch(_DAY, day) else "")
         except ValueError:
-            raise each.place.error(f"{name}: {clipped(day)} is no day", "the last one, such as 2030-12-31") from None
-        found[name] = day > passed
-    return tuple(name for name in found if found[name]), tuple(name for name in found if not found[name])
+            raise one.place.error(f"{name}: {clipped(day)} is no day", "the last one, such as 2030-12-31") from None
+        allowed[name] = day > passed
+    return tuple(name for name in allowed if allowed[name]), tuple(name for name in allowed if not allowed[name])
 
 
 def drafted(recipe: Recipe) -> str:

@@ -100,27 +100,28 @@ def judged_again(entry: Entry, case: Case, *, certify: bool = False) -> Case:
         own = implied
 
     def verdict(item: RecipeGate | Expectation) -> Assertion:
-        found = next(read)
+        assertion = next(read)
         if isinstance(item, Expectation):
             return judge_expectation(item, case)
-        return _of_others(item.gate, case, found) if item.terms else judge(item.gate, case)
+        return _of_others(item.gate, case, assertion) if item.terms else judge(item.gate, case)
 
     return _with_verdicts(entry, case._replace(assertions=own), verdict, lambda _: False, certify)
 
 
-def _of_others(gate: Gate, case: Case, found: Assertion) -> Assertion:
+def _of_others(gate: Gate, case: Case, assertion: Assertion) -> Assertion:
     """Return a gate that names other cases as it was read, if it can be one of this case.
 
     Raises:
         SpecError: it cannot.
     """
-    if found.passed:
-        chosen = best_of(case, gate.name) if gate.name in RISKS else [r for r in case.results if r.best]
+    if assertion.passed:
+        chosen = best_of(case, gate.name) if gate.name in RISKS else list(case.answers)
         values = [gated_quantity(result, gate.name, case) for result in chosen]
-        left = found.slack
-        if found.value not in values or left is None or not (left > 0.0 or (left == 0.0 and gate.sign not in "<>")):
+        slack = assertion.slack
+        kept = slack is not None and (slack > 0.0 or (slack == 0.0 and gate.sign not in "<>"))
+        if assertion.value not in values or not kept:
             raise SpecError(f"{gate.text!r} does not follow from its numbers")
-    return found._replace(text=gate.text)
+    return assertion._replace(text=gate.text)
 
 
 def _asked(case: Case, entry: Entry) -> Case:
@@ -193,7 +194,7 @@ def _is_stale(name: str, recipe: Recipe, entry: Entry, outcomes: Outcomes, stale
     """Return whether no case of a matrix is an exception that it accepts."""
     key = id(recipe), entry.group, name
     if key not in stale:
-        answers = ((other, outcomes(other).case) for other in recipe.matrix_of(entry) if other.skip is None)
+        answers = ((other, outcomes(other).case) for other in recipe.made[entry.group] if other.skip is None)
         stale[key] = not any(answer and name in exceptions(other, answer) for other, answer in answers)
     return stale[key]
 

@@ -89,7 +89,7 @@ def _charge(path: str, name: str, epsilon: float) -> str:
     raw = read_document(path, "ledger")
     ledger, column = parse_ledger(path, raw)
     names = [entry.name for entry in ledger.entries]
-    free = next(each for each in _spellings(name) if each not in names)
+    free = next(spelling for spelling in _spellings(name) if spelling not in names)
     new_raw = _with_entry(path, raw, column, free, epsilon)
     if not _holds(path, new_raw, [*names, free]):
         raise SpecError(
@@ -285,10 +285,10 @@ def evaluate(
         "model": {name: loaded.privacy.get(name) for name in ("private", "epsilon", "delta", "bound")},
     }  # fmt: skip
     if epsilon is None:
-        found = metrics.measured(predicting, data)
-        return {**head, "records": found.records, "private": False, "why_not_private": NOT_PRIVATE,
-                "metrics": found.metrics, "unreadable": found.unreadable,
-                "remarks": list(_remarks(found.unreadable, found.records))}  # fmt: skip
+        measured = metrics.measured(predicting, data)
+        return {**head, "records": measured.records, "private": False, "why_not_private": NOT_PRIVATE,
+                "metrics": measured.metrics, "unreadable": measured.unreadable,
+                "remarks": list(_remarks(measured.unreadable, measured.records))}  # fmt: skip
     charged = [NAME]
 
     def charging() -> None:

@@ -142,7 +142,7 @@ class _CaseReader:
         self.vocabulary = Vocabulary(self.command, defaults.files)
         self.ledger = read_ledger_case(self.body, defaults.files, earlier) if self.command == "ledger" else None
         keys = LEDGER_KEYS if self.ledger else ()
-        settled = Table(self.body.place, {key: each for key, each in self.body.fields.items() if key not in keys})
+        settled = Table(self.body.place, {key: one for key, one in self.body.fields.items() if key not in keys})
         own = read_settings(settled, defaults.files)
         self.matrix = Matrix(self.body, self.vocabulary, own)
         settings = {**defaults.settings, **own}

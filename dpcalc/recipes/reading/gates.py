@@ -200,8 +200,7 @@ def _quantity(reference: Reference, lookup: Lookup) -> float:
 
 def best_of(case: Case, name: str) -> list[Result]:
     """Return the best results of a case that are about a quantity, or else its best."""
-    best = [result for result in case.results if result.best]
-    return [result for result in best if result.quantity == name] or best
+    return [result for result in case.answers if result.quantity == name] or list(case.answers)
 
 
 ERRORS = {"infeasible": "Infeasible", "not_applicable": "NotApplicable", "not_converged": "NotConverged"}

@@ -88,8 +88,11 @@ class Combinations:
     def without(self, excluded: Mapping[tuple[str, ...], set[tuple[Any, ...]]]) -> Combinations:
         """Return those that are not excluded; what is included stays."""
         if excluded:
-            made = (self._chosen(place) for place in range(self._count))
-            self._kept = array("Q", (n for n, chosen in enumerate(made) if not _is_excluded(chosen, excluded)))
+            self._kept = array("Q")
+            for number in range(self._count):
+                chosen = self._chosen(number)
+                if not any(tuple(map(chosen.get, names)) in values for names, values in excluded.items()):
+                    self._kept.append(number)
             self._count = len(self._kept)
         return self
 
@@ -154,9 +157,10 @@ class Matrix:
         has_base = bool(self.axes) or "include" not in self._body.fields
         count = math.prod(len(values) for values in self.axes.values()) if has_base else 0
         included = list(self._included())
-        if count + len(included) > room:
+        total = count + len(included)
+        if total > room:
             raise place.error(
-                f"case {case} makes {_shown_count(count + len(included))} cases; a recipe has at most {most}",
+                f"case {case} makes {total if total < 10**15 else 'far too many'} cases; a recipe has at most {most}",
                 f"vary fewer values, or split the recipe{_RAISE if most < MOST_CASES else ''}",
             )
         made = Combinations(self.axes, place, included, has_base).without(self._excluded())
@@ -205,14 +209,6 @@ class Matrix:
 
 
 _RAISE = "; dpcalc check --max-cases N takes more"
-
-
-def _is_excluded(chosen: Combination, excluded: Mapping[tuple[str, ...], set[tuple[Any, ...]]]) -> bool:
-    return any(tuple(chosen[name] for name in names) in values for names, values in excluded.items())
-
-
-def _shown_count(count: int) -> str:
-    return str(count) if count < 10**15 else "far too many"
 
 
 def shown(value: Any) -> str:
@@ -312,10 +308,10 @@ def same_computation(one: Case, other: Case) -> bool:
         return _account(one) == _account(other)
     if "schedule" in one.inputs and "schedule" in other.inputs:
         return one.best.value == other.best.value and one.best.log_delta == other.best.log_delta
-    if (_value(one, "group_size") or 1) != (_value(other, "group_size") or 1):
+    if (one.value("group_size") or 1) != (other.value("group_size") or 1):
         return False
     names = tuple(name for name in _parameters(one.best) if name != "group_size")
-    return all(_value(one, name) == _value(other, name) for name in names)
+    return all(one.value(name) == other.value(name) for name in names)
 
 
 def _account(case: Case) -> tuple[Any, ...]:
@@ -324,7 +320,7 @@ def _account(case: Case) -> tuple[Any, ...]:
         repr({key: value for key, value in line.items() if key not in ("name", "epsilon", "form")})
         for line in (case.ledger or {}).get("entries", ())
     ]
-    return sorted(entries), _value(case, "adjacency"), _value(case, "group_size") or 1
+    return sorted(entries), case.value("adjacency"), case.value("group_size") or 1
 
 
 def _question(best: Result) -> tuple[Any, ...]:
@@ -343,7 +339,3 @@ def _parameters(best: Result) -> tuple[str, ...]:
     if best.bound not in all_bounds():
         return tuple(STARTS)
     return tuple(name for name in lookup(best.bound).parameters if name != best.quantity)
-
-
-def _value(case: Case, name: str) -> Any:
-    return case.inputs.get(name, (None, ""))[0]

@@ -117,10 +117,6 @@ class Recipe(NamedTuple):
             return self.entries[name]
         return self.made[name][0] if name in self.made else self.entries[group_of(name)]
 
-    def matrix_of(self, entry: Entry) -> Iterator[Entry]:
-        """Yield the cases of the matrix that a case is from."""
-        return iter(self.made[entry.group])
-
 
 def files_of(recipe: Recipe) -> Iterator[str]:
     """Yield the files that a recipe reads, itself among them; of a large one those of its first cases."""

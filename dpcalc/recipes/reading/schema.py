@@ -32,6 +32,7 @@ from dpcalc.recipes.reading.settings import (
     single,
 )
 from dpcalc.references import read
+from dpcalc.render.layout import listed
 
 _BESIDE = (
     "ledger: several runs, releases and queries about the same records, composed",
@@ -217,8 +218,8 @@ def _found(node: Node, name: str, files: Files, remarks: list[str]) -> Iterator[
             break
         if isinstance(node, Scalar):
             said = len(remarks)
-            if found := _meaning(node, path, name, files, remarks):
-                yield found
+            if value := _meaning(node, path, name, files, remarks):
+                yield value
             elif len(remarks) == said and not _is_off(node, path):
                 passed_over.append(".".join(path)[:_LONGEST_KEY])
         elif len(path) < _MOST_DEPTH:
@@ -226,9 +227,8 @@ def _found(node: Node, name: str, files: Files, remarks: list[str]) -> Iterator[
         else:
             passed_over.append(".".join(path)[:_LONGEST_KEY])
     if passed_over:  # by their keys alone: a value may be a secret
-        more = f" and {len(passed_over) - _MOST_KEYS} more" if len(passed_over) > _MOST_KEYS else ""
-        listed = f"not understood, and left out: {', '.join(passed_over[:_MOST_KEYS])}{more}"
-        remarks += textwrap.wrap(printable(listed), 110, subsequent_indent="  ", break_on_hyphens=False)
+        remark = f"not understood, and left out: {listed(passed_over, _MOST_KEYS)}"
+        remarks += textwrap.wrap(printable(remark), 110, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _children(node: Table | Items) -> Iterator[tuple[str, Node]]:
@@ -283,10 +283,10 @@ def _answered(word: str, key: str, reference: str, node: Scalar, remarks: list[s
     return None
 
 
-def _one_each(found: Iterator[Found], remarks: list[str]) -> dict[str, Found]:
+def _one_each(values: Iterator[Found], remarks: list[str]) -> dict[str, Found]:
     """Return one value for every parameter; of several none is taken."""
     by_name: dict[str, list[Found]] = {}
-    for one in found:
+    for one in values:
         by_name.setdefault(one.name, []).append(one)
     for name, several in by_name.items():
         if len(several) > 1:

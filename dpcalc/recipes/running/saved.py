@@ -204,9 +204,9 @@ def _once(pairs: list[tuple[str, Any]]) -> Fields:
 # --- the parts --------------------------------------------------------------------------------------------------------
 
 
-def _case(found: Any) -> Case:
+def _case(written: Any) -> Case:
     fields = _taken(
-        found, "algorithm", "inputs", "results", "not_applicable", "assertions", "warnings", "notes", "note_data"
+        written, "algorithm", "inputs", "results", "not_applicable", "assertions", "warnings", "notes", "note_data"
     )
     more = _optional(fields, "tightness", "training", "check", "ledger", "risk", "guess")
     read = Case(
@@ -255,8 +255,8 @@ def refuse_other_inputs(given: Mapping[str, tuple[Any, Source]], case: Case) -> 
         Garbled: a number or a word that was given is another one.
     """
     for name, (value, _) in given.items():
-        found, source = case.inputs.get(name, (value, Source.DEFAULT))
-        if source.typed and strict_json(found) != strict_json(value):
+        stated, source = case.inputs.get(name, (value, Source.DEFAULT))
+        if source.typed and strict_json(stated) != strict_json(value):
             raise _Invalid(f"{name} is not what was given")
 
 
@@ -274,8 +274,8 @@ def _guess(fields: Any) -> Guess:
     return _record(Guess, fields, probability=_real, advantage=_real, bound=_text, from_point=lambda it: it is True)
 
 
-def _input(found: Any) -> tuple[Any, Source]:
-    fields = _taken(_infinite(found), "value", "source")
+def _input(written: Any) -> tuple[Any, Source]:
+    fields = _taken(_infinite(written), "value", "source")
     _nothing_else(fields, "value", "source")
     return _tree(fields["value"]), Source(fields["source"])
 
@@ -283,8 +283,8 @@ def _input(found: Any) -> tuple[Any, Source]:
 _RESULT = frozenset(Result._fields) - {"title", "details"}
 
 
-def _result(found: Any) -> Result:
-    fields = _infinite(found)
+def _result(written: Any) -> Result:
+    fields = _infinite(written)
     known = {name: value for name, value in fields.items() if name in _RESULT}
     details = {name: _tree(value) for name, value in fields.items() if name not in _RESULT}
     for name in ("bound", "quantity", "adjacency", "reference"):
@@ -305,8 +305,8 @@ def _obstacle(fields: Any) -> Obstacle:
     return _record(Obstacle, fields, bound=_text, because=_text, hint=_text)
 
 
-def _assertion(found: Any) -> Assertion:
-    fields = _infinite(found)
+def _assertion(written: Any) -> Assertion:
+    fields = _infinite(written)
     if not isinstance(fields["passed"], bool):
         raise _Invalid("a gate has no verdict")
     value, slack = (fields[name] for name in ("value", "slack"))
@@ -350,21 +350,21 @@ def _kinds_of_notes() -> Mapping[str, type[notes.Note]]:
     return {kind: note for note in kinds if isinstance(kind := getattr(note, "kind", None), str)}
 
 
-def _note(found: Any) -> notes.Note:
-    fields = {name: _tree(value) for name, value in _infinite(found).items()}
+def _note(written: Any) -> notes.Note:
+    fields = {name: _tree(value) for name, value in _infinite(written).items()}
     return _kinds_of_notes()[fields.pop("kind")](**fields)
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
-def _infinite(found: Any) -> Fields:
+def _infinite(written: Any) -> Fields:
     """Return an object with its infinite numbers back in place of null and the reason beside it.
 
     Raises:
         ValueError: the reason speaks of a field that is not there.
     """
-    fields = dict(_object(found))
+    fields = dict(_object(written))
     if not isinstance(fields.get("reason"), str):
         return fields
     for reason in fields.pop("reason").split("; "):
@@ -385,15 +385,15 @@ def _number_of(reason: str) -> tuple[str, float]:
     return name, _WORDS[words]
 
 
-def _tree(found: Any) -> Any:
+def _tree(written: Any) -> Any:
     """Return a tree with its infinite numbers back."""
-    if isinstance(found, dict):
-        return {name: _tree(value) for name, value in _infinite(found).items()}
-    return [_tree(value) for value in found] if isinstance(found, list) else found
+    if isinstance(written, dict):
+        return {name: _tree(value) for name, value in _infinite(written).items()}
+    return [_tree(value) for value in written] if isinstance(written, list) else written
 
 
-def _taken(found: Any, *names: str) -> Fields:
-    fields = dict(_object(found))
+def _taken(written: Any, *names: str) -> Fields:
+    fields = dict(_object(written))
     if missing := [name for name in names if name not in fields]:
         raise _Invalid(f"{missing[0]} is missing")
     return fields
@@ -408,10 +408,10 @@ def _nothing_else(fields: Fields, *names: str) -> None:
         raise _Invalid("a field is not known")
 
 
-def _typed(kind: type, what: str, found: Any) -> Any:
-    if not isinstance(found, kind) or isinstance(found, bool):
+def _typed(kind: type, what: str, written: Any) -> Any:
+    if not isinstance(written, kind) or isinstance(written, bool):
         raise _Invalid(f"{what} is expected")
-    return found
+    return written
 
 
 _text: Callable[[Any], str] = partial(_typed, str, "a text")

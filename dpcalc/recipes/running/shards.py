@@ -24,6 +24,7 @@ from dpcalc.files.reading import digest_of
 from dpcalc.model.algorithm import ALGORITHMS, Source
 from dpcalc.model.parameter import renamed
 from dpcalc.recipes.running.saved import Garbled, refuse_other_inputs, verified_case
+from dpcalc.render.layout import listed
 from dpcalc.report import Case, Report, Shard, Status, case_fields, strict_json
 from dpcalc.version import __version__
 
@@ -220,9 +221,8 @@ def _refuse_missing(shards: Sequence[tuple[str, Shard]]) -> None:
         names[shard.number] = name
     of = shards[0][1].of
     if missing := [number for number in range(1, of + 1) if number not in names]:
-        some = ", ".join(f"{number}/{of}" for number in missing[:10])
-        more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
-        raise SpecError(f"shards are missing: {some}{more}", "every shard must be there")
+        names_of = listed([f"{number}/{of}" for number in missing], 10)
+        raise SpecError(f"shards are missing: {names_of}", "every shard must be there")
 
 
 SCHEMA = "dpcalc.queries/1"
@@ -334,9 +334,9 @@ def spread_queries(
             yield Queries(command, first, some)
             first, size = first + len(some), min(2 * size, _LARGEST)
 
-    found: dict[int, list[Case]] = {}
+    cases_from: dict[int, list[Case]] = {}
     submit = through(executor, function)
     for piece, cases in spread(pieces(), submit, ahead=in_flight, attempts=attempts, patience=patience):
         assert isinstance(piece, Queries)
-        found[piece.first] = cases
-    return [case for first in sorted(found) for case in found[first]]
+        cases_from[piece.first] = cases
+    return [case for first in sorted(cases_from) for case in cases_from[first]]

@@ -51,8 +51,10 @@ def trade_off_chart(report: Report, only: Sequence[str] = ()) -> Chart:
     titles = {result.bound: result.title for result in case.results}
     if report.command == RISK:
         titles = dict.fromkeys(titles, "any attack: at most this")
-    found = [(titles.get(row["bound"], row["bound"]), tuple(row["tpr"]), Kind.UPPER) for row in curve["at_most"]]
-    kept, left = found[: MAX_SERIES - 2], found[MAX_SERIES - 2 :]
+    highest_rates = [
+        (titles.get(row["bound"], row["bound"]), tuple(row["tpr"]), Kind.UPPER) for row in curve["at_most"]
+    ]
+    kept, left = highest_rates[: MAX_SERIES - 2], highest_rates[MAX_SERIES - 2 :]
     highest = sorted(curve["at_least"], key=lambda row: -sum(map(math.log, row["tpr"])))[:1]
     kept += [
         (f"{titles.get(row['bound'], row['bound'])} ({_ruled_out(row['bound'], case)})", tuple(row["tpr"]), Kind.LOWER)
@@ -101,10 +103,10 @@ def _chance(one: tuple[float, float], other: tuple[float, float], x: float) -> f
     return one[1] + (other[1] - one[1]) * (x - one[0]) / (other[0] - one[0])
 
 
-def _distinct(xs: Numbers, found: Iterable[tuple[str, Numbers, Kind]]) -> list[Series]:
+def _distinct(xs: Numbers, curves: Iterable[tuple[str, Numbers, Kind]]) -> list[Series]:
     """Return the curves, the first one as the best; those that coincide are one, with all their names."""
     series: list[Series] = []
-    for label, ys, kind in found:
+    for label, ys, kind in curves:
         place = next((k for k, one in enumerate(series) if _coincide(one.ys, ys)), None)
         if place is None:
             series.append(Series(label, xs, ys, kind, best=not series))
@@ -150,10 +152,10 @@ def _best_of(sweep: Sweep) -> Sweep:
 
 def _numbers(risk: Mapping[str, Any]) -> dict[str, float]:
     """Return the risks of a case by what they are called."""
-    found = {"advantage": risk["advantage"]["value"]}
+    numbers = {"advantage": risk["advantage"]["value"]}
     for name, at in ATTACKS.items():
-        found.update({f"{_WORDS[name]} {100.0 * row[at]:g}%": row["value"] for row in risk[name]} if at else {})
-    return found
+        numbers.update({f"{_WORDS[name]} {100.0 * row[at]:g}%": row["value"] for row in risk[name]} if at else {})
+    return numbers
 
 
 _WORDS = {

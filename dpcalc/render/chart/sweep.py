@@ -133,7 +133,7 @@ def _points(report: Report) -> list[Point]:
     points = []
     for case in report.cases:
         typed = _typed(case)
-        scale = case.inputs.get("scale", (None, ""))[0] if typed.get("c1") is not None else None
+        scale = case.value("scale") if typed.get("c1") is not None else None
         for result in case.results:
             own = dict(typed)
             if typed.get(Quantity.DELTA) is not None and result.log_delta is not None:

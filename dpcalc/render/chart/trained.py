@@ -74,7 +74,7 @@ def _spread(case: Case) -> tuple[float | None, float | None, float | None]:
 
 
 def _value(case: Case, name: str) -> Any:
-    return case.algorithm if name == ALGORITHM else case.inputs.get(name, (None, ""))[0]
+    return case.algorithm if name == ALGORITHM else case.value(name)
 
 
 def _label(case: Case, name: str) -> str:

@@ -24,11 +24,11 @@ from dpcalc.render.check.verdicts import (
     checked,
     gate_name,
     judged,
-    listed,
     place,
     shard_text,
     summary,
 )
+from dpcalc.render.layout import listed
 from dpcalc.render.numbers import Digits
 from dpcalc.render.words.sentences import headline
 from dpcalc.report import Check, Report, Status

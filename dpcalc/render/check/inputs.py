@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import Quantity
+from dpcalc.render.layout import cut
 from dpcalc.report import Change, Difference
 
 MAX_TEXT = 200
@@ -113,7 +114,8 @@ def input_changes(where: Where, old: Inputs, new: Inputs) -> Iterator[Change]:
             continue
         weaker = _is_weaker(name, was, now, source)
         what = Difference.OTHER_RUN if name in _DESCRIBES else Difference.LESS if weaker else Difference.MORE
-        yield Change(*where, name, _cut(was), _cut(now), what, weaker)
+        before_text, text = (cut(value if isinstance(value, str) else repr(value), MAX_TEXT) for value in (was, now))
+        yield Change(*where, name, before_text, text, what, weaker)
 
 
 def comparable(changes: Iterable[Change]) -> bool:
@@ -134,11 +136,6 @@ def _is_weaker(name: str, was: Any, now: Any, source: str) -> bool:
     if name in (*_WEAKER_UP, *_WEAKER_DOWN) and not isinstance(was, str) and not isinstance(now, str):
         return bool(now > was if name in _WEAKER_UP else now < was)
     return True
-
-
-def _cut(value: Any) -> str:
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."
 
 
 def loosened(old: list[str], new: list[str]) -> bool:

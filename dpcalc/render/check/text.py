@@ -18,11 +18,11 @@ from dpcalc.render.check.verdicts import (
     changed,
     checked,
     judged,
-    listed,
     place,
     several_files,
     summary,
 )
+from dpcalc.render.layout import cut, listed
 from dpcalc.render.numbers import SIX, Digits
 from dpcalc.report import Change, Difference, Report, Status
 
@@ -205,8 +205,7 @@ def _names(names: list[str]) -> str:
 
 def _code(text: str, width: int = MAX_CELL) -> str:
     """Return the text as code, in which GitHub resolves neither markup nor mentions nor links."""
-    text = printable(text).strip()
-    text = text if len(text) <= width else text[: width - 3] + "..."
+    text = cut(printable(text).strip(), width)
     if not text:
         return ""
     # A backtick or a bar would end the code or the cell, and a backslash would change what a bar means.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from dpcalc.errors import SpecError
@@ -109,12 +109,6 @@ def changed(change: Change) -> str:
     return printable(f"since the baseline: {what}{values} ({change.what})")
 
 
-def listed(names: Sequence[str], most: int) -> str:
-    """Return the first of some names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
 class Judged:
     """A case with its verdict, in texts that are safe to print anywhere."""
 
@@ -154,8 +148,7 @@ class Judged:
             value, source = self.case.inputs.get(name, (None, ""))
             if value is not None:
                 parts.append(f"{words} {value}{' (worst case)' if source == Source.WORST_CASE else ''}")
-        answers = [result for result in self.case.results if result.best]
-        parts += [f"promised: {text}" for r in answers for text in (r.details or {}).get("demands", ())]
+        parts += [f"promised: {text}" for r in self.case.answers for text in (r.details or {}).get("demands", ())]
         parts += [f"accepted: {', '.join(check.accepted)}"] if check.accepted else []
         parts += [f"policy {check.policy}"] if check.policy else []
         return printable(", ".join(parts))
@@ -166,8 +159,7 @@ class Judged:
         gates = self.gate_rows
         if gates and (self.check.status == Status.PASSED or Status.FAILED in {row.status for row in gates}):
             return gates
-        best = [r for r in self.case.results if r.best]
-        own = [Row(self.check.status, r.quantity, self.digits.value(r), theorem=theorem(r)) for r in best]
+        own = [Row(self.check.status, r.quantity, self.digits.value(r), theorem=theorem(r)) for r in self.case.answers]
         return (own or [Row(self.check.status)]) + gates
 
     @property

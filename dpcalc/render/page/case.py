@@ -182,7 +182,7 @@ def headlines(case: Case, digits: Digits) -> tuple[str, ...]:
     """Return the answers of a case, a line each."""
     lines = headline(case, digits)
     if is_cost(case):
-        lines = [f"{'; '.join(cost_sentences(r, digits))} ({r.bound})" for r in case.results if r.best]
+        lines = [f"{'; '.join(cost_sentences(r, digits))} ({r.bound})" for r in case.answers]
     of_what = "Of what was forgotten: " if case.forgetting else ""
     return tuple(f"{of_what}{line}".replace("<=", "\u2264").replace(">=", "\u2265") for line in lines)
 

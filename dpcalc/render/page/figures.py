@@ -15,6 +15,7 @@ from typing import NamedTuple
 from dpcalc.model.quantities import Kind, Quantity
 from dpcalc.render.chart import GUESSING, Axis, Panel, Series
 from dpcalc.render.check.verdicts import gate_limit
+from dpcalc.render.layout import listed
 from dpcalc.render.numbers import Digits, Side, number
 from dpcalc.render.several import varying
 from dpcalc.render.words.sentences import unbeaten
@@ -182,13 +183,7 @@ def clipped(name: str) -> str:
 
 def names_of(names: Sequence[str]) -> str:
     """Return names of cases, the first ones where there are many."""
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return ", ".join(map(clipped, names[:MAX_NAMES])) + more
-
-
-def counted(count: int, one: str, several: str) -> str:
-    """Return a number with its noun."""
-    return f"{count} {one if count == 1 else several}"
+    return listed([*map(clipped, names)], MAX_NAMES)
 
 
 def why_not(case: Case) -> str:

@@ -21,8 +21,9 @@ from dpcalc.render.check.verdicts import (
     shard_text,
     share_used,
 )
+from dpcalc.render.layout import counted
 from dpcalc.render.numbers import Digits, Side, number
-from dpcalc.render.page.figures import counted, name_of, names_of, why_not
+from dpcalc.render.page.figures import name_of, names_of, why_not
 from dpcalc.render.words import risk
 from dpcalc.render.words.sentences import certified_counts
 from dpcalc.report import Case, Report, Status, uncertified
@@ -224,7 +225,7 @@ def _rows(one: Judged) -> list[Row]:
     """Return a row for every gate of a case, or for its answers where it has none."""
     if one.case.check is not None or one.case.assertions:
         return one.gate_rows if one.case.check is None else one.rows
-    answers = [Row(Status.PASSED, r.quantity, one.digits.value(r)) for r in one.case.results if r.best]
+    answers = [Row(Status.PASSED, r.quantity, one.digits.value(r)) for r in one.case.answers]
     return answers or [Row(Status.ERROR, "", "none")]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dpcalc.model.algorithm import Source
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.report import Case
@@ -29,14 +27,9 @@ INDEX, WINDOW = "index", "window"
 """The parameters, and the answers where they were solved for, that say of which record an answer is."""
 
 
-def value_of(case: Case, name: str) -> Any:
-    """Return the value of an input; None where the case has no such input."""
-    return case.inputs.get(name, (None, ""))[0]
-
-
 def group_size(case: Case) -> int:
     """Return how many records differ between neighbouring data sets."""
-    return int(value_of(case, "group_size") or 1)
+    return int(case.value("group_size") or 1)
 
 
 def worst_positions(case: Case) -> tuple[int, ...]:
@@ -45,7 +38,7 @@ def worst_positions(case: Case) -> tuple[int, ...]:
     That is so where an earlier batch is smaller than the last: the answer is the worse of the two.
     """
     source = case.inputs.get(INDEX, (None, None))[1]
-    records, size, last = (value_of(case, name) for name in ("records", "batch_size", "last_batch"))
+    records, size, last = (case.value(name) for name in ("records", "batch_size", "last_batch"))
     if source != Source.WORST_CASE or not (records and size and last) or WINDOW in case.inputs:
         return ()
     plan = layout(records, size, last)
@@ -54,7 +47,7 @@ def worst_positions(case: Case) -> tuple[int, ...]:
 
 def record_meant(case: Case) -> str:
     """Return of which record the best answer is, in words; empty where it is of any."""
-    best, index, window = case.best, value_of(case, INDEX), value_of(case, WINDOW)
+    best, index, window = case.best, case.value(INDEX), case.value(WINDOW)
     if best is None:
         return ""
     if best.quantity == INDEX:

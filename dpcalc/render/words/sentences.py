@@ -10,7 +10,7 @@ from dpcalc.render.numbers import MAXIMISED, Digits, Side, number, symbol_of
 from dpcalc.render.words import risk
 from dpcalc.render.words.allocation import allocation_lines
 from dpcalc.render.words.comparison import cost_probability, cost_run, is_cost
-from dpcalc.render.words.positions import INDEX, value_of, worst_positions
+from dpcalc.render.words.positions import INDEX, worst_positions
 from dpcalc.report import Case, Report, Result
 
 _KNOWN_GUARANTEES = {
@@ -28,7 +28,7 @@ def released(case: Case) -> str:
     if algorithm is None:
         return _KNOWN_GUARANTEES.get(case.algorithm, f"{case.algorithm}: every algorithm whose cost is known")
     gloss = algorithm.gloss
-    if algorithm.clipped and value_of(case, "release") == Releases.LAST:
+    if algorithm.clipped and case.value("release") == Releases.LAST:
         gloss = f"{gloss.partition(';')[0]}; the last iterate alone is released"
     return f"{case.algorithm}: {gloss}"
 
@@ -101,7 +101,7 @@ def in_other_words(case: Case, name: str) -> str:
     value, source = case.inputs.get(other, (None, ""))
     if value is None or source != Source.DERIVED:
         return ""
-    records, size = value_of(case, "records"), value_of(case, "batch_size")
+    records, size = case.value("records"), case.value("batch_size")
     uneven = isinstance(records, int) and isinstance(size, int) and records % size
     return f" (= {text} {number(value, 4)}{f' in a batch of {size}' if uneven else ''})"
 
@@ -112,7 +112,7 @@ _LIPSCHITZ = "lipschitz"
 def _steps_of_epochs(case: Case) -> str:
     """Return in brackets from which passes the steps follow; empty where they were given."""
     steps, source = case.inputs[_STEPS]
-    records, size, epochs = (value_of(case, name) for name in ("records", "batch_size", "epochs"))
+    records, size, epochs = (case.value(name) for name in ("records", "batch_size", "epochs"))
     if source != Source.DERIVED or epochs is None:
         return ""
     if not (isinstance(records, int) and isinstance(size, int)) or steps != int(epochs) * -(-records // size):
@@ -123,7 +123,7 @@ def _steps_of_epochs(case: Case) -> str:
 
 def headline(case: Case, digits: Digits) -> list[str]:
     """Return the answer in one line per best result."""
-    best = [result for result in case.results if result.best]
+    best = case.answers
     if not is_cost(case):
         unmet = "Not of this model, only with noise that nobody can draw again: " if risk.warning(case) else ""
         return [unmet + _headline(result, digits) for result in best]
@@ -253,6 +253,6 @@ def certified_lines(case: Case) -> list[str]:
 
 def certified_counts(report: Report) -> tuple[int, int]:
     """Return of how many best values the proof was carried out, and of how many it was tried."""
-    best = [result.details or {} for case in report.cases for result in case.results if result.best]
+    best = [result.details or {} for case in report.cases for result in case.answers]
     certified = sum(details.get("certified") is not None for details in best)
     return certified, certified + sum(details.get("not_certified") is not None for details in best)
