@@ -125,7 +125,8 @@ def headline(case: Case, digits: Digits) -> list[str]:
     """Return the answer in one line per best result."""
     best = case.answers
     if not is_cost(case):
-        unmet = "Not of this model, only with noise that nobody can draw again: " if risk.warning(case) else ""
+        uncovered = risk.warning(case) and not case.forgetting  # what is forgotten has a sentence of its own
+        unmet = "Not of this model, only with noise that nobody can draw again: " if uncovered else ""
         return [unmet + _headline(result, digits) for result in best]
     return [f"{': '.join(cost_sentences(result, digits))} ({result.bound})" for result in best]
 
