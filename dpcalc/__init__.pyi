@@ -1631,7 +1631,7 @@ def merge(
     """
 
 def sweep(
-    runs: Iterable[Mapping[str, Any]],
+    runs: Iterable[Given],
     *,
     command: str = ...,
     executor: Executor | None = ...,
@@ -2027,7 +2027,7 @@ def evaluate(
     """
 
 def ledger(
-    entries: Mapping[str, Any] | Sequence[Any] = ...,
+    entries: Given | Sequence[Any] = ...,
     *,
     file: str | os.PathLike[str] | None = ...,
     epsilon: Any = ...,
