@@ -116,7 +116,7 @@ ROOMS = {
     "engine": "advice advice.improvements advice.notes answer ask attack attack.guess commands description evaluate "
     "question solving solving.search",
     "files": "output",
-    "model": "algorithm draft loss_class noise numbers parameter quantities run",
+    "model": "algorithm draft loss_class noise numbers parameter quantities question run",
     "notions": "composed composition conversions curves gaussian guarantee notion randomised_response renyi trade_off",
     "numerics": "arrays floats normal roots sums",
     "render": "asked notes numbers words words.allocation words.positions",

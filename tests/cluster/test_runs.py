@@ -15,7 +15,7 @@ from dpcalc.training.audit import estimate as audit
 from dpcalc.training.run import ensemble
 from dpcalc.training.run import remote as elsewhere
 from dpcalc.training.run import remote as travel
-from dpcalc.training.run.domain import Ball, Box
+from dpcalc.training.run.domain import Ball
 from dpcalc.training.run.remote import There
 from tests.cluster.fakes import Faulty, KilledWorker, joined
 from tests.soundness.campaign import campaign
@@ -49,7 +49,7 @@ def test_replicas_elsewhere_have_the_bits_of_replicas_here() -> None:
     here = ensemble.train(pair.plan, pair.first, 1000, 7, workers=1)
     assert np.array_equal(ensemble.train(pair.plan, pair.first, 1000, 7, there=there()), here)
     with pytest.raises(SpecError):
-        ensemble.train(pair.plan, pair.first, 1000, 7, there=there(), common_order=True)
+        ensemble.train(pair.plan, pair.first, 1000, 7, there=there(), statistic=np.mean)
 
 
 def _outcomes(change: Callable[[Any], Any]) -> Callable[[str, str], str]:
@@ -124,7 +124,7 @@ def test_what_travels_comes_back_bit_for_bit() -> None:
             text = travel.written(pair)
             assert travel.written(travel.read(text)) == text
             assert type(travel.read(text).plan.order) is type(pair.plan.order)
-    value = {"a": (1, 2.5, None, True, np.array([[0.1, -0.0, np.inf]])), "b": Ball(2.0), "c": Box(-1.0, 1.0, 3)}
+    value = {"a": (1, 2.5, None, True, np.array([[0.1, -0.0, np.inf]])), "b": Ball(2.0), "c": Ball()}
     assert travel.written(travel.read(travel.written(value))) == travel.written(value)
 
 

@@ -24,6 +24,7 @@ _SAME = "the same losses"
 _REGULARISED = "the same losses: linear, with a regulariser of the strong convexity"
 _STEEP = "no curvature or the largest one; gradients of at most L, so that a step forgets at most eta L"
 _FORGETS = "the record's own loss is linear; gradients of at most L, so that a step forgets at most eta L"
+_LAST = "the iterates after every pass tell more than the last one, which is all that the attack sees of passes"
 _SLOPE = "the losses are steeper than L in a direction of their own, which reveals the number of steps"
 
 SHOWN_BY: dict[str, Shown] = {
@@ -40,7 +41,7 @@ SHOWN_BY: dict[str, Shown] = {
     "noisy_gd.langevin_lower": Shown(_LINEAR, f"{_REGULARISED}; it bounds no epsilon"),
     "linear.curved": Shown(_CURVED, _STEEP),
     "linear.curved_passes": Shown(_CURVED, _STEEP),
-    "linear.curved_released": Shown(_CURVED, _STEEP),
+    "linear.curved_released": Shown((), _LAST),
     "linear.shuffled_curved": Shown(_CURVED, _STEEP),
     "linear.once_curved": Shown(_CURVED, _STEEP),
     "linear.shuffled_curved_secret": Shown(_CURVED, _STEEP),
@@ -50,7 +51,7 @@ SHOWN_BY: dict[str, Shown] = {
     "linear.epochs_curved_released": Shown(_CURVED, _STEEP),
     "linear.forgetting": Shown(_CURVED, _FORGETS),
     "linear.forgetting_passes": Shown(_CURVED, _FORGETS),
-    "linear.forgetting_released": Shown(_CURVED, _FORGETS),
+    "linear.forgetting_released": Shown((), _LAST),
     "linear.stop": Shown((), _SLOPE),
     "linear.skip": Shown((), _SLOPE),
     "linear.shuffled_stop": Shown((), _SLOPE),
