@@ -1631,7 +1631,7 @@ def merge(
     """
 
 def sweep(
-    runs: Iterable[Given],
+    runs: Iterable[Mapping[str, Any]],
     *,
     command: str = ...,
     executor: Executor | None = ...,
@@ -2027,7 +2027,7 @@ def evaluate(
     """
 
 def ledger(
-    entries: Given | Sequence[Any] = ...,
+    entries: Mapping[str, Any] | Sequence[Any] = ...,
     *,
     file: str | os.PathLike[str] | None = ...,
     epsilon: Any = ...,
