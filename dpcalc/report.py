@@ -235,6 +235,14 @@ class Case(NamedTuple):
         """Whether its answer certifies that records were forgotten; see `Result.forgetting`."""
         return self.best is not None and self.best.forgetting
 
+    def risk_value(self, name: str, at: float | None) -> float | None:
+        """Return what an attacker can do, by its name and what it is asked at; None where the case does not say."""
+        if not self.risk:
+            return None
+        if not ATTACKS[name]:
+            return float(self.risk[name]["value"])
+        return next((float(row["value"]) for row in self.risk[name] if row[ATTACKS[name]] == at), None)
+
     def uncovered(self) -> Case:
         """Return the case of a run that its theorems do not cover: no number of it is a guarantee any more."""
         rows = (row._replace(kind=Kind.CONDITIONAL) if row.guarantee else row for row in self.results)

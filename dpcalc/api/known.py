@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpcalc.api.asked import Asked, answered, gate_of, known_of, product, risks_of, several
 from dpcalc.model.algorithm import Source
 from dpcalc.model.parameter import check
-from dpcalc.model.quantities import Given
 from dpcalc.render.notes import report
 from dpcalc.report import Report
 
 
 def ledger(
-    entries: Given | Sequence[Any] = (),
+    entries: Mapping[str, Any] | Sequence[Any] = (),
     *,
     file: str | os.PathLike[str] | None = None,
     epsilon: Any = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpcalc.api.asked import QUESTION, Asked, answered, read
@@ -280,7 +280,7 @@ def report_on(command: str, /, **given: Any) -> Report:
 
 
 def sweep(
-    runs: Iterable[Given],
+    runs: Iterable[Mapping[str, Any]],
     *,
     command: str = "compare",
     executor: Executor | None = None,

@@ -175,20 +175,11 @@ def _judge_attack(gate: Gate, case: Case) -> Assertion:
         SpecError: the answer has no such number.
     """
     refuse_vacuous(gate)
-    value = _risk_value(case, gate.name, gate.at)
+    value = case.risk_value(gate.name, gate.at)
     if value is None:
         raise SpecError(f"{gate.text!r}: this answer has no {gate.name}", "ask a query about one run")
     assert not isinstance(gate.limit, str)
     return Assertion(gate.text, _OPERATORS[gate.sign](value, gate.limit), value, gate.limit - value)
-
-
-def _risk_value(case: Case, name: str, at: float | None) -> float | None:
-    """Return one number of a case's risk; None where it has none."""
-    if not case.risk:
-        return None
-    if not ATTACKS[name]:
-        return float(case.risk[name]["value"])
-    return next((float(row["value"]) for row in case.risk[name] if row[ATTACKS[name]] == at), None)
 
 
 def _refuse_another_run(result: Result, case: Case) -> None:

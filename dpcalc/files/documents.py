@@ -138,7 +138,7 @@ class _Builder:
         place = self._place(event)
         if len(self.stack) >= DOCUMENT_DEPTH:
             raise place.error(f"nested more than {DOCUMENT_DEPTH} deep", self.rules.depth_hint)
-        if self._awaits_key():
+        if self.stack and self.stack[-1].fields is not None and not self.stack[-1].key:
             raise place.error("a key that is not plain text", "write name: value")
         self.stack.append(_Open(place, event.anchor, fields, [], []))
 
@@ -153,9 +153,6 @@ class _Builder:
         if event.anchor not in self.anchors:
             raise self._place(event).error("an alias names nothing before it")
         self._put(self.anchors[event.anchor], None)
-
-    def _awaits_key(self) -> bool:
-        return bool(self.stack) and self.stack[-1].fields is not None and not self.stack[-1].key
 
     def _put(self, node: Node, anchor: str | None) -> None:
         self.count += 1

@@ -43,7 +43,8 @@ def render_badge(report: Report, asked: Asked) -> str:
     It is green only where every case has a gate, every gate held, no case was left out, none passed by an exception,
     and the report is no shard's.
     """
-    outcome, message, label = outcome_of(report), _message(report), _label(report)
+    outcome, message = outcome_of(report), _message(report)
+    label = _FORGETTING if any(case.forgetting for case in report.cases) else _LABEL
     color, name = _COLORS[outcome]
     if asked.file.lower().endswith(".svg"):
         left, right = (_PER_CHARACTER * len(words) + 2.0 * _MARGIN for words in (label, message))
@@ -73,11 +74,6 @@ def _message(report: Report) -> str:
     answers = [line for case in report.cases[:1] for line in headlines(case, _THREE)]
     answer = f": {answers[0]}" if len(report.cases) == 1 and answers and outcome != Outcome.BAD else ""
     return _cut(f"{word}{answer}".replace("\u2264", "<=").replace("\u2265", ">="))
-
-
-def _label(report: Report) -> str:
-    """Return what the badge is about."""
-    return _FORGETTING if any(case.forgetting for case in report.cases) else _LABEL
 
 
 def _share(gate: Assertion) -> float | None:

@@ -147,6 +147,13 @@ class Asked(NamedTuple):
         """
         return run_of(self.command, Description({**self.given, **changes}, self.sources))[1]
 
+    def best_for(self, run: Run, *, rough: bool, **changes: Any) -> Result | None:
+        """Return the best answer to the question about a run with these changes; None where there is none."""
+        try:
+            return answer(run.replacing(**changes), self.question._replace(rough=rough)).best
+        except DpcalcError:
+            return None
+
     def takes(self, changes: Changes) -> bool:
         """Return whether the command takes these parameters, and none of them is what is sought."""
         return all(name in self.command.parameters and name != self.best.quantity for name in changes)

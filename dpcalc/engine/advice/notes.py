@@ -176,19 +176,11 @@ def _under(
     of_one_size = run.sampling in (Sampling.FIXED, Sampling.WITH_REPLACEMENT)
     alike = [] if of_one_size else [other for other in answers_by if {adjacency, other} <= _ALIKE]
     own = {adjacency, run.adjacency} <= _ALIKE  # the answer is known then, unless batches are of one size
-    result = answers_by[alike[0]] if alike else _best(asked, run, rough=not own, adjacency=adjacency)
+    result = answers_by[alike[0]] if alike else asked.best_for(run, rough=not own, adjacency=adjacency)
     if result is None:
         return None
     answers_by[adjacency] = result
     return adjacency, result
-
-
-def _best(asked: Asked, run: Run, *, rough: bool, **changes: Any) -> Result | None:
-    """Return the best answer to the question about the run with these changes; None where there is none."""
-    try:
-        return answer(run.replacing(**changes), asked.question._replace(rough=rough)).best
-    except DpcalcError:
-        return None
 
 
 def _accountant(
@@ -201,7 +193,7 @@ def _accountant(
     if result is None and drawn_so and run.adjacency in _ALIKE and at is None:
         result = asked.best
     if result is None:
-        result = _best(asked, run, rough=not drawn_so, sampling=assumed, adjacency=Adjacency.ADD_REMOVE)
+        result = asked.best_for(run, rough=not drawn_so, sampling=assumed, adjacency=Adjacency.ADD_REMOVE)
     if result is not None:
         covers = drawn_so and run.adjacency is not Adjacency.REPLACE_ONE
         yield AccountantPrints(

@@ -113,7 +113,9 @@ def chosen_of(entry: Entry, ledger: Ledger, log_delta: float, total: int, *, qui
 
     ``quickly`` does without that epsilon where there is one form.
     """
-    parts = [_without_point(part, log_delta, total) for part in _parts_of(entry, ledger)]
+    replaced = ledger.adjacency is Adjacency.REPLACE_ONE
+    parts = _runs_parts(entry, ledger) if entry.command else [mechanism(entry, replaced=replaced)]
+    parts = [_without_point(part, log_delta, total) for part in parts]
     if ledger.adjacency in ONE_WAY and entry.adjacency is not Adjacency.ADD_REMOVE:
         _refuse_points(entry, parts, ledger)
     parts += _pure_forms(entry, parts)
@@ -160,12 +162,6 @@ def _without_point(part: Guarantee, log_delta: float, total: int) -> Guarantee:
         return part
     share = log_delta - math.log(8.0 * total)
     return Box(part.rule(share), share)
-
-
-def _parts_of(entry: Entry, ledger: Ledger) -> list[Guarantee]:
-    if entry.command:
-        return _runs_parts(entry, ledger)
-    return [mechanism(entry, replaced=ledger.adjacency is Adjacency.REPLACE_ONE)]
 
 
 def _pure_forms(entry: Entry, parts: Sequence[Guarantee]) -> list[Guarantee]:

@@ -47,10 +47,6 @@ class Rule(NamedTuple):
     expired: tuple[str, ...] = ()
     places: Mapping[str, Place] = {}
 
-    def tightened(self) -> Rule:
-        """Return the rule as a strict check has it; to say which noise is meant is no exception."""
-        return self._replace(strict=True, certified=True, accept=(ON_MEAN,) if self.accept is None else self.accept)
-
     def at(self, key: str) -> Place | None:
         """Return where a demand stands."""
         return self.places.get(key, self.place)
@@ -79,7 +75,10 @@ class Policy(NamedTuple):
         """Return the rule for a name under ``cases:``."""
         pattern = self.pattern_of(group)
         rule = Rule(self.place, strict=self.place is not None) if pattern is None else self.rules[pattern]
-        return rule.tightened() if self.strict else rule
+        if not self.strict:
+            return rule
+        accept = (ON_MEAN,) if rule.accept is None else rule.accept  # to say which noise is meant is no exception
+        return rule._replace(strict=True, certified=True, accept=accept)
 
 
 LENIENT = Policy()

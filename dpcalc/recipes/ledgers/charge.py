@@ -89,7 +89,8 @@ def _charge(path: str, name: str, epsilon: float) -> str:
     raw = read_document(path, "ledger")
     ledger, column = parse_ledger(path, raw)
     names = [entry.name for entry in ledger.entries]
-    free = next(spelling for spelling in _spellings(name) if spelling not in names)
+    spellings = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+    free = next(spelling for spelling in spellings if spelling not in names)
     new_raw = _with_entry(path, raw, column, free, epsilon)
     if not _holds(path, new_raw, [*names, free]):
         raise SpecError(
@@ -116,10 +117,6 @@ def _refuse_mixed(path: str, ledger: Ledger) -> None:
             f"{path} is for adjacency {others}, and a private evaluation for replace-one: nothing composes both",
             "charge it to a ledger for replace-one, whose entries are all for replace-one",
         ) from None
-
-
-def _spellings(name: str) -> itertools.chain[str]:
-    return itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
 
 
 def _with_entry(path: str, raw: bytes, column: int, name: str, epsilon: float) -> bytes:

@@ -9,7 +9,6 @@ from typing import Any
 from dpcalc.model.quantities import ATTACKS, Kind
 from dpcalc.render.chart import GUESSING, MAX_SERIES, RISK, Axis, Chart, Panel, Series, is_wide
 from dpcalc.render.chart.sweep import (
-    Sweep,
     abscissa,
     condition,
     fixed_inputs,
@@ -129,7 +128,8 @@ def risk_panel(report: Report, title: str = "") -> Panel:
     Raises:
         SpecError: no number varies.
     """
-    sweep = _best_of(sweep_of(report, ()))
+    sweep = sweep_of(report, ())
+    sweep = sweep._replace(points=[point for point in sweep.points if point.result.best])
     ticks = x_axis(sweep)
     risks = {id(case.best): case.risk for case in report.cases if case.risk and case.best}
     series = []
@@ -144,10 +144,6 @@ def risk_panel(report: Report, title: str = "") -> Panel:
     shown = tuple(series[:MAX_SERIES])
     values = [y for one in shown for y in one.ys if y is not None]
     return Panel(title, ticks, Axis("at most", is_wide(values)), shown)
-
-
-def _best_of(sweep: Sweep) -> Sweep:
-    return sweep._replace(points=[point for point in sweep.points if point.result.best])
 
 
 def _numbers(risk: Mapping[str, Any]) -> dict[str, float]:

@@ -177,12 +177,8 @@ def key_text(key: Key) -> str:
         elif name in _WORDS:
             parts.append(str(value))
         else:
-            parts.append(f"{_letter(name)} = {number(value, side=Side.AS_GIVEN)}")
+            parts.append(f"{symbol_of(name).rpartition(' ')[2]} = {number(value, side=Side.AS_GIVEN)}")
     return ", ".join(parts)
-
-
-def _letter(name: str) -> str:
-    return symbol_of(name).rpartition(" ")[2]
 
 
 def delta_label(log_delta: float) -> str:

@@ -284,8 +284,9 @@ def _test(one: Judged, changes: list[str]) -> ElementTree.Element:
     check = one.check
     test = ElementTree.Element("testcase", classname=_class(check.file), name=one.name)
     if check.status in _ELEMENT:
+        kind = {Status.FAILED: "gate", Status.SKIPPED: "skipped"}.get(check.status, f"exit code {check.exit_code}")
         reasons = one.findings
-        element = ElementTree.SubElement(test, _ELEMENT[check.status], message=reasons[0], type=_kind(check))
+        element = ElementTree.SubElement(test, _ELEMENT[check.status], message=reasons[0], type=kind)
         element.text = "\n".join([place(check), *reasons])
     output = ElementTree.SubElement(test, "system-out")
     output.text = "\n".join([*_lines(one), *changes])
@@ -295,10 +296,6 @@ def _test(one: Judged, changes: list[str]) -> ElementTree.Element:
 def _class(file: str) -> str:
     """Return a path as servers show classes: ``recipes.budget`` of recipes/budget.yaml."""
     return printable(os.path.splitext(file)[0].replace("\\", "/").replace("/", ".").strip("."))
-
-
-def _kind(check: Check) -> str:
-    return {Status.FAILED: "gate", Status.SKIPPED: "skipped"}.get(check.status, f"exit code {check.exit_code}")
 
 
 def _lines(one: Judged) -> Iterator[str]:
