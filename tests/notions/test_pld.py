@@ -586,7 +586,7 @@ def test_corners_are_those_of_the_lower_hull() -> None:
         z = np.cumsum([0.0, *(log_uniform(r, 1e-9, 1.0) for _ in range(60))])
         h = np.minimum.accumulate([-log_uniform(r, 1e-3, 40.0) - 3.0 * x for x in z])
         h[r.randint(20, 60) :] = -np.inf
-        kept = discretisation._hull(z, h)
+        kept = discretisation.hull(z, h)
         assert kept[0] == 0
         assert kept[-1] == len(z) - 1
         x, y = [mp.exp(mp.mpf(float(v))) for v in z], [mp.exp(mp.mpf(float(v))) for v in h]
@@ -602,10 +602,10 @@ def test_the_hull_is_the_same_walked_from_one_point_to_the_next() -> None:
     for r in draws("walked hull", 40):
         z = np.cumsum([0.0, *(log_uniform(r, 1e-9, 1.0) for _ in range(200))])
         h = np.minimum.accumulate([-log_uniform(r, 1e-3, 40.0) - 3.0 * x for x in z])
-        assert discretisation._hull(z, h).tolist() == discretisation._walked_hull(z, h)
+        assert discretisation.hull(z, h).tolist() == discretisation._walked_hull(z, h)
     z, h = np.array([0.0, 0.5, 0.5, 1.0, 2.0]), np.array([-1.0, -2.0, -2.0, -2.5, -np.inf])
-    assert 1.0 in z[discretisation._hull(z, h)]
-    assert len(set(z[discretisation._hull(z, h)])) == len(discretisation._hull(z, h))
+    assert 1.0 in z[discretisation.hull(z, h)]
+    assert len(set(z[discretisation.hull(z, h)])) == len(discretisation.hull(z, h))
 
 
 def test_points_that_coincide_have_no_chord() -> None:

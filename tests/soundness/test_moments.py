@@ -47,7 +47,7 @@ def integral(piece: Piece, s: complex) -> complex:
         return mpmath.npdf(y) * ratio(piece.above, y) ** (s + 1) * ratio(piece.below, y) ** -s
 
     start = -16.0 if piece.start is None else float(piece.start)
-    return complex(mpmath.quad(value, [start + 0.5 * k for k in range(math.ceil(2 * (24.0 - start)))]))
+    return complex(mpmath.quad(value, [start + k for k in range(math.ceil(24.0 - start))]))
 
 
 @pytest.mark.parametrize("exchanged", [False, True])
@@ -62,7 +62,7 @@ def test_moments(name: str, exchanged: bool) -> None:
                 t = 0.5 * k
                 at = moments.at(arb(t))
                 assert at.overlaps(on_grid)
-                if k % 20 == 0:
+                if k == 20 or (k % 20 == 0 and c < 1.0):
                     exact = sum(integral(piece, complex(c, t)) for piece in loss.pieces)
                     assert complex(at) == pytest.approx(exact, rel=1e-9, abs=1e-9)
 

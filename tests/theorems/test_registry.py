@@ -643,6 +643,7 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"adjacency": "add"},
     lambda v: {"adjacency": "replace-one"},
     lambda v: {"group_size": 1000},
+    lambda v: {"group_size": 1000, "adjacency": "add", "records": 1200, "batch_size": 600},
     lambda v: {"batch_size": 3, "records": 7},
     lambda v: {"permutation": "public"},
     lambda v: {"permutation": "secret"},
