@@ -1,7 +1,4 @@
-"""The commands that ask one query about a described run: a table of what each one's help says.
-
-The options that say which machines compute.
-"""
+"""The commands that ask one query about a described run: a table of what each one's help says."""
 
 from __future__ import annotations
 

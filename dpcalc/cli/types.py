@@ -1,10 +1,4 @@
-"""Parameter types of the command line: numbers as people write them, and sweeps of them.
-
-Words of the command line that are options and names of files at once.
-
-A shell makes ``*.yaml`` the names of files, and a hook passes those that changed. A file whose name begins with a dash
-would be an option there: ``--run=^harmless$|.yaml`` judges another case, ``--help`` judges none.
-"""
+"""Parameter types of the command line: numbers as people write them, and sweeps of them."""
 
 from __future__ import annotations
 

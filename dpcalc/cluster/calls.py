@@ -3,8 +3,6 @@
 The answer repeats what was asked, and has the versions of all that its numbers depend on. One from other versions is
 refused, also of a worker that joined late.
 
-Which clusters may answer: only those whose answers nobody on the way can forge.
-
 Work spread over workers that nobody here controls: sent, awaited, checked, sent again, and never taken on trust.
 
 `spread` is the one way from pieces of work to their answers. It knows nothing of recipes: a `Piece` has a document to

@@ -1,7 +1,4 @@
-"""Arrays from NPY and NPZ files, which may be forged: nothing is made before the file is known to hold it.
-
-What a document is read into: texts with their places, and lists and mappings of them.
-"""
+"""Arrays from NPY and NPZ files, which may be forged: nothing is made before the file is known to hold it."""
 
 from __future__ import annotations
 

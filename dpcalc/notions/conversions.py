@@ -1,9 +1,4 @@
-"""What is told of attacks against a profile whose every point is a search: it is evaluated at some dozens of epsilons.
-
-The exact delta is convex in e^epsilon and non-increasing, so that it lies below the chords through upper bounds at some
-points, and beyond the last point below its value there. More points are where the questions need them.
-
-What follows from one guarantee in the words of another: pure, concentrated, Gaussian, Renyi and (epsilon, delta).
+"""What follows from one guarantee in the words of another: pure, concentrated, Gaussian, Renyi and (epsilon, delta).
 
 Every function rounds to the safe side: what follows is rounded up, and what is enough for a budget down.
 

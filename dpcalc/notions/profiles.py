@@ -4,11 +4,6 @@ What a search found, as records of a few numbers: the theorem alone then proves 
 
 A guarantee that is the best of many leaves one of these for each of its answers. `dpcalc.certify` reads it as JSON, and
 evaluates the theorem at it in ball arithmetic.
-
-What (epsilon, delta)-DP mechanisms do at worst: randomised response that reveals its secret with probability delta.
-
-A box is (epsilon, ln delta) of a mechanism of which nothing else is known. The laws of the losses of boxes add up
-exactly, beside a Gaussian mechanism too.
 """
 
 from __future__ import annotations

@@ -1,12 +1,6 @@
 """The binomial law: masses, tails and quantiles rounded up, and groups that bound means of increasing functions.
 
 The binomial law in blocks of whole numbers, each with a lower and an upper bound on its probability.
-
-Exact confidence bounds on a probability from a count (Clopper and Pearson 1934), rounded outwards.
-
-If k of n independent trials succeed, then p is below the lower bound with probability at most alpha, whatever p is; and
-so for the upper one. The bounds solve P(Bin(n, p) >= k) = alpha and P(Bin(n, p) <= k) = alpha, which are incomplete
-beta functions of p.
 """
 
 from __future__ import annotations

@@ -8,13 +8,6 @@ cut < terms, with a = cut + 1/2 and b = terms + 1/2,
 Every result is the value plus a stated slack that covers R and rounding.
 
 Upper bounds on sums of decreasing terms over up to 1e15 integers, from bounds on the terms at a few of them.
-
-How well the largest of the sums of an epoch tells two normal laws apart, over many epochs; rounded down.
-
-In an epoch of t steps one sum, at a random place, has mean `high` under P and mean `low` under Q; the others have mean
-0, and all have the standard deviation `spread`. What an observer makes of an epoch is a score: about the logarithm of
-the likelihood ratio of the cell that the largest sum falls into, as a multiple of a step h. The scores of the epochs
-are added, and every event "the total is at least a" gives delta >= P(A) - e^eps Q(A).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Formats for programs: JSON, JSON lines, CSV. Full precision, strict, deterministic.
-
-A report in a notebook: the answer, what it means, and one row a case; it needs nothing that is not installed.
-"""
+"""Formats for programs: JSON, JSON lines, CSV. Full precision, strict, deterministic."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Numbers as text. Guarantees are rounded up, never to nearest.
-
-Blocks fitted to a terminal, coloured by rich.
-"""
+"""Numbers as text. Guarantees are rounded up, never to nearest."""
 
 from __future__ import annotations
 

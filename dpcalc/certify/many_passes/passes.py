@@ -9,8 +9,6 @@ composes. The curve of some steps is the least of that of the record's own step,
 exponential variances of its noise, and of equal shares composed.
 
 Definitions of `unlearning`: a distance before noisy steps, and what they leave of it.
-
-The cases of a record's earlier uses in fresh random orders, and what the last one costs in each.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Ball arithmetic for definitions: inputs in their two readings, and a working precision that grows as needed.
 
-A definition is a formula over balls at the working precision. `settle` and `enclose.enclosed` evaluate it with more and
+A definition is a formula over balls at the working precision. `settle` and `sums.enclosed` evaluate it with more and
 more digits, until the ball is small or its place relative to a double is certain. No module of this package uses the
 arithmetic of `dpcalc.theorems`, `dpcalc.notions` or `dpcalc.numerics`.
 

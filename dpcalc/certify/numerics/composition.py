@@ -29,7 +29,7 @@ Curve = Callable[[arb], arb]
 """z >= 0 -> delta; it need not be convex."""
 
 _BITS = 128
-_NEAR, _GROWTH = 400, 1 / 400  # knots that are one step apart, and how their distance grows further on
+_GROWTH = 1 / 400  # of the distance between knots, in proportion: up to 400 steps they are one step apart
 _MOST_POINTS, _FEW_POINTS = 1 << 17, 1 << 15
 _FAR = 18.0  # so many standard deviations from the middle the characteristic function is no longer evaluated
 _REST, _USUAL = 2.0**-26, 2.0**-22  # of delta: what moments far out may add, and what most answers leave for that

@@ -1,7 +1,5 @@
 """The options of a command as --help shows them: in groups, the most used first, every word with what it stands for.
 
-The option --help, as click makes it, but in one language: to look for a translation takes a fiftieth of a query.
-
 What to say of an option or a command that does not exist: what was meant, or why there is none.
 """
 

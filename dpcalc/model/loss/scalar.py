@@ -1,19 +1,4 @@
-"""Huber's loss.
-
-Least squares.
-
-Powers q in [1, 2] of how far a record is from costing nothing.
-
-The absolute loss and its powers.
-
-The hinge loss and its powers.
-
-The epsilon-insensitive loss of support vector regression, and its powers.
-
-The logistic loss.
-
-The softmax loss of several classes.
-"""
+"""The losses: Huber's, squares, absolute, hinge, insensitive, logistic and softmax; powers q in [1, 2] of some."""
 
 from __future__ import annotations
 

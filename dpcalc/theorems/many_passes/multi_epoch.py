@@ -2,7 +2,7 @@
 
 Notation of the formulas: r = Delta/(b sigma) for a record in a batch of b, l steps a pass, k of them from the record's
 own to the last of its pass, E passes, c the factor by which a step contracts.
-`periodic_allocation` has the optimal allocation.
+`repeated_allocation` has the optimal allocation.
 
 A batch is the mean over its own records. A shorter batch matters only to the records in it, as a smaller b: of the
 other steps nothing but their contraction enters, and the mean of any number of losses contracts alike. Divided by the

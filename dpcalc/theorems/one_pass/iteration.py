@@ -7,8 +7,6 @@ hold in both directions. Every value is rounded up.
 
 The noise of a record's own step alone: what protects it although every iterate is public (Feldman et al. 2018,
 Lemma 27).
-
-Notation as in `iteration`. Every value is rounded up.
 """
 
 from __future__ import annotations

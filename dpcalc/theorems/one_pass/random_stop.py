@@ -1,7 +1,5 @@
 """A pass that stops after a uniformly random number of steps, which stays hidden (Feldman et al. 2018, Theorem 26).
 
-Notation as in `iteration`. Every value is rounded up.
-
 A pass that skips a uniformly random prefix of 0..h records, h = floor(n/2) (Feldman et al. 2018, Theorem 24).
 
 Notation as in `iteration`. Every value is rounded up.

@@ -4,11 +4,6 @@ Two chains w <- map_t(w) + noise_t whose maps at step t are c_t-Lipschitz and wi
 z_0. For any a_t >= 0 with z_t = c_t z_{t-1} + s_t - a_t >= 0 and z_T = 0 the last states differ by no more than the
 noises shifted by a_t: mu^2 = sum a_t^2/v_t for Gaussian noise of variance v_t, and sum_t R_order(a_t) in Renyi
 divergence for any noise. The allocation that minimises this is a lower convex hull.
-
-One fixed-order pass whose step size, noise or contraction changes from step to step.
-
-The record is used once, at step t, and moves the iterate by at most eta_t Delta. In units of its own step, the noise of
-that step and all later ones is worth the variance R_t = sum_{j>=t} (P_j/P_t)^2 eta_j^2 sigma_j^2, P_j = prod_{u>j} c_u.
 """
 
 from __future__ import annotations

@@ -16,9 +16,6 @@ from dpcalc.theorems.record import Condition, Obstacle, Unmet, requires, theorem
 from dpcalc.theorems.risk.holder_sgd import LikelyRisk, PrivateSgd, expected_risk
 from dpcalc.theorems.risk.sgd import Sgd
 
-_PAPER = "wang2022"
-
-
 # --- conditions -------------------------------------------------------------------------------------------------------
 
 

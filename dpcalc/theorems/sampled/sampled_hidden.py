@@ -1,15 +1,14 @@
-"""DP-SGD on clipped gradients of a linear model, of which only the last iterate is seen; Poisson or fixed batches.
+"""DP-SGD on clipped gradients of a linear model, of which only the last iterate is seen.
 
-Clipped gradients of a linear model are those of a convex loss (`dpcalc.model.clipping`), so that a step contracts if
-its batch is not too large: the sum of a batch is divided by a constant, and a Poisson batch may be large. Lengths are
-in units of what one clipped gradient moves a step, step_size clip/batch_size; the noise of a step is then z.
+Clipped gradients of a linear model are those of a convex loss (`dpcalc.model.clipping`).
 
-DP-SGD on clipped gradients of a linear model, of which only the last iterate is seen; shuffled or full batches.
+With Poisson or fixed batches a step contracts if its batch is not too large: the sum of a batch is divided by a
+constant, and a Poisson batch may be large. Lengths are in units of what one clipped gradient moves a step, step_size
+clip/batch_size; the noise of a step is then z.
 
-Clipped gradients of a linear model are those of a convex loss (`dpcalc.model.clipping`), so that the run is one of
-`shuffled_epochs` or of `noisy_gd`: a batch is divided by a constant, and a shorter one contracts no less than the
-regulariser does. A record moves the sum of its batch by the clipping norm C, and by 2 C where another one comes in its
-place; the noise on the sum is z C.
+With shuffled or full batches the run is one of `shuffled_epochs` or of `noisy_gd`: a batch is divided by a constant,
+and a shorter one contracts no less than the regulariser does. A record moves the sum of its batch by the clipping norm
+C, and by 2 C where another one comes in its place; the noise on the sum is z C.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 Files are untrusted: nothing is evaluated, unpickled or fetched. What is refused is refused for the shape of a table,
 its names and the types of its columns, which count as public, and never for what a record holds
 (`dpcalc.training.data.cells`). Columns without names are called 1, 2, and so on.
-
-Which intervals a number may be mapped from.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 """Tables of records, as read.
 
 A table is one float64 array of shape (n, d + 1) whose last column is the target; it is read into place and changed in
-place, some rows at a time, so that the data is in memory about once. One of more than `limits.HELD_CELLS` stays in its
+place, some rows at a time, so that the data is in memory about once. One of more than `reading.HELD_CELLS` stays in its
 file; or it goes to a temporary one, where rows cannot be found by their numbers in its own (`Stored`).
 
-Work that the available cores share.
-
-Who is told how far a run is.
-
-Synthetic records of a linear model whose parameter is known, for experiments: nothing about them is private.
+The available cores share the work of reading one.
 """
 
 from __future__ import annotations
