@@ -107,7 +107,7 @@ def compare(
         strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -238,7 +238,7 @@ def rdp(
         strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -508,7 +508,7 @@ def hockey_stick(
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
@@ -620,7 +620,7 @@ def shuffle(
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
@@ -844,7 +844,7 @@ def multi_epoch(
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
@@ -940,7 +940,7 @@ def dp_sgd(
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
@@ -1171,7 +1171,7 @@ def statement(
         strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -1311,7 +1311,7 @@ def explain(
         strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -1455,7 +1455,7 @@ def cite(
         strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -1785,7 +1785,7 @@ def train(
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         c1: constant of the noise schedule; a number > 0.
@@ -1910,7 +1910,7 @@ def audit(
         strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
