@@ -104,7 +104,7 @@ def compare(
         last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
         noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
@@ -129,7 +129,7 @@ def compare(
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
         permutation: whether the random order and its seed stay secret for ever; one of public, secret.
         c1: constant of the noise schedule; a number > 0.
-        c2: constant of the noise schedule; a number > -inf.
+        c2: constant of the noise schedule; a number.
         release: what is released: the last iterate alone, or the iterate after every epoch (dp-sgd: every iterate, unless this says last); one of last, epoch.
         epochs: number of passes over the records; a whole number from 1 to 1e+15 (passes).
         steps: number of steps; a whole number from 1 to 1e+15 (steps).
@@ -235,7 +235,7 @@ def rdp(
         last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
         noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
@@ -396,7 +396,7 @@ def unlearn(
         clean_steps: noisy steps on the records kept alone, after all that used the others; a whole number from 1 to 1e+15 (steps).
         contraction: Lipschitz factor of a step's map; a number >= 0.
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
@@ -492,7 +492,7 @@ def hockey_stick(
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         loss_class: what is known of every loss; lipschitz (a bounded gradient only) covers clipping. Default: convex-smooth if a smoothness is given, else lipschitz; one of convex-smooth, convex, smooth, lipschitz.
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         displacement: how far apart a gradient step leaves two points, over the diameter; for Laplace noise in the 1-norm (default: derived from the loss class); a number >= 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
@@ -604,7 +604,7 @@ def shuffle(
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         loss_class: what is known of every loss; lipschitz (a bounded gradient only) covers clipping. Default: convex-smooth if a smoothness is given, else lipschitz; one of convex-smooth, convex, smooth, lipschitz.
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         displacement: how far apart a gradient step leaves two points, over the diameter; for Laplace noise in the 1-norm (default: derived from the loss class); a number >= 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
@@ -625,7 +625,7 @@ def shuffle(
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
         c1: constant of the noise schedule; a number > 0.
-        c2: constant of the noise schedule; a number > -inf.
+        c2: constant of the noise schedule; a number.
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
@@ -710,7 +710,7 @@ def online(
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         loss_class: what is known of every loss; lipschitz (a bounded gradient only) covers clipping. Default: convex-smooth if a smoothness is given, else lipschitz; one of convex-smooth, convex, smooth, lipschitz.
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         displacement: how far apart a gradient step leaves two points, over the diameter; for Laplace noise in the 1-norm (default: derived from the loss class); a number >= 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
@@ -728,7 +728,7 @@ def online(
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
         c1: constant of the noise schedule; a number > 0.
-        c2: constant of the noise schedule; a number > -inf.
+        c2: constant of the noise schedule; a number.
         decay_exponent: exponent of the noise schedule of a stream; a number > 0 and <= 64.
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
@@ -828,7 +828,7 @@ def multi_epoch(
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         loss_class: what is known of every loss; lipschitz (a bounded gradient only) covers clipping. Default: convex-smooth if a smoothness is given, else lipschitz; one of convex-smooth, convex, smooth, lipschitz.
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         displacement: how far apart a gradient step leaves two points, over the diameter; for Laplace noise in the 1-norm (default: derived from the loss class); a number >= 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
@@ -962,7 +962,7 @@ def dp_sgd(
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
         order: order or orders of Renyi divergence; without a budget the divergence itself is reported.
@@ -1047,7 +1047,7 @@ def utility(
         steps: number of steps; a whole number from 1 to 1e+15 (steps).
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
@@ -1168,7 +1168,7 @@ def statement(
         last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
         noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
@@ -1193,7 +1193,7 @@ def statement(
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
         permutation: whether the random order and its seed stay secret for ever; one of public, secret.
         c1: constant of the noise schedule; a number > 0.
-        c2: constant of the noise schedule; a number > -inf.
+        c2: constant of the noise schedule; a number.
         release: what is released: the last iterate alone, or the iterate after every epoch (dp-sgd: every iterate, unless this says last); one of last, epoch.
         epochs: number of passes over the records; a whole number from 1 to 1e+15 (passes).
         steps: number of steps; a whole number from 1 to 1e+15 (steps).
@@ -1308,7 +1308,7 @@ def explain(
         last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
         noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
@@ -1333,7 +1333,7 @@ def explain(
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
         permutation: whether the random order and its seed stay secret for ever; one of public, secret.
         c1: constant of the noise schedule; a number > 0.
-        c2: constant of the noise schedule; a number > -inf.
+        c2: constant of the noise schedule; a number.
         release: what is released: the last iterate alone, or the iterate after every epoch (dp-sgd: every iterate, unless this says last); one of last, epoch.
         epochs: number of passes over the records; a whole number from 1 to 1e+15 (passes).
         steps: number of steps; a whole number from 1 to 1e+15 (steps).
@@ -1452,7 +1452,7 @@ def cite(
         last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
         noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
@@ -1477,7 +1477,7 @@ def cite(
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
         permutation: whether the random order and its seed stay secret for ever; one of public, secret.
         c1: constant of the noise schedule; a number > 0.
-        c2: constant of the noise schedule; a number > -inf.
+        c2: constant of the noise schedule; a number.
         release: what is released: the last iterate alone, or the iterate after every epoch (dp-sgd: every iterate, unless this says last); one of last, epoch.
         epochs: number of passes over the records; a whole number from 1 to 1e+15 (passes).
         steps: number of steps; a whole number from 1 to 1e+15 (steps).
@@ -1789,7 +1789,7 @@ def train(
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         c1: constant of the noise schedule; a number > 0.
-        c2: constant of the noise schedule; a number > -inf.
+        c2: constant of the noise schedule; a number.
         decay_exponent: exponent of the noise schedule of a stream; a number > 0 and <= 64.
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         start_distance: distance of the two starting points; a number >= 0 (parameter units).
@@ -1907,7 +1907,7 @@ def audit(
         last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
         noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
@@ -1932,7 +1932,7 @@ def audit(
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
         permutation: whether the random order and its seed stay secret for ever; one of public, secret.
         c1: constant of the noise schedule; a number > 0.
-        c2: constant of the noise schedule; a number > -inf.
+        c2: constant of the noise schedule; a number.
         release: what is released: the last iterate alone, or the iterate after every epoch (dp-sgd: every iterate, unless this says last); one of last, epoch.
         epochs: number of passes over the records; a whole number from 1 to 1e+15 (passes).
         steps: number of steps; a whole number from 1 to 1e+15 (steps).

@@ -81,6 +81,8 @@ class Parameter(NamedTuple):
         if self.integer:
             return f"a whole number from {self.low:.0f} to {self.high:g}"
         left = ">" if self.low_is_open else ">="
+        if math.isinf(self.low):
+            return "a number"
         if math.isinf(self.high):
             return f"a number {left} {self.low:g}"
         return f"a number {left} {self.low:g} and {'<' if self.high_is_open else '<='} {self.high:g}"
@@ -199,8 +201,9 @@ PARAMETERS: dict[str, Parameter] = {
             unit="gradient units per parameter unit", open_ends="high", synonyms=("beta", "gradient_lipschitz"),
         ),
         Parameter(
-            "strong_convexity", "m", "strong convexity of the loss; 0 when merely convex",
-            unit="gradient units per parameter unit", open_ends="high", synonyms=("convexity",),
+            "strong_convexity", "m",
+            "strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex",
+            unit="gradient units per parameter unit", low=-math.inf, synonyms=("convexity",),
         ),
         Parameter(
             "step_size", "eta", "step size of w - eta (gradient + Z)", ("--eta",),

@@ -36,6 +36,7 @@ from dpcalc.theorems.contraction import (
     stream_noise,
 )
 from dpcalc.theorems.contraction.stream_noise import Stream
+from dpcalc.theorems.expanding import expanding_passes
 from dpcalc.theorems.hidden.fresh_places import SamePlaces
 from dpcalc.theorems.holder import dp_sgd, holder, published_gradient_noise
 from dpcalc.theorems.holder.published_gradient_noise import Theorem11
@@ -1095,6 +1096,44 @@ _UNEQUAL: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     ),
 }
 _QUANTITIES.update(_UNEQUAL)
+
+
+def _stretched(i: _Inputs) -> float:
+    """How far a step may leave two points z apart."""
+    weak = i("m")
+    factor = loss.displacement(
+        loss_class="smooth" if weak else "convex-smooth", step_size=i("eta"), diameter=i("z"),
+        lipschitz=i("lipschitz"), smoothness=i("beta"), strong_convexity=-weak,
+    )  # fmt: skip
+    assert factor is not None
+    return factor * i("z")
+
+
+def _weak_cyclic(i: _Inputs) -> float:
+    weak = i("m")
+    told = {
+        "records": i.whole("records"), "batch_size": i.whole("batch"), "epochs": i.whole("epochs"),
+        "lipschitz": i("lipschitz"), "step_size": i("eta"), "noise_std": i("noise_std"), "smoothness": i("beta"),
+        "strong_convexity": -weak,
+    }  # fmt: skip
+    run = describe("cyclic", told)
+    bound = lookup("expanding.cyclic" if weak else "multi_epoch.cyclic")
+    return guarantee_of(bound, run).epsilon(i.log("delta")).value
+
+
+def _growth(i: _Inputs) -> float:
+    return up(math.log(i("c")))
+
+
+_QUANTITIES.update({
+    "weak_factor": lambda i: loss.contraction(
+        step_size=i("eta"), smoothness=i("beta"), strong_convexity=-i("m")
+    ),
+    "step_expansion": _stretched,
+    "hide_cost_min": lambda i: expanding_passes.carried(i("diameter"), _growth(i), i.whole("m"), i("w")) ** 2,
+    "hide_cost_sqrt": lambda i: expanding_passes.carried_bent(i("diameter"), (i("rho"), i("w")), i.whole("m")) ** 2,
+    "weak_cyclic_epsilon": _weak_cyclic,
+})  # fmt: skip
 
 
 def lower_log_delta(inputs: Mapping[str, Any], epsilon: float) -> float:
