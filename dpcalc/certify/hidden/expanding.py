@@ -50,9 +50,11 @@ def carried(v: RunInputs, steps: int) -> arb:
     if c is not None:
         pushed = _best_split(float(far.mid()), float(c.mid()), float(push.mid()), steps) if push is not None else 0
         ways += [_split(far, c, push, steps, p) for p in {0, pushed}]
+    elif push is not None:
+        ways.append((far + push * steps) / arb(steps).sqrt())
     if push is not None and (bent := v.bent(v.lipschitz)) is not None:
         ways.append(_bent(far, bent[0], bent[1] / (v.step_size * v.noise_std), steps))
-    return least(*ways)
+    return least(*ways) if ways else arb.pos_inf()
 
 
 def _mild(v: RunInputs) -> bool:
@@ -152,7 +154,7 @@ def _earlier(v: RunInputs, c: arb | None, one: arb, period: int) -> arb:
     """Return what all uses but the last cost."""
     one_pass = one / room_of(c, period).sqrt()
     costs = [(v.epochs - 1) * square(one_pass)]
-    if c is not None and v.diameter is not None and v.epochs > 1:
+    if v.diameter is not None and v.epochs > 1:
         for j in (0, *_counts()):
             if m := (j + 1) * period - 1:
                 costs.append(square(carried(v, m) + one_pass * arb(j).sqrt()))

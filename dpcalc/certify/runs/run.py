@@ -68,15 +68,15 @@ class RunInputs(Inputs):
         return self.quotient(["sensitivity"], [size, "noise_std"]), steps
 
     def contraction_factor(self) -> arb:
-        """Return c = max(|1 - eta m|, |1 - eta beta|).
+        """Return c = max(|1 - eta m|, |1 - eta beta|), above 1 for losses that are weakly convex.
 
         Raises:
-            OutOfReach: it is above 1, if by rounding alone: 0.2 as a double is more than the decimal, and 10 * 0.2
+            OutOfReach: it is above 1 for convex losses, if by rounding alone: 0.2 as a double is more than the decimal, and 10 * 0.2
                 above 2.
         """
         eta = self.exact("step_size")
         c = max(abs(1 - eta * self.exact("strong_convexity")), abs(1 - eta * self.exact("smoothness")))
-        if c > 1:
+        if c > 1 and self.exact("strong_convexity") >= 0:
             raise OutOfReach("the step size is above 2/smoothness, in this reading of the two")
         return arb(c)
 
