@@ -41,7 +41,7 @@ class Result(NamedTuple):
     mu: float | None = None
     order: float | None = None
     conversion: str | None = None
-    adjacency: str = "replace_one"
+    adjacency: str = "replace-one"
     assumes: tuple[str, ...] = ()
     reference: str = ""
     best: bool = False
@@ -50,6 +50,11 @@ class Result(NamedTuple):
     def __repr__(self) -> str:
         at = f" at delta {self.delta:.6g}" if self.delta is not None and self.quantity != Quantity.DELTA else ""
         return f"<Result {self.bound}: {self.quantity} {self.value!r} ({self.kind}){at}>"
+
+    @property
+    def written_adjacency(self) -> str:
+        """The adjacency as JSON and CSV have it, with ``_`` for ``-``."""
+        return self.adjacency.replace("-", "_")
 
     @property
     def forgetting(self) -> bool:
@@ -579,7 +584,8 @@ class Report:
                 details = result.details or {}
                 run = {"case": number, "algorithm": case.algorithm, **{n: details.get(n) for n in RAN}}
                 beside = {**_measured(case), **attack_numbers(case.risk), **audit_numbers(case.audit)}
-                cells = {**run, **result._asdict(), **_verdict(case.check), **inputs, **beside}
+                fields = {**result._asdict(), "adjacency": result.written_adjacency}
+                cells = {**run, **fields, **_verdict(case.check), **inputs, **beside}
                 yield {name: cells.get(name) for name in columns}
 
     def to_dict(self) -> dict[str, Any]:
@@ -748,7 +754,7 @@ def result_fields(result: Result) -> dict[str, Any]:
     """Return one bound's answer, without fields that are not known."""
     fields = result._asdict()
     del fields["title"]
-    fields["assumes"] = list(result.assumes)
+    fields["assumes"], fields["adjacency"] = list(result.assumes), result.written_adjacency
     details = fields.pop("details") or {}
     return {**{k: v for k, v in fields.items() if v is not None or k in _ALWAYS}, **details}
 

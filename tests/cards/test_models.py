@@ -141,7 +141,6 @@ STRANGE: list[tuple[str, Any]] = [
 SUMS: dict[str, Any] = {"loss": "squares", "label_bound": 1, "solver": "sums"}
 
 
-@pytest.mark.filterwarnings("ignore:kappa")
 @pytest.mark.parametrize("run", [BASE, {**BASE, **SUMS, "radius": None}])
 def test_a_run_that_training_never_makes_was_not_carried_out(run: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "model.json"
