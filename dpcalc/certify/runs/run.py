@@ -71,8 +71,8 @@ class RunInputs(Inputs):
         """Return c = max(|1 - eta m|, |1 - eta beta|), above 1 for losses that are weakly convex.
 
         Raises:
-            OutOfReach: it is above 1 for convex losses, if by rounding alone: 0.2 as a double is more than the decimal, and 10 * 0.2
-                above 2.
+            OutOfReach: it is above 1 for convex losses, if by rounding alone: 0.2 as a double is more than the decimal,
+                and 10 * 0.2 above 2.
         """
         eta = self.exact("step_size")
         c = max(abs(1 - eta * self.exact("strong_convexity")), abs(1 - eta * self.exact("smoothness")))
