@@ -72,6 +72,8 @@ def compare(
     schedule_factor: Real = ...,
     sample_rate: Real = ...,
     sampling: Word = ...,
+    max_batch_size: Whole = ...,
+    uses: Whole = ...,
     holder_exponent: Real = ...,
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
@@ -141,6 +143,8 @@ def compare(
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
@@ -889,6 +893,8 @@ def dp_sgd(
     batch_size: Whole = ...,
     sample_rate: Real = ...,
     sampling: Word = ...,
+    max_batch_size: Whole = ...,
+    uses: Whole = ...,
     clip: Real = ...,
     noise_multiplier: Real = ...,
     noise_std: Real = ...,
@@ -939,6 +945,8 @@ def dp_sgd(
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
         noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
@@ -1138,6 +1146,8 @@ def statement(
     schedule_factor: Real = ...,
     sample_rate: Real = ...,
     sampling: Word = ...,
+    max_batch_size: Whole = ...,
+    uses: Whole = ...,
     holder_exponent: Real = ...,
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
@@ -1205,6 +1215,8 @@ def statement(
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
@@ -1278,6 +1290,8 @@ def explain(
     schedule_factor: Real = ...,
     sample_rate: Real = ...,
     sampling: Word = ...,
+    max_batch_size: Whole = ...,
+    uses: Whole = ...,
     holder_exponent: Real = ...,
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
@@ -1345,6 +1359,8 @@ def explain(
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
@@ -1422,6 +1438,8 @@ def cite(
     schedule_factor: Real = ...,
     sample_rate: Real = ...,
     sampling: Word = ...,
+    max_batch_size: Whole = ...,
+    uses: Whole = ...,
     holder_exponent: Real = ...,
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
@@ -1489,6 +1507,8 @@ def cite(
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
@@ -1866,6 +1886,8 @@ def audit(
     schedule_factor: Real = ...,
     sample_rate: Real = ...,
     sampling: Word = ...,
+    max_batch_size: Whole = ...,
+    uses: Whole = ...,
     holder_exponent: Real = ...,
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
@@ -1944,6 +1966,8 @@ def audit(
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).

@@ -238,6 +238,17 @@ PARAMETERS: dict[str, Parameter] = {
             "sample_rate", "q", "probability with which a record is in the batch of a step", high=1.0,
             open_ends="low", synonyms=("sampling_probability", "sampling_rate"),
         ),
+        _count(
+            "max_batch_size", "B",
+            "records that a Poisson batch holds at most: of a larger one so many are kept, uniformly", unit="records",
+            synonyms=("truncated_batch_size",),
+        ),
+        _count(
+            "uses", "k",
+            "steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size "
+            "steps (default: 1)",
+            unit="steps", synonyms=("num_selected",),
+        ),
         Parameter(
             "langevin_std", "", "sigma of w - eta gradient + sqrt(2 eta) sigma N(0, 1), in place of noise_std",
             synonyms=("temperature",),
@@ -406,10 +417,7 @@ _NEAR = frozenset({"lipschitz"})
 _CLIPPED = "clipped gradients are of loss class lipschitz, unless --model is linear"
 """What to know where a clipping norm stands for a Lipschitz constant."""
 
-_CAPPED = (
-    "whether a record stays in a Poisson batch that is cut to a largest size depends on the other records: that is not "
-    "Poisson sampling, and no bound here speaks of it"
-)
+_CAPPED = "Poisson batches that are cut to a largest size are --sampling poisson with --max-batch-size"
 _REALISED = (
     "a sum divided by the size of the batch that was drawn tells that size, which depends on the record: divide by a "
     "constant, such as records x sample_rate, which is what --batch-size means with --sampling poisson"
@@ -433,8 +441,6 @@ _NOT_COVERED = {
     "nesterov": _MOMENTUM,
     "adam": _MOMENTUM.replace("momentum", "Adam"),
     "noise_multiplier": _NO_BATCH,
-    "max_batch_size": _CAPPED,
-    "truncated_batch_size": _CAPPED,
     "truncated_poisson": _CAPPED,
     "poisson_truncated": _CAPPED,
     "capped_poisson": _CAPPED,

@@ -92,6 +92,8 @@ class Setting:
     schedule_factor: float
     sampling: Sampling
     sample_rate: float
+    max_batch_size: int
+    uses: int = 1
     clip: float = _UNKNOWN
     noise_multiplier: float
     epsilon: float

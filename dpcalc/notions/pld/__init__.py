@@ -29,6 +29,7 @@ from dpcalc.notions.pld.repeated_draws import Draws, nulled_draws, removed_draws
 from dpcalc.notions.pld.sampled_gaussian import (
     exchanged,
     known_uses,
+    mixed,
     nulled_fixed,
     removed,
     replaced_known_uses,
@@ -52,6 +53,7 @@ __all__ = [
     "laplace",
     "likely_log_delta",
     "log_delta",
+    "mixed",
     "nulled_draws",
     "nulled_fixed",
     "on_lattice",
