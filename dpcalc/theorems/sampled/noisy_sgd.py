@@ -15,7 +15,7 @@ from dpcalc.model import loss_class as loss
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition
 from dpcalc.notions.profiles import COMPOSED, SPLIT, Certificate
-from dpcalc.numerics.floats import UNIT, down, log_exp1p, log_expm1, log_sum_exp, ratio_up, up
+from dpcalc.numerics.floats import UNIT, down, ratio_up, up
 from dpcalc.theorems.conditions import (
     BATCH_WITHIN,
     CONVEX_SMOOTH,
@@ -307,28 +307,6 @@ def _variance(mu: float, rate: float) -> float:
 
 
 # --- approximations, no bounds ----------------------------------------------------------------------------------------
-
-
-def poisson_rdp(*, order: int, rate: float, noise_multiplier: float) -> float:
-    """Return the Renyi divergence of a Poisson-sampled Gaussian, one order of the pair only; for comparison.
-
-    ln(sum_k C(a, k) (1-q)^(a-k) q^k e^((k^2-k)/(2 s^2)))/(a-1) (Mironov, Talwar and Zhang 2019), to nearest. It is no
-    bound for batches without replacement, which exceed it by up to 24 per cent.
-
-    Args:
-        order: a, a whole number >= 2; the sum has a - 1 terms.
-        rate: q, 0 < q <= 1.
-        noise_multiplier: s, standard deviation over the norm of a record's contribution.
-    """
-    if rate == 1.0:
-        return 0.5 * order / noise_multiplier / noise_multiplier
-    logs, ways = [], order  # a binomial coefficient as a whole number: lgamma loses eleven digits at large orders
-    for k in range(2, order + 1):
-        ways = ways * (order - k + 1) // k
-        chance = math.log(ways) + (order - k) * math.log1p(-rate) + k * math.log(rate)
-        logs.append(chance + log_expm1(0.5 * (k / noise_multiplier) * ((k - 1) / noise_multiplier)))
-    # The chances add up to 1, so that what the exponentials exceed 1 by is what the sum does.
-    return log_exp1p(log_sum_exp(logs)) / (order - 1)
 
 
 def clt_mu(*, mu: float, rate: float, steps: int) -> float:
