@@ -23,7 +23,7 @@ from dpcalc.notions.guarantee import Composition, Gdp, Hints
 from dpcalc.notions.pld import Draws, Pair
 from dpcalc.numerics import binomial
 from dpcalc.numerics.floats import up
-from dpcalc.theorems.sampled.noisy_sgd import use_cost
+from dpcalc.theorems.sampled.hidden_past import use_cost
 from dpcalc.theorems.sampled.settings import EpochsOfBatches, SampledSteps, composed_mu
 
 if TYPE_CHECKING:
