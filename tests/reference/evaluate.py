@@ -1028,7 +1028,7 @@ _QUANTITIES.update(
         )
     ),
 )  # fmt: skip
-# --- batches that are cut, and records in several steps of an epoch ----------------------------------------------------
+# --- batches that are cut, and records in several steps of an epoch ---------------------------------------------------
 
 
 def _truncation(i: _Inputs) -> binomial.Truncation:
