@@ -93,7 +93,6 @@ class Setting:
     sampling: Sampling
     sample_rate: float
     max_batch_size: int
-    uses: int = 1
     clip: float = _UNKNOWN
     noise_multiplier: float
     epsilon: float
@@ -166,4 +165,5 @@ class Setting:
         return decay_rate(self.step_size, self.smoothness, self.strong_convexity)
 
 
-Setting.fields = frozenset(Setting.__annotations__) - {"fields", "known"}
+# `EpochsOfBatches` alone has the uses of an epoch: to other families that word is what follows from the run.
+Setting.fields = (frozenset(Setting.__annotations__) - {"fields", "known"}) | {"uses"}

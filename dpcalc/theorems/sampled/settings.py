@@ -24,6 +24,8 @@ class SampledSteps(Setting):
 class EpochsOfBatches(SampledSteps):
     """Epochs in each of which a record is used in so many random steps, mostly one."""
 
+    uses: int = 1
+
     @property
     def bins(self) -> int:
         """The number of steps of an epoch."""
