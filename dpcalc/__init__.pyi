@@ -26,6 +26,66 @@ Word: TypeAlias = str | Iterable[str] | None
 
 __version__: str
 
+def epsilon(
+    *,
+    noise_multiplier: float,
+    delta: float | str,
+    sampling: str,
+    adjacency: str,
+    sample_rate: float | None = ...,
+    records: int | None = ...,
+    batch_size: int | None = ...,
+    steps: int | None = ...,
+    epochs: int | None = ...,
+) -> float:
+    """Return epsilon of a run of DP-SGD of which every iterate may be seen: one float, rounded up.
+
+    What privacy depends on has no default. `dp_sgd` answers the same with bounds, assumptions and what would better it.
+
+    Args:
+        noise_multiplier: standard deviation of the noise on the sum of a batch, over the clipping norm.
+        delta: in (0, 1).
+        sampling: how batches are really drawn: ``poisson``, ``shuffle``, ``fixed``, ``balls-in-bins``, ... (`dp_sgd`).
+        adjacency: ``add-remove``, ``zero-out`` or ``replace-one``.
+        sample_rate: probability of a record to be in a batch; of Opacus' loader, 1/len(loader).
+        records, batch_size: in place of the rate.
+        steps: number of batches, of all epochs.
+        epochs: in place of the steps.
+
+    Raises:
+        SpecError, NotApplicable: as in `rdp`.
+
+    >>> round(epsilon(noise_multiplier=1.1, delta=1e-5, sampling="poisson", adjacency="add-remove",
+    ...               sample_rate=0.01, steps=2000), 5)
+    2.15973
+    """
+
+def noise_multiplier(
+    *,
+    epsilon: float,
+    delta: float | str,
+    sampling: str,
+    adjacency: str,
+    sample_rate: float | None = ...,
+    records: int | None = ...,
+    batch_size: int | None = ...,
+    steps: int | None = ...,
+    epochs: int | None = ...,
+) -> float:
+    """Return the noise multiplier that keeps a run of DP-SGD within a budget: one float, rounded up.
+
+    Args:
+        epsilon, delta: the budget.
+        sampling, adjacency, sample_rate, records, batch_size, steps, epochs: as in `epsilon`.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+
+    >>> round(noise_multiplier(epsilon=2.16, delta=1e-5, sampling="poisson", adjacency="add-remove",
+    ...                        sample_rate=0.01, steps=2000), 4)
+    1.0999
+    """
+
 def compare(
     *,
     algorithm: Word = ...,
@@ -274,7 +334,8 @@ def rdp(
         reconstruction: solve for what keeps how often a secret is guessed, baseline without, at most this.
 
     Returns:
-        A report; ``report.cases[0].best`` is the number to quote, ``report.rows()`` a flat table of all.
+        A report; ``report.epsilon``, ``report.noise_std`` and so on are the numbers to quote, ``print(report)`` shows
+        the answer, ``report.rows()`` is a flat table of all bounds. Of a list, iterate over the cases.
 
     Raises:
         SpecError: malformed or incomplete parameters; ``certify`` without python-flint.
@@ -283,7 +344,7 @@ def rdp(
         Disproved: with ``certify``, a guarantee is below the truth; its ``report`` has all that is known of it.
 
     >>> round(rdp(records=100, index=1, lipschitz=1, smoothness=1, step_size=0.5, noise_std=1,
-    ...           delta=1e-5).cases[0].best.value, 12)
+    ...           delta=1e-5).value, 12)
     0.725521750858
     """
 
@@ -433,7 +494,7 @@ def unlearn(
         SpecError, NotApplicable, Infeasible: as in `rdp`.
 
     >>> unlearn(start_distance=0.02, contraction=0.99, step_size=0.1, noise_std=0.5, epsilon=0.1, delta=1e-5,
-    ...         solve="clean_steps").cases[0].best.value
+    ...         solve="clean_steps").value
     70
     """
 
@@ -655,7 +716,7 @@ def shuffle(
         SpecError, NotApplicable, Infeasible: as in `rdp`.
 
     >>> round(shuffle(records=10**5, lipschitz=1, smoothness=1, step_size=0.1, noise_std=2, delta=1e-6
-    ...               ).cases[0].best.value, 7)
+    ...               ).value, 7)
     1.3153396
     """
 
@@ -759,7 +820,7 @@ def online(
         SpecError, NotApplicable, Infeasible: as in `rdp`.
 
     >>> round(online(records=100, lipschitz=10, smoothness=1, step_size=0.01, diameter=1, c1=100, c2=100,
-    ...              decay_exponent=1.5, epsilon=1).cases[0].best.value, 8)
+    ...              decay_exponent=1.5, epsilon=1).value, 8)
     0.04950353
     """
 
@@ -879,7 +940,7 @@ def multi_epoch(
         SpecError, NotApplicable, Infeasible: as in `rdp`.
 
     >>> round(multi_epoch(records=60000, epochs=20, batch_size=250, lipschitz=1, smoothness=1, step_size=0.1,
-    ...                   noise_std=0.05, delta=1e-6).cases[0].best.value, 9)
+    ...                   noise_std=0.05, delta=1e-6).value, 9)
     0.68377813
     """
 
@@ -934,7 +995,12 @@ def dp_sgd(
     success: Real = ...,
     reconstruction: Real = ...,
 ) -> Report:
-    """Return what is true of SGD on uniformly sampled records whose losses need not be smooth.
+    """Return what is true of DP-SGD, as Opacus and others run it: clipped gradients, noise on the sum of a batch.
+
+    ``sampling`` says how batches are drawn, and must be given: the answer depends on it. ``adjacency`` is replace-one
+    unless it is given; accountants of other libraries assume ``add-remove``. `epsilon` and `noise_multiplier` answer by
+    one float. Two more algorithms need no clipping and release the average iterate: ``dp-sgd-gradient`` with noise in
+    every step, ``dp-sgd-output`` with noise on the average alone.
 
     Args:
         algorithm: what is run and released; one of dp-sgd, dp-sgd-gradient, dp-sgd-output.
@@ -992,9 +1058,10 @@ def dp_sgd(
     Raises:
         SpecError, NotApplicable, Infeasible: as in `rdp`.
 
-    >>> report = dp_sgd(algorithm="dp-sgd-gradient", records=1000, lipschitz=1.0, noise_std=2.0, delta=1e-6)
-    >>> round(report.cases[0].best.value, 2)
-    0.22
+    >>> report = dp_sgd(records=50000, batch_size=500, epochs=20, noise_multiplier=1.1, sampling="shuffle",
+    ...                 adjacency="zero-out", delta=1e-5)
+    >>> round(report.epsilon, 4)
+    24.9225
     """
 
 def utility(
@@ -2087,9 +2154,9 @@ def ledger(
         NotApplicable: nothing is known of an entry.
         Infeasible: no noise of the last entry meets the budget.
 
-    >>> round(ledger([{"epsilon": 0.1, "times": 100}], delta=1e-6).cases[0].best.value, 4)
+    >>> round(ledger([{"epsilon": 0.1, "times": 100}], delta=1e-6).value, 4)
     4.7746
-    >>> round(ledger({"census": {"mu": 0.2}, "model": {"mu": 1}}, delta=1e-5).cases[0].best.mu, 6)
+    >>> round(ledger({"census": {"mu": 0.2}, "model": {"mu": 1}}, delta=1e-5).mu, 6)
     1.019804
     """
 
@@ -2130,7 +2197,7 @@ def convert(
         NotApplicable: what is sought does not follow.
         Infeasible: nothing is enough for the budget.
 
-    >>> round(convert(mu=1, delta=1e-5).cases[0].best.value, 6)
+    >>> round(convert(mu=1, delta=1e-5).value, 6)
     4.377178
     >>> best = convert(epsilon=1, delta=1e-5, to="mu").cases[0].best
     >>> best.quantity, round(best.value, 6)
