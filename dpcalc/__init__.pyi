@@ -132,6 +132,8 @@ def compare(
     schedule_factor: Real = ...,
     sample_rate: Real = ...,
     sampling: Word = ...,
+    max_batch_size: Whole = ...,
+    uses: Whole = ...,
     holder_exponent: Real = ...,
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
@@ -201,6 +203,8 @@ def compare(
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
@@ -950,6 +954,8 @@ def dp_sgd(
     batch_size: Whole = ...,
     sample_rate: Real = ...,
     sampling: Word = ...,
+    max_batch_size: Whole = ...,
+    uses: Whole = ...,
     clip: Real = ...,
     noise_multiplier: Real = ...,
     noise_std: Real = ...,
@@ -1005,6 +1011,8 @@ def dp_sgd(
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
         noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
@@ -1205,6 +1213,8 @@ def statement(
     schedule_factor: Real = ...,
     sample_rate: Real = ...,
     sampling: Word = ...,
+    max_batch_size: Whole = ...,
+    uses: Whole = ...,
     holder_exponent: Real = ...,
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
@@ -1272,6 +1282,8 @@ def statement(
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
@@ -1345,6 +1357,8 @@ def explain(
     schedule_factor: Real = ...,
     sample_rate: Real = ...,
     sampling: Word = ...,
+    max_batch_size: Whole = ...,
+    uses: Whole = ...,
     holder_exponent: Real = ...,
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
@@ -1412,6 +1426,8 @@ def explain(
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
@@ -1489,6 +1505,8 @@ def cite(
     schedule_factor: Real = ...,
     sample_rate: Real = ...,
     sampling: Word = ...,
+    max_batch_size: Whole = ...,
+    uses: Whole = ...,
     holder_exponent: Real = ...,
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
@@ -1556,6 +1574,8 @@ def cite(
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
@@ -1933,6 +1953,8 @@ def audit(
     schedule_factor: Real = ...,
     sample_rate: Real = ...,
     sampling: Word = ...,
+    max_batch_size: Whole = ...,
+    uses: Whole = ...,
     holder_exponent: Real = ...,
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
@@ -2011,6 +2033,8 @@ def audit(
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).

@@ -241,6 +241,17 @@ PARAMETERS: dict[str, Parameter] = {
             "sample_rate", "q", "probability with which a record is in the batch of a step", high=1.0,
             open_ends="low", synonyms=("sampling_probability", "sampling_rate"),
         ),
+        _count(
+            "max_batch_size", "B",
+            "records that a Poisson batch holds at most: of a larger one so many are kept, uniformly", unit="records",
+            synonyms=("truncated_batch_size",),
+        ),
+        _count(
+            "uses", "k",
+            "steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size "
+            "steps (default: 1)",
+            unit="steps", synonyms=("num_selected",),
+        ),
         Parameter(
             "langevin_std", "", "sigma of w - eta gradient + sqrt(2 eta) sigma N(0, 1), in place of noise_std",
             synonyms=("temperature",),
@@ -533,8 +544,8 @@ def conversion(meant: str) -> str:
 def not_covered(word: str) -> str:
     """Return why a word of another program stands for no parameter; empty for all other words.
 
-    >>> not_covered("--max-batch-size").partition(":")[2]
-    ' that is not Poisson sampling, and no bound here speaks of it.'
+    >>> not_covered("--actual-batch-size").partition(",")[0]
+    'A sum divided by the size of the batch that was drawn tells that size'
     """
     from dpcalc.topics import refusing
 

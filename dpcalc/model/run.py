@@ -95,6 +95,8 @@ class Run(Frozen):
     schedule_factor: float | None = None
     sampling: Sampling | None = None
     sample_rate: float | None = None
+    max_batch_size: int | None = None
+    uses: int | None = None
     clip: float | None = None
     model: Model | None = None
     noise_multiplier: float | None = None

@@ -122,6 +122,25 @@ class NotNeeded(NamedTuple):
 
 Obstacle = Missing | Unmet | NotNeeded
 
+_CHANGES: dict[str, Unmet] = {
+    name: Unmet(because, cure, (name,))
+    for name, because, cure in (
+        (
+            "schedule", "speaks of equal steps, and a schedule is given",
+            "leave out --schedule if all steps are alike",
+        ),
+        (
+            "max_batch_size", "speaks of batches of any size, and these are cut to a largest one",
+            "leave out --max-batch-size if no batch is cut",
+        ),
+        (
+            "uses", "speaks of one step of an epoch, and here a record is in several",
+            "use --sampling balls-in-bins, or leave out --uses",
+        ),
+    )
+}  # fmt: skip
+"""Parameters that change what is run: a theorem that does not read them says nothing of runs that have them."""
+
 
 def refusal(obstacle: Obstacle) -> NotApplicable:
     """Return the error that says what stands in the way."""
@@ -321,18 +340,17 @@ class Theorem(NamedTuple):
 
     def obstacle(self, run: Run) -> Obstacle | None:
         """Return why the theorem does not apply to this run and what would make it, or None."""
-        if run.schedule is not None and "schedule" not in self.reads:
-            return Unmet(
-                "speaks of equal steps, and a schedule is given",
-                "leave out --schedule if all steps are alike",
-                ("schedule",),
-            )
+        known = run.values
+        unread = [obstacle for name, obstacle in _CHANGES.items() if name in known and name not in self.reads]
+        if unread and run.schedule is not None:
+            return unread[0]
         if not self.weakly_convex and (run.strong_convexity or 0.0) < 0.0:
             return NOT_CONVEX
         obstacles = [obstacle for condition in self.conditions if (obstacle := condition.check(run))]
         if unneeded := [obstacle for obstacle in obstacles if isinstance(obstacle, NotNeeded)]:
             return unneeded[0]
-        known = run.values
+        if unread:
+            return unread[0]
         missing = [_GIVEN_AS.get(name, name) for name in self.reads if name not in known and name not in self.optional]
         if len(missing) > 1:
             missing = [name for name in missing if name != "displacement"]  # it follows from the others

@@ -98,6 +98,7 @@ class Setting:
     schedule_factor: float
     sampling: Sampling
     sample_rate: float
+    max_batch_size: int
     clip: float = _UNKNOWN
     noise_multiplier: float
     epsilon: float
@@ -170,4 +171,5 @@ class Setting:
         return decay_rate(self.step_size, self.smoothness, self.strong_convexity)
 
 
-Setting.fields = frozenset(Setting.__annotations__) - {"fields", "known"}
+# `EpochsOfBatches` alone has the uses of an epoch: to other families that word is what follows from the run.
+Setting.fields = (frozenset(Setting.__annotations__) - {"fields", "known"}) | {"uses"}

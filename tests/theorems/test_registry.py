@@ -163,6 +163,8 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         size, batches = whole(r, 1, 1000), whole(r, 2, 100)  # an epoch stays whole as records grow
         values.update(batch_size=size, records=size * batches, steps=batches * whole(r, 10, 50))
         values.update(noise_multiplier=log_uniform(r, 0.3, 10.0), sample_rate=log_uniform(r, 1e-4, 0.5))
+    if bound.id == "sampled.truncated":
+        values.update(sampling="poisson", max_batch_size=whole(r, 1, 2 * values["batch_size"]))
     if bound.id.startswith("sampled.hidden"):
         sampling = bound.id.removeprefix("sampled.hidden").removeprefix("_") or "poisson"
         values.update(sampling=sampling, release="last", model="linear", clip=log_uniform(r, 0.1, 10.0))
@@ -711,6 +713,7 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"batch_size": 1, "records": 2 * v["steps"]},
     lambda v: {"start": "run" if v.get("start") == "distance" else "distance"},
     lambda v: {"requests": 2},
+    lambda v: {"records": 10**12},
     lambda v: {"contraction": 2.0},
     lambda v: {"loss_class": "convex", "schedule": Unmapped()},
     lambda v: {"holder_exponent": 1.0, "step_size": 3.0 / v["holder_constant"]},
