@@ -34,6 +34,7 @@ _SECTIONS = {
         "utility": "What a budget costs: excess risk, noise, steps.",
     },
     "Check": {
+        "account": "What a run really spent, from its files; plan against run.",
         "check": "Run recipe files: cases of any command, and their gates.",
         "init": "Write a recipe from a training configuration.",
         "verify": "Recompute a privacy card, and compare every field.",
@@ -66,8 +67,8 @@ _SECTIONS = {
 COMMANDS = {name: text for commands in _SECTIONS.values() for name, text in commands.items()}
 
 MORE = (
-    "online", "risk", "ledger", "convert", "utility", "train", "audit", "predict", "evaluate", "init", "check", "merge",
-    "verify", "explain", "find", "bounds", "cite", "help", "schema", "completions",
+    "account", "online", "risk", "ledger", "convert", "utility", "train", "audit", "predict", "evaluate", "init",
+    "check", "merge", "verify", "explain", "find", "bounds", "cite", "help", "schema", "completions",
 )  # fmt: skip
 """The commands with a module each; every other one is a row of `dpcalc.cli.runs.RUNS`."""
 

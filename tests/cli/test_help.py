@@ -169,7 +169,9 @@ def examples(name: str) -> list[str]:
 
 def files(text: str) -> dict[str, str]:
     """Return the files that a page shows."""
-    found = re.findall(r"^ +\w[^\n]*, (\w+\.(?:yaml|csv)):\n((?: {4,}(?! *dpcalc [a-z]).*\n)+)", text, re.MULTILINE)
+    found = re.findall(
+        r"^ +\w[^\n]*, (\w+\.(?:yaml|csv|json|txt)):\n((?: {4,}(?! *dpcalc [a-z]).*\n)+)", text, re.MULTILINE
+    )
     return {name: textwrap.dedent(body) for name, body in found}
 
 
@@ -214,7 +216,7 @@ def test_examples_work_as_printed(
             typed = re.split(r" > |   #", line.removeprefix("dpcalc "))[0]
             code, out, err = ended(capsys, typed)
             assert code == 0, (line, err)
-            assert not err or name in ("init", "train", "merge", "check", "evaluate", "predict"), (line, err)
+            assert not err or name in ("init", "train", "merge", "check", "evaluate", "predict", "account"), (line, err)
             assert out.strip() or " -o " in line, line
 
 
