@@ -30,6 +30,7 @@ COMMANDS = {
     "multi-epoch": "Many passes: fixed, shuffled or sampled order; hidden iterates, or one released each epoch.",
     "online": "A growing stream with decaying noise: what holds now, for which records, and the limit.",
     "dp-sgd": "DP-SGD with clipped gradients, as Opacus runs it, for every way to draw batches; all iterates public.",
+    "dp-ftrl": "Correlated noise: DP-FTRL, trees and banded matrices, in a fixed order or amplified by sampling.",
     "risk": "What an attacker can do against a guarantee: find a record, guess it, reconstruct it.",
     "ledger": "Several runs, releases and queries about the same records, composed; what is left of a budget.",
     "convert": "Pure, concentrated, Gaussian, Renyi privacy and (epsilon, delta), each in the words of the others.",
@@ -61,7 +62,17 @@ COMPLETE = "_DPCALC_COMPLETE"
 """The variable by which a completion script asks for words."""
 
 _SECTIONS = {
-    "How private is a run": ("compare", "rdp", "shuffle", "multi-epoch", "dp-sgd", "online", "hockey-stick", "shifted"),
+    "How private is a run": (
+        "compare",
+        "rdp",
+        "shuffle",
+        "multi-epoch",
+        "dp-sgd",
+        "dp-ftrl",
+        "online",
+        "hockey-stick",
+        "shifted",
+    ),
     "Several runs, gates and training": (
         "ledger",
         "check",

@@ -136,6 +136,12 @@ COMMANDS: dict[str, Command] = {
             _either("dp-sgd", "dp-sgd-gradient", "dp-sgd-output"),
             families=("sampled", "dp_sgd"),
         ),
+        _command(
+            "dp-ftrl",
+            "Correlated noise: DP-FTRL, trees and banded matrices, in a fixed order or amplified by sampling.",
+            ("correlated",),
+            ("correlated",),
+        ),
     )
 }
 

@@ -20,8 +20,10 @@ from dpcalc.model.quantities import (
     LastBatch,
     LossClass,
     LossName,
+    Mechanism,
     Model,
     Noise,
+    NoiseScale,
     Permutation,
     Releases,
     Sampling,
@@ -110,6 +112,12 @@ class Run(Frozen):
     gradient_norm: float | None = None
     requests: int | None = None
     clean_steps: int | None = None
+
+    mechanism: Mechanism | None = None
+    bands: int | None = None
+    participations: int | None = None
+    separation: int | None = None
+    noise_scale: NoiseScale | None = None
 
     @functools.cached_property
     def values(self) -> Mapping[str, Any]:
@@ -214,6 +222,8 @@ def _fill_in(record: Algorithm, draft: Description) -> None:
     if record.clipped:
         from dpcalc.model import multiplier
 
+        if "mechanism" in record.parameters:
+            multiplier.fill_uses(draft)
         multiplier.fill_in(draft)
         return
     if record.local and not draft.has("records"):
