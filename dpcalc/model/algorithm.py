@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from dpcalc.model.quantities import Adjacency, LastBatch, NoiseScale, Permutation, Start
+from dpcalc.model.quantities import Adjacency, LastBatch, Permutation, Scaling, Start
 from dpcalc.plain_enum import PlainEnum
 
 
@@ -193,7 +193,7 @@ _CLIPPED = (
 )  # fmt: skip
 _CORRELATED = (
     "records", "epochs", "steps", "batch_size", "sample_rate", "sampling", "mechanism", "bands", "participations",
-    "separation", "clip", "noise_multiplier", "noise_scale", "adjacency", "group_size",
+    "separation", "clip", "noise_multiplier", "scaling", "adjacency", "group_size",
 )  # fmt: skip
 _CHAIN = (
     "steps", "index", "shift", "contraction", "step_size", "noise_std", "laplace_scale", "start_distance", "diameter",
@@ -375,7 +375,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             "correlated",
             "steps on clipped gradients whose noise is correlated by a matrix; every iterate may be released",
             Order.FIXED, Length.STEPS, Release.STEP, _CORRELATED, ("correlated",),
-            defaults={"adjacency": Adjacency.REPLACE_ONE, "noise_scale": NoiseScale.MATRIX}, indexed=False,
+            defaults={"adjacency": Adjacency.REPLACE_ONE, "scaling": Scaling.MATRIX}, indexed=False,
             executed=False,
             synonyms=("dp-ftrl", "ftrl", "matrix-factorization", "matrix-factorisation", "dp-mf", "blt", "tree"),
             nearest=("dp-sgd",),

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from dpcalc.errors import SpecError
-from dpcalc.model.algorithm import Source
+from dpcalc.model.algorithm import Algorithm, Source
 from dpcalc.model.clipping import check_model
 from dpcalc.model.quantities import Mechanism, Sampling
 from dpcalc.numerics.floats import UNIT, down, up
@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from dpcalc.model.draft import Description
 
 
-def fill_in(draft: Description) -> None:
+def fill_in(algorithm: Algorithm, draft: Description) -> None:
     """Fill in what follows of the batches and of the noise.
 
     Raises:
         SpecError: what is given contradicts itself.
     """
     check_model(draft)
+    if "separation" in algorithm.parameters:
+        _fill_uses(draft)
     if draft.get("sampling") is Sampling.FULL:
         _fill_full(draft)
     else:
@@ -32,7 +34,7 @@ def fill_in(draft: Description) -> None:
         draft.put("diameter", 2.0 * draft["radius"], Source.DERIVED)
 
 
-def fill_uses(draft: Description) -> None:
+def _fill_uses(draft: Description) -> None:
     """Fill in how often a record is used, and how many steps apart, from the passes over the records.
 
     Batches in a fixed order use a record once in every pass, as many steps apart as a pass has; where every pass is

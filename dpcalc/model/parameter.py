@@ -19,10 +19,10 @@ from dpcalc.model.quantities import (
     Mechanism,
     Model,
     Noise,
-    NoiseScale,
     Permutation,
     Releases,
     Sampling,
+    Scaling,
     Start,
 )
 from dpcalc.plain_enum import PlainEnum
@@ -110,7 +110,7 @@ _WORDS: dict[str, type[PlainEnum]] = {
     "loss_class": LossClass,
     "mechanism": Mechanism,
     "model": Model,
-    "noise_scale": NoiseScale,
+    "scaling": Scaling,
     "release": Releases,
     "sampling": Sampling,
     "start": Start,
@@ -363,11 +363,11 @@ PARAMETERS: dict[str, Parameter] = {
             unit="steps", synonyms=("min_separation", "min_sep"),
         ),
         Parameter(
-            "noise_scale", "",
+            "scaling", "",
             "what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients "
             "(matrix); times the largest norm of a column of C (columns); or times what one record moves C times the "
             "gradients by (sensitivity)",
-            choices=tuple(NoiseScale),
+            choices=tuple(Scaling),
         ),
         _count(
             "requests", "R", "requests to forget so far, this one included, each answered by so many steps",

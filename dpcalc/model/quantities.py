@@ -147,7 +147,7 @@ class Mechanism(PlainEnum):
     BLT = "blt"  # a sum of geometric sequences, close to the square root
 
 
-class NoiseScale(PlainEnum):
+class Scaling(PlainEnum):
     """What a noise multiplier of correlated noise is over: the clipping norm times..."""
 
     MATRIX = "matrix"  # 1: the noise is added to C times the gradients, C as its mechanism has it

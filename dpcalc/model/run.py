@@ -23,10 +23,10 @@ from dpcalc.model.quantities import (
     Mechanism,
     Model,
     Noise,
-    NoiseScale,
     Permutation,
     Releases,
     Sampling,
+    Scaling,
     Start,
 )
 from dpcalc.numerics.floats import down, up
@@ -117,7 +117,7 @@ class Run(Frozen):
     bands: int | None = None
     participations: int | None = None
     separation: int | None = None
-    noise_scale: NoiseScale | None = None
+    scaling: Scaling | None = None
 
     @functools.cached_property
     def values(self) -> Mapping[str, Any]:
@@ -222,9 +222,7 @@ def _fill_in(record: Algorithm, draft: Description) -> None:
     if record.clipped:
         from dpcalc.model import multiplier
 
-        if "mechanism" in record.parameters:
-            multiplier.fill_uses(draft)
-        multiplier.fill_in(draft)
+        multiplier.fill_in(record, draft)
         return
     if record.local and not draft.has("records"):
         draft.put("records", 1, Source.DEFAULT)  # a message depends on no other record

@@ -13,9 +13,9 @@ from dpcalc.model.quantities import (
     LossClass,
     Mechanism,
     Noise,
-    NoiseScale,
     Permutation,
     Sampling,
+    Scaling,
 )
 from dpcalc.numerics.floats import down, up
 from dpcalc.theorems import batch_layout
@@ -115,7 +115,7 @@ class Setting:
     bands: int = 1
     participations: int
     separation: int
-    noise_scale: NoiseScale = NoiseScale.MATRIX
+    scaling: Scaling = Scaling.MATRIX
 
     def __init__(self, **known: Any) -> None:
         if strange := known.keys() - self.fields:

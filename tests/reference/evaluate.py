@@ -52,6 +52,7 @@ from dpcalc.theorems.setting import Setting
 from tests.formulas import evaluated, number
 
 from .attacks import ATTACKS
+from .correlated import CORRELATED
 
 
 class _Inputs:
@@ -1111,4 +1112,6 @@ def evaluate(quantity: str, inputs: Mapping[str, Any]) -> float | dict[str, floa
     """
     if quantity in ATTACKS:
         return ATTACKS[quantity](inputs)
+    if quantity in CORRELATED:
+        return CORRELATED[quantity](inputs)
     return _QUANTITIES[quantity](_Inputs(inputs))

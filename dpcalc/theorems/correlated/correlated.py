@@ -6,7 +6,7 @@ The noise has covariance (C'C)^-1, so that gradients may depend on all that was 
 
 from __future__ import annotations
 
-from dpcalc.model.quantities import Adjacency, Mechanism, NoiseScale, Sampling
+from dpcalc.model.quantities import Adjacency, Mechanism, Sampling, Scaling
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Composition, Gdp
 from dpcalc.numerics.floats import down, up
@@ -21,7 +21,7 @@ _MOST_STEPS = 10**7
 """Entries of a column: ten million doubles are 80 MB."""
 
 _CLIPPED = "each record's gradient is clipped to norm clip; any loss, any model"
-_NOISE = "fresh Gaussian noise of standard deviation noise_multiplier x noise_scale x clip in every entry of Z"
+_NOISE = "fresh Gaussian noise of standard deviation noise_multiplier x scaling x clip in every entry of Z"
 _SEEN = "every iterate may be released"
 _CONSTANT = "sums are divided by a constant, not by the size of the batch that was drawn"
 _GROUPS = (
@@ -47,7 +47,7 @@ class CorrelatedSteps(Setting):
     @property
     def multiplier_of_columns(self) -> float:
         """The noise multiplier where the columns of C are scaled to norm 1, rounded down."""
-        if self.noise_scale == NoiseScale.COLUMNS:
+        if self.scaling == Scaling.COLUMNS:
             return self.noise_multiplier
         return down(self.noise_multiplier / self.strategy.column_norm()[1], 4.0)
 
@@ -94,9 +94,9 @@ _BANDED_MATRIX = requires(
     ),
 )
 _COLUMNS_KNOWN = requires(
-    "noise_scale matrix or columns",
-    lambda run: run.noise_scale != NoiseScale.SENSITIVITY,
-    Unmet("knows no number of uses, which the sensitivity depends on", "use --noise-scale columns", ("noise_scale",)),
+    "scaling matrix or columns",
+    lambda run: run.scaling != Scaling.SENSITIVITY,
+    Unmet("knows no number of uses, which the sensitivity depends on", "use --scaling columns", ("scaling",)),
 )
 _RARE = requires(
     "bands x sample_rate <= 1",
@@ -136,7 +136,7 @@ _WHOLE_BLOCKS = requires(
     "correlated.gaussian",
     title="Correlated noise in a public order",
     needs=(
-        "mechanism", "steps", "participations", "separation", "noise_multiplier", "noise_scale", "adjacency", "bands?",
+        "mechanism", "steps", "participations", "separation", "noise_multiplier", "scaling", "adjacency", "bands?",
         "sampling?",
     ),
     algorithms=("correlated",),
@@ -158,14 +158,14 @@ def gaussian(run: CorrelatedSteps) -> Gdp:
     """The whole run is one Gaussian mechanism, whatever the gradients and however they depend on what was released.
 
     >>> run = CorrelatedSteps(mechanism="sqrt", steps=1000, participations=5, separation=200, noise_multiplier=5.0,
-    ...                       noise_scale="matrix", adjacency="null-record")
+    ...                       scaling="matrix", adjacency="null-record")
     >>> round(gaussian(run).mu, 9)
     1.037606578
     """
     apart = 2.0 if run.adjacency == Adjacency.REPLACE_ONE else 1.0
-    if run.noise_scale == NoiseScale.SENSITIVITY:
+    if run.scaling == Scaling.SENSITIVITY:
         return Gdp(up(apart / run.noise_multiplier, 2.0))
-    scale = run.strategy.column_norm()[0] if run.noise_scale == NoiseScale.COLUMNS else 1.0
+    scale = run.strategy.column_norm()[0] if run.scaling == Scaling.COLUMNS else 1.0
     return Gdp(up(apart * run.strategy.sensitivity(run.separation) / (scale * run.noise_multiplier), 4.0))
 
 
@@ -173,7 +173,7 @@ def gaussian(run: CorrelatedSteps) -> Gdp:
     "correlated.banded_poisson",
     title="Banded noise with Poisson batches from groups",
     needs=(
-        "sampling", "mechanism", "steps", "sample_rate", "noise_multiplier", "noise_scale", "adjacency", "bands?",
+        "sampling", "mechanism", "steps", "sample_rate", "noise_multiplier", "scaling", "adjacency", "bands?",
     ),
     algorithms=("correlated",),
     reference="choquette2023",
@@ -188,7 +188,7 @@ def banded_poisson(run: CorrelatedSteps) -> Composition:
     """A use touches as many rows as C has bands, and its group is drawn from again only after these.
 
     >>> run = CorrelatedSteps(sampling="poisson", mechanism="banded-sqrt", steps=1000, bands=10, sample_rate=0.005,
-    ...                       noise_multiplier=1.2, noise_scale="columns", adjacency="remove")
+    ...                       noise_multiplier=1.2, scaling="columns", adjacency="remove")
     >>> round(banded_poisson(run).epsilon(-13.815510557964274).value, 3)
     2.857
     """
@@ -204,7 +204,7 @@ def banded_poisson(run: CorrelatedSteps) -> Composition:
     "correlated.banded_balls",
     title="Banded noise with balls in bins in groups",
     needs=(
-        "sampling", "mechanism", "steps", "separation", "noise_multiplier", "noise_scale", "adjacency", "bands?",
+        "sampling", "mechanism", "steps", "separation", "noise_multiplier", "scaling", "adjacency", "bands?",
     ),
     algorithms=("correlated",),
     reference="choquette2025",
@@ -222,7 +222,7 @@ def banded_balls(run: CorrelatedSteps) -> Composition:
     """What a record adds is hidden among the rounds of its group in an epoch.
 
     >>> run = CorrelatedSteps(sampling="balls-in-bins", mechanism="banded-sqrt", steps=1000, bands=10, separation=200,
-    ...                       noise_multiplier=1.2, noise_scale="columns", adjacency="remove")
+    ...                       noise_multiplier=1.2, scaling="columns", adjacency="remove")
     >>> round(banded_balls(run).epsilon(-13.815510557964274).value, 2)
     2.43
     """

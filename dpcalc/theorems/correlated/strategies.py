@@ -50,7 +50,7 @@ def _sqrt(steps: int, bands: int, uses: int) -> Column:
     """Return the coefficients of (1-x)^(-1/2): each is the one before it times (j - 1/2)/j."""
     import numpy as np
 
-    j = np.arange(1.0, steps)
+    j = np.arange(1.0, steps, dtype=np.float64)
     # Three roundings a factor: (j - 1/2) is exact, the quotient and the product round, and one is to spare.
     return Column(np.cumprod(np.concatenate(([1.0], (j - 0.5) / j))), 3.0 * steps)
 
@@ -113,7 +113,7 @@ def _impulse(steps: int) -> Array:
 
 
 def _filtered(numerator: Array | list[float], denominator: Array | list[float], series: Array) -> Array:
-    """Return the power series times a quotient of polynomials, by direct sums: no transform, whose error is absolute."""
+    """Return the power series times a quotient of polynomials, by direct sums: a transform errs absolutely."""
     from scipy.signal import lfilter
 
     filtered: Array = lfilter(numerator, denominator, series)
@@ -125,7 +125,7 @@ def _column(strategy: Strategy) -> Column:
     return _COLUMNS[strategy.mechanism](strategy.steps, min(strategy.bands, strategy.steps), strategy.uses)
 
 
-# --- the matrix ---------------------------------------------------------------------------------------------------------
+# --- the matrix -------------------------------------------------------------------------------------------------------
 
 
 class PrefixError(NamedTuple):
