@@ -37,6 +37,7 @@ DESCRIBED = {
     "repeated": "--epochs 5 --epoch-epsilon 0.1 --epoch-delta 1e-8",
     "online": STREAM,
     "dp-sgd": "-n 100 --batch-size 10 --epochs 2 --noise-multiplier 1 --sampling shuffle",
+    "correlated": "--mechanism sqrt --steps 20 --epochs 2 --noise-multiplier 5",
     "dp-sgd-gradient": SAMPLED,
     "dp-sgd-output": f"{SAMPLED} --eta 0.001",
 }
@@ -50,6 +51,7 @@ OWN = {
     "shuffled-stop": ("shuffle",),
     "online": ("online",),
     "dp-sgd": ("dp-sgd",),
+    "correlated": ("dp-ftrl",),
     "dp-sgd-gradient": ("dp-sgd",),
     "dp-sgd-output": ("dp-sgd",),
 }

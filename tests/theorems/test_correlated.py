@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.linalg import sqrtm
 
 import dpcalc
 from dpcalc.errors import NotApplicable, SpecError
@@ -21,6 +20,7 @@ from dpcalc.notions import gaussian
 from dpcalc.theorems.correlated.strategies import Strategy
 from dpcalc.theorems.record import lookup
 from tests.oracles import sampling as oracle
+from tests.oracles.correlated import dense
 from tests.reference.correlated import CORRELATED
 from tests.reference.evaluate import evaluate
 
@@ -29,26 +29,6 @@ ABOVE = {
     "sensitivity": 1e-10, "gaussian_epsilon": 1e-10, "tree_sensitivity_squared": 0.0, "banded_poisson_epsilon": 1e-4,
 }  # fmt: skip
 """How far above a reference value a guarantee may lie, relatively."""
-
-
-def dense(mechanism: str, steps: int, bands: int, uses: int) -> np.ndarray:
-    """C by linear algebra: a square root and its inverse; blt has no other definition than its buffers."""
-    sums = np.tril(np.ones((steps, steps)))
-    root = np.real(sqrtm(sums)) if steps > 1 else sums
-    band = np.tril(np.triu(np.ones((steps, steps)), 1 - bands))
-    if mechanism == "identity":
-        return np.eye(steps)
-    if mechanism == "tree":
-        rows = []
-        for height in range(steps.bit_length()):
-            for node in range(steps >> height):
-                row = np.zeros(steps)
-                row[node << height : (node + 1) << height] = 1.0
-                rows.append(row)
-        return np.array(rows)
-    if mechanism == "bisr":
-        return np.linalg.inv(np.linalg.inv(root) * band)
-    return root * band if mechanism == "banded-sqrt" else root
 
 
 def patterns(steps: int, uses: int, separation: int, exactly: bool) -> list[tuple[int, ...]]:
@@ -85,7 +65,7 @@ def test_sensitivity_is_that_of_the_worst_of_all_patterns(mechanism: Mechanism) 
     for _ in range(25):
         steps, uses, separation = r.randint(1, 9), r.randint(1, 4), r.randint(1, 4)
         bands = r.randint(1, steps)
-        c = dense(mechanism, steps, bands, uses)
+        c = dense(mechanism, steps, bands)
         of = patterns(steps, uses, separation, mechanism == "tree")
         truth = max(float(np.linalg.norm(c[:, pattern].sum(axis=1))) for pattern in of)
         value = Strategy(mechanism, steps, bands, uses).sensitivity(separation)
@@ -97,7 +77,7 @@ def test_sensitivity_is_that_of_the_worst_of_all_patterns(mechanism: Mechanism) 
 def test_errors_of_prefix_sums_are_those_of_dense_matrices(mechanism: Mechanism) -> None:
     steps, bands = 12, 4
     sums = np.tril(np.ones((steps, steps)))
-    c = dense(mechanism, steps, bands, 1)
+    c = dense(mechanism, steps, bands)
     if mechanism == "tree":  # nodes are used online: a node is averaged with what its own children say
         variances = [online_variance(t) for t in range(1, steps + 1)]
     else:
@@ -112,7 +92,7 @@ def online_variance(prefix: int) -> float:
     total = 0.0
     for height in range(prefix.bit_length()):
         if prefix >> height & 1:
-            below, ones = dense("tree", 1 << height, 1, 1), np.ones(1 << height)
+            below, ones = dense("tree", 1 << height, 1), np.ones(1 << height)
             total += float(ones @ np.linalg.inv(below.T @ below) @ ones)
     return total
 
@@ -128,7 +108,7 @@ def test_the_column_of_blt_is_close_to_the_square_root_and_falls() -> None:
 def test_gradients_that_depend_on_releases_gain_nothing(mechanism: str) -> None:
     """P(A) - e^eps Q(A) of two adaptive runs, by simulation, is not above the bound (a million runs: error 1e-3)."""
     steps, bands, sigma, epsilon = 6, 3, 2.0, 0.3
-    c = dense(mechanism, steps, bands, 3)
+    c = dense(mechanism, steps, bands)
     x = np.linalg.cholesky(np.linalg.inv(c.T @ c))
     rng, used = np.random.default_rng(7), (0, 2, 4)
     noise = rng.standard_normal((200_000, steps)) @ x.T * sigma

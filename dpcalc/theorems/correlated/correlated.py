@@ -100,7 +100,7 @@ _COLUMNS_KNOWN = requires(
 )
 _RARE = requires(
     "bands x sample_rate <= 1",
-    lambda run: (run.bands or 1) * (run.sample_rate or 0.0) <= 1.0,
+    lambda run: (run.bands or 1) * (run.sample_rate or 0.0) <= 1.0 + 1e-12,  # 1/10 is rounded up, 10 times it is 1
     lambda run: Unmet(
         f"draws from one of {run.bands} groups in a step, at {run.bands} times the rate, which would exceed 1",
         "use fewer --bands",

@@ -52,7 +52,7 @@ def _sqrt(steps: int, bands: int, uses: int) -> Column:
 
     j = np.arange(1.0, steps, dtype=np.float64)
     # Three roundings a factor: (j - 1/2) is exact, the quotient and the product round, and one is to spare.
-    return Column(np.cumprod(np.concatenate(([1.0], (j - 0.5) / j))), 3.0 * steps)
+    return Column(_products((j - 0.5) / j), 3.0 * steps)
 
 
 def _banded_sqrt(steps: int, bands: int, uses: int) -> Column:
@@ -73,7 +73,16 @@ def _inverse_sqrt(bands: int) -> Array:
     import numpy as np
 
     j = np.arange(1.0, bands)
-    return np.cumprod(np.concatenate(([1.0], (j - 1.5) / j)))
+    return _products((j - 1.5) / j)
+
+
+def _products(factors: Array) -> Array:
+    """Return 1, and the products of the first factors."""
+    import numpy as np
+
+    products = np.ones(factors.size + 1)
+    np.cumprod(factors, out=products[1:])
+    return products
 
 
 def _blt(steps: int, bands: int, uses: int) -> Column:
@@ -83,7 +92,7 @@ def _blt(steps: int, bands: int, uses: int) -> Column:
     ratios, weights = _buffers(steps, uses)
     entries = np.zeros(steps)
     for ratio, weight in zip(ratios, weights, strict=True):
-        entries += weight * np.cumprod(np.concatenate(([1.0], np.full(steps - 1, ratio))))
+        entries += weight * _products(np.full(steps - 1, ratio))
     return Column(entries, steps + BUFFERS + 2.0)
 
 
