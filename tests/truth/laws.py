@@ -170,8 +170,12 @@ def hockey_stick_of(mu: float, epsilon: float) -> float:
 
 
 def banded_draws(told: dict[str, Any], epsilon: float) -> float:
-    """delta of linear losses with two bands in four steps: two rounds of one group, each drawn with twice the rate."""
-    law = {n: list(random_batches.poisson(n, told["bands"] * told["sample_rate"], 2)) for n in (0, 1)}
+    """delta of linear losses with two bands in four steps: two rounds of one group, drawn from at twice the rate."""
+    draw = {
+        "poisson": lambda n: random_batches.poisson(n, told["bands"] * told["sample_rate"], 2),
+        "balls-in-bins": lambda n: random_batches.balls_in_bins(n, 2, 1),
+    }[told["sampling"]]
+    law = {n: list(draw(n)) for n in (0, 1)}
     p, q = ([1.0], law[1]), ([], law[0])
     deltas = [random_batches.hockey_stick(*pair, told["noise_multiplier"], epsilon) for pair in ((p, q), (q, p))]
     return max(0.0, max(deltas) - 1e-12)

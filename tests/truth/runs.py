@@ -232,6 +232,10 @@ RUNS: tuple[Run, ...] = (
         "correlated", {"steps": 4, "bands": 2, "noise_multiplier": 2.0, "sample_rate": 0.25}, closed(banded_draws),
         mechanism="banded-sqrt", sampling="poisson", adjacency="add-remove", scaling="columns",
     ),
+    _run(
+        "correlated", {"steps": 4, "bands": 2, "noise_multiplier": 2.0, "epochs": 1}, closed(banded_draws),
+        mechanism="banded-sqrt", sampling="balls-in-bins", adjacency="add-remove", scaling="columns",
+    ),
     _run("dp-sgd-output", {**SAMPLED, **WIDE}, closed(average_and_noise), records=3, steps=5),
     _run("dp-sgd-output", {**SAMPLED, **WIDE}, closed(average_and_noise), records=1, steps=9),
     _run("dp-sgd-output", {**SAMPLED, **WIDE, "noise_std": 16.0}, closed(average_and_noise), records=2, steps=9),

@@ -80,7 +80,7 @@ CAUSES = {
     "noisy-sgd-released": _COMPOSED,
     "noisy-gd-released": _DOMAIN,
     "dp-sgd": "the bound takes all that is seen of fixed batches for the worst, where the sum of the steps is seen",
-    "correlated": "no lower value is known where a record may be replaced and batches are sampled from groups",
+    "correlated": "the grid of likelihood ratios",
     "dp-sgd-output": "the bound allows for any curvature, and the lower value is of linear losses on single draws",
     "dp-sgd-gradient": _COMPOSED,
     "chain": _LAPLACE,

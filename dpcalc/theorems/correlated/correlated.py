@@ -140,6 +140,7 @@ _WHOLE_BLOCKS = requires(
         "sampling?",
     ),
     algorithms=("correlated",),
+    kind="exact",
     reference="denisov2022",
     locator="Theorem 2.1, with the worst uses of a monotone Toeplitz matrix (Kalinin and Lampert 2024, Theorem 2): "
     "docs/method.md",
