@@ -46,6 +46,7 @@ COMMANDS = {
     "statement": "A paragraph for a paper's appendix or a model card about one described run.",
     "explain": "Statement, assumptions, formula and reference of a bound, or of the best for a described run.",
     "bounds": "List the bounds.",
+    "find": "Find bounds, authors, theorem and figure numbers, errata, parameters, topics, examples.",
     "cite": "BibTeX of what the bounds, or the best answer for a described run, rest on.",
     "help": "What to type first; a page about a topic; the help of a command; the theorems and their proofs.",
     "schema": "Print the JSON schema of a report, a recipe or a privacy card.",
@@ -54,7 +55,7 @@ COMMANDS = {
 
 MORE = (
     "online", "risk", "ledger", "convert", "utility", "train", "audit", "predict", "evaluate", "init", "check", "merge",
-    "verify", "explain", "bounds", "cite", "help", "schema", "completions",
+    "verify", "explain", "find", "bounds", "cite", "help", "schema", "completions",
 )  # fmt: skip
 """The commands with a module each; every other one is a row of `dpcalc.cli.runs.RUNS`."""
 
@@ -84,7 +85,7 @@ _SECTIONS = {
         "predict",
         "evaluate",
     ),
-    "Why, and for whom": ("verify", "audit", "explain", "statement", "bounds", "cite"),
+    "Why, and for whom": ("verify", "audit", "explain", "find", "statement", "bounds", "cite"),
 }
 """The commands as the help shows them; all others come last."""
 
@@ -292,12 +293,12 @@ def _refusal(error: click.ClickException) -> str:
 def _help_hint(error: click.ClickException) -> str:
     context: Any = getattr(error, "ctx", None)
     if context and isinstance(error, click.NoSuchOption):
-        from dpcalc.cli.help.layout import about_option
+        from dpcalc.cli.help.meant import about_option
 
         if said := about_option(error.option_name, context.command):
             return said
     if isinstance(error, _NoSuchCommand):
-        from dpcalc.cli.help.layout import about_command
+        from dpcalc.cli.help.meant import about_command
 
         return about_command(error.word, COMMANDS) or "`dpcalc help` says what to type first"
     return f"see {context.command_path} --help" if context else "see dpcalc --help"

@@ -79,6 +79,39 @@ def chernoff_log_tail_up(start: int, trials: int, chance: float) -> float:
     return -trials * max(0.0, gap - 64.0 * UNIT * (1.0 + abs(math.log(chance))))
 
 
+def log_any_tail_up(start: int, trials: int, chance: Fraction, times: int) -> float:
+    """Return ln of the probability that one of so many independent Bin(trials, chance) is >= start, rounded up.
+
+    1 - (1 - p)^times of the exact tail p, good to some 1e-13 of 1 + its size.
+
+    Args:
+        start: 0 to trials.
+        trials: 1 to 1e15.
+        chance: 0 < chance < 1.
+        times: >= 0.
+    """
+    if times == 0 or start > trials:
+        return -math.inf
+    if start <= trials * chance:
+        return 0.0
+    number = np.array([start], dtype=np.int64)
+    log_mass = float(_log_masses(trials, chance, number, np.array([float(start - trials * chance)]))[0])
+    odds, total, term = float(chance / (1 - chance)), 1.0, 1.0
+    for j in range(start, trials):
+        ratio = (trials - j) / (j + 1) * odds * (1.0 + 8.0 * UNIT)
+        term *= ratio
+        total += term
+        if term < 1e-18 * total or j - start >= _TERMS:  # the others are below a geometric series
+            total += term * ratio / (1.0 - ratio)
+            break
+    log_tail = log_mass + math.log(total) + UNIT * (512.0 + 64.0 * abs(log_mass))
+    log_all = math.log(times) + log_tail
+    tail = math.exp(min(0.0, log_tail))
+    # ln(1 - (1 - p)^s); for small s p it is next to s p, less half of its square
+    value = log_all if log_all < -40.0 else math.log(-math.expm1(times * math.log1p(-tail))) if tail < 1.0 else 0.0
+    return min(0.0, value + UNIT * (16.0 + 4.0 * abs(value)))
+
+
 _TERMS = 4000  # terms of a tail that are added up before the rest is bounded by a geometric series
 
 

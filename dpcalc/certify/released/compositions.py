@@ -79,8 +79,10 @@ def plan_of(v: RunInputs) -> Mapping[str, Any] | None:
     if certificate["theorem"] == COMPOSED:
         return None
     plan = certificate.get("values", {})
-    if certificate["theorem"] != SPLIT or set(plan) != {"composed", "split", "fraction"}:
+    if certificate["theorem"] != SPLIT or not {"composed", "split", "fraction"} <= set(plan):
         raise OutOfReach(OF_ANOTHER_RUN)
+    if plan.get("counted"):
+        raise OutOfReach("how often a record was used before the last steps is counted in doubles alone")
     if not (1 <= plan["split"] <= plan["composed"] <= v.steps and 0.0 < plan["fraction"] < 1.0):
         raise OutOfReach(OF_ANOTHER_RUN)
     return plan

@@ -194,13 +194,17 @@ def _hidden(v: RunInputs) -> tuple[list[Part], arb]:
         return [step(v, mu, v.steps)], ZERO
     c, q, done = _contraction(v), arb(plan["fraction"]), v.steps - plan["composed"]
     apart = _apart(v) * geometric(c, done)
+    outright = False
     if v.clip is not None and v.diameter is not None:
-        apart = apart.min(v.diameter * v.batch_size / (v.step_size * v.clip))
+        wide = v.diameter * v.batch_size / (v.step_size * v.clip)
+        outright, apart = wide <= apart, apart.min(wide)
     shift = apart * power(c, plan["composed"]) * mu / (q * room(c, plan["split"])).sqrt()
+    if _most_contracting(v)[1]:
+        shift *= (arb(v.steps) / 2**45).exp()
     hides = [Part(_gaussian(shift), 1, loss=Loss(mu=shift))] if done and not shift.is_zero() else []
     split = [step(v, mu / (1 - q).sqrt(), plan["split"])]
     whole = [step(v, mu, plan["composed"] - plan["split"])] if plan["composed"] > plan["split"] else []
-    return [*hides, *split, *whole], _too_large(v)
+    return [*hides, *split, *whole], _too_large(v, plan["composed"] if outright else v.steps)
 
 
 def _step_of_run(v: RunInputs, mu: arb, steps: int) -> Part:
@@ -229,16 +233,26 @@ def _contraction(v: RunInputs) -> arb:
     return arb(c)
 
 
-def _too_large(v: RunInputs) -> arb:
-    """Return ln of T P(Bin(n-1, q) >= K), K = floor((2 - 2 eta lambda) b/(eta beta)); a step on K records contracts."""
+def _most_contracting(v: RunInputs) -> tuple[int, bool]:
+    """Return K, and whether it is that of a factor that is larger by 2^-45: where a rounding would make it one less."""
     eta, weight, beta = v.exact("step_size"), v.exact("regularisation"), v.exact("smoothness")
     if v.sampling == Sampling.FIXED or not beta:
-        return ZERO
-    most = max(int(((2 - 2 * eta * weight) * v.batch_size / (eta * beta)).floor()), 0)
+        return int(v.records), False
+    room = (2 - 2 * eta * weight) * v.batch_size / (eta * beta)
+    near = room * (1 + fmpq(1, 2**46)) if v.steps < 1 << 44 else room
+    return max(int(near.floor()), 0), near.floor() > room.floor()
+
+
+def _too_large(v: RunInputs, steps: int) -> arb:
+    """Return ln of 1 - (1 - P(Bin(n-1, q) >= K))^s for s steps, K = floor((2 - 2 eta lambda) b/(eta beta)).
+
+    A step on K records contracts.
+    """
+    most, _ = _most_contracting(v)
     if most >= v.records:
         return ZERO
     tail = _rate(v).beta_lower(arb(most), arb(v.records - most), regularized=1) if most else arb(1)
-    return log(v.steps * tail).min(arb(0))
+    return log(-(steps * (-tail).log1p()).expm1()) if tail < 1 else arb(0)
 
 
 # --- an epoch of balls in bins ----------------------------------------------------------------------------------------

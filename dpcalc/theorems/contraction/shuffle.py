@@ -209,28 +209,6 @@ def product(run: ShuffledPass) -> Profile:
     return Profile(lambda epsilon: _mean(run, epsilon, _products))
 
 
-def loss_atom(*, noise: Noise, own: float, following: float, terms: int) -> float:
-    """Return the probability of a privacy loss of exactly 0 for the curve of `product`: 1 - delta(0) + 2 delta'(0+).
-
-    Args:
-        noise: ``gaussian`` or ``laplace``.
-        own, following: distances r_A and r_B of the own and of every later step, in units of the noise.
-        terms: n; evaluated one by one.
-    """
-
-    def at_zero(ratio: float) -> tuple[float, float]:
-        """Return h(0, r) and its slope in epsilon."""
-        if noise == Noise.LAPLACE:
-            return -math.expm1(-0.5 * ratio), -0.5 * math.exp(-0.5 * ratio)
-        coefficient = math.erf(0.5 * ratio * math.sqrt(0.5))
-        return coefficient, -0.5 * (1.0 - coefficient)
-
-    (a, slope_a), (b, slope_b) = at_zero(own), at_zero(following)
-    mean = math.fsum(b**k for k in range(terms)) / terms
-    slope = math.fsum(k * b ** (k - 1) for k in range(1, terms)) / terms * slope_b
-    return 1.0 - a * mean + 2.0 * (slope_a * mean + a * slope)
-
-
 @theorem(
     "shuffle.nonlinear",
     title="Shuffled pass, non-linear contraction",

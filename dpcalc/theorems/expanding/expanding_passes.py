@@ -49,7 +49,7 @@ from dpcalc.theorems.conditions import (
 from dpcalc.theorems.contraction.laplace import expands_nothing
 from dpcalc.theorems.contraction_powers import variance
 from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, Unmet, lacking, needs, theorem
-from dpcalc.theorems.sampled import noisy_sgd
+from dpcalc.theorems.sampled import hidden_past, noisy_sgd
 from dpcalc.theorems.setting import GAUSSIAN_STEP, Setting
 
 RANDOM = ("shuffle-once", "rotation-epochs", "shuffled-epochs")
@@ -312,7 +312,7 @@ def _hides_sampled(run: Run) -> Obstacle | None:
 def steps_to_hide(run: SampledSteps) -> float:
     """Return about the number of steps from which hiding the early ones beats composition; no bound. inf for never."""
     composed = run.part(noisy_sgd.SampledSteps)
-    single = noisy_sgd.use_cost(composed.ratio, run.batch_size / run.records)
+    single = hidden_past.use_cost(composed.ratio, run.batch_size / run.records)
     return noisy_sgd.steps_to_reach(composed, min(run.carried(m) + math.sqrt(m * single) for m in grid()))
 
 
@@ -350,15 +350,15 @@ def sampled(run: SampledSteps) -> Composition:
         composed = [noisy_sgd.taken(mu, run.records, run.batch_size, run.steps)]
         return Composition(composed, certificate=lambda _: Certificate(COMPOSED))
     hidden = up(run.carried(plan.composed) / math.sqrt(plan.fraction), 8.0)
-    step = noisy_sgd.sampled(noisy_sgd.sample_mu(mu, plan.fraction), run.records, run.batch_size)
+    step = noisy_sgd.sampled(hidden_past.sample_mu(mu, plan.fraction), run.records, run.batch_size)
     parts = [(pld.gaussian(mu=max(hidden, 1e-30)), 1), (step, plan.composed)]
-    return Composition(parts, certificate=lambda _: noisy_sgd.split_certificate(plan))
+    return Composition(parts, certificate=lambda _: hidden_past.split_certificate(plan))
 
 
-def best_split(run: SampledSteps) -> noisy_sgd.Plan | None:
+def best_split(run: SampledSteps) -> hidden_past.Plan | None:
     """Return the plan that is best by a central limit approximation of the uses; None for the plain composition."""
     mu, rate = noisy_sgd.step_ratio(run.lipschitz, run.noise_std, run.batch_size), run.batch_size / run.records
-    single = noisy_sgd.use_cost(mu, rate)
+    single = hidden_past.use_cost(mu, rate)
     least, best = run.steps * single, None
     for steps in grid():
         if steps >= run.steps:
@@ -368,7 +368,7 @@ def best_split(run: SampledSteps) -> noisy_sgd.Plan | None:
         for fraction in (balanced, 0.6 * balanced, 0.3 * balanced):
             if not 1e-12 < fraction < 1.0 - 1e-12 or whole > 1e7 * math.sqrt(fraction):
                 continue
-            cost = whole * whole / fraction + steps * noisy_sgd.use_cost(mu / math.sqrt(1.0 - fraction), rate)
+            cost = whole * whole / fraction + steps * hidden_past.use_cost(mu / math.sqrt(1.0 - fraction), rate)
             if cost < least:
-                least, best = cost, noisy_sgd.Plan(steps, steps, fraction)
+                least, best = cost, hidden_past.Plan(steps, steps, fraction)
     return best

@@ -22,7 +22,7 @@ from dpcalc.notions.composition import check_group
 from dpcalc.notions.guarantee import Composition, Hints
 from dpcalc.notions.pld import Draws, Pair
 from dpcalc.numerics.floats import up
-from dpcalc.theorems.sampled.noisy_sgd import use_cost
+from dpcalc.theorems.sampled.hidden_past import use_cost
 from dpcalc.theorems.sampled.settings import EpochsOfBatches, SampledSteps
 
 if TYPE_CHECKING:
