@@ -58,7 +58,7 @@ class CorrelatedSteps(Setting):
 def _known_matrix(run: Run) -> Obstacle | None:
     if run.mechanism in _BANDED and run.bands is None:
         return Missing(("bands",), f"needs to know how many bands {run.mechanism} has", "give --bands")
-    if run.mechanism is Mechanism.TREE and run.sampling is Sampling.SHUFFLE:
+    if run.mechanism == Mechanism.TREE and run.sampling is Sampling.SHUFFLE:
         return Unmet(
             "what a tree is sensitive to is known where every pass has the same order",
             "leave out --sampling if that is so, or use another --mechanism",

@@ -171,14 +171,14 @@ class Strategy(NamedTuple):
             separation: b >= 1, the least number of steps from a use to the next one; for the tree exactly so many.
         """
         uses = min(self.uses, -(-self.steps // separation))
-        if self.mechanism is Mechanism.TREE:
+        if self.mechanism == Mechanism.TREE:
             return up(math.sqrt(tree_sensitivity_squared(steps=self.steps, uses=uses, separation=separation)), 2.0)
         first = _column(self)
         return _norm(_at_uses(first.entries, uses, separation), first.ulps + 2.0 * uses.bit_length())[1]
 
     def column_norm(self) -> tuple[float, float]:
         """Return the largest norm of a column of C, that of the first one, rounded down and up."""
-        if self.mechanism is Mechanism.TREE:
+        if self.mechanism == Mechanism.TREE:
             norm = math.sqrt(tree_sensitivity_squared(steps=self.steps, uses=1, separation=self.steps))
             return down(norm, 2.0), up(norm, 2.0)
         first = _column(self)
@@ -188,7 +188,7 @@ class Strategy(NamedTuple):
         """Return the error of all prefix sums, to nearest: how useful the matrix is; it guarantees nothing."""
         import numpy as np
 
-        if self.mechanism is Mechanism.TREE:
+        if self.mechanism == Mechanism.TREE:
             variances = _tree_variances(self.steps)
         else:
             variances = np.cumsum(np.cumsum(_inverse(self)) ** 2)
@@ -251,11 +251,11 @@ def _inverse(strategy: Strategy) -> Array:
     import numpy as np
 
     mechanism, steps, bands = strategy.mechanism, strategy.steps, min(strategy.bands, strategy.steps)
-    if mechanism is Mechanism.BISR:
+    if mechanism == Mechanism.BISR:
         return np.concatenate((_inverse_sqrt(bands), np.zeros(steps - bands)))
-    if mechanism is Mechanism.SQRT:
+    if mechanism == Mechanism.SQRT:
         return _inverse_sqrt(steps)
-    if mechanism is Mechanism.BLT:
+    if mechanism == Mechanism.BLT:
         ratios, weights = _buffers(steps, strategy.uses)
         poles = [np.poly1d([1.0])] * BUFFERS
         for j, ratio in enumerate(ratios):
