@@ -32,6 +32,7 @@ COMMANDS = {
     "dp-sgd": "DP-SGD with clipped gradients, as Opacus runs it, for every way to draw batches; all iterates public.",
     "dp-ftrl": "Correlated noise: DP-FTRL, trees and banded matrices, in a fixed order or amplified by sampling.",
     "risk": "What an attacker can do against a guarantee: find a record, guess it, reconstruct it.",
+    "account": "What a training run really spent, from the files that it wrote; and whether it kept to its plan.",
     "ledger": "Several runs, releases and queries about the same records, composed; what is left of a budget.",
     "convert": "Pure, concentrated, Gaussian, Renyi privacy and (epsilon, delta), each in the words of the others.",
     "utility": "What a budget costs: excess risk, noise, step size and steps, by every theorem that applies.",
@@ -54,8 +55,8 @@ COMMANDS = {
 }
 
 MORE = (
-    "online", "risk", "ledger", "convert", "utility", "train", "audit", "predict", "evaluate", "init", "check", "merge",
-    "verify", "explain", "find", "bounds", "cite", "help", "schema", "completions",
+    "account", "online", "risk", "ledger", "convert", "utility", "train", "audit", "predict", "evaluate", "init",
+    "check", "merge", "verify", "explain", "find", "bounds", "cite", "help", "schema", "completions",
 )  # fmt: skip
 """The commands with a module each; every other one is a row of `dpcalc.cli.runs.RUNS`."""
 
@@ -75,6 +76,7 @@ _SECTIONS = {
         "shifted",
     ),
     "Several runs, gates and training": (
+        "account",
         "ledger",
         "check",
         "merge",

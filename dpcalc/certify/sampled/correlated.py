@@ -40,7 +40,7 @@ def _banded_poisson(v: RunInputs) -> list[Part]:
 @defines("correlated.banded_balls", InOrders, weight=60000.0, limit="epochs of very many steps")
 def _banded_balls(v: RunInputs) -> list[Part]:
     bins, epochs = int(v.separation) // int(v.bands or 1), -(-int(v.steps) // int(v.separation))
-    return balls_in_bins(v.adjacency, 1 / _columns_multiplier(v), bins, epochs)
+    return [balls_in_bins(v.adjacency, 1 / _columns_multiplier(v), bins, epochs)]
 
 
 def _columns_multiplier(v: RunInputs) -> arb:
