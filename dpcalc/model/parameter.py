@@ -365,12 +365,12 @@ PARAMETERS: dict[str, Parameter] = {
             "which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the "
             "matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum "
             "of geometric sequences close to it (blt)",
-            choices=tuple(Mechanism), synonyms=("strategy", "matrix"),
+            choices=tuple(Mechanism), synonyms=("strategy",),
         ),
         _count("bands", "p", "bands of the matrix C, or of its inverse (bisr)", unit="bands", synonyms=("num_bands",)),
         _count(
             "participations", "k", "in how many steps a record is used at most (default: epochs)", unit="steps",
-            synonyms=("max_participations", "uses"),
+            synonyms=("max_participations",),
         ),
         _count(
             "separation", "b", "steps from one use of a record to its next one, at least (default: those of an epoch)",
