@@ -174,7 +174,7 @@ def compare(
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -312,7 +312,7 @@ def rdp(
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -583,7 +583,7 @@ def hockey_stick(
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
@@ -695,7 +695,7 @@ def shuffle(
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
@@ -919,7 +919,7 @@ def multi_epoch(
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
@@ -1024,7 +1024,7 @@ def dp_sgd(
         max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
         uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
@@ -1120,7 +1120,7 @@ def dp_ftrl(
         participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
         separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -1339,7 +1339,7 @@ def statement(
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -1493,7 +1493,7 @@ def explain(
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -1651,7 +1651,7 @@ def cite(
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -1988,7 +1988,7 @@ def train(
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         c1: constant of the noise schedule; a number > 0.
@@ -2120,7 +2120,7 @@ def audit(
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
