@@ -285,17 +285,18 @@ ONLY_THE_LAST = requires(
 
 @theorem(
     "sampled.hidden",
-    title="Poisson or fixed batches with hidden iterates",
+    title="Random batches with hidden iterates",
     needs=(
         "sampling", "adjacency", "records", "batch_size", "sample_rate", "steps", "noise_multiplier", "step_size",
         "smoothness", "regularisation?", "clip?", "diameter?",
     ),
     algorithms=("dp-sgd",),
     reference="dpcalc",
-    locator="shifted interpolation with the same batches, split noise, the pairs of the adjacency",
-    formula="G(c^k x/(z sqrt(s (1 + c^2 + ... + c^(2j-2))))) with the pair of a step k - j times, and that with noise "
-    "z sqrt(1-s) j times, x = min(D b/(eta C), a (1 + c + ... + c^(T-k-1))), a = 1 or 2; Poisson: delta grows by T "
-    "P(Bin(n-1, q) >= K), K = floor((2 - 2 eta lambda) b/(eta beta))",
+    locator="shifted interpolation with the same batches, split noise, the mean over earlier uses: the hidden past",
+    formula="(sum_x P(x) N(mu(x), 1), N(0, 1)), mu(x) = c^k x/(z sqrt(s (1 + c^2 + ... + c^(2j-2)))), with the pair of "
+    "a step k - j times, and that with noise z sqrt(1-s) j times; x = min(D b/(eta C), a sum_i c^i N_i), N_i uses in a "
+    "step, a = 1 or 2; replaced: N(-mu(x), 1) for N(0, 1), or x is told; Poisson, balls in bins: delta grows by the "
+    "chance of a batch of more than K = floor((2 - 2 eta lambda) b/(eta beta))",
     conditions=(
         LINEAR_MODEL, Condition("batches are drawn by themselves", _drawn_afresh),
         _LEAVES_ONE_OUT, STEP_WITHIN,
@@ -303,9 +304,11 @@ ONLY_THE_LAST = requires(
     ),
     assumes=(
         "every step draws its batch afresh: each record by itself with probability batch_size/records (Poisson), or "
-        "batch_size records without replacement (fixed)",
-        "for add and remove: records counts the larger data set; of Poisson batches, data sets of at most so many "
-        "records are spoken of, and of fixed ones, of just so many",
+        "batch_size records without replacement (fixed), or one by one; or in every epoch each record falls into one "
+        "of the steps by itself, all equally likely (balls in bins)",
+        "nobody ever learns which steps used a record: seeds, logs and batch sizes stay secret",
+        "for add and remove: records counts the larger data set; of Poisson batches and balls in bins, data sets of at "
+        "most so many records are spoken of, and of the others, of just so many",
         "each record's gradient is clipped to norm clip, an intercept with the rest; a regulariser's is added after",
         "the sum of a batch is divided by batch_size, whatever the size of the batch that was drawn",
         "fresh Gaussian noise of standard deviation noise_multiplier x clip on the sum, in every coordinate and step",
