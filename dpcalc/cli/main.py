@@ -31,6 +31,7 @@ COMMANDS = {
     "online": "A growing stream with decaying noise: what holds now, for which records, and the limit.",
     "dp-sgd": "DP-SGD with clipped gradients, as Opacus runs it, for every way to draw batches; all iterates public.",
     "risk": "What an attacker can do against a guarantee: find a record, guess it, reconstruct it.",
+    "account": "What a training run really spent, from the files that it wrote; and whether it kept to its plan.",
     "ledger": "Several runs, releases and queries about the same records, composed; what is left of a budget.",
     "convert": "Pure, concentrated, Gaussian, Renyi privacy and (epsilon, delta), each in the words of the others.",
     "utility": "What a budget costs: excess risk, noise, step size and steps, by every theorem that applies.",
@@ -53,8 +54,8 @@ COMMANDS = {
 }
 
 MORE = (
-    "online", "risk", "ledger", "convert", "utility", "train", "audit", "predict", "evaluate", "init", "check", "merge",
-    "verify", "explain", "find", "bounds", "cite", "help", "schema", "completions",
+    "account", "online", "risk", "ledger", "convert", "utility", "train", "audit", "predict", "evaluate", "init",
+    "check", "merge", "verify", "explain", "find", "bounds", "cite", "help", "schema", "completions",
 )  # fmt: skip
 """The commands with a module each; every other one is a row of `dpcalc.cli.runs.RUNS`."""
 
@@ -64,6 +65,7 @@ COMPLETE = "_DPCALC_COMPLETE"
 _SECTIONS = {
     "How private is a run": ("compare", "rdp", "shuffle", "multi-epoch", "dp-sgd", "online", "hockey-stick", "shifted"),
     "Several runs, gates and training": (
+        "account",
         "ledger",
         "check",
         "merge",
