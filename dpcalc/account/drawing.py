@@ -93,9 +93,10 @@ def _checked(stated: Stated) -> Phases:
         phases = tuple(phase._replace(rate=min(1.0, up(k * (phase.rate or 1.0)))) for phase in phases)
     steps, rate = sum(phase.steps for phase in phases), max(phase.rate or 1.0 for phase in phases)
     divisor, records = stated.get("divisor"), stated.get("records")
-    if stated.of_opacus and records and divisor and divisor.isdecimal() and int(divisor) != int(records * rate):
+    expected = int((records or 0) * rate) / stated.count("devices")  # as Opacus computes it
+    if stated.of_opacus and records and _is_number(divisor) and abs(float(divisor) - expected) >= 1.0:
         stated.remarks.append(
-            f"the divisor is {divisor}, and records x rate is {records * rate:.6g}: are they of one loader?"
+            f"the divisor is {divisor}, and records x rate / devices is {expected:.6g}: are they of one loader?"
         )
     if length and steps % length:
         stated.remarks.append(
@@ -244,6 +245,10 @@ def refuse_capped(stated: Stated) -> None:
     if (most := stated.get("max_batch_size")) is not None:
         raise NotApplicable(f"batches are cut to {most} records: whether a record stays depends on the others",
                             "see `dpcalc dp-sgd --help`")  # fmt: skip
+
+
+def _is_number(text: str | None) -> bool:
+    return bool(text) and str(text).replace(".", "", 1).isdecimal()
 
 
 def _near(one: float, other: float) -> bool:

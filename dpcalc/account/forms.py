@@ -267,6 +267,12 @@ def _event_fields(shown: str, node: Node) -> tuple[str, dict[str, Node]]:
 _PLAN = "BandMFExecutionPlanConfig"
 
 
+def _of_dpcalc(shown: str, node: Node) -> RunFile | None:
+    """Return only that a file is a recipe or a ledger of dpcalc: these have readers of their own."""
+    field = node.fields.get("dpcalc") if isinstance(node, Table) else None
+    return RunFile(shown, field.node.text, {}) if field is not None and isinstance(field.node, Scalar) else None
+
+
 def _plan(shown: str, node: Node) -> RunFile | None:
     """Return a plan of JAX-Privacy: cyclic Poisson sampling, and the noise of banded matrices with unit columns."""
     if not isinstance(node, Table):
@@ -373,4 +379,4 @@ def _both(one: Said, other: Said) -> Said:
     return Said(None, f"{one.origin} and {other.origin}", f"{one.text} and {other.text}")
 
 
-_FORMS: tuple[Callable[[str, Node], RunFile | None], ...] = (_event, _history, _plan, _configuration)
+_FORMS: tuple[Callable[[str, Node], RunFile | None], ...] = (_of_dpcalc, _event, _history, _plan, _configuration)

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from dpcalc.account.described import Described
-from dpcalc.account.forms import Phase
+from dpcalc.account.forms import Phase, read_run
 from dpcalc.account.stated import Missing
-from dpcalc.account.way import _described, _typed, accounted, read_run
+from dpcalc.account.way import _described, _typed, accounted
 from dpcalc.errors import DpcalcError, NotApplicable, SpecError
 
 Written = Callable[[str, Any], str]
@@ -197,7 +197,8 @@ def test_delta_is_asked_for(written: Written) -> None:
         (SNIPPET, "--loader-length 7", SpecError, "loader-length"),
         (SNIPPET, "--divisor realised", NotApplicable, "divided"),
         ({**EVENT, "same_seed": True}, "", SpecError, "same_seed"),
-        ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nsame_seed: true", "--sampling poisson", NotApplicable,
+        ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nsame_seed: true\ndevices: 2", "--sampling poisson",
+         NotApplicable,
          "seed"),
         ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nmax_batch_size: 9", "--sampling poisson", NotApplicable,
          "cut"),

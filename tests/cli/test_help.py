@@ -164,6 +164,8 @@ LACKING = (
     "model.json",
     "steps.csv",
     "old.json",
+    "run.json",
+    "history.txt",
     "dpcalc schema recipe >",
     "dpcalc completions",
     "dpcalc verify",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -13,6 +14,8 @@ from typing import Any
 import mpmath
 import numpy as np
 
+import dpcalc
+from dpcalc.account import loader as run_loader
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.solving.search import DIRECTIONS, extreme
 from dpcalc.model import loss as losses
@@ -1101,6 +1104,47 @@ def lower_log_delta(inputs: Mapping[str, Any], epsilon: float) -> float:
     """Return ln of a delta that no guarantee for passes in these batches can be below, the order secret."""
     kept = ("records", "batch_size", "last_batch", "noise_std", "lipschitz")
     return _resets(_Inputs({name: inputs[name] for name in kept}), "secret").profile(epsilon)
+
+
+# --- what really ran --------------------------------------------------------------------------------------------------
+
+
+def _loader(i: _Inputs) -> int:
+    return run_loader.loader_length(
+        i.whole("records"), i.whole("batch_size"), drop_last={"True": True, "False": False}[str(i.raw["drop_last"])]
+    )
+
+
+def _history(i: _Inputs) -> float:
+    entries = [
+        {"algorithm": "dp-sgd", "sampling": "poisson", "noise_multiplier": z, "sample_rate": q, "steps": t}
+        for z, q, t in json.loads(str(i.raw["history"]))
+    ]
+    best = dpcalc.ledger(entries, delta=str(i.raw["delta"]), adjacency=str(i.raw["direction"])).cases[0].best
+    assert best is not None
+    assert best.epsilon is not None
+    return best.epsilon
+
+
+_QUANTITIES.update(
+    opacus_sampler_rate=lambda i: run_loader.sampler_rate(_loader(i)),
+    opacus_epoch_steps=lambda i: float(run_loader.epoch_steps(_loader(i))),
+    opacus_history_rate=lambda i: run_loader.history_rate(_loader(i)),
+    opacus_divisor=lambda i: float(run_loader.divisor(i.whole("records"), _loader(i))),
+    history_epsilon=_history,
+    adaptive_clipping_true_multiplier=lambda i: run_loader.opacus_adaptive_clipping(
+        i("noise_multiplier"), i("unclipped_num_std")
+    ),
+    empty_local_batch_delta=lambda i: math.exp(
+        run_loader.empty_batches_delta(
+            run_loader.log_empty_batches(i.whole("records"), i("rate"), i.whole("steps"), i.whole("workers")),
+            i("epsilon"),
+        )
+    ),
+    shared_coin_epsilon_below=lambda i: run_loader.shared_seed_epsilon(
+        i("noise_multiplier"), i("rate"), i.whole("steps"), i.whole("workers"), i.log("delta"), cells=1 << 14
+    ),
+)
 
 
 def evaluate(quantity: str, inputs: Mapping[str, Any]) -> float | dict[str, float]:

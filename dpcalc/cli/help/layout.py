@@ -43,6 +43,10 @@ _USED = (
     "delta",
 )  # fmt: skip
 _MOST_USED = {
+    "account": (
+        "records", "loader_length", "drop_last", "sampling", "steps", "noise_multiplier", "devices",
+        "max_records_per_user", "delta", "output",
+    ),
     "dp-sgd": (
         "records", "batch_size", "epochs", "sampling", "noise_multiplier", "clip", "adjacency", "epsilon", "delta",
         "solve",
