@@ -81,6 +81,8 @@ class Parameter(NamedTuple):
         if self.integer:
             return f"a whole number from {self.low:.0f} to {self.high:g}"
         left = ">" if self.low_is_open else ">="
+        if math.isinf(self.low):
+            return "a number"
         if math.isinf(self.high):
             return f"a number {left} {self.low:g}"
         return f"a number {left} {self.low:g} and {'<' if self.high_is_open else '<='} {self.high:g}"
@@ -199,8 +201,9 @@ PARAMETERS: dict[str, Parameter] = {
             unit="gradient units per parameter unit", open_ends="high", synonyms=("beta", "gradient_lipschitz"),
         ),
         Parameter(
-            "strong_convexity", "m", "strong convexity of the loss; 0 when merely convex",
-            unit="gradient units per parameter unit", open_ends="high", synonyms=("convexity",),
+            "strong_convexity", "m",
+            "strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex",
+            unit="gradient units per parameter unit", low=-math.inf, synonyms=("convexity",),
         ),
         Parameter(
             "step_size", "eta", "step size of w - eta (gradient + Z)", ("--eta",),
@@ -237,6 +240,17 @@ PARAMETERS: dict[str, Parameter] = {
         Parameter(
             "sample_rate", "q", "probability with which a record is in the batch of a step", high=1.0,
             open_ends="low", synonyms=("sampling_probability", "sampling_rate"),
+        ),
+        _count(
+            "max_batch_size", "B",
+            "records that a Poisson batch holds at most: of a larger one so many are kept, uniformly", unit="records",
+            synonyms=("truncated_batch_size",),
+        ),
+        _count(
+            "uses", "k",
+            "steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size "
+            "steps (default: 1)",
+            unit="steps", synonyms=("num_selected",),
         ),
         Parameter(
             "langevin_std", "", "sigma of w - eta gradient + sqrt(2 eta) sigma N(0, 1), in place of noise_std",
@@ -530,8 +544,8 @@ def conversion(meant: str) -> str:
 def not_covered(word: str) -> str:
     """Return why a word of another program stands for no parameter; empty for all other words.
 
-    >>> not_covered("--max-batch-size").partition(":")[2]
-    ' that is not Poisson sampling, and no bound here speaks of it.'
+    >>> not_covered("--actual-batch-size").partition(",")[0]
+    'A sum divided by the size of the batch that was drawn tells that size'
     """
     from dpcalc.topics import refusing
 

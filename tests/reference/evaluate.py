@@ -24,8 +24,8 @@ from dpcalc.model.chain import Chain
 from dpcalc.model.numbers import parse_log
 from dpcalc.model.run import describe
 from dpcalc.notions import conversions, gaussian, optimal_composition, pld, profiles, renyi
-from dpcalc.notions.guarantee import Gdp, Profile
-from dpcalc.numerics import chi_square, isotonic, roots, sums
+from dpcalc.notions.guarantee import Composition, Gdp, Profile
+from dpcalc.numerics import binomial, chi_square, isotonic, roots, sums
 from dpcalc.numerics.floats import down, exp_up, product_up, quotient_up, ratio_up, up
 from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.contraction import (
@@ -38,6 +38,7 @@ from dpcalc.theorems.contraction import (
     stepwise,
 )
 from dpcalc.theorems.contraction.stream_noise import Stream
+from dpcalc.theorems.expanding import expanding_passes
 from dpcalc.theorems.hidden.fresh_places import SamePlaces
 from dpcalc.theorems.holder import dp_sgd, holder
 from dpcalc.theorems.holder.published_gradient_noise import Theorem11
@@ -1031,6 +1032,55 @@ _QUANTITIES.update(
         )
     ),
 )  # fmt: skip
+# --- batches that are cut, and records in several steps of an epoch ---------------------------------------------------
+
+
+def _truncation(i: _Inputs) -> binomial.Truncation:
+    return binomial.truncation(i.whole("records"), i("rate"), i.whole("cap"))
+
+
+def _cut(i: _Inputs) -> dict[str, Any]:
+    return {
+        "sampling": "poisson", "records": i.whole("records"), "sample_rate": i("rate"), "steps": i.whole("steps"),
+        "max_batch_size": i.whole("cap"), "noise_multiplier": i("multiplier"),
+    }  # fmt: skip
+
+
+def _one_order(bound: str, given: dict[str, Any], i: _Inputs, *, backward: bool) -> float:
+    """The epsilon of a sampled run in one of the two orders."""
+    proved = guarantee_of(lookup(bound), describe("dp-sgd", given))
+    assert isinstance(proved, Composition)
+    return proved.ways[1 if backward else 0].epsilon(parse_log(i.raw["delta"]), rough=False).value
+
+
+def _shifts_of_two(i: _Inputs) -> float:
+    """The published pair: where the others fill a batch, two records apart in either direction."""
+    cut, mu = _truncation(i), 1.0 / i("multiplier")
+    parts = [
+        (cut.rest, pld.removed(mu=mu, rate=i("rate"))),
+        (cut.chance, pld.replaced_poisson(mu=2.0 * mu, rate=cut.rate)),
+    ]
+    return pld.epsilon([(pld.mixed(parts), i.whole("steps"))], log_delta_target=parse_log(i.raw["delta"])).value
+
+
+def _allocated(i: _Inputs) -> float:
+    told = {"sampling": "balls-in-bins", "records": i.whole("steps"), "batch_size": i.whole("chosen"), "epochs": 1}
+    run = describe("dp-sgd", {
+        **told, "uses": i.whole("chosen"), "adjacency": str(i.raw["adjacency"]).replace("_", "-"),
+        "noise_multiplier": i("multiplier"),
+    })  # fmt: skip
+    return guarantee_of(lookup("sampled.balls_in_bins"), run).epsilon(parse_log(i.raw["delta"])).value
+
+
+_QUANTITIES.update(
+    truncation_probability=lambda i: _truncation(i).chance,
+    truncated_rate=lambda i: _truncation(i).rate,
+    truncated_epsilon_zero_out=lambda i: _one_order(
+        "sampled.truncated", {**_cut(i), "adjacency": "zero-out"}, i, backward=i.raw["direction"] == "backward"
+    ),
+    truncated_epsilon_wide=_shifts_of_two,
+    random_allocation_epsilon=_allocated,
+)
 # --- batches of unequal size ------------------------------------------------------------------------------------------
 
 
@@ -1098,6 +1148,44 @@ _UNEQUAL: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     ),
 }
 _QUANTITIES.update(_UNEQUAL)
+
+
+def _stretched(i: _Inputs) -> float:
+    """How far a step may leave two points z apart."""
+    weak = i("m")
+    factor = loss.displacement(
+        loss_class="smooth" if weak else "convex-smooth", step_size=i("eta"), diameter=i("z"),
+        lipschitz=i("lipschitz"), smoothness=i("beta"), strong_convexity=-weak,
+    )  # fmt: skip
+    assert factor is not None
+    return factor * i("z")
+
+
+def _weak_cyclic(i: _Inputs) -> float:
+    weak = i("m")
+    told = {
+        "records": i.whole("records"), "batch_size": i.whole("batch"), "epochs": i.whole("epochs"),
+        "lipschitz": i("lipschitz"), "step_size": i("eta"), "noise_std": i("noise_std"), "smoothness": i("beta"),
+        "strong_convexity": -weak,
+    }  # fmt: skip
+    run = describe("cyclic", told)
+    bound = lookup("expanding.cyclic" if weak else "multi_epoch.cyclic")
+    return guarantee_of(bound, run).epsilon(i.log("delta")).value
+
+
+def _growth(i: _Inputs) -> float:
+    return up(math.log(i("c")))
+
+
+_QUANTITIES.update({
+    "weak_factor": lambda i: loss.contraction(
+        step_size=i("eta"), smoothness=i("beta"), strong_convexity=-i("m")
+    ),
+    "step_expansion": _stretched,
+    "hide_cost_min": lambda i: expanding_passes.carried(i("diameter"), _growth(i), i.whole("m"), i("w")) ** 2,
+    "hide_cost_sqrt": lambda i: expanding_passes.carried_bent(i("diameter"), (i("rho"), i("w")), i.whole("m")) ** 2,
+    "weak_cyclic_epsilon": _weak_cyclic,
+})  # fmt: skip
 
 
 def lower_log_delta(inputs: Mapping[str, Any], epsilon: float) -> float:
