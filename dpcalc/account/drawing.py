@@ -25,7 +25,7 @@ def phases_of(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str, 
         NotApplicable: no account holds for such batches.
     """
     if sampling is Sampling.POISSON:
-        return (_checked(stated) if stated.phases else (_poisson(stated),)), {}
+        return (_checked(stated) if stated.phases else (_poisson(stated),)), _cap(stated)
     if sampling is Sampling.FULL:
         return _timed(stated, 1), {}
     return _of_batches(stated, sampling)
@@ -236,15 +236,16 @@ def _steps(stated: Stated, length: int | None) -> int:
     return max(1, math.ceil(float(epochs) * (loader.epoch_steps(of_epoch) if stated.of_opacus else of_epoch)))
 
 
-def refuse_capped(stated: Stated) -> None:
-    """Refuse Poisson batches that are cut to a size.
-
-    Raises:
-        NotApplicable: they are.
-    """
-    if (most := stated.get("max_batch_size")) is not None:
-        raise NotApplicable(f"batches are cut to {most} records: whether a record stays depends on the others",
-                            "see `dpcalc dp-sgd --help`")  # fmt: skip
+def _cap(stated: Stated) -> Mapping[str, int]:
+    """Return what the engine is told of Poisson batches that are cut to a largest size."""
+    most = stated.get("max_batch_size")
+    if most is None:
+        return {}
+    if stated.count("bands") > 1:
+        raise NotApplicable(
+            f"batches of {stated.get('bands')} groups are cut to {most} records: no account is made", None
+        )
+    return {"records": int(stated.need("records", "what a cut batch keeps depends on n")), "max_batch_size": int(most)}
 
 
 def _is_number(text: str | None) -> bool:

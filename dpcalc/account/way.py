@@ -47,10 +47,19 @@ def accounted(
     for plan in plans:  # a run is asked at the delta of its plan, and under its adjacency
         said = {**{name: plan.facts[name] for name in _SHARED if name in plan.facts}, **said}
     run = _described(files_read[-1], said, ask)
-    case = account(run, gates)
+    case = account(run, [*gates, *_budget(run)])
     assert case.best is not None
     recipe = recipe_of(run, case.best.epsilon or 0.0)
     return (against(plans[0], run, case) if plans else case), recipe
+
+
+def _budget(run: Described) -> list[Gate]:
+    """Return the gate of a budget, where one is said."""
+    if "epsilon" not in run.facts:
+        return []
+    from dpcalc.engine.gate import parse
+
+    return [parse(f"epsilon<={run.facts['epsilon'].value!r}")]
 
 
 def _typed(name: str, text: str) -> Said:

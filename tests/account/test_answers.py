@@ -18,7 +18,7 @@ from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.notes import OtherReading, RunRead, RunRemark
 from dpcalc.report import Case
 
-from .test_runs import KERAS, PRINTED, SNIPPET, Written, written
+from .test_runs import KERAS, PRINTED, SNIPPET, TRUNCATED, Written, written
 
 __all__ = ["written"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,12 +52,23 @@ def test_a_history_of_several_phases_is_composed(written: Written) -> None:
     assert epsilon_of(case) == pytest.approx(2.0671011, rel=1e-6)
 
 
+def test_batches_that_are_cut(written: Written) -> None:
+    event = {"class_name": "SelfComposedDpEvent", "event": TRUNCATED, "count": 2000}
+    assert epsilon_of(case_of(written("event.json", event))) == pytest.approx(2.16209, rel=1e-5)
+
+
 def test_two_releases_from_each_batch(written: Written) -> None:
     content = {"sample_rate": 0.01, "steps": 2000, "noise_multiplier": 1.1, "releases_per_batch": 2}
     case = case_of(written("run.json", content), sampling="poisson")
     assert epsilon_of(case) == pytest.approx(3.3966619, rel=1e-6)
     (other,) = (note for note in case.note_data if isinstance(note, OtherReading))
     assert other.value == pytest.approx(2.15973, rel=1e-5)
+
+
+@pytest.mark.parametrize(("said", "flags", "failed"), [({"target_epsilon": 9}, {}, True), ({"epsilon": 9}, {}, False),
+                                                       ({"target_epsilon": 9}, {"epsilon": "9.3"}, False)])  # fmt: skip
+def test_a_budget_is_a_gate(written: Written, said: dict[str, Any], flags: dict[str, str], failed: bool) -> None:
+    assert case_of(written("run.json", {**SNIPPET, **said}), delta="1e-4", **flags).failed is failed
 
 
 def test_microbatches_of_a_shuffled_run_cost_twice(written: Written) -> None:

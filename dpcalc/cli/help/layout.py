@@ -45,7 +45,7 @@ _USED = (
 _MOST_USED = {
     "account": (
         "records", "loader_length", "drop_last", "sampling", "steps", "noise_multiplier", "devices",
-        "max_records_per_user", "delta", "output",
+        "epsilon", "delta", "output",
     ),
     "dp-sgd": (
         "records", "batch_size", "epochs", "sampling", "noise_multiplier", "clip", "adjacency", "epsilon", "delta",
