@@ -215,8 +215,8 @@ PARAMETERS: dict[str, Parameter] = {
         ),
         Parameter(
             "noise_multiplier", "z",
-            "standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping "
-            "norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records",
+            "noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz "
+            "constant): noise_std = z x norm / batch_size, for all records z x norm / records",
         ),
         Parameter(
             "clip", "C", "norm to which every record's gradient is clipped", ("--max-grad-norm",), "gradient units",
