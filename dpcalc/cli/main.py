@@ -23,6 +23,7 @@ from dpcalc.version import __version__
 _SECTIONS = {
     "Ask": {
         "dp-sgd": "DP-SGD with clipped gradients, as Opacus runs it.",
+        "dp-ftrl": "Correlated noise: DP-FTRL, trees, banded matrices.",
         "compare": "Every bound that applies to one described run, best first.",
         "multi-epoch": "Many passes: ordered, shuffled or sampled; hidden iterates.",
         "shuffle": "One pass in a random order; fixed noise or noise tuned to n.",

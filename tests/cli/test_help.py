@@ -190,26 +190,6 @@ SLOW = (
     "dpcalc verify",
 )
 """What the examples have in common that take several seconds."""
-<<<<<<< HEAD
-LACKING = (
-    "init train.yaml",
-    "table.csv",
-    "model.json",
-    "steps.csv",
-    "old.json",
-    "run.json",
-    "history.txt",
-    "dpcalc schema recipe >",
-    "dpcalc completions",
-    "dpcalc verify",
-    "--shard",
-    "dpcalc merge",
-    "report.json",
-    "policy.yaml",
-)
-"""What takes a file that no page shows, or writes one."""
-=======
->>>>>>> main
 
 
 def sequences() -> list[Any]:

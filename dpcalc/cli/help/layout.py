@@ -40,42 +40,6 @@ _GROUPS = {
 }  # fmt: skip
 """The options of each group, by their names, in the order in which they are shown."""
 
-<<<<<<< HEAD
-_USED = (
-    "algorithm", "records", "epochs", "batch_size", "lipschitz", "smoothness", "step_size", "noise_std", "epsilon",
-    "delta",
-)  # fmt: skip
-_MOST_USED = {
-    "account": (
-        "records", "loader_length", "drop_last", "sampling", "steps", "noise_multiplier", "devices",
-        "epsilon", "delta", "output",
-    ),
-    "dp-sgd": (
-        "records", "batch_size", "epochs", "sampling", "noise_multiplier", "clip", "adjacency", "epsilon", "delta",
-        "solve",
-    ),
-    "online": (
-        "records", "index", "lipschitz", "smoothness", "step_size", "c1", "c2", "decay_exponent", "epsilon", "delta",
-    ),
-    "convert": ("mu", "rho", "pure", "rdp", "epsilon", "delta", "order", "to"),
-    "risk": ("mu", "rho", "pure", "rdp", "epsilon", "delta", "fpr", "prior", "baseline", "gates"),
-    "unlearn": (
-        "start", "start_distance", "contraction", "strong_convexity", "step_size", "noise_std", "clean_steps",
-        "epsilon", "delta", "solve",
-    ),
-    "shifted": ("steps", "shift", "contraction", "step_size", "noise_std", "schedule", "epsilon", "delta", "solve"),
-    "train": (
-        "data", "target", "labels", "loss", "radius", "algorithm", "epsilon", "delta", "noise_std", "output",
-    ),
-    "utility": (
-        "loss", "feature_bound", "records", "dimension", "radius", "lipschitz", "smoothness", "algorithm", "epsilon",
-        "delta",
-    ),
-}  # fmt: skip
-"""The options that come first, where a command has others than most."""
-
-=======
->>>>>>> main
 FEW = 24
 """A command with so few options at most has no groups."""
 _COLUMN = 24
