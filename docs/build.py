@@ -454,4 +454,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        sys.exit((__doc__ or "").strip())
     main()
