@@ -455,5 +455,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        sys.exit((__doc__ or "").strip())
+        print((__doc__ or "").strip())
+        sys.exit(0 if sys.argv[1] in ("-h", "--help") else 2)
     main()

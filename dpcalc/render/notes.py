@@ -319,6 +319,7 @@ def _standing(note: AccountantPrints) -> str:
     why = [_DRAWN_OTHERWISE[note.sampling]] if note.sampling in _DRAWN_OTHERWISE else []
     if note.adjacency == Adjacency.REPLACE_ONE:
         why.append("the adjacency here is replace-one")
+    why = why or ["batches here are cut to a largest size"]
     return f"that is no guarantee for this run, as {'; and '.join(why)}"
 
 

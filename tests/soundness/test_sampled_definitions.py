@@ -102,6 +102,8 @@ def test_finer_lattices_prove_more(mu: float, t: int, monkeypatch: pytest.Monkey
 RUNS: tuple[dict[str, Any], ...] = (
     {"sampling": "poisson", "adjacency": "zero-out", "sample_rate": 0.2, "steps": 4, "noise_multiplier": 1.0},
     {"sampling": "poisson", "adjacency": "replace-one", "sample_rate": 0.2, "steps": 4, "noise_multiplier": 1.5},
+    {"sampling": "poisson", "adjacency": "zero-out", "records": 9, "batch_size": 3, "max_batch_size": 4, "steps": 3,
+     "noise_multiplier": 2.0},
     {"sampling": "fixed", "adjacency": "add", "records": 10, "batch_size": 3, "steps": 3, "noise_multiplier": 2.0},
     {"sampling": "fixed", "adjacency": "zero-out", "records": 9, "batch_size": 2, "steps": 3, "noise_multiplier": 2.0},
     {"sampling": "with-replacement", "adjacency": "replace-one", "records": 20, "batch_size": 4, "steps": 4,

@@ -30,6 +30,7 @@ from dpcalc.notions.pld.repeated_draws import Draws, nulled_draws, removed_draws
 from dpcalc.notions.pld.sampled_gaussian import (
     exchanged,
     known_uses,
+    mixed,
     nulled_fixed,
     removed,
     replaced_known_uses,
@@ -55,6 +56,7 @@ __all__ = [
     "likely_log_delta",
     "log_delta",
     "mirrored_shift",
+    "mixed",
     "nulled_draws",
     "nulled_fixed",
     "on_lattice",
