@@ -55,6 +55,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "lower.curved_orders",
         "lower.forgetting",
     ),
+    "correlated": ("correlated.correlated",),
     "dp_sgd": ("holder.dp_sgd",),
     "utility": ("risk.utility",),
     "tasks": ("risk.tasks",),
@@ -147,6 +148,13 @@ def refusal(obstacle: Obstacle) -> NotApplicable:
     return obstacle.error(obstacle.because, obstacle.cure, parameters=obstacle.parameters)
 
 
+NOT_CONVEX = Unmet(
+    "is for convex losses, and a negative strong convexity is of losses that are not",
+    "give --strong-convexity 0 or more, if they are convex",
+    ("strong_convexity",),
+)
+
+
 @functools.cache
 def needs(*names: str) -> Missing:
     """Return the obstacle that names the parameters to be given."""
@@ -210,6 +218,9 @@ class Theorem(NamedTuple):
         limit_of: of a limit as the records grow in number: the bound that nears it, and the relative difference of the
             two below which only the slack of that bound would be seen.
         better_because: why it is below the bound that the literature has.
+        weakly_convex: whether it holds of losses that are only weakly convex, whose steps may drive two runs apart: it
+            reads the class of the losses or no property of theirs. Others refuse a negative strong convexity, unless
+            every sum is public, where no property of the losses is used.
         looser_than: a bound that is never above it; notes then skip it, as its search is long.
     """
 
@@ -242,6 +253,7 @@ class Theorem(NamedTuple):
     given_allocation: bool
     limit_of: tuple[str, float] | None
     better_because: str
+    weakly_convex: bool
 
     def differs_alone(self, strong_convexity: float | None) -> bool:
         """Return whether a lower value of it bounds only guarantees that use how far two gradients are apart.
@@ -333,6 +345,8 @@ class Theorem(NamedTuple):
         unread = [obstacle for name, obstacle in _CHANGES.items() if name in known and name not in self.reads]
         if unread and run.schedule is not None:
             return unread[0]
+        if not self.weakly_convex and (run.strong_convexity or 0.0) < 0.0:
+            return NOT_CONVEX
         obstacles = [obstacle for condition in self.conditions if (obstacle := condition.check(run))]
         if unneeded := [obstacle for obstacle in obstacles if isinstance(obstacle, NotNeeded)]:
             return unneeded[0]
@@ -400,6 +414,7 @@ def theorem(
     given_allocation: bool = False,
     limit_of: tuple[str, float] | None = None,
     better_because: str = "",
+    weakly_convex: bool = False,
 ) -> Callable[[Callable[[S], G]], Callable[[S], G]]:
     """Register the decorated function as the theorem ``id`` and return it unchanged; `Theorem` says what is what.
 
@@ -419,7 +434,7 @@ def theorem(
             id, title, gives, Kind(kind), algorithms, reads, optional, setting, function, conditions, assumes,
             reference, locator, formula, erratum, caution, promises, slack, slow, not_monotone_in, implied_by,
             uncertified, by_difference, public_sums, steps_to_hide, looser_than,
-            given_allocation, limit_of, better_because,
+            given_allocation, limit_of, better_because, weakly_convex or public_sums,
         )  # fmt: skip
         return function
 
