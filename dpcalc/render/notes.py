@@ -52,7 +52,6 @@ from dpcalc.notes import (
     UnreadableCells,
     Vacuous,
 )
-from dpcalc.render.layout import listed
 from dpcalc.render.numbers import MAXIMISED, Digits, Side, number
 from dpcalc.render.words.allocation import allocation_lines
 from dpcalc.render.words.positions import worst_positions
@@ -366,6 +365,8 @@ _MOST_KEYS = 20
 
 
 def _run_read(note: RunRead) -> str:
+    from dpcalc.render.layout import listed
+
     taken = ", ".join(f"{name} ({origin})" for name, origin in note.taken.items())
     unused = f"; not used: {listed(note.unused, _MOST_KEYS)}" if note.unused else ""
     return f"read as {note.what}: {taken}{unused}"
