@@ -70,7 +70,7 @@ def cured(line: str, error: str) -> str:
         return line.replace(" --batch-size 500", "")
     if "also follows from batch_size and records" in error:
         return line.replace(" --sample-rate 0.1", "")
-    assert hint.startswith("give --clip and --batch-size too, or --noise-multiplier"), error
+    assert hint.startswith("give --clip; for example --clip 1; or, if "), error
     return line.replace("-d 1e-5", "-d 1e-5 --clip 1")
 
 
