@@ -233,7 +233,7 @@ def _steps(stated: Stated, length: int | None) -> int:
     """Return the number of noisy steps."""
     steps, epochs, rate = stated.get("steps"), stated.get("epochs"), stated.get("sample_rate")
     if epochs is None or stated.is_final("steps"):
-        return int(stated.need("steps", "nothing says how many steps were taken"))
+        return int(stated.need("steps", "nothing says how many steps were taken, or (--epochs) epochs"))
     if length is None and rate is None:
         raise stated.missing("steps", f"{epochs:g} epochs, and nothing says how many steps one has")
     of_epoch = int(length or math.ceil(down(1.0 / rate, 4.0)))

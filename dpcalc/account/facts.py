@@ -67,7 +67,8 @@ class Said(NamedTuple):
 _ROWS = (
     Fact("records", Kind.COUNT, "n: number of records.", (
         "n", "num_examples", "dataset_size", "number_of_examples", "num_train_examples", "train_size", "n_train",
-        "num_train_samples", "num_records", "train_dataset_size", "dataset_len",
+        "num_train_samples", "num_records", "train_dataset_size", "dataset_len", "n_records", "n_examples",
+        "dataset_length", "train_samples", "num_train", "len_dataset",
     ), "-n"),
     Fact("batch_size", Kind.COUNT, "b: records of one noisy step, over all devices and accumulated batches.", (
         "batch", "lot_size", "minibatch_size", "logical_batch_size", "total_batch_size", "global_batch_size",
@@ -79,24 +80,27 @@ _ROWS = (
     )),
     Fact("accumulation", Kind.COUNT, "k: batches accumulated for one noisy step.", (
         "gradient_accumulation_steps", "accumulate_grad_batches", "accumulation_steps", "grad_accumulation_steps",
-        "n_accumulation_steps", "accumulated_iterations", "gradient_accumulation",
+        "n_accumulation_steps", "accumulated_iterations", "gradient_accumulation", "grad_accum", "grad_accum_steps",
+        "accum_steps",
     )),
     Fact("devices", Kind.COUNT, "W: workers that train together.", (
-        "world_size", "num_devices", "n_gpu", "n_gpus", "num_gpus", "num_processes", "gpus", "num_replicas",
+        "world_size", "num_devices", "n_gpu", "n_gpus", "num_gpus", "num_processes", "gpus", "num_replicas", "num_gpu",
+        "ngpus", "nproc_per_node",
     )),
     Fact("nodes", Kind.COUNT, "", ("num_nodes", "nnodes")),
     Fact("physical_batch_size", Kind.COUNT, "Records held in memory at once; no part of the account.", (
-        "max_physical_batch_size",
+        "max_physical_batch_size", "physical_batch", "max_physical_batch",
     )),
     Fact("loader_length", Kind.COUNT, "len(loader): batches of one epoch.", (
         "epoch_steps", "len_loader", "steps_per_epoch", "num_batches", "batches_per_epoch", "len_dataloader",
-        "train_loader_length",
+        "train_loader_length", "len(loader)", "loader_len", "train_loader_len", "dataloader_length",
     )),
     Fact("drop_last", Kind.SWITCH, "Whether the loader leaves out a short last batch.", (
         "dataloader_drop_last", "drop_remainder",
     )),
     Fact("sampling", Kind.WORD, "How batches are drawn: poisson, shuffle, fixed, balls-in-bins, full, or the class.", (
         "sampler", "batch_sampler", "sampler_class", "sampling_method", "sampler_type", "batch_sampling",
+        "sampler_name", "batch_sampler_class", "data_sampler",
     )),
     Fact("poisson", Kind.SWITCH, "", ("poisson_sampling", "use_poisson_sampling", "poisson_sampling_in_fit")),
     Fact("divisor", Kind.WORD, "What the noisy sum is divided by: constant, records (follows n), or realised.", (
@@ -161,7 +165,9 @@ _ROWS = (
     )),
     Fact("optimizer", Kind.WORD, "", ("optimizer_class",)),
     Fact("accountant", Kind.WORD, "", ("mechanism",)),
-    Fact("tool", Kind.WORD),
+    Fact("tool", Kind.WORD, "", ("framework", "library")),
+    Fact("clipping", Kind.WORD, "", ("clipping_mode", "clipping_type", "clipping_method")),
+    Fact("adaptive_clipping", Kind.SWITCH),
     Fact("secure", Kind.SWITCH, "", ("secure_mode", "secure_rng")),
     Fact("reduction", Kind.WORD, "", ("loss_reduction",)),
     Fact("auto_find_batch_size", Kind.SWITCH),
@@ -196,7 +202,8 @@ def meaning(word: str) -> str:
     >>> meaning("gradient_accumulation_steps"), meaning("per-device-train-batch-size"), meaning("lr")
     ('accumulation', 'per_device_batch_size', '')
     """
-    return _named().get(word.strip().lower().replace("-", "_"), "")
+    plain = word.strip().lower().replace("-", "_")
+    return _named().get(plain, "") or _named().get(plain.removeprefix("dp_"), "")
 
 
 def value_of(name: str, node: Node) -> Any:

@@ -23,8 +23,7 @@ class Missing(SpecError):
     """A fact that the account needs and that nothing says; ``fact`` is its name."""
 
     def __init__(self, fact: str, why: str) -> None:
-        said = FACTS[fact].help
-        super().__init__(why, f"give {FACTS[fact].flag}: {said[:1].lower()}{said[1:]}", parameters=(fact,))
+        super().__init__(why, f"give {FACTS[fact].flag} ({FACTS[fact].help.rstrip('.')})", parameters=(fact,))
         self.fact = fact
 
     def __reduce__(self) -> tuple[type[Missing], tuple[str, str]]:

@@ -29,11 +29,11 @@ FLAGS = {"sampling": ("poisson", "shuffle", "fixed", "full", "balls-in-bins"), "
 
 def mutated(chance: random.Random, value: Any, depth: int = 0) -> Any:
     """Return a tree with parts replaced, left out or added."""
-    if chance.random() < 0.06:
+    if chance.random() < 0.02:
         return chance.choice(VALUES)
     if isinstance(value, dict):
-        kept = {key: mutated(chance, part, depth + 1) for key, part in value.items() if chance.random() > 0.05}
-        for _ in range(chance.choice((0, 0, 1, 3))):
+        kept = {key: mutated(chance, part, depth + 1) for key, part in value.items() if chance.random() > 0.03}
+        for _ in range(chance.choice((0, 0, 0, 0, 1, 3))):
             kept[chance.choice(WORDS)] = chance.choice(VALUES)
         return kept
     if isinstance(value, list):

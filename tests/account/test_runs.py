@@ -187,6 +187,8 @@ def test_a_run_file_is_read_as_what_ran(
         ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nclip_per: user", "--sampling poisson",
          "max_records_per_user"),
         ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nadjacency: add-remove", "--sampling poisson", "divisor"),
+        ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nclipping: adaptive", "--sampling poisson",
+         "count_noise_std"),
         ("sigma: 1\nsteps: 1\nsample_rate: 0.1", "--sampling poisson", "noise_multiplier"),
     ],
 )  # fmt: skip
@@ -207,6 +209,9 @@ def test_delta_is_asked_for(written: Written) -> None:
     [
         ({**SNIPPET, "optimizer": "AdaClipDPOptimizer"}, "", NotApplicable, "adaptive clipping"),
         ({**SNIPPET, "history": [[1.1, 0.01, 9]], "unclipped_num_std": 5}, "", NotApplicable, "1.08056"),
+        ("framework: opacus\nsample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\ndp_clipping: adaptive",
+         "--sampling poisson",
+         NotApplicable, "adaptive clipping"),
         (SNIPPET, "--adjacency add-remove", NotApplicable, "number of records"),
         (SNIPPET, "--sampling shuffle", SpecError, "--sampling"),
         ({**SNIPPET, "sampler": "BatchSampler"}, "--sampling poisson", SpecError, "--sampling"),
