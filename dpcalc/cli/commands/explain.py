@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
+from dpcalc.cli.output.terminal import show
 from dpcalc.cli.query import Command, is_described, parameter_options, run_cases, run_query
 from dpcalc.cli.types import BOUND
 from dpcalc.errors import SpecError
-from dpcalc.files.output import write
 from dpcalc.inert import json_text
 from dpcalc.render.notes import report
 from dpcalc.theorems.record import lookup
@@ -43,9 +43,9 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
                 "nothing to explain: neither a bound nor a run is given", "`dpcalc bounds` lists the bounds"
             )
         if flags["as_json"]:
-            write(json_text([bound.to_dict() for bound in bounds], 2) + "\n", flags["output"])
+            show(json_text([bound.to_dict() for bound in bounds], 2) + "\n", flags["output"])
         else:
-            write("\n\n".join(describe(bound) for bound in bounds) + "\n", flags["output"])
+            show("\n\n".join(describe(bound) for bound in bounds) + "\n", flags["output"])
         return
     if not bounds:
         run_query("compare", flags if flags["as_json"] else {**flags, "format": flags["format"] or "explain"})
@@ -55,4 +55,4 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
     if not flags["algorithm"]:
         flags["algorithm"] = ([bounds[0].algorithms[0].removesuffix("-released")],)
     cases, output = run_cases("compare", flags)
-    write(explain_bounds(report("compare", cases), ids, Digits(output.precision)), output.file)
+    show(explain_bounds(report("compare", cases), ids, Digits(output.precision)), output.file)
