@@ -10,6 +10,8 @@ file while modules are still looked for in the current folder, where `__main__` 
 from dpcalc.version import __version__
 
 _PUBLIC = {
+    "epsilon": "dpcalc.api.queries",
+    "noise_multiplier": "dpcalc.api.queries",
     "compare": "dpcalc.api.queries",
     "rdp": "dpcalc.api.queries",
     "shifted": "dpcalc.api.queries",

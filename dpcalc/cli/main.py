@@ -32,6 +32,7 @@ COMMANDS = {
     "online": "A growing stream with decaying noise: what holds now, for which records, and the limit.",
     "dp-sgd": "DP-SGD with clipped gradients, as Opacus runs it, for every way to draw batches; all iterates public.",
     "risk": "What an attacker can do against a guarantee: find a record, guess it, reconstruct it.",
+    "account": "What a training run really spent, from the files that it wrote; and whether it kept to its plan.",
     "ledger": "Several runs, releases and queries about the same records, composed; what is left of a budget.",
     "convert": "Pure, concentrated, Gaussian, Renyi privacy and (epsilon, delta), each in the words of the others.",
     "utility": "What a budget costs: excess risk, noise, step size and steps, by every theorem that applies.",
@@ -46,6 +47,7 @@ COMMANDS = {
     "statement": "A paragraph for a paper's appendix or a model card about one described run.",
     "explain": "Statement, assumptions, formula and reference of a bound, or of the best for a described run.",
     "bounds": "List the bounds.",
+    "find": "Find bounds, authors, theorem and figure numbers, errata, parameters, topics, examples.",
     "cite": "BibTeX of what the bounds, or the best answer for a described run, rest on.",
     "help": "What to type first; a page about a topic; the help of a command; the theorems and their proofs.",
     "schema": "Print the JSON schema of a report, a recipe or a privacy card.",
@@ -53,8 +55,8 @@ COMMANDS = {
 }
 
 MORE = (
-    "online", "risk", "ledger", "convert", "utility", "train", "audit", "predict", "evaluate", "init", "check", "merge",
-    "verify", "explain", "bounds", "cite", "help", "schema", "completions",
+    "account", "online", "risk", "ledger", "convert", "utility", "train", "audit", "predict", "evaluate", "init",
+    "check", "merge", "verify", "explain", "find", "bounds", "cite", "help", "schema", "completions",
 )  # fmt: skip
 """The commands with a module each; every other one is a row of `dpcalc.cli.runs.RUNS`."""
 
@@ -64,6 +66,7 @@ COMPLETE = "_DPCALC_COMPLETE"
 _SECTIONS = {
     "How private is a run": ("compare", "rdp", "shuffle", "multi-epoch", "dp-sgd", "online", "hockey-stick", "shifted"),
     "Several runs, gates and training": (
+        "account",
         "ledger",
         "check",
         "merge",
@@ -74,7 +77,7 @@ _SECTIONS = {
         "predict",
         "evaluate",
     ),
-    "Why, and for whom": ("verify", "audit", "explain", "statement", "bounds", "cite"),
+    "Why, and for whom": ("verify", "audit", "explain", "find", "statement", "bounds", "cite"),
 }
 """The commands as the help shows them; all others come last."""
 
@@ -290,12 +293,12 @@ def _refusal(error: click.ClickException) -> str:
 def _help_hint(error: click.ClickException) -> str:
     context: Any = getattr(error, "ctx", None)
     if context and isinstance(error, click.NoSuchOption):
-        from dpcalc.cli.help.layout import about_option
+        from dpcalc.cli.help.meant import about_option
 
         if said := about_option(error.option_name, context.command):
             return said
     if isinstance(error, _NoSuchCommand):
-        from dpcalc.cli.help.layout import about_command
+        from dpcalc.cli.help.meant import about_command
 
         return about_command(error.word, COMMANDS) or "`dpcalc help` says what to type first"
     return f"see {context.command_path} --help" if context else "see dpcalc --help"

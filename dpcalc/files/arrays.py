@@ -6,6 +6,7 @@ import contextlib
 import io
 import math
 import os
+import tempfile
 import warnings
 import zipfile
 from collections.abc import Iterator
@@ -15,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import DpcalcError, SpecError
+from dpcalc.files import reading
 from dpcalc.files.place import FileError, Place
 from dpcalc.files.reading import ARCHIVE_DIRECTORY, ARRAY_HEADER
 
+_ZEROS = 1 << 20  # bytes written at once
 _DEFLATED = 1032  # bytes that one byte of a deflated stream can unpack to, at most
 
 
@@ -86,6 +89,40 @@ def map_array(stream: IO[bytes]) -> NDArray[Any]:
     if not header.size:
         return np.empty(header.shape, header.dtype, order)
     return np.memmap(stream, header.dtype, "r", header.offset, header.shape, order)
+
+
+def new_table(what: str, rows: int, columns: int) -> NDArray[np.float64]:
+    """Return memory for a table of doubles, shape (rows, columns), which holds anything.
+
+    One of more than `reading.HELD_CELLS` lies in a temporary file of the user's own without a name, where the system
+    has such files: it is gone when the process ends, whatever ends it. The system keeps in memory what there is room
+    for.
+
+    Raises:
+        SpecError: the disk has no room, or there is no folder for temporary files; ``what`` is what the table holds.
+    """
+    if rows * columns <= reading.HELD_CELLS:
+        return np.empty((rows, columns))
+    size = 8 * rows * columns
+    try:
+        with tempfile.TemporaryFile(prefix="dpcalc-", buffering=0) as file:
+            _take_room(file, size)
+            return np.memmap(file, np.float64, "r+", shape=(rows, columns)).view(np.ndarray)
+    except OSError as error:
+        raise SpecError(
+            f"{what} is kept in a temporary file of {size / 1e9:.3g} GB while it is used, and that failed: "
+            f"{error.strerror or error}",
+            "make room, or name another folder in the environment variable TMPDIR",
+        ) from None
+
+
+def _take_room(file: IO[bytes], size: int) -> None:
+    """Make a file so long that a later write to its memory map needs no more room: that would end the process."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+        return
+    for done in range(0, size, _ZEROS):
+        file.write(bytes(min(_ZEROS, size - done)))
 
 
 def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:

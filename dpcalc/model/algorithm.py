@@ -188,8 +188,9 @@ _SAMPLED = (
     "noise_std", "adjacency", "group_size",
 )  # fmt: skip
 _CLIPPED = (
-    "release", "records", "epochs", "steps", "batch_size", "sample_rate", "sampling", "clip", "noise_multiplier",
-    "noise_std", "model", "smoothness", "step_size", "diameter", *CATALOGUE, "adjacency", "group_size",
+    "release", "records", "epochs", "steps", "batch_size", "sample_rate", "sampling", "max_batch_size", "uses",
+    "clip", "noise_multiplier", "noise_std", "model", "smoothness", "step_size", "diameter", *CATALOGUE, "adjacency",
+    "group_size",
 )  # fmt: skip
 _CHAIN = (
     "steps", "index", "shift", "contraction", "step_size", "noise_std", "laplace_scale", "start_distance", "diameter",

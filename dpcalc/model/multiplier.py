@@ -67,7 +67,7 @@ def _fill_steps(draft: Description) -> None:
     if draft.get("sampling") is Sampling.FULL:
         steps_of_pass = 1
     elif draft.has("batch_size", "records"):
-        steps_of_pass = -(-draft["records"] // draft["batch_size"])
+        steps_of_pass = -(-draft.get("uses", 1) * draft["records"] // draft["batch_size"])
     elif draft.has("sample_rate"):
         steps_of_pass = _steps_of_epoch(draft["sample_rate"])
     else:

@@ -65,15 +65,6 @@ def log_delta(*, epsilon0: float, log_delta0: float, count: int, epsilon: float)
     return min(0.0, value + UNIT * (4.0 * -value + 16.0)) if value > -math.inf else value
 
 
-def tradeoff(*, epsilon: float, delta: float, level: float) -> float:
-    """Return the least type II error that (epsilon, delta)-DP leaves a test of this level, to rounding.
-
-    f(a) = max(0, 1 - delta - e^eps a, e^-eps (1 - delta - a)): four segments (Kairouz, Oh and Viswanath 2015).
-    """
-    rest = 1.0 - delta - level
-    return max(0.0, rest - level * math.expm1(epsilon), rest * math.exp(-epsilon))
-
-
 def epsilon(*, epsilon0: float, log_delta0: float, count: int, log_delta_target: float) -> float:
     """Return the least epsilon >= 0 at which ``count`` (epsilon0, delta0)-DP mechanisms keep to delta, rounded up.
 

@@ -200,33 +200,6 @@ def best_conversion(*, order: float, rdp: float, log_delta: float) -> Conversion
     return Conversion(epsilon, order, name)
 
 
-def zcdp_order(*, rho: float, log_delta: float) -> float:
-    """Return the order a > 1 that is best for `canonne` on the line rdp = rho a: rho (a-1)^2 + ln a = ln(1/delta)."""
-    target = -log_delta
-
-    def excess(b: float) -> float:
-        return rho * b * b + math.log1p(b) - target
-
-    ceiling = max(math.sqrt(target / rho), 1e-300)
-    return 1.0 + greatest(excess, 0.0, ceiling)
-
-
-def zcdp_epsilon(*, rho: float, log_delta: float) -> float:
-    """Return the epsilon of the curve rdp = rho a at the best order of `canonne`, rounded up, not clamped.
-
-    At the optimum it equals rho (2a - 1) + ln(1 - 1/a). Any order is valid; this one is the stationary point.
-    """
-    order = zcdp_order(rho=rho, log_delta=log_delta)
-    if order == 1.0:
-        return math.inf
-    return _round_up(2.0 * rho * (order - 1.0), rho, -math.log1p(1.0 / (order - 1.0)))
-
-
-def zcdp_epsilon_mironov(*, rho: float, log_delta: float) -> float:
-    """Return rho + 2 sqrt(rho ln(1/delta)), rounded up (Mironov's conversion at its best order)."""
-    return _round_up(rho, 2.0 * math.sqrt(-rho * log_delta))
-
-
 ORDER_FLOOR, ORDER_CEILING = 1.0 + 2.0**-30, 2.0**60
 
 

@@ -319,30 +319,6 @@ def _log_guess(order: float, exponent: float) -> float:
 # --- what the release says of the record ------------------------------------------------------------------------------
 
 
-def odds_tail(curve: Curve, log_factor: float) -> float:
-    """Return the probability, under the true hypothesis, that its odds rise by more than e^log_factor; rounded up.
-
-    The least delta(e)/(1 - e^(e - l)) over e < l: where the likelihood ratio is above e^l, p - e^e q is at least
-    p (1 - e^(e - l)).
-
-    Args:
-        curve: epsilon >= 0 -> ln delta.
-        log_factor: l > 0.
-
-    >>> round(odds_tail(lambda e: gaussian.log_delta(mu=1.0, epsilon=e), 3.0), 8)
-    0.01419029
-    """
-
-    def value(epsilon: float) -> float:
-        kept = -math.expm1(epsilon - log_factor) * (1.0 - UNIT * (8.0 + 8.0 * log_factor / (log_factor - epsilon)))
-        return curve(epsilon) - math.log(kept) if kept > 0.0 else 0.0
-
-    low, high = math.log(_LEAST_EPSILON), math.log(log_factor * (1.0 - 1e-9))
-    place = near_minimum(lambda s: value(math.exp(s)), low, max(low, high), SECTIONS) if high > low else low
-    value_there = min(value(0.0), value(min(math.exp(place), log_factor * (1.0 - 1e-9))))
-    return min(1.0, exp_up(min(0.0, value_there + UNIT * (16.0 + 4.0 * abs(value_there)))))
-
-
 # --- what an attack achieves ------------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from dpcalc.model.quantities import RISKS
-from dpcalc.notes import LeftOut, NewestRecord, NotCertified, NothingDrawn, NotTrained, OnePass, Vacuous
+from dpcalc.notes import (
+    LeftOut,
+    NewestRecord,
+    NotCertified,
+    NothingDrawn,
+    NotTrained,
+    OnePass,
+    OtherReading,
+    RunRemark,
+    Vacuous,
+)
 from dpcalc.render import FULL
 from dpcalc.render.blocks import COLUMNS, GAP, LABEL, STAYS, Block, Paragraph, Style, Table, aligned, fitted
 from dpcalc.render.layout import counted
@@ -69,7 +79,7 @@ _FEW_GATES = 2
 
 _RANKS_OF_INPUTS = {DEFAULT: 6, DERIVED: 8}
 
-_DECISIVE = (LeftOut, OnePass, Vacuous, NotCertified, NotTrained, NothingDrawn, NewestRecord)
+_DECISIVE = (OtherReading, RunRemark, LeftOut, OnePass, Vacuous, NotCertified, NotTrained, NothingDrawn, NewestRecord)
 """Notes without which an answer would be misread."""
 
 

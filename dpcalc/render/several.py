@@ -237,17 +237,14 @@ def explain_result(result: Result, case: Case, digits: Digits = SIX) -> str:
     answer = f"{result.quantity} {relation} {digits.value(result)}"
     derived = derivation(result, digits)
     names = [name for name in (*bound.parameters, "epsilon", "delta") if name in case.inputs]
+    numbers = [("" if place else "with", _number_of(case, name)) for place, name in enumerate(names)]
     refutation, promised = refuted(case), f"[{' ' if result.kind == Kind.CONDITIONAL else 'x'}]"
     lines = [
-        *(wrapped(refutation, COLUMNS) + [""] if refutation else []),
+        *([*wrapped(refutation, COLUMNS), ""] if refutation else []),
         *_head(bound),
         "",
         *_labelled("formula", bound.formula),
-        *(
-            line
-            for place, name in enumerate(names)
-            for line in _labelled("" if place else "with", _number_of(case, name))
-        ),
+        *(line for label, text in numbers for line in _labelled(label, text)),
         *_labelled("gives", answer + (f"   ({derived})" if derived else "")),
         *_source(bound),
         "",

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpcalc.errors import SpecError
-from dpcalc.files import reading, row_file
+from dpcalc.files import lines, reading
 from dpcalc.model import schedule_file
 from dpcalc.model.schedule_file import read_schedule
 from tests.oracles import cases
@@ -356,7 +356,7 @@ def test_a_plain_array_is_the_one_required_column(tmp_path: Path) -> None:
 def test_line_endings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
     path = _write(tmp_path, ending.join(["shift", *map(str, range(50)), "x"]))
     for piece in range(2, 40):
-        monkeypatch.setattr(row_file, "_PIECE", piece)
+        monkeypatch.setattr(lines, "_PIECE", piece)
         with pytest.raises(SpecError, match=r":52:1: shift: 'x'"):
             read_schedule(path, columns=COLUMNS)
 

@@ -14,8 +14,8 @@ from dpcalc.errors import NotApplicable
 from dpcalc.notions import gaussian, pld
 from dpcalc.notions.guarantee import Box, Composition, Gdp, LowerBound, Point, Profile, Rdp, Worst, gaussian_lower_bound
 from dpcalc.notions.least_mu import matching
-from dpcalc.notions.trade_off import odds_tail
 from dpcalc.numerics.normal import quantile
+from tests.reference.published import odds_tail
 
 FPRS = (1e-4, 0.01, 0.1, 0.3, 0.6, 0.9, 0.999)
 Law = np.ndarray

@@ -399,6 +399,11 @@ QUESTIONS = (
     ),
     Question(
         "dp-sgd",
+        "dp-sgd -n 100 --batch-size 10 --steps 1 --noise-multiplier 1 --sampling poisson --max-batch-size 12 -d 1e-5",
+        "sampled.truncated",
+    ),
+    Question(
+        "dp-sgd",
         "compare --algorithm dp-sgd -n 100 --batch-size 10 --steps 1 --noise-multiplier 1 --sampling fixed -d 1e-5",
         "sampled.fixed",
     ),

@@ -11,9 +11,11 @@ from dpcalc.notions.curves import Curve
 from dpcalc.notions.guarantee import Box, Composition, Gdp, Guarantee, Profile, Rdp
 from dpcalc.notions.least_mu import from_points, hull, regret
 from dpcalc.notions.randomised_response import boxes_log_delta
-from dpcalc.notions.trade_off import TradeOff, odds_tail
+from dpcalc.notions.trade_off import TradeOff
 from dpcalc.notions.tuning import Law, Tuning, log_ratio, mean_of, tuned, tuned_renyi, tuning_of
 from dpcalc.numerics.floats import log_sum_exp
+
+from .published import odds_tail
 
 RunInputs = Mapping[str, Any]
 

@@ -21,8 +21,8 @@ from dpcalc.model.chain import Chain
 from dpcalc.model.numbers import parse_log
 from dpcalc.model.run import describe
 from dpcalc.notions import conversions, gaussian, optimal_composition, pld, profiles, renyi
-from dpcalc.notions.guarantee import Gdp, Profile
-from dpcalc.numerics import chi_square, isotonic, roots, sums
+from dpcalc.notions.guarantee import Composition, Gdp, Profile
+from dpcalc.numerics import binomial, chi_square, isotonic, roots, sums
 from dpcalc.numerics.floats import down, exp_up, product_up, quotient_up, ratio_up, up
 from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.contraction import (
@@ -33,11 +33,11 @@ from dpcalc.theorems.contraction import (
     shuffle,
     shuffle_curves,
     stepwise,
-    stream_noise,
 )
 from dpcalc.theorems.contraction.stream_noise import Stream
+from dpcalc.theorems.expanding import expanding_passes
 from dpcalc.theorems.hidden.fresh_places import SamePlaces
-from dpcalc.theorems.holder import dp_sgd, holder, published_gradient_noise
+from dpcalc.theorems.holder import dp_sgd, holder
 from dpcalc.theorems.holder.published_gradient_noise import Theorem11
 from dpcalc.theorems.lower import quadratic
 from dpcalc.theorems.many_passes import multi_epoch, noisy_gd, shuffled_epochs
@@ -51,6 +51,7 @@ from dpcalc.theorems.sampled import noisy_sgd, sampled_steps
 from dpcalc.theorems.setting import Setting
 from tests.formulas import evaluated, number
 
+from . import published
 from .attacks import ATTACKS
 
 
@@ -282,7 +283,7 @@ _CONTRACTION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "theta": lambda i: _both(gaussian.log_delta(mu=i("r"), epsilon=i("eps"))),
     "laplace_hockey_stick": lambda i: _both(recursion.log_one_step("laplace", i("eps"), i("s"))),
     "lemma5_leading_one_minus_theta": lambda i: _both(
-        recursion.complement_leading(epsilon=i("eps"), ratio=i("r"))
+        published.complement_leading(epsilon=i("eps"), ratio=i("r"))
     ),
     "c_best": lambda i: loss.contraction(
         step_size=i("eta"), smoothness=i("beta"), strong_convexity=i("rho")
@@ -349,11 +350,11 @@ _CONTRACTION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "online_delta_star_upper": lambda i: _both(evaluated(online.limit_above, **_record(i))),
     "online_delta_star_lower": lambda i: _both(evaluated(online.limit_below, **_record(i))),
     "online_integral_logB": lambda i: _plan(i).log_integral(i("eps"), i("lower"), i("upper")),
-    "online_n_where_delta_n_equals_delta_star": lambda i: stream_noise.overtaken_at(
+    "online_n_where_delta_n_equals_delta_star": lambda i: published.overtaken_at(
         _plan(i), index=i.whole("i"), epsilon=i("eps")
     ),
     "int_X_inf_log1p_k_x^-alpha": lambda i: _log1p_integral(i("X"), i("k"), i("alpha")),
-    "online_delta_uniform_position": lambda i: _both(stream_noise.uniform_position(
+    "online_delta_uniform_position": lambda i: _both(published.uniform_position(
         _plan(i), sensitivity=2.0 * i("L"), records=i.whole("n"), epsilon=i("eps")
     )),
     "online_delta_worst_index": lambda i: _both(
@@ -373,13 +374,13 @@ _CONTRACTION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "scale_for_random_stop": lambda i: _scale_for(
         contraction.stop_product, _at(_given(i)), i.log("target_delta")
     ),
-    "scale_for_single_laplace": lambda i: laplace.least_scale(
+    "scale_for_single_laplace": lambda i: published.least_scale(
         sensitivity=2.0 * i("L"), epsilon=i("eps"), log_delta=i.log("target_delta")
     ),
     "epsilon_for_shuffled": lambda i: _epsilon_for(
         shuffle.product, {**_steps(_Inputs({**i.raw, "eps": 0})), "last_batch": "own"}, i.log("delta")
     ),
-    "online_scale_multiplier": lambda i: stream_noise.least_multiplier(
+    "online_scale_multiplier": lambda i: published.least_multiplier(
         _plan(i), sensitivity=2.0 * i("L"), index=i.whole("i"), records=i.whole("n"), epsilon=i("eps"),
         log_delta=i.log("target_delta"),
     ),
@@ -427,10 +428,10 @@ _COMPOSITION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "compose_homogeneous_epsilon": lambda i: optimal_composition.epsilon(
         epsilon0=i("eps0"), log_delta0=i.log_or_none("delta0"), count=i.whole("E"), log_delta_target=i.log("delta")
     ),
-    "tradeoff_eps_delta": lambda i: optimal_composition.tradeoff(epsilon=i("eps"), delta=i("delta"), level=i("alpha")),
+    "tradeoff_eps_delta": lambda i: published.tradeoff(epsilon=i("eps"), delta=i("delta"), level=i("alpha")),
     "gdp_mu_from_pure_dp": lambda i: gaussian.pure_mu(epsilon=i("eps")),
     "rdp_from_shuffled_curve": _curve_renyi,
-    "pld_atom_at_zero": lambda i: shuffle.loss_atom(
+    "pld_atom_at_zero": lambda i: published.loss_atom(
         noise=i.raw["noise"], own=i("rA"), following=i("rB"), terms=i.whole("n")
     ),
     "compose_curve_exact": lambda i: _both(pld.log_delta(
@@ -444,7 +445,7 @@ _COMPOSITION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
         [(pld.subsampled_gaussian(mu=i("mu"), rate=i("q")), 1)], epsilon=i("eps")
     ).value),
     "clt_mu": lambda i: noisy_sgd.clt_mu(mu=i("mu"), rate=i("p"), steps=i.whole("t")),
-    "sgm_rdp": lambda i: noisy_sgd.poisson_rdp(
+    "sgm_rdp": lambda i: published.poisson_rdp(
         order=i.whole("alpha"), rate=i("q"), noise_multiplier=i("sigma")
     ),
     "bok_table4_lr_eps_sgd": lambda i: pld.epsilon(
@@ -454,7 +455,7 @@ _COMPOSITION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "cgd_shuffle_once_delta": lambda i: exp_up(evaluated(shuffled_epochs.once,
         **_one_order(i), strong_convexity=1.0 - i("c"), epsilon=i("eps")
     )),
-    "cgd_shuffle_once_rdp": lambda i: shuffled_epochs.once_rdp(
+    "cgd_shuffle_once_rdp": lambda i: published.once_rdp(
         steps=i.whole("l"), epochs=i.whole("E"), ratio=i("r"), order=i("alpha"),
         contraction=i("c"),
     ),
@@ -501,9 +502,9 @@ _QUANTITIES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "cks_delta": lambda i: _profile(
         renyi.canonne_log_delta(order=i("alpha"), rdp=i("rdp"), epsilon=i("eps"))
     ),
-    "zcdp_eps_mironov": lambda i: renyi.zcdp_epsilon_mironov(rho=i("rho"), log_delta=i.log("delta")),
-    "zcdp_eps_cks": lambda i: renyi.zcdp_epsilon(rho=i("rho"), log_delta=i.log("delta")),
-    "zcdp_alpha_cks": lambda i: renyi.zcdp_order(rho=i("rho"), log_delta=i.log("delta")),
+    "zcdp_eps_mironov": lambda i: published.zcdp_epsilon_mironov(rho=i("rho"), log_delta=i.log("delta")),
+    "zcdp_eps_cks": lambda i: published.zcdp_epsilon(rho=i("rho"), log_delta=i.log("delta")),
+    "zcdp_alpha_cks": lambda i: published.zcdp_order(rho=i("rho"), log_delta=i.log("delta")),
     "thm23_mu": lambda i: evaluated(iteration.pnsgd, **_pass(i), batch_size=1),
     "thm23_rdp": lambda i: evaluated(iteration.pnsgd_rdp, **_pass(i), batch_size=1, order=i("alpha")),
     "thm23_eps": lambda i: gaussian.epsilon(
@@ -523,7 +524,7 @@ _QUANTITIES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "thm26_harmonic_rdp": lambda i: evaluated(random_stop.stop_harmonic, **_pass(i), order=i("alpha")),
     "thm26_tight_factor": lambda i: random_stop.stop_constant(records=i.whole("n")),
     "harmonic": lambda i: sums.harmonic_up(i.whole("n")),
-    "lemma25_factor": lambda i: random_stop.mixture_factor(largest=i("c")),
+    "lemma25_factor": lambda i: published.mixture_factor(largest=i("c")),
     "alloc_cost": _allocation,
     "alloc_cost_domain": _allocation,
     "onepass_mu2_schedule": _one_use,
@@ -533,13 +534,13 @@ _QUANTITIES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "thm35_rdp": lambda i: evaluated(multi_epoch.cyclic_rdp,
         **_pass(i, at="i"), batch_size=1, epochs=i.whole("n"), order=i("alpha")
     ),
-    "thm35_sigma_cor": lambda i: multi_epoch.corollary_noise_std(
+    "thm35_sigma_cor": lambda i: published.corollary_noise_std(
         lipschitz=i("L"), epsilon=i("eps"), log_delta=i.log("delta")
     ),
-    "thm35_sigma_cor_check": lambda i: multi_epoch.corollary_epsilon(
+    "thm35_sigma_cor_check": lambda i: published.corollary_epsilon(
         lipschitz=i("L"), epsilon=i("eps"), log_delta=i.log("delta")
     ),
-    "calib_sigma_multi_epoch": lambda i: multi_epoch.cyclic_noise_std(
+    "calib_sigma_multi_epoch": lambda i: published.cyclic_noise_std(
         records=i.whole("n"), index=i.whole("n"), batch_size=1, epochs=i.whole("E"), sensitivity=2.0 * i("L"),
         epsilon=i("eps"), log_delta=i.log("delta"),
     ),
@@ -892,7 +893,7 @@ def _likely_risk(i: _Inputs) -> float:
 
 
 _HOLDER: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
-    "c_alpha1": lambda i: holder.self_bounding(**_holder(i, "alpha", "L", "M")),
+    "c_alpha1": lambda i: published.self_bounding(**_holder(i, "alpha", "L", "M")),
     "c_alpha2": lambda i: holder.drift(**_holder(i, "alpha", "L"), step_size=1.0),
     "C_alpha": lambda i: holder.growth(**_holder(i, "alpha", "L", "M", "M0")),
     "iterate_radius_paper": lambda i: holder.radius_published(**_holder(i, "alpha", "L", "M", "M0", "T", "eta")),
@@ -932,9 +933,9 @@ _HOLDER: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "beta_star": lambda i: _theorem_11(i).best_share,
     "beta_max_feasible": lambda i: _theorem_11(i).largest_share() or 0.0,
     "sigma_over_2G_min": lambda i: _theorem_11(i).least_ratio(),
-    "lemma13_eps_part1": lambda i: published_gradient_noise.lemma13_epsilon(records=i.whole("n"))[0],
-    "lemma13_eps_part2": lambda i: published_gradient_noise.lemma13_epsilon(records=i.whole("n"))[1],
-    "lemma13_eps_min": lambda i: max(published_gradient_noise.lemma13_epsilon(records=i.whole("n"))),
+    "lemma13_eps_part1": lambda i: published.lemma13_epsilon(records=i.whole("n"))[0],
+    "lemma13_eps_part2": lambda i: published.lemma13_epsilon(records=i.whole("n"))[1],
+    "lemma13_eps_min": lambda i: max(published.lemma13_epsilon(records=i.whole("n"))),
     "wbk_rdp": lambda i: holder.renyi(order=i.whole("order"), rate=i("p"), inverse_square=1.0 / i("s2")),
     "lemma3_rdp": lambda i: holder.lemma_renyi(order=i("order"), rate=i("p"), square=i("s2")),
     "wor_hockey_stick_1": lambda i: _sampled(i, 1, 2048),
@@ -964,11 +965,11 @@ _HOLDER: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "output_noise_expected": lambda i: _sgd(i).output_noise_expected(i("sigma")),
     "T_exponent_unbounded": lambda i: holder_sgd.steps_exponent_unbounded(holder_exponent=i("alpha")),
     "T_exponent_bounded": lambda i: holder_sgd.steps_exponent(holder_exponent=i("alpha")),
-    "eta_thm9": lambda i: holder_sgd.step_unbounded(**_holder(i, "n", "T", "alpha"), log_chance=i.log("gamma")),
-    "eta_thm10": lambda i: holder_sgd.step_output(
+    "eta_thm9": lambda i: published.step_unbounded(**_holder(i, "n", "T", "alpha"), log_chance=i.log("gamma")),
+    "eta_thm10": lambda i: published.step_output(
         **_holder(i, "n", "T", "d"), **_asked(i), log_chance=i.log("gamma")
     ),
-    "eta_thm12": lambda i: holder_sgd.step_gradient(
+    "eta_thm12": lambda i: published.step_gradient(
         **_holder(i, "n", "T", "d"), **_asked(i), log_chance=i.log("gamma")
     ),
 }  # fmt: skip
@@ -1028,6 +1029,55 @@ _QUANTITIES.update(
         )
     ),
 )  # fmt: skip
+# --- batches that are cut, and records in several steps of an epoch ---------------------------------------------------
+
+
+def _truncation(i: _Inputs) -> binomial.Truncation:
+    return binomial.truncation(i.whole("records"), i("rate"), i.whole("cap"))
+
+
+def _cut(i: _Inputs) -> dict[str, Any]:
+    return {
+        "sampling": "poisson", "records": i.whole("records"), "sample_rate": i("rate"), "steps": i.whole("steps"),
+        "max_batch_size": i.whole("cap"), "noise_multiplier": i("multiplier"),
+    }  # fmt: skip
+
+
+def _one_order(bound: str, given: dict[str, Any], i: _Inputs, *, backward: bool) -> float:
+    """The epsilon of a sampled run in one of the two orders."""
+    proved = guarantee_of(lookup(bound), describe("dp-sgd", given))
+    assert isinstance(proved, Composition)
+    return proved.ways[1 if backward else 0].epsilon(parse_log(i.raw["delta"]), rough=False).value
+
+
+def _shifts_of_two(i: _Inputs) -> float:
+    """The published pair: where the others fill a batch, two records apart in either direction."""
+    cut, mu = _truncation(i), 1.0 / i("multiplier")
+    parts = [
+        (cut.rest, pld.removed(mu=mu, rate=i("rate"))),
+        (cut.chance, pld.replaced_poisson(mu=2.0 * mu, rate=cut.rate)),
+    ]
+    return pld.epsilon([(pld.mixed(parts), i.whole("steps"))], log_delta_target=parse_log(i.raw["delta"])).value
+
+
+def _allocated(i: _Inputs) -> float:
+    told = {"sampling": "balls-in-bins", "records": i.whole("steps"), "batch_size": i.whole("chosen"), "epochs": 1}
+    run = describe("dp-sgd", {
+        **told, "uses": i.whole("chosen"), "adjacency": str(i.raw["adjacency"]).replace("_", "-"),
+        "noise_multiplier": i("multiplier"),
+    })  # fmt: skip
+    return guarantee_of(lookup("sampled.balls_in_bins"), run).epsilon(parse_log(i.raw["delta"])).value
+
+
+_QUANTITIES.update(
+    truncation_probability=lambda i: _truncation(i).chance,
+    truncated_rate=lambda i: _truncation(i).rate,
+    truncated_epsilon_zero_out=lambda i: _one_order(
+        "sampled.truncated", {**_cut(i), "adjacency": "zero-out"}, i, backward=i.raw["direction"] == "backward"
+    ),
+    truncated_epsilon_wide=_shifts_of_two,
+    random_allocation_epsilon=_allocated,
+)
 # --- batches of unequal size ------------------------------------------------------------------------------------------
 
 
@@ -1095,6 +1145,44 @@ _UNEQUAL: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     ),
 }
 _QUANTITIES.update(_UNEQUAL)
+
+
+def _stretched(i: _Inputs) -> float:
+    """How far a step may leave two points z apart."""
+    weak = i("m")
+    factor = loss.displacement(
+        loss_class="smooth" if weak else "convex-smooth", step_size=i("eta"), diameter=i("z"),
+        lipschitz=i("lipschitz"), smoothness=i("beta"), strong_convexity=-weak,
+    )  # fmt: skip
+    assert factor is not None
+    return factor * i("z")
+
+
+def _weak_cyclic(i: _Inputs) -> float:
+    weak = i("m")
+    told = {
+        "records": i.whole("records"), "batch_size": i.whole("batch"), "epochs": i.whole("epochs"),
+        "lipschitz": i("lipschitz"), "step_size": i("eta"), "noise_std": i("noise_std"), "smoothness": i("beta"),
+        "strong_convexity": -weak,
+    }  # fmt: skip
+    run = describe("cyclic", told)
+    bound = lookup("expanding.cyclic" if weak else "multi_epoch.cyclic")
+    return guarantee_of(bound, run).epsilon(i.log("delta")).value
+
+
+def _growth(i: _Inputs) -> float:
+    return up(math.log(i("c")))
+
+
+_QUANTITIES.update({
+    "weak_factor": lambda i: loss.contraction(
+        step_size=i("eta"), smoothness=i("beta"), strong_convexity=-i("m")
+    ),
+    "step_expansion": _stretched,
+    "hide_cost_min": lambda i: expanding_passes.carried(i("diameter"), _growth(i), i.whole("m"), i("w")) ** 2,
+    "hide_cost_sqrt": lambda i: expanding_passes.carried_bent(i("diameter"), (i("rho"), i("w")), i.whole("m")) ** 2,
+    "weak_cyclic_epsilon": _weak_cyclic,
+})  # fmt: skip
 
 
 def lower_log_delta(inputs: Mapping[str, Any], epsilon: float) -> float:

@@ -191,6 +191,9 @@ def _drawn(bound: Theorem, r: random.Random, number: Regime) -> dict[str, Any]:
         for name in ("diameter", "displacement", "strong_convexity", "smoothness"):
             if name in bound.optional and r.random() < 0.5:
                 del values[name]
+    weak = values["loss_class"] in ("smooth", "lipschitz") or bound.family == "unlearning"
+    if weak and bound.weakly_convex and "strong_convexity" in values and r.random() < 0.4:
+        values["strong_convexity"] *= -1.0
     if bound.id.endswith("linear_model"):
         del values["diameter"]
         steep = values["smoothness"] = values["smoothness"] * r.choice((1.0, 0.01))

@@ -19,7 +19,6 @@ from dpcalc.model.loss import of
 from dpcalc.model.run import describe
 from dpcalc.training.data.bounds import Prepared
 from dpcalc.training.data.cells import NUMBERS
-from dpcalc.training.data.stored import OnDisk
 from dpcalc.training.release import centring
 from dpcalc.training.release.centring import centred
 from dpcalc.training.release.model import load
@@ -405,7 +404,6 @@ def test_a_model_has_the_same_bits_as_one_from_memory(tmp_path: Path, monkeypatc
         model = json.loads((tmp_path / "m.json").read_text())
         found.append([*(model[name] for name in ("weights", "centre", "scale")), case.training["metrics"]])
         monkeypatch.setattr(reading, "HELD_CELLS", 100)
-        monkeypatch.setattr(OnDisk, "step", 200)
         monkeypatch.setattr(centring, "_PIECE", 500)
     assert found[0][:3] == found[1][:3]
     for part in ("train", "test"):

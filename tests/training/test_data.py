@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import DpcalcError, SpecError
-from dpcalc.files import reading, row_file
+from dpcalc.files import lines, reading
 from dpcalc.model import loss as losses
 from dpcalc.training.data import bounds as bounding
 from dpcalc.training.data import ranges as ranges_of
@@ -486,13 +486,13 @@ def test_the_shipped_table_is_whole_and_says_where_it_is_from() -> None:
 
 @pytest.mark.parametrize("piece", [1, 3, 7, 1 << 18])
 def test_lines_of_records_are_those_between_ends_of_lines(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_file, "_RECORDS", piece)
-    monkeypatch.setattr(row_file, "_PER_COLUMN", 1)
+    monkeypatch.setattr(lines, "_RECORDS", piece)
+    monkeypatch.setattr(lines, "_PER_COLUMN", 1)
     monkeypatch.setattr(reading, "LINE_BYTES", 4)
     rng = np.random.default_rng(3)
     for _ in range(300):
         raw = bytes(rng.choice(list(b"ab\r\n\n,"), rng.integers(0, 30)).tolist())
         ends = raw.split(b"\n")
         wanted = [b"" if len(line) >= 6 else line.removesuffix(b"\r") for line in (ends if ends[-1] else ends[:-1])]
-        assert list(row_file.record_lines(io.BytesIO(raw), 2)) == wanted
-        assert row_file.count_lines(io.BytesIO(raw)) == len(wanted)
+        assert list(lines.record_lines(io.BytesIO(raw), 2)) == wanted
+        assert lines.count_lines(io.BytesIO(raw)) == len(wanted)

@@ -131,8 +131,9 @@ def clipped_steps(told: dict[str, Any], epsilon: float) -> float:
     records, size = told.get("records", 2), told.get("batch_size", 1)
     per_epoch = 1 if told["sampling"] == "full" else -(-records // size)
     epochs = told["epochs"]
+    cap = told.get("max_batch_size", records)
     make = {
-        "poisson": lambda n: random_batches.poisson(n, size / records, epochs * per_epoch),
+        "poisson": lambda n: random_batches.truncated(n, size / records, cap, epochs * per_epoch),
         "fixed": lambda n: random_batches.fixed(n, size, epochs * per_epoch),
         "with-replacement": lambda n: random_batches.with_replacement(n, size, epochs * per_epoch),
         "balls-in-bins": lambda n: random_batches.balls_in_bins(n, per_epoch, epochs),

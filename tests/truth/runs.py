@@ -207,6 +207,9 @@ RUNS: tuple[Run, ...] = (
         )
         for adjacency in ("add-remove", "replace-one", "null-record")
     ),
+    _run(
+        "dp-sgd", {**CLIPPED, "max_batch_size": 1}, closed(clipped_steps), sampling="poisson", adjacency="null-record"
+    ),
     _run("dp-sgd", {"noise_multiplier": 2.0, "epochs": 2}, closed(clipped_steps), sampling="full", adjacency="add"),
     _run("dp-sgd", LAST, closed(clipped_steps), sampling="poisson", adjacency="add-remove"),
     _run("dp-sgd", LAST, closed(clipped_steps), sampling="fixed", adjacency="replace-one"),

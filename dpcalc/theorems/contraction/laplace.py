@@ -50,14 +50,6 @@ def composed_shares(*, share: float, count: int, epsilon: float) -> float:
     return optimal_composition.log_delta(epsilon0=share, log_delta0=-math.inf, count=count, epsilon=epsilon)
 
 
-def least_scale(*, sensitivity: float, epsilon: float, log_delta: float) -> float:
-    """Return the least Laplace scale with which one step alone is (epsilon, delta)-DP, rounded up.
-
-    v = Delta/(epsilon - 2 ln(1 - delta)).
-    """
-    return up(sensitivity / (epsilon - 2.0 * math.log1p(-math.exp(log_delta))), 8.0)
-
-
 class LaplaceShift(NamedTuple):
     """A shift that the Laplace noise of a record's own step and of later ones hides, at an epsilon.
 

@@ -90,14 +90,6 @@ def log_complement(noise: Noise, epsilon: float, ratio: float) -> float:
     return log_add_exp(log_ndtr(a), epsilon + log_ndtr(-(a + ratio)))
 
 
-def complement_leading(*, epsilon: float, ratio: float) -> float:
-    """Return ln of the leading term of 1 - h for Gaussian noise as r grows: e^(eps/2 - r^2/8) 4/(r sqrt(2 pi)).
-
-    Asymptotic only (Lemma 5 of Sordello et al.); the next factor is 1 - (4 + eps^2/2)/r^2.
-    """
-    return 0.5 * epsilon - 0.125 * ratio * ratio + math.log(4.0 / ratio) - _HALF_LN_2PI
-
-
 class Trace(NamedTuple):
     """What one record leaves: everything the three recursions need.
 

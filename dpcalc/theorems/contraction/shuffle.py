@@ -197,6 +197,7 @@ def mean_of_shifts(*, steps: int, after: int, ratio: float, epsilon: float) -> f
     erratum="The limits of Theorems 3 and 4 are limits of this linear bound, not of the privacy of the run; the rate "
     "O(1/n) of Theorem 3 holds only for 2 L eta >= c D. That shuffling beats a random stop is true of the published "
     "bounds only: at its worst record the exact one equals this.",
+    weakly_convex=True,
 )
 def product(run: ShuffledPass) -> Profile:
     """A random order averages over how many later noisy steps shrink what the record left.
@@ -207,28 +208,6 @@ def product(run: ShuffledPass) -> Profile:
     -4.6855692513
     """
     return Profile(lambda epsilon: _mean(run, epsilon, _products))
-
-
-def loss_atom(*, noise: Noise, own: float, following: float, terms: int) -> float:
-    """Return the probability of a privacy loss of exactly 0 for the curve of `product`: 1 - delta(0) + 2 delta'(0+).
-
-    Args:
-        noise: ``gaussian`` or ``laplace``.
-        own, following: distances r_A and r_B of the own and of every later step, in units of the noise.
-        terms: n; evaluated one by one.
-    """
-
-    def at_zero(ratio: float) -> tuple[float, float]:
-        """Return h(0, r) and its slope in epsilon."""
-        if noise == Noise.LAPLACE:
-            return -math.expm1(-0.5 * ratio), -0.5 * math.exp(-0.5 * ratio)
-        coefficient = math.erf(0.5 * ratio * math.sqrt(0.5))
-        return coefficient, -0.5 * (1.0 - coefficient)
-
-    (a, slope_a), (b, slope_b) = at_zero(own), at_zero(following)
-    mean = math.fsum(b**k for k in range(terms)) / terms
-    slope = math.fsum(k * b ** (k - 1) for k in range(1, terms)) / terms * slope_b
-    return 1.0 - a * mean + 2.0 * (slope_a * mean + a * slope)
 
 
 @theorem(
@@ -242,6 +221,7 @@ def loss_atom(*, noise: Noise, own: float, following: float, terms: int) -> floa
     assumes=_LINEAR,
     slack=SLACK,
     slow=True,
+    weakly_convex=True,
 )
 def nonlinear(run: ShuffledPass) -> Profile:
     """The average over positions of what the non-linear recursion leaves of the record.
@@ -328,6 +308,7 @@ _ANY_STEP = (
     slow=True,
     better_because="shuffle.hybrid takes, step by step, the smaller of the contraction that is left and of what the "
     "noise added up so far proves; shuffle.product has the first alone, and linearised",
+    weakly_convex=True,
 )
 def hybrid(run: ShuffledPass) -> Profile:
     """The average over positions of what the sharpest recursion leaves of the record."""
@@ -375,6 +356,7 @@ def _over_square(log_sum: float, run: ShuffledPass) -> float:
     formula="delta(eps) = A/(n^2 (1 - B)) (n - B (1 - B^n)/(1 - B))",
     conditions=(BATCHES_OF_ONE,),
     assumes=(*_LINEAR, _HALTED),
+    weakly_convex=True,
 )
 def stop_product(run: ShuffledPass) -> Profile:
     """A random order and a random stop: the record may not be used at all, or anywhere before the end."""
@@ -397,6 +379,7 @@ def stop_product(run: ShuffledPass) -> Profile:
     assumes=(*_WHERE_USED, _HALTED),
     slack=SLACK,
     slow=True,
+    weakly_convex=True,
 )
 def stop_hybrid(run: ShuffledPass) -> Profile:
     """A random order and a random stop, averaged over what the sharpest recursion leaves of the record."""

@@ -12,18 +12,15 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 
-from dpcalc.errors import NotApplicable
 from dpcalc.model.draft import Frozen
 from dpcalc.model.noise import reach
 from dpcalc.model.quantities import Noise
 from dpcalc.model.run import Run
 from dpcalc.numerics.euler_maclaurin import enclose_sum
 from dpcalc.numerics.floats import UNIT, down, up
-from dpcalc.numerics.roots import integrate, least
+from dpcalc.numerics.roots import integrate
 from dpcalc.theorems.contraction import recursion
 from dpcalc.theorems.setting import Setting
-
-_LONGEST_AVERAGE = 10**6
 
 
 class Stream(Frozen):
@@ -203,53 +200,3 @@ def _joined(first: float, later: float) -> float:
 
 
 # --- questions to the product bound -----------------------------------------------------------------------------------
-
-
-def overtaken_at(stream: Stream, *, index: int, epsilon: float) -> float:
-    """Return the least n at which the product bound has fallen to delta*, up to 1e15; inf if later."""
-    target = stream.log_integral(epsilon, index + 1.0)
-
-    def above(n: int) -> float:
-        return stream.log_factors(epsilon, index, n)[1] - target
-
-    low, high = index, 10**15
-    if above(high) > 0.0:
-        return math.inf
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if above(middle) > 0.0 else (low, middle)
-    return high
-
-
-def least_multiplier(
-    stream: Stream, *, sensitivity: float, index: int, records: int, epsilon: float, log_delta: float
-) -> float:
-    """Return the least factor on all scales with which the product bound meets (epsilon, delta), rounded up."""
-
-    def excess(factor: float) -> float:
-        scaled = stream.changed(schedule_factor=factor)
-        return max(-1e300, scaled.log_product(epsilon, sensitivity, index, records)) - log_delta
-
-    ceiling = 1.0
-    while excess(ceiling) > 0.0:
-        ceiling *= 4.0
-        if ceiling > 1e100:
-            raise NotApplicable("no multiple of the noise meets the budget")
-    return least(excess, 1e-100, ceiling, ulps=64)
-
-
-def uniform_position(stream: Stream, *, sensitivity: float, records: int, epsilon: float) -> float:
-    """Return ln of the average of the product bound over all positions, rounded up; O(records), at most 1e6."""
-    if records > _LONGEST_AVERAGE:
-        raise NotApplicable(f"an average over {records} positions is not evaluated one by one", "at most 1e6")
-    later, terms = 0.0, []
-    for i in range(records, 0, -1):
-        terms.append(_joined(stream.log_first(epsilon, sensitivity, i), later))
-        later += stream.log_factor(epsilon, float(i))
-        if later == -math.inf:
-            break
-    peak = max(terms)
-    if peak == -math.inf:
-        return peak
-    value = peak + math.log(math.fsum(math.exp(t - peak) for t in terms)) - math.log(records)
-    return min(0.0, value + UNIT * (4.0 * abs(value) + 4.0 * records))

@@ -57,21 +57,6 @@ def _power(base: float, exponent: float) -> float:
     return up(value, 4.0 + 2.0 * abs(math.log(base))) if value < MAX else math.inf
 
 
-def self_bounding(*, holder_exponent: float, holder_constant: float, gradient_at_zero: float) -> float:
-    """Return c_(alpha,1) of |grad l| <= c l^(alpha/(1 + alpha)), for losses >= 0 on all of R^d, rounded up.
-
-    (1 + 1/alpha)^(alpha/(1 + alpha)) L^(1/(1 + alpha)); M + L at alpha = 0 (Equation 2, Lemma 19).
-
-    >>> round(self_bounding(holder_exponent=0.5, holder_constant=1.5, gradient_at_zero=1.5), 12)
-    1.889881574842
-    """
-    a = holder_exponent
-    if a == 0.0:
-        return up(gradient_at_zero + holder_constant)
-    log_c = (a * (math.log1p(a) - math.log(a)) + math.log(holder_constant)) / (1.0 + a)
-    return _exp(log_c + UNIT * (16.0 + 8.0 * abs(math.log(holder_constant))))
-
-
 def log_drift(
     *, holder_exponent: float, holder_constant: float, step_size: float, strong_convexity: float = 0.0
 ) -> float:

@@ -139,22 +139,3 @@ def least_epsilon(*, records: int, steps: int, batch_size: int, ratio: float, lo
     if excess(30.0) > 0.0:
         return math.inf
     return up(math.exp(least(excess, 0.0, 30.0, ulps=1 << 16) - 16.0), 8.0)
-
-
-def lemma13_epsilon(*, records: int) -> tuple[float, float]:
-    """Return the two numbers of Lemma 13: from the larger on, Theorem 11 has a feasible beta at T = n, delta = 1/n^2.
-
-    Sufficient only; the first alone is not, for 18 <= n <= 43.
-
-    Raises:
-        NotApplicable: n < 18, where 2 ln n (n^(1/3) - 1) <= 9.
-
-    >>> [round(x, 10) for x in lemma13_epsilon(records=100)]
-    [2.5738204969, 3.4136559028]
-    """
-    if records < 18:
-        raise NotApplicable(f"Lemma 13 is for 18 records or more, and there are {records}", "use more records")
-    n, log_n, root = float(records), math.log(records), math.cbrt(records) - 1.0
-    first = (7.0 * root + 4.0 * n * log_n + 7.0) / (2.0 * n * root)
-    second = log_n * (14.0 * log_n * root + 162.0 * n - 63.0) / (9.0 * n * (2.0 * log_n * root - 9.0))
-    return first, second

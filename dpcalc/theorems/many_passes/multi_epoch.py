@@ -20,9 +20,8 @@ from __future__ import annotations
 import functools
 import math
 
-from dpcalc.notions import gaussian, renyi
 from dpcalc.notions.guarantee import Gdp, Rdp
-from dpcalc.numerics.floats import down, quotient_up, up
+from dpcalc.numerics.floats import down, quotient_up
 from dpcalc.theorems.conditions import (
     CONVEX_SMOOTH,
     CONVEXITY_WITHIN,
@@ -37,7 +36,7 @@ from dpcalc.theorems.conditions import (
 )
 from dpcalc.theorems.contraction_powers import in_range, kept, lost, total, variance
 from dpcalc.theorems.many_passes.noisy_gd import EXPONENT, FULL, STRONG, Descent, saturation
-from dpcalc.theorems.many_passes.repeated_allocation import Uses, apart, bounded_mu, contracting_mu, unrestarted
+from dpcalc.theorems.many_passes.repeated_allocation import Uses, apart, bounded_mu, contracting_mu
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, PLACE, Setting
 
@@ -172,17 +171,6 @@ def composition(run: Passes) -> Gdp:
     return Gdp(run.uses.mu(math.sqrt(run.epochs), slack=4.0))
 
 
-def cyclic_noise_std(
-    *, records: int, index: int, batch_size: int, epochs: int, sensitivity: float, epsilon: float, log_delta: float
-) -> float:
-    """Return the least sigma for which `cyclic` gives (epsilon, delta), rounded up."""
-    place = Setting(records=records, index=index, batch_size=batch_size)
-    size, tail, period = place.own_batch, place.steps_to_end, place.period
-    single = gaussian.noise_std(sensitivity=sensitivity, epsilon=epsilon, log_delta_target=log_delta)
-    share = unrestarted(Uses(sensitivity, size, 1.0, period, tail, epochs), 0.0)
-    return quotient_up((single, share), (size,), 32.0)
-
-
 # --- passes in one order ----------------------------------------------------------------------------------------------
 
 
@@ -271,21 +259,6 @@ def passes_dynamics(run: Passes) -> Rdp:
     later = kept(2.0 * rate, uses.tail - 1) / variance(rate, uses.tail)
     earlier = kept(2.0 * rate, half - 1) / variance(rate, half) * total(2.0 * rate, uses.period - half, uses.times - 1)
     return Rdp(lambda order: uses.renyi(order, 0.5, later + earlier, slack=64.0))
-
-
-def corollary_noise_std(*, lipschitz: float, epsilon: float, log_delta: float) -> float:
-    """Return sigma = 5 L sqrt(ln(1/delta))/eps, Feldman et al.'s choice for n passes (needs ln(1/delta) >= 2.5 eps)."""
-    return up(5.0 * lipschitz * math.sqrt(-log_delta) / epsilon, 8.0)
-
-
-def corollary_epsilon(*, lipschitz: float, epsilon: float, log_delta: float) -> float:
-    """Return the epsilon that `corollary_noise_std` really certifies: Theorem 35's 4 a L^2/sigma^2 and Mironov's
-    conversion at a = 2 ln(1/delta)/eps.
-    """
-    sigma = corollary_noise_std(lipschitz=lipschitz, epsilon=epsilon, log_delta=log_delta)
-    order = -2.0 * log_delta / epsilon
-    rdp = up(4.0 * order * (lipschitz / sigma) ** 2, 8.0)
-    return renyi.mironov(order=order, rdp=rdp, log_delta=log_delta)
 
 
 # --- full-batch descent -----------------------------------------------------------------------------------------------

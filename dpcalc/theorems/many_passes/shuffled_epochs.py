@@ -17,20 +17,17 @@ from dpcalc.model.quantities import Adjacency
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Gdp, Hints, Profile
 from dpcalc.notions.profiles import HIDDEN, KNOWN, WORST, Certificate
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT, down, up
-from dpcalc.numerics.sums import TermBounds, log_sum_decreasing_up, log_sum_expm1_reciprocals_up
 from dpcalc.theorems.batch_layout import Positions
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, ONE_ORDER, ONE_RELEASE, STEP_WITHIN, WHERE_BOUNDED
 from dpcalc.theorems.contraction.laplace import own_ratio
 from dpcalc.theorems.contraction.shuffle import shifted_pass
-from dpcalc.theorems.hidden.fresh_places import Cases, SamePlaces, cases_of
+from dpcalc.theorems.hidden.fresh_places import Cases, cases_of
 from dpcalc.theorems.hidden.hidden_position import SECRET, least_of, secret_order, swaps_of
 from dpcalc.theorems.hidden.position_certificates import Cell, Mixture
 from dpcalc.theorems.hidden.positions import places_of
 from dpcalc.theorems.many_passes.epochs import fresh_log_delta, known_cases, once_log_delta
 from dpcalc.theorems.many_passes.passes import Passes
-from dpcalc.theorems.many_passes.repeated_allocation import Pace, Uses, bounded_mu, contracting_mu, rate_in_range
+from dpcalc.theorems.many_passes.repeated_allocation import Uses, bounded_mu, contracting_mu
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import BATCHES, GAUSSIAN_STEP, Setting
 
@@ -130,49 +127,6 @@ def worst_position(run: RandomOrders) -> Gdp:
     2.088061301782
     """
     return Gdp(run.worst)
-
-
-def once_rdp(
-    *, steps: int, epochs: int, ratio: float, order: float, contraction: float = 1.0, reach: float = math.inf
-) -> float:
-    """Return the Renyi divergence of one order for all epochs, batches of one size: the log-mean-exp over positions.
-
-    ln((1/l) sum_k exp((a-1) a mu_k^2/2))/(a-1), mu_k^2 = r^2 ((E-1)/l + 1/k) or what the optimal allocation makes of
-    it; `once` is sharper in every (epsilon, delta).
-
-    Args:
-        steps, epochs: l and E, 1 to 1e15.
-        ratio: r = Delta/(b sigma) > 0.
-        order: a > 1.
-        contraction: c, 0 to 1, by which every step contracts at least.
-        reach: the diameter of the domain in units of one use's shift, D b/(eta Delta); inf for none.
-
-    Returns:
-        RDP at the order, rounded up.
-    """
-    x = 0.5 * (order - 1.0) * order * ratio * ratio
-    rate = down(-math.log(contraction), 4.0) if contraction > 0.0 else math.inf
-    places = SamePlaces(Pace(steps, ((float(steps), rate_in_range(rate)),)), epochs, ratio, reach)
-    spread = log_sum_expm1_reciprocals_up(x, steps) - math.log(steps)
-    mean = spread + math.log1p(math.exp(-spread)) if spread > 0.0 else math.log1p(math.exp(spread))
-    plain = up((x * (epochs - 1) / steps + mean) / (order - 1.0), 64.0)
-    return plain if places.bare else min(plain, _once_rdp(places, x, order))
-
-
-def _once_rdp(places: SamePlaces, x: float, order: float) -> float:
-    """Return the Renyi divergence with contraction or a domain; x cost is its exponent at a position."""
-    length = places.pace.steps
-    least = x * float(places.own_cost(float(length), 1.0))
-
-    def terms(k: Array) -> TermBounds:
-        # Relative to the smallest term, so that a small divergence is not lost beside 1.
-        gap = np.maximum(x * places.own_cost(k, 1.0) * (1.0 + 4.0 * UNIT) - least, 1e-300)
-        logs = gap + np.log(-np.expm1(-gap))
-        return TermBounds(logs[None], logs[None], np.zeros(k.shape, bool)[None])
-
-    spread = log_sum_decreasing_up(terms, 1, length) - math.log(length)
-    mean = spread + math.log1p(math.exp(-spread)) if spread > 0.0 else math.log1p(math.exp(spread))
-    return up((least + mean) / (order - 1.0), 64.0)
 
 
 @theorem(

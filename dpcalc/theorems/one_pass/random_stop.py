@@ -202,14 +202,6 @@ def _too_large(single: float, order: float) -> bool:
     return (order - 1.0) * single > 1.0
 
 
-def mixture_factor(*, largest: float) -> float:
-    """Return (e^c - 1)/c, rounded up: a mixture's Renyi divergence is at most this times the mean of its parts'.
-
-    The best constant in Lemma 25 (which has 1 + c), when every part is at most c/(order - 1), c > 0.
-    """
-    return up(math.expm1(largest) / largest, 4.0)
-
-
 _SKIP = (*PASS, "a uniform random prefix of 0..floor(n/2) records is skipped")
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dpcalc.model import loss_class as loss
@@ -22,13 +23,22 @@ from dpcalc.model.quantities import Adjacency, LastBatch, Releases, Sampling
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Composition, Gdp, Profile
 from dpcalc.notions.profiles import COMPOSED, Certificate
-from dpcalc.numerics.binomial import chernoff_log_tail_up
+from dpcalc.numerics.binomial import log_any_tail_up
 from dpcalc.numerics.floats import down, ratio_up, up
 from dpcalc.theorems.conditions import NOT_LINEAR, ONE_RELEASE, STEP_WITHIN
 from dpcalc.theorems.many_passes import shuffled_epochs
 from dpcalc.theorems.many_passes.repeated_allocation import Uses, bounded_mu, contracting_mu
 from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Unmet, requires, theorem
-from dpcalc.theorems.sampled import noisy_sgd
+from dpcalc.theorems.sampled.hidden_past import (
+    Chain,
+    Draws,
+    Past,
+    Plan,
+    Search,
+    past_pair,
+    sample_mu,
+    split_certificate,
+)
 from dpcalc.theorems.sampled.sampled_steps import ENDS_IN_SHUFFLED, sampling_is
 from dpcalc.theorems.setting import Setting, decay_rate
 
@@ -39,7 +49,11 @@ if TYPE_CHECKING:
 CONVEX_IF_CLIPPED = (
     "clipped gradients are those of a convex and smooth loss, as for a linear model; step_size <= 2/smoothness"
 )
-_MOST_MU = 4e7  # past this one a Gaussian mechanism hides nothing that shows
+
+
+_ROUNDED = Fraction(1, 2**46)  # how much smaller K may be by what rounded its factors up, before it was a whole number
+
+_MANY_STEPS = 1 << 44  # so many larger factors would be noticed
 
 
 class HiddenRun(Setting):
@@ -59,36 +73,83 @@ class HiddenRun(Setting):
         return loss.contraction(step_size=self.step_size, smoothness=beta, strong_convexity=self.regularisation)
 
     @property
-    def chain(self) -> noisy_sgd.Chain:
+    def chain(self) -> Chain:
         """The steps as maps, uses and noise."""
         wide = math.inf
         if self.clip is not None and math.isfinite(self.diameter):
             wide = ratio_up(up(self.diameter * self.batch_size), down(self.step_size * self.clip))
-        return noisy_sgd.Chain(self.steps, self.factor, self.apart, self.noise_multiplier, wide)
+        noise = self.noise_multiplier
+        if self.spoilt:  # T such factors are at most e^(2^-45 T) times c^T, and so is a shift
+            noise = down(noise / (1.0 + 2.0**-44 * self.steps), 4.0)
+        return Chain(self.steps, self.factor, self.apart, noise, wide)
+
+    @property
+    def draws(self) -> Draws:
+        """How often the record is in a batch."""
+        return Draws(1, Fraction(self.batch_size, self.records))
+
+    @property
+    def searches(self) -> list[Search]:
+        """The plans of the theorems that apply, by what is learnt of early batches.
+
+        Where one of the two data sets is as good as without the record, nothing need be; where both are compared with a
+        run without it, each of them is half as far from that. Else it may be told which batches had the record.
+        """
+        mu, whole = self.apart / self.noise_multiplier, self.chain
+        replaced, fixed = self.adjacency == Adjacency.REPLACE_ONE, self.sampling == Sampling.FIXED
+        told = Search(whole, self.draws, Past.TOLD, mu, self.sample_rate, self.log_too_large)
+        if fixed and self.adjacency in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD):
+            return [told]
+        if replaced:
+            return [told, told._replace(chain=whole._replace(use=1.0), past=Past.MIRRORED)]
+        return [told._replace(past=Past.SECRET)]
+
+    def planned(self, plan: Plan) -> Composition:
+        """Return the guarantee of a plan: every one holds."""
+        from dpcalc.theorems.sampled.pairs import in_each_order
+
+        chain = self.chain._replace(use=1.0) if plan.past == Past.MIRRORED else self.chain
+        parts = [
+            (past_pair(chain, plan, self.draws), 1), (self.step(plan.fraction), plan.split),
+            (self.step(0.0), plan.composed - plan.split),
+        ]  # fmt: skip
+        composed = in_each_order(self.adjacency, [(pair, count) for pair, count in parts if count])
+        failure = self.log_too_large(plan.contracting(chain))
+        return composed.replacing(certificate=lambda _: split_certificate(plan), log_failure=failure)
 
     @property
     def most_contracting(self) -> int:
-        """K: a step on at most so many records contracts by the factor; eta (2 lambda + K beta/b) <= 2, in decimals."""
-        from fractions import Fraction
+        """K: a step on at most so many records contracts by the factor; eta (2 lambda + K beta/b) <= 2, in decimals.
 
-        eta, beta, weight = (Fraction(repr(x)) for x in (self.step_size, self.smoothness, self.regularisation))
-        return math.floor((2 - 2 * eta * weight) * self.batch_size / (eta * beta)) if beta else self.records
+        Where a number that was rounded up makes it one less, the factor is `spoilt` instead.
+        """
+        if (room := self._room) is None:
+            return self.records
+        return math.floor(room * (1 + _ROUNDED)) if self.steps < _MANY_STEPS else math.floor(room)
 
     @property
-    def log_too_large(self) -> float:
-        """ln of the chance that some batch has more records than that, rounded up; -inf where none can."""
+    def spoilt(self) -> bool:
+        """Whether a step on K records may have a factor of c (1 + 2^-45)."""
+        return self._room is not None and math.floor(self._room) < self.most_contracting
+
+    @property
+    def _room(self) -> Fraction | None:
+        """K but for rounding to a whole number; None for no limit."""
+        eta, beta, weight = (Fraction(repr(x)) for x in (self.step_size, self.smoothness, self.regularisation))
+        return (2 - 2 * eta * weight) * self.batch_size / (eta * beta) if beta else None
+
+    def log_too_large(self, steps: int) -> float:
+        """Return ln of the chance that one of so many batches has more records than that, rounded up; -inf for none."""
         if self.sampling == Sampling.FIXED or self.most_contracting >= self.records:
             return -math.inf
         others = max(0, self.most_contracting)  # the record itself is one more
-        tail = chernoff_log_tail_up(others, self.records - 1, self.sample_rate)
-        total = math.log(self.steps) + tail
-        return min(0.0, total + 1e-14 * (math.log(self.steps) - tail))
+        return log_any_tail_up(others, self.records - 1, Fraction(self.batch_size, self.records), steps)
 
     def step(self, fraction: float) -> Pair:
         """Return the pair of a step in which this share of the noise's variance hides earlier ones."""
         from dpcalc.theorems.sampled import pairs
 
-        mu = noisy_sgd.sample_mu(up(1.0 / self.noise_multiplier), fraction)
+        mu = sample_mu(up(1.0 / self.noise_multiplier), fraction)
         if self.sampling == Sampling.FIXED:
             return pairs.fixed_pair(mu, self.sample_rate, self.adjacency)
         return pairs.poisson_pair(mu, self.sample_rate, replaced=self.adjacency == Adjacency.REPLACE_ONE)
@@ -179,20 +240,13 @@ def hidden(run: HiddenRun) -> Composition:
     >>> round(math.exp(hidden(run).log_delta(0.0).value), 6)  # 0.1 (2 Phi(1/2) - 1)
     0.038292
     """
-    from dpcalc.notions import pld
     from dpcalc.theorems.sampled.pairs import in_each_order
 
-    chain, mu = run.chain, run.apart / run.noise_multiplier
-    plan = noisy_sgd.best_plan(chain, mu, run.sample_rate)
-    if plan is None or (shift := noisy_sgd.shift_mu(chain, plan)) > _MOST_MU or run.log_too_large >= 0.0:
+    plan = min((search.best() for search in run.searches), key=lambda found: found[0])[1]
+    if plan is None:
         every = in_each_order(run.adjacency, [(run.step(0.0), run.steps)])
         return every.replacing(certificate=lambda _: Certificate(COMPOSED))
-    parts = [
-        (pld.gaussian(mu=max(shift, 1e-30)), 1), (run.step(plan.fraction), plan.split),
-        (run.step(0.0), plan.composed - plan.split),
-    ]  # fmt: skip
-    composed = in_each_order(run.adjacency, [(pair, count) for pair, count in parts if count])
-    return composed.replacing(certificate=lambda _: noisy_sgd.split_certificate(plan), log_failure=run.log_too_large)
+    return run.planned(plan)
 
 
 _GRADIENTS = (

@@ -49,7 +49,7 @@ def pair_of_files(run: Run, loss: Loss, first: str, second: str) -> Pair:
         SpecError: a file cannot be read, the columns of the two differ, or they do not differ in one record as the
             run's neighbours do, or a record is outside the bounds of the loss.
     """
-    read_tables = [read(path, held=True) for path in (first, second)]
+    read_tables = [read(path) for path in (first, second)]
     if read_tables[0].names != read_tables[1].names:
         raise SpecError(
             "the columns of the data sets have other names, or another order", "let both files have the same header"

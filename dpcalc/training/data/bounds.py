@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
-from dpcalc.files.row_file import Room
+from dpcalc.files.arrays import new_table
 from dpcalc.training.data.ranges import Ranges, encode, settle
-from dpcalc.training.data.tables import Stored, Table, empty
+from dpcalc.training.data.tables import Table, empty
 
 Array = NDArray[np.float64]
 
@@ -45,7 +45,8 @@ class Prepared(NamedTuple):
         return rows, columns
 
 
-def _blocks(rows: int, columns: int, cells: int = _BLOCK) -> Iterator[slice]:
+def blocks(rows: int, columns: int, cells: int = _BLOCK) -> Iterator[slice]:
+    """Yield which rows of a table are looked at together: so many cells at most, or one row."""
     step = max(1, cells // max(1, columns))
     return (slice(first, min(first + step, rows)) for first in range(0, rows, step))
 
@@ -87,30 +88,26 @@ def prepared(
     Raises:
         SpecError: rows or labels of such a size cannot be computed with in double precision.
     """
-    rule = bounds_of(
-        table, feature_bound=feature_bound, label_bound=label_bound, signed=signed, ranges=ranges, intercept=intercept,
-        share=share, norm=norm, uncentred=uncentred,
-    )  # fmt: skip
+    bounds = {"feature_bound": feature_bound, **({} if label_bound is None else {"label_bound": label_bound})}
+    for name, most in bounds.items():
+        if not most >= _TINY:
+            raise SpecError(f"{name} is {most:g}: squares of less than {_TINY:g} lose their digits", "use other units")
+        if most > _LARGE:
+            raise SpecError(f"{name} is {most:g}: squares above {_LARGE:g} are no doubles", "use other units")
+    constant = feature_bound * (share or intercept_of(1.0, norm)) if intercept else 0.0
+    rest = feature_bound if uncentred else rest_of(feature_bound, constant, norm)
+    rule = _Bounds(width_of(table, ranges), rest, constant, label_bound, signed, ranges, norm)
     cells = table.cells
-    if isinstance(cells, Stored):
-        raise ValueError("the records are not in memory")
     n, kept = len(cells), rule.columns
     # Rows are written over those before them, but for levels, which take more room.
     flat = (cells if kept <= cells.shape[1] else empty("the table with its levels", n, kept)).reshape(-1)
-    labels, counts = np.empty(n), NO_COUNTS
-    for rows in _blocks(n, rule.width, _BLOCK // 4):  # which takes some copies
+    labels = new_table("the labels", n, 1)[:, 0]
+    counts = dict.fromkeys(("rows_clipped", "labels_clipped", "unreadable"), 0)
+    for rows in blocks(n, rule.width, _BLOCK // 4):  # which takes some copies
         x, labels[rows], more = rule.kept(cells[rows])
         flat[rows.start * kept : rows.stop * kept] = x.reshape(-1)
-        counts = added(counts, more)
+        counts = {name: count + more[name] for name, count in counts.items()}
     return Prepared(flat[: n * kept].reshape(n, kept), labels, counts)
-
-
-NO_COUNTS: Mapping[str, int] = {"rows_clipped": 0, "labels_clipped": 0, "unreadable": 0}
-
-
-def added(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
-    """Return the sums of counts of the same names."""
-    return {name: count + more[name] for name, count in counts.items()}
 
 
 class Centre(NamedTuple):
@@ -139,7 +136,7 @@ class Centre(NamedTuple):
         rows[:, -1] = self.constant * held
 
 
-class Bounds(NamedTuple):
+class _Bounds(NamedTuple):
     """How a raw record is brought within its bounds: see `prepared`. What becomes of it depends on it alone.
 
     Attributes:
@@ -147,7 +144,6 @@ class Bounds(NamedTuple):
         rest: the length to which rows are shortened, the constant column apart.
         constant: what that holds; 0 where there is none.
         label_bound, signed, ranges, norm: as there.
-        centre: what becomes of a row after that; None where rows are not centred.
     """
 
     width: int
@@ -157,30 +153,22 @@ class Bounds(NamedTuple):
     signed: bool
     ranges: Ranges | None
     norm: int
-    centre: Centre | None = None
 
     @property
     def columns(self) -> int:
         """How many features there are, the constant one included."""
         return self.width - (not self.constant)
 
-    def within(self, bound: float, norm: int) -> bool:
-        """Return whether all rows that are kept are within a bound in the 1- or 2-norm, up to rounding."""
-        last: Bounds | Centre = self.centre or self
-        whole = last.rest + last.constant if self.norm == 1 else math.hypot(last.rest, last.constant)
-        return self.norm <= norm and whole <= bound * (1.0 + _ROOM)
-
-    def kept(self, cells: Array, room: Room | None = None) -> Prepared:
+    def kept(self, cells: Array) -> Prepared:
         """Return some records within their bounds.
 
         Args:
             cells: shape (m, raw columns), as read; they may be overwritten.
-            room: for the features; by default they have memory of their own.
         """
         held = 1.0 - max(_ROOM, (self.width + 8) * 2.0**-52)
         labels = cells[:, -1].copy()
         within = self.columns == cells.shape[1] and cells.flags.c_contiguous and cells.flags.writeable
-        x = cells if within else (room or Room()).of("features", (len(cells), self.columns), np.dtype(np.float64))
+        x = cells if within else np.empty((len(cells), self.columns))
         x[:, self.width - 1 :] = 0.0  # the constant column comes last
         x[:, : self.width - 1], unreadable = encode(cells[:, :-1], self.ranges)
         size = lengths(x, self.norm)
@@ -188,8 +176,6 @@ class Bounds(NamedTuple):
         shorten(x, size, self.rest * held)
         if self.constant:
             x[:, -1] = self.constant * held
-        if self.centre is not None:
-            self.centre.apply(x)
         if self.signed:
             unreadable += int(np.count_nonzero(~np.isfinite(labels)))
             labels, cut = np.where((labels > 0.0) & (labels < math.inf), 1.0, -1.0), 0
@@ -200,29 +186,6 @@ class Bounds(NamedTuple):
             cut = int(np.count_nonzero(np.abs(labels) > most))
             np.clip(labels, -most, most, out=labels)
         return Prepared(x, labels, {"rows_clipped": clipped, "labels_clipped": cut, "unreadable": unreadable})
-
-
-def bounds_of(
-    table: Table, *, feature_bound: float, label_bound: float | None, signed: bool, ranges: Ranges | None = None,
-    intercept: bool = False, share: float | None = None, norm: int = 2, uncentred: bool = False,
-) -> Bounds:  # fmt: skip
-    """Return how the records of a table are brought within their bounds.
-
-    Args:
-        table, feature_bound, label_bound, signed, ranges, intercept, share, norm, uncentred: see `prepared`.
-
-    Raises:
-        SpecError: rows or labels of such a size cannot be computed with in double precision.
-    """
-    bounds = {"feature_bound": feature_bound, **({} if label_bound is None else {"label_bound": label_bound})}
-    for name, most in bounds.items():
-        if not most >= _TINY:
-            raise SpecError(f"{name} is {most:g}: squares of less than {_TINY:g} lose their digits", "use other units")
-        if most > _LARGE:
-            raise SpecError(f"{name} is {most:g}: squares above {_LARGE:g} are no doubles", "use other units")
-    constant = feature_bound * (share or intercept_of(1.0, norm)) if intercept else 0.0
-    rest = feature_bound if uncentred else rest_of(feature_bound, constant, norm)
-    return Bounds(width_of(table, ranges), rest, constant, label_bound, signed, ranges, norm)
 
 
 def width_of(table: Table, ranges: Ranges | None) -> int:
@@ -294,18 +257,6 @@ def aside_count(n: int, fraction: float) -> int:
     return 0 if fraction == 0.0 else max(1, round(fraction * n))
 
 
-def aside_of(n: int, fraction: float, generator: np.random.Generator) -> NDArray[np.int64] | None:
-    """Return the rising numbers of a uniformly random set of ``fraction`` of n records; None where it is empty.
-
-    Raises:
-        SpecError: fewer than 2 records are left for training.
-    """
-    aside = aside_count(n, fraction)
-    if n - aside < 2:
-        raise SpecError(f"{n} records, {aside} of them for testing, are too few", "at least 2 are needed for training")
-    return np.sort(generator.choice(n, aside, replace=False, shuffle=False)) if aside else None
-
-
 def split(data: Prepared, fraction: float, generator: np.random.Generator) -> tuple[Prepared, Prepared | None]:
     """Return training and test records: a uniformly random set of ``fraction`` of them is set aside.
 
@@ -315,15 +266,26 @@ def split(data: Prepared, fraction: float, generator: np.random.Generator) -> tu
         SpecError: fewer than 2 records are left for training.
     """
     n = len(data.labels)
-    aside = aside_of(n, fraction, generator)
-    if aside is None:
+    aside = aside_count(n, fraction)
+    if n - aside < 2:
+        raise SpecError(f"{n} records, {aside} of them for testing, are too few", "at least 2 are needed for training")
+    if not aside:
         return data, None
     chosen = np.zeros(n, dtype=bool)
-    chosen[aside] = True
-    test = data._replace(features=data.features[chosen], labels=data.labels[chosen])
-    kept = 0
-    for rows in _blocks(n, data.features.shape[1]):
-        block = data.features[rows][~chosen[rows]]
-        data.features[kept : kept + len(block)] = block
-        kept += len(block)
-    return data._replace(features=data.features[:kept], labels=data.labels[~chosen]), test
+    chosen[generator.choice(n, aside, replace=False, shuffle=False)] = True
+    test = _taken(data.features, chosen, new_table("the test records", aside, data.shape[1]))
+    train = _taken(data.features, ~chosen, data.features)
+    return (
+        data._replace(features=train, labels=data.labels[~chosen]),
+        data._replace(features=test, labels=data.labels[chosen]),
+    )
+
+
+def _taken(rows: Array, chosen: NDArray[np.bool_], out: Array) -> Array:
+    """Return some rows, in their order, in memory that may be that of the rows."""
+    count = 0
+    for some in blocks(*rows.shape):
+        block = rows[some][chosen[some]]
+        out[count : count + len(block)] = block
+        count += len(block)
+    return out[:count]

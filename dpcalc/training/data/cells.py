@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
-from dpcalc.files.row_file import split_cells
+from dpcalc.files.lines import split_cells
 from dpcalc.model.parameter import check
 
 Array = NDArray[np.float64]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
 from dpcalc.files import reading
+from dpcalc.files.lines import read_rows
 from dpcalc.files.reading import opened
-from dpcalc.files.row_file import read_rows
 from dpcalc.model.numbers import parse_number
 from dpcalc.training.data.cells import Levels
 from dpcalc.training.data.intervals import is_interval, why_not

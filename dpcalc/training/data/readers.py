@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from dpcalc.errors import SpecError
 from dpcalc.files import reading
 from dpcalc.files.arrays import damaged_as, map_array, open_archive, read_header
+from dpcalc.files.lines import count_lines, record_lines
+from dpcalc.files.lines import read_header as read_csv_header
 from dpcalc.files.place import Place, ending
-from dpcalc.files.row_file import Room, count_lines, record_lines
-from dpcalc.files.row_file import read_header as read_csv_header
-from dpcalc.training.data.cells import NUMBERS, NUMERIC, Classes, Labels, Levels, Lines
+from dpcalc.training.data.cells import NUMBERS, NUMERIC, Classes, Labels, Levels, Lines, numbers
 
 Array = NDArray[np.float64]
 Rule = Labels | Classes | Levels
@@ -63,15 +63,9 @@ class Columns(NamedTuple):
             cells[:, place] = rule.codes(values)
         return cells
 
-    def of_matrix(self, rows: NDArray[Any], room: Room | None = None) -> Array:
-        """Return the wanted columns of a matrix of numbers, perhaps in a room; an infinite cell may stay what it is."""
-        whole = self.places == tuple(range(rows.shape[1]))
-        plain = all(rule is NUMBERS for rule in self.rules)
-        if whole and plain and rows.dtype == np.float64 and not isinstance(rows, np.memmap):
-            return rows
-        cells = (room or Room()).of("cells", (len(rows), len(self.places)), np.dtype(np.float64))
-        with np.errstate(all="ignore"):
-            np.copyto(cells, rows if whole else rows[:, self.places], casting="unsafe")
+    def of_matrix(self, rows: NDArray[Any]) -> Array:
+        """Return the wanted columns of a matrix of numbers."""
+        cells = numbers(rows if self.places == tuple(range(rows.shape[1])) else rows[:, self.places])
         for place, rule in enumerate(self.rules):
             if rule is not NUMBERS:
                 cells[:, place] = rule.codes(cells[:, place])
@@ -159,7 +153,7 @@ class _Csv(Reader):
             yield reader.rows(block)
 
 
-class Npy(Reader):
+class _Npy(Reader):
     """A matrix, or named fields."""
 
     def __init__(self, path: str, stream: IO[bytes], with_target: bool = False) -> None:
@@ -188,15 +182,11 @@ class Npy(Reader):
         with _damaged(self.path):
             array = map_array(self._stream)
         for rows in self.places(len(array), len(self.names)):
-            cells = self.coded(wanted, array[rows])
-            cells[np.isinf(cells)] = np.nan
-            yield cells
-
-    def coded(self, wanted: Columns, rows: NDArray[Any], room: Room | None = None) -> Array:
-        """Return the wanted columns of some rows of the array; an infinite cell may stay what it is."""
-        if self.header.dtype.names is None:
-            return wanted.of_matrix(rows, room)
-        return wanted.coded([rows[name] for name in wanted.names])
+            some = array[rows]
+            if self.header.dtype.names is None:
+                yield wanted.of_matrix(some)
+            else:
+                yield wanted.coded([some[name] for name in wanted.names])
 
 
 class _Npz(Reader):
@@ -321,7 +311,7 @@ class _Parquet(Reader):
 
 
 _READERS: dict[str, Callable[[str, IO[bytes], bool], Reader]] = {
-    ".csv": _Csv, ".npy": Npy, ".npz": _Npz, ".parquet": _Parquet,
+    ".csv": _Csv, ".npy": _Npy, ".npz": _Npz, ".parquet": _Parquet,
 }  # fmt: skip
 
 

@@ -1,67 +1,30 @@
 """Tables of records, as read.
 
 A table is one float64 array of shape (n, d + 1) whose last column is the target; it is read into place and changed in
-place, some rows at a time, so that the data is in memory about once. One of more than `reading.HELD_CELLS` stays in its
-file; or it goes to a temporary one, where rows cannot be found by their numbers in its own (`Stored`).
-
-The available cores share the work of reading one.
+place, some rows at a time, so that the data is there about once: in memory, or in a temporary file where it is large
+(`dpcalc.files.arrays.new_table`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
 from dpcalc.files import reading
+from dpcalc.files.arrays import new_table
 from dpcalc.files.place import FileError, ProjectFile, clipped, near
 from dpcalc.files.reading import opened
-from dpcalc.files.row_file import Chosen, Room, RowFile, Spool
 from dpcalc.training.data.cells import NUMBERS, Classes, Labels, Levels, as_array
 from dpcalc.training.data.progress import Progress
-from dpcalc.training.data.readers import Columns, Npy, Rule, reader_of, refuse_other_kinds
-
-Piece = TypeVar("Piece")
-Place = TypeVar("Place")
-
-
-def cores() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def ahead(of: Callable[[Place, Room], Piece], places: Sequence[Place]) -> Iterator[Piece]:
-    """Yield ``of(place, room)`` for all places in their order, while some threads compute what comes next.
-
-    A piece may use the memory of its room; it is overwritten once the next piece is asked for.
-    """
-    workers = min(cores(), len(places))
-    if workers <= 1:
-        room = Room()
-        yield from (of(place, room) for place in places)
-        return
-    rooms, waiting = [Room() for _ in range(workers + 1)], deque[Future[Piece]]()
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            for number, place in enumerate(places):
-                if len(waiting) == len(rooms):
-                    yield waiting.popleft().result()
-                waiting.append(pool.submit(copy_context().run, of, place, rooms[number % len(rooms)]))
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for piece in waiting:
-                piece.cancel()
-
+from dpcalc.training.data.readers import Columns, Rule, reader_of, refuse_other_kinds
 
 Array = NDArray[np.float64]
 
@@ -70,37 +33,6 @@ _ROWS = 1 << 18  # cells of an array that are looked at together
 
 EXAMPLES = {"breast-cancer": ("diagnosis", Labels("malignant", "benign"), "logistic")}
 """The shipped tables: target, the label that counts as +1, and the loss that suits."""
-
-Coded = Callable[[NDArray[Any], Room], Array]
-
-
-class Stored:
-    """The cells of a table in a file, read some rows at a time.
-
-    Attributes:
-        shape: (n, d + 1).
-        bytes: of a row of the file, with the columns that are left out.
-    """
-
-    def __init__(self, file: RowFile, columns: int, coded: Coded | None = None) -> None:
-        """Keep a file.
-
-        Args:
-            file: where the rows are.
-            columns: d + 1.
-            coded: makes cells, as `Table` has them, of rows of the file, perhaps in a room; None: they are cells.
-        """
-        self.shape, self.bytes = (file.count, columns), file.bytes
-        self._file, self._coded = file, coded
-
-    def rows(self, chosen: Chosen, room: Room | None = None) -> Array:
-        """Return some rows, shape (m, d + 1), which may be overwritten; nan or inf for what is no finite number.
-
-        Raises:
-            SpecError: the file cannot be read, or has changed.
-        """
-        rows = self._file.rows(chosen, room)
-        return rows if self._coded is None else self._coded(rows, room or Room())
 
 
 class Table(NamedTuple):
@@ -111,7 +43,7 @@ class Table(NamedTuple):
         names: of the d + 1 columns.
     """
 
-    cells: Array | Stored
+    cells: Array
     names: tuple[str, ...]
 
 
@@ -146,7 +78,7 @@ def path_of(where: str) -> str:
 
 def read(
     path: str, *, target: str | None = None, labels: Labels | Classes = NUMBERS, ignore: Sequence[str] = (),
-    words: Mapping[str, Levels] = {}, held: bool = False, progress: Progress | None = None,
+    words: Mapping[str, Levels] = {}, progress: Progress | None = None,
 ) -> Table:  # fmt: skip
     """Return the table in a file.
 
@@ -156,8 +88,7 @@ def read(
         labels: what the target's cells mean.
         ignore: columns to leave out.
         words: name -> what the cells of a column of words mean: the places of its levels stand in the table.
-        held: whether a large table, too, is held in memory.
-        progress: called with (records read, in all), where a large table is copied from a file.
+        progress: called with (records read, in all), where the table is large.
 
     Raises:
         SpecError: it cannot be read; the columns asked for are not there, or are of a type that holds no numbers;
@@ -174,30 +105,16 @@ def read(
         cure = "declare its levels in --ranges, or --ignore {name}; for a target of words, say which are its --labels"
         wanted = Columns(path, names, places, rules, cure)
         count, columns = reader.count, len(places)
-        _check_size(path, count, columns)
-        held = held or count * columns <= reading.HELD_CELLS
-        if isinstance(reader, Npy) and not held:
-            return Table(_left_in_place(reader, RowFile(path, stream, reader.header), wanted), names)
-        cells = np.empty((count, columns)) if held else Spool(path, count, columns, progress)
-        first = 0
+        cells, first = empty(path, count, columns), 0
         for block in reader.blocks(wanted):
             if first + len(block) <= count:
-                cells[slice(first, first + len(block))] = block
+                cells[first : first + len(block)] = block
             first += len(block)
+            if progress is not None and cells.size > reading.HELD_CELLS:
+                progress(first, count)
         if first != count:
             raise SpecError(f"{path} changed while it was read", "try again")
-        return Table(Stored(cells.finished(), columns) if isinstance(cells, Spool) else cells, names)
-
-
-def _left_in_place(reader: Npy, file: RowFile, wanted: Columns) -> Stored:
-    """Return the cells of an array that stays in its file."""
-    if reader.header.by_columns:
-        raise SpecError(
-            f"{wanted.path} is stored by columns, and too large to be held", "save numpy.ascontiguousarray(X)"
-        )
-    stored = Stored(file, len(wanted.names), lambda rows, room: reader.coded(wanted, rows, room))
-    stored.rows(slice(0, 1))  # the types of its columns are refused at once
-    return stored
+        return Table(cells, names)
 
 
 @contextlib.contextmanager
@@ -312,16 +229,12 @@ def _place(path: str, name: str, places: Mapping[str, int]) -> int:
     raise SpecError(f"{path} has no column {name[:60]!r}", hint)
 
 
-def _check_size(path: str, rows: int, columns: int) -> None:
+def empty(path: str, rows: int, columns: int) -> Array:
+    """Return memory for a table, after a check of its size."""
     if not rows:
         raise SpecError(f"{path} has no records", "add some")
     if rows * columns > reading.TABLE_CELLS:
         raise SpecError(
             f"{path} has {rows} rows of {columns} columns; at most {reading.TABLE_CELLS} cells are read", "use fewer"
         )
-
-
-def empty(path: str, rows: int, columns: int) -> Array:
-    """Return memory for a table, after a check of its size."""
-    _check_size(path, rows, columns)
-    return np.empty((rows, columns))
+    return new_table(path, rows, columns)

@@ -23,12 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import NotApplicable, SpecError
-from dpcalc.files.row_file import Room
 from dpcalc.model.loss import Loss
 from dpcalc.numerics.floats import up
-from dpcalc.training.data.bounds import Centre, Prepared, lengths, rest_of
-from dpcalc.training.data.stored import OnDisk
-from dpcalc.training.data.tables import ahead
+from dpcalc.training.data.bounds import Centre, Prepared, blocks, lengths, rest_of
 from dpcalc.training.release.model import LEAST_SCALE
 from dpcalc.training.rule.full_batches import Centring
 from dpcalc.training.rule.records import Records
@@ -81,10 +78,11 @@ def centred(plan: Plan, loss: Loss, records: Records, source: Source, rounding: 
         scale = min(how.units * asked.distance(shift, how.distance), 1.0)
         constant = how.constant * bound
         centre = Centre(shift, scale, rest_of(bound, constant, 2), constant)
-        train, test = (_moved(records_of, centre) for records_of in (records.train, records.test))
-    assert train is not None
+        for part in filter(None, (records.train, records.test)):
+            for some in blocks(*part.shape, _PIECE):
+                centre.apply(part.features[some])
     left = plan._replace(batches=(Batch(batch.steps - how.sums, batch.size, batch.divisor),))
-    moved = records._replace(train=train, test=test, constant=constant, bound=centre.rest)
+    moved = records._replace(constant=constant, bound=centre.rest)
     return Centred(moved, centre, left)
 
 
@@ -104,7 +102,7 @@ def _scale_of(noise_std: float, lipschitz: float, divisor: float, bound: float) 
 class _Asked:
     """The records, and noisy sums over them."""
 
-    def __init__(self, train: Prepared | OnDisk, bound: float, scale: float, source: Source) -> None:
+    def __init__(self, train: Prepared, bound: float, scale: float, source: Source) -> None:
         self.train, self.bound, self.scale, self.source = train, bound, scale, source
         self.rows = train.shape[0]
         kept = min(_MOST_BITS, _BITS - (self.rows - 1).bit_length())
@@ -143,25 +141,9 @@ class _Asked:
 
     def _sum(self, of: Callable[[Array], Array]) -> Array:
         """Return the sum of ``of`` over the rows, cut, without the constant column: exact, in any order."""
-        train = self.train
-        step = train.step if isinstance(train, OnDisk) else max(1, _PIECE // train.shape[1])
-
-        def cut_rows(some: slice, room: Room) -> Array:
-            part = train.at(some, room).features if isinstance(train, OnDisk) else train.features[some]
-            z = cut(part[:, :-1], self.unit)
+        total: Any = 0.0
+        for some in blocks(*self.train.shape, _PIECE):
+            z = cut(self.train.features[some, :-1], self.unit)
             refuse_outside(np.sqrt(np.einsum("ij,ij->i", z, z)), self.bound, some.start, "feature_bound")
-            return z
-
-        places = [slice(first, min(first + step, self.rows)) for first in range(0, self.rows, step)]
-        return np.asarray(sum(of(z) for z in ahead(cut_rows, places)))
-
-
-def _moved(records: Prepared | OnDisk | None, centre: Centre) -> Any:
-    """Return centred records; those in memory are overwritten."""
-    if isinstance(records, OnDisk):
-        return records.centred(centre)
-    if records is not None:
-        step = max(1, _PIECE // records.shape[1])
-        for first in range(0, len(records.labels), step):
-            centre.apply(records.features[first : first + step])
-    return records
+            total = total + of(z)
+        return np.asarray(total)

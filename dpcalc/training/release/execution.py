@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.model.loss import Loss
-from dpcalc.training.data.bounds import Prepared
 from dpcalc.training.data.progress import Phases, silent
-from dpcalc.training.data.stored import OnDisk
 from dpcalc.training.release import metrics
 from dpcalc.training.release.metrics import Optimum
 from dpcalc.training.rule.draft import Draft
@@ -22,12 +20,12 @@ from dpcalc.training.rule.setup import NoiseSource, Setup, Solver
 from dpcalc.training.run import ensemble, kernel, products, single
 from dpcalc.training.run.checks import refuse_overflow
 from dpcalc.training.run.plan import Plan
-from dpcalc.training.run.problem import AnyProblem, Problem, StoredProblem
+from dpcalc.training.run.problem import Problem
 from dpcalc.training.run.remote import There
 from dpcalc.training.run.rounding import Rounding
 
 Array = NDArray[np.float64]
-Parts = dict[str, AnyProblem]
+Parts = dict[str, Problem]
 """The problem on the training records, ``train``, and on the test records if there are any, ``test``."""
 
 Metrics = dict[str, dict[str, float]]
@@ -171,7 +169,6 @@ class Execution(NamedTuple):
     def _replicas(self, parts: Parts) -> Replicas:
         setup, problem, seed = self.setup, parts["train"], self.setup.seed or 0
         begun = time.perf_counter()
-        assert isinstance(problem, Problem)  # replicas are trained on what is held in memory
         there = None if setup.executor is None else There.of(setup.executor)
         weights = ensemble.train(
             self.plan, problem, setup.replicas, seed, workers=setup.workers, progress=self.phases("replicas"),
@@ -186,16 +183,8 @@ class Execution(NamedTuple):
 
 def parts_of(records: Records, loss: Loss) -> Parts:
     """Return the problem on the training records, and that on the test records if there are any."""
-    parts = {"train": _problem(records.train, loss)}
-    if records.test is not None:
-        parts["test"] = _problem(records.test, loss)
-    return parts
-
-
-def _problem(records: Prepared | OnDisk, loss: Loss) -> AnyProblem:
-    if isinstance(records, OnDisk):
-        return StoredProblem(records, loss)
-    return Problem(records.features, records.labels, loss)
+    parts = {"train": records.train, "test": records.test}
+    return {name: Problem(part.features, part.labels, loss) for name, part in parts.items() if part is not None}
 
 
 def measured(weights: Array, parts: Parts, phases: Phases = silent) -> Metrics:

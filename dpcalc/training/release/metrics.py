@@ -28,7 +28,7 @@ from dpcalc.training.data.progress import Progress
 from dpcalc.training.release import discrete_laplace
 from dpcalc.training.release.prediction import Predictor
 from dpcalc.training.run.kernel import class_metrics
-from dpcalc.training.run.problem import AnyProblem
+from dpcalc.training.run.problem import Problem
 
 Array = NDArray[np.float64]
 
@@ -53,13 +53,13 @@ class Optimum(NamedTuple):
     gap: float | None
 
 
-def measure(weights: Array, problem: AnyProblem, progress: Progress | None = None) -> dict[str, float]:
+def measure(weights: Array, problem: Problem, progress: Progress | None = None) -> dict[str, float]:
     """Return the mean loss, and accuracy or RMSE and R2, of weights of shape (d,)."""
     row = measure_all(weights[np.newaxis], problem, progress)
     return {name: float(values[0]) for name, values in row.items()}
 
 
-def measure_all(weights: Array, problem: AnyProblem, progress: Progress | None = None) -> dict[str, Array]:
+def measure_all(weights: Array, problem: Problem, progress: Progress | None = None) -> dict[str, Array]:
     """Return the metrics of every row of weights, shape (replicas, d), as arrays of shape (replicas,).
 
     ``loss``, with the regulariser; ``accuracy`` for hinge and logistic (a score of 0 counts as -1) and for softmax;
@@ -81,7 +81,7 @@ def measure_all(weights: Array, problem: AnyProblem, progress: Progress | None =
     mean = total / n + 0.5 * loss.regularisation * np.square(weights).sum(axis=1)
     if loss.signed or loss.classified:
         return {"loss": mean, "accuracy": right / n}
-    spread = problem.label_variance
+    spread = float(np.var(problem.labels))
     r2 = 1.0 - right / n / spread if spread > 0.0 else np.full(replicas, np.nan)
     return {"loss": mean, "rmse": np.sqrt(right / n), "r2": r2}
 
@@ -91,7 +91,7 @@ def quantiles(values: Array) -> list[float]:
     return [float(q) for q in np.quantile(values, QUANTILES)]
 
 
-def minimise(problem: AnyProblem, radius: float | None) -> Optimum:
+def minimise(problem: Problem, radius: float | None) -> Optimum:
     """Return the minimiser of the mean loss over the ball of this radius about 0, or over the whole space.
 
     L-BFGS (scipy) on the loss plus a multiple of |w|^2 chosen so that |w| = R, where the ball decides. Losses with a
@@ -136,7 +136,7 @@ def _candidate(mean: Mean, radius: float | None, zero: Array) -> Array:
     return w
 
 
-def _objective(problem: AnyProblem) -> tuple[Mean, float]:
+def _objective(problem: Problem) -> tuple[Mean, float]:
     """Return the mean loss with its gradient, and how much lower it may be where corners are rounded off."""
     loss, (n, columns) = problem.loss, problem.shape
     parts: Callable[[Array, Array], tuple[Array, Array]]
@@ -148,7 +148,7 @@ def _objective(problem: AnyProblem) -> tuple[Mean, float]:
 
     def mean(w: Array) -> tuple[float, Array]:
         value, gradient = 0.0, np.zeros_like(w)
-        for rows, labels in problem.each([slice(first, first + step) for first in range(0, n, step)]):
+        for rows, labels in problem.pieces(step):
             values, slopes = parts(rows @ w.reshape(shape), labels)
             value += float(values.sum())
             gradient += (slopes.T @ rows).T.reshape(-1)

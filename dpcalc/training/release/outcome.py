@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from dpcalc.notes import LabelReading, ModelFile, NotCovered, Note, NoTestRecords, NotPrivate, UnreadableCells
 from dpcalc.report import Case
-from dpcalc.training.data.bounds import Centre, Prepared
+from dpcalc.training.data.bounds import Centre
 from dpcalc.training.data.cells import Classes
-from dpcalc.training.data.stored import OnDisk
 from dpcalc.training.release.execution import Metrics, NonPrivate, Replicas, Trained, finite
 from dpcalc.training.release.model import Model, refuse_too_large
 from dpcalc.training.rule.defaults import CLASSIFYING
@@ -80,23 +79,15 @@ def on_model(records: Records, metrics: Metrics) -> Iterator[str]:
     values = metrics.get(part, {})
     accuracy = values.get("accuracy")
     if accuracy is not None:
-        share = None if some is None else commonest(some)
-        if share is not None and accuracy <= share:
+        _, counts = np.unique(some.labels, return_counts=True)
+        share = float(counts.max() / counts.sum())
+        if accuracy <= share:
             yield (
                 f"the model is no better on the {_WORDS[part]} records than always answering the commonest class, "
                 f"which is right for {share:.4g} of them: {_MORE}"
             )
     elif values.get("r2", 1.0) <= 0.0:
         yield f"the model is no better on the {_WORDS[part]} records than always answering their mean: {_MORE}"
-
-
-def commonest(records: Prepared | OnDisk) -> float | None:
-    """Return the share of the commonest label; None where they were too many to be counted."""
-    if isinstance(records, OnDisk):
-        count = records.survey().commonest
-        return None if count is None else count / len(records)
-    _, counts = np.unique(records.labels, return_counts=True)
-    return float(counts.max() / counts.sum())
 
 
 Array = NDArray[np.float64]
@@ -267,7 +258,7 @@ class Outcome(NamedTuple):
         return {
             "private": trained.randomness.private, **seeded, "noise_source": source,
             **{name: getattr(best, name) for name in ("epsilon", "delta", "log_delta", "mu", "bound", "reference")},
-            "adjacency": best.adjacency, "assumes": list(best.assumes),
+            "adjacency": best.written_adjacency, "assumes": list(best.assumes),
             **({} if rounded is None else {"floating_point": rounded}),
             **({} if self.tuning is None else {"tuning": self.tuning}),
         }  # fmt: skip

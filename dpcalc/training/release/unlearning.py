@@ -250,7 +250,7 @@ def _records(setup: Setup, draft: Draft, start: _Start, phases: Phases) -> Recor
         raise SpecError("the records kept are read from a file", "give the path of one")
     table = tables.read(
         tables.path_of(setup.data), target=model.target, labels=model.labels, ignore=setup.ignore, words=model.words,
-        held=True, progress=phases("records read"),
+        progress=phases("records read"),
     )  # fmt: skip
     if table.names != (*model.columns, model.target):
         raise SpecError(

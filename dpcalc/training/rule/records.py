@@ -19,8 +19,7 @@ from dpcalc.training.data.cells import Classes, Labels
 from dpcalc.training.data.progress import Progress
 from dpcalc.training.data.ranges import Ranges
 from dpcalc.training.data.schema import is_schema, read_schema
-from dpcalc.training.data.stored import OnDisk
-from dpcalc.training.data.tables import Stored, Table
+from dpcalc.training.data.tables import Table
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.setup import Setup
 
@@ -39,8 +38,8 @@ class Records(NamedTuple):
         centred: whether they are centred before that, which is yet to be done: they are within the feature bound.
     """
 
-    train: Prepared | OnDisk
-    test: Prepared | OnDisk | None
+    train: Prepared
+    test: Prepared | None
     names: tuple[str, ...]
     ranges: Ranges | None
     labels: Labels | Classes
@@ -61,28 +60,17 @@ class Records(NamedTuple):
     @property
     def one_label(self) -> float | None:
         """The label of all training records, if they have the same."""
-        if isinstance(self.train, OnDisk):
-            survey = self.train.survey()
-            return survey.least if survey.least == survey.most else None
         labels = self.train.labels
         return float(labels[0]) if labels.min() == labels.max() else None
 
     @property
     def counts(self) -> Mapping[str, int]:
         """What `dpcalc.training.data.bounds.Prepared` counts, over training and test records."""
-        if isinstance(self.test, OnDisk):
-            return bounding.added(self.train.counts, self.test.counts)
         return self.train.counts
 
 
-def in_memory(records: Records) -> Prepared:
-    """Return the training records of a table that was to be held in memory."""
-    assert isinstance(records.train, Prepared)
-    return records.train
-
-
 def read_records(
-    draft: Draft, setup: Setup, *, share: float | None = None, progress: Progress | None = None, held: bool = False,
+    draft: Draft, setup: Setup, *, share: float | None = None, progress: Progress | None = None,
     centres: Callable[[int, int], bool] = lambda rows, columns: False,
 ) -> Records:  # fmt: skip
     """Return the records within their bounds, split at random.
@@ -92,7 +80,6 @@ def read_records(
         setup: what is read; whether there is an intercept.
         share: what the column of the intercept holds, over the feature bound; None: as much as the features may.
         progress: called with (records read, in all), where a large table is read.
-        held: whether a large table, too, is held in memory.
         centres: from the numbers of training records and of columns to whether rows are to be centred.
 
     Raises:
@@ -109,7 +96,7 @@ def read_records(
         refused = [name for name in ("records", "dimension") if name in draft]
         if refused:
             raise SpecError(f"{', '.join(refused)} follow from the data", f"leave out --{refused[0]}")
-        table, ranges = _table(setup, labels, progress, held or setup.replicas > 1)
+        table, ranges = _table(setup, labels, progress)
     ranges = _with_target(ranges, setup)
     bound = float(draft["feature_bound"])
     share = share or bounding.intercept_of(1.0, draft.norm)
@@ -120,12 +107,7 @@ def read_records(
         "ranges": ranges, "intercept": bool(setup.intercept), "share": share, "norm": draft.norm,
         "uncentred": centred,
     }  # fmt: skip
-    train: Prepared | OnDisk
-    test: Prepared | OnDisk | None
-    if isinstance(table.cells, Stored):
-        train, test = OnDisk(table.cells, bounding.bounds_of(table, **kept)).split(setup.test_fraction, splitting)
-    else:
-        train, test = bounding.split(bounding.prepared(table, **kept), setup.test_fraction, splitting)
+    train, test = bounding.split(bounding.prepared(table, **kept), setup.test_fraction, splitting)
     constant = bound * share if setup.intercept else 0.0
     rest = bounding.rest_of(bound, constant, draft.norm)
     return Records(train, test, table.names, ranges, labels, constant, rest, centred)
@@ -141,9 +123,7 @@ def _synthetic(kind: str, draft: Draft, seed: int | None) -> Table:
     )  # fmt: skip
 
 
-def _table(
-    setup: Setup, labels: Labels | Classes, progress: Progress | None, held: bool
-) -> tuple[Table, Ranges | None]:
+def _table(setup: Setup, labels: Labels | Classes, progress: Progress | None) -> tuple[Table, Ranges | None]:
     """Return the table of a file, of a shipped example or of arrays, and its map if it has one."""
     path, target, ranges = setup.data, setup.target, setup.ranges
     if setup.example:
@@ -152,10 +132,7 @@ def _table(
     declared = read_schema(ranges) if ranges is not None and is_schema(ranges) else None
     words = {} if declared is None else declared.words
     if isinstance(path, str):
-        table = tables.read(
-            path, target=target, labels=labels, ignore=setup.ignore, words=words, held=held,
-            progress=progress,
-        )  # fmt: skip
+        table = tables.read(path, target=target, labels=labels, ignore=setup.ignore, words=words, progress=progress)
     else:
         table = tables.of_arrays(*path, labels=labels, words=words)
     if declared is not None:

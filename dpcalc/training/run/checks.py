@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpcalc.errors import MissingParameter, SpecError
 from dpcalc.model.loss import Loss
 from dpcalc.training.run.plan import Plan
-from dpcalc.training.run.problem import AnyProblem, verify
+from dpcalc.training.run.problem import Problem, verify
 
 Array = NDArray[np.float64]
 _MAX_RELEASED = 1 << 28  # numbers that are held in memory: 2 GiB
@@ -20,7 +20,7 @@ _STEEPEST = 1e290  # of the gradients of all records together
 _LARGEST_DRAW = 100.0  # no normal or exponential variable that a generator of doubles draws is larger
 
 
-def starting_point(plan: Plan, problem: AnyProblem, start: Array | None) -> Array:
+def starting_point(plan: Plan, problem: Problem, start: Array | None) -> Array:
     """Return the first iterate, after a check that data, loss and start are what was accounted.
 
     Raises:

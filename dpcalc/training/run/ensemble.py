@@ -7,6 +7,7 @@ processes share the blocks, nor on which takes which block.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,6 @@ from numpy.typing import NDArray
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Order, Release
 from dpcalc.training.data.progress import Progress
-from dpcalc.training.data.tables import cores
 from dpcalc.training.run import orders
 from dpcalc.training.run.checks import starting_point
 from dpcalc.training.run.kernel import Kernel, Move, PlainSums, fill, plain_move
@@ -76,7 +76,7 @@ def train(
     """
     runs = _Runs(plan, problem, replicas, seed, trace)
     report = _Progress(progress, plan.steps * replicas)
-    workers = min(len(runs.widths), workers or cores())
+    workers = min(len(runs.widths), workers or _cores())
     plain = statistic is None and trace is None
     if there is not None:
         if not plain:
@@ -103,6 +103,11 @@ def train(
         except BaseException as error:  # an interrupt, too, is to end the blocks under way
             report.cause = report.cause or error
             raise
+
+
+def _cores() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _run_remotely(there: There, runs: _Runs, report: _Progress) -> Array:

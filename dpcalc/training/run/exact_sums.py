@@ -21,15 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
-from dpcalc.files.row_file import Chosen, Copy, Room
-from dpcalc.model.algorithm import Order
-from dpcalc.training.data.bounds import lengths
-from dpcalc.training.data.tables import ahead
+from dpcalc.files.arrays import new_table
+from dpcalc.training.data.bounds import blocks, lengths
 from dpcalc.training.run.checks import lipschitz_of
 from dpcalc.training.run.kernel import Move, descents
 from dpcalc.training.run.orders import Stretch
 from dpcalc.training.run.plan import Plan
-from dpcalc.training.run.problem import AnyProblem, Problem, StoredProblem
+from dpcalc.training.run.problem import Problem
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -45,8 +43,6 @@ _LEAST_EXPONENT = -900  # of iterates that scores tell from 0
 _SQUARES = 1e-290, 1e300  # sums of squares that are right but for rounding
 _ROOM = 2.0**-40  # by which gradients stay below their bound: more than the rounding of a norm
 _ENTRIES, _CAPPED_ENTRIES = 1 << 15, 1 << 20  # of weights times records, taken at once
-_PASSES = 3  # from which on a copy of what was cut pays
-_USUAL = 2.0**-100, 2.0**100  # of units: a copy then holds multiples of them, of 20 bits, in single precision
 
 
 def grid_of(scale: float) -> float:
@@ -110,9 +106,7 @@ class ExactSums:
     several classes a slope is a vector and a gradient a matrix, whose norm is that of all its entries.
     """
 
-    def __init__(
-        self, problem: AnyProblem, bound: float, size: int, norm: int = 2, passes: float = 1, capped: bool = False
-    ) -> None:
+    def __init__(self, problem: Problem, bound: float, size: int, norm: int = 2, capped: bool = False) -> None:
         """Cut the features.
 
         Args:
@@ -120,8 +114,6 @@ class ExactSums:
             bound: L > 0, on the norm of a record's gradient.
             size: of the largest batch.
             norm: of features and gradients, 1 or 2.
-            passes: how often all records are looked at in the order of their file: after the first of several, what is
-                read is what it has made of them.
             capped: whether slopes of several classes are those of a capped softmax.
 
         Raises:
@@ -140,28 +132,21 @@ class ExactSums:
         self.most = bound * (1.0 - max(_ROOM, 4.0 * (columns + loss.scores + 8) * _UNIT))
         self.scaled = None if loss.classified else loss.scaled_descent()
         self.rows = max(1, (_CAPPED_ENTRIES if capped else _ENTRIES) // columns)  # taken at once
-        if isinstance(problem, StoredProblem):
-            self.rows = max(1, problem.records.step // 2)  # as threads read ahead, some pieces are held at once
-        self.copy: Copy | None = None
-        self.copied = 0  # rows of the copy that later passes read
-        if isinstance(problem, Problem):
-            self.labels, self.features = problem.labels, cut(problem.features, self.unit)
-            self.steepest = self._steepest(self.features)
-        elif passes >= _PASSES and _USUAL[0] <= self.unit <= _USUAL[1]:
-            self.copy = Copy(self.count, problem.records.shape[1], 2)
+        self.labels, self.features = problem.labels, new_table("what is cut of the features", *problem.features.shape)
+        self.steepest = new_table("the slopes of the records", self.count, 1)[:, 0]
+        for some in blocks(*problem.features.shape):
+            self.steepest[some] = self._steepest(cut(problem.features[some], self.unit, out=self.features[some]))
 
     @classmethod
-    def of(cls, plan: Plan, problem: AnyProblem) -> ExactSums:
+    def of(cls, plan: Plan, problem: Problem) -> ExactSums:
         """Return the sums of a plan whose every step has noise.
 
         Raises:
             SpecError: the noise is too small, or the bounds on the data are.
         """
-        ordered = plan.order in (Order.FIXED, Order.FULL)
-        passes = sum(batch.steps * batch.size for batch in plan.batches) * plan.passes / plan.records
         size = max(batch.size for batch in plan.batches)
         bound = lipschitz_of(plan, problem.loss)
-        sums = cls(problem, bound, size, plan.norm, passes if ordered else 0.0, plan.capped)
+        sums = cls(problem, bound, size, plan.norm, plan.capped)
         sums.check_scale(float(np.min(plan.scale)) * min(batch.divisor for batch in plan.batches))
         return sums
 
@@ -227,33 +212,15 @@ class ExactSums:
     def _pieces(self, rows: Index | None, most: int) -> Iterator[Piece]:
         """Yield the records of these rows, at most so many at a time; the next piece overwrites the one before."""
         count = self.count if rows is None else len(rows)
-        places = [slice(first, min(first + most, count)) for first in range(0, count, most)]
-        problem, room = self.problem, Room()
-        if isinstance(problem, Problem):
-            return (self._held(some if rows is None else rows[some], room) for some in places)
-        start = _start_of(rows)
-        copying = self.copy is not None and start is not None and start == self.copied
-        if copying:
-            self.copied += count
-
-        def read(some: slice, room: Room) -> Piece:
-            piece = self._cut_rows(problem, some if rows is None else rows[some], room)
-            if copying and self.copy is not None:
-                x, y, steepest = piece
-                self.copy.write((start or 0) + some.start, x.astype(np.float32), np.column_stack([y, steepest]))
-            return piece
-
-        if start is None:  # what is sought record by record gains nothing from threads
-            return (read(some, room) for some in places)
-        return ahead(read, places)
-
-    def _held(self, chosen: Chosen, room: Room) -> Piece:
-        """Return records in memory."""
-        if isinstance(chosen, slice):
-            return self.features[chosen], self.labels[chosen], self.steepest[chosen]
-        x = room.of("features", (len(chosen), self.features.shape[1]), self.features.dtype)
-        self.features.take(chosen, axis=0, out=x, mode="clip")  # indices are within, and need no check
-        return x, self.labels[chosen], self.steepest[chosen]
+        room = np.empty((0 if rows is None else min(most, count), self.features.shape[1]))
+        for first in range(0, count, most):
+            some = slice(first, min(first + most, count))
+            if rows is None:
+                yield self.features[some], self.labels[some], self.steepest[some]
+                continue
+            chosen, x = rows[some], room[: some.stop - first]
+            self.features.take(chosen, axis=0, out=x, mode="clip")  # indices are within, and need no check
+            yield x, self.labels[chosen], self.steepest[chosen]
 
     def _sum(self, pieces: Iterable[Piece], w: Array) -> Array:
         """Return the sum over records that are cut."""
@@ -264,17 +231,6 @@ class ExactSums:
             total = part if total is None else total + part
         assert total is not None
         return total
-
-    def _cut_rows(self, problem: StoredProblem, chosen: Chosen, room: Room) -> Piece:
-        """Return records in a file: they are cut as they are read."""
-        if self.copy is not None and self.copy.finished:
-            kept, beside = self.copy.rows(chosen, room)
-            x = room.of("features", kept.shape, np.dtype(np.float64))
-            np.copyto(x, kept)
-            return x, np.ascontiguousarray(beside[:, 0]), np.ascontiguousarray(beside[:, 1])
-        x, y, _ = problem.records.at(chosen, room)
-        cut(x, self.unit, out=x)
-        return x, y, self._steepest(x)
 
     def _cut_iterate(self, w: Array) -> Array:
         """Return w cut so that its scores are sums of numbers that doubles hold: to some 32 bits.
@@ -317,13 +273,6 @@ def _rounded_move(descent: Move, grid: float, noise: Array, factor: float, w: Ar
     cells = rounded_cells(descent(w) / grid, noise)
     cells *= factor
     return cells
-
-
-def _start_of(rows: Index | None) -> int | None:
-    """Return the first of records that are in the order of their file, without a gap; None for others."""
-    if rows is None:
-        return 0
-    return int(rows[0]) if len(rows) and bool((np.diff(rows) == 1).all()) else None
 
 
 def _too_short(bound: float) -> SpecError:

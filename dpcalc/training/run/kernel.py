@@ -27,7 +27,7 @@ from dpcalc.model.quantities import Noise
 from dpcalc.training.run.capped import capped_descents, total_of
 from dpcalc.training.run.orders import Step, Stretch
 from dpcalc.training.run.plan import Plan
-from dpcalc.training.run.problem import AnyProblem, Problem, slope_caps
+from dpcalc.training.run.problem import Problem, slope_caps
 
 Array = NDArray[np.float64]
 Move = Callable[[Array], Array]
@@ -230,10 +230,10 @@ _PRODUCTS = 1 << 19  # records times runs taken at once: their scores are 4 MiB
 class PlainSums:
     """Sums of minus the clipped gradients of a problem's records, without the regulariser."""
 
-    def __init__(self, plan: Plan, problem: AnyProblem, runs: int = 1) -> None:
+    def __init__(self, plan: Plan, problem: Problem, runs: int = 1) -> None:
         """Prepare sums for so many runs side by side."""
         self.plan, self.problem = plan, problem
-        self.caps = slope_caps(problem.features, plan.clip, plan.norm) if isinstance(problem, Problem) else None
+        self.caps = slope_caps(problem.features, plan.clip, plan.norm)
         entries = _CAPPED_ENTRIES if plan.capped else _ENTRIES
         self.rows = max(1, min(entries // plan.columns, _PRODUCTS // runs))
         if not problem.loss.classified:
@@ -272,7 +272,7 @@ class PlainSums:
         rows, slope, dot, count = stretch.rows[:, 0], self.slope, np.dot, stretch.steps
         held, most = self.plan.domain.inner(len(w))
         x, y = self.problem.at(rows)
-        caps = self._caps(x, rows)
+        caps = self._caps(rows)
         stacked = np.empty((count + 1, 3, len(w)))
         stacked[:-1, 0] = noise * (-eta * scale)[:, np.newaxis]
         stacked[:-1, 1], stacked[0, 2] = x, w
@@ -302,7 +302,7 @@ class PlainSums:
         for first in range(0, len(rows), many):
             chosen = rows[first : first + many]
             x, y = self.problem.at(chosen.reshape(-1))
-            caps = self._caps(x, chosen.reshape(-1))
+            caps = self._caps(chosen.reshape(-1))
             if size == 1:  # one record needs no array of slopes
                 bounds = [np.inf] * len(y) if caps is None else caps.tolist()
                 yield from (partial(self._of_one, *record) for record in zip(x, y.tolist(), bounds, strict=True))
@@ -320,23 +320,17 @@ class PlainSums:
         """
         if rows is not None and rows.ndim == 2:
             return self._of_own_batches(w, rows)
-        count, piece = self.problem.shape[0] if rows is None else len(rows), self.problem.piece(self.rows)
-        pieces = [slice(first, min(count, first + piece)) for first in range(0, count, piece)]
-        chosen: list[Any] = pieces if rows is None else [rows[some] for some in pieces]
-        total = np.zeros_like(w)
-        for places, (x, y) in zip(chosen, self.problem.each(chosen), strict=True):
-            caps = self._caps(x, places)
-            for first in range(0, len(y), self.rows):
-                some = slice(first, first + self.rows)
-                total += self._of(x[some], y[some], None if caps is None else caps[some], w)
+        count, total = self.problem.shape[0] if rows is None else len(rows), np.zeros_like(w)
+        for first in range(0, count, self.rows):
+            some = slice(first, first + self.rows)
+            chosen: Any = some if rows is None else rows[some]
+            x, y = self.problem.at(chosen)
+            total += self._of(x, y, self._caps(chosen), w)
         return total
 
-    def _caps(self, x: Array, rows: Any) -> Array | None:
+    def _caps(self, rows: Any) -> Array | None:
         """Return how steep the loss of these records may be; None where gradients are not clipped."""
-        if self.caps is None:
-            return slope_caps(x, self.plan.clip, self.plan.norm)
-        caps: Array = self.caps[rows]
-        return caps
+        return None if self.caps is None else self.caps[rows]
 
     def _of(self, x: Array, y: Array, caps: Array | None, w: Array) -> Array:
         """Return the sum over records that all runs share."""
@@ -355,7 +349,6 @@ class PlainSums:
         return slope * x
 
     def _of_own_batches(self, w: Array, rows: Index) -> Array:
-        assert isinstance(self.problem, Problem)  # several runs are trained on what is held in memory
         features, labels, _ = self.problem
         total = np.zeros_like(w)
         for chosen in rows:

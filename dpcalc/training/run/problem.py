@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
-from dpcalc.files.row_file import Chosen
 from dpcalc.model.loss import Loss
-from dpcalc.training.data.bounds import Prepared, lengths
-from dpcalc.training.data.stored import OnDisk
-from dpcalc.training.data.tables import ahead
+from dpcalc.training.data.bounds import lengths
 
 Array = NDArray[np.float64]
+Chosen = slice | NDArray[np.int64]
 
 _PIECE = 1 << 16  # entries looked at together
 _ROOM = 1e-12  # by which clipped gradients stay below their bound
@@ -44,74 +42,9 @@ class Problem(NamedTuple):
         """Return the features, shape (m, d), and the labels, shape (m,), of some records."""
         return self.features[chosen], self.labels[chosen]
 
-    def each(self, chosen: Sequence[Chosen]) -> Iterator[tuple[Array, Array]]:
-        """Yield what `at` returns, for some choices of records one after another."""
-        return map(self.at, chosen)
-
     def pieces(self, step: int) -> Iterator[tuple[Array, Array]]:
         """Yield all records in their order, so many at a time."""
-        return self.each([slice(first, first + step) for first in range(0, len(self.labels), step)])
-
-    def piece(self, least: int) -> int:
-        """Return a multiple of so many records: how many are best looked at together."""
-        return least
-
-    @property
-    def label_variance(self) -> float:
-        """The variance of the labels."""
-        return float(np.var(self.labels))
-
-
-class StoredProblem(NamedTuple):
-    """The data of a linear model, in a file, and its loss."""
-
-    records: OnDisk
-    loss: Loss
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """As `Problem.shape`."""
-        rows, columns = self.records.shape
-        return rows, columns * self.loss.scores
-
-    def at(self, chosen: Chosen) -> tuple[Array, Array]:
-        """As `Problem.at`; whatever is returned is new.
-
-        Raises:
-            SpecError: the file cannot be read, or has changed.
-        """
-        part = self.records.at(chosen)
-        return part.features, part.labels
-
-    def each(self, chosen: Sequence[Chosen]) -> Iterator[tuple[Array, Array]]:
-        """As `Problem.each`; the memory of a piece is overwritten once the next one is asked for."""
-        return ((part.features, part.labels) for part in ahead(self.records.at, chosen))
-
-    def pieces(self, step: int) -> Iterator[tuple[Array, Array]]:
-        """As `Problem.pieces`; the memory is overwritten, as in `each`. Every record is checked once more.
-
-        A model is measured on such pieces; steps read their records without this check.
-
-        Raises:
-            SpecError: a record is outside its bounds.
-        """
-
-        def check(first: int, part: Prepared) -> None:
-            _verify_piece(part.features, part.labels, self.loss, first, self.records.norm)
-
-        return ((part.features, part.labels) for part in self.records.pieces(step, check))
-
-    def piece(self, least: int) -> int:
-        """As `Problem.piece`."""
-        return max(1, self.records.step // least) * least
-
-    @property
-    def label_variance(self) -> float:
-        """As `Problem.label_variance`."""
-        return self.records.survey().spread
-
-
-AnyProblem = Problem | StoredProblem
+        return (self.at(slice(first, first + step)) for first in range(0, len(self.labels), step))
 
 
 def slope_caps(features: Array, clip: float | None, norm: int = 2) -> Array | None:
@@ -136,11 +69,8 @@ def slope_caps(features: Array, clip: float | None, norm: int = 2) -> Array | No
     return caps
 
 
-def verify(problem: AnyProblem, *, norm: int = 2) -> None:
+def verify(problem: Problem, *, norm: int = 2) -> None:
     """Refuse data outside the bounds by which the loss was accounted.
-
-    Records in a file are brought within their bounds whenever they are read, and here it is checked that these bounds
-    are within those of the loss. Single records are not looked at here: see `StoredProblem.pieces`.
 
     Args:
         problem: data and loss.
@@ -151,12 +81,6 @@ def verify(problem: AnyProblem, *, norm: int = 2) -> None:
             hinge and logistic, other than +1 and -1.
     """
     loss = problem.loss
-    if isinstance(problem, StoredProblem):
-        if not problem.records.within(loss.feature_bound, norm):
-            raise SpecError(
-                f"records in a file are not shortened to feature_bound {loss.feature_bound:.17g}", "use the same bounds"
-            )
-        return
     x, y, _ = problem
     if x.ndim != 2 or y.shape != (len(x),) or not len(x) or not x.shape[1]:
         raise SpecError(

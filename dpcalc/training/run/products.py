@@ -17,7 +17,7 @@ from dpcalc.numerics.floats import up
 from dpcalc.training.run.exact_sums import bits_kept, cut, exponent_of, grid_of, rounded_sum
 from dpcalc.training.run.kernel import Source
 from dpcalc.training.run.plan import Plan
-from dpcalc.training.run.problem import AnyProblem
+from dpcalc.training.run.problem import Problem
 
 Array = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ _PIECE = 1 << 16  # entries looked at together
 _CELLS = 2.0**52  # of a grid, on either side of 0
 
 
-def solved(plan: Plan, problem: AnyProblem, source: Source) -> tuple[Array, int]:
+def solved(plan: Plan, problem: Problem, source: Source) -> tuple[Array, int]:
     """Return the weights, shape (d,), from noisy sums, and how many noise variables were drawn.
 
     Args:

@@ -27,7 +27,7 @@ from dpcalc.training.run.checks import starting_point
 from dpcalc.training.run.exact_sums import ExactSums, rounded
 from dpcalc.training.run.kernel import Kernel, PlainSums, Source, fill
 from dpcalc.training.run.plan import Plan
-from dpcalc.training.run.problem import AnyProblem
+from dpcalc.training.run.problem import Problem
 from dpcalc.training.run.rounding import Rounding
 
 Array = NDArray[np.float64]
@@ -49,7 +49,7 @@ class Trained(NamedTuple):
 
 
 def train(
-    plan: Plan, problem: AnyProblem, source: Source, *, start: Array | None = None, progress: Progress | None = None,
+    plan: Plan, problem: Problem, source: Source, *, start: Array | None = None, progress: Progress | None = None,
     rounding: Rounding | None = None,
 ) -> Trained:  # fmt: skip
     """Execute a plan.
@@ -72,9 +72,7 @@ def train(
 class _Run:
     """A run, whose released numbers are rounded, or every noisy sum of it."""
 
-    def __init__(
-        self, plan: Plan, problem: AnyProblem, source: Source, start: Array, rounding: Rounding | None
-    ) -> None:
+    def __init__(self, plan: Plan, problem: Problem, source: Source, start: Array, rounding: Rounding | None) -> None:
         self.plan, self.generator = plan, source.generator
         self.grid = None if rounding is None else rounding.grid
         exact = rounding is not None and rounding.grid is None

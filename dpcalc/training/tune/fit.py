@@ -37,7 +37,7 @@ from dpcalc.training.rule.candidates import TRAVEL, Tune
 from dpcalc.training.rule.defaults import CLASSIFYING, fill_steps
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.guarantee import Accounting, Guaranteed, guarantee, rounding_note
-from dpcalc.training.rule.records import Records, in_memory, read_records
+from dpcalc.training.rule.records import Records, read_records
 from dpcalc.training.rule.setup import Average, Setup, Task
 from dpcalc.training.run import kernel, single
 from dpcalc.training.run.checks import refuse_overflow
@@ -78,13 +78,13 @@ class _Reader:
     def __call__(self, draft: Draft, setup: Setup, *, share: float | None, **more: Any) -> Records:
         """Return the records to train on, as `dpcalc.training.rule.records.read_records`."""
         if self.records is None:
-            records = read_records(draft, setup, share=share, held=True, **more)
+            records = read_records(draft, setup, share=share, **more)
             if self.tune.public is not None:
                 self.scored = _public(self.tune.public, draft, setup, records, share)
             else:
                 assert self.tune.held_out is not None
                 splitting = np.random.default_rng(None if setup.seed is None else (setup.seed, 3))
-                train, self.scored = bounding.split(in_memory(records), self.tune.held_out, splitting)
+                train, self.scored = bounding.split(records.train, self.tune.held_out, splitting)
                 records = records._replace(train=train)
             self.records = records
         return self.records
@@ -110,13 +110,13 @@ def _public(path: str, draft: Draft, setup: Setup, records: Records, share: floa
         data=path, synthetic=None, target=records.names[-1], ranges=ranges, test_fraction=0.0, labels=named,
         positive=positive,
     )  # fmt: skip
-    records_read = read_records(draft, reading, share=share, held=True)
+    records_read = read_records(draft, reading, share=share)
     if records_read.names != records.names:
         raise SpecError(
             f"the public records to score on have the columns {', '.join(records_read.names)[:200]}",
             f"they must be those that are trained on: {', '.join(records.names)[:200]}",
         )
-    return in_memory(records_read)
+    return records_read.train
 
 
 def fit_tuned(task: Task) -> Fit:
@@ -294,7 +294,7 @@ def _executed(
             drawn = _source(setup, drawing)
             source = drawn.label
             candidate, rounding = candidates[place], found.made[place].rounding
-            records = in_memory(candidate.records)
+            records = candidate.records.train
             problem = Problem(records.features, records.labels, candidate.draft.loss)
             weights, released = single.train(plans[place], problem, drawn, rounding=rounding)
             score = _scored(weights, scored, candidate.draft, found.score_epsilon, below)

@@ -1,0 +1,168 @@
+"""The lines of CSV files and their cells.
+
+There are two readings. `text_blocks` is for files whose every fault may be shown: it is strict, and says where.
+`record_lines` is for tables of records, in which no line is ever refused: a refusal would tell one table from another.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from typing import IO, NamedTuple
+
+from dpcalc.errors import SpecError
+from dpcalc.files import reading
+from dpcalc.files.place import FileError, Place
+
+_PIECE = 4 << 20  # bytes read at once
+_RECORDS = 1 << 18  # bytes of records read at once
+_PER_COLUMN = 32  # bytes that each cell may add to the longest line of records
+
+
+class Block(NamedTuple):
+    """Some whole lines of a file, and the number of the first."""
+
+    first: int
+    lines: list[str]
+
+    def data(self) -> Iterator[tuple[int, str]]:
+        """Yield (line number, line) of the lines that are neither blank nor comments."""
+        for number, line in enumerate(self.lines, start=self.first):
+            if line and not line.isspace() and not line.lstrip().startswith("#"):
+                yield number, line
+
+
+def text_blocks(shown: str, stream: IO[bytes], size: int) -> Iterator[Block]:
+    """Yield the lines of a file of at most ``size`` bytes, some megabytes at a time; they end with LF, CR LF or CR.
+
+    Raises:
+        SpecError: it is longer, or a line is, or it is not UTF-8 text.
+    """
+    first, total, rest = 1, 0, b""
+    while piece := stream.read(_PIECE):
+        total += len(piece)
+        if total > size:
+            raise Place(shown).error(f"more than {size} bytes", "use a shorter file")
+        rest += piece
+        # A CR that ends the piece may be half of a CR LF.
+        cut = max(rest.rfind(b"\n"), rest.rfind(b"\r", 0, len(rest) - 1)) + 1
+        if cut:
+            block = _decode(shown, first, rest[:cut])
+            yield block
+            first += len(block.lines)
+        rest = rest[cut:]
+        if len(rest) > reading.LINE_BYTES:
+            raise _too_long(shown, first)
+    if rest:
+        yield _decode(shown, first, rest)
+
+
+def _decode(shown: str, first: int, raw: bytes) -> Block:
+    if b"\r" in raw:
+        raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if first == 1:
+        raw = raw.removeprefix(b"\xef\xbb\xbf")
+    if b"\0" in raw:
+        number = first + raw.count(b"\n", 0, raw.index(b"\0"))
+        raise Place(shown, number).error("a NUL byte", "save the file as UTF-8 text")
+    try:
+        lines = raw.decode("utf-8").removesuffix("\n").split("\n")
+    except UnicodeDecodeError as error:
+        number = first + raw.count(b"\n", 0, error.start)
+        byte = error.start - raw.rfind(b"\n", 0, error.start)
+        raise Place(shown, number).error(f"byte {byte} is not UTF-8", "save the file as UTF-8") from None
+    lengths = list(map(len, lines))
+    if max(lengths) > reading.LINE_BYTES:
+        raise _too_long(shown, first + lengths.index(max(lengths)))
+    return Block(first, lines)
+
+
+def _too_long(shown: str, number: int) -> FileError:
+    return Place(shown, number).error(f"the line is longer than {reading.LINE_BYTES} bytes", "write one row per line")
+
+
+def record_lines(stream: IO[bytes], columns: int) -> Iterator[bytes]:
+    """Yield the lines that are left, without their ends; a line that is far too long as an empty one.
+
+    A record is a line, whatever stands in it: quotation marks do not reach beyond it, and blank lines count.
+    """
+    most = reading.LINE_BYTES + _PER_COLUMN * columns
+    rest = b""
+    while piece := stream.read(_RECORDS):
+        *lines, rest = (rest + piece).split(b"\n")
+        rest = rest[:most]  # of a line that is too long, more is not needed
+        for line in lines:
+            yield line.removesuffix(b"\r") if len(line) < most else b""
+    if rest:
+        yield rest.removesuffix(b"\r") if len(rest) < most else b""
+
+
+def count_lines(stream: IO[bytes]) -> int:
+    """Return how many lines `record_lines` yields."""
+    count, last = 0, b"\n"
+    while piece := stream.read(_RECORDS):
+        count, last = count + piece.count(b"\n"), piece[-1:]
+    return count + (last != b"\n")
+
+
+def split_cells(line: str) -> list[str]:
+    """Return the cells of a line, quoted or not; none where one is longer than is read."""
+    if '"' not in line:
+        return line.split(",")
+    try:
+        return next(csv.reader([line.replace("\r", " ").replace("\n", " ")]), [])
+    except csv.Error:
+        return []
+
+
+_MARKS = {";": "semicolons", "\t": "tabs"}
+
+
+def read_header(path: str, stream: IO[bytes]) -> list[str]:
+    """Return the names of the columns, which the first line holds.
+
+    Raises:
+        SpecError: it is too long, not UTF-8, or not a line of names; they are parted by something else than commas.
+    """
+    line = stream.readline(reading.LINE_BYTES)
+    if len(line) >= reading.LINE_BYTES:
+        raise SpecError(
+            f"{path}:1: the line is longer than {reading.LINE_BYTES} characters", "write one record per line"
+        )
+    csv.field_size_limit(reading.LINE_BYTES)
+    try:
+        names = [name.strip() for name in next(csv.reader([line.decode("utf-8-sig").strip()]), [])]
+    except UnicodeDecodeError:
+        raise SpecError(f"{path}:1: not UTF-8", "save the file as UTF-8") from None
+    except csv.Error:  # a quote that is not closed in the line
+        raise SpecError(
+            f"{path}:1: the header is not a line of names", "name the columns, with commas between"
+        ) from None
+    if not any(names):
+        raise SpecError(f"{path}: the first line is empty", "it must name the columns")
+    if all(_is_number(name) for name in names):
+        raise SpecError(f"{path}: the first line holds numbers", "it must name the columns: add a header")
+    if len(names) == 1 and (other := next((word for mark, word in _MARKS.items() if mark in names[0]), None)):
+        raise SpecError(f"{path}: the columns are parted by {other}", "save the file with commas between the cells")
+    return names
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def read_rows(stream: IO[bytes], size: int) -> list[list[str]] | None:
+    """Return the cells of every line of a small file; none where it has more than ``size`` characters.
+
+    None stands for a file that cannot be read as CSV.
+    """
+    csv.field_size_limit(reading.LINE_BYTES)
+    try:
+        text = stream.read(size + 1).decode("utf-8-sig")
+        return list(csv.reader(text.splitlines())) if len(text) <= size else []
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return None
