@@ -133,6 +133,20 @@ def uses(trials: int, chance: Fraction, factor: float, count: int) -> Law:
     return discounted(counts(trials * block, chance), scaled, -(-count // block), reach)
 
 
+def uses_of_periods(period: int, factor: float, count: int) -> Law:
+    """Return the law of the sum of f^(t i) f^(J_i) for i < count, J_i uniform on 0..t-1 for the period t."""
+    if count == 0:
+        return Law(np.zeros(1), np.ones(1))
+    size = -(-period // _EXACT)
+    values = factor ** np.arange(0, period, size, dtype=float) if factor > 0.0 else np.append(1.0, np.zeros(period - 1))
+    values = values if factor in (0.0, 1.0) else values * (1.0 + 4.0 * UNIT)
+    points = distinct(values)
+    masses = np.full(len(values), up(min(size, period) / period))
+    place = Law(points, _summed(np.searchsorted(points, values), masses, len(points)), most=float(points[-1]))
+    scaled = min(1.0, up(factor**period, 4.0)) if factor < 1.0 else 1.0
+    return place if count == 1 else discounted(place, scaled, count, geometric(scaled, count) * float(points[-1]))
+
+
 class _Sums(NamedTuple):
     """Sums of f^i N_i by Chernoff's bound: the weights of groups of trials, and what all that are left out add at most.
 

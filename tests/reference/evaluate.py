@@ -22,7 +22,7 @@ from dpcalc.model.numbers import parse_log
 from dpcalc.model.run import describe
 from dpcalc.notions import conversions, gaussian, optimal_composition, pld, profiles, renyi
 from dpcalc.notions.guarantee import Composition, Gdp, Profile
-from dpcalc.numerics import binomial, chi_square, isotonic, roots, sums
+from dpcalc.numerics import binomial, chi_square, discounted_sums, isotonic, roots, sums
 from dpcalc.numerics.floats import down, exp_up, product_up, quotient_up, ratio_up, up
 from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.contraction import (
@@ -47,12 +47,14 @@ from dpcalc.theorems.record import lookup
 from dpcalc.theorems.risk import generalisation, holder_sgd, langevin, tasks, utility
 from dpcalc.theorems.risk.averaging import averaged_risk
 from dpcalc.theorems.risk.sgd import Sgd
-from dpcalc.theorems.sampled import noisy_sgd, sampled_steps
+from dpcalc.theorems.sampled import hidden_past, noisy_sgd, sampled_hidden, sampled_steps
+from dpcalc.theorems.sampled.hidden_past import Past, Plan
 from dpcalc.theorems.setting import Setting
 from tests.formulas import evaluated, number
 
 from . import published
 from .attacks import ATTACKS
+from .correlated import CORRELATED
 
 
 class _Inputs:
@@ -1029,6 +1031,73 @@ _QUANTITIES.update(
         )
     ),
 )  # fmt: skip
+
+# --- hidden batches ---------------------------------------------------------------------------------------------------
+
+
+def _hidden_plan(i: _Inputs, steps: int, past: Past) -> Plan:
+    """A plan that counts all early uses, or, at the worst, none of them."""
+    composed = i.whole("k")
+    return Plan(composed, i.whole("j"), i("share"), *((steps - composed, past) if i.raw["form"] != "worst" else ()))
+
+
+def _theorem_n(i: _Inputs) -> float:
+    far = i.raw.get("diameter")
+    run = noisy_sgd.HiddenSteps(
+        records=i.whole("records"), batch_size=i.whole("batch"), steps=i.whole("steps"), lipschitz=i("lipschitz"),
+        noise_std=i("noise_std"), step_size=i("eta"), smoothness=i("beta"), strong_convexity=i("m"),
+        diameter=math.inf if far in (None, "", "inf") else float(far),
+    )  # fmt: skip
+    return run.planned(_hidden_plan(i, run.steps, Past.TOLD)).epsilon(i.log("delta")).value
+
+
+def _hidden_poisson(i: _Inputs) -> float:
+    replaced = i.raw["adjacency"] == "replace"
+    run = sampled_hidden.HiddenRun(
+        sampling="poisson", adjacency="replace-one" if replaced else i.raw["adjacency"], records=i.whole("records"),
+        batch_size=i.whole("batch"), sample_rate=i("batch") / i("records"), steps=i.whole("steps"),
+        noise_multiplier=i("noise_multiplier"), step_size=i("eta"), smoothness=max(i("regularisation"), 1e-3),
+        regularisation=i("regularisation"),
+    )  # fmt: skip
+    hidden = Past.MIRRORED if replaced else Past.SECRET
+    plan = _hidden_plan(i, run.steps, hidden if i.raw["form"] == "hidden" else Past.TOLD)
+    return run.planned(plan).epsilon(i.log("delta")).value
+
+
+def _shift(i: _Inputs, form: str) -> pld.Pair:
+    """The pair of a random shift, by the name that the reference has for it."""
+    make = {"revealed": pld.revealed_shift, "symmetric": pld.mirrored_shift}.get(form, pld.hidden_shift)
+    pair = make(i.array("mus"), i.array("weights"))
+    return pld.exchanged(pair) if form in ("hidden_reversed", "add") else pair
+
+
+def _hidden_step(i: _Inputs) -> float:
+    """A random shift and one step on a Poisson batch."""
+    mu, direction = noisy_sgd.sample_mu(1.0 / i("noise_multiplier"), i("share")), i.raw["direction"]
+    replaced = direction == "replace"
+    step = (pld.replaced_poisson if replaced else pld.removed)(mu=mu, rate=i("q"))
+    parts = [(_shift(i, "symmetric" if replaced else direction), 1)]
+    parts.append((pld.exchanged(step) if direction == "add" else step, 1))
+    return exp_up(pld.log_delta(parts, epsilon=i("epsilon")).value)
+
+
+_QUANTITIES.update(
+    start_mu=lambda i: hidden_past.shift_mu(
+        hidden_past.Chain(i.whole("k") + 1, i("c"), i("x"), i("noise_multiplier"), math.inf),
+        Plan(i.whole("k"), i.whole("j"), i("share")),
+    ),
+    large_batch_failure=lambda i: exp_up(binomial.log_any_tail_up(
+        i.whole("most"), i.whole("records") - 1, Fraction(i.raw["q"]), i.whole("k")
+    )),
+    uses_tail=lambda i: discounted_sums.uses(1, Fraction(i.raw["q"]), i("c"), i.whole("n")).tail(i("above")),
+    uses_cut=lambda i: discounted_sums.cut(1, Fraction(i.raw["q"]), i("c"), i.whole("n"), i.log("failure")),
+    mixture_delta=lambda i: exp_up(float(_shift(i, i.raw["form"]).forward(np.array([i("epsilon")]))[0])),
+    hidden_one_step=_hidden_step,
+    theorem_n_epsilon=_theorem_n,
+    poisson_epsilon=_hidden_poisson,
+)  # fmt: skip
+
+
 # --- batches that are cut, and records in several steps of an epoch ---------------------------------------------------
 
 
@@ -1199,4 +1268,6 @@ def evaluate(quantity: str, inputs: Mapping[str, Any]) -> float | dict[str, floa
     """
     if quantity in ATTACKS:
         return ATTACKS[quantity](inputs)
+    if quantity in CORRELATED:
+        return CORRELATED[quantity](inputs)
     return _QUANTITIES[quantity](_Inputs(inputs))

@@ -39,7 +39,7 @@ def _named(words: Sequence[str]) -> Entry:
     return entry
 
 
-@click.command("explain", cls=Command)
+@click.command("explain", cls=Command, usual=("as_json", "output"))
 @click.argument("ids", metavar="[ID]...", type=BOUND, nargs=-1)
 @parameter_options("compare")
 def command(ids: tuple[str, ...], **flags: Any) -> None:
