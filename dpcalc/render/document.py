@@ -177,10 +177,10 @@ class One:
         lines = [met(result, digits) or answer_alone(result, digits) for result in case.answers]
         rests = ", ".join(facts(case, digits)) if not case.training else str(case.value("adjacency") or "")
         beside = f"{lines[-1]}   {rests}".rstrip()
-        yield from self._warning()
         if len(beside) <= COLUMNS:
             lines, rests = [*lines[:-1], beside], ""
         yield from (Paragraph(self._unmet() + line, style=Style.ANSWER) for line in lines)
+        yield from self._warning()
         if rests:
             yield Paragraph(rests)
         if text := meaning(case):
@@ -223,7 +223,7 @@ class One:
         yield from self._number()
         yield Paragraph(risk.trained(case), "trained")
         if best := next(filter(lambda result: budget_met(result, digits), case.answers), None):
-            yield Paragraph(f"{noise_enough(best, digits)}, by {best.bound}", "cost")
+            yield Paragraph(noise_enough(best, digits), "cost")
         else:
             yield from self._source()
         yield from (Paragraph(text, label) for label, text in model_facts(case))

@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from dpcalc.files.output import is_stdout, write
+from dpcalc.files import output
 from dpcalc.inert import inert
 
 
@@ -44,7 +44,7 @@ def show(text: str, path: str | None) -> None:
     if context is not None and context.meta.get(NO_PAGER):
         wanted = False
     long = text.count("\n") >= shutil.get_terminal_size().lines
-    if is_stdout(path) and on_terminal() and wanted and long:
+    if output.is_stdout(path) and on_terminal() and wanted and long:
         click.echo_via_pager(inert(text, coloured=True), color=True)
     else:
-        write(text, path)
+        output.write(text, path)

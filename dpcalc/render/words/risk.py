@@ -170,18 +170,18 @@ def audit_facts(case: Case, digits: Digits) -> list[tuple[str, str]]:
     """Return what was found, each with its label; nothing where there was no audit."""
     if not case.audit:
         return []
-    audit, bounds = case.audit, []
+    audit, facts = case.audit, []
+    confidence = number(audit["confidence"], side=Side.AS_GIVEN)
     beside = {
         name: "" if audit[name] is None else f" (guaranteed: {digits.number(audit[name], Side.UP)})"
         for name in ("epsilon", "mu")
     }
     if audit["epsilon_lower"] is not None:
         lower, delta = digits.number(audit["epsilon_lower"], Side.DOWN), number(audit["delta"], side=Side.AS_GIVEN)
-        bounds.append(f"epsilon >= {lower} at delta = {delta}{beside['epsilon']}")
-    bounds.append(f"mu >= {digits.number(audit['mu_lower'], Side.DOWN)}, if Gaussian{beside['mu']}")
-    confidence = number(audit["confidence"], side=Side.AS_GIVEN)
-    facts = [
-        ("audited", f"{'; '.join(bounds)}; with confidence {confidence}"),
+        facts.append(("audited", f"epsilon >= {lower} at delta = {delta}{beside['epsilon']}"))
+    mu = digits.number(audit["mu_lower"], Side.DOWN)
+    facts += [
+        ("audited", f"mu >= {mu} if Gaussian{beside['mu']}; with confidence {confidence}"),
         (
             ATTACK,
             f"{audit['attack']}: {audit['others']}; looks at {audit['looks_at']}; {audit['replicas']} runs on each of "
