@@ -257,7 +257,7 @@ def test_where_the_noise_is_sought_the_mu_is_that_of_the_noise_that_is_found(ask
 
 def test_numbers_of_the_statement_are_not_rounded_against_the_guarantee(ask: Any) -> None:
     line = EXACT.replace("-d 0.05", "-d 0.0123456789").replace("2e4", "1e3")
-    text = ask(f"{line} --confidence 0.99999999")
+    text = ask(f"{line} --confidence 0.99999999 -vv")
     assert "at delta = 0.0123456789 (" in text
     assert "with confidence 0.99999999\n" in text
 
