@@ -454,4 +454,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        print((__doc__ or "").strip())
+        sys.exit(0 if sys.argv[1] in ("-h", "--help") else 2)
     main()

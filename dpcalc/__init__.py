@@ -10,6 +10,8 @@ file while modules are still looked for in the current folder, where `__main__` 
 from dpcalc.version import __version__
 
 _PUBLIC = {
+    "epsilon": "dpcalc.api.queries",
+    "noise_multiplier": "dpcalc.api.queries",
     "compare": "dpcalc.api.queries",
     "rdp": "dpcalc.api.queries",
     "shifted": "dpcalc.api.queries",
@@ -19,6 +21,7 @@ _PUBLIC = {
     "online": "dpcalc.api.queries",
     "multi_epoch": "dpcalc.api.queries",
     "dp_sgd": "dpcalc.api.queries",
+    "dp_ftrl": "dpcalc.api.queries",
     "utility": "dpcalc.api.queries",
     "statement": "dpcalc.api.documents",
     "explain": "dpcalc.api.documents",

@@ -26,6 +26,66 @@ Word: TypeAlias = str | Iterable[str] | None
 
 __version__: str
 
+def epsilon(
+    *,
+    noise_multiplier: float,
+    delta: float | str,
+    sampling: str,
+    adjacency: str,
+    sample_rate: float | None = ...,
+    records: int | None = ...,
+    batch_size: int | None = ...,
+    steps: int | None = ...,
+    epochs: int | None = ...,
+) -> float:
+    """Return epsilon of a run of DP-SGD of which every iterate may be seen: one float, rounded up.
+
+    What privacy depends on has no default. `dp_sgd` answers the same with bounds, assumptions and what would better it.
+
+    Args:
+        noise_multiplier: standard deviation of the noise on the sum of a batch, over the clipping norm.
+        delta: in (0, 1).
+        sampling: how batches are really drawn: ``poisson``, ``shuffle``, ``fixed``, ``balls-in-bins``, ... (`dp_sgd`).
+        adjacency: ``add-remove``, ``zero-out`` or ``replace-one``.
+        sample_rate: probability of a record to be in a batch; of Opacus' loader, 1/len(loader).
+        records, batch_size: in place of the rate.
+        steps: number of batches, of all epochs.
+        epochs: in place of the steps.
+
+    Raises:
+        SpecError, NotApplicable: as in `rdp`.
+
+    >>> round(epsilon(noise_multiplier=1.1, delta=1e-5, sampling="poisson", adjacency="add-remove",
+    ...               sample_rate=0.01, steps=2000), 5)
+    2.15973
+    """
+
+def noise_multiplier(
+    *,
+    epsilon: float,
+    delta: float | str,
+    sampling: str,
+    adjacency: str,
+    sample_rate: float | None = ...,
+    records: int | None = ...,
+    batch_size: int | None = ...,
+    steps: int | None = ...,
+    epochs: int | None = ...,
+) -> float:
+    """Return the noise multiplier that keeps a run of DP-SGD within a budget: one float, rounded up.
+
+    Args:
+        epsilon, delta: the budget.
+        sampling, adjacency, sample_rate, records, batch_size, steps, epochs: as in `epsilon`.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+
+    >>> round(noise_multiplier(epsilon=2.16, delta=1e-5, sampling="poisson", adjacency="add-remove",
+    ...                        sample_rate=0.01, steps=2000), 4)
+    1.0999
+    """
+
 def compare(
     *,
     algorithm: Word = ...,
@@ -72,10 +132,17 @@ def compare(
     schedule_factor: Real = ...,
     sample_rate: Real = ...,
     sampling: Word = ...,
+    max_batch_size: Whole = ...,
+    uses: Whole = ...,
     holder_exponent: Real = ...,
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
     loss_at_zero: Real = ...,
+    mechanism: Word = ...,
+    bands: Whole = ...,
+    participations: Whole = ...,
+    separation: Whole = ...,
+    scaling: Word = ...,
     schedule: str | os.PathLike[str] | None = ...,
     epsilon: Real = ...,
     delta: float | str | Iterable[float | str] | None = ...,
@@ -97,17 +164,17 @@ def compare(
     ``algorithm`` says what is run and must be given; ``"all"`` stands for every one.
 
     Args:
-        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output.
+        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output, correlated.
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
         last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -129,7 +196,7 @@ def compare(
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
         permutation: whether the random order and its seed stay secret for ever; one of public, secret.
         c1: constant of the noise schedule; a number > 0.
-        c2: constant of the noise schedule; a number > -inf.
+        c2: constant of the noise schedule; a number.
         release: what is released: the last iterate alone, or the iterate after every epoch (dp-sgd: every iterate, unless this says last); one of last, epoch.
         epochs: number of passes over the records; a whole number from 1 to 1e+15 (passes).
         steps: number of steps; a whole number from 1 to 1e+15 (steps).
@@ -141,10 +208,17 @@ def compare(
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); one of identity, tree, sqrt, banded-sqrt, bisr, blt.
+        bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
+        participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
+        separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
+        scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
@@ -235,10 +309,10 @@ def rdp(
         last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -270,7 +344,8 @@ def rdp(
         reconstruction: solve for what keeps how often a secret is guessed, baseline without, at most this.
 
     Returns:
-        A report; ``report.cases[0].best`` is the number to quote, ``report.rows()`` a flat table of all.
+        A report; ``report.epsilon``, ``report.noise_std`` and so on are the numbers to quote, ``print(report)`` shows
+        the answer, ``report.rows()`` is a flat table of all bounds. Of a list, iterate over the cases.
 
     Raises:
         SpecError: malformed or incomplete parameters; ``certify`` without python-flint.
@@ -279,7 +354,7 @@ def rdp(
         Disproved: with ``certify``, a guarantee is below the truth; its ``report`` has all that is known of it.
 
     >>> round(rdp(records=100, index=1, lipschitz=1, smoothness=1, step_size=0.5, noise_std=1,
-    ...           delta=1e-5).cases[0].best.value, 12)
+    ...           delta=1e-5).value, 12)
     0.725521750858
     """
 
@@ -396,7 +471,7 @@ def unlearn(
         clean_steps: noisy steps on the records kept alone, after all that used the others; a whole number from 1 to 1e+15 (steps).
         contraction: Lipschitz factor of a step's map; a number >= 0.
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
@@ -429,7 +504,7 @@ def unlearn(
         SpecError, NotApplicable, Infeasible: as in `rdp`.
 
     >>> unlearn(start_distance=0.02, contraction=0.99, step_size=0.1, noise_std=0.5, epsilon=0.1, delta=1e-5,
-    ...         solve="clean_steps").cases[0].best.value
+    ...         solve="clean_steps").value
     70
     """
 
@@ -492,7 +567,7 @@ def hockey_stick(
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         loss_class: what is known of every loss; lipschitz (a bounded gradient only) covers clipping. Default: convex-smooth if a smoothness is given, else lipschitz; one of convex-smooth, convex, smooth, lipschitz.
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         displacement: how far apart a gradient step leaves two points, over the diameter; for Laplace noise in the 1-norm (default: derived from the loss class); a number >= 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
@@ -508,7 +583,7 @@ def hockey_stick(
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
@@ -604,7 +679,7 @@ def shuffle(
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         loss_class: what is known of every loss; lipschitz (a bounded gradient only) covers clipping. Default: convex-smooth if a smoothness is given, else lipschitz; one of convex-smooth, convex, smooth, lipschitz.
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         displacement: how far apart a gradient step leaves two points, over the diameter; for Laplace noise in the 1-norm (default: derived from the loss class); a number >= 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
@@ -620,12 +695,12 @@ def shuffle(
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
         c1: constant of the noise schedule; a number > 0.
-        c2: constant of the noise schedule; a number > -inf.
+        c2: constant of the noise schedule; a number.
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
@@ -651,7 +726,7 @@ def shuffle(
         SpecError, NotApplicable, Infeasible: as in `rdp`.
 
     >>> round(shuffle(records=10**5, lipschitz=1, smoothness=1, step_size=0.1, noise_std=2, delta=1e-6
-    ...               ).cases[0].best.value, 7)
+    ...               ).value, 7)
     1.3153396
     """
 
@@ -710,7 +785,7 @@ def online(
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         loss_class: what is known of every loss; lipschitz (a bounded gradient only) covers clipping. Default: convex-smooth if a smoothness is given, else lipschitz; one of convex-smooth, convex, smooth, lipschitz.
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         displacement: how far apart a gradient step leaves two points, over the diameter; for Laplace noise in the 1-norm (default: derived from the loss class); a number >= 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
@@ -728,7 +803,7 @@ def online(
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
         c1: constant of the noise schedule; a number > 0.
-        c2: constant of the noise schedule; a number > -inf.
+        c2: constant of the noise schedule; a number.
         decay_exponent: exponent of the noise schedule of a stream; a number > 0 and <= 64.
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
@@ -755,7 +830,7 @@ def online(
         SpecError, NotApplicable, Infeasible: as in `rdp`.
 
     >>> round(online(records=100, lipschitz=10, smoothness=1, step_size=0.01, diameter=1, c1=100, c2=100,
-    ...              decay_exponent=1.5, epsilon=1).cases[0].best.value, 8)
+    ...              decay_exponent=1.5, epsilon=1).value, 8)
     0.04950353
     """
 
@@ -828,7 +903,7 @@ def multi_epoch(
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         loss_class: what is known of every loss; lipschitz (a bounded gradient only) covers clipping. Default: convex-smooth if a smoothness is given, else lipschitz; one of convex-smooth, convex, smooth, lipschitz.
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         displacement: how far apart a gradient step leaves two points, over the diameter; for Laplace noise in the 1-norm (default: derived from the loss class); a number >= 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
@@ -844,7 +919,7 @@ def multi_epoch(
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
@@ -875,7 +950,7 @@ def multi_epoch(
         SpecError, NotApplicable, Infeasible: as in `rdp`.
 
     >>> round(multi_epoch(records=60000, epochs=20, batch_size=250, lipschitz=1, smoothness=1, step_size=0.1,
-    ...                   noise_std=0.05, delta=1e-6).cases[0].best.value, 9)
+    ...                   noise_std=0.05, delta=1e-6).value, 9)
     0.68377813
     """
 
@@ -889,6 +964,8 @@ def dp_sgd(
     batch_size: Whole = ...,
     sample_rate: Real = ...,
     sampling: Word = ...,
+    max_batch_size: Whole = ...,
+    uses: Whole = ...,
     clip: Real = ...,
     noise_multiplier: Real = ...,
     noise_std: Real = ...,
@@ -928,7 +1005,12 @@ def dp_sgd(
     success: Real = ...,
     reconstruction: Real = ...,
 ) -> Report:
-    """Return what is true of SGD on uniformly sampled records whose losses need not be smooth.
+    """Return what is true of DP-SGD, as Opacus and others run it: clipped gradients, noise on the sum of a batch.
+
+    ``sampling`` says how batches are drawn, and must be given: the answer depends on it. ``adjacency`` is replace-one
+    unless it is given; accountants of other libraries assume ``add-remove``. `epsilon` and `noise_multiplier` answer by
+    one float. Two more algorithms need no clipping and release the average iterate: ``dp-sgd-gradient`` with noise in
+    every step, ``dp-sgd-output`` with noise on the average alone.
 
     Args:
         algorithm: what is run and released; one of dp-sgd, dp-sgd-gradient, dp-sgd-output.
@@ -939,8 +1021,10 @@ def dp_sgd(
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
@@ -962,7 +1046,7 @@ def dp_sgd(
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
         order: order or orders of Renyi divergence; without a budget the divergence itself is reported.
@@ -984,9 +1068,86 @@ def dp_sgd(
     Raises:
         SpecError, NotApplicable, Infeasible: as in `rdp`.
 
-    >>> report = dp_sgd(algorithm="dp-sgd-gradient", records=1000, lipschitz=1.0, noise_std=2.0, delta=1e-6)
-    >>> round(report.cases[0].best.value, 2)
-    0.22
+    >>> report = dp_sgd(records=50000, batch_size=500, epochs=20, noise_multiplier=1.1, sampling="shuffle",
+    ...                 adjacency="zero-out", delta=1e-5)
+    >>> round(report.epsilon, 4)
+    24.9225
+    """
+
+def dp_ftrl(
+    *,
+    records: Whole = ...,
+    epochs: Whole = ...,
+    steps: Whole = ...,
+    batch_size: Whole = ...,
+    sample_rate: Real = ...,
+    sampling: Word = ...,
+    mechanism: Word = ...,
+    bands: Whole = ...,
+    participations: Whole = ...,
+    separation: Whole = ...,
+    clip: Real = ...,
+    noise_multiplier: Real = ...,
+    scaling: Word = ...,
+    adjacency: Word = ...,
+    group_size: Whole = ...,
+    epsilon: Real = ...,
+    delta: float | str | Iterable[float | str] | None = ...,
+    order: float | Iterable[float] = ...,
+    solve: str | None = ...,
+    gates: str | Sequence[str] = ...,
+    certify: bool = ...,
+    risk: bool = ...,
+    fpr: float | Iterable[float] = ...,
+    prior: float | Iterable[float] = ...,
+    baseline: float | Iterable[float] = ...,
+    advantage: Real = ...,
+    tpr: Real = ...,
+    success: Real = ...,
+    reconstruction: Real = ...,
+) -> Report:
+    """Return what is true of SGD on clipped gradients whose noise a matrix correlates.
+
+    Args:
+        records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
+        epochs: number of passes over the records; a whole number from 1 to 1e+15 (passes).
+        steps: number of steps; a whole number from 1 to 1e+15 (steps).
+        batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
+        sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
+        sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); one of identity, tree, sqrt, banded-sqrt, bisr, blt.
+        bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
+        participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
+        separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
+        clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
+        adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
+        group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
+        epsilon: the budget.
+        delta: the budget; a string such as "1e-5000" where no float can hold it.
+        order: order or orders of Renyi divergence; without a budget the divergence itself is reported.
+        solve: name of a parameter to solve for instead, given both epsilon and delta.
+        gates: assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one.
+        certify: prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why not.
+        risk: what an attacker can do, beside the answer: case.risk.
+        fpr: rates of false positives at which risk gives those of true ones.
+        prior: prior probabilities that the record is there, for how often a guess is right.
+        baseline: probabilities to guess a secret of the record right without the release.
+        advantage: solve for what keeps true positives less false ones of any attack at most this.
+        tpr: solve for what keeps the rate of true positives at fpr at most this.
+        success: solve for what keeps how often a guess is right, at prior, at most this.
+        reconstruction: solve for what keeps how often a secret is guessed, baseline without, at most this.
+
+    Returns:
+        A report as in `rdp`.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+
+    >>> report = dp_ftrl(mechanism="sqrt", steps=1000, epochs=5, noise_multiplier=5, adjacency="zero-out", delta=1e-6)
+    >>> round(report.cases[0].best.value, 9)
+    5.096496116
     """
 
 def utility(
@@ -1047,7 +1208,7 @@ def utility(
         steps: number of steps; a whole number from 1 to 1e+15 (steps).
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
@@ -1138,10 +1299,17 @@ def statement(
     schedule_factor: Real = ...,
     sample_rate: Real = ...,
     sampling: Word = ...,
+    max_batch_size: Whole = ...,
+    uses: Whole = ...,
     holder_exponent: Real = ...,
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
     loss_at_zero: Real = ...,
+    mechanism: Word = ...,
+    bands: Whole = ...,
+    participations: Whole = ...,
+    separation: Whole = ...,
+    scaling: Word = ...,
     schedule: str | os.PathLike[str] | None = ...,
     epsilon: Real = ...,
     delta: float | str | Iterable[float | str] | None = ...,
@@ -1161,17 +1329,17 @@ def statement(
     """Return the paragraph for a paper's appendix or a model card about the described run, one for each case.
 
     Args:
-        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output.
+        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output, correlated.
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
         last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -1193,7 +1361,7 @@ def statement(
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
         permutation: whether the random order and its seed stay secret for ever; one of public, secret.
         c1: constant of the noise schedule; a number > 0.
-        c2: constant of the noise schedule; a number > -inf.
+        c2: constant of the noise schedule; a number.
         release: what is released: the last iterate alone, or the iterate after every epoch (dp-sgd: every iterate, unless this says last); one of last, epoch.
         epochs: number of passes over the records; a whole number from 1 to 1e+15 (passes).
         steps: number of steps; a whole number from 1 to 1e+15 (steps).
@@ -1205,10 +1373,17 @@ def statement(
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); one of identity, tree, sqrt, banded-sqrt, bisr, blt.
+        bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
+        participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
+        separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
+        scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
@@ -1278,10 +1453,17 @@ def explain(
     schedule_factor: Real = ...,
     sample_rate: Real = ...,
     sampling: Word = ...,
+    max_batch_size: Whole = ...,
+    uses: Whole = ...,
     holder_exponent: Real = ...,
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
     loss_at_zero: Real = ...,
+    mechanism: Word = ...,
+    bands: Whole = ...,
+    participations: Whole = ...,
+    separation: Whole = ...,
+    scaling: Word = ...,
     schedule: str | os.PathLike[str] | None = ...,
     epsilon: Real = ...,
     delta: float | str | Iterable[float | str] | None = ...,
@@ -1301,17 +1483,17 @@ def explain(
     """Return what the bounds ``ids`` say, of the run if one is described; without ids, what the best one for it says.
 
     Args:
-        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output.
+        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output, correlated.
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
         last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -1333,7 +1515,7 @@ def explain(
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
         permutation: whether the random order and its seed stay secret for ever; one of public, secret.
         c1: constant of the noise schedule; a number > 0.
-        c2: constant of the noise schedule; a number > -inf.
+        c2: constant of the noise schedule; a number.
         release: what is released: the last iterate alone, or the iterate after every epoch (dp-sgd: every iterate, unless this says last); one of last, epoch.
         epochs: number of passes over the records; a whole number from 1 to 1e+15 (passes).
         steps: number of steps; a whole number from 1 to 1e+15 (steps).
@@ -1345,10 +1527,17 @@ def explain(
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); one of identity, tree, sqrt, banded-sqrt, bisr, blt.
+        bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
+        participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
+        separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
+        scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
@@ -1422,10 +1611,17 @@ def cite(
     schedule_factor: Real = ...,
     sample_rate: Real = ...,
     sampling: Word = ...,
+    max_batch_size: Whole = ...,
+    uses: Whole = ...,
     holder_exponent: Real = ...,
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
     loss_at_zero: Real = ...,
+    mechanism: Word = ...,
+    bands: Whole = ...,
+    participations: Whole = ...,
+    separation: Whole = ...,
+    scaling: Word = ...,
     schedule: str | os.PathLike[str] | None = ...,
     epsilon: Real = ...,
     delta: float | str | Iterable[float | str] | None = ...,
@@ -1445,17 +1641,17 @@ def cite(
     """Return the BibTeX of what the bounds ``ids`` rest on; without ids of the best for the described run, or of all.
 
     Args:
-        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output.
+        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output, correlated.
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
         last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -1477,7 +1673,7 @@ def cite(
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
         permutation: whether the random order and its seed stay secret for ever; one of public, secret.
         c1: constant of the noise schedule; a number > 0.
-        c2: constant of the noise schedule; a number > -inf.
+        c2: constant of the noise schedule; a number.
         release: what is released: the last iterate alone, or the iterate after every epoch (dp-sgd: every iterate, unless this says last); one of last, epoch.
         epochs: number of passes over the records; a whole number from 1 to 1e+15 (passes).
         steps: number of steps; a whole number from 1 to 1e+15 (steps).
@@ -1489,10 +1685,17 @@ def cite(
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); one of identity, tree, sqrt, banded-sqrt, bisr, blt.
+        bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
+        participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
+        separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
+        scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
@@ -1785,11 +1988,11 @@ def train(
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         c1: constant of the noise schedule; a number > 0.
-        c2: constant of the noise schedule; a number > -inf.
+        c2: constant of the noise schedule; a number.
         decay_exponent: exponent of the noise schedule of a stream; a number > 0 and <= 64.
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         start_distance: distance of the two starting points; a number >= 0 (parameter units).
@@ -1866,10 +2069,17 @@ def audit(
     schedule_factor: Real = ...,
     sample_rate: Real = ...,
     sampling: Word = ...,
+    max_batch_size: Whole = ...,
+    uses: Whole = ...,
     holder_exponent: Real = ...,
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
     loss_at_zero: Real = ...,
+    mechanism: Word = ...,
+    bands: Whole = ...,
+    participations: Whole = ...,
+    separation: Whole = ...,
+    scaling: Word = ...,
     schedule: str | os.PathLike[str] | None = ...,
     epsilon: Real = ...,
     delta: float | str | Iterable[float | str] | None = ...,
@@ -1900,17 +2110,17 @@ def audit(
         seed: of all randomness.
         workers: processors; by default all.
         executor: what computes the runs in place of this machine: any `concurrent.futures.Executor`.
-        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output.
+        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output, correlated.
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
         last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        strong_convexity: strong convexity of the loss; 0 when merely convex; a number >= 0 (gradient units per parameter unit).
+        strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -1932,7 +2142,7 @@ def audit(
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
         permutation: whether the random order and its seed stay secret for ever; one of public, secret.
         c1: constant of the noise schedule; a number > 0.
-        c2: constant of the noise schedule; a number > -inf.
+        c2: constant of the noise schedule; a number.
         release: what is released: the last iterate alone, or the iterate after every epoch (dp-sgd: every iterate, unless this says last); one of last, epoch.
         epochs: number of passes over the records; a whole number from 1 to 1e+15 (passes).
         steps: number of steps; a whole number from 1 to 1e+15 (steps).
@@ -1944,10 +2154,17 @@ def audit(
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); one of identity, tree, sqrt, banded-sqrt, bisr, blt.
+        bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
+        participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
+        separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
+        scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
@@ -2063,9 +2280,9 @@ def ledger(
         NotApplicable: nothing is known of an entry.
         Infeasible: no noise of the last entry meets the budget.
 
-    >>> round(ledger([{"epsilon": 0.1, "times": 100}], delta=1e-6).cases[0].best.value, 4)
+    >>> round(ledger([{"epsilon": 0.1, "times": 100}], delta=1e-6).value, 4)
     4.7746
-    >>> round(ledger({"census": {"mu": 0.2}, "model": {"mu": 1}}, delta=1e-5).cases[0].best.mu, 6)
+    >>> round(ledger({"census": {"mu": 0.2}, "model": {"mu": 1}}, delta=1e-5).mu, 6)
     1.019804
     """
 
@@ -2106,7 +2323,7 @@ def convert(
         NotApplicable: what is sought does not follow.
         Infeasible: nothing is enough for the budget.
 
-    >>> round(convert(mu=1, delta=1e-5).cases[0].best.value, 6)
+    >>> round(convert(mu=1, delta=1e-5).value, 6)
     4.377178
     >>> best = convert(epsilon=1, delta=1e-5, to="mu").cases[0].best
     >>> best.quantity, round(best.value, 6)

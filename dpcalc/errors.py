@@ -26,6 +26,9 @@ class DpcalcError(Exception):
         self.hint = hint
         self.parameters = parameters
 
+    def __str__(self) -> str:
+        return f"{self.message} (hint: {self.hint})" if self.hint else self.message
+
 
 class SpecError(DpcalcError):
     """The description of the run or the question is malformed (exit 2)."""
@@ -119,7 +122,18 @@ class GateFailed(DpcalcError):
 
 
 class PrivacyWarning(UserWarning):
-    """What was computed is less private than its budget says, or may be."""
+    """What was computed is less private than its budget says, or may be, or may not be what was meant."""
+
+
+def warn(message: str, category: type[Warning] = PrivacyWarning) -> None:
+    """Warn at the line outside dpcalc and scikit-learn that led here."""
+    import sys
+    import warnings
+
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and str(frame.f_globals.get("__name__")).split(".")[0] in ("dpcalc", "sklearn", "joblib"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 class Disproved(DpcalcError):

@@ -268,6 +268,43 @@ class OnePass(Note):
     algorithm: str
 
 
+class RunRead(Note):
+    """What a file of a training job was taken for, where each fact of the run stands, and the keys that were not used.
+
+    Attributes:
+        what: the kind of file.
+        taken: fact -> where it was said.
+        unused: keys.
+    """
+
+    kind: str = "run_read"
+    what: str
+    taken: Mapping[str, str]
+    unused: Sequence[str] = ()
+
+
+class OtherReading(Note):
+    """What another reading of the same facts would account for, and why it is not what ran. It is no guarantee.
+
+    Attributes:
+        reading: in words.
+        value: epsilon of it, at the same delta.
+        truth: what ran instead, in words.
+    """
+
+    kind: str = "other_reading"
+    reading: str
+    value: float
+    truth: str
+
+
+class RunRemark(Note):
+    """A sentence about the run that a file describes."""
+
+    kind: str = "run_remark"
+    says: str
+
+
 # --- about a training run --------------------------------------------------------------------------------------------
 
 

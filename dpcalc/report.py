@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self, overload
 
-from dpcalc.errors import PRECEDENCE
+from dpcalc.errors import PRECEDENCE, NotApplicable, SpecError
 from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import ATTACKS, RAN, RISKS, Kind, Quantity
 from dpcalc.notes import Note
@@ -41,11 +41,20 @@ class Result(NamedTuple):
     mu: float | None = None
     order: float | None = None
     conversion: str | None = None
-    adjacency: str = "replace_one"
+    adjacency: str = "replace-one"
     assumes: tuple[str, ...] = ()
     reference: str = ""
     best: bool = False
     details: Mapping[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        at = f" at delta {self.delta:.6g}" if self.delta is not None and self.quantity != Quantity.DELTA else ""
+        return f"<Result {self.bound}: {self.quantity} {self.value!r} ({self.kind}){at}>"
+
+    @property
+    def written_adjacency(self) -> str:
+        """The adjacency as JSON and CSV have it, with ``_`` for ``-``."""
+        return self.adjacency.replace("-", "_")
 
     @property
     def forgetting(self) -> bool:
@@ -226,6 +235,89 @@ class Case(NamedTuple):
         """The results to quote: one, or the best of each kind or order that was asked about."""
         return tuple(result for result in self.results if result.best)
 
+    @property
+    def answer(self) -> Result:
+        """The result to quote; `best` is None where this raises.
+
+        Raises:
+            NotApplicable: no guarantee holds.
+        """
+        if self.best is not None:
+            return self.best
+        why = self.obstacles[0] if self.obstacles else None
+        raise NotApplicable(
+            f"{self.algorithm} has no guarantee" + (f": {why.because}" if why else ""), why.hint if why else None
+        )
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon that holds, at `delta`; an upper bound, or the budget where something else was solved for.
+
+        Raises:
+            NotApplicable: there is none. So do the four below.
+        """
+        return self._number(self.answer.epsilon, "epsilon", "ask with delta=")
+
+    @property
+    def delta(self) -> float:
+        """The delta that holds, at `epsilon`; 1e-5000 and the like are the smallest float here."""
+        delta = self.answer.delta
+        if delta == 0.0 and self.answer.log_delta is not None and self.answer.log_delta > -math.inf:
+            return math.ulp(0.0)
+        return self._number(delta, "delta", "ask with delta= or epsilon=")
+
+    @property
+    def mu(self) -> float:
+        """The mu of Gaussian privacy that holds."""
+        return self._number(self.answer.mu, "mu", "`answer` has what holds")
+
+    @property
+    def noise_multiplier(self) -> float:
+        """The noise on a sum of gradients over their largest norm: solved for, given, or derived."""
+        return self._noise("noise_multiplier")
+
+    @property
+    def noise_std(self) -> float:
+        """The standard deviation of the noise on a mean gradient: solved for, given, or derived."""
+        return self._noise("noise_std")
+
+    def _noise(self, name: str) -> float:
+        best = self.answer
+        solved = best.value if best.quantity == name else (best.details or {}).get(name)
+        return self._number(self.value(name) if solved is None else solved, name, "`inputs` has what is known")
+
+    def _number(self, value: float | None, name: str, hint: str) -> float:
+        """Return a number of the answer, which some answers have not."""
+        if value is None:
+            best = self.answer
+            raise NotApplicable(f"the answer is {best.quantity}, by {best.bound}, and has no {name}", hint)
+        return float(value)
+
+    @property
+    def _only(self) -> Result:
+        """The one result to quote.
+
+        Raises:
+            SpecError: there are several.
+        """
+        if len(self.answers) > 1:
+            raise SpecError(f"the case has {len(self.answers)} answers", "`answers` of the case has them")
+        return self.answer
+
+    def __float__(self) -> float:
+        return float(self._only.value)
+
+    def __repr__(self) -> str:
+        return f"<Case {self.algorithm}: {self._headline}>"
+
+    @property
+    def _headline(self) -> str:
+        """The answer in a line, without what else the case says, which may have to be computed."""
+        if (best := self.best) is None:
+            return "no guarantee"
+        digits = _renderer(".numbers", "Digits")()
+        return str(_renderer(".words.sentences", "headline")(Case(self.algorithm, self.inputs, (best,)), digits)[0])
+
     def value(self, name: str) -> Any:
         """Return the value of an input; None where the case has no such input."""
         return self.inputs.get(name, (None, ""))[0]
@@ -314,26 +406,118 @@ PARTS = ("train", "test")
 """The parts of the records that are measured apart."""
 
 
-class Report(NamedTuple):
-    """The answer to one command.
+class Report:
+    """The answer to one command: a sequence of cases, and where there is one case also its numbers.
 
-    ``not_selected`` names the cases of a check's recipes that were not checked, each with its file. ``changes`` is what
-    differs from an earlier report, None where no earlier report was given. ``shard`` says which of the cases of a check
-    these are, None where they are all.
+    ``print`` shows the short answer. ``not_selected`` names the cases of a check's recipes that were not checked, each
+    with its file. ``changes`` is what differs from an earlier report, None where no earlier report was given. ``shard``
+    says which of the cases of a check these are, None where they are all.
     """
 
-    command: str
-    cases: tuple[Case, ...]
-    not_selected: tuple[tuple[str, str], ...] = ()
-    changes: tuple[Change, ...] | None = None
-    shard: Shard | None = None
+    _fields = ("command", "cases", "not_selected", "changes", "shard")
+
+    def __init__(
+        self,
+        command: str,
+        cases: tuple[Case, ...],
+        not_selected: tuple[tuple[str, str], ...] = (),
+        changes: tuple[Change, ...] | None = None,
+        shard: Shard | None = None,
+    ) -> None:
+        self.command, self.cases, self.not_selected = command, cases, not_selected
+        self.changes, self.shard = changes, shard
+
+    def _replace(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed."""
+        return type(self)(**{**vars(self), **changes})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Report) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as of what holds mappings
+
+    def __len__(self) -> int:
+        return len(self.cases)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[Case]:
+        return iter(self.cases)
+
+    @overload
+    def __getitem__(self, place: int) -> Case: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Case, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Case | tuple[Case, ...]:
+        return self.cases[place]
+
+    @property
+    def case(self) -> Case:
+        """The case, where there is one.
+
+        Raises:
+            SpecError: there are several, or none.
+        """
+        if len(self) != 1:
+            raise SpecError(f"the report has {len(self)} cases", "take one: report[0], or `for case in report`")
+        return self.cases[0]
+
+    @property
+    def answer(self) -> Result:
+        """The result to quote of the one case, as `Case.answer`.
+
+        Raises:
+            SpecError: there are several cases, or none.
+            NotApplicable: no guarantee holds. So do the properties below.
+        """
+        return self.case.answer
+
+    @property
+    def value(self) -> float:
+        """The number to quote: of epsilon, or of what was solved for. ``float(report)`` is the same."""
+        return self.case._only.value
+
+    def __float__(self) -> float:
+        return float(self.case)
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon that holds, as `Case.epsilon`."""
+        return self.case.epsilon
+
+    @property
+    def delta(self) -> float:
+        """The delta that holds, as `Case.delta`."""
+        return self.case.delta
+
+    @property
+    def mu(self) -> float:
+        """The mu of Gaussian privacy that holds."""
+        return self.case.mu
+
+    @property
+    def noise_multiplier(self) -> float:
+        """The noise on a sum of gradients over their largest norm: solved for, given, or derived."""
+        return self.case.noise_multiplier
+
+    @property
+    def noise_std(self) -> float:
+        """The standard deviation of the noise on a mean gradient: solved for, given, or derived."""
+        return self.case.noise_std
+
+    def __repr__(self) -> str:
+        said = self.cases[0]._headline if len(self) == 1 else f"{len(self)} cases"
+        return f"<Report {self.command}: {said}{f', {self.failed} failed' if self.failed else ''}>"
+
+    def __str__(self) -> str:
+        return str(_renderer("", "render")(self, "plain", verbose=False)).rstrip("\n")
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows of the report."""
-        import importlib
-
-        text: str = importlib.import_module("dpcalc.render.notebook").render_notebook(self)
-        return text
+        return str(_renderer(".notebook", "render_notebook")(self))
 
     @property
     def failed(self) -> int:
@@ -400,7 +584,8 @@ class Report(NamedTuple):
                 details = result.details or {}
                 run = {"case": number, "algorithm": case.algorithm, **{n: details.get(n) for n in RAN}}
                 beside = {**_measured(case), **attack_numbers(case.risk), **audit_numbers(case.audit)}
-                cells = {**run, **result._asdict(), **_verdict(case.check), **inputs, **beside}
+                fields = {**result._asdict(), "adjacency": result.written_adjacency}
+                cells = {**run, **fields, **_verdict(case.check), **inputs, **beside}
                 yield {name: cells.get(name) for name in columns}
 
     def to_dict(self) -> dict[str, Any]:
@@ -452,6 +637,14 @@ class Report(NamedTuple):
         keys = {"passed": Status.PASSED, "skipped": Status.SKIPPED, "errors": Status.ERROR}
         counts = {key: statuses.get(status, 0) for key, status in keys.items()}
         return {**counts, "not_selected": len(self.not_selected)}
+
+
+def _renderer(module: str, name: str) -> Callable[..., Any]:
+    """Return a function of `dpcalc.render`, which reads reports and is loaded when one is shown."""
+    import importlib
+
+    function: Callable[..., Any] = getattr(importlib.import_module(f"dpcalc.render{module}"), name)
+    return function
 
 
 def strict_json(tree: Any) -> Any:
@@ -561,7 +754,7 @@ def result_fields(result: Result) -> dict[str, Any]:
     """Return one bound's answer, without fields that are not known."""
     fields = result._asdict()
     del fields["title"]
-    fields["assumes"] = list(result.assumes)
+    fields["assumes"], fields["adjacency"] = list(result.assumes), result.written_adjacency
     details = fields.pop("details") or {}
     return {**{k: v for k, v in fields.items() if v is not None or k in _ALWAYS}, **details}
 

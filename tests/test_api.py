@@ -339,3 +339,81 @@ def test_a_file_is_read_when_the_question_is_asked(tmp_path: Path) -> None:
     path.unlink()
     assert report.cases[0].best is not None
     assert report.cases[0].results
+
+
+DP_SGD: dict[str, Any] = {"sampling": "poisson", "adjacency": "zero-out", "sample_rate": 0.01, "steps": 200}
+
+
+def test_a_report_of_one_case_has_its_numbers() -> None:
+    """They are those of the JSON report, and none of them is None."""
+    report = dpcalc.rdp(**RUN, delta=1e-6)
+    [case] = report.to_dict()["cases"]
+    [best] = [result for result in case["results"] if result["best"]]
+    assert (report.epsilon, report.delta, report.mu) == (best["epsilon"], best["delta"], best["mu"])
+    assert float(report) == report.value == report[0].epsilon == report.answer.epsilon
+    assert (report.noise_std, report.noise_multiplier) == (2.0, 2.0)
+    solved = dpcalc.rdp(**{**RUN, "noise_std": None}, epsilon=report.epsilon, delta=1e-6)
+    assert solved.noise_std == solved.value == pytest.approx(2.0)
+    assert solved.epsilon == report.epsilon
+
+
+def test_a_delta_below_all_floats_is_rounded_up() -> None:
+    report = dpcalc.rdp(**RUN, delta="1e-5000")
+    assert report.delta > 0.0
+    assert dpcalc.rdp(**RUN, epsilon=1e5).delta > 0.0
+
+
+def test_a_number_that_there_is_not_is_refused_with_a_hint() -> None:
+    several, curves = dpcalc.rdp(**{**RUN, "noise_std": [1, 2]}, delta=1e-6), dpcalc.rdp(**RUN, order=[2, 3])
+    sampled = dpcalc.dp_sgd(**DP_SGD, noise_multiplier=1, delta=1e-5)
+    nothing = dpcalc.compare(**RUN, algorithm=["pnsgd", "online"], delta=1e-6)[1]
+    assert nothing.best is None
+    refused = [lambda: several.epsilon, lambda: float(several), lambda: float(curves), lambda: curves.epsilon]
+    for ask in (*refused, lambda: sampled.mu, lambda: sampled.noise_std, lambda: nothing.epsilon):
+        with pytest.raises(dpcalc.DpcalcError, match=r"\(hint: "):
+            ask()
+
+
+def test_a_report_is_its_cases_and_is_shown_as_the_command_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    report = dpcalc.rdp(**{**RUN, "noise_std": [1, 2]}, delta=1e-6)
+    assert len(report) == 2
+    assert [*report] == [*report.cases] == [report[0], report[-1]]
+    one = dpcalc.rdp(**RUN, delta="1e-6")
+    for shown in (report, one, *report, one.answer):
+        assert len(repr(shown)) < 120
+        assert "\n" not in repr(shown)
+    assert f"{one.epsilon:.4g}"[:-1] in repr(one)
+    print(one)
+    assert capsys.readouterr().out == through_the_shell(capsys, f"rdp {FLAGS}")
+
+
+def test_one_float_for_a_run_of_dp_sgd() -> None:
+    epsilon = dpcalc.epsilon(noise_multiplier=1.1, delta=1e-5, **DP_SGD)
+    assert epsilon == dpcalc.dp_sgd(noise_multiplier=1.1, delta=1e-5, **DP_SGD).epsilon
+    noise = dpcalc.noise_multiplier(epsilon=epsilon, delta=1e-5, **DP_SGD)
+    assert noise == pytest.approx(1.1, rel=1e-3)
+    assert dpcalc.epsilon(noise_multiplier=noise, delta=1e-5, **DP_SGD) <= epsilon
+
+
+@pytest.mark.parametrize("left_out", ["sampling", "adjacency", "sample_rate", "delta"])
+def test_nothing_that_privacy_depends_on_has_a_default(left_out: str) -> None:
+    given = {"noise_multiplier": 1.1, "delta": 1e-5, **DP_SGD}
+    with pytest.raises(dpcalc.DpcalcError):
+        dpcalc.epsilon(**{**given, left_out: None})
+    if left_out != "sample_rate":  # records and batch_size may stand in its place
+        with pytest.raises(TypeError, match=left_out):
+            dpcalc.epsilon(**{name: value for name, value in given.items() if name != left_out})
+
+
+def test_errors_name_keywords() -> None:
+    with pytest.raises(dpcalc.DpcalcError) as refused:
+        dpcalc.dp_sgd(records=1000, batch_size=10, steps=9, sampling="shuffle", adjacency="add-remove", delta=1e-5,
+                      noise_multiplier=1)  # fmt: skip
+    assert 'adjacency="zero-out"' in str(refused.value)
+    assert "--" not in str(refused.value)
+
+
+def test_another_reading_of_the_noise_is_a_warning() -> None:
+    with pytest.warns(dpcalc.PrivacyWarning, match="say noise_multiplier=1.1") as said:
+        dpcalc.rdp(records=60000, batch_size=600, lipschitz=1, smoothness=1, step_size=0.1, noise_std=1.1, delta=1e-5)
+    assert said[0].filename == __file__

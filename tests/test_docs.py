@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import re
 import shlex
 import subprocess
+import sys
+import textwrap
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -108,6 +111,27 @@ def test_a_loader_that_drops_its_last_batch_has_a_larger_rate() -> None:
     assert ran.value == pytest.approx(9.26835, rel=1e-6)  # the PLD accountant of dp-accounting 0.6.0
     assert f"epsilon <= {ran.value:.6g} " in guide
     assert f": {wrong.value:.6g}, which is too small" in guide
+
+
+def test_python_examples_pass_a_strict_type_checker(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    programs = []
+    for page in EXAMPLES:
+        blocks = re.findall(r"^ *```python\n(.*?)^ *```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+        for number, block in enumerate(blocks):
+            programs.append(tmp_path / f"{page.stem.replace('-', '_')}_{number}.py")
+            programs[-1].write_text(textwrap.dedent(block), encoding="utf-8")
+    assert len(programs) >= 7
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("import dpcalc\n\nx: str = dpcalc.rdp(records=1, lipschitz='one').epsilon\n", encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file", str(ROOT / "pyproject.toml")]
+    environment = {**os.environ, "MYPYPATH": str(ROOT)}
+    run = functools.partial(
+        subprocess.run, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=600
+    )
+    done = run([*command, *map(str, programs)])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert run([*command, str(wrong)]).stdout.count("error: ") == 2
 
 
 def test_every_page_is_in_the_site(tmp_path: Path) -> None:

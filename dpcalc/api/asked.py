@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.api.pending import PendingCase
@@ -13,8 +15,8 @@ from dpcalc.engine.ask import FEW, ask, best_of, side_by_side
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import Gate, parse
 from dpcalc.engine.question import aimed
-from dpcalc.errors import SpecError
-from dpcalc.model.parameter import RATES, check, conversion, meant_by, not_covered, renamed
+from dpcalc.errors import DpcalcError, SpecError, warn
+from dpcalc.model.parameter import PARAMETERS, RATES, check, conversion, meant_by, not_covered, renamed
 from dpcalc.model.quantities import Given
 from dpcalc.model.question import Question
 from dpcalc.render.notes import in_words
@@ -78,7 +80,10 @@ class Asked(NamedTuple):
         reads = given.get("schedule") is not None  # a file, which may be gone or another one later
         in_full = self.certify or self.gates or reads or by not in (ask, side_by_side)
         best = None if in_full else best_of(command, given, question)
-        return whole() if best is None else PendingCase.of(best, whole)
+        case = whole() if best is None else best
+        for text in case.warnings:
+            warn(as_keywords(text))
+        return case if best is None else PendingCase.of(best, whole)
 
 
 def read(command: str, /, **given: Any) -> Asked:
@@ -117,6 +122,35 @@ def _unknown(command: str, name: str) -> SpecError:
     meant = meant_by(name, taken)
     hint = f"did you mean {meant}?{conversion(meant)}" if meant else near(name, taken)
     return SpecError(f"{command} does not take {name}", not_covered(name) or hint)
+
+
+_FLAG = re.compile(r"--([a-z][a-z0-9-]*)(?: ([a-z][a-z-]*|[0-9](?:[0-9.e-]*[0-9])?))?")
+"""A flag in a message, and the word or number behind it, which may be its value."""
+
+
+def as_keywords(text: str) -> str:
+    """Return a message with keywords where it names flags: ``adjacency="add-remove"``."""
+
+    def keyword(flag: re.Match[str]) -> str:
+        name, value = flag[1].replace("-", "_"), flag[2]
+        if value is None or name not in PARAMETERS:
+            return " ".join(filter(None, (name, value)))
+        with contextlib.suppress(SpecError):
+            check(name, value if PARAMETERS[name].choices else float(value) if value[0].isdigit() else math.nan)
+            return f'{name}="{value}"' if PARAMETERS[name].choices else f"{name}={value}"
+        return f"{name} {value}"
+
+    return _FLAG.sub(keyword, text)
+
+
+@contextlib.contextmanager
+def in_keywords() -> Iterator[None]:
+    """Let the errors of a function name its keywords where those of the command name flags."""
+    try:
+        yield
+    except DpcalcError as error:
+        error.message, error.hint = as_keywords(error.message), as_keywords(error.hint) if error.hint else None
+        raise
 
 
 def risks_of(asked: Any, listed: Mapping[str, Sequence[float]]) -> RiskQuestion | None:
@@ -173,9 +207,10 @@ def answered(command: str, asked: Asked, alone: Callable[..., Case], among_other
     """Return the report on every combination; ``alone`` raises where nothing holds, ``among_others`` says why."""
     single = len(asked.runs) == 1
     options = {"notes": len(asked.runs) <= FEW, "brief": not single}
-    cases = [asked.answer(command, run, alone if single else among_others, **options) for run in asked.runs]
-    if not any(case.best for case in cases):
-        asked.answer(command, asked.runs[0], alone, **options)  # nothing holds anywhere: say why as for a single case
+    with in_keywords():
+        cases = [asked.answer(command, run, alone if single else among_others, **options) for run in asked.runs]
+        if not any(case.best for case in cases):
+            asked.answer(command, asked.runs[0], alone, **options)  # nothing holds anywhere: say why of the first
     return Report(command, tuple(cases))
 
 

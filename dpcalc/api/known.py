@@ -50,9 +50,9 @@ def ledger(
         NotApplicable: nothing is known of an entry.
         Infeasible: no noise of the last entry meets the budget.
 
-    >>> round(ledger([{"epsilon": 0.1, "times": 100}], delta=1e-6).cases[0].best.value, 4)
+    >>> round(ledger([{"epsilon": 0.1, "times": 100}], delta=1e-6).value, 4)
     4.7746
-    >>> round(ledger({"census": {"mu": 0.2}, "model": {"mu": 1}}, delta=1e-5).cases[0].best.mu, 6)
+    >>> round(ledger({"census": {"mu": 0.2}, "model": {"mu": 1}}, delta=1e-5).mu, 6)
     1.019804
     """
     from dpcalc.engine.ledgers.total import answer_ledger
@@ -111,7 +111,7 @@ def convert(
         NotApplicable: what is sought does not follow.
         Infeasible: nothing is enough for the budget.
 
-    >>> round(convert(mu=1, delta=1e-5).cases[0].best.value, 6)
+    >>> round(convert(mu=1, delta=1e-5).value, 6)
     4.377178
     >>> best = convert(epsilon=1, delta=1e-5, to="mu").cases[0].best
     >>> best.quantity, round(best.value, 6)

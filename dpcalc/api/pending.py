@@ -32,10 +32,15 @@ class PendingCase(Case):
         return super().__getattribute__(name)
 
     @property
-    def best(self) -> Result | None:
-        """The result to quote."""
+    def answers(self) -> tuple[Result, ...]:
+        """The results to quote."""
         results: tuple[Result, ...] = super().__getattribute__("results")
-        return next(result for result in results if result.best)
+        return tuple(result for result in results if result.best)
+
+    @property
+    def best(self) -> Result | None:
+        """The first of them."""
+        return self.answers[0]
 
     def _replace(self, **changes: Any) -> Case:  # type: ignore[override]
         return self._pending()._replace(**changes)
@@ -54,9 +59,6 @@ class PendingCase(Case):
 
     def __hash__(self) -> int:
         return hash(self._pending())
-
-    def __repr__(self) -> str:
-        return repr(self._pending())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Case, tuple(self._pending())

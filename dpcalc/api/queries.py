@@ -114,7 +114,8 @@ def rdp(**given: Any) -> Report:
     ``sigma`` for ``noise_std``, ``target_delta`` for ``delta``.
 
     Returns:
-        A report; ``report.cases[0].best`` is the number to quote, ``report.rows()`` a flat table of all.
+        A report; ``report.epsilon``, ``report.noise_std`` and so on are the numbers to quote, ``print(report)`` shows
+        the answer, ``report.rows()`` is a flat table of all bounds. Of a list, iterate over the cases.
 
     Raises:
         SpecError: malformed or incomplete parameters; ``certify`` without python-flint.
@@ -123,7 +124,7 @@ def rdp(**given: Any) -> Report:
         Disproved: with ``certify``, a guarantee is below the truth; its ``report`` has all that is known of it.
 
     >>> round(rdp(records=100, index=1, lipschitz=1, smoothness=1, step_size=0.5, noise_std=1,
-    ...           delta=1e-5).cases[0].best.value, 12)
+    ...           delta=1e-5).value, 12)
     0.725521750858
     """
     return report_on("rdp", **given)
@@ -159,7 +160,7 @@ def unlearn(**given: Any) -> Report:
         SpecError, NotApplicable, Infeasible: as in `rdp`.
 
     >>> unlearn(start_distance=0.02, contraction=0.99, step_size=0.1, noise_std=0.5, epsilon=0.1, delta=1e-5,
-    ...         solve="clean_steps").cases[0].best.value
+    ...         solve="clean_steps").value
     70
     """
     return report_on("unlearn", **given)
@@ -195,7 +196,7 @@ def shuffle(**given: Any) -> Report:
         SpecError, NotApplicable, Infeasible: as in `rdp`.
 
     >>> round(shuffle(records=10**5, lipschitz=1, smoothness=1, step_size=0.1, noise_std=2, delta=1e-6
-    ...               ).cases[0].best.value, 7)
+    ...               ).value, 7)
     1.3153396
     """
     return report_on("shuffle", **given)
@@ -212,7 +213,7 @@ def online(**given: Any) -> Report:
         SpecError, NotApplicable, Infeasible: as in `rdp`.
 
     >>> round(online(records=100, lipschitz=10, smoothness=1, step_size=0.01, diameter=1, c1=100, c2=100,
-    ...              decay_exponent=1.5, epsilon=1).cases[0].best.value, 8)
+    ...              decay_exponent=1.5, epsilon=1).value, 8)
     0.04950353
     """
     return report_on("online", **given)
@@ -229,7 +230,7 @@ def multi_epoch(**given: Any) -> Report:
         SpecError, NotApplicable, Infeasible: as in `rdp`.
 
     >>> round(multi_epoch(records=60000, epochs=20, batch_size=250, lipschitz=1, smoothness=1, step_size=0.1,
-    ...                   noise_std=0.05, delta=1e-6).cases[0].best.value, 9)
+    ...                   noise_std=0.05, delta=1e-6).value, 9)
     0.68377813
     """
     return report_on("multi-epoch", **given)
@@ -237,7 +238,12 @@ def multi_epoch(**given: Any) -> Report:
 
 @mirrors("dp-sgd")
 def dp_sgd(**given: Any) -> Report:
-    """Return what is true of SGD on uniformly sampled records whose losses need not be smooth.
+    """Return what is true of DP-SGD, as Opacus and others run it: clipped gradients, noise on the sum of a batch.
+
+    ``sampling`` says how batches are drawn, and must be given: the answer depends on it. ``adjacency`` is replace-one
+    unless it is given; accountants of other libraries assume ``add-remove``. `epsilon` and `noise_multiplier` answer by
+    one float. Two more algorithms need no clipping and release the average iterate: ``dp-sgd-gradient`` with noise in
+    every step, ``dp-sgd-output`` with noise on the average alone.
 
     Returns:
         A report as in `rdp`.
@@ -245,11 +251,29 @@ def dp_sgd(**given: Any) -> Report:
     Raises:
         SpecError, NotApplicable, Infeasible: as in `rdp`.
 
-    >>> report = dp_sgd(algorithm="dp-sgd-gradient", records=1000, lipschitz=1.0, noise_std=2.0, delta=1e-6)
-    >>> round(report.cases[0].best.value, 2)
-    0.22
+    >>> report = dp_sgd(records=50000, batch_size=500, epochs=20, noise_multiplier=1.1, sampling="shuffle",
+    ...                 adjacency="zero-out", delta=1e-5)
+    >>> round(report.epsilon, 4)
+    24.9225
     """
     return report_on("dp-sgd", **given)
+
+
+@mirrors("dp-ftrl")
+def dp_ftrl(**given: Any) -> Report:
+    """Return what is true of SGD on clipped gradients whose noise a matrix correlates.
+
+    Returns:
+        A report as in `rdp`.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+
+    >>> report = dp_ftrl(mechanism="sqrt", steps=1000, epochs=5, noise_multiplier=5, adjacency="zero-out", delta=1e-6)
+    >>> round(report.cases[0].best.value, 9)
+    5.096496116
+    """
+    return report_on("dp-ftrl", **given)
 
 
 @mirrors("utility")
@@ -272,6 +296,84 @@ def utility(**given: Any) -> Report:
     ('utility.stop_from_centre', 0.08739)
     """
     return report_on("utility", **given)
+
+
+def epsilon(
+    *,
+    noise_multiplier: float,
+    delta: float | str,
+    sampling: str,
+    adjacency: str,
+    sample_rate: float | None = None,
+    records: int | None = None,
+    batch_size: int | None = None,
+    steps: int | None = None,
+    epochs: int | None = None,
+) -> float:
+    """Return epsilon of a run of DP-SGD of which every iterate may be seen: one float, rounded up.
+
+    What privacy depends on has no default. `dp_sgd` answers the same with bounds, assumptions and what would better it.
+
+    Args:
+        noise_multiplier: standard deviation of the noise on the sum of a batch, over the clipping norm.
+        delta: in (0, 1).
+        sampling: how batches are really drawn: ``poisson``, ``shuffle``, ``fixed``, ``balls-in-bins``, ... (`dp_sgd`).
+        adjacency: ``add-remove``, ``zero-out`` or ``replace-one``.
+        sample_rate: probability of a record to be in a batch; of Opacus' loader, 1/len(loader).
+        records, batch_size: in place of the rate.
+        steps: number of batches, of all epochs.
+        epochs: in place of the steps.
+
+    Raises:
+        SpecError, NotApplicable: as in `rdp`.
+
+    >>> round(epsilon(noise_multiplier=1.1, delta=1e-5, sampling="poisson", adjacency="add-remove",
+    ...               sample_rate=0.01, steps=2000), 5)
+    2.15973
+    """
+    run = {"sample_rate": sample_rate, "records": records, "batch_size": batch_size, "steps": steps, "epochs": epochs}
+    asked = {"noise_multiplier": noise_multiplier, "delta": delta}
+    return _on_dp_sgd(sampling=sampling, adjacency=adjacency, **asked, **run).epsilon
+
+
+def noise_multiplier(
+    *,
+    epsilon: float,
+    delta: float | str,
+    sampling: str,
+    adjacency: str,
+    sample_rate: float | None = None,
+    records: int | None = None,
+    batch_size: int | None = None,
+    steps: int | None = None,
+    epochs: int | None = None,
+) -> float:
+    """Return the noise multiplier that keeps a run of DP-SGD within a budget: one float, rounded up.
+
+    Args:
+        epsilon, delta: the budget.
+        sampling, adjacency, sample_rate, records, batch_size, steps, epochs: as in `epsilon`.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+
+    >>> round(noise_multiplier(epsilon=2.16, delta=1e-5, sampling="poisson", adjacency="add-remove",
+    ...                        sample_rate=0.01, steps=2000), 4)
+    1.0999
+    """
+    run = {"sample_rate": sample_rate, "records": records, "batch_size": batch_size, "steps": steps, "epochs": epochs}
+    asked = {"epsilon": epsilon, "delta": delta, "solve": "noise_multiplier"}
+    return _on_dp_sgd(sampling=sampling, adjacency=adjacency, **asked, **run).noise_multiplier
+
+
+def _on_dp_sgd(**given: Any) -> Report:
+    """Return the report on a run of DP-SGD; None must leave nothing to a default that privacy depends on."""
+    for name in ("sampling", "adjacency"):
+        if given[name] is None:
+            raise SpecError(f"{name} is None, and privacy depends on it", f"one of {PARAMETERS[name].domain}")
+    if given["sample_rate"] is None and None in (given["records"], given["batch_size"]) and given["sampling"] != "full":
+        raise SpecError("the size of batches is missing", "give sample_rate, or records and batch_size")
+    return report_on("dp-sgd", **given)
 
 
 def report_on(command: str, /, **given: Any) -> Report:

@@ -39,13 +39,13 @@ CHECKED, PROMISED, CARRIED_OUT = "checked", "promised", "carried out"
 _PRECISION = 6
 
 _NEIGHBOURS = {
-    "replace_one": "{unit} replaced by {others}",
-    "null_record": "{unit} replaced by {null}",
-    "add_remove": "{unit} added or removed",
+    "replace-one": "{unit} replaced by {others}",
+    "null-record": "{unit} replaced by {null}",
+    "add-remove": "{unit} added or removed",
     "add": "{unit} added",
     "remove": "{unit} removed",
-    "by_shift": "the shifts between two chains of steps",
-    "as_given": "whatever the guarantee that is known is about",
+    "by-shift": "the shifts between two chains of steps",
+    "as-given": "whatever the guarantee that is known is about",
 }
 
 _DEFINITIONS: dict[str, str] = {
@@ -125,13 +125,13 @@ def _unit(case: Case, best: Result) -> dict[str, Any]:
     unit = "one record" if size == 1 else f"any {size} records together"
     if best.forgetting:
         words_of = f"{unit} that was to be forgotten" if size == 1 else f"{unit} that were to be forgotten"
-        return {"records": size, "neighbours": best.adjacency, "in_words": words_of}
+        return {"records": size, "neighbours": best.written_adjacency, "in_words": words_of}
     words = {"others": "another", "null": "a null record (zero gradient)"}
     if size > 1:
         words = {"others": "others", "null": "null records (zero gradient)"}
     return {
         "records": size,
-        "neighbours": best.adjacency,
+        "neighbours": best.written_adjacency,
         "in_words": _NEIGHBOURS[best.adjacency].format(unit=unit, **words),
     }
 

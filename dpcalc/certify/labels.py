@@ -45,6 +45,5 @@ def check_adjacency(result: Result, adjacency: str) -> None:
     Raises:
         Open: it names another.
     """
-    proved = adjacency.replace("-", "_")
-    if result.adjacency != proved:
-        raise Open(f"it is said of data sets that differ by {result.adjacency}, and the definition is of {proved}")
+    if result.adjacency != adjacency:
+        raise Open(f"it is said of data sets that differ by {result.adjacency}, and the definition is of {adjacency}")

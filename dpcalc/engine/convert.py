@@ -216,7 +216,7 @@ def _result(premise: Premise, row: _Row) -> Result:
 
     bound, title, reference, locator = _ENOUGH if row.enough else premise.row
     return Result(
-        bound, title, row.quantity, row.value, Kind.UPPER, adjacency="as_given",
+        bound, title, row.quantity, row.value, Kind.UPPER, adjacency="as-given",
         assumes=(_FORWARD if not row.enough else _BACKWARD,), reference=f"{SHORT[reference]}, {locator}",
         **{"conversion": "exact", **row.fields},
     )  # fmt: skip

@@ -111,7 +111,7 @@ class Application:
             fields["details"] = {**(fields.get("details") or {}), **demands, **slack}
         return Result(
             bound.id, bound.title, quantity, value, self.kind, assumes=bound.assumes,
-            adjacency=(self.run.adjacency or "by-shift").replace("-", "_"),
+            adjacency=self.run.adjacency or "by-shift",
             reference=f"{SHORT[bound.reference]}, {bound.locator}", **fields,
         )  # fmt: skip
 

@@ -1,4 +1,6 @@
-"""YAML, JSON and TOML as nodes: depth and number of values are bounded, and every value is the text that was typed.
+"""YAML, JSON, TOML and printed Python values as nodes: depth and number of values are bounded, and nothing is run.
+
+Every value is the text that was typed; of a printed value it is the number or the text that Python reads.
 
 YAML is read from the parser's events, so that no tag runs, no alias multiplies, and ``1e-5``, ``1:30`` and ``no`` mean
 what they mean on the command line.
@@ -7,7 +9,7 @@ what they mean on the command line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.errors import SpecError
@@ -249,8 +251,74 @@ def parse_toml(path: str, raw: bytes) -> Node:
     return _node(value, Place(path))
 
 
+_SHOWN_OBJECT = re.compile(r"<([\w.]+)[^<>\n]{0,200}>")  # how Python prints a member of an enum, or a function
+_WRAPPERS = ("array", "list", "tuple", "deque", "OrderedDict", "float64", "float32", "int64", "int32")
+
+
+def parse_python(path: str, raw: bytes) -> Node:
+    """Return a Python value as it was printed: lists, tuples, dicts, and objects by their class and fields.
+
+    ``Name(field=value)`` is a mapping whose ``class_name`` is Name; nothing is looked up, and nothing is called.
+
+    Raises:
+        SpecError: it is none, is too long or nested too deep, or holds something else than values.
+    """
+    import ast
+    import warnings
+
+    refusal = SpecError(f"{path} is no printed Python value", "print a list, a dict or an object, or write JSON")
+    try:
+        text = _SHOWN_OBJECT.sub(r"'\1'", raw.decode("utf-8-sig").strip())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            value = _printed(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError, TypeError, KeyError, RecursionError, MemoryError):
+        raise refusal from None
+    return _node(value, Place(path))
+
+
+def _printed(node: Any) -> Any:  # noqa: PLR0911 (one return a kind)
+    """Return what a tree of Python spells, JSON types only.
+
+    Raises:
+        ValueError: it is more than a value.
+    """
+    import ast
+
+    match node:
+        case ast.Constant(value=bool() | int() | float() | str() | None as value):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+            return -value
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return [_printed(item) for item in items]
+        case ast.Dict(keys=keys, values=values):
+            return _once((_printed(key), _printed(value)) for key, value in zip(keys, values, strict=True))
+        case ast.Call(func=function, args=[], keywords=fields):
+            named = [(field.arg, _printed(field.value)) for field in fields]
+            return {"class_name": _name(function)} | _once(named)
+        case ast.Call(func=function, args=[one]) if _name(function) in _WRAPPERS:
+            return _printed(one)
+        case ast.Name() | ast.Attribute():
+            return _name(node)
+    raise ValueError(node)
+
+
+def _name(node: Any) -> str:
+    """Return the last part of a dotted name."""
+    return str(getattr(node, "id", None) or node.attr)
+
+
+def _once(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+    listed = list(pairs)
+    fields = {key: value for key, value in listed if isinstance(key, str)}
+    if len(fields) < len(listed):
+        raise ValueError(listed[0])
+    return fields
+
+
 def _node(value: Any, place: Place) -> Node:
-    """Return a value of JSON or TOML as a node."""
+    """Return a value of JSON, TOML or Python as a node."""
     return _bounded_node(value, place, DOCUMENT_DEPTH, iter(range(DOCUMENT_VALUES)))
 
 

@@ -11,7 +11,7 @@ from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files.reading import SCHEDULE_STEPS
 from dpcalc.model.algorithm import Source
 from dpcalc.model.draft import NOISE_SCALES, Description
-from dpcalc.model.loss_class import default_class, exceeds_two, two_over
+from dpcalc.model.loss_class import LIPSCHITZ_MAPS, default_class, exceeds_two, lowest_curvature, two_over
 from dpcalc.model.numbers import plain, shown_below
 from dpcalc.model.parameter import check, example_of, typed
 from dpcalc.model.quantities import LossClass
@@ -262,27 +262,31 @@ def _with_displacements(steps: _Steps, step_size: NDArray[np.float64], noise: ND
     import numpy as np
 
     beta = steps.description.get("smoothness")
-    loss_class = steps.description.get("loss_class") or default_class(beta)
-    eta = step_size * (1.0 + 2.0**-50)
+    convexity = steps.description.get("strong_convexity") or 0.0
+    loss_class = steps.description.get("loss_class") or default_class(beta, convexity)
+    eta, least = step_size * (1.0 + 2.0**-50), lowest_curvature(loss_class, beta, convexity)
     contraction = None
     if "contraction" in steps.table:
         contraction = steps.table["contraction"]
-    elif beta is not None and loss_class == LossClass.SMOOTH:
-        contraction = (1.0 + eta * beta) * (1.0 + 2.0**-50)
-    elif beta is not None and loss_class == LossClass.CONVEX_SMOOTH:
-        m = steps.description.get("strong_convexity") or 0.0
-        contraction = np.maximum(1.0 - step_size * (m * (1.0 - 2.0**-50)), eta * beta - 1.0) + (2.0**-50 if m else 0.0)
+    elif beta is not None and loss_class in LIPSCHITZ_MAPS and least < 0.0:
+        contraction = np.maximum(1.0 - eta * least, eta * beta - 1.0) * (1.0 + 2.0**-50)
+    elif beta is not None and loss_class in LIPSCHITZ_MAPS:
+        slowest = 1.0 - step_size * (least * (1.0 - 2.0**-50))
+        contraction = np.maximum(slowest, eta * beta - 1.0) + (2.0**-50 if least else 0.0)
     return Chain(
         step_size=step_size, noise=noise, contraction=np.ones(len(step_size)) if contraction is None else contraction,
-        shift=None, spend=None, path=steps.path, displacement=_displacements(steps, loss_class, eta, contraction),
+        shift=None, spend=None, path=steps.path, displacement=_displacements(steps, -least, eta, contraction),
         probability=_probability(steps), lipschitz=contraction is not None,
     )  # fmt: skip
 
 
 def _displacements(
-    steps: _Steps, loss_class: str, eta: NDArray[np.float64], contraction: NDArray[np.float64] | None
+    steps: _Steps, weak: float, eta: NDArray[np.float64], contraction: NDArray[np.float64] | None
 ) -> NDArray[np.float64] | None:
-    """Return the least factor that the loss class gives for each step (`loss_class`), None where none does."""
+    """Return the least factor that the loss class gives for each step (`loss_class`), None where none does.
+
+    ``weak`` is m of losses that are m-weakly convex, inf where no such number is known.
+    """
     import numpy as np
 
     description = steps.description
@@ -294,8 +298,8 @@ def _displacements(
     if description.has("lipschitz", "diameter"):
         spread = eta * (2.0 * description["lipschitz"] / description["diameter"])
         rows.append(1.0 + spread)
-        if loss_class.startswith("convex"):
-            rows.append(np.hypot(1.0, spread))
+        if weak < math.inf:
+            rows.append(np.hypot(np.sqrt(1.0 + 2.0 * eta * max(weak, 0.0)), spread))
     if not rows:
         return None
     least: NDArray[np.float64] = np.minimum.reduce(rows) * (1.0 + 2.0**-49)
@@ -336,7 +340,7 @@ def _shift(shift: NDArray[np.float64], index: float | None) -> NDArray[np.float6
 
 
 def _contractions(step_size: NDArray[np.float64], description: Description) -> NDArray[np.float64]:
-    """Return max(|1 - eta_t m|, |1 - eta_t beta|), rounded up; 1 where only smoothness is known."""
+    """Return max(|1 - eta_t m|, |1 - eta_t beta|), rounded up; 1 where the losses are convex and no more is known."""
     import numpy as np
 
     beta, m = description.get("smoothness"), description.get("strong_convexity") or 0.0
@@ -351,6 +355,9 @@ def _contractions(step_size: NDArray[np.float64], description: Description) -> N
             f"keep every step size <= {most}",
         )
     factor = np.maximum(np.abs(1.0 - step_size * m), np.abs(1.0 - step_size * beta))
+    if m < 0.0:
+        expanding: NDArray[np.float64] = factor * (1.0 + 2.0**-50)
+        return expanding
     # Where |1 - eta beta| is 1 to rounding it may be above; elsewhere a merely convex loss has exactly 1.
     at_edge = step_size * beta > 2.0 - 4e-15
     raised = np.where(at_edge, factor + 2.0**-50, np.minimum(1.0, factor + 2.0**-50))

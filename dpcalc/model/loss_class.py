@@ -10,6 +10,14 @@
 The least factor that applies is used. With rho = 0 and eta <= 2/beta the first is exactly 1. For the first and the
 third class the step is a Lipschitz map with that factor; for the others the factor only bounds the distance of two
 points of the domain after the step.
+
+Losses of the last two classes may be weakly convex: a strong convexity rho = -m < 0 says that f + (m/2)|w|^2 is convex.
+With smoothness the Hessians lie in [-m, beta] and the factor is max(1 + eta m, eta beta - 1). With L two points z apart
+are left at most z + 2 eta L apart, and at most sqrt((1 + 2 eta m) z^2 + (2 eta L)^2), or for smooth losses and
+eta > 2/(beta - m) at most sqrt(q z^2 + w^2), q = 1 + 2 eta m beta/(beta - m), w^2 = 4 L^2 eta (eta - 2/(beta - m)).
+
+A difference of gradients is A u for the points' difference u, A symmetric with eigenvalues in [-m, beta]. So it is a
+gradient difference g with (g + m u).(g - beta u) <= 0, from which |u - eta g| is bounded as above, where |g| <= 2 L.
 """
 
 from __future__ import annotations
@@ -24,20 +32,42 @@ from dpcalc.numerics.floats import down, is_short, up
 LIPSCHITZ_MAPS = (LossClass.CONVEX_SMOOTH, LossClass.SMOOTH)
 
 
-def default_class(smoothness: float | None) -> LossClass:
-    """Return the class assumed where none is stated: convex and smooth for a known smoothness, else Lipschitz."""
-    return LossClass.LIPSCHITZ if smoothness is None else LossClass.CONVEX_SMOOTH
+def default_class(smoothness: float | None, strong_convexity: float = 0.0) -> LossClass:
+    """Return the class assumed where none is stated: Lipschitz, or for a known smoothness convex and smooth.
+
+    With a negative strong convexity losses are not convex.
+    """
+    if smoothness is None:
+        return LossClass.LIPSCHITZ
+    return LossClass.SMOOTH if strong_convexity < 0.0 else LossClass.CONVEX_SMOOTH
+
+
+def lowest_curvature(loss_class: str, smoothness: float | None, strong_convexity: float) -> float:
+    """Return the largest number known to be at most every curvature of the losses; -inf where none is known.
+
+    A strong convexity >= 0 says nothing of a class that need not be convex.
+    """
+    if loss_class in (LossClass.CONVEX, LossClass.CONVEX_SMOOTH):
+        return strong_convexity
+    weak = strong_convexity if strong_convexity < 0.0 else -math.inf
+    return max(weak, -smoothness) if loss_class == LossClass.SMOOTH and smoothness is not None else weak
 
 
 def contraction(*, step_size: float, smoothness: float, strong_convexity: float) -> float:
     """Return c = max(|1 - eta rho|, |1 - eta beta|), rounded up: exactly 1 for rho = 0, eta <= 2/beta.
 
+    rho is negative for losses that are only weakly convex, and c is then above 1.
+
     >>> contraction(step_size=0.5, smoothness=1.0, strong_convexity=0.5)
     0.75
+    >>> round(contraction(step_size=0.05, smoothness=1.0, strong_convexity=-0.01), 12)
+    1.0005
     """
-    # With rho <= beta the larger of the two absolute values is that of 1 - eta rho or of eta beta - 1.
+    # With |rho| <= beta the larger of the two absolute values is that of 1 - eta rho or of eta beta - 1.
     if not strong_convexity and not exceeds_two(step_size, smoothness):
         return 1.0
+    if strong_convexity < 0.0:
+        return max(up(1.0 + up(step_size * -strong_convexity, 2.0)), up(up(step_size * smoothness, 2.0) - 1.0))
     if is_short(step_size) and is_short(smoothness) and is_short(strong_convexity):
         return max(1.0 - step_size * strong_convexity, step_size * smoothness - 1.0)  # exact, but for one rounding
     below = up(1.0 - down(step_size * strong_convexity, 2.0)) if strong_convexity else 1.0
@@ -48,14 +78,34 @@ def rate(*, loss_class: str, step_size: float, smoothness: float | None, strong_
     """Return -ln of the maps' Lipschitz factor, rounded down (inf for a factor 0); None where the maps have none."""
     if smoothness is None or loss_class not in LIPSCHITZ_MAPS:
         return None
-    if loss_class == LossClass.SMOOTH:
-        return -up(math.log1p(up(step_size * smoothness, 2.0)), 4.0)
-    shrunk, reached = down(step_size * strong_convexity, 4.0), up(step_size * smoothness, 4.0)
-    if not strong_convexity and not exceeds_two(step_size, smoothness):
+    least = lowest_curvature(loss_class, smoothness, strong_convexity)
+    shrunk, reached = down(step_size * least, 4.0), up(step_size * smoothness, 4.0)
+    if not least and not exceeds_two(step_size, smoothness):
         return 0.0
     below = math.log1p(-shrunk) if shrunk < 1.0 else -math.inf
     above = math.log(reached - 1.0) if reached > 1.0 else -math.inf
     return down(-max(below, above), 4.0)
+
+
+def stretch(
+    *, loss_class: str, step_size: float, lipschitz: float, smoothness: float | None, strong_convexity: float
+) -> tuple[float, float] | None:
+    """Return (q, w), rounded up: a step leaves two points z apart at most sqrt(q z^2 + w^2) apart.
+
+    None where the losses are not known to be weakly convex, or where the Lipschitz factor of a smooth step or
+    z + 2 eta L is never above it.
+    """
+    weak = max(0.0, -lowest_curvature(loss_class, smoothness, strong_convexity))
+    if weak == math.inf:
+        return None
+    if smoothness is None or loss_class not in LIPSCHITZ_MAPS:
+        return up(1.0 + 2.0 * step_size * weak, 4.0) if weak else 1.0, up(2.0 * step_size * lipschitz, 2.0)
+    gap = down(smoothness - weak)
+    if gap <= 0.0 or step_size * gap <= 2.0:
+        return None
+    longer = up(step_size - down(2.0 / gap, 2.0))
+    raised = up(1.0 + up(2.0 * step_size * weak * (smoothness / gap), 8.0)) if weak else 1.0
+    return raised, up(2.0 * lipschitz * math.sqrt(step_size) * math.sqrt(longer), 8.0)
 
 
 def displacement(
@@ -66,6 +116,7 @@ def displacement(
     lipschitz: float | None = None,
     smoothness: float | None = None,
     strong_convexity: float = 0.0,
+    regularised: bool = False,
 ) -> float | None:
     """Return the least factor of the table that applies, rounded up; None where none can be formed.
 
@@ -73,17 +124,21 @@ def displacement(
         loss_class: one of `LOSS_CLASSES`.
         step_size, diameter: eta > 0 and D > 0.
         lipschitz, smoothness, strong_convexity: L, beta and rho; None where unknown.
+        regularised: whether the losses have an l2 term, whose gradient L does not count.
     """
     factors = []
     if lipschitz is not None:
         spread = 2.0 * step_size * lipschitz / diameter
         factors.append(up(1.0 + spread, 6.0))
-        if loss_class in (LossClass.CONVEX, LossClass.CONVEX_SMOOTH):
-            factors.append(up(math.hypot(1.0, spread), 8.0))
-    if smoothness is not None and loss_class == LossClass.SMOOTH:
-        factors.append(up(1.0 + step_size * smoothness, 4.0))
-    if smoothness is not None and loss_class == LossClass.CONVEX_SMOOTH:
-        factors.append(contraction(step_size=step_size, smoothness=smoothness, strong_convexity=strong_convexity))
+        bent = stretch(
+            loss_class=loss_class, step_size=step_size, lipschitz=lipschitz,
+            smoothness=None if regularised else smoothness, strong_convexity=strong_convexity,
+        )  # fmt: skip
+        if bent is not None:
+            factors.append(up(math.hypot(math.sqrt(bent[0]), bent[1] / diameter), 8.0))
+    if smoothness is not None and loss_class in LIPSCHITZ_MAPS:
+        least = lowest_curvature(loss_class, smoothness, strong_convexity)
+        factors.append(contraction(step_size=step_size, smoothness=smoothness, strong_convexity=least))
     return min(factors, default=None)
 
 

@@ -16,11 +16,13 @@ from dpcalc.model.quantities import (
     LastBatch,
     LossClass,
     LossName,
+    Mechanism,
     Model,
     Noise,
     Permutation,
     Releases,
     Sampling,
+    Scaling,
     Start,
 )
 from dpcalc.plain_enum import PlainEnum
@@ -81,6 +83,8 @@ class Parameter(NamedTuple):
         if self.integer:
             return f"a whole number from {self.low:.0f} to {self.high:g}"
         left = ">" if self.low_is_open else ">="
+        if math.isinf(self.low):
+            return "a number"
         if math.isinf(self.high):
             return f"a number {left} {self.low:g}"
         return f"a number {left} {self.low:g} and {'<' if self.high_is_open else '<='} {self.high:g}"
@@ -106,7 +110,9 @@ _WORDS: dict[str, type[PlainEnum]] = {
     "permutation": Permutation,
     "last_batch": LastBatch,
     "loss_class": LossClass,
+    "mechanism": Mechanism,
     "model": Model,
+    "scaling": Scaling,
     "release": Releases,
     "sampling": Sampling,
     "start": Start,
@@ -130,7 +136,7 @@ _SAME_WORD: dict[str, dict[str, str]] = {
 PARAMETERS: dict[str, Parameter] = {
     p.name: p
     for p in (
-        Parameter("algorithm", "", "what is run and released", choices=NAMED, synonyms=("mechanism", "method")),
+        Parameter("algorithm", "", "what is run and released", choices=NAMED, synonyms=("method",)),
         Parameter(
             "adjacency", "",
             "what neighbouring data sets differ in: one record replaced by another, or by a null record (zero "
@@ -199,8 +205,9 @@ PARAMETERS: dict[str, Parameter] = {
             unit="gradient units per parameter unit", open_ends="high", synonyms=("beta", "gradient_lipschitz"),
         ),
         Parameter(
-            "strong_convexity", "m", "strong convexity of the loss; 0 when merely convex",
-            unit="gradient units per parameter unit", open_ends="high", synonyms=("convexity",),
+            "strong_convexity", "m",
+            "strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex",
+            unit="gradient units per parameter unit", low=-math.inf, synonyms=("convexity",),
         ),
         Parameter(
             "step_size", "eta", "step size of w - eta (gradient + Z)", ("--eta",),
@@ -212,8 +219,8 @@ PARAMETERS: dict[str, Parameter] = {
         ),
         Parameter(
             "noise_multiplier", "z",
-            "standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping "
-            "norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records",
+            "noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz "
+            "constant): noise_std = z x norm / batch_size, for all records z x norm / records",
         ),
         Parameter(
             "clip", "C", "norm to which every record's gradient is clipped", ("--max-grad-norm",), "gradient units",
@@ -237,6 +244,17 @@ PARAMETERS: dict[str, Parameter] = {
         Parameter(
             "sample_rate", "q", "probability with which a record is in the batch of a step", high=1.0,
             open_ends="low", synonyms=("sampling_probability", "sampling_rate"),
+        ),
+        _count(
+            "max_batch_size", "B",
+            "records that a Poisson batch holds at most: of a larger one so many are kept, uniformly", unit="records",
+            synonyms=("truncated_batch_size",),
+        ),
+        _count(
+            "uses", "k",
+            "steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size "
+            "steps (default: 1)",
+            unit="steps", synonyms=("num_selected",),
         ),
         Parameter(
             "langevin_std", "", "sigma of w - eta gradient + sqrt(2 eta) sigma N(0, 1), in place of noise_std",
@@ -342,6 +360,29 @@ PARAMETERS: dict[str, Parameter] = {
             "clean_steps", "T", "noisy steps on the records kept alone, after all that used the others", unit="steps",
             synonyms=("unlearning_steps", "finetuning_steps"),
         ),
+        Parameter(
+            "mechanism", "",
+            "which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the "
+            "matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum "
+            "of geometric sequences close to it (blt)",
+            choices=tuple(Mechanism), synonyms=("strategy",),
+        ),
+        _count("bands", "p", "bands of the matrix C, or of its inverse (bisr)", unit="bands", synonyms=("num_bands",)),
+        _count(
+            "participations", "k", "in how many steps a record is used at most (default: epochs)", unit="steps",
+            synonyms=("max_participations",),
+        ),
+        _count(
+            "separation", "b", "steps from one use of a record to its next one, at least (default: those of an epoch)",
+            unit="steps", synonyms=("min_separation", "min_sep"),
+        ),
+        Parameter(
+            "scaling", "",
+            "what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients "
+            "(matrix); times the largest norm of a column of C (columns); or times what one record moves C times the "
+            "gradients by (sensitivity)",
+            choices=tuple(Scaling),
+        ),
         _count(
             "requests", "R", "requests to forget so far, this one included, each answered by so many steps",
             unit="requests",
@@ -405,47 +446,6 @@ _NEAR = frozenset({"lipschitz"})
 
 _CLIPPED = "clipped gradients are of loss class lipschitz, unless --model is linear"
 """What to know where a clipping norm stands for a Lipschitz constant."""
-
-_CAPPED = (
-    "whether a record stays in a Poisson batch that is cut to a largest size depends on the other records: that is not "
-    "Poisson sampling, and no bound here speaks of it"
-)
-_REALISED = (
-    "a sum divided by the size of the batch that was drawn tells that size, which depends on the record: divide by a "
-    "constant, such as records x sample_rate, which is what --batch-size means with --sampling poisson"
-)
-_NO_BATCH = (
-    "a noise multiplier is over a norm and a batch, and which ones is not known here: noise_std = noise multiplier x "
-    "Lipschitz constant / batch size"
-)
-_TUNED = (
-    "the best of several runs is an entry of a ledger: `dpcalc ledger --add 'algorithm=... "
-    "tuning.distribution=geometric tuning.mean=10'`, with what describes one run"
-)
-_MOMENTUM = (
-    "with dp-sgd, where every iterate may be public, leave it out: momentum works on what is released, and costs no "
-    "privacy. Bounds on hidden iterates speak of plain steps w - eta (gradient + Z), and not of momentum"
-)
-_NOT_COVERED = {
-    **dict.fromkeys(("tuning", "tuning.distribution", "tuning_distribution", "tuning.mean", "tuning_mean"), _TUNED),
-    **dict.fromkeys(("trials", "num_trials", "n_trials", "hyperparameter_trials"), _TUNED),
-    "momentum": _MOMENTUM,
-    "nesterov": _MOMENTUM,
-    "adam": _MOMENTUM.replace("momentum", "Adam"),
-    "noise_multiplier": _NO_BATCH,
-    "max_batch_size": _CAPPED,
-    "truncated_batch_size": _CAPPED,
-    "truncated_poisson": _CAPPED,
-    "poisson_truncated": _CAPPED,
-    "capped_poisson": _CAPPED,
-    "poisson_capped": _CAPPED,
-    "realised_batch_size": _REALISED,
-    "realized_batch_size": _REALISED,
-    "normalize_by_batch": _REALISED,
-    "actual_batch_size": _REALISED,
-}
-"""Words of other programs that stand for no parameter, and why: mostly nothing is proved of the runs they speak of."""
-
 
 _MEANT_WORDS = {
     "ridge": "squares, with --regularisation",
@@ -571,10 +571,13 @@ def conversion(meant: str) -> str:
 def not_covered(word: str) -> str:
     """Return why a word of another program stands for no parameter; empty for all other words.
 
-    >>> not_covered("--max-batch-size").partition(":")[2]
-    ' that is not Poisson sampling, and no bound here speaks of it'
+    >>> not_covered("--actual-batch-size").partition(",")[0]
+    'A sum divided by the size of the batch that was drawn tells that size'
     """
-    return _NOT_COVERED.get(word.strip().lstrip("-").replace("-", "_").lower(), "")
+    from dpcalc.topics import refusing
+
+    topic = refusing(word)
+    return topic.says if topic else ""
 
 
 def check(name: str, value: float | int | str) -> float | int | str:

@@ -20,11 +20,13 @@ from dpcalc.model.quantities import (
     LastBatch,
     LossClass,
     LossName,
+    Mechanism,
     Model,
     Noise,
     Permutation,
     Releases,
     Sampling,
+    Scaling,
     Start,
 )
 from dpcalc.numerics.floats import down, up
@@ -95,6 +97,8 @@ class Run(Frozen):
     schedule_factor: float | None = None
     sampling: Sampling | None = None
     sample_rate: float | None = None
+    max_batch_size: int | None = None
+    uses: int | None = None
     clip: float | None = None
     model: Model | None = None
     noise_multiplier: float | None = None
@@ -110,6 +114,12 @@ class Run(Frozen):
     gradient_norm: float | None = None
     requests: int | None = None
     clean_steps: int | None = None
+
+    mechanism: Mechanism | None = None
+    bands: int | None = None
+    participations: int | None = None
+    separation: int | None = None
+    scaling: Scaling | None = None
 
     @functools.cached_property
     def values(self) -> Mapping[str, Any]:
@@ -214,7 +224,7 @@ def _fill_in(record: Algorithm, draft: Description) -> None:
     if record.clipped:
         from dpcalc.model import multiplier
 
-        multiplier.fill_in(draft)
+        multiplier.fill_in(record, draft)
         return
     if record.local and not draft.has("records"):
         draft.put("records", 1, Source.DEFAULT)  # a message depends on no other record
@@ -247,6 +257,12 @@ def _refuse_contradictions(record: Algorithm, draft: Description) -> None:
             f"strong convexity {plain(draft['strong_convexity'])} exceeds smoothness {plain(draft['smoothness'])}",
             "a loss cannot curve more than its smoothness",
         )
+    if draft.get("strong_convexity", 0.0) < 0.0 and not ("loss_class" in record.parameters or record.continues):
+        raise SpecError(
+            f"strong convexity {plain(draft['strong_convexity'])} is of losses that are not convex, and {record.name} "
+            "is analysed for convex ones",
+            "give --strong-convexity 0 or more",
+        )
     after_clipping = record.clipped  # the regulariser is then of the step, and no record's
     if draft.get("regularisation") and draft.get("adjacency") is Adjacency.NULL_RECORD and not after_clipping:
         raise SpecError(
@@ -274,7 +290,14 @@ def _refuse_two_starts(draft: Description) -> None:
 
 def _derive_loss(draft: Description) -> None:
     """Fill in the loss class, and the displacement factor that follows from it on a bounded domain."""
-    draft.fill("loss_class", loss.default_class(draft.get("smoothness")), Source.DERIVED)
+    convexity = draft.get("strong_convexity", 0.0)
+    draft.fill("loss_class", loss.default_class(draft.get("smoothness"), convexity), Source.DERIVED)
+    if convexity < 0.0 and draft["loss_class"] in (LossClass.CONVEX, LossClass.CONVEX_SMOOTH):
+        raise SpecError(
+            f"the losses are {draft['loss_class']}, and strong convexity {plain(convexity)} is of losses that are not "
+            "convex",
+            "give --loss-class smooth or lipschitz, or leave out --strong-convexity",
+        )
     if draft.has("radius") and not draft.has("diameter"):
         draft.put("diameter", 2.0 * draft["radius"], Source.DERIVED)
     if draft.has("displacement") or not draft.has("diameter") or not draft.has("step_size"):
@@ -287,8 +310,9 @@ def _derive_loss(draft: Description) -> None:
         if draft.has("radius"):
             constants["lipschitz"] = up(draft["lipschitz"] + up(weight * draft["radius"]), 4.0)
     factor = loss.displacement(
-        loss_class=draft["loss_class"], step_size=draft["step_size"], diameter=draft["diameter"], **constants
-    )
+        loss_class=draft["loss_class"], step_size=draft["step_size"], diameter=draft["diameter"],
+        regularised=weight > 0.0, **constants,
+    )  # fmt: skip
     if factor is not None:
         draft.put("displacement", factor, Source.DERIVED)
 

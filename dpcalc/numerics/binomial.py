@@ -79,6 +79,39 @@ def chernoff_log_tail_up(start: int, trials: int, chance: float) -> float:
     return -trials * max(0.0, gap - 64.0 * UNIT * (1.0 + abs(math.log(chance))))
 
 
+def log_any_tail_up(start: int, trials: int, chance: Fraction, times: int) -> float:
+    """Return ln of the probability that one of so many independent Bin(trials, chance) is >= start, rounded up.
+
+    1 - (1 - p)^times of the exact tail p, good to some 1e-13 of 1 + its size.
+
+    Args:
+        start: 0 to trials.
+        trials: 1 to 1e15.
+        chance: 0 < chance < 1.
+        times: >= 0.
+    """
+    if times == 0 or start > trials:
+        return -math.inf
+    if start <= trials * chance:
+        return 0.0
+    number = np.array([start], dtype=np.int64)
+    log_mass = float(_log_masses(trials, chance, number, np.array([float(start - trials * chance)]))[0])
+    odds, total, term = float(chance / (1 - chance)), 1.0, 1.0
+    for j in range(start, trials):
+        ratio = (trials - j) / (j + 1) * odds * (1.0 + 8.0 * UNIT)
+        term *= ratio
+        total += term
+        if term < 1e-18 * total or j - start >= _TERMS:  # the others are below a geometric series
+            total += term * ratio / (1.0 - ratio)
+            break
+    log_tail = log_mass + math.log(total) + UNIT * (512.0 + 64.0 * abs(log_mass))
+    log_all = math.log(times) + log_tail
+    tail = math.exp(min(0.0, log_tail))
+    # ln(1 - (1 - p)^s); for small s p it is next to s p, less half of its square
+    value = log_all if log_all < -40.0 else math.log(-math.expm1(times * math.log1p(-tail))) if tail < 1.0 else 0.0
+    return min(0.0, value + UNIT * (16.0 + 4.0 * abs(value)))
+
+
 _TERMS = 4000  # terms of a tail that are added up before the rest is bounded by a geometric series
 
 
@@ -377,3 +410,72 @@ def _stirlings(n: Array) -> Array:
         math.log(math.factorial(j)) - LN_SQRT_2PI - 0.5 * math.log(j) - j * (math.log(j) - 1.0) for j in range(1, 16)
     ])  # fmt: skip
     return np.where(n < 16.0, table[small], value)
+
+
+class Truncation(NamedTuple):
+    """What a cap does to a batch that takes each of n records with probability q, and keeps a uniform part of a larger.
+
+    Attributes:
+        chance: P(Bin(n-1, q) >= cap), rounded up: the others fill the batch. It is 0 where they are too few.
+        rest: 1 - chance, rounded up.
+        rate: the probability with which a record is then in the batch, (cap/n) P(Bin(n, q) > cap)/chance, rounded up.
+    """
+
+    chance: float
+    rest: float
+    rate: float
+
+
+LEAST_CHANCE = 1e-300  # a smaller one counts as this one
+
+
+@functools.lru_cache(maxsize=64)
+def truncation(trials: int, chance: float, cap: int) -> Truncation:
+    """Return what a cap on its size does to a batch of each of ``trials`` records with the same probability.
+
+    Args:
+        trials: n, 1 to 1e10.
+        chance: q, 0 < q <= 1.
+        cap: 1 or more.
+
+    >>> cut = truncation(3, 0.5, 1)  # P(Bin(2, 1/2) >= 1) and (1/3) P(Bin(3, 1/2) > 1)/(3/4)
+    >>> round(cut.chance, 12), round(cut.rate, 12)
+    (0.75, 0.222222222222)
+    """
+    if cap >= trials:
+        return Truncation(0.0, 1.0, chance)
+    below, above = tail(trials - 1, chance, cap)
+    if above < LEAST_CHANCE:
+        return Truncation(LEAST_CHANCE, 1.0, chance)
+    _, larger = tail(trials, chance, cap + 1)
+    kept = math.inf if below == 0.0 else cap / trials * (larger / below) * (1.0 + 8.0 * UNIT)
+    return Truncation(above, 1.0 - below, min(chance, kept))
+
+
+def tail(trials: int, chance: float, start: int) -> tuple[float, float]:
+    """Return a lower and an upper bound on P(Bin(trials, chance) >= start), as a sum of masses, good to some 1e-12.
+
+    Args:
+        trials: 1 to 1e10.
+        chance: 0 < q <= 1.
+        start: 1 or more.
+    """
+    if start > trials or chance == 1.0:
+        return (0.0, 0.0) if start > trials else (1.0, 1.0)
+    from fractions import Fraction
+
+    exact = Fraction(chance)
+    mean = trials * exact
+    reach = int(40.0 * math.sqrt(float(mean * (1 - exact)))) + 1000  # beyond, masses are below the least double
+    first = max(start, int(mean) - reach)
+    last = min(trials, max(first, int(mean)) + reach)
+    numbers = np.arange(first, last + 1, dtype=np.int64)
+    logs = _log_masses(trials, exact, numbers, (numbers - int(mean)).astype(float) + float(int(mean) - mean))
+    error = UNIT * (64.0 * np.abs(logs) + 256.0)
+    with np.errstate(under="ignore"):
+        below = math.fsum(np.exp(logs - error)) * (1.0 - 8.0 * UNIT)
+        above = math.fsum(np.exp(logs + error)) * (1.0 + 8.0 * UNIT)
+        # The rest is bounded by a geometric series, whose ratio is below 1 past the mean.
+        ratio = (trials - last) / (last + 1.0) * float(exact / (1 - exact)) * (1.0 + 8.0 * UNIT)
+        above += math.exp(float(logs[-1] + error[-1])) * ratio / (1.0 - ratio) + 5e-324
+    return min(1.0, below), min(1.0, above * (1.0 + UNIT)) if first == start else 1.0

@@ -101,7 +101,7 @@ def _statement(case: Case, digits: Digits) -> str:
         for name, (value, source) in case.inputs.items()
         if is_fact(name, source) and name not in _SAID_APART
     )
-    adjacency = best.adjacency.replace("_", "-")
+    adjacency = best.adjacency
     assumptions = "; ".join(best.assumes)
     warned = risk.warning(case)
     refutation = f"{text}. " if (text := refuted(case)) else ""

@@ -35,11 +35,14 @@ from dpcalc.notes import (
     OtherAdjacencies,
     OtherIndex,
     OtherOrder,
+    OtherReading,
     OtherRelease,
     OwnChoice,
     PromiseNotMade,
     Referenced,
     Rounded,
+    RunRead,
+    RunRemark,
     SeveralModels,
     ShortLastBatch,
     SumsOfProducts,
@@ -315,6 +318,7 @@ def _standing(note: AccountantPrints) -> str:
     why = [_DRAWN_OTHERWISE[note.sampling]] if note.sampling in _DRAWN_OTHERWISE else []
     if note.adjacency == Adjacency.REPLACE_ONE:
         why.append("the adjacency here is replace-one")
+    why = why or ["batches here are cut to a largest size"]
     return f"that is no guarantee for this run, as {'; and '.join(why)}"
 
 
@@ -335,6 +339,17 @@ def _linear_clip(note: LinearClip) -> str:
 
 
 # --- about a training run --------------------------------------------------------------------------------------------
+
+_MOST_KEYS = 20
+"""How many unused keys are listed."""
+
+
+def _run_read(note: RunRead) -> str:
+    from dpcalc.render.layout import listed
+
+    taken = ", ".join(f"{name} ({origin})" for name, origin in note.taken.items())
+    unused = f"; not used: {listed(note.unused, _MOST_KEYS)}" if note.unused else ""
+    return f"read as {note.what}: {taken}{unused}"
 
 
 def _centred(note: Centred) -> str:
@@ -396,6 +411,8 @@ _TEMPLATES: dict[type[Note], str] = {
     "{note.value:.2g} {note.parameter} on",
     LeftOut: "{note.algorithm} has no {note.parameter}: it was left out",
     Referenced: "{note.parameter} is that of {note.origin}",
+    RunRemark: "{note.says}",
+    OtherReading: "{note.reading} would give epsilon {note.value:.6g}; {note.truth}",
     OnePass: "epochs is not given: one pass of {note.algorithm} is accounted for",
     NotTrained: "a gate failed: nothing was trained",
     SumsOfProducts: "least squares are solved by noisy sums of the products of columns and target: these are the "
@@ -414,6 +431,7 @@ _TEMPLATES: dict[type[Note], str] = {
 """What a note says, with its fields as they are."""
 
 _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
+    RunRead: _run_read,
     OtherOrder: _other_order,
     OtherRelease: _other_release,
     PromiseNotMade: _promised,

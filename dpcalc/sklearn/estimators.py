@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 import sys
 import threading
-import warnings
 from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
@@ -31,7 +30,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from dpcalc.errors import PrivacyWarning, SpecError
+from dpcalc.errors import PrivacyWarning, SpecError, warn
 from dpcalc.model.parameter import check
 from dpcalc.model.question import Question
 from dpcalc.notes import NotPrivate
@@ -80,12 +79,6 @@ def warn_if_again(columns: int) -> None:
         warn(AGAIN)
 
 
-def warn(message: str, category: type[PrivacyWarning] = PrivacyWarning) -> None:
-    """Warn at the line outside dpcalc and scikit-learn that led here."""
-    level = 1 + next((place for place, frame in enumerate(_frames()) if not _inside(frame)), 1)
-    warnings.warn(message, category, stacklevel=level)
-
-
 def _frames() -> Iterator[FrameType]:
     """Yield the frames of the caller, the innermost first."""
     frame: FrameType | None = sys._getframe(1)
@@ -96,10 +89,6 @@ def _frames() -> Iterator[FrameType]:
 
 def _module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", ""))
-
-
-def _inside(frame: FrameType) -> bool:
-    return _module(frame).split(".")[0] in ("dpcalc", "sklearn", "joblib")
 
 
 def _of_selection() -> Iterator[str]:

@@ -34,13 +34,13 @@ NOT_LINEAR = Unmet(
 )
 
 
-def _step_within(run: Run) -> Obstacle | None:
+def _step_within(run: Run, classes: tuple[LossClass | None, ...] = (None, LossClass.CONVEX_SMOOTH)) -> Obstacle | None:
     eta, beta = run.step_size, run.smoothness
     if eta is None or beta is None:
         return lacking(run, "step_size", "smoothness")
     if run.clipped_gradients:
         return NOT_LINEAR
-    if run.loss_class not in (None, LossClass.CONVEX_SMOOTH):
+    if run.loss_class not in classes:
         return Unmet(
             f"speaks of convex smooth losses, and the loss is {run.loss_class}",
             "give --loss-class convex-smooth, if it is",
@@ -134,6 +134,10 @@ INDEX_IN_RANGE = requires(
     ),
 )
 STEP_WITHIN = Condition("loss_class = convex-smooth, step_size <= 2/smoothness", _step_within)
+STEP_OF_SMOOTH = Condition(
+    "loss_class = convex-smooth or smooth, step_size <= 2/smoothness",
+    lambda run: _step_within(run, (None, *LIPSCHITZ_MAPS)),
+)
 CONVEXITY_WITHIN = Condition("strong_convexity <= smoothness", _convexity_within)
 STRONGLY_CONVEX = Condition("0 < strong_convexity <= smoothness", _strongly_convex)
 BALANCED = Condition("step_size <= 2/(smoothness + strong_convexity)", _balanced)

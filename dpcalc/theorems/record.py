@@ -55,6 +55,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "lower.curved_orders",
         "lower.forgetting",
     ),
+    "correlated": ("correlated.correlated",),
     "dp_sgd": ("holder.dp_sgd",),
     "utility": ("risk.utility",),
     "tasks": ("risk.tasks",),
@@ -122,10 +123,36 @@ class NotNeeded(NamedTuple):
 
 Obstacle = Missing | Unmet | NotNeeded
 
+_CHANGES: dict[str, Unmet] = {
+    name: Unmet(because, cure, (name,))
+    for name, because, cure in (
+        (
+            "schedule", "speaks of equal steps, and a schedule is given",
+            "leave out --schedule if all steps are alike",
+        ),
+        (
+            "max_batch_size", "speaks of batches of any size, and these are cut to a largest one",
+            "leave out --max-batch-size if no batch is cut",
+        ),
+        (
+            "uses", "speaks of one step of an epoch, and here a record is in several",
+            "use --sampling balls-in-bins, or leave out --uses",
+        ),
+    )
+}  # fmt: skip
+"""Parameters that change what is run: a theorem that does not read them says nothing of runs that have them."""
+
 
 def refusal(obstacle: Obstacle) -> NotApplicable:
     """Return the error that says what stands in the way."""
     return obstacle.error(obstacle.because, obstacle.cure, parameters=obstacle.parameters)
+
+
+NOT_CONVEX = Unmet(
+    "is for convex losses, and a negative strong convexity is of losses that are not",
+    "give --strong-convexity 0 or more, if they are convex",
+    ("strong_convexity",),
+)
 
 
 @functools.cache
@@ -191,6 +218,9 @@ class Theorem(NamedTuple):
         limit_of: of a limit as the records grow in number: the bound that nears it, and the relative difference of the
             two below which only the slack of that bound would be seen.
         better_because: why it is below the bound that the literature has.
+        weakly_convex: whether it holds of losses that are only weakly convex, whose steps may drive two runs apart: it
+            reads the class of the losses or no property of theirs. Others refuse a negative strong convexity, unless
+            every sum is public, where no property of the losses is used.
         looser_than: a bound that is never above it; notes then skip it, as its search is long.
     """
 
@@ -223,6 +253,7 @@ class Theorem(NamedTuple):
     given_allocation: bool
     limit_of: tuple[str, float] | None
     better_because: str
+    weakly_convex: bool
 
     def differs_alone(self, strong_convexity: float | None) -> bool:
         """Return whether a lower value of it bounds only guarantees that use how far two gradients are apart.
@@ -310,16 +341,17 @@ class Theorem(NamedTuple):
 
     def obstacle(self, run: Run) -> Obstacle | None:
         """Return why the theorem does not apply to this run and what would make it, or None."""
-        if run.schedule is not None and "schedule" not in self.reads:
-            return Unmet(
-                "speaks of equal steps, and a schedule is given",
-                "leave out --schedule if all steps are alike",
-                ("schedule",),
-            )
+        known = run.values
+        unread = [obstacle for name, obstacle in _CHANGES.items() if name in known and name not in self.reads]
+        if unread and run.schedule is not None:
+            return unread[0]
+        if not self.weakly_convex and (run.strong_convexity or 0.0) < 0.0:
+            return NOT_CONVEX
         obstacles = [obstacle for condition in self.conditions if (obstacle := condition.check(run))]
         if unneeded := [obstacle for obstacle in obstacles if isinstance(obstacle, NotNeeded)]:
             return unneeded[0]
-        known = run.values
+        if unread:
+            return unread[0]
         missing = [_GIVEN_AS.get(name, name) for name in self.reads if name not in known and name not in self.optional]
         if len(missing) > 1:
             missing = [name for name in missing if name != "displacement"]  # it follows from the others
@@ -382,6 +414,7 @@ def theorem(
     given_allocation: bool = False,
     limit_of: tuple[str, float] | None = None,
     better_because: str = "",
+    weakly_convex: bool = False,
 ) -> Callable[[Callable[[S], G]], Callable[[S], G]]:
     """Register the decorated function as the theorem ``id`` and return it unchanged; `Theorem` says what is what.
 
@@ -401,7 +434,7 @@ def theorem(
             id, title, gives, Kind(kind), algorithms, reads, optional, setting, function, conditions, assumes,
             reference, locator, formula, erratum, caution, promises, slack, slow, not_monotone_in, implied_by,
             uncertified, by_difference, public_sums, steps_to_hide, looser_than,
-            given_allocation, limit_of, better_because,
+            given_allocation, limit_of, better_because, weakly_convex or public_sums,
         )  # fmt: skip
         return function
 

@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from dpcalc.model.draft import once
-from dpcalc.model.quantities import Adjacency, LastBatch, LossClass, Noise, Permutation, Sampling
+from dpcalc.model.quantities import (
+    Adjacency,
+    LastBatch,
+    LossClass,
+    Mechanism,
+    Noise,
+    Permutation,
+    Sampling,
+    Scaling,
+)
 from dpcalc.numerics.floats import down, up
 from dpcalc.theorems import batch_layout
 from dpcalc.theorems.batch_layout import Layout
@@ -29,7 +38,13 @@ BOUNDED_STEP = ("step_size", "displacement", "diameter")
 
 
 def decay_rate(step_size: float, smoothness: float, strong_convexity: float) -> float:
-    """Return -ln c, rounded down, for c = max(|1 - eta m|, |1 - eta beta|); 0 when c = 1, inf when c = 0."""
+    """Return -ln c, rounded down, for c = max(|1 - eta m|, |1 - eta beta|); 0 when c = 1, inf when c = 0.
+
+    Raises:
+        ValueError: m < 0, whose c is above 1 and has no such rate; the records of theorems refuse it before.
+    """
+    if strong_convexity < 0.0:
+        raise ValueError(f"losses of strong convexity {strong_convexity} do not contract")
     # Each product is moved to its unsafe side before 1 is subtracted, where its rounding would be magnified.
     shrunk = down(step_size * strong_convexity, 4.0)
     from_convexity = -math.log1p(-shrunk) if shrunk < 1.0 else math.inf
@@ -92,6 +107,7 @@ class Setting:
     schedule_factor: float
     sampling: Sampling
     sample_rate: float
+    max_batch_size: int
     clip: float = _UNKNOWN
     noise_multiplier: float
     epsilon: float
@@ -102,6 +118,11 @@ class Setting:
     gradient_norm: float = 0.0
     requests: int = 1
     clean_steps: int
+    mechanism: Mechanism
+    bands: int = 1
+    participations: int
+    separation: int
+    scaling: Scaling = Scaling.MATRIX
 
     def __init__(self, **known: Any) -> None:
         if strange := known.keys() - self.fields:
@@ -164,4 +185,5 @@ class Setting:
         return decay_rate(self.step_size, self.smoothness, self.strong_convexity)
 
 
-Setting.fields = frozenset(Setting.__annotations__) - {"fields", "known"}
+# `EpochsOfBatches` alone has the uses of an epoch: to other families that word is what follows from the run.
+Setting.fields = (frozenset(Setting.__annotations__) - {"fields", "known"}) | {"uses"}

@@ -51,7 +51,7 @@ def test_answers(asked: dict[str, Any], quantity: str, value: float) -> None:
     found = best(**asked)
     assert found.quantity == quantity
     assert found.value == pytest.approx(value, rel=1e-9)
-    assert found.adjacency == "as_given"
+    assert found.adjacency == "as-given"
 
 
 def test_a_renyi_divergence_at_one_order_is_converted_as_well_as_can_be() -> None:

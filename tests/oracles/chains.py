@@ -240,11 +240,11 @@ def gradients(
     """A random gradient of this kind on [low, high] with |g| <= lipschitz and, except for the kinds that jump, slopes
     in [strong_convexity, smoothness] if the kind is convex and in [-smoothness, smoothness] if not.
 
-    Needs strong_convexity * (high - low) <= 2 lipschitz. ``step_size`` matters to the kind "sign" only, which sends
-    every point towards one of two.
+    Needs |strong_convexity| * (high - low) <= 2 lipschitz; it may be negative. ``step_size`` matters to
+    the kind "sign" only, which sends every point towards one of two.
     """
     width, middle = high - low, (low + high) / 2
-    room = max(lipschitz - strong_convexity * width / 2, 0.0)  # what the quadratic part leaves
+    room = max(lipschitz - abs(strong_convexity) * width / 2, 0.0)  # what the quadratic part leaves
     steep = 8 * room / width if smoothness is None else max(smoothness - strong_convexity, 0.0)
 
     def tilted(pairs: Sequence[tuple[float, float]]) -> Gradient:
@@ -403,19 +403,22 @@ def random_case(
             strong_convexity = min(wanted, 2 * lipschitz / diameter * r.uniform(0.1, 0.95))
     elif loss_class == "smooth":
         smoothness = r.uniform(0, 3) / step_size
+    kinds = KINDS[loss_class]
+    if loss_class in ("smooth", "lipschitz") and r.random() < 0.5:  # weakly convex
+        most = lipschitz / diameter if smoothness is None else min(smoothness, 2 * lipschitz / diameter)
+        strong_convexity, kinds = -most * r.choice((0.95, r.random(), r.random() ** 3)), KINDS["convex-smooth"]
     low = r.choice((0.0, -diameter / 2, -diameter))
     high = low + diameter
 
     def draw(kind: str) -> Gradient:
         return gradients(r, lipschitz, smoothness, strong_convexity, kind, low, high, step_size)
 
-    kinds = KINDS[loss_class]
     pool = [draw(r.choice(kinds)) for _ in range(n - 1)]
     if n > 1 and r.random() < 0.25:
         pool = [pool[0]] * (n - 1)
     x, x_prime = draw(r.choice(kinds)), draw(r.choice(kinds))
     if r.random() < 0.6:  # as far apart as can be
-        room = lipschitz - strong_convexity * diameter / 2
+        room = lipschitz - abs(strong_convexity) * diameter / 2
         tilt = strong_convexity * diameter / 2
         x, x_prime = (Gradient("linear", (low, high), (s * room - tilt, s * room + tilt), lipschitz) for s in (1, -1))
     if pool and r.random() < 0.2:

@@ -26,6 +26,30 @@ def poisson(records: int, rate: float, steps: int) -> Iterator[tuple[float, Batc
         yield rate**chosen * (1.0 - rate) ** (records * steps - chosen), batches
 
 
+def truncated(records: int, rate: float, cap: int, steps: int) -> Iterator[tuple[float, Batches]]:
+    """Yield (probability, batches): of a batch that is larger than the cap a part of that size, all equally likely."""
+    for chance, [batch] in poisson(records, rate, 1):
+        kept = list(itertools.combinations(batch, min(cap, len(batch))))
+        for one in kept:
+            if steps == 1:
+                yield chance / len(kept), (one,)
+            else:
+                yield from (
+                    (chance / len(kept) * rest, (one, *later))
+                    for rest, later in truncated(records, rate, cap, steps - 1)
+                )
+
+
+def several_bins(records: int, bins: int, uses: int) -> Iterator[tuple[float, Batches]]:
+    """Yield (probability, batches) of an epoch in which each record is in so many different steps."""
+    places = list(itertools.combinations(range(bins), uses))
+    for choices in itertools.product(places, repeat=records):
+        yield (
+            len(places) ** -float(records),
+            tuple(tuple(i for i in range(records) if j in choices[i]) for j in range(bins)),
+        )
+
+
 def fixed(records: int, size: int, steps: int) -> Iterator[tuple[float, Batches]]:
     """Yield (probability, batches)."""
     subsets = list(itertools.combinations(range(records), size))

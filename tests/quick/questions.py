@@ -399,6 +399,11 @@ QUESTIONS = (
     ),
     Question(
         "dp-sgd",
+        "dp-sgd -n 100 --batch-size 10 --steps 1 --noise-multiplier 1 --sampling poisson --max-batch-size 12 -d 1e-5",
+        "sampled.truncated",
+    ),
+    Question(
+        "dp-sgd",
         "compare --algorithm dp-sgd -n 100 --batch-size 10 --steps 1 --noise-multiplier 1 --sampling fixed -d 1e-5",
         "sampled.fixed",
     ),
@@ -441,6 +446,23 @@ QUESTIONS = (
         "dp-sgd -n 100 --steps 50 --noise-multiplier 20 --sampling full "
         "--clip 1 --loss logistic --feature-bound 1 --step-size 0.5 -R 0.1 --release last -d 1e-5",
         "sampled.hidden_full",
+    ),
+    Question(
+        "correlated",
+        "dp-ftrl --mechanism sqrt --steps 20 --epochs 2 --noise-multiplier 5 --adjacency zero-out -d 1e-5",
+        "correlated.gaussian",
+    ),
+    Question(
+        "correlated",
+        "dp-ftrl --mechanism banded-sqrt --bands 2 --steps 20 --epochs 2 --noise-multiplier 2 --sampling poisson "
+        "--adjacency remove -d 1e-5",
+        "correlated.banded_poisson",
+    ),
+    Question(
+        "correlated",
+        "compare --algorithm correlated --mechanism banded-sqrt --bands 2 --steps 20 --epochs 2 --noise-multiplier 2 "
+        "--sampling balls-in-bins --adjacency add -d 1e-5",
+        "correlated.banded_balls",
     ),
     Question(
         "dp-sgd-output",

@@ -128,7 +128,7 @@ def test_what_is_no_parameter_is_said_or_passed_over(folder: Path, capsys: pytes
     assert code == 0
     assert case_of(text)["sampling"] == "poisson"
     assert "    sampling: poisson  # poisson_sampling: true, which is copied and not read: change both\n" in text
-    assert "# momentum: with dp-sgd, where every iterate may be public, leave it out" in text
+    assert "# momentum: With dp-sgd, where every iterate may be public, leave it out" in text
     assert "resnet" not in text
     assert "# not understood, and left out: model, optimizer.name\n" in text
     assert err.startswith("as it stands: epsilon <= ")

@@ -126,11 +126,11 @@ def test_replacement_follows_from_add_remove_by_the_chain() -> None:
     text = "entries:\n  a: {mu: 0.5, adjacency: add-remove}\n  b: {mu: 1, adjacency: add-remove}\n"
     own = asked(text).best
     assert own is not None
-    assert (own.adjacency, own.mu) == ("add_remove", pytest.approx(math.hypot(0.5, 1.0)))
+    assert (own.adjacency, own.mu) == ("add-remove", pytest.approx(math.hypot(0.5, 1.0)))
     case = asked(f"adjacency: replace-one\n{text}")
     assert case.best is not None
     assert case.best.mu == pytest.approx(2.0 * math.hypot(0.5, 1.0))
-    assert case.best.adjacency == "replace_one"
+    assert case.best.adjacency == "replace-one"
     poisson = POISSON.replace("{", "{adjacency: add-remove, ")
     chained = epsilon_of(asked(f"adjacency: replace-one\nentries:\n  a: {poisson}\n"))
     assert 3.655922 < chained < 5.0  # the pair of replacement itself is better

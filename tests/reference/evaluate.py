@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -13,6 +14,8 @@ from typing import Any
 import mpmath
 import numpy as np
 
+import dpcalc
+from dpcalc.account import loader as run_loader
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.solving.search import DIRECTIONS, extreme
 from dpcalc.model import loss as losses
@@ -21,8 +24,8 @@ from dpcalc.model.chain import Chain
 from dpcalc.model.numbers import parse_log
 from dpcalc.model.run import describe
 from dpcalc.notions import conversions, gaussian, optimal_composition, pld, profiles, renyi
-from dpcalc.notions.guarantee import Gdp, Profile
-from dpcalc.numerics import chi_square, isotonic, roots, sums
+from dpcalc.notions.guarantee import Composition, Gdp, Profile
+from dpcalc.numerics import binomial, chi_square, discounted_sums, isotonic, roots, sums
 from dpcalc.numerics.floats import down, exp_up, product_up, quotient_up, ratio_up, up
 from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.contraction import (
@@ -35,6 +38,7 @@ from dpcalc.theorems.contraction import (
     stepwise,
 )
 from dpcalc.theorems.contraction.stream_noise import Stream
+from dpcalc.theorems.expanding import expanding_passes
 from dpcalc.theorems.hidden.fresh_places import SamePlaces
 from dpcalc.theorems.holder import dp_sgd, holder
 from dpcalc.theorems.holder.published_gradient_noise import Theorem11
@@ -46,12 +50,14 @@ from dpcalc.theorems.record import lookup
 from dpcalc.theorems.risk import generalisation, holder_sgd, langevin, tasks, utility
 from dpcalc.theorems.risk.averaging import averaged_risk
 from dpcalc.theorems.risk.sgd import Sgd
-from dpcalc.theorems.sampled import noisy_sgd, sampled_steps
+from dpcalc.theorems.sampled import hidden_past, noisy_sgd, sampled_hidden, sampled_steps
+from dpcalc.theorems.sampled.hidden_past import Past, Plan
 from dpcalc.theorems.setting import Setting
 from tests.formulas import evaluated, number
 
 from . import published
 from .attacks import ATTACKS
+from .correlated import CORRELATED
 
 
 class _Inputs:
@@ -1028,6 +1034,122 @@ _QUANTITIES.update(
         )
     ),
 )  # fmt: skip
+
+# --- hidden batches ---------------------------------------------------------------------------------------------------
+
+
+def _hidden_plan(i: _Inputs, steps: int, past: Past) -> Plan:
+    """A plan that counts all early uses, or, at the worst, none of them."""
+    composed = i.whole("k")
+    return Plan(composed, i.whole("j"), i("share"), *((steps - composed, past) if i.raw["form"] != "worst" else ()))
+
+
+def _theorem_n(i: _Inputs) -> float:
+    far = i.raw.get("diameter")
+    run = noisy_sgd.HiddenSteps(
+        records=i.whole("records"), batch_size=i.whole("batch"), steps=i.whole("steps"), lipschitz=i("lipschitz"),
+        noise_std=i("noise_std"), step_size=i("eta"), smoothness=i("beta"), strong_convexity=i("m"),
+        diameter=math.inf if far in (None, "", "inf") else float(far),
+    )  # fmt: skip
+    return run.planned(_hidden_plan(i, run.steps, Past.TOLD)).epsilon(i.log("delta")).value
+
+
+def _hidden_poisson(i: _Inputs) -> float:
+    replaced = i.raw["adjacency"] == "replace"
+    run = sampled_hidden.HiddenRun(
+        sampling="poisson", adjacency="replace-one" if replaced else i.raw["adjacency"], records=i.whole("records"),
+        batch_size=i.whole("batch"), sample_rate=i("batch") / i("records"), steps=i.whole("steps"),
+        noise_multiplier=i("noise_multiplier"), step_size=i("eta"), smoothness=max(i("regularisation"), 1e-3),
+        regularisation=i("regularisation"),
+    )  # fmt: skip
+    hidden = Past.MIRRORED if replaced else Past.SECRET
+    plan = _hidden_plan(i, run.steps, hidden if i.raw["form"] == "hidden" else Past.TOLD)
+    return run.planned(plan).epsilon(i.log("delta")).value
+
+
+def _shift(i: _Inputs, form: str) -> pld.Pair:
+    """The pair of a random shift, by the name that the reference has for it."""
+    make = {"revealed": pld.revealed_shift, "symmetric": pld.mirrored_shift}.get(form, pld.hidden_shift)
+    pair = make(i.array("mus"), i.array("weights"))
+    return pld.exchanged(pair) if form in ("hidden_reversed", "add") else pair
+
+
+def _hidden_step(i: _Inputs) -> float:
+    """A random shift and one step on a Poisson batch."""
+    mu, direction = noisy_sgd.sample_mu(1.0 / i("noise_multiplier"), i("share")), i.raw["direction"]
+    replaced = direction == "replace"
+    step = (pld.replaced_poisson if replaced else pld.removed)(mu=mu, rate=i("q"))
+    parts = [(_shift(i, "symmetric" if replaced else direction), 1)]
+    parts.append((pld.exchanged(step) if direction == "add" else step, 1))
+    return exp_up(pld.log_delta(parts, epsilon=i("epsilon")).value)
+
+
+_QUANTITIES.update(
+    start_mu=lambda i: hidden_past.shift_mu(
+        hidden_past.Chain(i.whole("k") + 1, i("c"), i("x"), i("noise_multiplier"), math.inf),
+        Plan(i.whole("k"), i.whole("j"), i("share")),
+    ),
+    large_batch_failure=lambda i: exp_up(binomial.log_any_tail_up(
+        i.whole("most"), i.whole("records") - 1, Fraction(i.raw["q"]), i.whole("k")
+    )),
+    uses_tail=lambda i: discounted_sums.uses(1, Fraction(i.raw["q"]), i("c"), i.whole("n")).tail(i("above")),
+    uses_cut=lambda i: discounted_sums.cut(1, Fraction(i.raw["q"]), i("c"), i.whole("n"), i.log("failure")),
+    mixture_delta=lambda i: exp_up(float(_shift(i, i.raw["form"]).forward(np.array([i("epsilon")]))[0])),
+    hidden_one_step=_hidden_step,
+    theorem_n_epsilon=_theorem_n,
+    poisson_epsilon=_hidden_poisson,
+)  # fmt: skip
+
+
+# --- batches that are cut, and records in several steps of an epoch ---------------------------------------------------
+
+
+def _truncation(i: _Inputs) -> binomial.Truncation:
+    return binomial.truncation(i.whole("records"), i("rate"), i.whole("cap"))
+
+
+def _cut(i: _Inputs) -> dict[str, Any]:
+    return {
+        "sampling": "poisson", "records": i.whole("records"), "sample_rate": i("rate"), "steps": i.whole("steps"),
+        "max_batch_size": i.whole("cap"), "noise_multiplier": i("multiplier"),
+    }  # fmt: skip
+
+
+def _one_order(bound: str, given: dict[str, Any], i: _Inputs, *, backward: bool) -> float:
+    """The epsilon of a sampled run in one of the two orders."""
+    proved = guarantee_of(lookup(bound), describe("dp-sgd", given))
+    assert isinstance(proved, Composition)
+    return proved.ways[1 if backward else 0].epsilon(parse_log(i.raw["delta"]), rough=False).value
+
+
+def _shifts_of_two(i: _Inputs) -> float:
+    """The published pair: where the others fill a batch, two records apart in either direction."""
+    cut, mu = _truncation(i), 1.0 / i("multiplier")
+    parts = [
+        (cut.rest, pld.removed(mu=mu, rate=i("rate"))),
+        (cut.chance, pld.replaced_poisson(mu=2.0 * mu, rate=cut.rate)),
+    ]
+    return pld.epsilon([(pld.mixed(parts), i.whole("steps"))], log_delta_target=parse_log(i.raw["delta"])).value
+
+
+def _allocated(i: _Inputs) -> float:
+    told = {"sampling": "balls-in-bins", "records": i.whole("steps"), "batch_size": i.whole("chosen"), "epochs": 1}
+    run = describe("dp-sgd", {
+        **told, "uses": i.whole("chosen"), "adjacency": str(i.raw["adjacency"]).replace("_", "-"),
+        "noise_multiplier": i("multiplier"),
+    })  # fmt: skip
+    return guarantee_of(lookup("sampled.balls_in_bins"), run).epsilon(parse_log(i.raw["delta"])).value
+
+
+_QUANTITIES.update(
+    truncation_probability=lambda i: _truncation(i).chance,
+    truncated_rate=lambda i: _truncation(i).rate,
+    truncated_epsilon_zero_out=lambda i: _one_order(
+        "sampled.truncated", {**_cut(i), "adjacency": "zero-out"}, i, backward=i.raw["direction"] == "backward"
+    ),
+    truncated_epsilon_wide=_shifts_of_two,
+    random_allocation_epsilon=_allocated,
+)
 # --- batches of unequal size ------------------------------------------------------------------------------------------
 
 
@@ -1097,10 +1219,89 @@ _UNEQUAL: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
 _QUANTITIES.update(_UNEQUAL)
 
 
+def _stretched(i: _Inputs) -> float:
+    """How far a step may leave two points z apart."""
+    weak = i("m")
+    factor = loss.displacement(
+        loss_class="smooth" if weak else "convex-smooth", step_size=i("eta"), diameter=i("z"),
+        lipschitz=i("lipschitz"), smoothness=i("beta"), strong_convexity=-weak,
+    )  # fmt: skip
+    assert factor is not None
+    return factor * i("z")
+
+
+def _weak_cyclic(i: _Inputs) -> float:
+    weak = i("m")
+    told = {
+        "records": i.whole("records"), "batch_size": i.whole("batch"), "epochs": i.whole("epochs"),
+        "lipschitz": i("lipschitz"), "step_size": i("eta"), "noise_std": i("noise_std"), "smoothness": i("beta"),
+        "strong_convexity": -weak,
+    }  # fmt: skip
+    run = describe("cyclic", told)
+    bound = lookup("expanding.cyclic" if weak else "multi_epoch.cyclic")
+    return guarantee_of(bound, run).epsilon(i.log("delta")).value
+
+
+def _growth(i: _Inputs) -> float:
+    return up(math.log(i("c")))
+
+
+_QUANTITIES.update({
+    "weak_factor": lambda i: loss.contraction(
+        step_size=i("eta"), smoothness=i("beta"), strong_convexity=-i("m")
+    ),
+    "step_expansion": _stretched,
+    "hide_cost_min": lambda i: expanding_passes.carried(i("diameter"), _growth(i), i.whole("m"), i("w")) ** 2,
+    "hide_cost_sqrt": lambda i: expanding_passes.carried_bent(i("diameter"), (i("rho"), i("w")), i.whole("m")) ** 2,
+    "weak_cyclic_epsilon": _weak_cyclic,
+})  # fmt: skip
+
+
 def lower_log_delta(inputs: Mapping[str, Any], epsilon: float) -> float:
     """Return ln of a delta that no guarantee for passes in these batches can be below, the order secret."""
     kept = ("records", "batch_size", "last_batch", "noise_std", "lipschitz")
     return _resets(_Inputs({name: inputs[name] for name in kept}), "secret").profile(epsilon)
+
+
+# --- what really ran --------------------------------------------------------------------------------------------------
+
+
+def _loader(i: _Inputs) -> int:
+    return run_loader.loader_length(
+        i.whole("records"), i.whole("batch_size"), drop_last={"True": True, "False": False}[str(i.raw["drop_last"])]
+    )
+
+
+def _history(i: _Inputs) -> float:
+    entries = [
+        {"algorithm": "dp-sgd", "sampling": "poisson", "noise_multiplier": z, "sample_rate": q, "steps": t}
+        for z, q, t in json.loads(str(i.raw["history"]))
+    ]
+    best = dpcalc.ledger(entries, delta=str(i.raw["delta"]), adjacency=str(i.raw["direction"])).cases[0].best
+    assert best is not None
+    assert best.epsilon is not None
+    return best.epsilon
+
+
+_QUANTITIES.update(
+    opacus_sampler_rate=lambda i: run_loader.sampler_rate(_loader(i)),
+    opacus_epoch_steps=lambda i: float(run_loader.epoch_steps(_loader(i))),
+    opacus_history_rate=lambda i: run_loader.history_rate(_loader(i)),
+    opacus_divisor=lambda i: float(run_loader.divisor(i.whole("records"), _loader(i))),
+    history_epsilon=_history,
+    adaptive_clipping_true_multiplier=lambda i: run_loader.opacus_adaptive_clipping(
+        i("noise_multiplier"), i("unclipped_num_std")
+    ),
+    empty_local_batch_delta=lambda i: math.exp(
+        run_loader.empty_batches_delta(
+            run_loader.log_empty_batches(i.whole("records"), i("rate"), i.whole("steps"), i.whole("workers")),
+            i("epsilon"),
+        )
+    ),
+    shared_coin_epsilon_below=lambda i: run_loader.shared_seed_epsilon(
+        i("noise_multiplier"), i("rate"), i.whole("steps"), i.whole("workers"), i.log("delta"), cells=1 << 14
+    ),
+)
 
 
 def evaluate(quantity: str, inputs: Mapping[str, Any]) -> float | dict[str, float]:
@@ -1111,4 +1312,6 @@ def evaluate(quantity: str, inputs: Mapping[str, Any]) -> float | dict[str, floa
     """
     if quantity in ATTACKS:
         return ATTACKS[quantity](inputs)
+    if quantity in CORRELATED:
+        return CORRELATED[quantity](inputs)
     return _QUANTITIES[quantity](_Inputs(inputs))

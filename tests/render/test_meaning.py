@@ -16,7 +16,7 @@ EPSILONS = (0.0, 1e-9, 0.1, 1.0, 3.0, 10.0, 40.0, 800.0)
 DELTAS = (0.0, 1e-300, 1e-6, 0.01, 0.5, 1.0)
 
 
-def answer(epsilon: float, delta: float, adjacency: str = "replace_one", **more: object) -> Result:
+def answer(epsilon: float, delta: float, adjacency: str = "replace-one", **more: object) -> Result:
     log = math.log(delta) if delta else -math.inf
     base = Result("a.b", "", "epsilon", epsilon, Kind.UPPER, epsilon, delta, log, adjacency=adjacency, best=True)
     return base._replace(**more)
@@ -66,7 +66,7 @@ def test_gaussian_privacy_is_guessed_like_two_gaussians(mu: float) -> None:
         (answer(0.0, 0.0), "is right at most 50.1% of the time, from this point alone (a coin: 50%)"),
         (answer(20.0, 0.0), "may be right almost every time"),
         (answer(1.0, 0.0, "zero_out"), "whether the record at position 7 was used or left out"),
-        (answer(1.0, 0.0, "add_remove"), "whether one more record was used (a priori as likely as not), is right"),
+        (answer(1.0, 0.0, "add-remove"), "whether one more record was used (a priori as likely as not), is right"),
         (answer(1.0, 0.0, "add"), "is right at most 81.7% of the time"),
     ],
 )
@@ -75,7 +75,7 @@ def test_the_sentence(result: Result, words: str) -> None:
 
 
 def test_nothing_is_said_where_no_sentence_is_true() -> None:
-    for result in (answer(1.0, 0.0, "by_shift"), answer(1.0, 0.0, quantity="rdp"), answer(1.0, 0.0, best=False)):
+    for result in (answer(1.0, 0.0, "by-shift"), answer(1.0, 0.0, quantity="rdp"), answer(1.0, 0.0, best=False)):
         case = Case("pnsgd", {}, (result,))
         assert meaning(case) == ""
         assert not result.best or guess_of_answer(result) is None

@@ -102,6 +102,8 @@ def test_finer_lattices_prove_more(mu: float, t: int, monkeypatch: pytest.Monkey
 RUNS: tuple[dict[str, Any], ...] = (
     {"sampling": "poisson", "adjacency": "zero-out", "sample_rate": 0.2, "steps": 4, "noise_multiplier": 1.0},
     {"sampling": "poisson", "adjacency": "replace-one", "sample_rate": 0.2, "steps": 4, "noise_multiplier": 1.5},
+    {"sampling": "poisson", "adjacency": "zero-out", "records": 9, "batch_size": 3, "max_batch_size": 4, "steps": 3,
+     "noise_multiplier": 2.0},
     {"sampling": "fixed", "adjacency": "add", "records": 10, "batch_size": 3, "steps": 3, "noise_multiplier": 2.0},
     {"sampling": "fixed", "adjacency": "zero-out", "records": 9, "batch_size": 2, "steps": 3, "noise_multiplier": 2.0},
     {"sampling": "with-replacement", "adjacency": "replace-one", "records": 20, "batch_size": 4, "steps": 4,
@@ -173,8 +175,9 @@ def test_the_chance_of_a_batch_too_large_is_a_binomial_tail(step_size: float) ->
     run = describe("dp-sgd", {**HIDDEN, "step_size": step_size, "adjacency": "remove", "sampling": "poisson"})
     most = int(2 * 30 / step_size + 1e-9)
     with precision(192):
-        told = sampled_steps._too_large(RunInputs(dict(run.values), typed=True))
-    assert float(told) == pytest.approx(math.log(30.0 * stats.binom.sf(most - 1, 59, 0.5)), rel=1e-9)
+        told = sampled_steps._too_large(RunInputs(dict(run.values), typed=True), 30)
+    truth = math.log(-math.expm1(30 * math.log1p(-stats.binom.sf(most - 1, 59, 0.5))))
+    assert float(told) == pytest.approx(truth, rel=1e-9)
 
 
 def test_what_hides_early_steps_is_in_units_of_the_noise() -> None:

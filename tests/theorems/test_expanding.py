@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -78,16 +79,17 @@ def small_case(r: random.Random, loss_class: str, algorithm: str) -> Case:
 
 
 def repelled(r: random.Random, case: Case) -> Case:
-    """Losses -beta (w - c)^2/2: every step drives two runs apart by 1 + eta beta, up to the walls."""
+    """Losses -m (w - c)^2/2: every step drives two runs apart by 1 + eta m, up to the walls; m = beta, or is stated."""
     low, high = case.low, case.high
-    beta = case.lipschitz / case.diameter
+    beta, smoothness = case.lipschitz / case.diameter, r.choice((1, 1, 3))
 
     def record(centre: float) -> Gradient:
         return Gradient("concave", (low, high), (beta * (centre - low), beta * (centre - high)), case.lipschitz)
 
     return replace(
-        case, smoothness=beta, others=tuple(record(r.uniform(low, high)) for _ in case.others), x=record(low),
-        x_prime=record(high), start=(low + high) / 2,
+        case, smoothness=smoothness * beta, strong_convexity=-beta if smoothness > 1 else 0.0,
+        others=tuple(record(r.uniform(low, high)) for _ in case.others), x=record(low), x_prime=record(high),
+        start=(low + high) / 2,
     )  # fmt: skip
 
 
@@ -186,26 +188,68 @@ def test_laplace_noise(algorithm: str) -> None:
 # --- the costs --------------------------------------------------------------------------------------------------------
 
 
-def test_what_convex_losses_carry_is_spent_to_the_end() -> None:
-    """The allocation behind D'^2/m + push^2 H_m leaves nothing, at this cost, and none of the same length is better."""
+def spent(shares: Sequence[float], reach: float, map: Callable[[float], float]) -> float:
+    """The cost of spending these shares of the distance after each step, the last of which is 1."""
+    z, total = reach, 0.0
+    for share in shares:
+        total += (share * map(z)) ** 2
+        z = (1.0 - share) * map(z)
+    assert z == 0.0
+    return total
+
+
+def nudged(r: random.Random, shares: Sequence[float]) -> list[float]:
+    return [min(1.0, share * math.exp(r.gauss(0.0, 0.2))) for share in shares[:-1]] + [1.0]
+
+
+def test_what_weakly_convex_losses_carry_is_spent_to_the_end() -> None:
+    """The allocation behind D'^2/S_m + w^2 sum 1/(q S_i) leaves nothing, at this cost, and none is better."""
     for r in draws("convex recursion", 40, 20):
         steps, reach, push = r.randint(1, 30), log_uniform(r, 0.1, 50), log_uniform(r, 0.1, 5)
+        ratio = r.choice((1.0, 1.0 + log_uniform(r, 1e-9, 1.0)))
 
-        def cost(shares: Sequence[float], reach: float = reach, push: float = push) -> float:
-            z, total = reach, 0.0
-            for share in shares:
-                total += (share * math.hypot(z, push)) ** 2
-                z = (1.0 - share) * math.hypot(z, push)
-            assert z == 0.0
-            return total
+        def bent(z: float, ratio: float = ratio, push: float = push) -> float:
+            return math.hypot(math.sqrt(ratio) * z, push)
 
-        shares = [1.0 / left for left in range(steps, 0, -1)]
-        least = cost(shares)
-        found = expanding_passes.carried_convex(reach, push, steps) ** 2
+        powers = [math.fsum(ratio**-i for i in range(1, left)) for left in range(steps, 0, -1)]
+        shares = [1.0 / (1.0 + power) for power in powers]
+        least = spent(shares, reach, bent)
+        found = expanding_passes.carried_bent(reach, (ratio, push), steps) ** 2
         assert least * (1 - 1e-12) <= found <= least * (1 + 1e-12)
         for _ in range(20):
-            tried = [min(1.0, share * math.exp(r.gauss(0.0, 0.2))) for share in shares[:-1]] + [1.0]
-            assert cost(tried) >= least * (1 - 1e-12)
+            assert spent(nudged(r, shares), reach, bent) >= least * (1 - 1e-12)
+
+
+def test_no_allocation_of_lipschitz_steps_is_much_cheaper() -> None:
+    """No spending beats the split of steps into those that add and those that multiply; the split itself leaves 0."""
+    for r in draws("split recursion", 40, 60):
+        steps, c, push = r.randint(1, 12), 1.0 + log_uniform(r, 1e-3, 0.5), log_uniform(r, 0.1, 5)
+        reach = push / (c - 1.0) * log_uniform(r, 0.3, 30.0)
+
+        def short(z: float, c: float = c, push: float = push) -> float:
+            return min(c * z, z + push)
+
+        found = expanding_passes.carried(reach, math.log(c), steps, push) ** 2
+        splits = [(p, p + math.fsum(c ** (-2.0 * i) for i in range(1, steps - p + 1))) for p in range(steps + 1)]
+        least = min((reach + push * p) ** 2 / room for p, room in splits)
+        assert least * (1 - 1e-12) <= found <= least * (1 + 1e-12)
+        shares = [1.0 / left for left in range(steps, 0, -1)]
+        best = spent(shares, reach, short)
+        for _ in range(300):
+            tried = nudged(r, shares)
+            if (cost := spent(tried, reach, short)) < best:
+                best, shares = cost, tried
+        assert best >= found * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.0 + 2.0**-50, 1.0 + 1e-9, 1.01, 3.0, 1e5])
+def test_sums_of_many_terms(ratio: float) -> None:
+    with mpmath.workdps(40):
+        q, total = mpmath.mpf(ratio), mpmath.mpf(0)
+        for i in range(1, 701):
+            total += (1 - 1 / q) / (1 - q**-i) if ratio > 1.0 else mpmath.mpf(1) / i
+            if i in (1, 64, 65, 700):
+                assert total <= expanding_passes.harmonic(i, ratio) <= total * (1 + mpmath.mpf("1e-13"))
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition
 from dpcalc.theorems.record import for_algorithm
-from dpcalc.theorems.sampled import noisy_sgd
+from dpcalc.theorems.sampled import hidden_past, noisy_sgd
 from tests.formulas import evaluated
 from tests.oracles import adaptive, ball, call, draws, exact, log_uniform, not_below, tight, whole
 
@@ -374,11 +374,11 @@ def test_plans_that_are_left_out_are_no_better(monkeypatch: pytest.MonkeyPatch) 
         diameter = r.choice([math.inf, log_uniform(r, 1e-2, 10.0)])
         noise, use, rate = log_uniform(r, 1e-3, 10.0), log_uniform(r, 1e-4, 1.0), log_uniform(r, 1e-4, 1.0)
         runs.append((noisy_sgd.Chain(whole(r, 2, 10**5), factor, use, noise, diameter), use / noise, rate))
-    found = [noisy_sgd.best_plan(*run) for run in runs]
+    found = [hidden_past.best_plan(*run) for run in runs]
     assert any(plan is not None for plan in found)
-    monkeypatch.setattr(noisy_sgd, "_cost_floor", lambda *_: -math.inf)
+    monkeypatch.setattr(hidden_past, "_cost_floor", lambda *_: -math.inf)
     for run, plan in zip(runs, found, strict=True):
-        assert noisy_sgd.best_plan(*run) == plan, run
+        assert hidden_past.best_plan(*run) == plan, run
 
 
 def test_the_epsilon_of_a_composition_has_no_jump_where_noise_is_small() -> None:

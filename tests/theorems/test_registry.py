@@ -163,6 +163,8 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         size, batches = whole(r, 1, 1000), whole(r, 2, 100)  # an epoch stays whole as records grow
         values.update(batch_size=size, records=size * batches, steps=batches * whole(r, 10, 50))
         values.update(noise_multiplier=log_uniform(r, 0.3, 10.0), sample_rate=log_uniform(r, 1e-4, 0.5))
+    if bound.id == "sampled.truncated":
+        values.update(sampling="poisson", max_batch_size=whole(r, 1, 2 * values["batch_size"]))
     if bound.id.startswith("sampled.hidden"):
         sampling = bound.id.removeprefix("sampled.hidden").removeprefix("_") or "poisson"
         values.update(sampling=sampling, release="last", model="linear", clip=log_uniform(r, 0.1, 10.0))
@@ -309,6 +311,58 @@ def test_monotone_in_the_question(bound: Theorem) -> None:
         assert found == ordered or all(
             math.isinf(a) or abs(a - b) <= 1e-12 * abs(b) for a, b in zip(found, ordered, strict=True)
         ), note(bound, values, found)
+
+
+# --- losses that are only weakly convex -----------------------------------------------------------------------
+
+
+def expanding_chain(values: dict[str, Any]) -> dict[str, Any]:
+    """The values with the factors 1 + eta m in the place of those of a schedule's steps."""
+    if "schedule" not in values:
+        return values
+    chain, weak = values["schedule"], -values["strong_convexity"]
+    return {**values, "schedule": Chain(
+        step_size=chain.step_size, noise=chain.noise, contraction=1.0 + chain.step_size * weak, shift=chain.shift,
+        spend=None, path="", displacement=chain.displacement, probability=None,
+    )}  # fmt: skip
+
+
+@pytest.mark.parametrize("bound", all_bounds().values(), ids=all_bounds().keys())
+def test_every_theorem_holds_of_expanding_maps_or_refuses_them(bound: Theorem) -> None:
+    """One that does not say that it holds for weakly convex losses refuses them, whatever else is said of the run."""
+    for r in draws(f"weakly convex {bound.id}", 4, 50):
+        values = {**parameters(bound, r), "strong_convexity": -(10.0 ** r.uniform(-300, 3))}
+        for loss_class in ("smooth", "lipschitz", "convex-smooth", "convex", None):
+            run = run_of({**values, "loss_class": loss_class})
+            if not bound.weakly_convex:
+                assert bound.obstacle(run) is not None, bound.id
+                with pytest.raises(NotApplicable):
+                    bound.prove(run)
+
+
+HOLDING = [
+    pytest.param(b, marks=pytest.mark.campaign if b.slow else (), id=name)
+    for name, b in BOUNDS.items() if b.weakly_convex and not b.public_sums and b.kind == "upper"
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bound", HOLDING)
+def test_weaker_convexity_is_no_more_private(bound: Theorem) -> None:
+    """From a curvature just below 0 to -beta, beyond which smoothness says all, no bound falls."""
+    for r in draws(f"weaker {bound.id}", 6, 600 if bound.slow else 50):
+        loss_class = None if bound.family == "unlearning" else "smooth"
+        values = {**parameters(bound, r), "loss_class": loss_class, "contraction": None}
+        values["step_size"] = min(values["step_size"], 1.0 / values["smoothness"])
+        before = None
+        for share in (1e-12, 0.01, 0.3, 1.0, 7.0):
+            weak = {**values, "strong_convexity": -share * values["smoothness"]}
+            if bound.obstacle(run_of(weak)) is not None:
+                continue
+            now = losses(bound, expanding_chain(weak))
+            for less, more in zip(before or now, now, strict=True):
+                assert more >= less - room(bound, less, more), (bound.id, weak, less, more)
+            before = now
+        assert before is not None, bound.id
 
 
 # --- there and back -------------------------------------------------------------------------------------------
@@ -659,6 +713,7 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"batch_size": 1, "records": 2 * v["steps"]},
     lambda v: {"start": "run" if v.get("start") == "distance" else "distance"},
     lambda v: {"requests": 2},
+    lambda v: {"records": 10**12},
     lambda v: {"contraction": 2.0},
     lambda v: {"loss_class": "convex", "schedule": Unmapped()},
     lambda v: {"holder_exponent": 1.0, "step_size": 3.0 / v["holder_constant"]},

@@ -17,6 +17,7 @@ from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.model.run import describe
 from dpcalc.notions import pld
 from dpcalc.notions.pld.repeated_draws import weights_of
+from dpcalc.numerics import binomial
 from dpcalc.numerics.largest_sums import log_delta_down, total_scores
 from dpcalc.theorems.record import for_algorithm, lookup
 from tests.oracles import draws, log_uniform
@@ -55,6 +56,14 @@ def laws_of(r: random.Random, sampling: str, adjacency: str) -> tuple[dict[str, 
     if sampling == "poisson":
         rate, steps = r.uniform(0.05, 0.95), r.choice((1, 2))
         return {"sample_rate": rate, "steps": steps}, lambda n: list(oracle.poisson(n, rate, steps)), records
+    if sampling == "truncated":
+        rate, steps, cap = r.uniform(0.05, 0.95), r.choice((1, 2)) if records == 2 else 1, r.choice((1, 1, 2))
+        told = {"sample_rate": rate, "steps": steps, "max_batch_size": cap, "sampling": "poisson"}
+        most = records + (r.choice((0, 2)) if adjacency in ("add", "remove", "add-remove") else 0)
+        return {**told, "records": most}, lambda n: list(oracle.truncated(n, rate, cap, steps)), records
+    if sampling == "several-bins":
+        told = {"records": 3, "batch_size": 2, "epochs": 1, "uses": 2, "sampling": "balls-in-bins"}
+        return told, lambda n: list(oracle.several_bins(n, 3, 2)), 2
     if sampling == "full":
         steps = r.choice((1, 2))
         return {"steps": steps}, lambda n: [(1.0, (tuple(range(n)),) * steps)], records
@@ -75,13 +84,16 @@ def laws_of(r: random.Random, sampling: str, adjacency: str) -> tuple[dict[str, 
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("sampling", ["poisson", "fixed", "with-replacement", "full", "balls-in-bins", "shuffle"])
+@pytest.mark.parametrize(
+    "sampling",
+    ["poisson", "truncated", "fixed", "with-replacement", "full", "balls-in-bins", "several-bins", "shuffle"],
+)
 def test_no_small_run_is_less_private(sampling: str, adjacency: str) -> None:
     checked, tight = 0, 0.0
     for r in draws(f"sampled {sampling} {adjacency}", 12, cost=60):
         told, batches, records = laws_of(r, sampling, adjacency)
         noise = log_uniform(r, 0.3, 4.0)
-        found = guarantees(**told, sampling=sampling, adjacency=adjacency, noise_multiplier=noise)
+        found = guarantees(**{"sampling": sampling, **told}, adjacency=adjacency, noise_multiplier=noise)
         uppers = [g for id, g in found.items() if not id.endswith("_lower")]
         if sampling == "shuffle" and adjacency not in ("replace-one", "zero-out"):
             assert not found
@@ -90,7 +102,7 @@ def test_no_small_run_is_less_private(sampling: str, adjacency: str) -> None:
         for first, second in neighbours(r, adjacency, records):
             laws = (first, batches(len(first))), (second, batches(len(second)))
             for epsilon in (0.0, r.uniform(0.1, 1.0), r.uniform(1.0, 4.0)):
-                truth = oracle.hockey_stick(*laws, noise, epsilon)
+                truth = oracle.hockey_stick(*laws, noise, epsilon, nodes=60 if "uses" in told else 160)
                 for guarantee in uppers:
                     bound = math.exp(guarantee.log_delta(epsilon).value)
                     assert truth <= bound + 1e-12, (told, first, second, noise, epsilon)
@@ -316,6 +328,19 @@ def test_probabilities_that_are_no_numbers_under_the_other_law_are_not_lost() ->
         truth = 1 - (1 - tail[0]) * (1 - tail[1]) - mpmath.exp(epsilon) * (1 - (1 - tail[0]) ** 2)
         assert truth > mpmath.mpf("1e-80")
         assert found.log_delta(572.0).value >= float(mpmath.log(truth))
+
+
+@pytest.mark.parametrize(
+    ("n", "q", "cap"), [(9, 0.3, 4), (400, 0.05, 31), (400, 0.5, 10), (30, 1.0, 20), (5000, 1e-3, 90)]
+)
+def test_what_a_cap_does_to_a_batch_is_enclosed(n: int, q: float, cap: int) -> None:
+    with mpmath.workdps(40):
+        p = [mpmath.binomial(m, k) * mpmath.mpf(q) ** k * (1 - mpmath.mpf(q)) ** (m - k) for m, least in
+             ((n - 1, cap), (n, cap + 1)) for k in range(least, m + 1)]  # fmt: skip
+        filled, larger = mpmath.fsum(p[: n - cap]), mpmath.fsum(p[n - cap :])
+        cut = binomial.truncation(n, q, cap)
+        for found, truth in ((cut.chance, filled), (cut.rest, 1 - filled), (cut.rate, larger / filled * cap / n)):
+            assert truth <= found <= truth * (1 + mpmath.mpf("1e-10")) + mpmath.mpf("1e-12")
 
 
 @pytest.mark.parametrize("bins", [10**7, pytest.param(10**15, marks=pytest.mark.campaign)])

@@ -175,13 +175,13 @@ def test_a_known_distance_is_to_the_model_without_the_record() -> None:
     given: dict[str, Any] = {"start_distance": 0.02, "contraction": 0.99, "clean_steps": 100, "delta": 1e-6, **STEPS}
     best = dpcalc.unlearn(**given).cases[0].best
     assert best is not None
-    assert best.adjacency == "null_record"
+    assert best.adjacency == "null-record"
     with pytest.raises(NotApplicable) as stop:
         dpcalc.unlearn(**given, adjacency="replace-one")
     assert "null-record" in f"{stop.value} {stop.value.hint}"
     trained = dpcalc.unlearn(**RUN, batch_size=1, contraction=0.9).cases[0].best
     assert trained is not None
-    assert trained.adjacency == "replace_one"
+    assert trained.adjacency == "replace-one"
 
 
 def test_a_group_is_so_many_times_as_far() -> None:

@@ -6,6 +6,7 @@ algorithm takes and the bound leaves out: with the bound that uses it, or why no
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -42,7 +43,6 @@ TRIES = 400
 SHORT_STEPS = "only says that the steps are short enough for 1-Lipschitz maps"
 ONE_NOISE = "the theorem is about one law of noise"
 SINGLES = "a random stop is proved for single records"
-EXPANDS = "a step that drives two runs apart does so by the largest curvature"
 ALLOWS_ONLY: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     (SHORT_STEPS, ("smoothness", "step_size"), (
         "contraction.laplace_shift", "contraction.laplace_mixture", "shuffle.mixture", "shuffle.laplace_mixture",
@@ -73,8 +73,8 @@ ALLOWS_ONLY: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("only says that no better theorem speaks of the run", ("loss_class",), (
         "expanding.composition", "expanding.cyclic",
     )),
-    (EXPANDS, ("strong_convexity",), (
-        "expanding.domain", "expanding.cyclic", "expanding.once", "expanding.fresh", "expanding.sampled",
+    ("only says how long a step may be for lipschitz to bound what it adds", ("regularisation",), (
+        "expanding.domain", "expanding.cyclic", "expanding.once", "expanding.sampled",
     )),
     ("pure privacy has no delta", ("epoch_delta",), ("released.pure",)),
     ("follows from smoothness in these runs", ("contraction",), (
@@ -82,8 +82,8 @@ ALLOWS_ONLY: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     )),
     ("each is about one way to draw batches", ("sampling",), (
         "sampled.poisson", "sampled.fixed", "sampled.with_replacement", "sampled.full", "sampled.balls_in_bins",
-        "sampled.shuffle", "sampled.hidden_shuffle", "sampled.hidden_full", "sampled.shuffle_lower",
-        "sampled.last_iterate_heuristic",
+        "sampled.truncated", "sampled.shuffle", "sampled.hidden_shuffle", "sampled.hidden_full",
+        "sampled.shuffle_lower", "sampled.last_iterate_heuristic",
     )),
 )  # fmt: skip
 """(why, parameters, bounds): what a bound reads to see whether it applies, and that does not change its value."""
@@ -109,7 +109,7 @@ def small(bound: Theorem, r: random.Random) -> dict[str, Any]:
             values["requests"] = 1
     values["last_batch"] = r.choice(WORDS["last_batch"])
     values["epochs"], values["steps"] = whole(r, 1, 4), whole(r, 1, 6)
-    values["strong_convexity"] *= r.choice((0.0, 1.0))
+    values["strong_convexity"] *= r.choice((0.0, 1.0, -1.0) if bound.family == "expanding" else (0.0, 1.0))
     if bound.family != "dp_sgd":
         most = 1.0 if BALANCED in bound.conditions else 1.9
         values["step_size"] = r.choice((0.02, 0.5, 1.0, most, most)) / values.get("smoothness", 1.0)
@@ -153,7 +153,7 @@ def changed(name: str, values: dict[str, Any], r: random.Random) -> dict[str, An
         top = values["records"] if name == "index" else 10**6
         return {**values, name: min(max(1, r.choice((1, value - 1, value + 1, 2 * value))), top)}
     if name == "strong_convexity":
-        return {**values, name: values.get("smoothness", 1.0) * r.random()}
+        return {**values, name: math.copysign(values.get("smoothness", 1.0) * r.random(), value)}
     if name in ("holder_exponent", "epoch_delta"):
         return {**values, name: r.choice((0.0, 1e-9, 0.3, 1.0)) if name == "holder_exponent" else r.choice((0.0, 1e-4))}
     return {**values, name: (value or 1.0) * r.choice((0.01, 0.5, 0.9, 1.1, 2.0, 100.0))}
@@ -252,7 +252,7 @@ UNREAD: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     (NOTHING_HIDES, ("strong_convexity", "diameter"), (
         "iteration.local", "iteration.local_rdp", "iteration.local_classic", "noisy_gd.composition",
         "sampled.poisson", "sampled.fixed", "sampled.with_replacement", "sampled.full", "sampled.balls_in_bins",
-        "sampled.shuffle",
+        "sampled.shuffle", "sampled.truncated",
         "noisy_sgd.composition", "released.own_noise", "expanding.composition", "expanding.laplace", "dp_sgd.gradient",
         "dp_sgd.gradient_renyi", "dp_sgd.gradient_lemma",
     )),

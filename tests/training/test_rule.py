@@ -187,8 +187,8 @@ def test_nothing_else_decides() -> None:
     for y in (np.arange(60) % 2, np.linspace(0.0, 1.0, 60)):
         with pytest.raises(MissingParameter, match="whether to classify or to predict a number") as error:
             case_of(data=(numbers(60)[0], y))
-        assert "--positive" in str(error.value.hint)
-        assert "--target-range" in str(error.value.hint)
+        assert "positive" in str(error.value.hint)
+        assert "target_range" in str(error.value.hint)
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_the_interval_of_the_target(tmp_path: Path) -> None:
     given: dict[str, Any] = {"data": path, "ranges": schema, "epsilon": 2, "delta": 1e-5, "output": output}
     dpcalc.train(**given, loss="squares")
     assert load(output).target_range == (0.0, 4.0)
-    with pytest.raises(SpecError, match="one range in --ranges and another"):
+    with pytest.raises(SpecError, match="one range in ranges and another"):
         dpcalc.train(**given, target_range=(0, 5))
 
 

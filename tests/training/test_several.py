@@ -224,7 +224,7 @@ def test_refusals(given: dict[str, Any], message: str) -> None:
 def test_names_of_classes_are_given_as_labels() -> None:
     with pytest.raises(SpecError) as caught:
         dpcalc.train(data=classes(50), epsilon=1, delta=1e-4, loss="softmax", classes="0,1,2")  # type: ignore[arg-type]
-    assert "--labels" in str(caught.value.hint)
+    assert "give labels" in str(caught.value.hint)
 
 
 def test_without_labels_the_classes_are_whole_numbers_from_0() -> None:

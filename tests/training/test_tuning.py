@@ -110,6 +110,7 @@ def test_public_records_have_the_columns_of_those_that_are_trained_on(tmp_path: 
         case_of(data=str(own), labels=("0", "1"), tune_score=str(public))
 
 
+@pytest.mark.filterwarnings("ignore:there is no privacy card")
 def test_a_run_that_is_known_by_a_profile_keeps_the_budget_too(tmp_path: Path) -> None:
     rng = np.random.default_rng(9)
     given: dict[str, Any] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from flint import arb, fmpq
 
 from dpcalc.certify.guarantee import Gdp, Profile
@@ -23,8 +25,7 @@ def factor(v: RunInputs) -> arb | None:
     """Return the Lipschitz factor c >= 1 of a step's map; None where it has none."""
     if v.loss_class not in (LossClass.SMOOTH, LossClass.CONVEX_SMOOTH) or v.smoothness is None:
         return None
-    turned = v.exact("step_size") * v.exact("smoothness")
-    return arb(1 + turned if v.loss_class == LossClass.SMOOTH else max(turned - 1, fmpq(1)))
+    return arb(max(v.lipschitz_factor(), fmpq(1)))
 
 
 def room_of(c: arb | None, steps: int) -> arb:
@@ -42,6 +43,54 @@ def reach(v: RunInputs) -> arb:
     return v.quotient(["diameter"], ["step_size", "noise_std"])
 
 
+def carried(v: RunInputs, steps: int) -> arb:
+    """Return the least mu of the diameter hidden by so many steps, by the split of steps that doubles say is best."""
+    far, c, ways = reach(v), factor(v), []
+    push = None if v.lipschitz is None or not _mild(v) else 2 * v.lipschitz / v.noise_std
+    if c is not None:
+        pushed = _best_split(float(far.mid()), float(c.mid()), float(push.mid()), steps) if push is not None else 0
+        ways += [_split(far, c, push, steps, p) for p in {0, pushed}]
+    elif push is not None:
+        ways.append((far + push * steps) / arb(steps).sqrt())
+    if push is not None and (bent := v.bent(v.lipschitz)) is not None:
+        ways.append(_bent(far, bent[0], bent[1] / (v.step_size * v.noise_std), steps))
+    return least(*ways) if ways else arb.pos_inf()
+
+
+def _mild(v: RunInputs) -> bool:
+    return bool(v.exact("step_size") * v.exact("regularisation") <= 1)
+
+
+def _split(far: arb, c: arb, push: arb | None, steps: int, pushed: int) -> arb:
+    """Return mu where the first ``pushed`` steps add 2 L/sigma and the others multiply by c."""
+    left = room_of(c, steps - pushed) / square(c) if steps > pushed else arb(0)
+    return (far if not pushed or push is None else far + push * pushed) / (pushed + left).sqrt()
+
+
+def _best_split(far: float, c: float, push: float, steps: int) -> int:
+    """Return about the number of steps that should add: the square of `_split` is convex in it."""
+    rate = -2.0 * math.log(c)
+
+    def cost(pushed: int) -> float:
+        count = steps - pushed
+        room = count if rate > -1e-200 else math.expm1(rate * count) / math.expm1(rate) / c / c
+        return (far + push * pushed) / math.sqrt(pushed + room)
+
+    if far * (c - 1.0) <= push:
+        return 0
+    low, high = 0, steps
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if cost(middle) > cost(middle + 1) else (low, middle)
+    return low
+
+
+def _bent(far: arb, ratio: arb, width: arb, steps: int) -> arb:
+    """Return mu where a step leaves points z apart sqrt(q z^2 + w^2) apart, up to terms that doubles cannot see."""
+    room = room_of(ratio.sqrt(), steps) / ratio
+    return (square(far) / room + square(width) * harmonic(steps, ratio)).sqrt()
+
+
 def _sizes(v: RunInputs) -> tuple[int, int, int]:
     """Return the largest and the smallest divisor of a batch, and the steps of a pass."""
     divisors = [divisor for _, _, divisor in v.sizes()]
@@ -57,17 +106,15 @@ def _composition(v: RunInputs) -> arb:
 def _domain(v: RunInputs) -> arb:
     size, between, times = _uses(v)
     one, push, far = v.quotient(["sensitivity"], [size, "noise_std"]), 2 * v.lipschitz / v.noise_std, reach(v)
-    c, convex = factor(v), v.loss_class in (LossClass.CONVEX, LossClass.CONVEX_SMOOTH)
+    hides = factor(v) is not None or v.bent(v.lipschitz) is not None
     mu = one * arb(times).sqrt()
     for m in _near(far / push) if push > 0 else [10**15]:
         mu = mu.min(far / arb(m).sqrt() + push * arb(m).sqrt())
     for base in _counts():
         for m in {base, base * between}:
             own = one * arb(-(-m // between)).sqrt()
-            if c is not None:
-                mu = mu.min(c * far / room_of(c, m).sqrt() + own)
-            if convex:
-                mu = mu.min((square(far) / m + square(push) * harmonic(m)).sqrt() + own)
+            if hides and own < mu:
+                mu = mu.min(carried(v, m) + own)
     return mu
 
 
@@ -86,19 +133,31 @@ def _near(x: arb) -> list[int]:
     return [m for m in range(floor - 1, floor + 3) if 1 <= m <= 10**15] or [1]
 
 
-def harmonic(m: int) -> arb:
-    """Return 1 + 1/2 + ... + 1/m."""
-    return arb(m + 1).digamma() + arb.const_euler()
+def harmonic(m: int, ratio: arb) -> arb:
+    """Return 1/(q S_1) + ... + 1/(q S_m), S_i = q^-1 + ... + q^-i, or a little more: 1 + 1/2 + ... + 1/m at q = 1."""
+    if ratio == 1:
+        return arb(m + 1).digamma() + arb.const_euler()
+    log, shrunk = ratio.log(), -(-ratio.log()).expm1()
+    first = sum((shrunk / -(-log * j).expm1() for j in range(1, min(m, 64) + 1)), arb(0))
+    return first if m <= 64 else first + shrunk * (m - 64 + _tail(log, arb(m)) - _tail(log, arb(64)))
+
+
+def _tail(log: arb, x: arb) -> arb:
+    """Return the integral of 1/(e^(log x) - 1) to x + 1/2, with two terms that Euler and Maclaurin add for a sum."""
+    x = x + arb(0.5)
+    u = 1 / (log * x).expm1()
+    slope = -log * u * (1 + u)
+    return (-(-log * x).expm1()).log() / log - slope / 24 + 7 * square(log) * slope * (1 + 6 * u * (1 + u)) / 5760
 
 
 def _earlier(v: RunInputs, c: arb | None, one: arb, period: int) -> arb:
     """Return what all uses but the last cost."""
     one_pass = one / room_of(c, period).sqrt()
     costs = [(v.epochs - 1) * square(one_pass)]
-    if c is not None and v.diameter is not None and v.epochs > 1:
+    if v.diameter is not None and v.epochs > 1:
         for j in (0, *_counts()):
             if m := (j + 1) * period - 1:
-                costs.append(square(c * reach(v) / room_of(c, m).sqrt() + one_pass * arb(j).sqrt()))
+                costs.append(square(carried(v, m) + one_pass * arb(j).sqrt()))
     return least(*costs)
 
 
@@ -107,7 +166,7 @@ def _cyclic(v: RunInputs) -> arb:
     (size, tail), c = v.batch(), factor(v)
     one = v.quotient(["sensitivity"], [size, "noise_std"])
     mu = (_earlier(v, c, one, v.period()) + square(one) / room_of(c, tail)).sqrt()
-    return mu if v.diameter is None or tail == 1 or c is None else mu.min(c * reach(v) / room_of(c, tail - 1).sqrt())
+    return mu if v.diameter is None or tail == 1 else mu.min(carried(v, tail - 1))
 
 
 @defines("expanding.once", Profile, slack=5e-3, weight=40.0, limit=f"{MOST_POSITIONS} steps a pass")

@@ -61,7 +61,7 @@ def _composition(v: RunInputs) -> arb:
 
 @defines("multi_epoch.quadratic", Gdp, lower=True)
 def _quadratic(v: RunInputs) -> arb:
-    (r, k), q = v.ratio(), arb(1 - v.exact("step_size") * v.exact("strong_convexity"))
+    (r, k), q = v.ratio(), arb(1 - v.exact("step_size") * max(v.exact("strong_convexity"), -v.exact("smoothness")))
     return r * quadratic_cost(q, v.period(), k, v.epochs).sqrt()
 
 
@@ -113,7 +113,7 @@ def _langevin_refined(v: RunInputs) -> arb:
 
 @defines("noisy_gd.quadratic", Gdp, lower=True)
 def _gd_quadratic(v: RunInputs) -> arb:
-    q = arb(1 - v.exact("step_size") * v.exact("strong_convexity"))
+    q = arb(1 - v.exact("step_size") * max(v.exact("strong_convexity"), -v.exact("smoothness")))
     return full_ratio(v) * quadratic_cost(q, 1, 1, v.steps).sqrt()
 
 

@@ -56,6 +56,10 @@ class Mixture(NamedTuple):
 
     parts: tuple[tuple[arb, arb], ...]
 
+    def weighted(self, weight: arb) -> Mixture:
+        """Return it with all weights so many times as large."""
+        return Mixture(tuple((weight * part, shift) for part, shift in self.parts))
+
     def ratio(self, y: acb) -> acb:
         """Return the density over that of N(0)."""
         others = (weight * (shift * y - square(shift) / 2).exp() for weight, shift in self.parts[1:])
@@ -152,6 +156,11 @@ class Loss(NamedTuple):
     def exchanged(self) -> Loss:
         """Return the loss with P and Q in each other's place."""
         return self._replace(pieces=tuple(piece.exchanged() for piece in self.pieces))
+
+    def weighted(self, weight: arb) -> Loss:
+        """Return what it contributes where it is the loss with this probability."""
+        pieces = tuple(p._replace(above=p.above.weighted(weight), below=p.below.weighted(weight)) for p in self.pieces)
+        return Loss(pieces, weight * self.at_zero)
 
     def moments(self, c: arb) -> Moments:
         """Return the moments at s = c + i t.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from flint import arb
+from flint import arb, fmpq
 
 from dpcalc.certify.guarantee import Gdp, Profile
 from dpcalc.certify.many_passes.passes import full_ratio
@@ -117,12 +117,13 @@ def _epochs(v: RunInputs) -> arb:
 
 
 def _ceiling(v: RunInputs) -> arb:
-    """Return the largest mu that any curvature has with one use k steps from the end: r sqrt(1/k) for l >= k.
+    """Return the largest mu that any curvature has with one use k steps from the end: r/sqrt(1 + ... + q^(-2k+2)).
 
-    q^(2k-2) (1-q^2)/(1-q^(2l)) is at most 1/k of what a geometric sum of k terms leaves.
+    q is the largest factor of these maps, at least 1: q^(2k-2)/(1 + ... + q^(2l-2)) rises with q, and falls with l.
     """
     r, k = v.ratio()
-    return r / arb(k).sqrt()
+    q = max(1 - v.exact("step_size") * v.lowest_curvature(), fmpq(1))
+    return r / (arb(k) if q == 1 else (1 - power(arb(1 / q), 2 * k)) / (1 - square(arb(1 / q)))).sqrt()
 
 
 @defines("linear.curved", Gdp, slack=math.inf, lower=True)

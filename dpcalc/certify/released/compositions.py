@@ -11,9 +11,9 @@ from typing import Any
 from flint import arb, fmpq
 
 from dpcalc.certify.guarantee import Composition, Searched
-from dpcalc.certify.hidden.expanding import factor, harmonic, reach, room_of
+from dpcalc.certify.hidden.expanding import carried, factor, room_of
 from dpcalc.certify.many_passes.random_orders import places_curve, shuffled, shuffled_at
-from dpcalc.certify.numerics.balls import OutOfReach, Undecided, infinite, least, log, power, rational, square
+from dpcalc.certify.numerics.balls import OutOfReach, Undecided, infinite, least, log, power, rational
 from dpcalc.certify.numerics.composition import Curve, Part
 from dpcalc.certify.numerics.gaussian import log_step
 from dpcalc.certify.one_pass.shuffle import averaged, hybrid
@@ -26,7 +26,7 @@ from dpcalc.certify.runs.run import COMPOSED, HIDDEN, OF_ANOTHER_RUN, SPLIT, Run
 from dpcalc.certify.runs.uses import classes
 from dpcalc.certify.sampled.noisy_output import gradient
 from dpcalc.certify.table import defines
-from dpcalc.model.quantities import LossClass, Noise
+from dpcalc.model.quantities import Noise
 
 MOST_POSITIONS = 300
 _LIMIT = "compositions that would take too many points"
@@ -79,8 +79,10 @@ def plan_of(v: RunInputs) -> Mapping[str, Any] | None:
     if certificate["theorem"] == COMPOSED:
         return None
     plan = certificate.get("values", {})
-    if certificate["theorem"] != SPLIT or set(plan) != {"composed", "split", "fraction"}:
+    if certificate["theorem"] != SPLIT or not {"composed", "split", "fraction"} <= set(plan):
         raise OutOfReach(OF_ANOTHER_RUN)
+    if plan.get("counted"):
+        raise OutOfReach("how often a record was used before the last steps is counted in doubles alone")
     if not (1 <= plan["split"] <= plan["composed"] <= v.steps and 0.0 < plan["fraction"] < 1.0):
         raise OutOfReach(OF_ANOTHER_RUN)
     return plan
@@ -116,14 +118,10 @@ def _expanding_sampled(v: RunInputs) -> list[Part]:
     plan, mu = plan_of(v), _step_mu(v)
     if plan is None:
         return _composition(v)
-    m, q, c = plan["composed"], arb(plan["fraction"]), factor(v)
-    ways = [] if c is None else [c * reach(v) / room_of(c, m).sqrt()]
-    if v.loss_class in (LossClass.CONVEX, LossClass.CONVEX_SMOOTH):
-        push = 2 * v.quotient(["lipschitz"], ["noise_std"])
-        ways.append((square(reach(v)) / m + square(push) * harmonic(m)).sqrt())
+    m, q = plan["composed"], arb(plan["fraction"])
     if plan["split"] != m or m >= v.steps:
         raise OutOfReach(OF_ANOTHER_RUN)
-    return [Part(_gaussian(least(*ways) / q.sqrt()), 1), *sampled_steps(mu / (1 - q).sqrt(), v, m)]
+    return [Part(_gaussian(carried(v, m) / q.sqrt()), 1), *sampled_steps(mu / (1 - q).sqrt(), v, m)]
 
 
 # --- passes ----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from dpcalc.certify.numerics.balls import Inputs, OutOfReach, least
+from dpcalc.certify.numerics.balls import Inputs, OutOfReach, least, square
 from dpcalc.model.quantities import LastBatch, LossClass
 
 KNOWN, HIDDEN, WORST = "known position", "hidden position", "worst position"
@@ -68,15 +68,15 @@ class RunInputs(Inputs):
         return self.quotient(["sensitivity"], [size, "noise_std"]), steps
 
     def contraction_factor(self) -> arb:
-        """Return c = max(|1 - eta m|, |1 - eta beta|).
+        """Return c = max(|1 - eta m|, |1 - eta beta|), above 1 for losses that are weakly convex.
 
         Raises:
-            OutOfReach: it is above 1, if by rounding alone: 0.2 as a double is more than the decimal, and 10 * 0.2
-                above 2.
+            OutOfReach: it is above 1 for convex losses, if by rounding alone: 0.2 as a double is more than the decimal,
+                and 10 * 0.2 above 2.
         """
         eta = self.exact("step_size")
         c = max(abs(1 - eta * self.exact("strong_convexity")), abs(1 - eta * self.exact("smoothness")))
-        if c > 1:
+        if c > 1 and self.exact("strong_convexity") >= 0:
             raise OutOfReach("the step size is above 2/smoothness, in this reading of the two")
         return arb(c)
 
@@ -105,20 +105,39 @@ class RunInputs(Inputs):
         kind = self.loss_class or LossClass.CONVEX_SMOOTH
         lipschitz = self._gradient_bound()
         if lipschitz is not None:
-            spread = 2 * self.step_size * lipschitz / self.diameter
-            factors.append(1 + spread)
-            if kind in (LossClass.CONVEX, LossClass.CONVEX_SMOOTH):
-                factors.append((1 + spread * spread).sqrt())
+            factors.append(1 + 2 * self.step_size * lipschitz / self.diameter)
+            if (bent := self.bent(lipschitz)) is not None:
+                factors.append((bent[0] + square(bent[1] / self.diameter)).sqrt())
         if self.smoothness is not None and kind in (LossClass.SMOOTH, LossClass.CONVEX_SMOOTH):
             factors.append(arb(self.lipschitz_factor()))
         return least(*factors) if factors else None
 
     def lipschitz_factor(self) -> fmpq:
-        """Return the Lipschitz factor of a step's map: 1 + eta beta, or max(|1 - eta m|, |1 - eta beta|) if convex."""
+        """Return the Lipschitz factor of a step's map: max(|1 - eta m|, |1 - eta beta|), m the least curvature."""
         eta, beta = self.exact("step_size"), self.exact("smoothness")
-        if self.loss_class == LossClass.SMOOTH:
-            return 1 + eta * beta
-        return max(abs(1 - eta * self.exact("strong_convexity")), abs(1 - eta * beta))
+        return max(abs(1 - eta * self.lowest_curvature()), abs(1 - eta * beta))
+
+    def lowest_curvature(self) -> fmpq:
+        """Return the least curvature of losses that are smooth: that of convex ones, or -beta or a number above it."""
+        convexity = self.exact("strong_convexity")
+        if self.loss_class != LossClass.SMOOTH:
+            return convexity
+        beta = self.exact("smoothness")
+        return max(convexity, -beta) if convexity < 0 else -beta
+
+    def bent(self, lipschitz: arb) -> tuple[arb, arb] | None:
+        """Return (q, w): a step leaves points z apart at most sqrt(q z^2 + w^2) apart. None where no such are known."""
+        eta, smooth = self.exact("step_size"), self.smoothness is not None and not self.exact("regularisation")
+        if self.loss_class in (None, LossClass.SMOOTH, LossClass.CONVEX_SMOOTH) and smooth:
+            weak, beta = max(-self.lowest_curvature(), fmpq(0)), self.exact("smoothness")
+            if eta * (beta - weak) <= 2:
+                return None
+            width = 4 * square(lipschitz) * eta * (eta - 2 / (beta - weak))
+            return arb(1 + 2 * eta * weak * beta / (beta - weak)), width.sqrt()
+        weak = -self.exact("strong_convexity")
+        if self.loss_class in (LossClass.SMOOTH, LossClass.LIPSCHITZ) and weak <= 0:
+            return None
+        return arb(1 + 2 * eta * max(weak, fmpq(0))), 2 * eta * lipschitz
 
     def is_nonexpansive(self) -> bool:
         """Return whether the maps are 1-Lipschitz: convex and smooth losses with eta beta <= 2.

@@ -27,15 +27,19 @@ _LIMIT = "compositions that would take too many points"
 # --- every use seen ---------------------------------------------------------------------------------------------------
 
 
-def _composed(v: RunInputs, uses: int) -> arb:
-    """Return sqrt(uses)/z, twice that where a record is replaced by another."""
-    apart = 2 if v.adjacency == Adjacency.REPLACE_ONE else 1
-    return apart * arb(uses).sqrt() / v.noise_multiplier
+def _composed(adjacency: Adjacency, mu: arb, uses: int) -> arb:
+    """Return sqrt(uses) mu, twice that where a record is replaced by another."""
+    return (2 if adjacency == Adjacency.REPLACE_ONE else 1) * arb(uses).sqrt() * mu
 
 
 def _bins(v: RunInputs) -> int:
     """Return the number of steps of an epoch."""
-    return -(-int(v.records) // int(v.batch_size))
+    return -(-_uses(v) * int(v.records) // int(v.batch_size))
+
+
+def _uses(v: RunInputs) -> int:
+    """Return in how many steps of an epoch a record is."""
+    return int(v.uses or 1)
 
 
 def _epochs(v: RunInputs) -> int:
@@ -45,12 +49,12 @@ def _epochs(v: RunInputs) -> int:
 
 @defines("sampled.full", Gdp)
 def _full(v: RunInputs) -> arb:
-    return _composed(v, v.steps)
+    return _composed(v.adjacency, 1 / v.noise_multiplier, v.steps)
 
 
 @defines("sampled.shuffle", Gdp)
 def _shuffle(v: RunInputs) -> arb:
-    return _composed(v, _epochs(v))
+    return _composed(v.adjacency, 1 / v.noise_multiplier, _epochs(v))
 
 
 # --- one step ---------------------------------------------------------------------------------------------------------
@@ -143,15 +147,18 @@ def _rate(v: RunInputs) -> arb:
 
 @defines("sampled.poisson", InOrders, weight=20000.0, limit=_LIMIT)
 def _poisson(v: RunInputs) -> list[Part]:
-    if _rate(v) == 1:
-        return [Part(_gaussian(_composed(v, v.steps)), 1)]
-    return [_step_poisson(v, 1 / v.noise_multiplier, v.steps)]
+    return poisson(v.adjacency, _rate(v), 1 / v.noise_multiplier, v.steps)
 
 
-def _step_poisson(v: RunInputs, mu: arb, steps: int) -> Part:
+def poisson(adjacency: Adjacency, rate: arb, mu: arb, steps: int) -> list[Part]:
     """Return so many steps on Poisson batches."""
-    q = _rate(v)
-    if v.adjacency == Adjacency.REPLACE_ONE:
+    if rate == 1:
+        return [Part(_gaussian(_composed(adjacency, mu, steps)), 1)]
+    return [_step_poisson(adjacency, rate, mu, steps)]
+
+
+def _step_poisson(adjacency: Adjacency, q: arb, mu: arb, steps: int) -> Part:
+    if adjacency == Adjacency.REPLACE_ONE:
         return Part(_replaced(mu, q), steps, loss=_loss_replaced(mu, q))
     return Part(_removed(mu, q), steps, other=_added(mu, q), loss=_loss_removed(mu, q))
 
@@ -161,14 +168,45 @@ def _fixed(v: RunInputs) -> list[Part]:
     return [_step_fixed(v, 1 / v.noise_multiplier, v.steps)]
 
 
-def _step_fixed(v: RunInputs, mu: arb, steps: int) -> Part:
-    """Return so many steps on batches of fixed size."""
-    q = _rate(v)
+def _step_fixed(v: RunInputs, mu: arb, steps: int, rate: arb | None = None) -> Part:
+    """Return so many steps on batches of fixed size, that have a record at this rate; None: that of the run."""
+    q = _rate(v) if rate is None else rate
     if v.adjacency == Adjacency.NULL_RECORD:
         return Part(_nulled(mu, q), steps, other=_removed(mu, q), loss=_loss_nulled(mu, q))
     if v.adjacency == Adjacency.REPLACE_ONE:
         return Part(_removed(2 * mu, q), steps, loss=_loss_either(2 * mu, q))
     return Part(_removed(2 * mu, q), steps, other=_added(2 * mu, q), loss=_loss_removed(2 * mu, q))
+
+
+@defines("sampled.truncated", InOrders, weight=20000.0, limit=_LIMIT)
+def _truncated(v: RunInputs) -> list[Part]:
+    """Return the means of the curves of Poisson batches and, where the others fill a batch, of batches of one size."""
+    mu, q, cap, n = 1 / v.noise_multiplier, _rate(v), int(v.max_batch_size), int(v.records)
+    whole = _step_of_run(v, mu, v.steps)
+    if cap >= n:
+        return [whole]
+    filled, larger = (
+        q.beta_lower(arb(least), arb(m - least + 1), regularized=1) for least, m in ((cap, n - 1), (cap + 1, n))
+    )
+    of_one_size = v.adjacency in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD)
+    kept = (arb(cap) / n * larger / filled).min(q) if of_one_size and filled > 0 else q
+    cut = _step_fixed(v, mu, v.steps, kept)
+
+    return [_either(whole, cut, filled)]
+
+
+def _either(one: Part, other: Part, chance: arb) -> Part:
+    """Return a part that is the other one with this probability, which it shows, and else the first."""
+
+    def mean(curve: Curve, beside: Curve) -> Curve:
+        return lambda z: (1 - chance) * curve(z) + chance * beside(z)
+
+    back = None if one.other is None and other.other is None else mean(one.back, other.back)
+    loss = None
+    if one.loss is not None and other.loss is not None and 0 < chance < 1:
+        parts = one.loss.weighted(1 - chance), other.loss.weighted(chance)
+        loss = Loss(parts[0].pieces + parts[1].pieces, parts[0].at_zero + parts[1].at_zero)
+    return Part(mean(one.curve, other.curve), one.copies, other=back, loss=loss)
 
 
 @defines("sampled.with_replacement", InOrders, weight=40000.0, limit=_LIMIT)
@@ -187,18 +225,26 @@ def _with_replacement(v: RunInputs) -> list[Part]:
 @defines("sampled.hidden", InOrders, weight=20000.0, limit=_LIMIT)
 def _hidden(v: RunInputs) -> tuple[list[Part], arb]:
     plan, mu = plan_of(v), 1 / v.noise_multiplier
-    step = _step_poisson if v.sampling == Sampling.POISSON else _step_fixed
+    step = _step_of_run if v.sampling == Sampling.POISSON else _step_fixed
     if plan is None:
         return [step(v, mu, v.steps)], ZERO
     c, q, done = _contraction(v), arb(plan["fraction"]), v.steps - plan["composed"]
     apart = _apart(v) * geometric(c, done)
+    outright = False
     if v.clip is not None and v.diameter is not None:
-        apart = apart.min(v.diameter * v.batch_size / (v.step_size * v.clip))
+        wide = v.diameter * v.batch_size / (v.step_size * v.clip)
+        outright, apart = wide <= apart, apart.min(wide)
     shift = apart * power(c, plan["composed"]) * mu / (q * room(c, plan["split"])).sqrt()
+    if _most_contracting(v)[1]:
+        shift *= (arb(v.steps) / 2**45).exp()
     hides = [Part(_gaussian(shift), 1, loss=Loss(mu=shift))] if done and not shift.is_zero() else []
     split = [step(v, mu / (1 - q).sqrt(), plan["split"])]
     whole = [step(v, mu, plan["composed"] - plan["split"])] if plan["composed"] > plan["split"] else []
-    return [*hides, *split, *whole], _too_large(v)
+    return [*hides, *split, *whole], _too_large(v, plan["composed"] if outright else v.steps)
+
+
+def _step_of_run(v: RunInputs, mu: arb, steps: int) -> Part:
+    return _step_poisson(v.adjacency, _rate(v), mu, steps)
 
 
 def _apart(v: RunInputs) -> int:
@@ -223,16 +269,26 @@ def _contraction(v: RunInputs) -> arb:
     return arb(c)
 
 
-def _too_large(v: RunInputs) -> arb:
-    """Return ln of T P(Bin(n-1, q) >= K), K = floor((2 - 2 eta lambda) b/(eta beta)); a step on K records contracts."""
+def _most_contracting(v: RunInputs) -> tuple[int, bool]:
+    """Return K, and whether it is that of a factor that is larger by 2^-45: where a rounding would make it one less."""
     eta, weight, beta = v.exact("step_size"), v.exact("regularisation"), v.exact("smoothness")
     if v.sampling == Sampling.FIXED or not beta:
-        return ZERO
-    most = max(int(((2 - 2 * eta * weight) * v.batch_size / (eta * beta)).floor()), 0)
+        return int(v.records), False
+    room = (2 - 2 * eta * weight) * v.batch_size / (eta * beta)
+    near = room * (1 + fmpq(1, 2**46)) if v.steps < 1 << 44 else room
+    return max(int(near.floor()), 0), near.floor() > room.floor()
+
+
+def _too_large(v: RunInputs, steps: int) -> arb:
+    """Return ln of 1 - (1 - P(Bin(n-1, q) >= K))^s for s steps, K = floor((2 - 2 eta lambda) b/(eta beta)).
+
+    A step on K records contracts.
+    """
+    most, _ = _most_contracting(v)
     if most >= v.records:
         return ZERO
     tail = _rate(v).beta_lower(arb(most), arb(v.records - most), regularized=1) if most else arb(1)
-    return log(v.steps * tail).min(arb(0))
+    return log(-(steps * (-tail).log1p()).expm1()) if tail < 1 else arb(0)
 
 
 # --- an epoch of balls in bins ----------------------------------------------------------------------------------------
@@ -240,9 +296,16 @@ def _too_large(v: RunInputs) -> arb:
 
 @defines("sampled.balls_in_bins", InOrders, weight=60000.0, limit="epochs of very many steps")
 def _balls_in_bins(v: RunInputs) -> list[Part]:
-    if _bins(v) == 1:
-        return [Part(_gaussian(_composed(v, _epochs(v))), 1)]
-    epoch = Epoch.of(1 / v.noise_multiplier, _bins(v))
-    if v.adjacency == Adjacency.REPLACE_ONE:
-        return [Part(epoch.replaced, _epochs(v))]
-    return [Part(epoch.removed, _epochs(v), other=epoch.added)]
+    size, larger = divmod(_bins(v), _uses(v))
+    sections = [(bins, count * _epochs(v)) for bins, count in ((size + 1, larger), (size, _uses(v) - larger)) if count]
+    return [balls_in_bins(v.adjacency, 1 / v.noise_multiplier, bins, count) for bins, count in sections]
+
+
+def balls_in_bins(adjacency: Adjacency, mu: arb, bins: int, count: int) -> Part:
+    """Return so many sections of steps, in each of which a record is in one step of so many."""
+    if bins == 1:
+        return Part(_gaussian(_composed(adjacency, mu, count)), 1)
+    epoch = Epoch.of(mu, bins)
+    if adjacency == Adjacency.REPLACE_ONE:
+        return Part(epoch.replaced, count)
+    return Part(epoch.removed, count, other=epoch.added)

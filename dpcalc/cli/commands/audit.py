@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from dpcalc.report import Case
 
 
-@click.command("audit", cls=Command)
+@click.command(
+    "audit",
+    cls=Command,
+    usual=("attack", "replicas", "confidence", "as_released", "seed", "workers", "algorithm", "noise_std", "delta"),
+)
 @click.option(
     "--attack", type=click.Choice(["best", "linear", "wall", "reset", "low-bits", "custom"]), default="best",
     show_default=True, help="What the records do; best: of the first three that apply, what shows most in pilot runs.",

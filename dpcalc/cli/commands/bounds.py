@@ -16,7 +16,7 @@ from dpcalc.render.blocks import aligned
 from dpcalc.theorems.record import all_bounds
 
 
-@click.command("bounds", cls=Command)
+@click.command("bounds", cls=Command, usual=("algorithm", "as_json", "output"))
 @parameter_options("compare")
 def command(**flags: Any) -> None:
     """List the bounds; of a run that is described, which apply and why the others do not.

@@ -12,7 +12,7 @@ from dpcalc.files.output import write
 from dpcalc.inert import json_text
 
 
-@click.command("cite", cls=Command)
+@click.command("cite", cls=Command, usual=("as_json", "output"))
 @click.argument("ids", metavar="[ID]...", type=BOUND, nargs=-1)
 @parameter_options("compare")
 def command(ids: tuple[str, ...], **flags: Any) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from dpcalc.cli.commands.find import typed
+from dpcalc.cli.help.search import Entry, found, only
 from dpcalc.cli.query import Command, is_described, parameter_options, run_cases, run_query
 from dpcalc.cli.types import BOUND
 from dpcalc.errors import SpecError
@@ -15,7 +20,26 @@ from dpcalc.render.notes import report
 from dpcalc.theorems.record import lookup
 
 
-@click.command("explain", cls=Command)
+def _named(words: Sequence[str]) -> Entry:
+    """Return the one thing that the words name.
+
+    Raises:
+        SpecError: they name none, or several.
+    """
+    entry = only(words)
+    if entry is None:
+        said = " ".join(words)
+        names = [hit.name for hit in found(words)]
+        if not names:
+            raise SpecError(f"no bound or topic is called {said!r}", "`dpcalc bounds` lists them all")
+        raise SpecError(
+            f"{said!r} names several things: {', '.join(names[:3])}{', ...' if names[3:] else ''}",
+            f"`dpcalc find {shlex.join(words)}` has what to type for each",
+        )
+    return entry
+
+
+@click.command("explain", cls=Command, usual=("as_json", "output"))
 @click.argument("ids", metavar="[ID]...", type=BOUND, nargs=-1)
 @parameter_options("compare")
 def command(ids: tuple[str, ...], **flags: Any) -> None:
@@ -27,6 +51,9 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
     ... and of my run?
       dpcalc explain iteration.pnsgd -n 60000 -i 30000 -L 1 --smoothness 1 \\
         --eta 0.1 --sigma 2 -d 1e-6
+    ... or a theorem, an erratum, a topic, by what it is called?
+      dpcalc explain feldman theorem 35
+      dpcalc explain momentum
     Why is the best answer for my run true?
       dpcalc explain --algorithm shuffled -n 60000 -L 1 --smoothness 1 \\
         --eta 0.1 --sigma 2 -d 1e-6
@@ -34,6 +61,14 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
     from dpcalc.render.numbers import Digits
     from dpcalc.render.several import describe, explain_bounds
 
+    if ids and not all("." in id for id in ids):
+        entry = _named(ids)
+        if entry.kind not in ("bound", "erratum"):
+            rows = [*textwrap.wrap(entry.text, 80), *typed(entry.command)]
+            text = json_text([entry.to_dict()], 2) if flags["as_json"] else "\n".join(rows)
+            write(text + "\n", flags["output"])
+            return
+        ids = (entry.command.split()[-1],)
     bounds = [lookup(id) for id in ids]
     if flags["reports"] and (bounds or not is_described(flags)):
         raise SpecError("--report is of the answer for a described run", "describe a run, and name no bound")

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+import textwrap
 
 import click
 
+from dpcalc.cli.commands.find import typed
+from dpcalc.cli.help.option import WithHelp
+from dpcalc.cli.help.search import found
+from dpcalc.cli.help.spelling import nearest
 from dpcalc.cli.types import Word
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write
 from dpcalc.references import method, method_sections, note, read
+from dpcalc.topics import Topic, topic_of
 
-TOPICS = {
-    "adjacency": ("neighbours", "neighbors", "neighbouring", "add-remove", "group_size"),
-    "noise": ("noise_std", "noise_multiplier", "laplace_scale", "langevin_std"),
-    "sampling": ("poisson", "batches", "subsampling", "sample_rate"),
-    "order": ("shuffling", "algorithms", "algorithm", "permutation", "index"),
-    "loss-class": ("clipping", "convexity", "loss", "loss_class", "clip", "model", "lipschitz", "smoothness"),
-    "release": ("hidden", "checkpoints", "last-iterate"),
-}
-"""The topics, a page each in the package's data, and the words and parameters that belong to them."""
+TOPICS = ("adjacency", "noise", "sampling", "order", "loss-class", "release")
+"""The topics with a page each in the package's data."""
 
 METHOD = "method"
 """The page with all theorems and their proofs."""
@@ -27,14 +27,11 @@ METHOD = "method"
 NOTE = "note"
 """The page with the theorems that are new here, as a paper has them."""
 
-_NOTIONS = ("notions", "mu", "gdp", "rho", "zcdp", "renyi", "rényi", "renyi-privacy", "trade-off", "privacy-loss")
-"""Words that the section of the method about notions of privacy explains."""
-
 _SCREENFUL = 100
 """Longer texts are paged on a terminal: none but the method, its sections and the note."""
 
 
-@click.command("help")
+@click.command("help", cls=WithHelp)
 @click.argument("topic", metavar="[TOPIC]", required=False, type=Word(lambda: (*TOPICS, METHOD)))
 def command(topic: str | None) -> None:
     """What to type first; a page about a topic, a command or a parameter; or docs/method.md, with the proofs.
@@ -72,15 +69,21 @@ def page(topic: str) -> str:
         return _of_command(word)
     if text := _of_parameter(word):
         return text
-    if word in _NOTIONS:
-        return _of_method("notions")
-    if related := _related(word):
-        return read(f"help/{related}.txt")
-    import difflib
-
-    close = difflib.get_close_matches(word, (*TOPICS, *COMMANDS, METHOD, NOTE), n=1)
+    if entry := topic_of(word):
+        shown = _page_of(entry)
+        whole = shown in TOPICS or shown.startswith(METHOD)
+        return page(shown) if whole else "\n".join([*textwrap.wrap(entry.says, 80), *typed(entry.type)]) + "\n"
+    close = nearest(word, (*TOPICS, *COMMANDS, METHOD, NOTE))
+    if not close and found([topic]):
+        raise SpecError(f"there is no page on {topic!r}", f"`dpcalc find {shlex.quote(topic)}` says where it is")
     hint = f"did you mean `dpcalc help {close[0]}`?" if close else f"the topics are {', '.join(TOPICS)}"
     raise SpecError(f"there is no help on {topic!r}", hint)
+
+
+def _page_of(topic: Topic) -> str:
+    """Return the page that a topic leads to; empty where it leads elsewhere."""
+    page, of_help, shown = topic.type.partition("dpcalc help ")
+    return shown if of_help and not page else ""
 
 
 def _of_method(section: str) -> str:
@@ -99,12 +102,13 @@ def _of_method(section: str) -> str:
 
 
 def _of_command(name: str) -> str:
+    from dpcalc.cli.help.layout import short_page
     from dpcalc.cli.main import cli
 
     parent = click.Context(cli, info_name="dpcalc", help_option_names=["-h", "--help"])
     command = cli.get_command(parent, name)
     assert command is not None
-    return command.get_help(click.Context(command, parent, info_name=name)) + "\n"
+    return short_page(click.Context(command, parent, info_name=name)) + "\n"
 
 
 def _of_parameter(word: str) -> str:
@@ -118,11 +122,6 @@ def _of_parameter(word: str) -> str:
     if not name:
         return ""
     takers = [command for command, record in COMMANDS.items() if name in record.parameters] or ["every question"]
-    topic = _related(name)
-    more = [f"More: dpcalc help {topic}"] if topic else []
+    topic = topic_of(name)
+    more = [f"More: dpcalc help {_page_of(topic)}"] if topic and _page_of(topic) in TOPICS else []
     return "\n".join([*about(PARAMETERS[name]), f"Taken by {', '.join(takers)}.", *more]) + "\n"
-
-
-def _related(word: str) -> str:
-    """Return the topic that a word or a parameter belongs to; empty where there is none."""
-    return next((topic for topic, words in TOPICS.items() if word in words), "")

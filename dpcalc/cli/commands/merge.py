@@ -52,6 +52,13 @@ def command(files: tuple[str, ...], reports: tuple[str, ...], baseline: str | No
     """Make one verdict of the reports of all shards of a check, or of a compare.
 
     \b
+    A recipe, budget.yaml:
+        dpcalc: recipe/1
+        defaults: {records: 60000, lipschitz: 1, smoothness: 1, step_size: 0.1,
+                   algorithm: pnsgd, delta: 1e-6}
+        cases:
+          first: {noise_std: 20, assert: epsilon <= 1}
+          other: {noise_std: 30, assert: epsilon <= 1}
     Two machines take half of the cases each, and a third has the verdict:
       dpcalc check budget.yaml --shard 1/2 --report json=1.json
       dpcalc check budget.yaml --shard 2/2 --report json=2.json

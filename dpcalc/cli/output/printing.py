@@ -164,9 +164,11 @@ def sweep_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return _printed(verbose_option(function), REPORTED, "Write to FILE, atomically, instead of stdout.", options)
 
 
-def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def report_options(
+    function: Callable[..., Any], *, written: str = "Write to FILE, atomically, instead of stdout."
+) -> Callable[..., Any]:
     """Add the options that say how and where to print a report that has no plot and no ``--report`` of its own."""
-    return _printed(function, REPORTED, "Write to FILE, atomically, instead of stdout.", ())
+    return _printed(function, REPORTED, written, ())
 
 
 def _printed(

@@ -173,7 +173,7 @@ def _under(
     """
     if adjacency is run.adjacency:
         return None
-    of_one_size = run.sampling in (Sampling.FIXED, Sampling.WITH_REPLACEMENT)
+    of_one_size = run.sampling in (Sampling.FIXED, Sampling.WITH_REPLACEMENT) or run.max_batch_size is not None
     alike = [] if of_one_size else [other for other in answers_by if {adjacency, other} <= _ALIKE]
     own = {adjacency, run.adjacency} <= _ALIKE  # the answer is known then, unless batches are of one size
     result = answers_by[alike[0]] if alike else asked.best_for(run, rough=not own, adjacency=adjacency)
@@ -188,12 +188,13 @@ def _accountant(
 ) -> Iterator[AccountantPrints]:
     """Yield about what an accountant prints that assumes Poisson sampling and records added or removed."""
     assumed = Sampling.FULL if run.sampling is Sampling.FULL else Sampling.POISSON
-    drawn_so = run.sampling is assumed
+    drawn_so = run.sampling is assumed and run.max_batch_size is None
     result = answers_by.get(Adjacency.ADD_REMOVE) if drawn_so else None
     if result is None and drawn_so and run.adjacency in _ALIKE and at is None:
         result = asked.best
     if result is None:
-        result = asked.best_for(run, rough=not drawn_so, sampling=assumed, adjacency=Adjacency.ADD_REMOVE)
+        plain = run.replacing(max_batch_size=None, uses=None)
+        result = asked.best_for(plain, rough=not drawn_so, sampling=assumed, adjacency=Adjacency.ADD_REMOVE)
     if result is not None:
         covers = drawn_so and run.adjacency is not Adjacency.REPLACE_ONE
         yield AccountantPrints(

@@ -146,7 +146,7 @@ def least_advantage(proved: Proved) -> tuple[float, str]:
 
 def _speaks_of_records(best: Result) -> bool:
     """Return whether an answer says something of a record by itself: no cost, no divergence, no conversion."""
-    if best.adjacency in ("by_shift", "as_given") or best.quantity in (Quantity.RDP, *RISKS):
+    if best.adjacency in ("by-shift", "as-given") or best.quantity in (Quantity.RDP, *RISKS):
         return False
     return best.mu is not None or (best.epsilon is not None and (best.delta is not None or best.log_delta is not None))
 

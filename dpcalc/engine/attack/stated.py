@@ -65,7 +65,7 @@ def risk_of_guarantee(
     risk = risk_of([(name, premise.attacked)], asked, delta)
     row = Result(
         name, "what an attacker can do", Quantity.ADVANTAGE, risk["advantage"]["value"], Kind.UPPER,
-        adjacency="as_given", assumes=(_ASSUMES,), reference=f"{SHORT[reference]}, {locator}", conversion="exact",
+        adjacency="as-given", assumes=(_ASSUMES,), reference=f"{SHORT[reference]}, {locator}", conversion="exact",
         best=True,
     )  # fmt: skip
     inputs = inputs_of(typed, {**dict.fromkeys(typed, question.source), **(sources or {})}, rest)
@@ -140,7 +140,7 @@ def _case_of(case: Mapping[str, Any], asked: RiskQuestion) -> Case:
     by = risk["advantage"]["bound"]
     row = Result(
         by, "what an attacker can do", Quantity.ADVANTAGE, risk["advantage"]["value"], Kind.UPPER,
-        adjacency="as_given" if guess is None or best is None else str(best["adjacency"]),
+        adjacency="as-given" if guess is None or best is None else str(best["adjacency"]).replace("_", "-"),
         assumes=("the report is true",), conversion="exact", best=True,
         reference=next((str(row["reference"]) for row in rows if row["bound"] == by), ""),
     )  # fmt: skip

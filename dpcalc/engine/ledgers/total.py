@@ -293,7 +293,7 @@ def _row(total: Total, ledger: Ledger, question: Question, chained: bool) -> Res
     if any(entry.tuning is not None for entry in ledger.entries):
         assumes.append(_TUNED)
     fields: dict[str, Any] = {
-        "adjacency": "replace_one" if chained else str(ledger.adjacency).replace("-", "_"),
+        "adjacency": "replace-one" if chained else str(ledger.adjacency),
         "assumes": tuple(assumes),
         "reference": f"{SHORT[reference]}, {locator}",
         "mu": guarantee.mu,

@@ -24,11 +24,13 @@ from dpcalc.notions.pld.discretisation import (
     randomised_response,
     subsampled_gaussian,
 )
+from dpcalc.notions.pld.gaussian_mixture import hidden_shift, mirrored_shift, revealed_shift
 from dpcalc.notions.pld.grouped_gaussian import removed_group, replaced_group
 from dpcalc.notions.pld.repeated_draws import Draws, nulled_draws, removed_draws, replaced_draws
 from dpcalc.notions.pld.sampled_gaussian import (
     exchanged,
     known_uses,
+    mixed,
     nulled_fixed,
     removed,
     replaced_known_uses,
@@ -48,10 +50,13 @@ __all__ = [
     "from_curve",
     "gaussian",
     "gaussian_sum",
+    "hidden_shift",
     "known_uses",
     "laplace",
     "likely_log_delta",
     "log_delta",
+    "mirrored_shift",
+    "mixed",
     "nulled_draws",
     "nulled_fixed",
     "on_lattice",
@@ -65,6 +70,7 @@ __all__ = [
     "replaced_known_uses",
     "replaced_place",
     "replaced_poisson",
+    "revealed_shift",
     "seldom_used",
     "subsampled_gaussian",
 ]

@@ -22,9 +22,10 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable, Sequence
 
 from dpcalc.errors import SpecError
-from dpcalc.notions.pld.discretisation import Pair, gaussian, gaussian_sum, subsampled_gaussian
+from dpcalc.notions.pld.discretisation import LogProfile, Pair, gaussian, gaussian_sum, subsampled_gaussian
 from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.binomial import upper_groups
 from dpcalc.numerics.floats import UNIT, up
@@ -87,6 +88,31 @@ def nulled_fixed(*, mu: float, rate: float) -> Pair:
         return gaussian(mu=mu)
     backward = subsampled_gaussian(mu=mu, rate=rate).forward
     return Pair(functools.partial(_log_nulled, mu=mu, rate=rate), backward, whole_mu=mu)
+
+
+def mixed(parts: Sequence[tuple[float, Pair]]) -> Pair:
+    """Return a pair whose curves are the means of those of several pairs, with weights that are rounded up.
+
+    It dominates a step that behaves as one of the pairs says, by a choice that does not depend on the record.
+
+    Args:
+        parts: (weight, pair) each, the weights together at least 1; a pair without weight counts for nothing.
+
+    >>> pair = mixed([(0.5, gaussian(mu=1.0)), (0.5, gaussian(mu=2.0))])
+    >>> round(float(np.exp(pair.forward(np.array([0.0])))[0]), 6)  # (delta_G(0; 1) + delta_G(0; 2))/2
+    0.532807
+    """
+
+    parts = [(weight, pair) for weight, pair in parts if weight > 0.0]
+
+    def mean(order: Callable[[Pair], LogProfile]) -> LogProfile:
+        terms = [(math.log(weight), order(pair)) for weight, pair in parts]
+        return lambda e: _up(functools.reduce(np.logaddexp, (log_weight + curve(e) for log_weight, curve in terms)))
+
+    forward = mean(lambda pair: pair.forward)
+    same = all(exchanged(pair) is pair for _, pair in parts)
+    backward = forward if same else mean(lambda pair: pair.backward)
+    return Pair(forward, backward, whole_mu=max(pair.whole_mu for _, pair in parts))
 
 
 def exchanged(pair: Pair) -> Pair:

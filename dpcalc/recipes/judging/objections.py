@@ -90,7 +90,7 @@ def _against_rule(rule: Rule, entry: Entry, case: Case) -> Iterator[str]:
     ledger = entry.parameters.get("ledger")
     runs = [one for one in ledger.entries if one.command] if ledger else []
     claims = {
-        "adjacency": [result.adjacency.replace("_", "-") for result in best],
+        "adjacency": [result.adjacency for result in best],
         "commands": [entry.command, *(one.command for one in runs)],
         "kinds": [str(result.kind) for result in best],
     }

@@ -291,7 +291,7 @@ def _result(written: Any) -> Result:
         _text(known[name])
     if not isinstance(known["best"], bool):
         raise _Invalid("best is no truth value")
-    known["kind"] = Kind(known["kind"])
+    known["kind"], known["adjacency"] = Kind(known["kind"]), known["adjacency"].replace("_", "-")
     known["assumes"] = _texts(known["assumes"])
     return Result(title=_titles().get(known["bound"], known["bound"]), details=details or None, **known)
 

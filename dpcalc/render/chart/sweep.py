@@ -239,4 +239,4 @@ def fixed_inputs(report: Report, sweep: Sweep) -> str:
     """Return the parameters that all cases share, for the line under the title."""
     given = given_inputs(report.cases[0], {sweep.x, *sweep.others, *_OF_QUESTION})
     adjacency = {point.result.adjacency for point in sweep.points} - {Neighbours.AS_GIVEN}
-    return ", ".join(filter(None, [given, *(f"{name.replace('_', '-')} adjacency" for name in sorted(adjacency))]))
+    return ", ".join(filter(None, [given, *(f"{name} adjacency" for name in sorted(adjacency))]))

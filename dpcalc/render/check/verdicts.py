@@ -143,7 +143,7 @@ class Judged:
             if best.delta is not None:
                 side = Side.UP if best.quantity == Quantity.DELTA else Side.ECHO
                 parts.append(f"delta {self.digits.delta(best.delta, best.log_delta, side)}")
-            parts.append(f"adjacency {best.adjacency.replace('_', '-')}")
+            parts.append(f"adjacency {best.adjacency}")
         for name, words in _ABOUT.items():
             value, source = self.case.inputs.get(name, (None, ""))
             if value is not None:

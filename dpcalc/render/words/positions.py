@@ -11,13 +11,13 @@ from dpcalc.theorems.batch_layout import layout
 class Neighbours(PlainEnum):
     """What the neighbouring data sets of an answer differ in, as a report says it."""
 
-    REPLACE_ONE = "replace_one"
-    NULL_RECORD = "null_record"
-    ADD_REMOVE = "add_remove"
+    REPLACE_ONE = "replace-one"
+    NULL_RECORD = "null-record"
+    ADD_REMOVE = "add-remove"
     ADD = "add"
     REMOVE = "remove"
-    AS_GIVEN = "as_given"  # those of the guarantee that was converted
-    BY_SHIFT = "by_shift"
+    AS_GIVEN = "as-given"  # those of the guarantee that was converted
+    BY_SHIFT = "by-shift"
 
 
 SIZES_DIFFER: tuple[str, ...] = (Neighbours.ADD_REMOVE, Neighbours.ADD, Neighbours.REMOVE)

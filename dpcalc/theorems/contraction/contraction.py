@@ -107,6 +107,7 @@ ANY_PASS = (
     erratum="The paper's factor M = sqrt(1 - 2 eta beta rho/(beta + rho)) is used for every step size. It is false "
     "past eta = 2/(beta + rho): for beta = 1, rho = 0.5, eta = 1.45 on [0, 1] with sigma = 0.1 it gives delta(0) = "
     "0.471 where the truth is 0.879. The factor used here holds for every step size and is never larger.",
+    weakly_convex=True,
 )
 def product(run: Pass) -> Profile:
     """Every later noisy step on a bounded domain shrinks what the record left by the same factor.
@@ -165,6 +166,7 @@ def paper_product(run: PublishedPass) -> Profile:
     assumes=_LINEAR,
     slack=SLACK,
     slow=True,
+    weakly_convex=True,
 )
 def nonlinear(run: Pass) -> Profile:
     """What is left of the record becomes harder to see the smaller it is: each step shrinks it by more than the
@@ -188,6 +190,7 @@ def nonlinear(run: Pass) -> Profile:
     formula="mu^2 = min(r_A^2/(1 + S), (D/(eta sigma))^2/S), S = c^-2 + ... + c^(-2k)",
     conditions=(INDEX_IN_RANGE, GAUSSIAN_NOISE, LIPSCHITZ, EQUAL_MAPS),
     assumes=(FIXED_ORDER, LIPSCHITZ_STEPS, "fresh Gaussian noise in every step", WHERE_BOUNDED, ONE_RELEASE),
+    weakly_convex=True,
 )
 def shift(run: Pass) -> Gdp:
     """The noise of the record's own step and of all later ones hides its shift together, since every step is a
@@ -256,6 +259,7 @@ def laplace_mixture(run: Pass) -> Profile:
     assumes=(*_LINEAR[:2], WHERE_BOUNDED, "where used: " + LIPSCHITZ_STEPS, ONE_RELEASE),
     slack=SLACK,
     slow=True,
+    weakly_convex=True,
 )
 def hybrid(run: Pass) -> Profile:
     """Both bounds hold of the same number at every step, so the smaller of the two may go into the next."""
@@ -280,6 +284,7 @@ _STOP = (FIXED_ORDER, STOPPED, FRESH, DOMAIN, DISPLACED, ONE_RELEASE)
     formula="delta(eps) = A (1 - B^(k+1))/(n (1 - B))",
     conditions=(INDEX_IN_RANGE, BATCHES_OF_ONE),
     assumes=_STOP,
+    weakly_convex=True,
 )
 def stop_product(run: Pass) -> Profile:
     """Stopping at a random step averages over how many later steps shrink the record, or if it is used at all.
@@ -311,6 +316,7 @@ def averaged(log_sum: float, count: int) -> float:
     assumes=_STOP,
     slack=SLACK,
     slow=True,
+    weakly_convex=True,
 )
 def stop_nonlinear(run: Pass) -> Profile:
     """The average over the stopping time of what the non-linear recursion leaves of the record."""
@@ -329,6 +335,7 @@ def stop_nonlinear(run: Pass) -> Profile:
     assumes=(FIXED_ORDER, STOPPED, FRESH, WHERE_BOUNDED, "where used: " + LIPSCHITZ_STEPS, ONE_RELEASE),
     slack=SLACK,
     slow=True,
+    weakly_convex=True,
 )
 def stop_hybrid(run: Pass) -> Profile:
     """The average over the stopping time of what the sharpest recursion leaves of the record."""

@@ -93,6 +93,7 @@ ENDLESS_STREAM = ("index", "sensitivity", "noise", "c1", "c2", "decay_exponent",
     erratum=_LIMIT_ERRATUM,
     slack="1e-9 relative to the logarithm; the product over up to 1e15 records is enclosed",
     slow=True,
+    weakly_convex=True,
 )
 def product(run: OnStream) -> Profile:
     """Every record that arrives later shrinks what an earlier one left, by less and less as the noise decays.
@@ -187,6 +188,7 @@ def shift_share(stream: Stream, sensitivity: float, index: int, last: int) -> fl
     assumes=(_STREAM, FRESH, DOMAIN, DISPLACED, "where used: " + LIPSCHITZ_STEPS, _ONCE),
     slack=f"beyond {_EXACT_STEPS} later records, 1e-3 relative to the logarithm",
     slow=True,
+    weakly_convex=True,
 )
 def hybrid(run: OnStream) -> Profile:
     """Both bounds hold of the same number at every step, so the smaller of the two may go into the next."""

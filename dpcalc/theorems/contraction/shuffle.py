@@ -197,6 +197,7 @@ def mean_of_shifts(*, steps: int, after: int, ratio: float, epsilon: float) -> f
     erratum="The limits of Theorems 3 and 4 are limits of this linear bound, not of the privacy of the run; the rate "
     "O(1/n) of Theorem 3 holds only for 2 L eta >= c D. That shuffling beats a random stop is true of the published "
     "bounds only: at its worst record the exact one equals this.",
+    weakly_convex=True,
 )
 def product(run: ShuffledPass) -> Profile:
     """A random order averages over how many later noisy steps shrink what the record left.
@@ -220,6 +221,7 @@ def product(run: ShuffledPass) -> Profile:
     assumes=_LINEAR,
     slack=SLACK,
     slow=True,
+    weakly_convex=True,
 )
 def nonlinear(run: ShuffledPass) -> Profile:
     """The average over positions of what the non-linear recursion leaves of the record.
@@ -306,6 +308,7 @@ _ANY_STEP = (
     slow=True,
     better_because="shuffle.hybrid takes, step by step, the smaller of the contraction that is left and of what the "
     "noise added up so far proves; shuffle.product has the first alone, and linearised",
+    weakly_convex=True,
 )
 def hybrid(run: ShuffledPass) -> Profile:
     """The average over positions of what the sharpest recursion leaves of the record."""
@@ -353,6 +356,7 @@ def _over_square(log_sum: float, run: ShuffledPass) -> float:
     formula="delta(eps) = A/(n^2 (1 - B)) (n - B (1 - B^n)/(1 - B))",
     conditions=(BATCHES_OF_ONE,),
     assumes=(*_LINEAR, _HALTED),
+    weakly_convex=True,
 )
 def stop_product(run: ShuffledPass) -> Profile:
     """A random order and a random stop: the record may not be used at all, or anywhere before the end."""
@@ -375,6 +379,7 @@ def stop_product(run: ShuffledPass) -> Profile:
     assumes=(*_WHERE_USED, _HALTED),
     slack=SLACK,
     slow=True,
+    weakly_convex=True,
 )
 def stop_hybrid(run: ShuffledPass) -> Profile:
     """A random order and a random stop, averaged over what the sharpest recursion leaves of the record."""

@@ -247,6 +247,7 @@ def _average(values: Array, law: Any) -> float:
     locator="equation 11, with the displacement factor corrected",
     formula="delta(eps) = A_i prod_{t>i} B_t, largest over i where no index is given",
     assumes=_FIXED,
+    weakly_convex=True,
 )
 def product(run: Steps) -> Profile:
     """Every later step shrinks what the record left by its own factor."""
@@ -263,6 +264,7 @@ def product(run: Steps) -> Profile:
     formula="as contraction.hybrid, with each step's own r_B and noise; largest over i where no index is given",
     assumes=(FIXED_ORDER, *_USED),
     slow=True,
+    weakly_convex=True,
 )
 def hybrid(run: Steps) -> Profile:
     """Both bounds hold of the same number at every step, so the smaller of the two may go into the next."""
@@ -281,6 +283,7 @@ def hybrid(run: Steps) -> Profile:
     locator="equation 11 averaged over the stopping time",
     formula="delta(eps) = A_i sum_{t>=i} s(t) prod_{i<u<=t} B_u, largest over i where no index is given",
     assumes=(FIXED_ORDER, "the pass stops after step t with the stated probability s(t)", *_FIXED[1:]),
+    weakly_convex=True,
 )
 def stop(run: Steps) -> Profile:
     """Stopping at a random step averages over how many later steps shrink the record, or if it is used at all.
@@ -309,6 +312,7 @@ def stop(run: Steps) -> Profile:
     locator="Theorem 2 with step-indexed noise, for any law of the position",
     formula="delta(eps) = sum_j q(j) A_j prod_{t>j} B_t, q uniform where no probability is given",
     assumes=(_ORDER, *_FIXED[1:]),
+    weakly_convex=True,
 )
 def shuffled_product(run: Steps) -> Profile:
     """The average over the record's step of what later steps leave of it."""
@@ -325,6 +329,7 @@ def shuffled_product(run: Steps) -> Profile:
     formula="delta(eps) = sum_j q(j) e(j), q uniform where no probability is given",
     assumes=(_ORDER, *_USED),
     slow=True,
+    weakly_convex=True,
 )
 def shuffled_hybrid(run: Steps) -> Profile:
     """The average over the record's step of the sharpest bound for each."""

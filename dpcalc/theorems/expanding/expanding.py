@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dpcalc.errors import NotApplicable
-from dpcalc.model.quantities import LossClass, Noise
+from dpcalc.model.quantities import Noise
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition, Gdp
 from dpcalc.numerics.arrays import Array, np
@@ -32,9 +32,8 @@ from dpcalc.theorems.expanding.expanding_passes import (
     MAPS,
     MILD,
     RANDOM,
-    carried,
+    Expanding,
     carried_anyhow,
-    carried_convex,
     grid,
     growth_of,
     hides_by_place,
@@ -58,7 +57,7 @@ class RandomOrders(Setting):
         return quotient_up((self.sensitivity,), (float(size), self.noise_std))
 
 
-class BoundedSteps(Setting):
+class BoundedSteps(Expanding):
     """Steps on a bounded domain: passes, or a number of steps."""
 
     @functools.cached_property
@@ -69,16 +68,6 @@ class BoundedSteps(Setting):
             return self.steps, min(size, self.records), 1
         plan = layout(self.records, size, self.last_batch)
         return self.epochs or 1, plan.least_divisor, plan.steps
-
-    @functools.cached_property
-    def reach(self) -> float:
-        """D/(eta sigma), rounded up."""
-        return quotient_up((self.diameter,), (self.step_size, self.noise_std))
-
-    @functools.cached_property
-    def growth(self) -> float | None:
-        """The growth ln c >= 0 of a step's Lipschitz factor, rounded up; None where the maps have none."""
-        return growth_of(self.loss_class, self.step_size, self.smoothness, self.strong_convexity)
 
 
 @theorem(
@@ -122,18 +111,20 @@ def _steps_to_hide(run: BoundedSteps) -> float:
     title="The diameter hidden by the last steps, maps that may expand",
     needs=(
         "records", "sensitivity", "lipschitz", "noise_std", "step_size", "diameter", "loss_class", "smoothness?",
-        "strong_convexity?", "batch_size?", "last_batch?", "epochs?", "steps?",
+        "strong_convexity?", "regularisation?", "batch_size?", "last_batch?", "epochs?", "steps?",
     ),
     algorithms=ALL,
     reference="dpcalc",
     locator="restart from the diameter, with the shift recursion of the loss class",
     formula="least of r sqrt(uses), of min_m D/(eta sigma sqrt(m)) + (2 L/sigma) sqrt(m), and of min_m sqrt(A_m) + "
-    "r sqrt(uses in m steps); A_m = (D/(eta sigma))^2/(c^-2 + ... + c^(-2m)) for smooth losses, "
-    "(D/(eta sigma))^2/m + (2 L/sigma)^2 (1 + 1/2 + ... + 1/m) for convex ones",
+    "r sqrt(uses in m steps); A_m in units of eta^2 sigma^2: min_p (D + 2 eta L p)^2/(p + c^-2 + ... + c^(-2(m-p))) "
+    "for smooth losses, D^2/S_m + w^2 (1/(q S_1) + ... + 1/(q S_m)), S_i = q^-1 + ... + q^-i, for weakly convex ones "
+    "(convex: q = 1, w = 2 eta L)",
     conditions=(GAUSSIAN_NOISE, EXPANDS, MILD, LENGTH),
     assumes=(CLASS, DOMAIN, GAUSSIAN, "order and batches may be public, and are drawn without looking at the data",
              ONE_RELEASE),
     steps_to_hide=_steps_to_hide,
+    weakly_convex=True,
 )  # fmt: skip
 def domain(run: BoundedSteps) -> Gdp:
     """Two runs are never further apart than the diameter, so that only the last steps count, however many there are,
@@ -146,16 +137,14 @@ def domain(run: BoundedSteps) -> Gdp:
     """
     times, size, period = run.uses
     one = quotient_up((run.sensitivity,), (float(size), run.noise_std))
-    push = quotient_up((2.0, run.lipschitz), (run.noise_std,))
-    least = min(one * math.sqrt(times), carried_anyhow(run.reach, push))
-    convex = run.loss_class in (LossClass.CONVEX, LossClass.CONVEX_SMOOTH)
+    least = min(one * math.sqrt(times), carried_anyhow(run.reach, run.push))
+    if run.growth == math.inf and run.bent is None:
+        return Gdp(up(least, 16.0))
     for base in grid():
         for steps in {base, base * period}:
             own = one * math.sqrt(-(-steps // period))
-            if run.growth is not None:
-                least = min(least, carried(run.reach, run.growth, steps) + own)
-            if convex:
-                least = min(least, carried_convex(run.reach, push, steps) + own)
+            if own < least:
+                least = min(least, run.carried(steps) + own)
     return Gdp(up(least, 16.0))
 
 
@@ -195,6 +184,7 @@ class FreshPasses(RandomOrders):
     ),
     slack="blocks of positions, chords of the curve and the lattice of losses: some hundredths in ln delta",
     slow=True,
+    weakly_convex=True,
 )  # fmt: skip
 def fresh(run: FreshPasses) -> Composition:
     """A use is hidden by what is left of its own pass. Every pass has its own order: the curve of one is composed."""

@@ -8,12 +8,17 @@ The shifted-divergence theorem asks no more of a step than how far it leaves two
 shift may be spent as z_t = F(z_(t-1)) - a_t. With s = eta Delta/b for a use of the record, F(z) is
 
     smooth, or convex and smooth with a long step      c z, and s more where the record is used, c > 1
-    convex and Lipschitz                               sqrt(z^2 + (2 eta L)^2), and s more where the record is used
+    weakly convex and Lipschitz, convex too (q = 1)    sqrt(q z^2 + w^2), and s more where the record is used
     Lipschitz only, which covers clipped gradients     z + 2 eta L, whether the record is used or not
 
-On a domain of diameter D two runs are never further apart than that, however long they are, and the last m steps hide
-D at a cost that `carried` has for each of the three. Before that, or without a domain, a use is hidden by the steps up
-to the next one.
+with c, q and w as in `dpcalc.model.loss_class`, and the least of those that hold. On a domain of diameter D two runs
+are never further apart than that, however long they are, and the last m steps hide D at a cost of A_m, the least of
+
+    (D + 2 eta L p)^2/(p + c^-2 + ... + c^(-2(m-p))), 0 <= p <= m: p steps of the third kind, then m - p of the first
+    D^2/S_m + w^2 (1/(q S_1) + ... + 1/(q S_m)), S_i = q^-1 + ... + q^-i: steps of the second kind
+
+in units of the variance that a step adds; any split of the steps is a certificate. Before that, or without a domain, a
+use is hidden by the steps up to the next one.
 
 Every guarantee rounds up.
 
@@ -49,13 +54,15 @@ from dpcalc.theorems.conditions import (
 from dpcalc.theorems.contraction.laplace import expands_nothing
 from dpcalc.theorems.contraction_powers import variance
 from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, Unmet, lacking, needs, theorem
-from dpcalc.theorems.sampled import noisy_sgd
+from dpcalc.theorems.sampled import hidden_past, noisy_sgd
 from dpcalc.theorems.setting import GAUSSIAN_STEP, Setting
 
 RANDOM = ("shuffle-once", "rotation-epochs", "shuffled-epochs")
 ALL = ("cyclic", *RANDOM, "noisy-sgd", "noisy-gd")
 CLASS = "the losses are of the stated class on the domain"
-MAPS = "the losses are smooth, so that every step's map is Lipschitz with a factor above 1"
+MAPS = "the losses are smooth, and weakly convex where so stated, so that every map is Lipschitz with a factor above 1"
+_MILD = 1.0 - 1e-12  # a step times the weight of a regulariser: its part of the step then turns no two points around
+_SUMMED = 64  # so many terms of a sum one by one: what the series behind them leaves out is below a rounding
 LARGEST = 1e90  # a ratio beyond this one hides nothing
 
 
@@ -76,7 +83,7 @@ def _expands(run: Run) -> Obstacle | None:
 
 def _mild_regulariser(run: Run) -> Obstacle | None:
     weight, eta = run.regularisation, run.step_size
-    if not weight or eta is None or eta * weight <= 1.0 - 1e-12:
+    if not weight or eta is None or eta * weight <= _MILD:
         return None
     return Unmet("step_size times regularisation exceeds 1", f"use --step-size <= {0.999 / weight:.6g}")
 
@@ -137,26 +144,73 @@ def rooms(growth: float, steps: Array) -> Array:
     return variances
 
 
-def carried(reach: float, growth: float, steps: int) -> float:
-    """Return mu of the diameter hidden by so many steps whose maps are c-Lipschitz, c >= 1, rounded up."""
-    if growth > 700.0:
-        return math.inf
-    return up(reach * math.exp(growth) / math.sqrt(room(growth, steps)), 16.0 + 2.0 * growth)
+def carried(reach: float, growth: float, steps: int, push: float = math.inf) -> float:
+    """Return mu of the diameter hidden by so many steps that leave points z apart at most min(c z, z + push) apart.
 
-
-def harmonic(terms: int) -> float:
-    """Return 1 + 1/2 + ... + 1/terms, rounded up."""
-    if terms <= 64:
-        return up(math.fsum(1.0 / j for j in range(1, terms + 1)), 2.0)
-    return up(math.log(terms) + 0.5772156649015329 + 0.5 / terms, 8.0)
-
-
-def carried_convex(reach: float, push: float, steps: int) -> float:
-    """Return mu of the diameter hidden by so many steps of convex losses, push = 2 L/sigma: sqrt(D'^2/m + push^2 H_m).
-
-    Rounded up.
+    That is the least over p of (reach + push p)/sqrt(p + c^-2 + ... + c^(-2(steps-p))), rounded up. c = e^growth >= 1.
     """
-    return up(math.hypot(reach / math.sqrt(steps), push * math.sqrt(harmonic(steps))), 16.0)
+
+    def cost(pushed: int) -> float:
+        count = steps - pushed
+        if growth > 700.0 and count:
+            return math.inf
+        left = room(growth, count) * math.exp(-2.0 * growth) if count else 0.0
+        return (reach + push * pushed if pushed else reach) / math.sqrt(pushed + left)
+
+    low, high = 0, steps
+    if growth > 700.0:
+        low = steps
+    elif push == math.inf or reach * math.expm1(growth) <= push:
+        high = 0  # every distance is so short that c z is less
+    while low < high:  # the square of the cost is convex in p, a square of a line over a concave function
+        middle = (low + high) // 2
+        if cost(middle) > cost(middle + 1):
+            low = middle + 1
+        else:
+            high = middle
+    return up(cost(low), 16.0 + 2.0 * min(growth, 700.0))
+
+
+def harmonic(terms: int, ratio: float = 1.0) -> float:
+    """Return 1/(q S_1) + ... + 1/(q S_terms), S_i = q^-1 + ... + q^-i, rounded up: 1 + 1/2 + ... + 1/terms at q = 1."""
+    few = range(1, min(terms, _SUMMED) + 1)
+    if ratio == 1.0:
+        x = terms + 0.5
+        far = math.log(x) + 0.5772156649015329 + 1.0 / (24.0 * x**2) - 7.0 / (960.0 * x**4) + 31.0 / (8064.0 * x**6)
+        return up(math.fsum(1.0 / j for j in few) if terms <= _SUMMED else far, 8.0)
+    log = math.log1p(ratio - 1.0)
+    shrunk = -math.expm1(-log)  # 1/(q S_i) is this times 1 + 1/(q^i - 1)
+    first = math.fsum(shrunk / -math.expm1(-log * j) for j in few)
+    if terms <= _SUMMED:
+        return up(first, 16.0)
+    tail = _tail(log, terms + 0.5) - _tail(log, _SUMMED + 0.5)
+    return up(first + shrunk * ((terms - _SUMMED) + tail), 64.0)
+
+
+def _tail(log: float, x: float) -> float:
+    """Return the integral of 1/(e^(log x) - 1), with what Euler and Maclaurin add for a sum over whole numbers.
+
+    The derivatives alternate in sign, so that a series which ends at a term of this sign is above the sum.
+    """
+    if log * x > 700.0:
+        return 0.0
+    u = 1.0 / math.expm1(log * x)
+    slope = -log * u * (1.0 + u)
+    return (
+        math.log(-math.expm1(-log * x)) / log - slope / 24.0 + 7.0 / 5760.0 * log * log * slope * (1 + 6 * u * (1 + u))
+    )
+
+
+def carried_bent(reach: float, bent: tuple[float, float], steps: int) -> float:
+    """Return mu of the diameter hidden by steps that leave points z apart at most sqrt(q z^2 + w^2) apart; rounded up.
+
+    Args:
+        reach, bent: D, and (q, w), in units of a step's noise; q >= 1.
+        steps: how many.
+    """
+    ratio, width = bent
+    sum_of_powers = room(0.5 * math.log(ratio), steps) / ratio
+    return up(math.hypot(reach / math.sqrt(sum_of_powers), width * math.sqrt(harmonic(steps, ratio))), 32.0)
 
 
 def carried_anyhow(reach: float, push: float) -> float:
@@ -166,12 +220,12 @@ def carried_anyhow(reach: float, push: float) -> float:
     return min(up(reach / math.sqrt(m) + push * math.sqrt(m), 16.0) for m in tried)
 
 
-class ExpandingPasses(Setting):
-    """Passes whose steps may drive two runs apart."""
+class Expanding(Setting):
+    """Steps that may drive two runs apart, perhaps on a bounded domain."""
 
     @functools.cached_property
     def growth(self) -> float:
-        """The growth ln c >= 0 of a step's Lipschitz factor, rounded up; inf where it has none: nothing is hidden."""
+        """The growth ln c >= 0 of a step's Lipschitz factor, rounded up; inf where it has none."""
         growth = growth_of(self.loss_class, self.step_size, self.smoothness, self.strong_convexity)
         return math.inf if growth is None else growth
 
@@ -179,6 +233,35 @@ class ExpandingPasses(Setting):
     def reach(self) -> float:
         """D/(eta sigma), rounded up; inf where the domain is unbounded."""
         return quotient_up((self.diameter,), (self.step_size, self.noise_std)) if self.diameter < math.inf else math.inf
+
+    @functools.cached_property
+    def push(self) -> float:
+        """2 L/sigma, rounded up; inf where L is not known, or a step turns the part of a regulariser around."""
+        if self.lipschitz == math.inf or self.step_size * self.regularisation > _MILD:
+            return math.inf
+        return quotient_up((2.0, self.lipschitz), (self.noise_std,))
+
+    @functools.cached_property
+    def bent(self) -> tuple[float, float] | None:
+        """(q, w) of a step that leaves points z apart at most sqrt(q z^2 + w^2) apart, in units of its noise."""
+        if self.push == math.inf:
+            return None
+        found = loss.stretch(
+            loss_class=self.loss_class, step_size=self.step_size, lipschitz=self.lipschitz,
+            smoothness=None if self.regularisation else self.smoothness, strong_convexity=self.strong_convexity,
+        )  # fmt: skip
+        return None if found is None else (found[0], quotient_up((found[1],), (self.step_size, self.noise_std)))
+
+    def carried(self, steps: int) -> float:
+        """Return mu of the diameter hidden by the noise of so many steps, rounded up; inf where it is unbounded."""
+        if self.reach == math.inf:
+            return math.inf
+        least = carried(self.reach, self.growth, steps, self.push)
+        return least if self.bent is None else min(least, carried_bent(self.reach, self.bent, steps))
+
+
+class ExpandingPasses(Expanding):
+    """Passes whose steps may drive two runs apart."""
 
     def ratio(self, size: int) -> float:
         """Return r = Delta/(b sigma) of a use in a batch divided by this size, rounded up."""
@@ -196,14 +279,14 @@ class ExpandingPasses(Setting):
             for j in (0, *grid()):
                 steps = (j + 1) * period - 1
                 if steps:
-                    mu = carried(self.reach, self.growth, steps) + one * math.sqrt(j)
+                    mu = self.carried(steps) + one * math.sqrt(j)
                     least = min(least, mu * mu)
         return up(least, 32.0)
 
 
 _CYCLIC = (
     "records", "batch_size", "epochs", *GAUSSIAN_STEP, "step_size", "loss_class", "smoothness?", "strong_convexity?",
-    "diameter?", "index", "last_batch?",
+    "diameter?", "index", "last_batch?", "lipschitz?", "regularisation?",
 )  # fmt: skip
 
 
@@ -215,9 +298,11 @@ _CYCLIC = (
     reference="dpcalc",
     locator="shifted interpolation, each use hidden by the steps up to the next one; restart from the diameter",
     formula="mu^2 = B + r^2/G_k, B = (E-1) r^2/G_l or, on a domain, (sqrt(A_m) + r sqrt(j/G_l))^2, m = (j+1) l - 1; "
-    "G_j = 1 + c^-2 + ... + c^(-2(j-1)), A_m = (c D/(eta sigma))^2/G_m, c = 1 + eta beta or eta beta - 1",
+    "G_j = 1 + c^-2 + ... + c^(-2(j-1)), A_m as in expanding.domain; "
+    "c = max(1 + eta m, eta beta - 1) for Hessians in [-m, beta], m = beta where no strong convexity is given",
     conditions=(INDEX_IN_RANGE, GAUSSIAN_NOISE, LIPSCHITZ, EXPANDS),
     assumes=("the same fixed order in every pass", MAPS, GAUSSIAN, WHERE_BOUNDED, ONE_RELEASE),
+    weakly_convex=True,
 )
 def cyclic(run: ExpandingPasses) -> Gdp:
     """The noise of a pass hides a use even if every step drives two runs apart, as long as it does so slowly.
@@ -233,7 +318,7 @@ def cyclic(run: ExpandingPasses) -> Gdp:
     one, tail = run.ratio(place.divisor), place.tail
     mu = math.hypot(math.sqrt(run.earlier(one, period)), one / math.sqrt(room(run.growth, tail)))
     if tail > 1:
-        mu = min(mu, carried(run.reach, run.growth, tail - 1))
+        mu = min(mu, run.carried(tail - 1))
     return Gdp(up(mu, 16.0))
 
 
@@ -242,7 +327,7 @@ def cyclic(run: ExpandingPasses) -> Gdp:
     title="One random order for all epochs, maps that expand",
     needs=(
         "records", "batch_size", "epochs", *GAUSSIAN_STEP, "step_size", "loss_class", "smoothness?",
-        "strong_convexity?", "diameter?", "last_batch",
+        "strong_convexity?", "diameter?", "last_batch", "lipschitz?", "regularisation?",
     ),
     algorithms=in_one_random_order(Release.LAST),
     reference="dpcalc",
@@ -253,6 +338,7 @@ def cyclic(run: ExpandingPasses) -> Gdp:
     assumes=("one order for all epochs, all orders (or rotations) equally likely and drawn without looking at the "
              "data; it may be published", "where used: " + MAPS, GAUSSIAN, WHERE_BOUNDED, ONE_RELEASE),
     slack="below 0.3 % of delta",
+    weakly_convex=True,
 )  # fmt: skip
 def once(run: ExpandingPasses) -> Profile:
     """The record keeps its place in every epoch; few places are so late that too little noise follows the last use.
@@ -290,21 +376,12 @@ def _like_positions(run: ExpandingPasses, alike: Positions, epsilon: float) -> f
     return log_sum_decreasing_up(terms, alike.first, alike.first + alike.steps - 1) - math.log(alike.steps)
 
 
-class SampledSteps(Setting):
+class SampledSteps(Expanding):
     """Steps on fresh uniform batches on a bounded domain, of losses that are smooth or convex."""
-
-    def carried(self, steps: int) -> float:
-        """Return mu of the diameter hidden by the noise of so many steps, rounded up."""
-        reach = quotient_up((self.diameter,), (self.step_size, self.noise_std))
-        growth = growth_of(self.loss_class, self.step_size, self.smoothness, self.strong_convexity)
-        ways = [] if growth is None else [carried(reach, growth, steps)]
-        if self.loss_class in (LossClass.CONVEX, LossClass.CONVEX_SMOOTH):
-            ways.append(carried_convex(reach, quotient_up((2.0, self.lipschitz), (self.noise_std,)), steps))
-        return min(ways)
 
 
 def _hides_sampled(run: Run) -> Obstacle | None:
-    if run.loss_class == LossClass.LIPSCHITZ:
+    if run.loss_class == LossClass.LIPSCHITZ and (run.strong_convexity or 0.0) >= 0.0:
         return NotNeeded("is for smooth or convex losses", "of merely Lipschitz ones expanding.domain speaks")
     return lacking(run, "smoothness") if run.loss_class == LossClass.SMOOTH and run.smoothness is None else None
 
@@ -312,7 +389,7 @@ def _hides_sampled(run: Run) -> Obstacle | None:
 def steps_to_hide(run: SampledSteps) -> float:
     """Return about the number of steps from which hiding the early ones beats composition; no bound. inf for never."""
     composed = run.part(noisy_sgd.SampledSteps)
-    single = noisy_sgd.use_cost(composed.ratio, run.batch_size / run.records)
+    single = hidden_past.use_cost(composed.ratio, run.batch_size / run.records)
     return noisy_sgd.steps_to_reach(composed, min(run.carried(m) + math.sqrt(m * single) for m in grid()))
 
 
@@ -321,7 +398,7 @@ def steps_to_hide(run: SampledSteps) -> float:
     title="Subsampled steps with hidden iterates, maps that may expand",
     needs=(
         "records", "batch_size", "steps", "lipschitz", "noise_std", "step_size", "diameter", "loss_class",
-        "smoothness?", "strong_convexity?",
+        "smoothness?", "strong_convexity?", "regularisation?",
     ),
     algorithms=("noisy-sgd",),
     reference="dpcalc",
@@ -336,6 +413,7 @@ def steps_to_hide(run: SampledSteps) -> float:
     slack="the split is optimised for a Gaussian approximation, and evaluated exactly",
     not_monotone_in=("records", "batch_size"),
     steps_to_hide=steps_to_hide,
+    weakly_convex=True,
 )  # fmt: skip
 def sampled(run: SampledSteps) -> Composition:
     """What was done before the last m steps is at most the diameter away, and a share of their noise hides that.
@@ -350,15 +428,15 @@ def sampled(run: SampledSteps) -> Composition:
         composed = [noisy_sgd.taken(mu, run.records, run.batch_size, run.steps)]
         return Composition(composed, certificate=lambda _: Certificate(COMPOSED))
     hidden = up(run.carried(plan.composed) / math.sqrt(plan.fraction), 8.0)
-    step = noisy_sgd.sampled(noisy_sgd.sample_mu(mu, plan.fraction), run.records, run.batch_size)
+    step = noisy_sgd.sampled(hidden_past.sample_mu(mu, plan.fraction), run.records, run.batch_size)
     parts = [(pld.gaussian(mu=max(hidden, 1e-30)), 1), (step, plan.composed)]
-    return Composition(parts, certificate=lambda _: noisy_sgd.split_certificate(plan))
+    return Composition(parts, certificate=lambda _: hidden_past.split_certificate(plan))
 
 
-def best_split(run: SampledSteps) -> noisy_sgd.Plan | None:
+def best_split(run: SampledSteps) -> hidden_past.Plan | None:
     """Return the plan that is best by a central limit approximation of the uses; None for the plain composition."""
     mu, rate = noisy_sgd.step_ratio(run.lipschitz, run.noise_std, run.batch_size), run.batch_size / run.records
-    single = noisy_sgd.use_cost(mu, rate)
+    single = hidden_past.use_cost(mu, rate)
     least, best = run.steps * single, None
     for steps in grid():
         if steps >= run.steps:
@@ -368,7 +446,7 @@ def best_split(run: SampledSteps) -> noisy_sgd.Plan | None:
         for fraction in (balanced, 0.6 * balanced, 0.3 * balanced):
             if not 1e-12 < fraction < 1.0 - 1e-12 or whole > 1e7 * math.sqrt(fraction):
                 continue
-            cost = whole * whole / fraction + steps * noisy_sgd.use_cost(mu / math.sqrt(1.0 - fraction), rate)
+            cost = whole * whole / fraction + steps * hidden_past.use_cost(mu / math.sqrt(1.0 - fraction), rate)
             if cost < least:
-                least, best = cost, noisy_sgd.Plan(steps, steps, fraction)
+                least, best = cost, hidden_past.Plan(steps, steps, fraction)
     return best

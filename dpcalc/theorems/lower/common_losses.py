@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from dpcalc.model.quantities import Permutation
+from dpcalc.model.loss_class import lowest_curvature
+from dpcalc.model.quantities import LossClass, Permutation
 from dpcalc.notions.guarantee import Gdp, Profile
 from dpcalc.numerics.floats import down, log_exp1p, log_expm1, quotient_down, up
 from dpcalc.theorems.conditions import (
@@ -24,7 +25,7 @@ from dpcalc.theorems.conditions import (
     GAUSSIAN,
     INDEX_IN_RANGE,
     ONE_RELEASE,
-    STEP_WITHIN,
+    STEP_OF_SMOOTH,
     UNBOUNDED,
 )
 from dpcalc.theorems.lower.averages import gaussian_log_delta, log_average, log_sum
@@ -45,10 +46,11 @@ NO_SUCH_GUARANTEE = (
 _NUMBER = "the last iterate reveals the number of steps"
 
 
-_QUADRATIC = (INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED, EQUAL_MAPS)
+_QUADRATIC = (INDEX_IN_RANGE, STEP_OF_SMOOTH, CONVEXITY_WITHIN, BALANCED, UNBOUNDED, EQUAL_MAPS)
 
 
-CURVED_PASSES = (*PLACE, "epochs", *GAUSSIAN_STEP, *CURVED_STEP)
+_CURVED_PASS = (*PLACE, *GAUSSIAN_STEP, *CURVED_STEP, "loss_class?")
+CURVED_PASSES = (*_CURVED_PASS, "epochs")
 
 
 # --- a common curvature -----------------------------------------------------------------------------------------------
@@ -57,7 +59,7 @@ CURVED_PASSES = (*PLACE, "epochs", *GAUSSIAN_STEP, *CURVED_STEP)
 @theorem(
     "linear.curved",
     title="One pass over losses of the worst common curvature",
-    needs=(*PLACE, *GAUSSIAN_STEP, *CURVED_STEP),
+    needs=_CURVED_PASS,
     kind="lower",
     algorithms=("pnsgd",),
     reference="dpcalc",
@@ -69,6 +71,7 @@ CURVED_PASSES = (*PLACE, "epochs", *GAUSSIAN_STEP, *CURVED_STEP)
     caution=NO_SUCH_GUARANTEE,
     by_difference=True,
     slack=_SEARCH,
+    weakly_convex=True,
 )
 def curved(run: Setting) -> Gdp:
     """Over quadratics of one curvature on the whole space the last iterate is Gaussian: every step multiplies the
@@ -91,12 +94,13 @@ def curved(run: Setting) -> Gdp:
     algorithms=("cyclic",),
     reference="dpcalc",
     locator="Gaussian output, at the best curvature",
-    formula="max over m <= curvature <= beta, 1/eta of multi_epoch.quadratic",
+    formula="max over m <= curvature <= beta, 1/eta (m = -beta if not convex) of multi_epoch.quadratic",
     conditions=_QUADRATIC,
     assumes=("the same fixed order in every pass", CURVED, GAUSSIAN, ONE_RELEASE),
     caution=NO_SUCH_GUARANTEE,
     by_difference=True,
     slack=_SEARCH,
+    weakly_convex=True,
 )
 def curved_passes(run: Setting) -> Gdp:
     """Losses of a curvature c >= m are m-strongly convex. A larger curvature may reveal more of a late record, since
@@ -119,6 +123,7 @@ def curved_passes(run: Setting) -> Gdp:
     caution=NO_SUCH_GUARANTEE,
     by_difference=True,
     slack=_SEARCH,
+    weakly_convex=True,
 )
 def curved_released(run: Setting) -> Gdp:
     """Given its start, every pass over quadratics of one curvature is a Gaussian, and the record moves its mean by the
@@ -134,7 +139,10 @@ def _worst_mu(run: Setting, uses: int) -> float:
         uses_of_record = Uses(run.sensitivity, run.own_batch, run.noise_std, run.period, run.steps_to_end, uses)
         return quadratic_mu(uses_of_record, run.step_size * curvature)
 
-    return _largest_over_curvatures(at, run.step_size, run.smoothness, run.strong_convexity)
+    loss_class = run.known.get("loss_class", LossClass.CONVEX_SMOOTH)
+    least = lowest_curvature(loss_class, run.smoothness, run.strong_convexity)
+    best = _largest_over_curvatures(at, run.step_size, run.smoothness, max(least, 0.0))
+    return max(best, largest(lambda x: at(-x), 0.0, -least, 48, 40)) if least < 0.0 else best
 
 
 def _largest_over_curvatures(
@@ -191,6 +199,7 @@ def largest(at: Callable[[float], float], low: float, high: float, tries: int, r
     caution=NO_SUCH_GUARANTEE,
     by_difference=True,
     slack=_BLOCKS,
+    weakly_convex=True,
 )
 def stop(run: Setting) -> Profile:
     """All gradients have the same component in one extra direction. In the limit of a large component, that coordinate
@@ -217,6 +226,7 @@ def stop(run: Setting) -> Profile:
     caution=NO_SUCH_GUARANTEE,
     by_difference=True,
     slack=_BLOCKS,
+    weakly_convex=True,
 )
 def skip(run: Setting) -> Profile:
     """All gradients have the same component in one extra direction, and in the limit of a large component the last
@@ -259,6 +269,7 @@ def _ratio(run: Setting) -> float:
     by_difference=True,
     slack=_BLOCKS,
     slow=True,
+    weakly_convex=True,
 )
 def shuffled_stop(run: Setting) -> Profile:
     """A large common component of the gradients reveals the number of steps j. A published order reveals whether the

@@ -22,8 +22,8 @@ LINEAR = "a lower bound: linear losses on the whole space, of the given Lipschit
 
 
 FLAT = requires(
-    "strong_convexity = 0",
-    lambda run: not run.strong_convexity,
+    "strong_convexity <= 0",
+    lambda run: (run.strong_convexity or 0.0) <= 0.0,
     lambda run: Unmet(
         f"linear losses have no curvature, and strong convexity is {run.strong_convexity:g}",
         "leave out --strong-convexity",
@@ -48,6 +48,7 @@ WHOLE_SPACE = (FLAT, UNBOUNDED)
     conditions=(INDEX_IN_RANGE, *WHOLE_SPACE),
     assumes=(LINEAR, GAUSSIAN, ONE_RELEASE),
     caution=NO_GUARANTEE,
+    weakly_convex=True,
 )
 def single_pass(run: Setting) -> Gdp:
     """With linear losses the last iterate is the sum of all steps: the record moves it by eta Delta/b, and the noise of
@@ -71,6 +72,7 @@ def single_pass(run: Setting) -> Gdp:
     conditions=(INDEX_IN_RANGE, *WHOLE_SPACE),
     assumes=(LINEAR, GAUSSIAN, "the last iterate is released; every pass moves it alike and independently"),
     caution=NO_GUARANTEE,
+    weakly_convex=True,
 )
 def passes(run: Setting) -> Gdp:
     """With linear losses E passes move the last iterate by E eta Delta/b, and the noise of all E l steps hides it.
@@ -99,6 +101,7 @@ def passes(run: Setting) -> Gdp:
     conditions=WHOLE_SPACE,
     assumes=(LINEAR, GAUSSIAN, "the last iterate is released, or every one"),
     caution=NO_GUARANTEE,
+    weakly_convex=True,
 )
 def descent(run: Setting) -> Gdp:
     """With linear losses T steps move the last iterate by T eta Delta/n, and the noise of all of them hides it. This
@@ -122,6 +125,7 @@ def descent(run: Setting) -> Gdp:
     conditions=(INDEX_IN_RANGE, FLAT),
     assumes=("a lower bound: linear losses of the given Lipschitz constant", GAUSSIAN),
     caution=NO_GUARANTEE,
+    weakly_convex=True,
 )
 def local(run: Setting) -> Gdp:
     """The message is a gradient plus noise, and linear losses have gradients that differ by Delta. It is a Gaussian

@@ -19,6 +19,7 @@ from dpcalc.theorems.conditions import (
     GAUSSIAN,
     INDEX_IN_RANGE,
     ONE_RELEASE,
+    STEP_OF_SMOOTH,
     STEP_WITHIN,
     STRONGLY_CONVEX,
     UNBOUNDED,
@@ -30,7 +31,9 @@ from dpcalc.theorems.many_passes.repeated_allocation import Uses
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, PLACE
 
-QUADRATIC = "a lower bound: quadratic losses of curvature m (linear for m = 0) whose gradients differ by Delta"
+QUADRATIC = (
+    "a lower bound: quadratic losses of curvature m (linear for m = 0, concave below) whose gradients differ by Delta"
+)
 NO_GUARANTEE = "A lower bound: the exact privacy of certain losses. No guarantee for the class can be below it."
 
 
@@ -43,10 +46,11 @@ NO_GUARANTEE = "A lower bound: the exact privacy of certain losses. No guarantee
     reference="dpcalc",
     locator="Gaussian output: its mean and variance",
     formula="mu^2 = r^2 q^(2k-2) (1-q^2) (1-q^(lE))/((1-q^l)^2 (1+q^(lE))), q = 1 - eta m; r^2 E/l for m = 0",
-    conditions=(INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED, EQUAL_MAPS),
+    conditions=(INDEX_IN_RANGE, STEP_OF_SMOOTH, CONVEXITY_WITHIN, BALANCED, UNBOUNDED, EQUAL_MAPS),
     assumes=(ORDER, QUADRATIC, GAUSSIAN, ONE_RELEASE),
     caution=NO_GUARANTEE,
     not_monotone_in=("strong_convexity",),
+    weakly_convex=True,
 )
 def passes(run: Passes) -> Gdp:
     """With quadratic losses on the whole space the last iterate is Gaussian with this mu: no guarantee can be smaller.
@@ -56,7 +60,7 @@ def passes(run: Passes) -> Gdp:
     >>> round(passes(run).mu, 12)
     1.0
     """
-    return Gdp(quadratic_mu(run.uses, run.step_size * run.strong_convexity))
+    return Gdp(quadratic_mu(run.uses, run.step_size * max(run.strong_convexity, -run.smoothness)))
 
 
 @theorem(
@@ -68,9 +72,10 @@ def passes(run: Passes) -> Gdp:
     reference="dpcalc",
     locator="Gaussian output: its mean and variance",
     formula="mu = r sqrt((1-q^T)(1+q)/((1+q^T)(1-q))), q = 1 - eta m; r sqrt(T) for m = 0",
-    conditions=(STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED),
+    conditions=(STEP_OF_SMOOTH, CONVEXITY_WITHIN, BALANCED, UNBOUNDED),
     assumes=(FULL, QUADRATIC, GAUSSIAN, ONE_RELEASE),
     caution=NO_GUARANTEE,
+    weakly_convex=True,
 )
 def descent(run: Descent) -> Gdp:
     """With quadratic losses on the whole space the last iterate is Gaussian with this mu: no guarantee can be smaller.
@@ -82,7 +87,7 @@ def descent(run: Descent) -> Gdp:
     >>> round(descent(run).mu, 12)
     0.961013744646
     """
-    return Gdp(quadratic_mu(run.uses, run.step_size * run.strong_convexity))
+    return Gdp(quadratic_mu(run.uses, run.step_size * max(run.strong_convexity, -run.smoothness)))
 
 
 @theorem(
@@ -116,10 +121,14 @@ def quadratic_mu(uses: Uses, shrunk: float) -> float:
 
     Args:
         uses: the steps that use the record.
-        shrunk: eta m, in [0, 1]: the share of the distance to the minimum that a step removes.
+        shrunk: eta m, at most 1: the share of the distance to the minimum that a step removes; negative where a step
+            adds to it, and q = 1 - eta m is above 1.
     """
     if uses.sensitivity == 0.0:
         return 0.0
+    if shrunk < 0.0:
+        # With 1/q for q the formula is the same for the step as far from the start of a pass as this is from its end.
+        return quadratic_mu(uses._replace(tail=uses.period - uses.tail + 1), shrunk / (shrunk - 1.0))
     # Two rates enclose -ln q. Each factor below is evaluated at the rate that makes it smaller.
     slow = 0.0 if shrunk < 1e-290 else in_range(_log_inverse(down(shrunk, 4.0)))
     fast = 1e-200 if shrunk < 1e-290 else max(slow, up(_log_inverse(up(shrunk, 4.0)), 4.0))

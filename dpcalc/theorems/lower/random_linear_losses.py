@@ -52,6 +52,7 @@ SHUFFLED_PASSES = (*BATCHES, "epochs", *GAUSSIAN_STEP, "adjacency")
     caution=NO_GUARANTEE,
     slack=_EVENT,
     slow=True,
+    weakly_convex=True,
 )
 def shuffled(run: Setting) -> Profile:
     """A sum does not depend on the order, but for what a batch of another size is divided by: with its share of the
@@ -79,6 +80,7 @@ def shuffled(run: Setting) -> Profile:
     caution=NO_GUARANTEE,
     slack=_EVENT,
     slow=True,
+    weakly_convex=True,
 )
 def once(run: Setting) -> Profile:
     """With one order for all E passes the record is in the short last batch always or never. All else is as for one
@@ -102,6 +104,7 @@ def once(run: Setting) -> Profile:
     caution=NO_GUARANTEE,
     slack=_EVENT,
     slow=True,
+    weakly_convex=True,
 )
 def epochs(run: Setting) -> Profile:
     """With fresh orders the record is in the short last batch a binomial number of times, and each of these uses is
@@ -125,6 +128,7 @@ def epochs(run: Setting) -> Profile:
     slack=_EVENT,
     slow=True,
     not_monotone_in=("records", "batch_size", "steps", "epochs"),
+    weakly_convex=True,
 )
 def sampled(run: Setting) -> Profile:
     """The record is drawn Binomial(T, b/n) times, and each time it takes the place of another record; all others have

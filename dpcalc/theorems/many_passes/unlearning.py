@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import math
 
+from dpcalc.model.loss_class import contraction
 from dpcalc.model.quantities import Adjacency, Start
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Gdp
@@ -36,7 +37,8 @@ BOUNDED = "where a diameter is given: both models lie in one convex domain of it
 UNLEARNED = (CLEAN, FRESH, REFERENCE, NOT_BOTH, REQUEST, BOUNDED)
 _LIPSCHITZ = "every step's map is Lipschitz with the given factor, and projections are onto convex sets"
 _MAPS = (
-    "every loss is convex and smooth, and no gradient is clipped; or every step's map is Lipschitz with --contraction"
+    "every loss is smooth, and convex or weakly convex as stated, and no gradient is clipped; or every step's map is "
+    "Lipschitz with --contraction"
 )
 _ALIGNED = (
     "without the records every batch is as it was but for them, and is divided by the same number (a null record), or "
@@ -104,15 +106,24 @@ class Continued(Setting):
     @functools.cached_property
     def rate(self) -> float:
         """The contraction as -ln c, rounded down; negative where steps expand."""
-        if self.contraction is None:
+        if self.contraction is None and self.strong_convexity >= 0.0:
             return decay_rate(self.step_size, self.smoothness or 0.0, self.strong_convexity)
-        return _rate_of(self.contraction)
+        return _rate_of(self.factor)
+
+    @property
+    def factor(self) -> float:
+        """The Lipschitz factor of a step, where it is given or follows from losses that are only weakly convex."""
+        if self.contraction is not None:
+            return self.contraction
+        return contraction(
+            step_size=self.step_size, smoothness=self.smoothness or 0.0, strong_convexity=self.strong_convexity
+        )
 
     def hidden(self, *distance: float, over: tuple[float, ...] = (), slack: float = 0.0) -> Gdp:
         """Return what the steps leave of a start distance: the product of some numbers, divided by that of others."""
         below = (*over, self.step_size, self.noise_std)
         if self.rate < 0.0:
-            c, growth = up(self.contraction or 1.0), -2.0 * self.rate
+            c, growth = up(self.factor), -2.0 * self.rate
             share = math.sqrt(lost(growth, 1) / lost(growth, self.clean_steps))
             return Gdp(quotient_up((*distance, c, share), below, slack + 40.0))
         rate = in_range(self.rate)
@@ -156,6 +167,7 @@ _DISTANCE = (
         "with several requests: the reference of each, before its steps, is within start_distance of that of the last "
         "one after its steps; what is released in between is released by itself",
     ),
+    weakly_convex=True,
 )
 def distance(run: Continued) -> Gdp:
     """Noisy steps on the records kept hide how far the model was from one that never saw the others: the distance
@@ -199,6 +211,7 @@ def distance(run: Continued) -> Gdp:
         _LIPSCHITZ,
         "before the steps the two models are within start_distance, coupled independently of later noise and batches",
     ),
+    weakly_convex=True,
 )
 def schedule(run: Setting) -> Gdp:
     """Steps of their own sizes, factors and noises hide the distance of the two models before them.

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     formula="mu^2 = (P_t eta_t Delta)^2/sum_{j>=t} P_j^2 eta_j^2 sigma_j^2, P_j = prod_{u>j} c_u",
     conditions=(INDEX_IN_RANGE, LIPSCHITZ_CHAIN, GAUSSIAN_NOISE),
     assumes=(FIXED_ORDER, CONVEX_SMOOTH + " in every step", GAUSSIAN, ONE_RELEASE, NO_CLIPPING),
+    weakly_convex=True,
 )
 def pnsgd(run: Setting) -> Gdp:
     """With per-step step sizes and noise, the shift of the record's step is spent against all the noise that follows.

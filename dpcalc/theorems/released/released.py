@@ -92,6 +92,7 @@ def composed(mu: float, epochs: int) -> float:
     formula="mu = sqrt(E) mu_i, mu_i of one pass for position i (as contraction.shift)",
     conditions=(INDEX_IN_RANGE, GAUSSIAN_NOISE, LIPSCHITZ, EQUAL_MAPS),
     assumes=(FIXED_ORDER, _SAME, LIPSCHITZ_STEPS, FRESH, WHERE_BOUNDED, EACH),
+    weakly_convex=True,
 )
 def cyclic(run: Setting) -> Gdp:
     """A record at the same place in every pass: the mu of one pass, E times."""
@@ -110,6 +111,7 @@ def cyclic(run: Setting) -> Gdp:
     assumes=(FIXED_ORDER, _SAME, FRESH, DOMAIN, contraction.DISPLACED, EACH),
     slack="the lattice of losses, some 1e-4 in ln delta",
     slow=True,
+    weakly_convex=True,
 )
 def cyclic_curve(run: Setting) -> Composition:
     """A record at the same place in every pass: the product bound of one pass, composed E times."""

@@ -106,6 +106,7 @@ def _pair(run: FreshOrders) -> Pair:
     assumes=(_FRESH, FRESH, *_WHERE, EACH),
     slack="chords of the curve and the lattice of losses: some 1e-3 in ln delta",
     slow=True,
+    weakly_convex=True,
 )
 def shuffled_epochs(run: FreshOrders) -> Composition:
     """A fresh order for every pass makes the passes independent: the whole curve of one is composed.
@@ -131,6 +132,7 @@ def shuffled_epochs(run: FreshOrders) -> Composition:
     assumes=(_FRESH, FRESH, *_WHERE, EACH),
     slow=True,
     looser_than="released.shuffled_epochs",
+    weakly_convex=True,
 )
 def shuffled_epochs_point(run: FreshOrders) -> Profile:
     """One point of a pass's curve, composed exactly in closed form; looser than the curve, for any number of passes."""
@@ -213,6 +215,7 @@ def _best_point(profile: Callable[[float], float], epochs: int, epsilon: float, 
     erratum="Sordello, Bu and Dong turn (epsilon, delta) of a pass into RDP epsilon + ln(delta)/(a-1). That is false: "
     "it reads the conversion from RDP backwards, and can even be negative.",
     slow=True,
+    weakly_convex=True,
 )
 def shuffled_epochs_rdp(run: FreshOrders) -> Rdp:
     """The Renyi divergence that the whole curve of a pass allows, times the number of passes."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from dpcalc.model import loss_class as loss
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition
-from dpcalc.notions.profiles import COMPOSED, SPLIT, Certificate
+from dpcalc.notions.profiles import COMPOSED, Certificate
 from dpcalc.numerics.floats import UNIT, down, ratio_up, up
 from dpcalc.theorems.conditions import (
     BATCH_WITHIN,
@@ -27,6 +28,20 @@ from dpcalc.theorems.conditions import (
     WHERE_BOUNDED,
 )
 from dpcalc.theorems.record import theorem
+from dpcalc.theorems.sampled.hidden_past import (
+    Chain,
+    Draws,
+    Past,
+    Plan,
+    Search,
+    log_grid,
+    loss_variance,
+    past_pair,
+    sample_mu,
+    shift_mu,
+    split_certificate,
+    use_cost,
+)
 from dpcalc.theorems.setting import CURVED_STEP, Setting
 
 if TYPE_CHECKING:
@@ -64,33 +79,20 @@ class HiddenSteps(SampledSteps):
         use = ratio_up(2.0 * self.lipschitz * self.step_size * (1.0 + UNIT), float(self.batch_size))
         return Chain(self.steps, factor, use, down(self.step_size * self.noise_std, 2.0), self.diameter)
 
+    @property
+    def search(self) -> Search:
+        """The plans of the run; whoever sees the last iterate may be told which early batches had the record."""
+        rate = Fraction(min(self.batch_size, self.records), self.records)
+        return Search(self.chain, Draws(1, rate), Past.TOLD, self.ratio, float(rate))
 
-class Chain(NamedTuple):
-    """Steps that contract, move by a use of the record, and add noise.
-
-    Attributes:
-        steps: T.
-        factor: c, Lipschitz factor of a step's map, in [0, 1].
-        use: how far one use of the record moves a step, eta 2 L/b, rounded up.
-        noise: eta sigma, rounded down.
-        diameter: D, inf where unbounded.
-    """
-
-    steps: int
-    factor: float
-    use: float
-    noise: float
-    diameter: float
-
-
-class Plan(NamedTuple):
-    """Compose the last ``composed`` steps; in the last ``split`` of them the share ``fraction`` of the noise's variance
-    hides what was done before, and the rest the step's own use.
-    """
-
-    composed: int
-    split: int
-    fraction: float
+    def planned(self, plan: Plan) -> Composition:
+        """Return the guarantee of a plan: every one holds."""
+        parts = [
+            (past_pair(self.chain, plan, self.search.draws), 1),
+            (self.step(sample_mu(self.ratio, plan.fraction)), plan.split),
+            (self.step(self.ratio), plan.composed - plan.split),
+        ]
+        return Composition([part for part in parts if part[1]], certificate=lambda _: split_certificate(plan))
 
 
 @theorem(
@@ -131,7 +133,7 @@ def steps_to_hide(run: HiddenSteps) -> float:
     chain, single = run.chain._replace(steps=10**15), use_cost(run.ratio, run.batch_size / run.records)
     if single <= 0.0:
         return math.inf
-    costs = (shift_mu(chain, Plan(m, m, 1.0)) + math.sqrt(m * single) for m in _log_grid(chain.steps - 1))
+    costs = (shift_mu(chain, Plan(m, m, 1.0)) + math.sqrt(m * single) for m in log_grid(chain.steps - 1))
     return steps_to_reach(run, min(costs))
 
 
@@ -141,9 +143,10 @@ def steps_to_hide(run: HiddenSteps) -> float:
     needs=("records", "batch_size", "steps", "lipschitz", "noise_std", *CURVED_STEP, "diameter?"),
     algorithms=("noisy-sgd",),
     reference="dpcalc",
-    locator="shifted interpolation with the same batches, split noise",
-    formula="G(c^k z/(eta sigma sqrt(q (1 + c^2 + ... + c^(2j-2))))) with C_{b/n}(G(2 L/(b sigma))) composed k - j "
-    "times and C_{b/n}(G(2 L/(b sigma sqrt(1-q)))) j times, z = min(D, (2 eta L/b)(1 + c + ... + c^(T-k-1)))",
+    locator="shifted interpolation with the same batches, split noise, the mean over earlier uses",
+    formula="sum_z P(z) G(c^k z/(eta sigma sqrt(q (1 + c^2 + ... + c^(2j-2))))) with C_{b/n}(G(2 L/(b sigma))) "
+    "composed k - j times and C_{b/n}(G(2 L/(b sigma sqrt(1-q)))) j times, z = min(D, (2 eta L/b) sum_i c^i h_i), "
+    "h_i = 1 with probability b/n",
     conditions=(BATCH_WITHIN, STEP_WITHIN, GAUSSIAN_NOISE),
     assumes=(_SAMPLED, CONVEX_SMOOTH, GAUSSIAN, WHERE_BOUNDED, ONE_RELEASE, NO_CLIPPING),
     slow=True,
@@ -152,27 +155,14 @@ def steps_to_hide(run: HiddenSteps) -> float:
     steps_to_hide=steps_to_hide,
 )
 def hidden(run: HiddenSteps) -> Composition:
-    """What was done before the last k steps is at most z away, and a share of their noise hides that.
+    """What was done before the last k steps is apart by what the uses left over, and a share of their noise hides that.
 
     It is the plain composition where hiding does not help.
     """
-    from dpcalc.notions import pld
-
-    chain, mu = run.chain, run.ratio
-    plan = best_plan(chain, mu, run.batch_size / run.records)
-    if plan is None or mu > _MOST_MU or (shift := shift_mu(chain, plan)) > _MOST_MU:
-        return composition(run).replacing(certificate=lambda _: Certificate(COMPOSED))
-    parts = [
-        (pld.gaussian(mu=max(shift, 1e-30)), 1),
-        (run.step(sample_mu(mu, plan.fraction)), plan.split),
-        (run.step(mu), plan.composed - plan.split),
-    ]
-    return Composition([(pair, count) for pair, count in parts if count], certificate=lambda _: split_certificate(plan))
-
-
-def split_certificate(plan: Plan) -> Certificate:
-    """Return what a plan is: the theorem proves a bound for every one."""
-    return Certificate(SPLIT, values=plan._asdict())
+    plan = run.search.best()[1]
+    return (
+        composition(run).replacing(certificate=lambda _: Certificate(COMPOSED)) if plan is None else run.planned(plan)
+    )
 
 
 # --- one step ---------------------------------------------------------------------------------------------------------
@@ -212,100 +202,6 @@ def _known_uses(mu: float, rate: float, steps: int) -> Pair:
     return pld.known_uses(mu=mu, rate=rate, steps=steps)
 
 
-def sample_mu(mu: float, fraction: float) -> float:
-    """Return mu of a step where only the share 1 - fraction of the noise's variance hides its own use, rounded up."""
-    return up(mu / math.sqrt(1.0 - fraction), 4.0)
-
-
-# --- the hiding of early steps ----------------------------------------------------------------------------------------
-
-
-def shift_mu(chain: Chain, plan: Plan) -> float:
-    """Return the GDP parameter of hiding what was done before the steps that a plan composes, rounded up."""
-    done, factor = chain.steps - plan.composed, chain.factor
-    apart = min(chain.diameter, up(chain.use * _geometric(factor, done), 8.0)) if done else 0.0
-    if apart == 0.0:
-        return 0.0
-    log_shrunk = max(-745.0, plan.composed * math.log(factor)) if factor > 0.0 else -745.0
-    kept = math.exp(log_shrunk) * (1.0 + UNIT * (8.0 + 2.0 * abs(log_shrunk)))
-    # _geometric is rounded up by at most 64 units; what is divided by must not be.
-    squared = factor * factor * (1.0 - 2.0 * UNIT) if factor < 1.0 else 1.0
-    spread = _geometric(squared, plan.split) * (1.0 - 256.0 * UNIT)
-    return up(apart * kept / (chain.noise * math.sqrt(plan.fraction * max(1.0, spread))), 16.0)
-
-
-def _geometric(factor: float, terms: int) -> float:
-    """Return 1 + c + ... + c^(terms-1), within 64 units of roundoff and above."""
-    if factor >= 1.0:
-        return float(terms) * (1.0 + 2.0 * UNIT)
-    if factor == 0.0:
-        return 1.0
-    rate = -math.log(factor)
-    if rate * terms < 1e-8:
-        return min(float(terms), terms * (1.0 - 0.5 * rate * (terms - 1) + (rate * terms) ** 2)) * (1.0 + 32.0 * UNIT)
-    return min(float(terms), math.expm1(-rate * terms) / math.expm1(-rate) * (1.0 + 48.0 * UNIT))
-
-
-def best_plan(chain: Chain, mu: float, rate: float) -> Plan | None:
-    """Return the plan that is best by a central limit approximation of the uses; None for the plain composition."""
-    if chain.steps < 2 or (chain.factor >= 1.0 and math.isinf(chain.diameter) and mu == 0.0):
-        return None
-    single = use_cost(mu, rate)
-    least, best = chain.steps * single, None
-    for composed in _log_grid(chain.steps - 1):
-        # What a plan costs at least: splitting all of the steps leaves the least shift, and no share is above 1.
-        if _cost_floor(shift_mu(chain, Plan(composed, composed, 1.0)), composed, 0, single) > least:
-            continue
-        for split in _log_grid(composed):
-            whole = shift_mu(chain, Plan(composed, split, 1.0))
-            if _cost_floor(whole, composed, split, single) > least:
-                continue
-            # The least of whole^2/q + j v/(1 - q) for v the variance of a step, which grows faster where mu is large.
-            balanced = whole / (whole + math.sqrt(split * single)) if whole else 0.5
-            for fraction in (balanced, 0.6 * balanced, 0.3 * balanced):
-                if not 1e-12 < fraction < 1.0 - 1e-12:
-                    continue
-                cost = whole * whole / fraction + (composed - split) * single
-                cost += split * use_cost(mu / math.sqrt(1.0 - fraction), rate)
-                if cost < least:
-                    least, best = cost, Plan(composed, split, fraction)
-    return best
-
-
-def _cost_floor(whole: float, composed: int, split: int, single: float) -> float:
-    """Return a little less than the least cost of a plan over all shares: a use costs the more, the larger its mu^2.
-
-    That is (whole + sqrt(j v))^2 for the j steps that are split, and v for each other one.
-    """
-    reach = whole + math.sqrt(split * single)
-    return ((composed - split) * single + reach * reach) * (1.0 - 1e-6)  # inf, not an error, where it overflows
-
-
-def _log_grid(most: int) -> list[int]:
-    """Return whole numbers from 1 to ``most``, some ten a decade, the last among them."""
-    count = max(1, round(12 * math.log10(most))) if most > 1 else 0
-    return sorted({*(round(most ** (j / count)) for j in range(count)), most}) if count else [1]
-
-
-def use_cost(mu: float, rate: float) -> float:
-    """Return what a use costs in the choice of a plan: the variance of its loss, where that means anything."""
-    return min(_variance(mu, rate), mu * mu)
-
-
-def _variance(mu: float, rate: float) -> float:
-    """Return about the variance of one step's privacy loss, as Dong, Roth and Su's central limit theorem has it."""
-    square = mu * mu
-    if square > 600.0:
-        return math.inf
-    if square < 1e-4:
-        return rate * rate * square
-
-    def normal(x: float) -> float:
-        return 0.5 * math.erfc(-x * math.sqrt(0.5))
-
-    return 2.0 * rate * rate * (math.exp(square) * normal(1.5 * mu) + 3.0 * normal(-0.5 * mu) - 2.0)
-
-
 # --- approximations, no bounds ----------------------------------------------------------------------------------------
 
 
@@ -314,7 +210,7 @@ def clt_mu(*, mu: float, rate: float, steps: int) -> float:
 
     ``mu`` is that of a step whose batch holds the record, ``rate`` is b/n.
     """
-    return math.sqrt(steps * _variance(mu, rate))
+    return math.sqrt(steps * loss_variance(mu, rate))
 
 
 def likely_noise_std(

@@ -19,11 +19,12 @@ from dpcalc.model.quantities import Adjacency, Sampling
 from dpcalc.model.run import Run
 from dpcalc.notions import gaussian, pld
 from dpcalc.notions.composition import check_group
-from dpcalc.notions.guarantee import Composition, Hints
+from dpcalc.notions.guarantee import Composition, Gdp, Hints
 from dpcalc.notions.pld import Draws, Pair
+from dpcalc.numerics import binomial
 from dpcalc.numerics.floats import up
-from dpcalc.theorems.sampled.noisy_sgd import use_cost
-from dpcalc.theorems.sampled.settings import EpochsOfBatches, SampledSteps
+from dpcalc.theorems.sampled.hidden_past import use_cost
+from dpcalc.theorems.sampled.settings import EpochsOfBatches, SampledSteps, composed_mu
 
 if TYPE_CHECKING:
     from dpcalc.notions.notion import Parts
@@ -52,6 +53,24 @@ def poisson(run: SampledSteps) -> Composition:
     if run.mu > (_MOST_MU if size == 1 else _MOST_MU_OF_MIXTURES):
         return known()
     return _composed(run, poisson_pair(run.mu, run.sample_rate, replaced=replaced, size=size), known)
+
+
+def truncated(run: SampledSteps) -> Composition:
+    """Return the composition of steps on Poisson samples that are cut to a largest size.
+
+    The others fill a batch, with a probability that is one for both data sets, or they do not. If not, the record is
+    in by its own coin. If they do, the step is one on a batch of fixed size that has the record at the rate kept.
+    """
+    replaced = run.adjacency == Adjacency.REPLACE_ONE
+    public = Gdp(composed_mu(Adjacency.REPLACE_ONE, run.noise_multiplier, run.steps))  # the batches are known
+    if run.mu > _MOST_MU:
+        return Composition([(one_gaussian(public.mu), 1)])
+    cut = binomial.truncation(run.records, run.sample_rate, run.max_batch_size)
+    kept = cut.rate if run.adjacency in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD) else run.sample_rate
+    whole = poisson_pair(run.mu, run.sample_rate, replaced=replaced)
+    pair = pld.mixed([(cut.rest, whole), (cut.chance, fixed_pair(run.mu, kept, run.adjacency))])
+    composed = in_each_order(run.adjacency, [(pair, run.steps)])
+    return composed if run.mu < _LARGE_MU else composed.replacing(hints=Hints(besides=public))
 
 
 def fixed(run: EpochsOfBatches) -> Composition:
@@ -159,10 +178,14 @@ def balls_in_bins(run: EpochsOfBatches) -> Composition:
 def _epochs(
     run: EpochsOfBatches, log_delta: float, *, replaced: bool = False, backward: bool = False, coarser: int = 1
 ) -> list[tuple[Pair, int]]:
-    """Return the pair of an epoch and how many there are, on a grid that suits this ln delta."""
-    make, log_tail = pld.replaced_place if replaced else pld.random_place, log_rare(run.passes, log_delta)
-    pair = make(mu=run.mu, bins=run.bins, log_tail=log_tail, coarser=coarser)
-    return [(pld.exchanged(pair) if backward else pair, run.passes)]
+    """Return the pairs of an epoch and how many there are, on a grid that suits this ln delta."""
+    log_tail = log_rare(run.passes * run.uses, log_delta)
+    make = pld.replaced_place if replaced else pld.random_place
+    pairs = [
+        (make(mu=run.mu, bins=bins, log_tail=log_tail, coarser=coarser), run.passes * count)
+        for bins, count in run.sections
+    ]
+    return [(pld.exchanged(pair) if backward else pair, count) for pair, count in pairs]
 
 
 # --- single steps ----------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ _CONSTANT = (
     "the sum is divided by a constant, not by the size of the batch that was drawn, and no batch size is released"
 )
 _LARGEST_GROUP = 32
+_MOST_TRUNCATED = 10**10  # records: the sums over sizes of batches have then millions of terms
 
 
 # --- conditions -------------------------------------------------------------------------------------------------------
@@ -130,6 +131,45 @@ def poisson(run: SampledSteps) -> Composition:
 
 
 @theorem(
+    "sampled.truncated",
+    title="Poisson batches of at most so many records, composed",
+    needs=("sampling", "adjacency", "records", "sample_rate", "max_batch_size", "steps", "noise_multiplier"),
+    algorithms=("dp-sgd",),
+    reference="dpcalc",
+    locator="sampled steps: the curves of fixed batches where the others fill one; published (arXiv:2508.15089): a "
+    "pair with shifts 2 and -2",
+    formula="p = P(Bin(n-1,q) >= B), q' = (B/n) P(Bin(n,q) > B)/p, for add and remove q' = q: (1-p) times the curve of "
+    "sampled.poisson at rate q, plus p times that of sampled.fixed at rate q'",
+    conditions=(
+        sampling_is(Sampling.POISSON),
+        requires(
+            f"records <= {_MOST_TRUNCATED:.0e}", lambda run: (run.records or 0) <= _MOST_TRUNCATED,
+            Unmet("sums over the sizes of batches, and these are too many", "leave out --max-batch-size", ("records",)),
+        ),
+    ),
+    assumes=(
+        "every step takes each record by itself with probability sample_rate, afresh; of more than max_batch_size it "
+        "keeps so many, all such parts equally likely",
+        "for zero-out a null record is drawn and counts as any other; for add and remove records counts the larger "
+        "data set, or more than it has",
+        _CLIPPED, _NOISE, _CONSTANT, _SEEN,
+    ),
+    slack="the lattice of losses; the curves are met by single steps, and a composition of them by no run",
+    slow=True,
+)  # fmt: skip
+def truncated(run: SampledSteps) -> Composition:
+    """A batch that the others fill has one size: there a record that is kept is in the place of another.
+
+    >>> import math
+    >>> run = SampledSteps(sampling="poisson", adjacency="null-record", records=3, sample_rate=0.5, max_batch_size=1,
+    ...                    steps=1, noise_multiplier=1.0)
+    >>> round(math.exp(truncated(run).log_delta(0.0).value), 6)  # (1/8 + 1/6) (2 Phi(1/2) - 1)
+    0.111686
+    """
+    return pairs.truncated(run)
+
+
+@theorem(
     "sampled.fixed",
     title="Batches of fixed size, composed",
     needs=(
@@ -222,17 +262,18 @@ def full(run: Setting) -> Gdp:
 @theorem(
     "sampled.balls_in_bins",
     title="Balls in bins: one random step in every epoch, composed",
-    needs=EPOCHS_OF_BATCHES,
+    needs=(*EPOCHS_OF_BATCHES, "uses?"),
     algorithms=("dp-sgd",),
     reference="chua2025",
     locator="the law of the likelihood ratio in convex order; adaptive epochs: docs/method.md",
     formula="an epoch of t steps: P = (1/t) sum_j N(e_j/z, I_t), Q = N(0, I_t), E(S - g)_+ and E(1 - g S)_+ for the "
     "mean S of t independent e^{y/z - 1/(2 z^2)}; replace: the least over a of E(S - a)_+ + E(a - g S)_+; composed "
-    "over epochs",
+    "over epochs; k uses: k sections of t/k steps, rounded down and up, and their pairs composed",
     conditions=(sampling_is(Sampling.BALLS_IN_BINS),),
     assumes=(
-        "in every epoch each record falls into one of the steps by itself, all equally likely",
-        "an epoch has records/batch_size steps, rounded up",
+        "in every epoch each record falls into one of the steps by itself, all equally likely; with uses: into so many "
+        "different steps, all choices equally likely",
+        "an epoch has records/batch_size steps, with uses so many times more, rounded up",
         _CLIPPED, _NOISE, _CONSTANT, _SEEN,
     ),
     slack="the grid of likelihood ratios, some 1e-3 of epsilon; replace-one: by way of the run without the record, up "

@@ -22,12 +22,23 @@ class SampledSteps(Setting):
 
 
 class EpochsOfBatches(SampledSteps):
-    """Epochs in each of which a record is used once, in a random step."""
+    """Epochs in each of which a record is used in so many random steps, mostly one."""
+
+    uses: int = 1
 
     @property
     def bins(self) -> int:
         """The number of steps of an epoch."""
-        return -(-self.records // self.batch_size)
+        return -(-self.uses * self.records // self.batch_size)
+
+    @property
+    def sections(self) -> list[tuple[int, int]]:
+        """Sizes of sections of an epoch, in each of which a record is in one step, and how many there are of a size.
+
+        Uniformly many steps of an epoch are one of every section, for sections that are themselves drawn uniformly.
+        """
+        size, larger = divmod(self.bins, self.uses)
+        return [(bins, count) for bins, count in ((size + 1, larger), (size, self.uses - larger)) if count]
 
     @property
     def passes(self) -> int:
@@ -36,8 +47,8 @@ class EpochsOfBatches(SampledSteps):
 
     @property
     def public(self) -> Gdp:
-        """What holds if the step of every record is known: one use in every epoch."""
-        return Gdp(composed_mu(self.adjacency, self.noise_multiplier, self.passes))
+        """What holds if the steps of every record are known."""
+        return Gdp(composed_mu(self.adjacency, self.noise_multiplier, self.uses * self.passes))
 
 
 def composed_mu(adjacency: Adjacency, noise_multiplier: float, uses: int) -> float:

@@ -258,7 +258,7 @@ class Outcome(NamedTuple):
         return {
             "private": trained.randomness.private, **seeded, "noise_source": source,
             **{name: getattr(best, name) for name in ("epsilon", "delta", "log_delta", "mu", "bound", "reference")},
-            "adjacency": best.adjacency, "assumes": list(best.assumes),
+            "adjacency": best.written_adjacency, "assumes": list(best.assumes),
             **({} if rounded is None else {"floating_point": rounded}),
             **({} if self.tuning is None else {"tuning": self.tuning}),
         }  # fmt: skip

@@ -195,12 +195,12 @@ def _assumed(made: Sequence[Guaranteed], known: Sequence[str]) -> tuple[str, ...
 
 def _adjacency(made: Sequence[Guaranteed]) -> Adjacency:
     adjacencies = {one.case.best.adjacency for one in made if one.case.best is not None}
-    if len(adjacencies) > 1 or not adjacencies <= {"replace_one", "null_record"}:
+    if len(adjacencies) > 1 or not adjacencies <= {"replace-one", "null-record"}:
         raise NotApplicable(
             f"what tuning costs needs both orders, and the adjacency is {' and '.join(sorted(adjacencies))}",
             "use an adjacency that has both orders",
         )
-    return Adjacency(adjacencies.pop().replace("_", "-"))
+    return Adjacency(adjacencies.pop())
 
 
 # --- the best of K runs -----------------------------------------------------------------------------------------------

@@ -1,0 +1,143 @@
+"""The account of a described run: the engine's answer to it, and the sentences beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dpcalc.account.described import Described
+from dpcalc.account.forms import Phase
+from dpcalc.account.loader import empty_batches_delta
+from dpcalc.engine.ask import ask
+from dpcalc.engine.attack.guess import guess_of_answer
+from dpcalc.engine.gate import judged
+from dpcalc.engine.ledgers.entries import MOST_ENTRIES
+from dpcalc.engine.ledgers.total import answer_ledger
+from dpcalc.errors import DpcalcError, NotApplicable, SpecError
+from dpcalc.model.algorithm import Source
+from dpcalc.model.quantities import Adjacency, Sampling
+from dpcalc.model.question import Entry, Ledger, Question
+from dpcalc.notes import Note, OtherReading, RunRead, RunRemark
+from dpcalc.numerics.floats import exp_down, log_add_exp, log_less, up
+from dpcalc.report import Case, Result
+
+if TYPE_CHECKING:
+    from dpcalc.engine.gate import Gate
+
+COMMAND = "dp-sgd"
+_TRIES = 8
+_SKIPS = "steps that a worker skips for want of records are accounted for by their probability, which is part of delta"
+
+
+def account(run: Described, gates: Sequence[Gate] = (), *, curves: bool = False) -> Case:
+    """Return the case of a run: epsilon at its delta, with what was read and what other readings would say.
+
+    Raises:
+        NotApplicable: no theorem speaks of the run, or empty batches are too likely.
+        SpecError: what is described contradicts itself.
+    """
+    case = _guaranteed(run, curves=curves)
+    notes = (*_reading(run), *_other_readings(run, case))
+    case = case._replace(note_data=(*notes, *case.note_data))
+    return case._replace(assertions=(*case.assertions, *judged(gates, case)))
+
+
+def _guaranteed(run: Described, *, curves: bool = False) -> Case:
+    delta, log_delta = run.delta
+    if run.skipped is None:
+        return _asked(run, Question(None, delta, log_delta, source=_SOURCE, curves=curves))
+    case, _ = _with_skips(run, log_delta)
+    best = tuple(_at_delta(row, run.delta) for row in case.results if row.best)
+    inputs = {**case.inputs, "delta": (delta, _SOURCE)}
+    case = case._replace(results=best, inputs=inputs, query=None, curves=None, risk=None)
+    return case._replace(guess=None if case.best is None else guess_of_answer(case.best))
+
+
+_SOURCE = Source.ARGUMENT
+
+
+def kept_delta(run: Described) -> float:
+    """Return the delta at which the engine's epsilon is the account's: less than asked where steps are skipped."""
+    return run.delta[0] if run.skipped is None else exp_down(_with_skips(run, run.delta[1])[1])
+
+
+def _with_skips(run: Described, log_delta: float) -> tuple[Case, float]:
+    """Return the case at a smaller delta, which with (1 + e^epsilon) times the probability of skips is the delta asked.
+
+    Raises:
+        NotApplicable: there is no such delta.
+    """
+    assert run.skipped is not None
+    log_skips = run.skipped.log_probability(run.phases)
+    log_part = log_skips + 2.0
+    for _ in range(_TRIES):
+        if not log_part < log_delta - 1e-3:
+            break
+        log_less_delta = log_less(log_delta, log_part) - 1e-12 * (1.0 + abs(log_delta))
+        case = _asked(run, Question(None, exp_down(log_less_delta), log_less_delta, source=_SOURCE))
+        assert case.best is not None
+        log_added = empty_batches_delta(log_skips, case.best.epsilon or 0.0)
+        if log_add_exp(log_added, log_less_delta) < log_delta:
+            return case, log_less_delta
+        log_part = up(log_added, 4.0) + 1e-3
+    raise NotApplicable(
+        f"a worker skips a step with probability up to {math.exp(log_skips):.3g}, too often for this delta",
+        "have fewer workers, larger batches, or a larger delta",
+    )
+
+
+def _at_delta(row: Result, delta: tuple[float, float]) -> Result:
+    """Return a result at the delta that was asked about; mu is of the run without skips."""
+    return row._replace(delta=delta[0], log_delta=delta[1], mu=None, assumes=(*row.assumes, _SKIPS), details=None)
+
+
+def _asked(run: Described, question: Question, *, notes: bool = True) -> Case:
+    """Return the engine's answer: to one phase as a run of its own, to several as a ledger."""
+    if len(run.phases) == 1:
+        given = {**parameters(run, run.phases[0]), "adjacency": run.adjacency}
+        if run.group_size > 1:
+            given["group_size"] = run.group_size
+        return ask(COMMAND, given, question, sources=dict.fromkeys(given, _SOURCE), notes=notes)
+    if len(run.phases) > MOST_ENTRIES:
+        raise SpecError(
+            f"{run.shown} has {len(run.phases)} phases of different noise or rate; at most {MOST_ENTRIES} are composed",
+            "change noise and rate in fewer, larger stages",
+        )
+    entries = tuple(
+        Entry(f"phase-{number}", COMMAND, parameters(run, phase)) for number, phase in enumerate(run.phases, 1)
+    )
+    return answer_ledger(Ledger(entries, run.adjacency, run.group_size), question)
+
+
+def parameters(run: Described, phase: Phase) -> dict[str, Any]:
+    """Return a phase as parameters of dp-sgd, but for the adjacency and groups, which are of the whole run."""
+    rate = {"sample_rate": phase.rate} if phase.rate is not None else {}
+    return {
+        "sampling": run.sampling, **run.shape, **rate, "steps": phase.steps, "noise_multiplier": phase.noise_multiplier
+    }  # fmt: skip
+
+
+def _reading(run: Described) -> list[Note]:
+    taken = {name: said.origin for name, said in run.facts.items() if name not in ("tool",)}
+    return [RunRead(what=run.kind, taken=taken, unused=tuple(run.unused)), *(RunRemark(says=s) for s in run.remarks)]
+
+
+def _other_readings(run: Described, case: Case) -> list[Note]:
+    """Return what other readings would say, each as a Poisson run under the same adjacency."""
+    notes: list[Note] = []
+    for claim in run.claims:
+        other = run._replace(phases=claim.phases, sampling=Sampling.POISSON, shape={}, skipped=None,
+                             adjacency=_usual(run.adjacency))  # fmt: skip
+        try:
+            best = _asked(other, Question(None, *run.delta), notes=False).best
+        except DpcalcError:
+            continue
+        if best is not None and best.epsilon is not None and case.best is not None:
+            truth = f"{claim.truth}: epsilon {case.best.epsilon:.6g}"
+            notes.append(OtherReading(reading=claim.reading, value=best.epsilon, truth=truth))
+    return notes
+
+
+def _usual(adjacency: Adjacency) -> Adjacency:
+    return adjacency if adjacency is Adjacency.REPLACE_ONE else Adjacency.NULL_RECORD

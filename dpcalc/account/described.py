@@ -1,0 +1,225 @@
+"""A described run: what the engine is asked about, and what is said beside the answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from dpcalc.account import loader
+from dpcalc.account.drawing import phases_of
+from dpcalc.account.facts import Said
+from dpcalc.account.forms import Phase, RunFile
+from dpcalc.account.noise import effective, refuse_adaptive
+from dpcalc.account.stated import DISTRIBUTED, Claim, Stated
+from dpcalc.errors import NotApplicable, refuse
+from dpcalc.model.quantities import Adjacency, Sampling
+from dpcalc.numerics.floats import up
+
+_OF_N = (Adjacency.NULL_RECORD, Adjacency.REPLACE_ONE)
+"""Adjacencies of data sets with one number of records."""
+_PEOPLE = ("user", "client")
+
+
+class Skipped(NamedTuple):
+    """Steps that are left out where a worker draws nothing: what the probability of that depends on."""
+
+    records: int
+    workers: int
+    group: int
+
+    def log_probability(self, phases: tuple[Phase, ...]) -> float:
+        """Return ln of the probability that any step is left out, rounded up."""
+        logs = [
+            loader.log_empty_batches(self.records, phase.rate or 1.0, phase.steps, self.workers, self.group)
+            for phase in phases
+        ]
+        return min(0.0, up(max(logs) + math.log(len(logs)), 4.0))
+
+
+class Described(NamedTuple):
+    """A run as the engine is asked about it.
+
+    Attributes:
+        shown, kind: the file, and what it was taken for.
+        phases: equal ones together.
+        sampling, adjacency, group_size: as parameters of dp-sgd.
+        shape: records and batch size, where batches have a size.
+        delta: that is asked about, and its logarithm.
+        skipped: of runs that leave out empty batches.
+        claims: what other readings would say.
+        remarks: sentences.
+        facts: that were used.
+        unused: keys that were not.
+    """
+
+    shown: str
+    kind: str
+    phases: tuple[Phase, ...]
+    sampling: Sampling
+    adjacency: Adjacency
+    group_size: int
+    shape: Mapping[str, int]
+    delta: tuple[float, float]
+    skipped: Skipped | None
+    claims: tuple[Claim, ...]
+    remarks: tuple[str, ...]
+    facts: Mapping[str, Said]
+    unused: tuple[str, ...]
+
+    @property
+    def steps(self) -> int:
+        """All noisy steps."""
+        return sum(phase.steps for phase in self.phases)
+
+
+def described(run: RunFile, flags: Mapping[str, Said]) -> Described:
+    """Return the run that a file and flags describe.
+
+    Raises:
+        Missing: a fact is needed that neither says.
+        SpecError: they contradict each other.
+        NotApplicable: no account holds for such a run.
+    """
+    stated = Stated(run, flags)
+    sampling = stated.sampling
+    _rename_clients(stated)
+    _refuse_uncovered(stated, sampling)
+    phases, shape = phases_of(stated, sampling)
+    phases = tuple(effective(stated, phase) for phase in phases)
+    group, adjacency = _group_size(stated), _adjacency(stated, sampling)
+    skipped = _skipped(stated, group) if sampling is Sampling.POISSON else None
+    stated.get("epsilon")
+    delta = stated.need("delta", "at which delta is epsilon asked for?")
+    if stated.get("same_seed"):
+        raise _shared_seed(stated, phases, delta[1])
+    stated.remarks += [text for name, (value, text) in _REMARKS.items() if stated.get(name) == value]
+    unused = [said.origin.partition(": ")[2] for name, said in run.facts.items() if name not in stated.used]
+    return Described(
+        run.shown, run.kind, _merged(phases), sampling, adjacency, group, shape, delta, skipped,
+        tuple(dict.fromkeys(stated.claims)), tuple(dict.fromkeys(stated.remarks)), stated.used,
+        (*run.unused, *filter(None, unused)),
+    )  # fmt: skip
+
+
+def _shared_seed(stated: Stated, phases: tuple[Phase, ...], log_delta: float) -> NotApplicable:
+    workers = int(stated.need("devices", "all workers draw from one seed: how many were there?"))
+    z, rate, steps = max(phases, key=lambda phase: phase.steps)
+    least = loader.shared_seed_epsilon(z, rate or 1.0, steps, workers, log_delta)
+    return NotApplicable(
+        "all workers draw from one seed, so the draws of other records tell those of a record: no account holds, and "
+        f"epsilon is about {least:.4g} or more",
+        "give every worker a seed of its own",
+    )
+
+
+def _merged(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
+    """Return the phases with equal ones as one: the order of steps does not count."""
+    counts: dict[tuple[float, float | None], int] = {}
+    for phase in phases:
+        key = (phase.noise_multiplier, phase.rate)
+        counts[key] = counts.get(key, 0) + phase.steps
+    return tuple(Phase(*key, steps) for key, steps in counts.items())
+
+
+_REMARKS: dict[str, tuple[object, str]] = {
+    "secure": (False, "the generator was no secure one: the theorems speak of ideal noise"),
+    "accountant": ("gdp", "the GDP accountant's epsilon is an approximation that can be too small; it is not this one"),
+    "load_best_model_at_end": (True, "a checkpoint chosen by a metric of private records is a further release, "
+                               "not in this account; by a metric of public records it costs nothing"),
+    "packing": (True, "packed sequences hold parts of several records: the account is of sequences; give "
+                "--max-records-per-user for those that one person is in"),
+}  # fmt: skip
+"""Facts with a value of which there is something to say."""
+
+
+def _refuse_uncovered(stated: Stated, sampling: Sampling) -> None:
+    """Refuse what no account holds for."""
+    refuse_adaptive(stated)
+    if sampling is Sampling.POISSON and stated.word("divisor") in ("realised", "realized", "batch"):
+        raise NotApplicable("the sum is divided by the size of the batch that was drawn: it tells on the record",
+                            "divide by a constant")  # fmt: skip
+    if stated.get("group_by_length"):
+        raise NotApplicable("records were grouped by length, so batches depend on the data", "group_by_length: false")
+    if (size := stated.get("physical_batch_size")) is not None:
+        stated.remarks.append(
+            f"physical batches of {size} change neither rate nor steps: a logical batch has one noise"
+        )
+    if (reported := stated.get("reported_epsilon")) is not None:
+        stated.remarks.append(f"the file reports epsilon {reported:g}; the account is what its facts prove")
+    if stated.get("auto_find_batch_size"):
+        stated.need("batch_size", "auto_find_batch_size may have changed the batch size: which one ran?")
+
+
+def _rename_clients(stated: Stated) -> None:
+    """Take a federation's words for ours: a client is a record, and a round is a step."""
+    for ours, theirs in (("records", "clients"), ("batch_size", "clients_per_round"), ("steps", "rounds")):
+        if stated.get(theirs) is not None:
+            refuse((ours in stated.facts, f"{ours} and {theirs} are both given", "of a federation give the latter"))
+            stated.facts[ours] = stated.facts[theirs]
+    if stated.get("clients_per_round") is not None:
+        stated.remarks.append("a record is a client here, and its whole update must be clipped to the norm")
+
+
+def _group_size(stated: Stated) -> int:
+    unit, k = stated.get("unit"), stated.get("max_records_per_user")
+    if stated.get("clip_per") == "user" or stated.get("clients_per_round") is not None:
+        return 1
+    if unit in _PEOPLE and k is None:
+        raise stated.missing("max_records_per_user", f"a {unit} is protected, and the gradients of records are clipped")
+    if k and k > 1:
+        stated.remarks.append(f"the {k} records of a {unit or 'user'} differ together, as a group; where their sum is "
+                              "clipped as a whole, say --clip-per user instead")  # fmt: skip
+    return int(k or 1)
+
+
+def _adjacency(stated: Stated, sampling: Sampling) -> Adjacency:
+    adjacency = Adjacency(stated.get("adjacency") or Adjacency.NULL_RECORD)
+    if adjacency not in _OF_N and (what := _follows_n(stated)):
+        raise NotApplicable(
+            f"{what} is a function of the number of records, which {adjacency} changes: no statement holds",
+            "use --adjacency zero-out, which has the same number, or constants that were fixed beforehand",
+        )
+    if (size := _microbatch(stated)) == 1:
+        return adjacency
+    if sampling not in (Sampling.FULL, Sampling.SHUFFLE) or adjacency not in _OF_N:
+        raise NotApplicable(
+            f"the mean gradient of {size} records is clipped, and which records share a mean depends on the draw",
+            "clip the gradient of every record; shuffled and full batches are covered under zero-out",
+        )
+    stated.remarks.append(f"the clipped mean of {size} records moves by up to 2 C when one of them changes: z is worth "
+                          "z/2, as under replace-one")  # fmt: skip
+    return Adjacency.REPLACE_ONE
+
+
+def _follows_n(stated: Stated) -> str:
+    """Return what of the run is a function of the number of records; empty where nothing is known to be."""
+    divisor, rated = stated.word("divisor"), bool(stated.phases) or stated.get("sample_rate") is not None
+    if not rated:
+        return "the rate"
+    if divisor != "constant" and (stated.of_opacus or divisor == "records"):
+        return "the divisor"
+    return ""
+
+
+def _microbatch(stated: Stated) -> int:
+    """Return how many records' mean gradient is clipped."""
+    size, count = stated.get("microbatch_size"), stated.get("microbatches")
+    if size is None and count is not None:
+        size = -(-stated.need("batch_size", f"a batch has {count} microbatches: how many records has it?") // count)
+    return int(size or 1)
+
+
+def _skipped(stated: Stated, group: int) -> Skipped | None:
+    """Return what skipped steps depend on, where a run is known to leave out empty batches or to fill them."""
+    word, distributed = stated.get("empty_batches"), stated.word("sampling") == DISTRIBUTED
+    filled = word == "random" or bool(stated.get("rand_on_empty"))
+    if word == "keep" or not (word or distributed or filled):
+        return None
+    why = "a worker that draws no record skips the step: how many workers were there?"
+    workers = int(stated.need("devices", why)) if distributed else stated.count("devices")
+    if filled and workers > 1:
+        raise NotApplicable("records are made up for empty batches of several workers: nothing is proved of that",
+                            "train with empty batches")  # fmt: skip
+    records = stated.need("records", "how often a batch is empty depends on the number of records")
+    return Skipped(int(records), workers, group)

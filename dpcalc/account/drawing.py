@@ -1,0 +1,256 @@
+"""Rate, steps and batches of a run, from its loader, its devices and its epochs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from dpcalc.account import loader
+from dpcalc.account.forms import Phase
+from dpcalc.account.noise import multiplier
+from dpcalc.account.stated import Claim, Missing, Stated
+from dpcalc.errors import NotApplicable
+from dpcalc.model.quantities import Sampling
+from dpcalc.numerics.floats import down, up
+
+_ONE_ROUND = (Sampling.SHUFFLE, Sampling.BALLS_IN_BINS)
+Phases = tuple[Phase, ...]
+
+
+def phases_of(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str, int]]:
+    """Return the phases of a run, and records and batch size, where batches have a size.
+
+    Raises:
+        Missing: a fact is needed that nothing says.
+        NotApplicable: no account holds for such batches.
+    """
+    if sampling is Sampling.POISSON:
+        return (_checked(stated) if stated.phases else (_poisson(stated),)), _cap(stated)
+    if sampling is Sampling.FULL:
+        return _timed(stated, 1), {}
+    return _of_batches(stated, sampling)
+
+
+# --- records that toss coins ------------------------------------------------------------------------------------------
+
+
+def _poisson(stated: Stated) -> Phase:
+    """Return the one phase of a run with one rate."""
+    length, rate, bands = _length(stated), stated.get("sample_rate"), stated.count("bands")
+    if rate is None:
+        rate = _rate(stated, length)
+    elif length and not any(_near(rate, one) for one in (1.0 / length, loader.history_rate(length))):
+        raise stated.missing(
+            "sample_rate", f"{length} batches of an epoch are drawn at rate {1 / length:.6g}, not {rate:g}"
+        )
+    steps = _steps(stated, length)
+    if bands > 1:
+        stated.remarks.append(f"a record is in one of {bands} groups, which are drawn from in turn: {steps} steps are "
+                              f"{-(-steps // bands)} draws of it")  # fmt: skip
+        steps = -(-steps // bands)
+    _claim_ratio(stated, rate, steps)
+    return Phase(multiplier(stated), min(1.0, rate), steps)
+
+
+def _rate(stated: Stated, length: int | None) -> float:
+    """Return one over the batches of an epoch; batch over records, where that is larger and the loader not Opacus'."""
+    if length is None:
+        raise _no_length(stated)
+    if stated.of_opacus or stated.get("loader_length") is not None:
+        return loader.history_rate(length) if stated.of_opacus else 1.0 / length
+    size, records = _batch(stated), stated.get("records")
+    assert size
+    assert records
+    if records % size == 0:
+        return 1.0 / length
+    ratio = up(size / records)
+    stated.remarks.append(f"the larger of 1/{length} and {size}/{records} is taken as the rate; Opacus' loader draws "
+                          f"at the first, and --loader-length {length} says that yours does")  # fmt: skip
+    return max(1.0 / length, ratio)
+
+
+def _no_length(stated: Stated) -> Missing:
+    batch, records = _batch(stated), stated.get("records")
+    if batch is None:
+        return stated.missing(
+            "loader_length", "nothing says at which rate records were drawn, or how many batches there were"
+        )
+    if records is None:
+        return stated.missing("records", "how many batches an epoch has depends on the number of records")
+    return stated.missing("drop_last", f"{records} records and batches of {batch}: is a short last batch left out?")
+
+
+def _checked(stated: Stated) -> Phases:
+    """Return the phases of a history or an event, each at the largest rate that anything says."""
+    length, own = stated.get("loader_length"), stated.get("sample_rate")
+    least = max(0.0 if length is None else 1.0 / length, own or 0.0)
+    if any((phase.rate or 1.0) < least * (1.0 - 1e-12) for phase in stated.phases):
+        stated.remarks.append(f"the history has a smaller rate than the loader, {least:.6g}: the larger one is taken")
+    phases = tuple(phase._replace(rate=max(phase.rate or 1.0, least)) for phase in stated.phases)
+    if "fastgradientclipping" in stated.word("optimizer") and (k := stated.count("accumulation")) > 1:
+        truth = f"ghost clipping reports one of {k} accumulated batches, and the rate is {k} times that"
+        stated.claims.append(Claim("the rate of the history", phases, truth))
+        phases = tuple(phase._replace(rate=min(1.0, up(k * (phase.rate or 1.0)))) for phase in phases)
+    steps, rate = sum(phase.steps for phase in phases), max(phase.rate or 1.0 for phase in phases)
+    divisor, records = stated.get("divisor"), stated.get("records")
+    expected = int((records or 0) * rate) / stated.count("devices")  # as Opacus computes it
+    if stated.of_opacus and records and _is_number(divisor) and abs(float(divisor) - expected) >= 1.0:
+        stated.remarks.append(
+            f"the divisor is {divisor}, and records x rate / devices is {expected:.6g}: are they of one loader?"
+        )
+    if length and steps % length:
+        stated.remarks.append(
+            f"{steps} steps are no whole number of epochs of {length}: the run was stopped or resumed"
+        )
+    _claim_ratio(stated, rate, steps)
+    return phases
+
+
+def _claim_ratio(stated: Stated, rate: float, steps: int) -> None:
+    """Say what batch size over records would give as the rate, where the run drew at another."""
+    try:
+        records, size, epochs = stated.get("records"), _batch(stated), stated.get("epochs")
+    except Missing:  # nothing of the account depends on it
+        return
+    if not records or not size or size > records or _near(rate, size / records):
+        return
+    passes = epochs or steps / max(1, round(1.0 / rate))
+    claimed = Phase(multiplier(stated), size / records, max(1, math.ceil(passes * -(-records // size))))
+    reading = f"batch/records = {size}/{records} = {size / records:.6g} as the rate, for {claimed.steps} steps,"
+    stated.claims.append(Claim(reading, (claimed,), f"the rate was {rate:.6g}, {steps} times"))
+
+
+# --- batches of a size ------------------------------------------------------------------------------------------------
+
+
+def _of_batches(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str, int]]:
+    """Return the phases, and what the engine is told of the batches."""
+    records = int(stated.need("records", f"with sampling {sampling} the account needs the number of records"))
+    length, size = _length(stated), _batch(stated)
+    phases = _timed(stated, length)
+    if sampling not in _ONE_ROUND:
+        if size is None:
+            raise stated.missing("batch_size", f"with sampling {sampling} the account needs the batch size")
+        return phases, {"records": records, "batch_size": size}
+    if length is None:
+        raise _no_length(stated)
+    claimed = tuple(phase._replace(rate=1.0 / length) for phase in phases)
+    reading = f"Poisson sampling at rate {1 / length:.6g}, which accountants assume,"
+    stated.claims.append(Claim(reading, claimed, f"batches were drawn by sampling {sampling}"))
+    if size is None or sampling is not Sampling.SHUFFLE or -(-records // size) < length:
+        size = -(-records // length)  # no more batches of an epoch than there were
+    phases = _in_epochs(phases, _draws_of_epoch(stated, length), -(-records // size))
+    if sampling is Sampling.BALLS_IN_BINS and len({phase.noise_multiplier for phase in phases}) > 1:
+        raise NotApplicable(
+            "the noise changes, and with balls-in-bins nothing is proved of that", "say --sampling shuffle"
+        )
+    return phases, {"records": records, "batch_size": size}
+
+
+def _timed(stated: Stated, length: int | None) -> Phases:
+    if stated.phases:
+        return tuple(phase._replace(rate=None) for phase in stated.phases)
+    return (Phase(multiplier(stated), None, _steps(stated, length)),)
+
+
+def _draws_of_epoch(stated: Stated, length: int) -> int:
+    """Return the least number of noisy steps of an epoch: programs differ in what becomes of batches left over."""
+    k = stated.count("accumulation")
+    if stated.get("loader_length") is not None:
+        return max(1, length // k)
+    if k == 1 and stated.count("devices") == 1:
+        return length
+    return max(1, int(stated.get("records")) // (_batch(stated) or 1))
+
+
+def _in_epochs(phases: Phases, length: int, whole: int) -> Phases:
+    """Return phases with so many steps that all epochs are counted which a phase touches: a record may be used in each.
+
+    The engine counts ``whole`` steps an epoch, and an epoch that was begun as one.
+    """
+    done, made = 0, []
+    for phase in phases:
+        epochs = -(-(done % length + phase.steps) // length)
+        done += phase.steps
+        made.append(phase._replace(steps=min(max(phase.steps, (epochs - 1) * whole + 1), epochs * whole)))
+    return tuple(made)
+
+
+# --- batch, length and steps ------------------------------------------------------------------------------------------
+
+
+def _batch(stated: Stated) -> int | None:
+    """Return the records of one noisy step, where the facts give them.
+
+    Raises:
+        Missing: it is not clear whether a batch size is of one device or of all.
+    """
+    own, one = stated.get("batch_size"), stated.get("per_device_batch_size")
+    k = stated.count("accumulation")
+    if one is None:
+        devices = stated.count("devices") * stated.count("nodes") if own else 1
+        if devices * k > 1 and own and not stated.facts["batch_size"].origin.startswith("--"):
+            raise stated.missing(
+                "per_device_batch_size",
+                f"is a batch of {own} that of one of {devices} devices x {k} accumulated, or (--batch-size) of all?",
+            )
+        return own if own is None else int(own)
+    devices = int(stated.need("devices", f"a device has batches of {one}: how many were there?")) * stated.count(
+        "nodes"
+    )
+    whole = int(one) * k * devices
+    if own is not None and own not in (whole, one):
+        raise Missing("batch_size", f"batch_size is {own}, and {one} x {k} accumulated x {devices} devices is {whole}")
+    if devices * k > 1:
+        stated.remarks.append(f"a noisy step takes {one} records x {k} accumulated x {devices} devices = {whole}")
+    return whole
+
+
+def _length(stated: Stated) -> int | None:
+    """Return the noisy steps of an epoch, where the facts give them."""
+    length, k = stated.get("loader_length"), stated.count("accumulation")
+    if length is not None:
+        if k > 1 and not stated.phases:
+            raise stated.missing(
+                "sample_rate", f"of {length} batches {k} make a noisy step: at which rate were records drawn?"
+            )
+        return int(length)
+    records, size, dropped = stated.get("records"), _batch(stated), stated.get("drop_last")
+    if records is None or size is None or (records % size and dropped is None):
+        return None
+    return loader.loader_length(int(records), size, drop_last=bool(dropped))
+
+
+def _steps(stated: Stated, length: int | None) -> int:
+    """Return the number of noisy steps."""
+    steps, epochs, rate = stated.get("steps"), stated.get("epochs"), stated.get("sample_rate")
+    if steps is not None:
+        if epochs is not None:
+            stated.remarks.append(f"{steps} steps are said, and {epochs:g} epochs: the steps are taken")
+        return int(steps)
+    if epochs is None:
+        raise stated.missing("steps", "nothing says how many steps were taken")
+    if length is None and rate is None:
+        raise stated.missing("steps", f"{epochs:g} epochs, and nothing says how many steps one has")
+    of_epoch: int = length or math.ceil(down(1.0 / rate, 4.0))
+    return max(1, math.ceil(float(epochs) * (loader.epoch_steps(of_epoch) if stated.of_opacus else of_epoch)))
+
+
+def _cap(stated: Stated) -> Mapping[str, int]:
+    """Return what the engine is told of Poisson batches that are cut to a largest size."""
+    most = stated.get("max_batch_size")
+    if most is None:
+        return {}
+    if stated.count("bands") > 1:
+        raise NotApplicable(
+            f"batches of {stated.get('bands')} groups are cut to {most} records: no account is made", None
+        )
+    return {"records": int(stated.need("records", "what a cut batch keeps depends on n")), "max_batch_size": int(most)}
+
+
+def _is_number(text: str | None) -> bool:
+    return bool(text) and str(text).replace(".", "", 1).isdecimal()
+
+
+def _near(one: float, other: float) -> bool:
+    return abs(one - other) <= 1e-9 * max(one, other)

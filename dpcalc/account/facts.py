@@ -1,0 +1,264 @@
+"""What a training job says of itself: the facts that an account reads, and what other programs call them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Any, NamedTuple
+
+from dpcalc.errors import SpecError
+from dpcalc.files.nodes import Items, Node, Scalar
+from dpcalc.files.place import clipped
+from dpcalc.model.numbers import parse_delta, parse_integer, parse_number
+from dpcalc.model.parameter import MAX_RECORDS, PARAMETERS, check
+
+_TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
+_MOST_IN_A_LIST = 10_000
+
+
+class Kind(Enum):
+    """What a fact is."""
+
+    COUNT = auto()
+    NUMBER = auto()
+    RATE = auto()
+    DELTA = auto()
+    SWITCH = auto()
+    WORD = auto()
+    NUMBERS = auto()
+
+
+class Fact(NamedTuple):
+    """A fact that an account can read.
+
+    Attributes:
+        name: as in `dpcalc.account`; the flag follows from it.
+        kind: of its value.
+        help: for the flag; empty where there is none, and the fact stands in files alone.
+        words: what other programs call it, in small letters with underscores.
+        short: a short flag.
+        choices: the words that it may be, where any other is no value of it.
+    """
+
+    name: str
+    kind: Kind
+    help: str = ""
+    words: tuple[str, ...] = ()
+    short: str = ""
+    choices: tuple[str, ...] = ()
+
+    @property
+    def flag(self) -> str:
+        """The long flag."""
+        return "--" + self.name.replace("_", "-")
+
+
+class Said(NamedTuple):
+    """A value of a fact, and where it was said; None where what was said is no value of it."""
+
+    value: Any
+    origin: str
+    text: str
+
+
+_ROWS = (
+    Fact("records", Kind.COUNT, "n: number of records.", (
+        "n", "num_examples", "dataset_size", "number_of_examples", "num_train_examples", "train_size", "num_samples",
+        "n_samples", "sample_size", "n_train", "num_records", "total_size", "train_dataset_size", "dataset_len",
+    ), "-n"),
+    Fact("batch_size", Kind.COUNT, "b: records of one noisy step, over all devices and accumulated batches.", (
+        "batch", "lot_size", "minibatch_size", "logical_batch_size", "total_batch_size", "global_batch_size",
+        "effective_batch_size", "total_train_batch_size",
+    )),
+    Fact("per_device_batch_size", Kind.COUNT, "Records of one batch on one device.", (
+        "per_device_train_batch_size", "per_gpu_train_batch_size", "micro_batch_size", "train_micro_batch_size_per_gpu",
+        "batch_size_per_device", "batch_size_per_gpu", "batch_size_device_train",
+    )),
+    Fact("accumulation", Kind.COUNT, "k: batches accumulated for one noisy step.", (
+        "gradient_accumulation_steps", "accumulate_grad_batches", "accumulation_steps", "grad_accumulation_steps",
+        "n_accumulation_steps", "accumulated_iterations", "gradient_accumulation",
+    )),
+    Fact("devices", Kind.COUNT, "W: workers that train together.", (
+        "world_size", "num_devices", "n_gpu", "n_gpus", "num_gpus", "num_processes", "gpus", "workers", "num_replicas",
+    )),
+    Fact("nodes", Kind.COUNT, "", ("num_nodes", "nnodes")),
+    Fact("physical_batch_size", Kind.COUNT, "Records held in memory at once; no part of the account.", (
+        "max_physical_batch_size",
+    )),
+    Fact("loader_length", Kind.COUNT, "len(loader): batches of one epoch.", (
+        "epoch_steps", "len_loader", "steps_per_epoch", "num_batches", "batches_per_epoch", "len_dataloader",
+        "train_loader_length",
+    )),
+    Fact("drop_last", Kind.SWITCH, "Whether the loader leaves out a short last batch.", (
+        "dataloader_drop_last", "drop_remainder",
+    )),
+    Fact("sampling", Kind.WORD, "How batches are drawn: poisson, shuffle, fixed, balls-in-bins, full, or the class.", (
+        "sampler", "batch_sampler", "sampler_class", "sampling_method", "sampler_type", "batch_sampling",
+    )),
+    Fact("poisson", Kind.SWITCH, "", ("poisson_sampling", "use_poisson_sampling", "poisson_sampling_in_fit")),
+    Fact("divisor", Kind.WORD, "What the noisy sum is divided by: constant, records (follows n), or realised.", (
+        "expected_batch_size", "normalize_by",
+    )),
+    Fact("sample_rate", Kind.RATE, "q: probability with which a record is in the batch of a step.", (
+        "sampling_prob", "sampling_probability", "sampling_rate", "rate",
+    )),
+    Fact("steps", Kind.COUNT, "T: noisy steps.", (
+        "max_steps", "num_steps", "train_steps", "iterations", "total_steps", "global_step", "num_updates",
+    )),
+    Fact("epochs", Kind.NUMBER, "Passes over the loader.", (
+        "num_train_epochs", "max_epochs", "num_epochs", "n_epochs", "nb_epochs",
+    )),
+    Fact("noise_multiplier", Kind.NUMBER, "z: std of the noise on the sum, over the clipping norm.", (
+        "noise_mult", "noise_multiplier_gradient",
+    )),
+    Fact("noise_std", Kind.NUMBER, "std of the noise on the mean gradient, after averaging.", ("noise_stddev",)),
+    Fact("noise_std_sum", Kind.NUMBER, "std of the noise on the sum of gradients, before averaging."),
+    Fact("clip", Kind.NUMBER, "C: clipping norm.", (
+        "max_grad_norm", "l2_norm_clip", "l2_clip_norm", "clip_norm", "clipping_norm", "per_sample_max_grad_norm",
+        "per_example_max_grad_norm", "per_example_max_norm", "max_per_sample_grad_norm",
+    )),
+    Fact("adjacency", Kind.WORD, "What neighbouring data sets differ in (default: zero-out).", (
+        "neighboring_relation", "neighbouring_relation",
+    )),
+    Fact("delta", Kind.DELTA, "delta at which epsilon is asked for.", ("target_delta",), "-d"),
+    Fact("epsilon", Kind.NUMBER, "Budget: exit 1 if the run spent more.", (
+        "target_epsilon", "epsilon_budget", "privacy_budget",
+    ), "-e"),
+    Fact("reported_epsilon", Kind.NUMBER, "", ("epsilon_spent", "spent_epsilon", "final_epsilon")),
+    Fact("unit", Kind.WORD, "What one person owns: record, user, client or sequence.", ("privacy_unit",),
+         choices=("record", "user", "client", "sequence")),
+    Fact("max_records_per_user", Kind.COUNT, "k: records of one unit at most; they differ together, as a group.", (
+        "records_per_user", "max_examples_per_user", "user_group_size", "group_size", "max_sequences_per_user",
+    )),
+    Fact("clip_per", Kind.WORD, "What is clipped as a whole: record or user.", choices=("record", "user")),
+    Fact("clients", Kind.COUNT, "All clients of a federation.", ("num_clients", "total_clients", "population_size")),
+    Fact("clients_per_round", Kind.COUNT, "Clients of one round.", (
+        "num_sampled_clients", "clients_per_aggregation", "expected_clients_per_round",
+    )),
+    Fact("rounds", Kind.COUNT, "Rounds of the federation.", ("num_rounds", "num_server_rounds", "total_rounds")),
+    Fact("count_noise_std", Kind.NUMBER, "Adaptive clipping: std of the noise on the count, in records.", (
+        "unclipped_num_std", "clipped_count_stddev",
+    )),
+    Fact("count", Kind.WORD, "Adaptive clipping: centred (bits of +-1/2) or raw (bits of 0 and 1).",
+         choices=("centred", "raw")),
+    Fact("layer_noise_multipliers", Kind.NUMBERS, "Per-layer clipping: noise std over clip, one number a layer."),
+    Fact("worker_noise_multiplier", Kind.NUMBER, "std of each worker's noise, over the clip; only the sum is seen."),
+    Fact("microbatches", Kind.COUNT, "Groups of a batch whose mean gradients are clipped.", ("num_microbatches",)),
+    Fact("microbatch_size", Kind.COUNT, "Records whose mean gradient is clipped."),
+    Fact("releases_per_batch", Kind.COUNT, "k: noisy releases from each batch that is drawn."),
+    Fact("empty_batches", Kind.WORD, "keep (a step of noise alone), skip, or random (a record made up).",
+         choices=("keep", "skip", "random")),
+    Fact("rand_on_empty", Kind.SWITCH),
+    Fact("max_batch_size", Kind.COUNT, "Poisson batches are cut to so many records.", ("truncated_batch_size",)),
+    Fact("same_seed", Kind.SWITCH, "Whether all workers draw from generators with one seed."),
+    Fact("bands", Kind.COUNT, "Bands of JAX-Privacy's strategy matrix; 1 for plain DP-SGD.", ("num_bands",)),
+    Fact("optimizer", Kind.WORD, "", ("optimizer_class",)),
+    Fact("accountant", Kind.WORD, "", ("mechanism",)),
+    Fact("tool", Kind.WORD),
+    Fact("secure", Kind.SWITCH, "", ("secure_mode", "secure_rng")),
+    Fact("reduction", Kind.WORD, "", ("loss_reduction",)),
+    Fact("auto_find_batch_size", Kind.SWITCH),
+    Fact("load_best_model_at_end", Kind.SWITCH),
+    Fact("group_by_length", Kind.SWITCH),
+    Fact("packing", Kind.SWITCH),
+)  # fmt: skip
+
+FACTS: dict[str, Fact] = {fact.name: fact for fact in _ROWS}
+"""Every fact by its name."""
+
+UNCLEAR = {
+    "train_batch_size": "it is of one device in some programs and of all in others; give --batch-size, or "
+    "--per-device-batch-size",
+    "sigma": "it is a noise multiplier in some programs and a standard deviation in others; give --noise-multiplier",
+    "noise_scale": "it is a noise multiplier in some programs and a standard deviation in others; give "
+    "--noise-multiplier",
+    "epsilon": "it is a budget, a result or a number of an optimizer; write target_epsilon for a budget",
+    "shuffle": "a loader that shuffles may be replaced by one that does not; give --sampling",
+}
+"""Words that mean several things."""
+
+
+@functools.cache
+def _named() -> dict[str, str]:
+    return {word: fact.name for fact in _ROWS for word in (fact.name, *fact.words) if word not in UNCLEAR}
+
+
+def meaning(word: str) -> str:
+    """Return the name of the fact that a word is, and an empty text for other words.
+
+    >>> meaning("gradient_accumulation_steps"), meaning("per-device-train-batch-size"), meaning("lr")
+    ('accumulation', 'per_device_batch_size', '')
+    """
+    return _named().get(word.strip().lower().replace("-", "_"), "")
+
+
+def value_of(name: str, node: Node) -> Any:
+    """Return a value of a fact.
+
+    Raises:
+        SpecError: it is none.
+    """
+    kind = FACTS[name].kind
+    if isinstance(node, Items) and kind is Kind.NUMBERS:
+        if not 1 <= len(node.items) <= _MOST_IN_A_LIST:
+            raise SpecError(f"{name} has {len(node.items)} values", f"from 1 to {_MOST_IN_A_LIST}")
+        return tuple(_positive(_text(name, item)) for item in node.items)
+    typed = _text(name, node)
+    return _READERS[kind](typed) if kind is not Kind.WORD else _word(name, typed)
+
+
+def _text(name: str, node: Node) -> str:
+    if not isinstance(node, Scalar) or node.tagged or not node.text.strip() or len(node.text) > 200:
+        raise SpecError(f"{name} is no single value", "write a number or a word")
+    return node.text.strip()
+
+
+def _word(name: str, typed: str) -> str:
+    if name in PARAMETERS and PARAMETERS[name].choices and name != "sampling":
+        return str(check(name, typed.rpartition(".")[2].lower().replace("_", "-")))
+    if FACTS[name].choices and typed.lower() not in FACTS[name].choices:
+        raise SpecError(f"{name} is {clipped(typed)}", f"one of {', '.join(FACTS[name].choices)}")
+    return typed
+
+
+def _count(typed: str) -> int:
+    value = parse_integer(typed)
+    if not 1 <= value <= MAX_RECORDS:
+        raise SpecError(f"{clipped(typed)} is no count", f"a whole number from 1 to {MAX_RECORDS:g}")
+    return value
+
+
+def _positive(typed: str) -> float:
+    value = parse_number(typed)
+    if not 0.0 < value < math.inf:
+        raise SpecError(f"{clipped(typed)} is not above 0", "a positive number")
+    return value
+
+
+def _rate(typed: str) -> float:
+    value = parse_number(typed)
+    if not 0.0 < value <= 1.0:
+        raise SpecError(f"{clipped(typed)} is no probability above 0", "a number > 0 and <= 1")
+    return value
+
+
+def _switch(typed: str) -> bool:
+    if typed.lower() not in (*_TRUE, *_FALSE):
+        raise SpecError(f"{clipped(typed)} is neither true nor false", "write true or false")
+    return typed.lower() in _TRUE
+
+
+def _numbers(typed: str) -> tuple[float, ...]:
+    return tuple(_positive(part.strip()) for part in typed.split(","))
+
+
+_READERS: dict[Kind, Callable[[str], Any]] = {
+    Kind.COUNT: _count,
+    Kind.NUMBER: _positive,
+    Kind.RATE: _rate,
+    Kind.DELTA: parse_delta,
+    Kind.SWITCH: _switch,
+    Kind.NUMBERS: _numbers,
+}

@@ -1,0 +1,394 @@
+"""The kinds of file that training jobs write, and the facts in each: found by their shape, and never run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from dpcalc.account.facts import UNCLEAR, Said, meaning, value_of
+from dpcalc.account.loader import jointly
+from dpcalc.errors import NotApplicable, SpecError
+from dpcalc.files.documents import Rules, parse_json, parse_python, parse_toml, parse_yaml
+from dpcalc.files.nodes import Field, Items, Node, Scalar, Table
+from dpcalc.files.place import clipped
+from dpcalc.files.reading import document_place, read_document
+
+SNIPPET = """\
+import json
+r = dict(tool="opacus", history=engine.accountant.history, records=len(loader.dataset),
+         sampler=type(loader.batch_sampler).__name__, rate=getattr(loader, "sample_rate", None),
+         epoch_steps=len(loader))
+json.dump(r | dict(divisor=optimizer.expected_batch_size, optimizer=type(optimizer).__name__,
+                   reduction=optimizer.loss_reduction, secure=optimizer.secure_mode), open("run.json", "w"))
+"""
+"""What writes the file of an Opacus run, beside its training loop."""
+
+_MOST_PHASES = 50_000
+_MOST_STEPS = 10**12
+_MOST_VALUES = 10_000
+_PICKLED = (b"\x80", b"PK\x03\x04", b"\x1f\x8b", b"\x93NUMPY", b"\x89HDF")
+_PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin", ".joblib", ".h5", ".keras", ".npy", ".npz")
+_SYNTAX = Rules(foreign=True)
+
+
+class Pickled(SpecError):
+    """A file that runs code when it is read, or that holds weights: it is not opened."""
+
+
+class Phase(NamedTuple):
+    """Steps that are alike: the noise multiplier, the rate of a record's coin (None: not said), how many."""
+
+    noise_multiplier: float
+    rate: float | None
+    steps: int
+
+
+class RunFile(NamedTuple):
+    """What a file says of a run.
+
+    Attributes:
+        shown: its name in messages.
+        kind: what it was taken for.
+        facts: by name.
+        phases: of a history or an event, in their order.
+        unused: keys that nothing was taken from.
+        remarks: why a key was not taken.
+    """
+
+    shown: str
+    kind: str
+    facts: dict[str, Said]
+    phases: tuple[Phase, ...] = ()
+    unused: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def read_run(path: str) -> RunFile:
+    """Return what a file says of a run, ``-`` for standard input.
+
+    Raises:
+        Pickled: it is a pickle, a checkpoint or an array.
+        SpecError: it is no file that is read here, or a part of it is not what it must be.
+        NotApplicable: it describes a mechanism that nothing here speaks of.
+    """
+    shown = str(document_place(path))
+    if path.lower().endswith(_PICKLES):
+        raise _pickled(shown)
+    raw = read_document(path, "run file")
+    if raw.startswith(_PICKLED):
+        raise _pickled(shown)
+    node = _parsed(shown, path, raw)
+    return next(filter(None, (read(shown, node) for read in _FORMS)))
+
+
+def _pickled(shown: str) -> Pickled:
+    return Pickled(
+        f"{shown} is a pickle, a checkpoint or an array: to read it may run code, and it is not opened",
+        "run the lines above beside the training loop, and give dpcalc the file that they write",
+    )
+
+
+def _parsed(shown: str, path: str, raw: bytes) -> Node:
+    """Return a file as a node, by its ending, else by whatever reads it."""
+    ending = path.lower().rpartition(".")[2]
+    if ending in ("yaml", "yml"):
+        return _yaml(shown, raw)
+    if ending == "toml":
+        return parse_toml(shown, raw)
+    first: SpecError | None = None
+    parsers: tuple[Callable[[str, bytes], Node], ...] = (parse_json, parse_python)
+    for parse in parsers if ending == "json" else (*parsers, _yaml):
+        try:
+            return parse(shown, raw)
+        except SpecError as error:
+            first = first or error
+    assert first is not None
+    raise SpecError(f"{shown} is neither JSON, YAML nor a printed Python value", first.message)
+
+
+def _yaml(shown: str, raw: bytes) -> Node:
+    node = parse_yaml(shown, raw, _SYNTAX)
+    if node is None:
+        raise SpecError(f"{shown} is empty", "give a file of the run")
+    return node
+
+
+# --- histories --------------------------------------------------------------------------------------------------------
+
+
+def _history(shown: str, node: Node) -> RunFile | None:
+    """Return an Opacus history: the list alone, or the mapping that holds it."""
+    path, listed = _find_history(node, ())
+    if listed is None:
+        return None
+    phases = tuple(_entry(shown, number, item) for number, item in enumerate(listed.items, 1))
+    if not phases:
+        raise SpecError(f"{shown}: the history is empty", "nothing was trained, or it was written before training")
+    if len(phases) > _MOST_PHASES:
+        raise SpecError(f"{shown}: the history has {len(phases)} entries", f"at most {_MOST_PHASES} are read")
+    run = _walked(shown, "an Opacus history", node, path) if isinstance(node, Table) else RunFile(shown, "", {})
+    facts = {"tool": Said("opacus", shown, "opacus"), **run.facts}
+    return run._replace(kind="the history of an Opacus accountant", facts=facts, phases=phases)
+
+
+def _find_history(node: Node, path: tuple[str, ...]) -> tuple[tuple[str, ...], Items | None]:
+    if isinstance(node, Items):
+        return path, node if path or _is_history(node) else None
+    if isinstance(node, Table) and len(path) < 4:
+        held = node.fields.get("history")
+        if held is not None and isinstance(held.node, Items) and _is_history(held.node):
+            return (*path, "history"), held.node
+        for key, field in node.fields.items():
+            if isinstance(field.node, Table):
+                where, listed = _find_history(field.node, (*path, key))
+                if listed is not None:
+                    return where, listed
+    return path, None
+
+
+def _is_history(node: Items) -> bool:
+    """Return whether a list is one of lists, or empty: metrics of other histories are numbers or mappings."""
+    return all(isinstance(item, Items) for item in node.items)
+
+
+def _entry(shown: str, number: int, item: Node) -> Phase:
+    place = f"{shown}: entry {number} of the history"
+    if not isinstance(item, Items) or len(item.items) != 3:
+        raise SpecError(f"{place} is not (noise multiplier, rate, steps)", "print engine.accountant.history")
+    noise, rate, steps = (_strict(place, name, part) for name, part in zip(_ENTRY, item.items, strict=True))
+    return Phase(noise, rate, int(steps))
+
+
+_ENTRY = ("noise_multiplier", "sample_rate", "steps")
+
+
+def _strict(place: str, name: str, node: Node) -> float | int:
+    """Return a number of an entry or event, which must be written without quotes.
+
+    Raises:
+        SpecError: it is none, or out of its range.
+        NotApplicable: there is no noise.
+    """
+    if not isinstance(node, Scalar) or not node.plain or node.tagged or node.text.lower() in ("true", "false", "null"):
+        raise SpecError(f"{place}: {name} is no number", "write it without quotes")
+    if name == "noise_multiplier" and re.fullmatch(r"[+]?0*\.?0*(e[+-]?\d+)?", node.text.lower()):
+        raise NotApplicable(f"{place} has no noise: epsilon is infinite", "a step without noise is not private")
+    try:
+        value: float | int = value_of(meaning(name), node)
+    except SpecError as error:
+        hint = "an entry is (noise multiplier, rate, steps), in this order" if name in _ENTRY else error.hint
+        raise SpecError(f"{place}: {name}: {error.message}", hint) from None
+    if name in ("steps", "count") and value > _MOST_STEPS:
+        raise SpecError(f"{place}: more than {_MOST_STEPS:g} steps", "check the file")
+    return value
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+_TRUNCATED = ("dataset_size", "sampling_probability", "truncated_batch_size", "noise_multiplier")
+_EVENT_FIELDS = {
+    "NoOpDpEvent": (),
+    "GaussianDpEvent": ("noise_multiplier",),
+    "PoissonSampledDpEvent": ("sampling_probability", "event"),
+    "SelfComposedDpEvent": ("event", "count"),
+    "ComposedDpEvent": ("events",),
+    "TruncatedSubsampledGaussianDpEvent": _TRUNCATED,
+}
+
+
+def _event(shown: str, node: Node) -> RunFile | None:
+    """Return an event of dp_accounting, dumped as mappings with ``class_name``, or printed."""
+    if not isinstance(node, Table) or not _class_of(node).endswith("DpEvent"):
+        return None
+    caps: list[tuple[int, int]] = []
+    phases = tuple(_phases(shown, node, 1, caps))
+    if not phases:
+        raise NotApplicable(f"{shown}: the event releases nothing", "it costs no privacy")
+    sampled = "poisson" if any(phase.rate is not None for phase in phases) else "full"
+    facts = {"sampling": Said(sampled, shown, sampled), "tool": Said("dp_accounting", shown, "dp_accounting")}
+    if caps:
+        if len(set(caps)) > 1 or len(caps) < len(phases):
+            raise NotApplicable(f"{shown}: batches of several largest sizes are not accounted for", "write one event")
+        for name, value in zip(("records", "max_batch_size"), caps[0], strict=True):
+            facts[name] = Said(value, shown, str(value))
+    return RunFile(shown, "an event of dp_accounting", facts, phases)
+
+
+def _class_of(node: Table) -> str:
+    field = node.fields.get("class_name")
+    return field.node.text if field is not None and isinstance(field.node, Scalar) else ""
+
+
+def _phases(shown: str, node: Node, times: int, caps: list[tuple[int, int]]) -> Iterator[Phase]:
+    """Yield the steps of an event that is done so many times; records and largest batch of cut ones join ``caps``."""
+    name, fields = _event_fields(shown, node)
+    if name == "GaussianDpEvent":
+        yield Phase(_strict(shown, "noise_multiplier", fields["noise_multiplier"]), None, times)
+    elif name == "SelfComposedDpEvent":
+        count = times * int(_strict(shown, "steps", fields["count"]))
+        if count > _MOST_STEPS:
+            raise SpecError(f"{shown}: more than {_MOST_STEPS:g} steps", "check the file")
+        yield from _phases(shown, fields["event"], count, caps)
+    elif name == "ComposedDpEvent":
+        if not isinstance(fields["events"], Items):
+            raise SpecError(f"{shown}: events of {name} is no list", "write a list of events")
+        for event in fields["events"].items:
+            yield from _phases(shown, event, times, caps)
+    elif name == "TruncatedSubsampledGaussianDpEvent":
+        records, chance, most, z = (_strict(shown, field, fields[field]) for field in _TRUNCATED)
+        caps.append((int(records), int(most)))
+        yield Phase(z, chance, times)
+    elif name == "PoissonSampledDpEvent":
+        inner = list(_phases(shown, fields["event"], 1, caps))
+        if any(phase.rate is not None for phase in inner):
+            raise NotApplicable(f"{shown}: a sample of a sample is not accounted for", "write one probability")
+        if inner:
+            noise = jointly((phase.noise_multiplier, phase.steps) for phase in inner) if _several(inner) else None
+            rate = _strict(shown, "sample_rate", fields["sampling_probability"])
+            yield Phase(noise or inner[0].noise_multiplier, rate, times)
+
+
+def _several(inner: list[Phase]) -> bool:
+    return len(inner) > 1 or inner[0].steps > 1
+
+
+def _event_fields(shown: str, node: Node) -> tuple[str, dict[str, Node]]:
+    """Return the class of an event and its fields, all of them and no other.
+
+    Raises:
+        NotApplicable: no account is made of such events.
+        SpecError: it is no event, or a field is missing or not known.
+    """
+    if not isinstance(node, Table) or not _class_of(node):
+        raise SpecError(f"{shown}: an event has no class_name", "dump each event as {class_name: ..., its fields}")
+    name = _class_of(node)
+    if name not in _EVENT_FIELDS:
+        raise NotApplicable(
+            f"{shown}: no account is made of {clipped(name)}", f"these are read: {', '.join(_EVENT_FIELDS)}"
+        )
+    fields = {key: field.node for key, field in node.fields.items() if key not in ("class_name", "module_name")}
+    if set(fields) != set(_EVENT_FIELDS[name]):
+        wanted = ", ".join(_EVENT_FIELDS[name]) or "no field"
+        raise SpecError(f"{shown}: {name} has {', '.join(map(clipped, fields)) or 'no field'}", f"it has {wanted}")
+    return name, fields
+
+
+# --- plans and configurations -----------------------------------------------------------------------------------------
+
+_PLAN = "BandMFExecutionPlanConfig"
+
+
+def _of_dpcalc(shown: str, node: Node) -> RunFile | None:
+    """Return only that a file is a recipe or a ledger of dpcalc: these have readers of their own."""
+    field = node.fields.get("dpcalc") if isinstance(node, Table) else None
+    return RunFile(shown, field.node.text, {}) if field is not None and isinstance(field.node, Scalar) else None
+
+
+def _plan(shown: str, node: Node) -> RunFile | None:
+    """Return a plan of JAX-Privacy: cyclic Poisson sampling, and the noise of banded matrices with unit columns."""
+    if not isinstance(node, Table):
+        return None
+    if _class_of(node) != _PLAN and not {"iterations", "sampling_prob"} <= set(node.fields):
+        return None
+    run = _walked(shown, "an execution plan of JAX-Privacy", node)
+    facts = dict(run.facts)
+    strategy = node.fields.get("strategy")
+    if strategy is not None and isinstance(strategy.node, Items):
+        count = len(strategy.node.items)
+        facts["bands"] = Said(max(1, count), f"{shown}: strategy", f"{count} coefficients")
+    elif "bands" not in facts:
+        facts["bands"] = Said(None, f"{shown}: strategy", "not written out")
+    if "records" in facts:
+        facts.setdefault("adjacency", Said("null-record", f"{shown}: num_examples", "zero-out, as n is public"))
+    facts["sampling"] = Said("poisson", shown, "Poisson within each group")
+    facts["tool"] = Said("jax-privacy", shown, "jax-privacy")
+    facts.setdefault("sample_rate", Said(1.0, shown, "1, the default"))
+    unused = tuple(key for key in run.unused if not key.startswith("strategy"))
+    return run._replace(facts=facts, unused=unused)
+
+
+def _configuration(shown: str, node: Node) -> RunFile:
+    """Return whatever else says something of a run: keys that mean a fact, wherever they stand."""
+    if not isinstance(node, Table):
+        raise SpecError(f"{shown} is a list or a single value, and no run file", "see `dpcalc account --help`")
+    run = _walked(shown, "a training configuration", node)
+    if not run.facts and not run.remarks:
+        raise SpecError(f"{shown} has no value that describes a run", "see `dpcalc account --help`")
+    origins = [said.origin for said in run.facts.values()]
+    private = "DPKeras" in _class_of(node) or any(o.endswith(("l2_norm_clip", "num_microbatches")) for o in origins)
+    if private and "tool" not in run.facts:
+        return run._replace(
+            kind="a configuration of TF-Privacy", facts={**run.facts, "tool": Said("tf-privacy", shown, "tf-privacy")}
+        )
+    return run
+
+
+_ELSEWHERE = re.compile(r"(eval|evaluation|val|valid|validation|test|predict|inference)(_\w+)?")
+"""Sections of a configuration that are about other data than what is trained on."""
+
+
+def _walked(shown: str, kind: str, node: Table, passed_over: tuple[str, ...] = ("history",)) -> RunFile:
+    """Return the facts of a mapping and of those inside it, and what was not taken."""
+    facts: dict[str, Said] = {}
+    unused: list[str] = []
+    remarks: list[str] = []
+    for path, field in _values(node, passed_over):
+        key, where = path[-1], ".".join(path)
+        name, word = meaning(key), key.strip().lower().replace("-", "_")
+        if isinstance(field, Scalar) and field.null:
+            continue
+        if name and not any(_ELSEWHERE.fullmatch(part.lower()) for part in path[:-1]):
+            said = _said(shown, name, where, field)
+            facts[name] = said if name not in facts else _both(facts[name], said)
+        elif name or word not in UNCLEAR:
+            unused.append(where)
+        else:
+            remarks.append(f"{where} was not used: {UNCLEAR[word]}")
+    return RunFile(shown, kind, facts, (), tuple(unused), tuple(remarks))
+
+
+def _values(node: Table, passed_over: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Scalar | Items]]:
+    """Yield every value with its path, in the order written; lists of mappings are looked into."""
+    waiting: list[tuple[tuple[str, ...], Node]] = [((), node)]
+    looked_at = 0
+    while waiting:
+        path, current = waiting.pop()
+        looked_at += 1
+        if looked_at > _MOST_VALUES:
+            raise SpecError(f"{node.place}: more than {_MOST_VALUES} values", "give the part about the training run")
+        if path and path[-1] == passed_over[-1]:
+            continue
+        if isinstance(current, Table):
+            waiting += reversed([((*path, key), field.node) for key, field in _own(current)])
+        elif isinstance(current, Items) and any(isinstance(item, Table) for item in current.items):
+            waiting += reversed([((*path, str(place)), item) for place, item in enumerate(current.items)])
+        else:
+            yield path or ("",), current
+
+
+def _own(table: Table) -> Iterator[tuple[str, Field]]:
+    return ((key, field) for key, field in table.fields.items() if not field.merges)
+
+
+def _said(shown: str, name: str, where: str, node: Scalar | Items) -> Said:
+    text = node.text if isinstance(node, Scalar) else f"a list of {len(node.items)}"
+    origin = f"{shown}: {where}"
+    if name == "steps" and text.strip().startswith("-"):  # Transformers writes -1 where epochs count
+        return Said(None, origin, "")
+    try:
+        return Said(value_of(name, node), origin, text[:40])
+    except SpecError:
+        return Said(None, origin, text[:40] or "empty")
+
+
+def _both(one: Said, other: Said) -> Said:
+    """Return what two keys say of one fact: nothing, where they differ."""
+    if not one.text or one.value == other.value:
+        return other
+    if not other.text:
+        return one
+    return Said(None, f"{one.origin} and {other.origin}", f"{one.text} and {other.text}")
+
+
+_FORMS: tuple[Callable[[str, Node], RunFile | None], ...] = (_of_dpcalc, _event, _history, _plan, _configuration)

@@ -1,0 +1,168 @@
+"""What a loader and a sampler do, in numbers: rates, steps and divisors, and noise that is worth less than it says.
+
+The loader's functions compute what Opacus 1.6 computes, in the same doubles. Multipliers are rounded down, and what is
+added to delta is rounded up.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from dpcalc.errors import SpecError
+from dpcalc.numerics.floats import down, up
+
+
+def loader_length(records: int, batch_size: int, *, drop_last: bool) -> int:
+    """Return the number of batches of one epoch of a loader.
+
+    >>> loader_length(570, 200, drop_last=True), loader_length(570, 200, drop_last=False)
+    (2, 3)
+    """
+    length = records // batch_size if drop_last else -(-records // batch_size)
+    if length < 1:
+        raise SpecError(f"a batch of {batch_size} is larger than the {records} records", "use a smaller batch")
+    return length
+
+
+def epoch_steps(length: int) -> int:
+    """Return how many batches Opacus' sampler draws in an epoch of a loader of so many batches.
+
+    >>> epoch_steps(92), epoch_steps(93)
+    (92, 92)
+    """
+    return int(1.0 / sampler_rate(length))
+
+
+def sampler_rate(length: int) -> float:
+    """Return the probability of a record's own coin in Opacus' sampler."""
+    return 1.0 / length
+
+
+def history_rate(length: int) -> float:
+    """Return the rate that Opacus' history states: one over the batches of an epoch; never below that of the coins."""
+    return 1.0 / max(1, epoch_steps(length))
+
+
+def divisor(records: int, length: int) -> int:
+    """Return what Opacus divides the noisy sum by.
+
+    >>> divisor(570, 2), divisor(49, 49)
+    (285, 0)
+    """
+    return int(records * history_rate(length))
+
+
+def jointly(multipliers: Iterable[tuple[float, int]]) -> float:
+    """Return the multiplier of Gaussian releases of one record's gradient together, each with how often: rounded down.
+
+    >>> jointly([(1.1, 2)])
+    0.7778174593052021
+    """
+    parts = [up(up(up(1.0 / z) ** 2) * times, 1.0) for z, times in multipliers]
+    return down(1.0 / up(math.sqrt(up(math.fsum(parts))), 1.0), 2.0)
+
+
+def with_count(noise_multiplier: float, count_noise_std: float, *, centred: bool) -> float:
+    """Return the multiplier of a noisy sum and a noisy count of unclipped records together, rounded down.
+
+    A centred bit is +-1/2, a raw one 0 or 1 (Andrew et al. 2021, Theorem 1, for centred ones).
+
+    Args:
+        noise_multiplier: of the noisy sum.
+        count_noise_std: std of the noise on the count, in records.
+        centred: whether bits are centred.
+    """
+    return jointly([(noise_multiplier, 1), (count_noise_std * (2.0 if centred else 1.0), 1)])
+
+
+def opacus_adaptive_clipping(noise_multiplier: float, unclipped_num_std: float) -> float:
+    """Return the multiplier of a step of Opacus' adaptive clipping, were the batch's size a constant; rounded down.
+
+    Opacus gives the gradients (z^-2 - (2 s)^-2)^(-1/2), as if bits were centred, and they are raw:
+    (z^-2 + 3/(4 s^2))^(-1/2).
+
+    Args:
+        noise_multiplier: z, of the history.
+        unclipped_num_std: s, std of the noise on the count; above z/2.
+
+    Raises:
+        SpecError: s is not above z/2.
+    """
+    if not 2.0 * unclipped_num_std > noise_multiplier:
+        raise SpecError(
+            f"unclipped_num_std is {unclipped_num_std!r}, and must be above half the noise multiplier", "check the unit"
+        )
+    return jointly([(noise_multiplier, 1), (down(unclipped_num_std * math.sqrt(4.0 / 3.0), 4.0), 1)])
+
+
+def log_empty_batches(records: int, rate: float, draws: int, workers: int, group: int = 1) -> float:
+    """Return ln of the probability that some worker's batch is empty in so many steps, rounded up.
+
+    Args:
+        records: of all workers, shared out evenly.
+        rate: of every record's own coin, in (0, 1].
+        draws: steps.
+        workers: each draws its own share.
+        group: so many records may be left out of one worker's share.
+    """
+    others = records // workers - group
+    if others < 1:
+        return 0.0
+    if rate >= 1.0:
+        return -math.inf
+    log_none = down(-math.log1p(-rate), 2.0) * others
+    return min(0.0, up(math.log(draws * workers) - log_none, 4.0 + 4.0 * math.log1p(abs(log_none))))
+
+
+def empty_batches_delta(log_probability: float, epsilon: float) -> float:
+    """Return ln of what skipped batches add to delta at an epsilon: (1 + e^epsilon) times their probability."""
+    return up(log_probability + math.log1p(math.exp(-epsilon)) + epsilon, 8.0)
+
+
+def shared_seed_epsilon(
+    noise_multiplier: float, rate: float, steps: int, workers: int, log_delta: float, cells: int = 1 << 12
+) -> float:
+    """Return about the epsilon of workers that draw batches by the same coins: no guarantee, the truth is not below.
+
+    Coins repeat over the workers, so a record is drawn if and only if workers - 1 others are, whom the adversary knows:
+    (1 - q) N(0) + q N(W/z) against (1 - q) N(0) + q N((W - 1)/z) is an instance, and what is seen of it is a cell.
+
+    Args:
+        noise_multiplier, rate, steps: z, q and T.
+        workers: W.
+        log_delta: ln delta.
+        cells: into which the line is cut.
+    """
+    from dpcalc.notions.pld import epsilon, from_curve
+    from dpcalc.numerics.arrays import np
+
+    far = workers / noise_multiplier
+    edges = np.concatenate(([-np.inf], np.linspace(-9.0, far + 9.0, cells - 1), [np.inf]))
+    first, second = (
+        (1.0 - rate) * _cell_masses(edges) + rate * _cell_masses(edges - place)
+        for place in (far, (workers - 1) / noise_multiplier)
+    )
+    curves = functools.partial(_excess, first, second), functools.partial(_excess, second, first)
+    return epsilon([(from_curve(*curves), steps)], log_delta_target=log_delta).value
+
+
+def _cell_masses(edges: Any) -> Any:
+    """Return the normal masses between edges, from the tail that is the smaller one."""
+    from dpcalc.numerics.arrays import np
+    from dpcalc.numerics.normal_arrays import log_upper_tail
+
+    low, high = edges[:-1], edges[1:]
+    right = low > 0.0
+    return np.exp(log_upper_tail(np.where(right, low, -high))) - np.exp(log_upper_tail(np.where(right, high, -low)))
+
+
+def _excess(first: Any, second: Any, epsilons: Any) -> Any:
+    """Return ln of the sum of (p - e^epsilon q)_+ over the cells, for an array of epsilons."""
+    from dpcalc.numerics.arrays import np
+
+    with np.errstate(all="ignore"):
+        sums = [np.maximum(first - np.exp(min(e, 700.0)) * second, 0.0).sum() for e in np.ravel(epsilons)]
+        return np.minimum(np.log(np.array(sums)), 0.0).reshape(np.shape(epsilons))

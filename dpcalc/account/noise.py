@@ -1,0 +1,85 @@
+"""The noise multiplier of a step, from whatever says how much noise there was."""
+
+from __future__ import annotations
+
+import math
+
+from dpcalc.account import loader
+from dpcalc.account.forms import Phase
+from dpcalc.account.stated import Claim, Stated
+from dpcalc.errors import NotApplicable
+from dpcalc.numerics.floats import down
+
+
+def multiplier(stated: Stated) -> float:
+    """Return the multiplier of the noise on the sum of a step, rounded down; of a history, that of its last steps.
+
+    Raises:
+        Missing: nothing says it.
+    """
+    if stated.phases:
+        return stated.phases[-1].noise_multiplier
+    if (z := stated.get("noise_multiplier")) is not None:
+        return float(z)
+    if (layers := stated.get("layer_noise_multipliers")) is not None:
+        z = loader.jointly((layer, 1) for layer in layers)
+        stated.remarks.append(f"per-layer clips: all layers together have (sum of z_l^-2)^(-1/2) = {z:.6g}")
+        return z
+    if (own := stated.get("worker_noise_multiplier")) is not None:
+        devices = stated.need("devices", "the noise of each worker adds up over the workers")
+        z = down(own * math.sqrt(devices), 4.0)
+        stated.remarks.append(
+            f"{own:g} x sqrt({devices} workers) = {z:.6g}, where noises are independent and only the sum is seen"
+        )
+        return z
+    if (on_sum := stated.get("noise_std_sum")) is not None:
+        return down(on_sum / stated.need("clip", "noise on the sum is over the clipping norm"), 2.0)
+    on_mean = stated.get("noise_std")
+    if on_mean is None:
+        raise stated.missing("noise_multiplier", "nothing says how much noise there was")
+    clip = stated.need("clip", "noise on the mean is over the clipping norm")
+    size = float(stated.need("divisor", "noise on the mean is over what the sum was divided by"))
+    z = down(on_mean * size / clip, 4.0)
+    stated.remarks.append(f"noise after averaging: std x divisor/clip = {on_mean:g} x {size:g}/{clip:g} = {z:.6g}")
+    return z
+
+
+def effective(stated: Stated, phase: Phase) -> Phase:
+    """Return a phase with the multiplier that all its releases have together; its steps are the batches drawn."""
+    z, steps = phase.noise_multiplier, phase.steps
+    if (s := stated.get("count_noise_std")) is not None:
+        centred = (
+            stated.need("count", "a count of unclipped records was released: of centred bits, or of raw ones")
+            == "centred"
+        )
+        z = loader.with_count(z, s, centred=centred)
+        term = "(2 s)" if centred else "s"
+        stated.remarks.append(f"adaptive clipping releases a count too: (z^-2 + {term}^-2)^(-1/2) = {z:.6g}")
+    if (k := stated.count("releases_per_batch")) > 1:
+        reading = f"{steps} steps, each with a draw of its own,"
+        claimed, steps = Phase(z, phase.rate, steps), -(-steps // k)
+        truth = f"each of {steps} batches was released {k} times, with z/sqrt({k}) together"
+        stated.claims.append(Claim(reading, (claimed,), truth))
+        z = loader.jointly([(z, k)])
+    return Phase(z, phase.rate, steps)
+
+
+def refuse_adaptive(stated: Stated) -> None:
+    """Refuse Opacus' adaptive clipping, with what its noise would be worth if the size of a batch were a constant.
+
+    Raises:
+        NotApplicable: it was used.
+    """
+    s, of_opacus = stated.get("count_noise_std"), stated.word("tool") == "opacus"
+    if "adaclip" not in stated.word("optimizer") and not (of_opacus and s is not None):
+        return
+    would = ""
+    if s is not None:
+        z = multiplier(stated)
+        truly = loader.opacus_adaptive_clipping(z, s)
+        would = f"; were that a constant, z = {z:g} would be worth (z^-2 + 3/(4 s^2))^(-1/2) = {truly:.6g}"
+    raise NotApplicable(
+        f"{stated.run.shown}: Opacus' adaptive clipping releases a raw count and divides by the batch that was "
+        f"drawn: no account holds{would}",
+        "clip at a constant, or release centred counts and divide by a constant",
+    )

@@ -1,0 +1,172 @@
+"""The facts of one run, from its file and from flags: each is asked for where it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from dpcalc.account.facts import FACTS, Said
+from dpcalc.account.forms import Phase, RunFile
+from dpcalc.errors import SpecError
+from dpcalc.model.parameter import check
+from dpcalc.model.quantities import Sampling
+
+_NOT_POISSON = ("batch", "random", "sequential", "distributed", "shuffle", "shuffled", "subsetrandom", "grouped")
+_POISSON = ("uniformwithreplacement", "distributeduniformwithreplacement", "poisson", "cyclicpoisson")
+DISTRIBUTED = "distributeduniformwithreplacementsampler"
+_OF_OPACUS = ("uniformwithreplacementsampler", DISTRIBUTED)
+
+_SAMPLERS: dict[str, Sampling | None] = {
+    **{f"{name}{end}": Sampling.POISSON for name in _POISSON for end in ("sampler", "sampling")},
+    **{f"{name}sampler": None for name in _NOT_POISSON},
+}
+"""Classes of samplers, in small letters, and how they draw; None: not as Poisson sampling does."""
+
+_RESTATED = ("noise_multiplier", "noise_std", "noise_std_sum", "steps", "epochs")
+"""What a history or an event says by itself."""
+_OPEN = ("epsilon", "delta", "adjacency", "divisor")
+"""What may be asked otherwise than a file says it."""
+
+
+class Missing(SpecError):
+    """A fact that the account needs and that nothing says; ``fact`` is its name."""
+
+    def __init__(self, fact: str, why: str) -> None:
+        said = FACTS[fact].help
+        super().__init__(why, f"give {FACTS[fact].flag}: {said[:1].lower()}{said[1:]}", parameters=(fact,))
+        self.fact = fact
+
+    def __reduce__(self) -> tuple[type[Missing], tuple[str, str]]:
+        return type(self), (self.fact, self.message)
+
+
+class Claim(NamedTuple):
+    """What another reading of the facts would account for: ``phases``, drawn as Poisson samples; and what ran."""
+
+    reading: str
+    phases: tuple[Phase, ...]
+    truth: str
+
+
+class Stated:
+    """The facts, which of them were used, and what is to be said of them.
+
+    Args:
+        run: what a file says.
+        flags: what was typed; it stands beside the file, and does not contradict it.
+
+    Raises:
+        SpecError: a flag contradicts the file.
+    """
+
+    def __init__(self, run: RunFile, flags: Mapping[str, Said]) -> None:
+        self.run, self.phases = run, run.phases
+        self.facts = {**run.facts, **{name: self._kept(name, said) for name, said in flags.items()}}
+        self.used: dict[str, Said] = {}
+        self.claims: list[Claim] = []
+        self.remarks: list[str] = list(run.remarks)
+
+    def _kept(self, name: str, said: Said) -> Said:
+        """Return what a flag says, or the file, where that is the same and says more."""
+        other = self.run.facts.get(name)
+        if self.phases and name in _RESTATED:
+            raise SpecError(f"{said.origin} is said, and {self.run.kind} says it itself", f"leave out {said.origin}")
+        if other is None or other.value is None or name in _OPEN:
+            return said
+        if other.value != said.value and not (name == "sampling" and _may_be(other, said)):
+            raise SpecError(
+                f"{other.origin} is {other.text}, and {said.origin} says {said.text}",
+                f"leave out {said.origin}, or correct the file if it is wrong",
+            )
+        return other if name == "sampling" and drawn_by(other.text) is Sampling.POISSON else said
+
+    def get(self, name: str) -> Any:
+        """Return a fact, or None where nothing says it.
+
+        Raises:
+            Missing: what is said is not clear.
+        """
+        said = self.facts.get(name)
+        if said is None or (said.value is None and not said.text):
+            return None
+        if said.value is None:
+            raise Missing(name, f"{said.origin} is {said.text}, which is no one value of {name}")
+        self.used[name] = said
+        return said.value
+
+    def count(self, name: str) -> int:
+        """Return a count, 1 where nothing says it."""
+        return int(self.get(name) or 1)
+
+    def need(self, name: str, why: str) -> Any:
+        """Return a fact.
+
+        Raises:
+            Missing: nothing says it.
+        """
+        value = self.get(name)
+        if value is None:
+            raise self.missing(name, why)
+        return value
+
+    def missing(self, name: str, why: str) -> Missing:
+        """Return the question for a fact."""
+        return Missing(name, f"{self.run.shown}: {why}")
+
+    def word(self, name: str) -> str:
+        """Return a word in small letters without marks; empty where nothing says it."""
+        return bare(str(self.get(name) or ""))
+
+    @property
+    def of_opacus(self) -> bool:
+        """Whether the loader and the sampler are those of Opacus."""
+        return self.word("tool") == "opacus" or self.word("sampling") in _OF_OPACUS
+
+    @property
+    def sampling(self) -> Sampling:
+        """How batches were drawn.
+
+        Raises:
+            Missing: nothing says it, or what is said is not enough.
+        """
+        poisson, typed = self.get("poisson"), self.get("sampling")
+        drawn = Sampling.POISSON if typed is None and poisson else None if typed is None else drawn_by(typed)
+        if typed is not None and poisson is not None and poisson is not (drawn is Sampling.POISSON):
+            raise self.missing("sampling", f"poisson_sampling is {poisson}, and the sampling is {typed}")
+        if drawn is not None:
+            return drawn
+        if typed is not None:
+            raise Missing(
+                "sampling",
+                f"{self.facts['sampling'].origin} is {typed}: not Poisson sampling, which accountants of such runs "
+                "assume; shuffle holds for every order of epochs",
+            )
+        if poisson is False:
+            raise self.missing("sampling", "poisson_sampling is false, which says how batches were not drawn")
+        raise self.missing(
+            "sampling",
+            "nothing says how batches were drawn; a shuffled loader writes the same numbers as Poisson sampling",
+        )
+
+
+def drawn_by(text: str) -> Sampling | None:
+    """Return how a sampler draws, by its word or its class; None where a class does not tell.
+
+    Raises:
+        SpecError: it is neither.
+
+    >>> drawn_by("UniformWithReplacementSampler"), drawn_by("RandomSampler"), drawn_by("shuffle")
+    (<Sampling.POISSON: 'poisson'>, None, <Sampling.SHUFFLE: 'shuffle'>)
+    """
+    return _SAMPLERS[bare(text)] if bare(text) in _SAMPLERS else Sampling(str(check("sampling", text)))
+
+
+def _may_be(other: Said, said: Said) -> bool:
+    """Return whether a class of samplers may draw as a flag says."""
+    drawn, typed = drawn_by(other.text), drawn_by(said.text)
+    return typed is drawn or (drawn is None and typed is not Sampling.POISSON)
+
+
+def bare(text: str) -> str:
+    """Return a text in small letters, without anything but letters and digits."""
+    return "".join(letter for letter in text.lower() if letter.isalnum())

@@ -1,0 +1,419 @@
+"""What was done before the last steps of a run on random batches, and how a share of their noise hides it.
+
+The last k steps are composed. Before them two runs are apart by what the uses of the record left over: a discounted sum
+of how often it was in the batches, at most the domain. At worst every batch had it (Theorem N of the note). But how
+often that was is random, and the theorem of the hidden past takes the mean over it: told to everybody, where the two
+data sets are real ones, and secret against a run that never uses the record. docs/method.md has the proofs.
+
+A plan is how many steps are composed, in how many of them which share of the noise hides the past, and over how many
+steps before them uses are counted. The theorem holds for every plan; the best is sought by approximations.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from dpcalc.notions import gaussian
+from dpcalc.notions.profiles import SPLIT, Certificate
+from dpcalc.numerics import discounted_sums
+from dpcalc.numerics.arrays import Array, np
+from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.normal_arrays import log_hockey_stick_up
+from dpcalc.plain_enum import PlainEnum
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from dpcalc.notions.pld import Pair
+    from dpcalc.numerics.discounted_sums import Law
+
+_MOST_MU = 4e7  # past this one a Gaussian mechanism hides nothing that shows
+_NEAR_ONE = (100, 200, 60)  # nodes of a law of distances: near 0, up to rare ones, and beyond
+_RARE = math.exp(-25.0)
+_NODES_OF_SEARCH = 5  # every so many nodes is enough to choose a plan by
+_LOG_DELTA = math.log(1e-6)  # plans are chosen for this delta; the best one hardly depends on it
+_NEVER_SEEN = 3.0  # ln delta less that of a failure that takes a twentieth of it
+_STRIDES = (2.0, math.sqrt(2.0), 1.1)  # by which numbers of a plan are multiplied, and divided
+_MOST_TRIALS = 120  # plans that are tried
+
+
+class Past(PlainEnum):
+    """What is learnt of how often the record was used before the last steps."""
+
+    TOLD = "told"
+    SECRET = "secret"
+    MIRRORED = "secret of both"
+
+
+class Draws(NamedTuple):
+    """A record is used in a step as often as so many independent trials of this chance succeed.
+
+    Where the ``period`` is above 1, it is used once in every so many steps, at a random place.
+    """
+
+    trials: int
+    chance: Fraction
+    period: int = 1
+
+
+class Chain(NamedTuple):
+    """Steps that contract, move by a use of the record, and add noise.
+
+    Attributes:
+        steps: T.
+        factor: c, Lipschitz factor of a step's map, in [0, 1].
+        use: how far one use of the record moves a step, eta 2 L/b, rounded up.
+        noise: eta sigma, rounded down.
+        diameter: D, inf where unbounded.
+    """
+
+    steps: int
+    factor: float
+    use: float
+    noise: float
+    diameter: float
+
+
+class Plan(NamedTuple):
+    """Compose the last ``composed`` steps; in the last ``split`` of them the share ``fraction`` of the noise's variance
+    hides what was done before, and the rest the step's own use.
+
+    In so many steps before them uses are ``counted``, and what the ``past`` tells of that. Uses before these, or all
+    where none is counted, count at their worst.
+    """
+
+    composed: int
+    split: int
+    fraction: float
+    counted: int = 0
+    past: Past | None = None
+
+    def contracting(self, chain: Chain) -> int:
+        """Return how many steps have to contract."""
+        outright = not self.counted and chain.diameter <= chain.use * _geometric(
+            chain.factor, chain.steps - self.composed
+        )
+        whole = not outright and self.counted in (0, chain.steps - self.composed)
+        return chain.steps if whole else self.composed + self.counted
+
+
+def split_certificate(plan: Plan) -> Certificate:
+    """Return what a plan is: the theorem proves a bound for every one."""
+    values = plan._asdict()
+    if not plan.counted:
+        del values["counted"], values["past"]
+    return Certificate(SPLIT, values=values)
+
+
+def sample_mu(mu: float, fraction: float) -> float:
+    """Return mu of a step where only the share 1 - fraction of the noise's variance hides its own use, rounded up."""
+    return up(mu / math.sqrt(1.0 - fraction), 4.0)
+
+
+# --- the hiding of early steps ----------------------------------------------------------------------------------------
+
+
+def shift_mu(chain: Chain, plan: Plan) -> float:
+    """Return the GDP parameter of hiding what was done before the steps that a plan composes, rounded up.
+
+    Every one of those counts as a use.
+    """
+    done = chain.steps - plan.composed
+    apart = min(chain.diameter, up(chain.use * _geometric(chain.factor, done), 8.0)) if done else 0.0
+    return _mu_of(apart, chain, plan)
+
+
+def _mu_of(apart: float, chain: Chain, plan: Plan) -> float:
+    """Return the GDP parameter of hiding so long a distance."""
+    if apart == 0.0:
+        return 0.0
+    factor = chain.factor
+    log_shrunk = max(-745.0, plan.composed * math.log(factor)) if factor > 0.0 else -745.0
+    kept = math.exp(log_shrunk) * (1.0 + UNIT * (8.0 + 2.0 * abs(log_shrunk)))
+    # _geometric is rounded up by at most 64 units; what is divided by must not be.
+    squared = factor * factor * (1.0 - 2.0 * UNIT) if factor < 1.0 else 1.0
+    spread = _geometric(squared, plan.split) * (1.0 - 256.0 * UNIT)
+    return up(apart * kept / (chain.noise * math.sqrt(plan.fraction * max(1.0, spread))), 16.0)
+
+
+def _geometric(factor: float, terms: int) -> float:
+    """Return 1 + c + ... + c^(terms-1), within 64 units of roundoff and above."""
+    if factor >= 1.0:
+        return float(terms) * (1.0 + 2.0 * UNIT)
+    if factor == 0.0:
+        return 1.0
+    rate = -math.log(factor)
+    if rate * terms < 1e-8:
+        return min(float(terms), terms * (1.0 - 0.5 * rate * (terms - 1) + (rate * terms) ** 2)) * (1.0 + 32.0 * UNIT)
+    return min(float(terms), math.expm1(-rate * terms) / math.expm1(-rate) * (1.0 + 48.0 * UNIT))
+
+
+def past_pair(chain: Chain, plan: Plan, draws: Draws) -> Pair:
+    """Return the pair of what was done before the steps that a plan composes."""
+    from dpcalc.notions import pld
+
+    if not plan.counted:
+        return pld.gaussian(mu=max(shift_mu(_at_worst(chain, draws), plan), 1e-30))
+    make = {Past.TOLD: pld.revealed_shift, Past.SECRET: pld.hidden_shift, Past.MIRRORED: pld.mirrored_shift}
+    return make[plan.past or Past.TOLD](*_shifts(chain, plan, _uses(draws, chain.factor, plan.counted)))
+
+
+def _at_worst(chain: Chain, draws: Draws) -> Chain:
+    """Return the steps with as many uses as there may be: all trials of each succeed."""
+    return chain._replace(use=up(chain.use * draws.trials)) if draws.trials > 1 else chain
+
+
+def _shifts(chain: Chain, plan: Plan, law: Law) -> tuple[Array, Array]:
+    """Return the GDP parameters of hiding what was done, rising, and their probabilities."""
+    values, masses = law.whole()
+    apart = values * chain.use * (1.0 + 4.0 * UNIT)
+    if plan.counted < chain.steps - plan.composed:
+        apart = apart + up(chain.diameter * math.exp(plan.counted * math.log(chain.factor or 1e-300)), 1e3)
+    return np.minimum(apart, chain.diameter) * up(_mu_of(1.0, chain, plan), 4.0), masses
+
+
+@functools.lru_cache(maxsize=16)
+def _uses(draws: Draws, factor: float, count: int) -> Law:
+    """Return the law of the discounted number of uses in so many steps, on some hundred nodes."""
+    if draws.period > 1:
+        law = discounted_sums.uses_of_periods(draws.period, factor, count // draws.period)
+    else:
+        law = discounted_sums.uses(draws.trials, draws.chance, factor, count)
+    values, masses = law.whole()
+    tails = np.cumsum(masses[::-1])[::-1]
+    rare = float(values[max(0, int(np.searchsorted(-tails, -_RARE)) - 1)])
+    if len(values) <= sum(_NEAR_ONE) or not 0.0 < rare < math.inf:
+        return law
+    near, middle, far = _NEAR_ONE
+    nodes = np.concatenate((
+        [0.0], rare * np.geomspace(1e-6, 1.0 / middle, near), rare * np.linspace(1.0 / middle, 1.0, middle)[1:],
+        np.linspace(rare, float(values[-1]), far)[1:],
+    ))  # fmt: skip
+    return law._replace(values=values, masses=masses, rest=0.0).on(np.append(nodes, up(nodes[-1])))
+
+
+# --- the choice of a plan ---------------------------------------------------------------------------------------------
+
+
+class Search(NamedTuple):
+    """The plans of one theorem for one run.
+
+    Attributes:
+        chain: the steps.
+        draws: how often a record is used in one.
+        past: what is learnt of the past.
+        cost: the variance of the loss of a step, by the share of the noise that hides the past.
+        mu, rate: of a step, of which the first plan is the best.
+        log_failure: ln of the probability that one of so many steps does not contract.
+    """
+
+    chain: Chain
+    draws: Draws
+    past: Past
+    mu: float
+    rate: float
+    log_failure: Callable[[int], float] = lambda _: -math.inf
+
+    def best(self) -> tuple[float, Plan | None]:
+        """Return about the least epsilon, and its plan; None for the plain composition."""
+        steps = self.chain.steps
+        if self.mu > _MOST_MU:
+            return math.inf, None
+        none = gaussian.epsilon(mu=math.sqrt(steps * use_cost(self.mu, self.rate)), log_delta_target=_LOG_DELTA)
+        starts = [(_solved(curve), plan) for plan in self._starts() if (curve := self._curve(plan, {})) is not None]
+        least, plan = min(starts, key=lambda start: start[0], default=(math.inf, None))
+        if plan is None:
+            return none, None
+        least, plan = self._descended(least, plan)
+        return (least, plan) if least < none else (none, None)
+
+    def _starts(self) -> Iterator[Plan]:
+        """Yield the best plans for the worst past and, with uses counted, for some that are likely enough."""
+        if (worst := best_plan(_at_worst(self.chain, self.draws), self.mu, self.rate)) is not None:
+            worst = self._whole(worst)
+            if worst.composed < self.chain.steps:
+                yield worst
+        if self.chain.use == 0.0 or self.chain.steps < 2:
+            return
+        window = self._window()
+        values, masses = _uses(self.draws, self.chain.factor, window or self.chain.steps).whole()
+        tails = np.cumsum(masses[::-1])[::-1]
+        for rare in (1e-1, 1e-4):
+            apart = up(self.chain.use * float(values[max(0, int(np.searchsorted(-tails, -rare)) - 1)]))
+            plan = best_plan(self.chain._replace(diameter=min(self.chain.diameter, apart)), self.mu, self.rate)
+            if plan is not None and (plan := self._whole(plan)).composed < self.chain.steps:
+                yield self._counted(plan, window)
+
+    def _window(self) -> int:
+        """Return in how many steps before the last ones uses are counted; 0 for all of them.
+
+        All of them have to contract then, and with a domain a few may be enough.
+        """
+        chain = self.chain
+        if math.isinf(chain.diameter) or chain.factor >= 1.0 or chain.factor <= 0.0:
+            return 0
+        if self.log_failure(chain.steps) < _LOG_DELTA - _NEVER_SEEN:
+            return 0
+        steps = math.ceil(math.log(max(1.0, 1e4 * chain.diameter / chain.use)) / -math.log(chain.factor))
+        return min(chain.steps, -(-steps // self.draws.period) * self.draws.period)
+
+    def _whole(self, plan: Plan) -> Plan:
+        """Return the plan with a whole number of periods composed."""
+        return plan._replace(composed=-(-plan.composed // self.draws.period) * self.draws.period)
+
+    def _counted(self, plan: Plan, window: int) -> Plan:
+        done = self.chain.steps - plan.composed
+        return plan._replace(counted=min(window or done, done), past=self.past)
+
+    def _descended(self, least: float, plan: Plan) -> tuple[float, Plan]:
+        """Return about the least epsilon of the plans to which strides that help lead, and the plan."""
+        window = plan.counted if plan.counted < self.chain.steps - plan.composed else 0
+        laws: dict[int, Law] = {}
+        tried = {plan}
+        for stride in _STRIDES:
+            improved = True
+            while improved and len(tried) < _MOST_TRIALS:
+                improved = False
+                for other in {*self._near(plan, stride, window)} - tried:
+                    tried.add(other)
+                    curve = self._curve(other, laws)
+                    if curve is not None and curve(least * (1.0 - 1e-3)) < _LOG_DELTA:
+                        least, plan, improved = _solved(curve), other, True
+        return least, plan
+
+    def _near(self, plan: Plan, stride: float, window: int) -> Iterator[Plan]:
+        """Yield plans one of whose numbers is a stride away."""
+        period = self.draws.period
+        for times in (stride, 1.0 / stride):
+            k, j = (max(1, round(number * times)) for number in (plan.composed, plan.split))
+            if period > 1:
+                k = max(1, round(k / period) + (round(k / period) * period == plan.composed) * (1 if times > 1 else -1))
+                k *= period
+            if k < self.chain.steps:
+                yield self._like(plan._replace(composed=k, split=min(plan.split, k)), plan, window)
+            yield plan._replace(split=min(j, plan.composed))
+            yield plan._replace(fraction=min(plan.fraction * times, 0.5 * (1.0 + plan.fraction)))
+
+    def _like(self, changed: Plan, plan: Plan, window: int) -> Plan:
+        return self._counted(changed, window) if plan.counted else changed
+
+    def _curve(self, plan: Plan, laws: dict[int, Law]) -> Callable[[float], float] | None:
+        """Return about ln delta of a plan by epsilon, its last steps as one Gaussian mechanism; None where it is 1."""
+        variance = (plan.composed - plan.split) * use_cost(self.mu, self.rate)
+        variance += plan.split * use_cost(sample_mu(self.mu, plan.fraction), self.rate)
+        failure = math.exp(self.log_failure(plan.contracting(self.chain)))
+        worst = shift_mu(_at_worst(self.chain, self.draws), plan)
+        if not math.isfinite(variance) or failure >= 0.95 * math.exp(_LOG_DELTA):
+            return None
+        if not plan.counted:
+            whole = math.hypot(worst, math.sqrt(variance))
+            if worst > _MOST_MU:
+                return None
+            return lambda epsilon: math.log(math.exp(gaussian.log_delta(mu=whole, epsilon=epsilon)) + failure + 1e-300)
+        whole_run = plan.counted == self.chain.steps - plan.composed
+        count = self.chain.steps if whole_run and plan.composed < 0.1 * self.chain.steps else plan.counted
+        if count not in laws:
+            values, masses = _uses(self.draws, self.chain.factor, count).whole()
+            places = np.arange(len(values)) // _NODES_OF_SEARCH
+            ends = np.append(np.flatnonzero(places[1:] != places[:-1]), len(values) - 1)
+            laws[count] = discounted_sums.Law(values[ends], np.add.reduceat(masses, np.append(0, ends[:-1] + 1)))
+        mus, masses = _shifts(self.chain, plan, laws[count])
+        return _likely(plan.past or Past.TOLD, np.minimum(mus, 1e3), masses, math.sqrt(variance), failure)
+
+
+def _likely(past: Past, mus: Array, masses: Array, spread: float, failure: float) -> Callable[[float], float]:
+    """Return about ln delta by epsilon, of shifts and one Gaussian mechanism."""
+    if past == Past.TOLD:
+        logs, apart, distances = np.log(masses), np.zeros(len(mus)), np.sqrt(mus * mus + spread * spread)
+    else:
+        y = np.linspace(-8.0, 8.0 + float(mus.max()), 160)
+        ratio, other = (
+            np.exp(np.clip(sign * y[:, None] * mus - 0.5 * mus * mus, -700.0, 600.0)) @ masses for sign in (1.0, -1.0)
+        )
+        logs = np.log(ratio) - 0.5 * y * y + math.log((y[1] - y[0]) / math.sqrt(2.0 * math.pi))
+        apart = np.log(ratio) - (np.log(other) if past == Past.MIRRORED else 0.0)
+        distances = np.full(len(y), max(spread, 1e-9))
+
+    def curve(epsilon: float) -> float:
+        terms = np.minimum(logs + log_hockey_stick_up(epsilon - apart, distances), 600.0)
+        return math.log(float(np.exp(terms).sum()) + failure + 1e-300)
+
+    return curve
+
+
+def _solved(curve: Callable[[float], float]) -> float:
+    """Return about the epsilon of the delta that plans are chosen for."""
+    high = 0.125
+    while curve(high) > _LOG_DELTA and high < 1e6:
+        high *= 4.0
+    low = 0.0 if high == 0.125 else high / 4.0
+    while high - low > 1e-3 * high and high > 1e-9:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if curve(middle) > _LOG_DELTA else (low, middle)
+    return high
+
+
+def best_plan(chain: Chain, mu: float, rate: float) -> Plan | None:
+    """Return the plan that is best by a central limit approximation of the uses; None for the plain composition.
+
+    What was done before the last steps counts at its worst.
+    """
+    if chain.steps < 2 or (chain.factor >= 1.0 and math.isinf(chain.diameter) and mu == 0.0):
+        return None
+    single = use_cost(mu, rate)
+    least, best = chain.steps * single, None
+    for composed in log_grid(chain.steps - 1):
+        # What a plan costs at least: splitting all of the steps leaves the least shift, and no share is above 1.
+        if _cost_floor(shift_mu(chain, Plan(composed, composed, 1.0)), composed, 0, single) > least:
+            continue
+        for split in log_grid(composed):
+            whole = shift_mu(chain, Plan(composed, split, 1.0))
+            if _cost_floor(whole, composed, split, single) > least:
+                continue
+            # The least of whole^2/q + j v/(1 - q) for v the variance of a step, which grows faster where mu is large.
+            balanced = whole / (whole + math.sqrt(split * single)) if whole else 0.5
+            for fraction in (balanced, 0.6 * balanced, 0.3 * balanced):
+                if not 1e-12 < fraction < 1.0 - 1e-12:
+                    continue
+                cost = whole * whole / fraction + (composed - split) * single
+                cost += split * use_cost(mu / math.sqrt(1.0 - fraction), rate)
+                if cost < least:
+                    least, best = cost, Plan(composed, split, fraction)
+    return best
+
+
+def _cost_floor(whole: float, composed: int, split: int, single: float) -> float:
+    """Return a little less than the least cost of a plan over all shares: a use costs the more, the larger its mu^2.
+
+    That is (whole + sqrt(j v))^2 for the j steps that are split, and v for each other one.
+    """
+    reach = whole + math.sqrt(split * single)
+    return ((composed - split) * single + reach * reach) * (1.0 - 1e-6)  # inf, not an error, where it overflows
+
+
+def log_grid(most: int) -> list[int]:
+    """Return whole numbers from 1 to ``most``, some ten a decade, the last among them."""
+    count = max(1, round(12 * math.log10(most))) if most > 1 else 0
+    return sorted({*(round(most ** (j / count)) for j in range(count)), most}) if count else [1]
+
+
+def use_cost(mu: float, rate: float) -> float:
+    """Return what a use costs in the choice of a plan: the variance of its loss, where that means anything."""
+    return min(loss_variance(mu, rate), mu * mu)
+
+
+def loss_variance(mu: float, rate: float) -> float:
+    """Return about the variance of one step's privacy loss, as Dong, Roth and Su's central limit theorem has it."""
+    square = mu * mu
+    if square > 600.0:
+        return math.inf
+    if square < 1e-4:
+        return rate * rate * square
+
+    def normal(x: float) -> float:
+        return 0.5 * math.erfc(-x * math.sqrt(0.5))
+
+    return 2.0 * rate * rate * (math.exp(square) * normal(1.5 * mu) + 3.0 * normal(-0.5 * mu) - 2.0)

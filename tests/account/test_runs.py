@@ -1,0 +1,257 @@
+"""Files that training jobs write: what each is read as, or the one question that it leaves open."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpcalc.account.described import Described
+from dpcalc.account.forms import Phase, read_run
+from dpcalc.account.stated import Missing
+from dpcalc.account.way import _described, _typed, accounted
+from dpcalc.errors import DpcalcError, NotApplicable, SpecError
+
+Written = Callable[[str, Any], str]
+
+SNIPPET = {
+    "tool": "opacus", "history": [[2.0, 0.5, 60]], "records": 570, "sampler": "UniformWithReplacementSampler",
+    "rate": 0.5, "epoch_steps": 2, "divisor": 285, "optimizer": "DPOptimizer", "reduction": "mean", "secure": False,
+}  # fmt: skip
+EVENT = {
+    "class_name": "SelfComposedDpEvent", "count": 2000,
+    "event": {"class_name": "PoissonSampledDpEvent", "sampling_probability": 0.01,
+              "event": {"class_name": "GaussianDpEvent", "noise_multiplier": 1.1}},
+}  # fmt: skip
+TRUNCATED = {
+    "module_name": "dp_accounting.dp_event", "class_name": "TruncatedSubsampledGaussianDpEvent", "dataset_size": 50000,
+    "sampling_probability": 0.01, "truncated_batch_size": 600, "noise_multiplier": 1.1,
+}  # fmt: skip
+PRINTED = (
+    "ComposedDpEvent(events=[SelfComposedDpEvent(event=PoissonSampledDpEvent(sampling_probability=0.01, "
+    "event=GaussianDpEvent(noise_multiplier=1.1)), count=1000), NoOpDpEvent(), "
+    "SelfComposedDpEvent(event=PoissonSampledDpEvent(sampling_probability=0.02, "
+    "event=GaussianDpEvent(noise_multiplier=1.5)), count=500)])"
+)
+PLAN = (
+    "BandMFExecutionPlanConfig(iterations=1000, strategy=array([1. , 0.5, 0.25]), noise_multiplier=1.2, "
+    "l2_clip_norm=1.0, rescale_to_unit_norm=True, normalize_by=128.0, sampling_prob=0.3, truncated_batch_size=None, "
+    "num_examples=60000, column_normalize=False)"
+)
+TRANSFORMERS = """
+output_dir: out
+per_device_train_batch_size: 8
+gradient_accumulation_steps: 4
+num_train_epochs: 3.0
+max_steps: -1
+learning_rate: 5.0e-5
+dataloader_drop_last: true
+seed: 42
+noise_multiplier: 0.8
+target_delta: 1e-5
+per_sample_max_grad_norm: 1.0
+"""
+LIGHTNING = """
+trainer: {max_epochs: 10, devices: 2, num_nodes: 2, accumulate_grad_batches: 1}
+data:
+  class_path: my.Data
+  init_args: {batch_size: 32, num_samples: 51200}
+val: {batch_size: 999}
+dp: {noise_multiplier: 1.0, max_grad_norm: 1.0, sampling: poisson, delta: 1.0e-6}
+"""
+KERAS = {
+    "class_name": "DPKerasSGDOptimizer",
+    "config": {"name": "SGD", "learning_rate": 0.15, "l2_norm_clip": 1.0, "noise_multiplier": 1.1,
+               "num_microbatches": 250},
+    "batch_size": 250, "epochs": 60, "num_examples": 60000,
+}  # fmt: skip
+P = Phase
+
+
+def _said(flags: str) -> dict[str, Any]:
+    words = flags.split()
+    names = [word.removeprefix("--").replace("-", "_") for word in words[::2]]
+    return {name: _typed(name, text) for name, text in zip(names, words[1::2], strict=True)}
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Written:
+    def write(name: str, content: Any) -> str:
+        path = tmp_path / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def read(path: str, flags: str = "") -> Described:
+    return _described(read_run(path), _said(f"--delta 1e-5 {flags}"), None)
+
+
+RUNS: list[tuple[str, str, Any, str, Sequence[Phase], str]] = [
+    ("snippet", "run.json", SNIPPET, "", [P(2.0, 0.5, 60)], "poisson"),
+    ("snippet-with-batch", "run.json", {**SNIPPET, "batch_size": 200}, "", [P(2.0, 0.5, 60)], "poisson"),
+    ("printed", "history.txt", "[(1.1, np.float64(0.01), 1000), (1.5, 0.02, 500)]", "--sampling poisson",
+     [P(1.1, 0.01, 1000), P(1.5, 0.02, 500)], "poisson"),
+    ("state-dict", "state.json", {"privacy_accountant_state_dict": {"history": [[1.0, 0.01, 10], [1.0, 0.01, 5]],
+     "mechanism": "gdp"}}, "--sampling poisson", [P(1.0, 0.01, 15)], "poisson"),
+    ("smaller-rate-than-loader", "run.json", {**SNIPPET, "history": [[2.0, 0.35, 60]]}, "", [P(2.0, 0.5, 60)],
+     "poisson"),
+    ("not-poisson", "run.json", {**SNIPPET, "sampler": "BatchSampler"}, "--sampling shuffle", [P(2.0, None, 60)],
+     "shuffle"),
+    ("resumed-inside-an-epoch", "run.json",
+     {**SNIPPET, "sampler": "shuffle", "history": [[2, 0.5, 3], [1, 0.5, 2]]}, "",
+     [P(2.0, None, 3), P(1.0, None, 3)], "shuffle"),
+    ("workers", "run.json", {**SNIPPET, "sampler": "DistributedUniformWithReplacementSampler"}, "--devices 2",
+     [P(2.0, 0.5, 60)], "poisson"),
+    ("ghost", "run.json", {**SNIPPET, "history": [[2.0, 0.1, 60]], "rate": None, "epoch_steps": None, "accumulation": 3,
+     "optimizer": "DPOptimizerFastGradientClipping"}, "", [P(2.0, 0.3, 60)], "poisson"),
+    ("event", "event.json", EVENT, "", [P(1.1, 0.01, 2000)], "poisson"),
+    ("printed-event", "event.txt", PRINTED, "", [P(1.1, 0.01, 1000), P(1.5, 0.02, 500)], "poisson"),
+    ("full-batch-event", "event.json", {"class_name": "GaussianDpEvent", "noise_multiplier": 3}, "", [P(3, None, 1)],
+     "full"),
+    ("plan", "plan.txt", PLAN, "", [P(1.2, 0.3, 334)], "poisson"),
+    ("opacus-loader", "c.yaml", "tool: opacus\nrecords: 570\nbatch_size: 200\ndrop_last: true\nepochs: 30\n"
+     "noise_multiplier: 2\npoisson_sampling: true", "", [P(2.0, 0.5, 60)], "poisson"),
+    ("opacus-quirk", "c.json", {"records": 9300, "batch_size": 100, "epochs": 3, "noise_multiplier": 1,
+     "sampler": "UniformWithReplacementSampler"}, "", [P(1.0, 1 / 92, 276)], "poisson"),
+    ("any-loader", "c.yaml", "n: 570\nbatch_size: 200\nepochs: 2\nnoise_multiplier: 1", "--sampling poisson "
+     "--drop-last false", [P(1.0, 200 / 570, 6)], "poisson"),
+    ("transformers", "args.yaml", TRANSFORMERS, "--sampling shuffle --records 10000 --devices 4", [P(0.8, None, 234)],
+     "shuffle"),
+    ("lightning", "c.yaml", LIGHTNING, "--per-device-batch-size 32", [P(1.0, 1 / 400, 4000)], "poisson"),
+    ("keras", "c.json", KERAS, "--sampling shuffle", [P(1.1, None, 14400)], "shuffle"),
+    ("clients", "fl.toml", "num_clients = 1000\nclients_per_round = 50\nnum_rounds = 40\nnoise_multiplier = 0.5",
+     "--sampling fixed", [P(0.5, None, 40)], "fixed"),
+    ("two-releases", "c.json", {"sample_rate": 0.01, "steps": 2000, "noise_multiplier": 1.1, "releases_per_batch": 2},
+     "--sampling poisson", [P(0.7778174593052022, 0.01, 1000)], "poisson"),
+    ("noise-after-averaging", "c.json", {"noise_std": 0.001, "clip": 2, "divisor": 100, "sample_rate": 0.1, "steps": 5},
+     "--sampling poisson", [P(0.05, 0.1, 5)], "poisson"),
+    ("centred-counts", "c.json", {"noise_multiplier": 1, "clipped_count_stddev": 0.5, "count": "centred", "steps": 1,
+     "sample_rate": 1}, "--sampling poisson", [P(math.sqrt(0.5), 1.0, 1)], "poisson"),
+    ("layers", "c.json", {"layer_noise_multipliers": [3, 4], "steps": 1, "sample_rate": 1}, "--sampling poisson",
+     [P(2.4, 1.0, 1)], "poisson"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content", "flags", "phases", "sampling"), [case[1:] for case in RUNS],
+                         ids=[case[0] for case in RUNS])  # fmt: skip
+def test_a_run_file_is_read_as_what_ran(
+    written: Written, name: str, content: Any, flags: str, phases: Sequence[Phase], sampling: str
+) -> None:
+    run = read(written(name, content), flags)
+    assert run.sampling == sampling
+    assert len(run.phases) == len(phases)
+    for one, other in zip(run.phases, phases, strict=True):
+        assert one.steps == other.steps
+        assert (one.rate is None) == (other.rate is None)
+        assert (other.rate or 0.0) <= (one.rate or 0.0) <= (other.rate or 0.0) * (1 + 1e-14)
+        assert other.noise_multiplier * (1 - 1e-14) <= one.noise_multiplier <= other.noise_multiplier
+
+
+@pytest.mark.parametrize(
+    ("content", "flags", "fact"),
+    [
+        ("[(1.1, 0.01, 1000)]", "", "sampling"),
+        ({**SNIPPET, "sampler": "BatchSampler"}, "", "sampling"),
+        ({**SNIPPET, "sampler": "DistributedUniformWithReplacementSampler"}, "", "devices"),
+        ("records: 570\nbatch_size: 200\nepochs: 2\nnoise_multiplier: 1", "--sampling poisson", "drop_last"),
+        ("batch_size: 200\nepochs: 2\nnoise_multiplier: 1", "--sampling poisson", "records"),
+        ("epochs: 2\nnoise_multiplier: 1\nrecords: 10", "--sampling poisson", "loader_length"),
+        ("records: 600\nbatch_size: 200\nepochs: 2\ndevices: 2\nnoise_multiplier: 1", "--sampling poisson",
+         "per_device_batch_size"),
+        (TRANSFORMERS, "--sampling shuffle --records 10000", "devices"),
+        ("records: 600\nbatch_size: 200\nnoise_multiplier: 1", "--sampling poisson", "steps"),
+        ("records: 600\nbatch_size: 200\nsteps: 1", "--sampling poisson", "noise_multiplier"),
+        ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nunit: user", "--sampling poisson", "max_records_per_user"),
+        ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nclipped_count_stddev: 3", "--sampling poisson", "count"),
+        ("a: {batch_size: 1}\nb: {batch_size: 2}\nrecords: 6\nsteps: 1\nnoise_multiplier: 1", "--sampling poisson",
+         "batch_size"),
+        ("batch_size: auto\nrecords: 6\nsteps: 1\nnoise_multiplier: 1", "--sampling poisson", "batch_size"),
+        ("poisson_sampling: false\nnoise_multiplier: 1", "", "sampling"),
+        ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nmax_batch_size: 9", "--sampling poisson", "records"),
+        ("sigma: 1\nsteps: 1\nsample_rate: 0.1", "--sampling poisson", "noise_multiplier"),
+    ],
+)  # fmt: skip
+def test_one_fact_is_asked_for_at_a_time(written: Written, content: Any, flags: str, fact: str) -> None:
+    with pytest.raises(Missing) as raised:
+        read(written("run", content), flags)
+    assert raised.value.fact == fact
+    assert f"--{fact.replace('_', '-')}" in str(raised.value.hint)
+
+
+def test_delta_is_asked_for(written: Written) -> None:
+    with pytest.raises(Missing, match="delta"):
+        accounted([written("run.json", EVENT)], {})
+
+
+@pytest.mark.parametrize(
+    ("content", "flags", "error", "words"),
+    [
+        ({**SNIPPET, "optimizer": "AdaClipDPOptimizer"}, "", NotApplicable, "adaptive clipping"),
+        ({**SNIPPET, "history": [[1.1, 0.01, 9]], "unclipped_num_std": 5}, "", NotApplicable, "1.08056"),
+        (SNIPPET, "--adjacency add-remove", NotApplicable, "divisor"),
+        (SNIPPET, "--sampling shuffle", SpecError, "--sampling"),
+        ({**SNIPPET, "sampler": "BatchSampler"}, "--sampling poisson", SpecError, "--sampling"),
+        (SNIPPET, "--steps 10", SpecError, "--steps"),
+        (SNIPPET, "--noise-multiplier 10", SpecError, "--noise-multiplier"),
+        (SNIPPET, "--loader-length 7", SpecError, "loader-length"),
+        (SNIPPET, "--divisor realised", NotApplicable, "divided"),
+        ({**EVENT, "same_seed": True}, "", SpecError, "same_seed"),
+        ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nsame_seed: true\ndevices: 2", "--sampling poisson",
+         NotApplicable,
+         "seed"),
+        ({**KERAS, "config": {"num_microbatches": 50, "l2_norm_clip": 1, "noise_multiplier": 1}}, "--sampling poisson",
+         NotApplicable, "mean gradient"),
+        ({**SNIPPET, "history": [[0, 0.5, 60]]}, "", NotApplicable, "no noise"),
+        ({**SNIPPET, "history": [[0.01, 1.5, 60]]}, "", SpecError, "sample_rate"),
+        ({**SNIPPET, "history": [[1, 0.5, 0]]}, "", SpecError, "steps"),
+        ({**SNIPPET, "history": [[1, 0.5, 1.5]]}, "", SpecError, "steps"),
+        ({**SNIPPET, "history": [["1", 0.5, 1]]}, "", SpecError, "noise_multiplier"),
+        ({**SNIPPET, "history": [[True, 0.5, 1]]}, "", SpecError, "noise_multiplier"),
+        ({**SNIPPET, "history": [[1, 0.5]]}, "", SpecError, "history"),
+        ({**SNIPPET, "history": []}, "", SpecError, "empty"),
+        ('{"history": [[NaN, 0.5, 1]]}', "", SpecError, "noise_multiplier"),
+        ({"class_name": "MixtureOfGaussiansDpEvent", "standard_deviation": 1}, "", NotApplicable, "Mixture"),
+        ({"class_name": "ComposedDpEvent", "events": [TRUNCATED, EVENT]}, "", NotApplicable, "several largest"),
+        ({"class_name": "GaussianDpEvent", "noise_multiplier": 1, "more": 2}, "", SpecError, "more"),
+        ({"class_name": "SelfComposedDpEvent", "event": EVENT, "count": True}, "", SpecError, "steps"),
+        ({"class_name": "PoissonSampledDpEvent", "sampling_probability": 0.5, "event": EVENT}, "", NotApplicable,
+         "sample"),
+    ],
+)  # fmt: skip
+def test_what_no_account_holds_for_is_refused(
+    written: Written, content: Any, flags: str, error: type[DpcalcError], words: str
+) -> None:
+    with pytest.raises(error, match=words) as raised:
+        read(written("run", content), flags)
+    assert not isinstance(raised.value, Missing)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\x80\x04\x95", b"PK\x03\x04rest", b"\x1f\x8b\x08", b"[" * 200_000, b'{"a":' * 5000, b"(" * 3000,
+        b"-" * 300_000 + b"1", b'{"history": [[1,1,1],', b"\xff\xfe\x00", b"", b"a: *b", b"a: &a [*a, *a]",
+        b"__import__('os').system('true')", b"[[9" + b"9" * 6000 + b",1,1]]", b"x" * 1_000_001,
+        b'{"history": [[1,1,1]], "history": [[9,0.1,1]]}', b"a: !!python/object/apply:os.system [true]",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["run.json", "run.txt", "run.yaml"])
+def test_hostile_files_are_refused(tmp_path: Path, name: str, raw: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(raw)
+    with pytest.raises(DpcalcError):
+        read(str(path), "--sampling poisson")
+
+
+def test_no_irregular_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "link.json").symlink_to("/dev/zero")
+    (tmp_path / "model.ckpt").write_text("[(1, 0.1, 1)]")
+    for name in ("link.json", "model.ckpt", ".", "none.json"):
+        with pytest.raises(SpecError):
+            read_run(str(tmp_path / name))
