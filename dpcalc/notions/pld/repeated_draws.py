@@ -22,7 +22,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.notions.pld.discretisation import Pair, gaussian
@@ -306,12 +306,13 @@ def _half_line(kind: _Replaced | _Nulled, count: Array, high: Array, e: Array, l
     c = up_to = kind.reach(count, e, log_share[:, None] - high).min(axis=1)
     low = kind.reach(count, e, log_share[:, None] - high - math.log(len(count))).min(axis=1)
 
-    def missing(at: Array, of: Array) -> Array:
+    def missing(at: Array, of: Any) -> Array:
         return log_sum(high + kind.log_excess(count, e[of], at)) - log_share[of]
 
-    left, c = np.arange(len(c)), c.copy()  # the thresholds whose c is yet to be found
+    left: Any = np.arange(len(c))  # the thresholds whose c is yet to be found
+    c = c.copy()
     below, above = missing(low, left), missing(up_to, left)
-    value, enough = above, np.ones(len(c), bool)
+    value, enough = above, np.isfinite(above)
     for step in range(_STEPS):
         moves = np.abs(value) > _EQUAL  # False where nothing is to share
         if not moves.any():
