@@ -163,6 +163,10 @@ _REFUTED = "THE RUNS CONTRADICT THE GUARANTEE, or chance did, which the confiden
 ATTACK = "attack"
 """The label of what an audit did."""
 
+_BROKEN = (
+    "THE IMPLEMENTATION IS BROKEN, or the guarantee does not describe it, or chance did, which the confidence allows"
+)
+
 _NAMES = {"audited epsilon": "epsilon_lower", "audited mu": "mu_lower"}
 
 
@@ -180,8 +184,12 @@ def audit_facts(case: Case, digits: Digits) -> list[tuple[str, str]]:
         lower, delta = digits.number(audit["epsilon_lower"], Side.DOWN), number(audit["delta"], side=Side.AS_GIVEN)
         facts.append(("audited", f"epsilon >= {lower} at delta = {delta}{beside['epsilon']}"))
     mu = digits.number(audit["mu_lower"], Side.DOWN)
+    facts.append(("audited", f"mu >= {mu} if Gaussian{beside['mu']}; with confidence {confidence}"))
+    if scores := audit.get("scores"):
+        said = f"{scores['in']} in, {scores['out']} out, of {audit['others']}; {audit['looks_at']}"
+        verdict = [("verdict", _BROKEN)] if audit["exceeded"] else []
+        return [*facts, ("scores", said), *verdict]
     facts += [
-        ("audited", f"mu >= {mu} if Gaussian{beside['mu']}; with confidence {confidence}"),
         (
             ATTACK,
             f"{audit['attack']}: {audit['others']}; looks at {audit['looks_at']}; {audit['replicas']} runs on each of "
@@ -194,7 +202,9 @@ def audit_facts(case: Case, digits: Digits) -> list[tuple[str, str]]:
 
 def refuted(case: Case) -> str:
     """Return what to say before a guarantee that the runs of an audit contradict; nothing of any other."""
-    return f"{_REFUTED}: what follows may be false" if case.audit and case.audit["exceeded"] else ""
+    if not case.audit or not case.audit["exceeded"]:
+        return ""
+    return _BROKEN if case.audit.get("scores") else f"{_REFUTED}: what follows may be false"
 
 
 def audited_together(report: Report) -> Iterator[str]:
