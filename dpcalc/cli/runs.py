@@ -204,6 +204,28 @@ RUNS = {
             -n 10000 -R 1 --eta 0.001 -e 1 -d 1e-8
         """,
     ),
+    "dp-ftrl": RunCommand(
+        """Correlated noise on clipped gradients: DP-FTRL, matrix factorisation, banded matrices.
+
+        \b
+        Five epochs of 200 steps with the square root of the prefix sums:
+          dpcalc dp-ftrl --mechanism sqrt --steps 1000 --epochs 5 \\
+            --noise-multiplier 5 --adjacency zero-out -d 1e-6
+        Which noise makes that epsilon 2?
+          dpcalc dp-ftrl --mechanism sqrt --steps 1000 --epochs 5 -e 2 \\
+            --adjacency zero-out -d 1e-6
+        Which matrix leaves the least noise, and how much less than DP-SGD?
+          dpcalc dp-ftrl --mechanism best --steps 1000 --epochs 5 -e 2 \\
+            --adjacency zero-out -d 1e-6
+        Ten bands, each record in a random step of its group in every epoch:
+          dpcalc dp-ftrl --mechanism banded-sqrt --bands 10 --steps 1000 \\
+            --epochs 5 --noise-multiplier 1.2 --scaling columns \\
+            --sampling balls-in-bins --adjacency zero-out -d 1e-6
+
+        Without --sampling batches come in a fixed order, which may be public: a record is used --participations
+        times, --separation steps apart, or once in every epoch.
+        """,
+    ),
     "statement": RunCommand(
         """A paragraph for a paper's appendix or a model card: what is run, what holds of it, and every
         assumption.

@@ -191,6 +191,26 @@ COMMANDS: dict[str, Command] = {
                 "delta",
             ),
         ),
+        _command(
+            "dp-ftrl",
+            "Correlated noise: DP-FTRL, trees and banded matrices, in a fixed order or amplified by sampling.",
+            ("correlated",),
+            ("correlated",),
+            usual=(
+                "mechanism",
+                "bands",
+                "steps",
+                "epochs",
+                "noise_multiplier",
+                "scaling",
+                "sampling",
+                "adjacency",
+                "epsilon",
+                "delta",
+                "json",
+                "verbose",
+            ),
+        ),
     )
 }
 

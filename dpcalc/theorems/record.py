@@ -55,6 +55,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "lower.curved_orders",
         "lower.forgetting",
     ),
+    "correlated": ("correlated.correlated",),
     "dp_sgd": ("holder.dp_sgd",),
     "utility": ("risk.utility",),
     "tasks": ("risk.tasks",),

@@ -454,6 +454,23 @@ QUESTIONS = (
         "sampled.hidden_full",
     ),
     Question(
+        "correlated",
+        "dp-ftrl --mechanism sqrt --steps 20 --epochs 2 --noise-multiplier 5 --adjacency zero-out -d 1e-5",
+        "correlated.gaussian",
+    ),
+    Question(
+        "correlated",
+        "dp-ftrl --mechanism banded-sqrt --bands 2 --steps 20 --epochs 2 --noise-multiplier 2 --sampling poisson "
+        "--adjacency remove -d 1e-5",
+        "correlated.banded_poisson",
+    ),
+    Question(
+        "correlated",
+        "compare --algorithm correlated --mechanism banded-sqrt --bands 2 --steps 20 --epochs 2 --noise-multiplier 2 "
+        "--sampling balls-in-bins --adjacency add -d 1e-5",
+        "correlated.banded_balls",
+    ),
+    Question(
         "dp-sgd-output",
         "dp-sgd --algorithm dp-sgd-output --loss hinge --feature-bound 1 -n 1000 -R 1 --eta 0.001 --sigma 1 -d 1e-5",
         "dp_sgd.output dp_sgd.output_split dp_sgd.output_published",

@@ -39,6 +39,8 @@ TRUTH = {
     "sampled.hidden_lower": "theorems/test_hidden_past.py::test_the_lower_value_is_that_of_a_run",
     "sampled.shuffle_lower": "theorems/test_sampled_steps.py::test_the_lower_value_of_shuffled_batches_is_one",
     "sampled.last_iterate_heuristic": "theorems/test_last_iterate.py::test_the_heuristic_is_what_linear_losses_reveal",
+    "correlated.banded_poisson": "theorems/test_correlated.py::test_no_small_banded_run_is_less_private",
+    "correlated.banded_balls": "theorems/test_correlated.py::test_no_small_banded_run_is_less_private",
     "online.limit": "reference/test_reference.py::test_reference",
     "online.limit_above": "reference/test_reference.py::test_reference",
     "online.limit_below": "reference/test_reference.py::test_reference",
