@@ -25,7 +25,7 @@ from dpcalc.model.numbers import parse_log
 from dpcalc.model.run import describe
 from dpcalc.notions import conversions, gaussian, optimal_composition, pld, profiles, renyi
 from dpcalc.notions.guarantee import Composition, Gdp, Profile
-from dpcalc.numerics import binomial, chi_square, discounted_sums, isotonic, roots, sums
+from dpcalc.numerics import binomial, chi_square, clopper_pearson, discounted_sums, isotonic, roots, sums
 from dpcalc.numerics.floats import down, exp_up, product_up, quotient_up, ratio_up, up
 from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.contraction import (
@@ -53,6 +53,8 @@ from dpcalc.theorems.risk.sgd import Sgd
 from dpcalc.theorems.sampled import hidden_past, noisy_sgd, sampled_hidden, sampled_steps
 from dpcalc.theorems.sampled.hidden_past import Past, Plan
 from dpcalc.theorems.setting import Setting
+from dpcalc.training.audit import one_run
+from dpcalc.training.audit.estimate import Event, Seen
 from tests.formulas import evaluated, number
 
 from . import published
@@ -1141,6 +1143,39 @@ def _allocated(i: _Inputs) -> float:
     return guarantee_of(lookup("sampled.balls_in_bins"), run).epsilon(parse_log(i.raw["delta"])).value
 
 
+# --- what scores prove ------------------------------------------------------------------------------------------------
+
+
+def _hits(i: _Inputs) -> Seen:
+    half = i("alpha") / 2.0
+    true, of, false, others = (i.whole(name) for name in ("in_hits", "in_runs", "out_hits", "out_runs"))
+    lower, upper = clopper_pearson.sharp_lower(true, of, half), clopper_pearson.sharp_upper(false, others, half)
+    return Seen(Event(True, 0.0), true, false, lower, upper)
+
+
+def _coins(i: _Inputs) -> tuple[int, int, int]:
+    return i.whole("correct"), i.whole("guesses"), i.whole("canaries")
+
+
+def _gaussian_cuts(i: _Inputs) -> list[tuple[float, float]]:
+    count, last = (float(x) for x in re.findall(r"[0-9.]+", str(i.raw["epsilons"]))[::2])
+    points = [last * k / (count - 1.0) for k in range(int(count))]
+    return [(e, math.exp(gaussian.log_delta(mu=i("mu"), epsilon=e))) for e in points]
+
+
+_QUANTITIES.update(
+    threshold_epsilon=lambda i: _hits(i).epsilon(i("delta")),
+    threshold_mu=lambda i: _hits(i).mu(),
+    order_statistic_upper=lambda i: clopper_pearson.sharp_upper(i.whole("rank") - 1, i.whole("size"), i("alpha")),
+    one_run_p=lambda i: one_run.p_value(*_coins(i), i("epsilon"), i("delta")),
+    one_run_p_quoted=lambda i: one_run.published_p_value(*_coins(i), i("epsilon"), i("delta")),
+    one_run_epsilon=lambda i: one_run.epsilon_lower(*_coins(i), i("delta"), i("alpha")),
+    one_run_walk_p=lambda i: one_run.walk_p_value(
+        *(ast.literal_eval(str(i.raw[name])) for name in ("correct", "guesses")), i.whole("canaries"), i("epsilon"),
+        i("delta"),
+    ),
+    one_run_gdp_p_upper=lambda i: one_run.curve_p_value(*_coins(i), _gaussian_cuts(i)),
+)  # fmt: skip
 _QUANTITIES.update(
     truncation_probability=lambda i: _truncation(i).chance,
     truncated_rate=lambda i: _truncation(i).rate,
