@@ -24,6 +24,8 @@ def fill_in(algorithm: Algorithm, draft: Description) -> None:
     check_model(draft)
     if "separation" in algorithm.parameters:
         _fill_uses(draft)
+        if draft.get("mechanism") is Mechanism.BEST:
+            _choose_mechanism(draft)
     if draft.get("sampling") is Sampling.FULL:
         _fill_full(draft)
     else:
@@ -66,6 +68,27 @@ def _fill_uses(draft: Description) -> None:
     if draft.get("sampling") is Sampling.POISSON and not draft.has("batch_size"):
         draft.fill("sample_rate", up(1.0 / length), Source.DERIVED)
     draft.fill("separation", 1 if draft.get("sampling") is Sampling.SHUFFLE else length, Source.DERIVED)
+
+
+def _choose_mechanism(draft: Description) -> None:
+    """Put the matrix with the least noise in prefix sums in the place of the word that asks for it.
+
+    Raises:
+        SpecError: it cannot be known.
+    """
+    if not draft.has("steps", "participations", "separation") or draft.get("sampling") not in (None, Sampling.SHUFFLE):
+        raise SpecError(
+            "the best mechanism is chosen for batches in a public order, whose passes are known",
+            "give --steps and --epochs, and leave out --sampling",
+        )
+    from dpcalc.model.strategy import best
+
+    steps, separation = draft["steps"], draft["separation"]
+    uses = min(draft["participations"], -(-steps // separation))
+    chosen = best(steps, uses, separation, repeats=draft.sources["separation"] is Source.DERIVED and separation > 1)
+    draft.put("mechanism", chosen.mechanism, draft.sources["mechanism"])  # as if given: the same in a changed run
+    if chosen.mechanism in (Mechanism.BANDED_SQRT, Mechanism.BISR):
+        draft.put("bands", chosen.bands, draft.sources["mechanism"])
 
 
 def _fill_full(draft: Description) -> None:

@@ -364,7 +364,7 @@ PARAMETERS: dict[str, Parameter] = {
             "mechanism", "",
             "which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the "
             "matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum "
-            "of geometric sequences close to it (blt)",
+            "of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums",
             choices=tuple(Mechanism), synonyms=("strategy",),
         ),
         _count("bands", "p", "bands of the matrix C, or of its inverse (bisr)", unit="bands", synonyms=("num_bands",)),

@@ -38,6 +38,7 @@ from dpcalc.notes import (
     OtherReading,
     OtherRelease,
     OwnChoice,
+    PrefixNoise,
     PromiseNotMade,
     Referenced,
     Rounded,
@@ -51,7 +52,6 @@ from dpcalc.notes import (
     UnreadableCells,
     Vacuous,
 )
-from dpcalc.render.layout import listed
 from dpcalc.render.numbers import MAXIMISED, Digits, Side, number
 from dpcalc.render.words.allocation import allocation_lines
 from dpcalc.render.words.positions import worst_positions
@@ -288,6 +288,25 @@ def _other_adjacencies(note: OtherAdjacencies) -> str:
     return f"other adjacencies{_at(note.at)}: {note.quantity} {listed}"
 
 
+def _prefix_noise(note: PrefixNoise) -> str:
+    """Return the noise in prefix sums, the least one that is known, and what independent noise has with sampling."""
+    text = f"noise in prefix sums: {note.rms:.3g} clips (root mean square), at most {note.largest:.3g}"
+    less = [other for other in note.others[:1] if other["rms"] < 0.995 * note.rms]
+    shown = [*less, *(other for other in note.others[len(less) :] if other.get("algorithm") == _DP_SGD)]
+    listed = ", ".join(f"{_matrix(other)} {other['rms']:.3g} ({other['rms'] / note.rms:.2g} times)" for other in shown)
+    return f"{text}; at the same guarantee {listed}" if shown else text
+
+
+_DP_SGD = "dp-sgd"
+
+
+def _matrix(other: Mapping[str, Any]) -> str:
+    if other.get("algorithm") == _DP_SGD:
+        return "DP-SGD with Poisson batches"
+    bands = f" with {other['bands']} bands" if other["bands"] > 1 else ""
+    return f"{other['mechanism']}{bands}{' and Poisson batches' if 'sampling' in other else ''}"
+
+
 def _at(at: Mapping[str, Any] | None) -> str:
     """Return of which run a note is, where a parameter of it was solved for."""
     sides = {name: Side.DOWN if name in MAXIMISED else Side.UP for name in at or {}}
@@ -346,6 +365,8 @@ _MOST_KEYS = 20
 
 
 def _run_read(note: RunRead) -> str:
+    from dpcalc.render.layout import listed
+
     taken = ", ".join(f"{name} ({origin})" for name, origin in note.taken.items())
     unused = f"; not used: {listed(note.unused, _MOST_KEYS)}" if note.unused else ""
     return f"read as {note.what}: {taken}{unused}"
@@ -443,6 +464,7 @@ _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
     OwnChoice: _own_choice,
     NotCertified: _not_certified,
     OtherAdjacencies: _other_adjacencies,
+    PrefixNoise: _prefix_noise,
     AccountantPrints: _accountant_prints,
     LossDomain: _loss_domain,
     LinearClip: _linear_clip,

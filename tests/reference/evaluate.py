@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -13,6 +14,8 @@ from typing import Any
 import mpmath
 import numpy as np
 
+import dpcalc
+from dpcalc.account import loader as run_loader
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.solving.search import DIRECTIONS, extreme
 from dpcalc.model import loss as losses
@@ -22,7 +25,7 @@ from dpcalc.model.numbers import parse_log
 from dpcalc.model.run import describe
 from dpcalc.notions import conversions, gaussian, optimal_composition, pld, profiles, renyi
 from dpcalc.notions.guarantee import Composition, Gdp, Profile
-from dpcalc.numerics import binomial, chi_square, discounted_sums, isotonic, roots, sums
+from dpcalc.numerics import binomial, chi_square, clopper_pearson, discounted_sums, isotonic, roots, sums
 from dpcalc.numerics.floats import down, exp_up, product_up, quotient_up, ratio_up, up
 from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.contraction import (
@@ -50,6 +53,8 @@ from dpcalc.theorems.risk.sgd import Sgd
 from dpcalc.theorems.sampled import hidden_past, noisy_sgd, sampled_hidden, sampled_steps
 from dpcalc.theorems.sampled.hidden_past import Past, Plan
 from dpcalc.theorems.setting import Setting
+from dpcalc.training.audit import one_run
+from dpcalc.training.audit.estimate import Event, Seen
 from tests.formulas import evaluated, number
 
 from . import published
@@ -1138,6 +1143,39 @@ def _allocated(i: _Inputs) -> float:
     return guarantee_of(lookup("sampled.balls_in_bins"), run).epsilon(parse_log(i.raw["delta"])).value
 
 
+# --- what scores prove ------------------------------------------------------------------------------------------------
+
+
+def _hits(i: _Inputs) -> Seen:
+    half = i("alpha") / 2.0
+    true, of, false, others = (i.whole(name) for name in ("in_hits", "in_runs", "out_hits", "out_runs"))
+    lower, upper = clopper_pearson.sharp_lower(true, of, half), clopper_pearson.sharp_upper(false, others, half)
+    return Seen(Event(True, 0.0), true, false, lower, upper)
+
+
+def _coins(i: _Inputs) -> tuple[int, int, int]:
+    return i.whole("correct"), i.whole("guesses"), i.whole("canaries")
+
+
+def _gaussian_cuts(i: _Inputs) -> list[tuple[float, float]]:
+    count, last = (float(x) for x in re.findall(r"[0-9.]+", str(i.raw["epsilons"]))[::2])
+    points = [last * k / (count - 1.0) for k in range(int(count))]
+    return [(e, math.exp(gaussian.log_delta(mu=i("mu"), epsilon=e))) for e in points]
+
+
+_QUANTITIES.update(
+    threshold_epsilon=lambda i: _hits(i).epsilon(i("delta")),
+    threshold_mu=lambda i: _hits(i).mu(),
+    order_statistic_upper=lambda i: clopper_pearson.sharp_upper(i.whole("rank") - 1, i.whole("size"), i("alpha")),
+    one_run_p=lambda i: one_run.p_value(*_coins(i), i("epsilon"), i("delta")),
+    one_run_p_quoted=lambda i: one_run.published_p_value(*_coins(i), i("epsilon"), i("delta")),
+    one_run_epsilon=lambda i: one_run.epsilon_lower(*_coins(i), i("delta"), i("alpha")),
+    one_run_walk_p=lambda i: one_run.walk_p_value(
+        *(ast.literal_eval(str(i.raw[name])) for name in ("correct", "guesses")), i.whole("canaries"), i("epsilon"),
+        i("delta"),
+    ),
+    one_run_gdp_p_upper=lambda i: one_run.curve_p_value(*_coins(i), _gaussian_cuts(i)),
+)  # fmt: skip
 _QUANTITIES.update(
     truncation_probability=lambda i: _truncation(i).chance,
     truncated_rate=lambda i: _truncation(i).rate,
@@ -1258,6 +1296,47 @@ def lower_log_delta(inputs: Mapping[str, Any], epsilon: float) -> float:
     """Return ln of a delta that no guarantee for passes in these batches can be below, the order secret."""
     kept = ("records", "batch_size", "last_batch", "noise_std", "lipschitz")
     return _resets(_Inputs({name: inputs[name] for name in kept}), "secret").profile(epsilon)
+
+
+# --- what really ran --------------------------------------------------------------------------------------------------
+
+
+def _loader(i: _Inputs) -> int:
+    return run_loader.loader_length(
+        i.whole("records"), i.whole("batch_size"), drop_last={"True": True, "False": False}[str(i.raw["drop_last"])]
+    )
+
+
+def _history(i: _Inputs) -> float:
+    entries = [
+        {"algorithm": "dp-sgd", "sampling": "poisson", "noise_multiplier": z, "sample_rate": q, "steps": t}
+        for z, q, t in json.loads(str(i.raw["history"]))
+    ]
+    best = dpcalc.ledger(entries, delta=str(i.raw["delta"]), adjacency=str(i.raw["direction"])).cases[0].best
+    assert best is not None
+    assert best.epsilon is not None
+    return best.epsilon
+
+
+_QUANTITIES.update(
+    opacus_sampler_rate=lambda i: run_loader.sampler_rate(_loader(i)),
+    opacus_epoch_steps=lambda i: float(run_loader.epoch_steps(_loader(i))),
+    opacus_history_rate=lambda i: run_loader.history_rate(_loader(i)),
+    opacus_divisor=lambda i: float(run_loader.divisor(i.whole("records"), _loader(i))),
+    history_epsilon=_history,
+    adaptive_clipping_true_multiplier=lambda i: run_loader.opacus_adaptive_clipping(
+        i("noise_multiplier"), i("unclipped_num_std")
+    ),
+    empty_local_batch_delta=lambda i: math.exp(
+        run_loader.empty_batches_delta(
+            run_loader.log_empty_batches(i.whole("records"), i("rate"), i.whole("steps"), i.whole("workers")),
+            i("epsilon"),
+        )
+    ),
+    shared_coin_epsilon_below=lambda i: run_loader.shared_seed_epsilon(
+        i("noise_multiplier"), i("rate"), i.whole("steps"), i.whole("workers"), i.log("delta"), cells=1 << 14
+    ),
+)
 
 
 def evaluate(quantity: str, inputs: Mapping[str, Any]) -> float | dict[str, float]:

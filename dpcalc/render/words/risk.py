@@ -162,6 +162,10 @@ def _right(guess: Guess) -> str:
 
 _REFUTED = "THE RUNS CONTRADICT THE GUARANTEE, or chance did, which the confidence allows"
 
+_BROKEN = (
+    "THE IMPLEMENTATION IS BROKEN, or the guarantee does not describe it, or chance did, which the confidence allows"
+)
+
 _NAMES = {"audited epsilon": "epsilon_lower", "audited mu": "mu_lower"}
 
 
@@ -179,8 +183,13 @@ def audit_facts(case: Case, digits: Digits) -> list[tuple[str, str]]:
         bounds.append(f"epsilon >= {lower} at delta = {delta}{beside['epsilon']}")
     bounds.append(f"mu >= {digits.number(audit['mu_lower'], Side.DOWN)}, if Gaussian{beside['mu']}")
     confidence = number(audit["confidence"], side=Side.AS_GIVEN)
+    audited = ("audited", f"{'; '.join(bounds)}; with confidence {confidence}")
+    if scores := audit.get("scores"):
+        said = f"{scores['in']} in, {scores['out']} out, of {audit['others']}; {audit['looks_at']}"
+        verdict = [("verdict", _BROKEN)] if audit["exceeded"] else []
+        return [audited, ("scores", said), *verdict]
     facts = [
-        ("audited", f"{'; '.join(bounds)}; with confidence {confidence}"),
+        audited,
         (
             "attack",
             f"{audit['attack']}: {audit['others']}; looks at {audit['looks_at']}; {audit['replicas']} runs on each of "
@@ -193,7 +202,9 @@ def audit_facts(case: Case, digits: Digits) -> list[tuple[str, str]]:
 
 def refuted(case: Case) -> str:
     """Return what to say before a guarantee that the runs of an audit contradict; nothing of any other."""
-    return f"{_REFUTED}: what follows may be false" if case.audit and case.audit["exceeded"] else ""
+    if not case.audit or not case.audit["exceeded"]:
+        return ""
+    return _BROKEN if case.audit.get("scores") else f"{_REFUTED}: what follows may be false"
 
 
 def audited_together(report: Report) -> Iterator[str]:
