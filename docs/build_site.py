@@ -50,8 +50,17 @@ _ELSEWHERE = re.compile(
 
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 
+_COMMENT = re.compile(r"\A<!--.*?-->\s*")
+"""What a page begins with that a program made: with it there, its heading would not be its name in the navigation."""
+
 _ANCHORS = "permalink: true\n    slugify: !!python/object/apply:pymdownx.slugs.slugify {kwds: {case: lower}}"
 """Anchors are made as GitHub makes them, so that links hold there as well."""
+
+
+def _theme(preferred: str, scheme: str, following: str) -> dict[str, Any]:
+    """Return a theme, where the system prefers it, and the name of the one that a button leads to."""
+    toggle = {"icon": "material/theme-light-dark", "name": following}
+    return {"media": f"(prefers-color-scheme{preferred})", "scheme": scheme, "primary": "teal", "toggle": toggle}
 
 
 def configuration(pages: Path, site: Path) -> dict[str, Any]:
@@ -67,10 +76,12 @@ def configuration(pages: Path, site: Path) -> dict[str, Any]:
             "font": False,
             "features": ["navigation.tabs", "navigation.top", "toc.follow", "content.code.copy", "search.highlight"],
             "palette": [
-                {"media": "(prefers-color-scheme: light)", "scheme": "default", "primary": "teal"},
-                {"media": "(prefers-color-scheme: dark)", "scheme": "slate", "primary": "teal"},
+                _theme("", "default", "Light colours"),
+                _theme(": light", "default", "Dark colours"),
+                _theme(": dark", "slate", "Colours of the system"),
             ],
         },
+        "extra_css": ["docs/site.css"],
         "plugins": ["search"],
         "markdown_extensions": [
             "tables", "admonition", "pymdownx.superfences", "pymdownx.highlight", "sane_lists",
@@ -106,7 +117,7 @@ def stage(pages: Path) -> None:
     listed = "\n".join(f"* [{path.name}]({path.name})" for path in sorted(examples.iterdir()))
     (examples / "index.md").write_text(f"# Examples\n\n{listed}\n", encoding="utf-8")
     for page in pages.rglob("*.md"):
-        text = page.read_text(encoding="utf-8")
+        text = _COMMENT.sub("", page.read_text(encoding="utf-8")).replace("\\<", "&lt;")
         page.write_text(re.sub(r"\]\(examples/?\)", "](examples/index.md)", text), encoding="utf-8")
 
 
@@ -115,7 +126,8 @@ def with_formulas(page: str) -> str:
     from latex2mathml.converter import convert
 
     def drawn(found: re.Match[str]) -> str:
-        return str(convert(html.unescape(found[2]), display="block" if found[1] == "div" else "inline"))
+        drawing = convert(html.unescape(found[2]), display="block" if found[1] == "div" else "inline")
+        return f'<{found[1]} class="formula">{drawing}</{found[1]}>'
 
     return _FORMULA.sub(drawn, page)
 

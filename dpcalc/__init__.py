@@ -21,6 +21,7 @@ _PUBLIC = {
     "online": "dpcalc.api.queries",
     "multi_epoch": "dpcalc.api.queries",
     "dp_sgd": "dpcalc.api.queries",
+    "dp_ftrl": "dpcalc.api.queries",
     "utility": "dpcalc.api.queries",
     "statement": "dpcalc.api.documents",
     "explain": "dpcalc.api.documents",

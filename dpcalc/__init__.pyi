@@ -138,6 +138,11 @@ def compare(
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
     loss_at_zero: Real = ...,
+    mechanism: Word = ...,
+    bands: Whole = ...,
+    participations: Whole = ...,
+    separation: Whole = ...,
+    scaling: Word = ...,
     schedule: str | os.PathLike[str] | None = ...,
     epsilon: Real = ...,
     delta: float | str | Iterable[float | str] | None = ...,
@@ -159,7 +164,7 @@ def compare(
     ``algorithm`` says what is run and must be given; ``"all"`` stands for every one.
 
     Args:
-        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output.
+        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output, correlated.
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
@@ -169,7 +174,7 @@ def compare(
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -209,6 +214,11 @@ def compare(
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums; one of identity, tree, sqrt, banded-sqrt, bisr, blt, best.
+        bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
+        participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
+        separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
+        scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
@@ -302,7 +312,7 @@ def rdp(
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -573,7 +583,7 @@ def hockey_stick(
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
@@ -685,7 +695,7 @@ def shuffle(
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
@@ -909,7 +919,7 @@ def multi_epoch(
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
@@ -1014,7 +1024,7 @@ def dp_sgd(
         max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
         uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
@@ -1062,6 +1072,82 @@ def dp_sgd(
     ...                 adjacency="zero-out", delta=1e-5)
     >>> round(report.epsilon, 4)
     24.9225
+    """
+
+def dp_ftrl(
+    *,
+    records: Whole = ...,
+    epochs: Whole = ...,
+    steps: Whole = ...,
+    batch_size: Whole = ...,
+    sample_rate: Real = ...,
+    sampling: Word = ...,
+    mechanism: Word = ...,
+    bands: Whole = ...,
+    participations: Whole = ...,
+    separation: Whole = ...,
+    clip: Real = ...,
+    noise_multiplier: Real = ...,
+    scaling: Word = ...,
+    adjacency: Word = ...,
+    group_size: Whole = ...,
+    epsilon: Real = ...,
+    delta: float | str | Iterable[float | str] | None = ...,
+    order: float | Iterable[float] = ...,
+    solve: str | None = ...,
+    gates: str | Sequence[str] = ...,
+    certify: bool = ...,
+    risk: bool = ...,
+    fpr: float | Iterable[float] = ...,
+    prior: float | Iterable[float] = ...,
+    baseline: float | Iterable[float] = ...,
+    advantage: Real = ...,
+    tpr: Real = ...,
+    success: Real = ...,
+    reconstruction: Real = ...,
+) -> Report:
+    """Return what is true of SGD on clipped gradients whose noise a matrix correlates.
+
+    Args:
+        records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
+        epochs: number of passes over the records; a whole number from 1 to 1e+15 (passes).
+        steps: number of steps; a whole number from 1 to 1e+15 (steps).
+        batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
+        sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
+        sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums; one of identity, tree, sqrt, banded-sqrt, bisr, blt, best.
+        bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
+        participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
+        separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
+        clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
+        adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
+        group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
+        epsilon: the budget.
+        delta: the budget; a string such as "1e-5000" where no float can hold it.
+        order: order or orders of Renyi divergence; without a budget the divergence itself is reported.
+        solve: name of a parameter to solve for instead, given both epsilon and delta.
+        gates: assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one.
+        certify: prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why not.
+        risk: what an attacker can do, beside the answer: case.risk.
+        fpr: rates of false positives at which risk gives those of true ones.
+        prior: prior probabilities that the record is there, for how often a guess is right.
+        baseline: probabilities to guess a secret of the record right without the release.
+        advantage: solve for what keeps true positives less false ones of any attack at most this.
+        tpr: solve for what keeps the rate of true positives at fpr at most this.
+        success: solve for what keeps how often a guess is right, at prior, at most this.
+        reconstruction: solve for what keeps how often a secret is guessed, baseline without, at most this.
+
+    Returns:
+        A report as in `rdp`.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+
+    >>> report = dp_ftrl(mechanism="sqrt", steps=1000, epochs=5, noise_multiplier=5, adjacency="zero-out", delta=1e-6)
+    >>> round(report.cases[0].best.value, 9)
+    5.096496116
     """
 
 def utility(
@@ -1219,6 +1305,11 @@ def statement(
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
     loss_at_zero: Real = ...,
+    mechanism: Word = ...,
+    bands: Whole = ...,
+    participations: Whole = ...,
+    separation: Whole = ...,
+    scaling: Word = ...,
     schedule: str | os.PathLike[str] | None = ...,
     epsilon: Real = ...,
     delta: float | str | Iterable[float | str] | None = ...,
@@ -1238,7 +1329,7 @@ def statement(
     """Return the paragraph for a paper's appendix or a model card about the described run, one for each case.
 
     Args:
-        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output.
+        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output, correlated.
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
@@ -1248,7 +1339,7 @@ def statement(
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -1288,6 +1379,11 @@ def statement(
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums; one of identity, tree, sqrt, banded-sqrt, bisr, blt, best.
+        bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
+        participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
+        separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
+        scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
@@ -1363,6 +1459,11 @@ def explain(
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
     loss_at_zero: Real = ...,
+    mechanism: Word = ...,
+    bands: Whole = ...,
+    participations: Whole = ...,
+    separation: Whole = ...,
+    scaling: Word = ...,
     schedule: str | os.PathLike[str] | None = ...,
     epsilon: Real = ...,
     delta: float | str | Iterable[float | str] | None = ...,
@@ -1382,7 +1483,7 @@ def explain(
     """Return what the bounds ``ids`` say, of the run if one is described; without ids, what the best one for it says.
 
     Args:
-        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output.
+        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output, correlated.
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
@@ -1392,7 +1493,7 @@ def explain(
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -1432,6 +1533,11 @@ def explain(
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums; one of identity, tree, sqrt, banded-sqrt, bisr, blt, best.
+        bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
+        participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
+        separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
+        scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
@@ -1511,6 +1617,11 @@ def cite(
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
     loss_at_zero: Real = ...,
+    mechanism: Word = ...,
+    bands: Whole = ...,
+    participations: Whole = ...,
+    separation: Whole = ...,
+    scaling: Word = ...,
     schedule: str | os.PathLike[str] | None = ...,
     epsilon: Real = ...,
     delta: float | str | Iterable[float | str] | None = ...,
@@ -1530,7 +1641,7 @@ def cite(
     """Return the BibTeX of what the bounds ``ids`` rest on; without ids of the best for the described run, or of all.
 
     Args:
-        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output.
+        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output, correlated.
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
@@ -1540,7 +1651,7 @@ def cite(
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -1580,6 +1691,11 @@ def cite(
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums; one of identity, tree, sqrt, banded-sqrt, bisr, blt, best.
+        bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
+        participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
+        separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
+        scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
@@ -1872,7 +1988,7 @@ def train(
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         c1: constant of the noise schedule; a number > 0.
@@ -1901,6 +2017,10 @@ def train(
 def audit(
     *,
     attack: str = ...,
+    scores: str | os.PathLike[str] | None = ...,
+    one_run: bool = ...,
+    threshold: float | None = ...,
+    guesses: int | None = ...,
     data: str | os.PathLike[str] | None = ...,
     neighbour: str | os.PathLike[str] | None = ...,
     replicas: float = ...,
@@ -1959,6 +2079,11 @@ def audit(
     holder_constant: Real = ...,
     gradient_at_zero: Real = ...,
     loss_at_zero: Real = ...,
+    mechanism: Word = ...,
+    bands: Whole = ...,
+    participations: Whole = ...,
+    separation: Whole = ...,
+    scaling: Word = ...,
     schedule: str | os.PathLike[str] | None = ...,
     epsilon: Real = ...,
     delta: float | str | Iterable[float | str] | None = ...,
@@ -1982,6 +2107,10 @@ def audit(
 
     Args:
         attack: ``best``, ``linear``, ``wall``, ``reset``, ``low-bits`` or ``custom``.
+        scores: the path of scores of canaries, in place of an attack: CSV with columns in, score or in, out.
+        one_run: whether they are of one run, each canary in by its own fair coin.
+        threshold: of scores, fixed before they were looked at.
+        guesses: of one run, how many coins to guess, fixed beforehand.
         data, neighbour: of a custom attack, the paths of two tables that differ in one record, the target last.
         replicas: runs on each of the two data sets.
         confidence: with which all bounds on a case hold.
@@ -1989,7 +2118,7 @@ def audit(
         seed: of all randomness.
         workers: processors; by default all.
         executor: what computes the runs in place of this machine: any `concurrent.futures.Executor`.
-        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output.
+        algorithm: what is run and released; one of pnsgd, skip, stop, local, shuffled, rotation, shuffled-stop, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, noisy-sgd, noisy-gd, repeated, online, dp-sgd, dp-sgd-gradient, dp-sgd-output, correlated.
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
@@ -1999,7 +2128,7 @@ def audit(
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
         step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -2039,6 +2168,11 @@ def audit(
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums; one of identity, tree, sqrt, banded-sqrt, bisr, blt, best.
+        bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
+        participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
+        separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
+        scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.

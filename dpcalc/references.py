@@ -25,6 +25,9 @@ SHORT = {
     "chua2025": "Chua, Ghazi, Harrison, Leeman, Kamath, Kumar, Manurangsi, Sinha and Zhang 2025",
     "steinke2025": "Steinke, Nasr, Ganesh, Balle, Choquette-Choo, Jagielski, Hayes, Thakurta, Smith and Terzis 2025",
     "bousquet2020": "Bousquet, Klochkov and Zhivotovskiy 2020",
+    "denisov2022": "Denisov, McMahan, Rush, Smith and Thakurta 2022",
+    "choquette2023": "Choquette-Choo, Ganesh, McKenna, McMahan, Rush, Thakurta and Xu 2023",
+    "choquette2025": "Choquette-Choo, Ganesh, Haque, Steinke and Thakurta 2025",
     "dpcalc": "dpcalc, docs/method.md",
     "dpcalc-note": "dpcalc, docs/note/note.md",
 }

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from dpcalc.account import loader
-from dpcalc.account.drawing import phases_of, refuse_capped
+from dpcalc.account.drawing import phases_of
 from dpcalc.account.facts import Said
 from dpcalc.account.forms import Phase, RunFile
 from dpcalc.account.noise import effective, refuse_adaptive
@@ -89,7 +89,10 @@ def described(run: RunFile, flags: Mapping[str, Said]) -> Described:
     phases = tuple(effective(stated, phase) for phase in phases)
     group, adjacency = _group_size(stated), _adjacency(stated, sampling)
     skipped = _skipped(stated, group) if sampling is Sampling.POISSON else None
+    stated.get("epsilon")
     delta = stated.need("delta", "at which delta is epsilon asked for?")
+    if stated.get("same_seed"):
+        raise _shared_seed(stated, phases, delta[1])
     stated.remarks += [text for name, (value, text) in _REMARKS.items() if stated.get(name) == value]
     unused = [said.origin.partition(": ")[2] for name, said in run.facts.items() if name not in stated.used]
     return Described(
@@ -97,6 +100,17 @@ def described(run: RunFile, flags: Mapping[str, Said]) -> Described:
         tuple(dict.fromkeys(stated.claims)), tuple(dict.fromkeys(stated.remarks)), stated.used,
         (*run.unused, *filter(None, unused)),
     )  # fmt: skip
+
+
+def _shared_seed(stated: Stated, phases: tuple[Phase, ...], log_delta: float) -> NotApplicable:
+    workers = int(stated.need("devices", "all workers draw from one seed: how many were there?"))
+    z, rate, steps = max(phases, key=lambda phase: phase.steps)
+    least = loader.shared_seed_epsilon(z, rate or 1.0, steps, workers, log_delta)
+    return NotApplicable(
+        "all workers draw from one seed, so the draws of other records tell those of a record: no account holds, and "
+        f"epsilon is about {least:.4g} or more",
+        "give every worker a seed of its own",
+    )
 
 
 def _merged(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
@@ -122,14 +136,9 @@ _REMARKS: dict[str, tuple[object, str]] = {
 def _refuse_uncovered(stated: Stated, sampling: Sampling) -> None:
     """Refuse what no account holds for."""
     refuse_adaptive(stated)
-    if sampling is Sampling.POISSON:
-        refuse_capped(stated)
-        if stated.word("divisor") in ("realised", "realized", "batch"):
-            raise NotApplicable("the sum is divided by the size of the batch that was drawn: it tells on the record",
-                                "divide by a constant")  # fmt: skip
-    if stated.get("same_seed"):
-        raise NotApplicable("all workers draw from one seed: the draws of other records tell those of a record",
-                            "no account holds; give every worker a seed of its own")  # fmt: skip
+    if sampling is Sampling.POISSON and stated.word("divisor") in ("realised", "realized", "batch"):
+        raise NotApplicable("the sum is divided by the size of the batch that was drawn: it tells on the record",
+                            "divide by a constant")  # fmt: skip
     if stated.get("group_by_length"):
         raise NotApplicable("records were grouped by length, so batches depend on the data", "group_by_length: false")
     if (size := stated.get("physical_batch_size")) is not None:

@@ -25,7 +25,7 @@ def phases_of(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str, 
         NotApplicable: no account holds for such batches.
     """
     if sampling is Sampling.POISSON:
-        return (_checked(stated) if stated.phases else (_poisson(stated),)), {}
+        return (_checked(stated) if stated.phases else (_poisson(stated),)), _cap(stated)
     if sampling is Sampling.FULL:
         return _timed(stated, 1), {}
     return _of_batches(stated, sampling)
@@ -93,9 +93,10 @@ def _checked(stated: Stated) -> Phases:
         phases = tuple(phase._replace(rate=min(1.0, up(k * (phase.rate or 1.0)))) for phase in phases)
     steps, rate = sum(phase.steps for phase in phases), max(phase.rate or 1.0 for phase in phases)
     divisor, records = stated.get("divisor"), stated.get("records")
-    if stated.of_opacus and records and divisor and divisor.isdecimal() and int(divisor) != int(records * rate):
+    expected = int((records or 0) * rate) / stated.count("devices")  # as Opacus computes it
+    if stated.of_opacus and records and _is_number(divisor) and abs(float(divisor) - expected) >= 1.0:
         stated.remarks.append(
-            f"the divisor is {divisor}, and records x rate is {records * rate:.6g}: are they of one loader?"
+            f"the divisor is {divisor}, and records x rate / devices is {expected:.6g}: are they of one loader?"
         )
     if length and steps % length:
         stated.remarks.append(
@@ -235,15 +236,20 @@ def _steps(stated: Stated, length: int | None) -> int:
     return max(1, math.ceil(float(epochs) * (loader.epoch_steps(of_epoch) if stated.of_opacus else of_epoch)))
 
 
-def refuse_capped(stated: Stated) -> None:
-    """Refuse Poisson batches that are cut to a size.
+def _cap(stated: Stated) -> Mapping[str, int]:
+    """Return what the engine is told of Poisson batches that are cut to a largest size."""
+    most = stated.get("max_batch_size")
+    if most is None:
+        return {}
+    if stated.count("bands") > 1:
+        raise NotApplicable(
+            f"batches of {stated.get('bands')} groups are cut to {most} records: no account is made", None
+        )
+    return {"records": int(stated.need("records", "what a cut batch keeps depends on n")), "max_batch_size": int(most)}
 
-    Raises:
-        NotApplicable: they are.
-    """
-    if (most := stated.get("max_batch_size")) is not None:
-        raise NotApplicable(f"batches are cut to {most} records: whether a record stays depends on the others",
-                            "see `dpcalc dp-sgd --help`")  # fmt: skip
+
+def _is_number(text: str | None) -> bool:
+    return bool(text) and str(text).replace(".", "", 1).isdecimal()
 
 
 def _near(one: float, other: float) -> bool:

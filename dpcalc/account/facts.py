@@ -123,7 +123,9 @@ _ROWS = (
         "neighboring_relation", "neighbouring_relation",
     )),
     Fact("delta", Kind.DELTA, "delta at which epsilon is asked for.", ("target_delta",), "-d"),
-    Fact("target_epsilon", Kind.NUMBER, "", ("epsilon_budget", "privacy_budget")),
+    Fact("epsilon", Kind.NUMBER, "Budget: exit 1 if the run spent more.", (
+        "target_epsilon", "epsilon_budget", "privacy_budget",
+    ), "-e"),
     Fact("reported_epsilon", Kind.NUMBER, "", ("epsilon_spent", "spent_epsilon", "final_epsilon")),
     Fact("unit", Kind.WORD, "What one person owns: record, user, client or sequence.", ("privacy_unit",),
          choices=("record", "user", "client", "sequence")),
@@ -180,7 +182,7 @@ UNCLEAR = {
 
 @functools.cache
 def _named() -> dict[str, str]:
-    return {word: fact.name for fact in _ROWS for word in (fact.name, *fact.words)}
+    return {word: fact.name for fact in _ROWS for word in (fact.name, *fact.words) if word not in UNCLEAR}
 
 
 def meaning(word: str) -> str:

@@ -175,7 +175,7 @@ def _strict(place: str, name: str, node: Node) -> float | int:
     if name == "noise_multiplier" and re.fullmatch(r"[+]?0*\.?0*(e[+-]?\d+)?", node.text.lower()):
         raise NotApplicable(f"{place} has no noise: epsilon is infinite", "a step without noise is not private")
     try:
-        value: float | int = value_of(name, node)
+        value: float | int = value_of(meaning(name), node)
     except SpecError as error:
         hint = "an entry is (noise multiplier, rate, steps), in this order" if name in _ENTRY else error.hint
         raise SpecError(f"{place}: {name}: {error.message}", hint) from None
@@ -186,12 +186,14 @@ def _strict(place: str, name: str, node: Node) -> float | int:
 
 # --- events -----------------------------------------------------------------------------------------------------------
 
+_TRUNCATED = ("dataset_size", "sampling_probability", "truncated_batch_size", "noise_multiplier")
 _EVENT_FIELDS = {
     "NoOpDpEvent": (),
     "GaussianDpEvent": ("noise_multiplier",),
     "PoissonSampledDpEvent": ("sampling_probability", "event"),
     "SelfComposedDpEvent": ("event", "count"),
     "ComposedDpEvent": ("events",),
+    "TruncatedSubsampledGaussianDpEvent": _TRUNCATED,
 }
 
 
@@ -199,11 +201,17 @@ def _event(shown: str, node: Node) -> RunFile | None:
     """Return an event of dp_accounting, dumped as mappings with ``class_name``, or printed."""
     if not isinstance(node, Table) or not _class_of(node).endswith("DpEvent"):
         return None
-    phases = tuple(_phases(shown, node, 1))
+    caps: list[tuple[int, int]] = []
+    phases = tuple(_phases(shown, node, 1, caps))
     if not phases:
         raise NotApplicable(f"{shown}: the event releases nothing", "it costs no privacy")
     sampled = "poisson" if any(phase.rate is not None for phase in phases) else "full"
     facts = {"sampling": Said(sampled, shown, sampled), "tool": Said("dp_accounting", shown, "dp_accounting")}
+    if caps:
+        if len(set(caps)) > 1 or len(caps) < len(phases):
+            raise NotApplicable(f"{shown}: batches of several largest sizes are not accounted for", "write one event")
+        for name, value in zip(("records", "max_batch_size"), caps[0], strict=True):
+            facts[name] = Said(value, shown, str(value))
     return RunFile(shown, "an event of dp_accounting", facts, phases)
 
 
@@ -212,8 +220,8 @@ def _class_of(node: Table) -> str:
     return field.node.text if field is not None and isinstance(field.node, Scalar) else ""
 
 
-def _phases(shown: str, node: Node, times: int) -> Iterator[Phase]:
-    """Yield the steps of an event that is done so many times."""
+def _phases(shown: str, node: Node, times: int, caps: list[tuple[int, int]]) -> Iterator[Phase]:
+    """Yield the steps of an event that is done so many times; records and largest batch of cut ones join ``caps``."""
     name, fields = _event_fields(shown, node)
     if name == "GaussianDpEvent":
         yield Phase(_strict(shown, "noise_multiplier", fields["noise_multiplier"]), None, times)
@@ -221,14 +229,18 @@ def _phases(shown: str, node: Node, times: int) -> Iterator[Phase]:
         count = times * int(_strict(shown, "steps", fields["count"]))
         if count > _MOST_STEPS:
             raise SpecError(f"{shown}: more than {_MOST_STEPS:g} steps", "check the file")
-        yield from _phases(shown, fields["event"], count)
+        yield from _phases(shown, fields["event"], count, caps)
     elif name == "ComposedDpEvent":
         if not isinstance(fields["events"], Items):
             raise SpecError(f"{shown}: events of {name} is no list", "write a list of events")
         for event in fields["events"].items:
-            yield from _phases(shown, event, times)
+            yield from _phases(shown, event, times, caps)
+    elif name == "TruncatedSubsampledGaussianDpEvent":
+        records, chance, most, z = (_strict(shown, field, fields[field]) for field in _TRUNCATED)
+        caps.append((int(records), int(most)))
+        yield Phase(z, chance, times)
     elif name == "PoissonSampledDpEvent":
-        inner = list(_phases(shown, fields["event"], 1))
+        inner = list(_phases(shown, fields["event"], 1, caps))
         if any(phase.rate is not None for phase in inner):
             raise NotApplicable(f"{shown}: a sample of a sample is not accounted for", "write one probability")
         if inner:
@@ -265,6 +277,12 @@ def _event_fields(shown: str, node: Node) -> tuple[str, dict[str, Node]]:
 # --- plans and configurations -----------------------------------------------------------------------------------------
 
 _PLAN = "BandMFExecutionPlanConfig"
+
+
+def _of_dpcalc(shown: str, node: Node) -> RunFile | None:
+    """Return only that a file is a recipe or a ledger of dpcalc: these have readers of their own."""
+    field = node.fields.get("dpcalc") if isinstance(node, Table) else None
+    return RunFile(shown, field.node.text, {}) if field is not None and isinstance(field.node, Scalar) else None
 
 
 def _plan(shown: str, node: Node) -> RunFile | None:
@@ -373,4 +391,4 @@ def _both(one: Said, other: Said) -> Said:
     return Said(None, f"{one.origin} and {other.origin}", f"{one.text} and {other.text}")
 
 
-_FORMS: tuple[Callable[[str, Node], RunFile | None], ...] = (_event, _history, _plan, _configuration)
+_FORMS: tuple[Callable[[str, Node], RunFile | None], ...] = (_of_dpcalc, _event, _history, _plan, _configuration)

@@ -6,8 +6,10 @@ added to delta is rounded up.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable
+from typing import Any
 
 from dpcalc.errors import SpecError
 from dpcalc.numerics.floats import down, up
@@ -31,7 +33,12 @@ def epoch_steps(length: int) -> int:
     >>> epoch_steps(92), epoch_steps(93)
     (92, 92)
     """
-    return int(1.0 / (1.0 / length))
+    return int(1.0 / sampler_rate(length))
+
+
+def sampler_rate(length: int) -> float:
+    """Return the probability of a record's own coin in Opacus' sampler."""
+    return 1.0 / length
 
 
 def history_rate(length: int) -> float:
@@ -113,3 +120,49 @@ def log_empty_batches(records: int, rate: float, draws: int, workers: int, group
 def empty_batches_delta(log_probability: float, epsilon: float) -> float:
     """Return ln of what skipped batches add to delta at an epsilon: (1 + e^epsilon) times their probability."""
     return up(log_probability + math.log1p(math.exp(-epsilon)) + epsilon, 8.0)
+
+
+def shared_seed_epsilon(
+    noise_multiplier: float, rate: float, steps: int, workers: int, log_delta: float, cells: int = 1 << 12
+) -> float:
+    """Return about the epsilon of workers that draw batches by the same coins: no guarantee, the truth is not below.
+
+    Coins repeat over the workers, so a record is drawn if and only if workers - 1 others are, whom the adversary knows:
+    (1 - q) N(0) + q N(W/z) against (1 - q) N(0) + q N((W - 1)/z) is an instance, and what is seen of it is a cell.
+
+    Args:
+        noise_multiplier, rate, steps: z, q and T.
+        workers: W.
+        log_delta: ln delta.
+        cells: into which the line is cut.
+    """
+    from dpcalc.notions.pld import epsilon, from_curve
+    from dpcalc.numerics.arrays import np
+
+    far = workers / noise_multiplier
+    edges = np.concatenate(([-np.inf], np.linspace(-9.0, far + 9.0, cells - 1), [np.inf]))
+    first, second = (
+        (1.0 - rate) * _cell_masses(edges) + rate * _cell_masses(edges - place)
+        for place in (far, (workers - 1) / noise_multiplier)
+    )
+    curves = functools.partial(_excess, first, second), functools.partial(_excess, second, first)
+    return epsilon([(from_curve(*curves), steps)], log_delta_target=log_delta).value
+
+
+def _cell_masses(edges: Any) -> Any:
+    """Return the normal masses between edges, from the tail that is the smaller one."""
+    from dpcalc.numerics.arrays import np
+    from dpcalc.numerics.normal_arrays import log_upper_tail
+
+    low, high = edges[:-1], edges[1:]
+    right = low > 0.0
+    return np.exp(log_upper_tail(np.where(right, low, -high))) - np.exp(log_upper_tail(np.where(right, high, -low)))
+
+
+def _excess(first: Any, second: Any, epsilons: Any) -> Any:
+    """Return ln of the sum of (p - e^epsilon q)_+ over the cells, for an array of epsilons."""
+    from dpcalc.numerics.arrays import np
+
+    with np.errstate(all="ignore"):
+        sums = [np.maximum(first - np.exp(min(e, 700.0)) * second, 0.0).sum() for e in np.ravel(epsilons)]
+        return np.minimum(np.log(np.array(sums)), 0.0).reshape(np.shape(epsilons))

@@ -24,7 +24,7 @@ _SAMPLERS: dict[str, Sampling | None] = {
 
 _RESTATED = ("noise_multiplier", "noise_std", "noise_std_sum", "steps", "epochs")
 """What a history or an event says by itself."""
-_OPEN = ("delta", "adjacency", "divisor")
+_OPEN = ("epsilon", "delta", "adjacency", "divisor")
 """What may be asked otherwise than a file says it."""
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from dpcalc.account.answer import account
 from dpcalc.account.described import Described, described
 from dpcalc.account.facts import FACTS, Said, value_of
-from dpcalc.account.forms import RunFile, read_run
-from dpcalc.account.recipe import recipe_of
+from dpcalc.account.forms import RunFile
+from dpcalc.account.recipe import read_plan, recipe_of
 from dpcalc.account.stated import Missing
 from dpcalc.errors import SpecError
 from dpcalc.files.nodes import Scalar
@@ -19,6 +19,8 @@ from dpcalc.report import Assertion, Case
 
 if TYPE_CHECKING:
     from dpcalc.engine.gate import Gate
+
+_SHARED = ("delta", "adjacency")
 
 Ask = Callable[[str], str]
 """Puts a question to a person, and returns what was typed."""
@@ -40,11 +42,24 @@ def accounted(
         SpecError, NotApplicable: as `read_run` and `described`.
     """
     said = {name: _typed(name, text) for name, text in flags.items()}
-    *plans, run = [_described(read_run(path), said, ask) for path in files]
-    case = account(run, gates)
+    files_read = [read_plan(path) for path in files]
+    plans = [_described(plan, said, ask) for plan in files_read[:-1]]
+    for plan in plans:  # a run is asked at the delta of its plan, and under its adjacency
+        said = {**{name: plan.facts[name] for name in _SHARED if name in plan.facts}, **said}
+    run = _described(files_read[-1], said, ask)
+    case = account(run, [*gates, *_budget(run)])
     assert case.best is not None
     recipe = recipe_of(run, case.best.epsilon or 0.0)
     return (against(plans[0], run, case) if plans else case), recipe
+
+
+def _budget(run: Described) -> list[Gate]:
+    """Return the gate of a budget, where one is said."""
+    if "epsilon" not in run.facts:
+        return []
+    from dpcalc.engine.gate import parse
+
+    return [parse(f"epsilon<={run.facts['epsilon'].value!r}")]
 
 
 def _typed(name: str, text: str) -> Said:

@@ -259,6 +259,23 @@ def dp_sgd(**given: Any) -> Report:
     return report_on("dp-sgd", **given)
 
 
+@mirrors("dp-ftrl")
+def dp_ftrl(**given: Any) -> Report:
+    """Return what is true of SGD on clipped gradients whose noise a matrix correlates.
+
+    Returns:
+        A report as in `rdp`.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+
+    >>> report = dp_ftrl(mechanism="sqrt", steps=1000, epochs=5, noise_multiplier=5, adjacency="zero-out", delta=1e-6)
+    >>> round(report.cases[0].best.value, 9)
+    5.096496116
+    """
+    return report_on("dp-ftrl", **given)
+
+
 @mirrors("utility")
 def utility(**given: Any) -> Report:
     """Return what a budget costs: every bound on the excess risk that applies, with the run that has it.

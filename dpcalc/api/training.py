@@ -150,6 +150,10 @@ def train(
 def audit(
     *,
     attack: str = "best",
+    scores: str | os.PathLike[str] | None = None,
+    one_run: bool = False,
+    threshold: float | None = None,
+    guesses: int | None = None,
     data: str | os.PathLike[str] | None = None,
     neighbour: str | os.PathLike[str] | None = None,
     replicas: float = 100_000,
@@ -167,6 +171,10 @@ def audit(
 
     Args:
         attack: ``best``, ``linear``, ``wall``, ``reset``, ``low-bits`` or ``custom``.
+        scores: the path of scores of canaries, in place of an attack: CSV with columns in, score or in, out.
+        one_run: whether they are of one run, each canary in by its own fair coin.
+        threshold: of scores, fixed before they were looked at.
+        guesses: of one run, how many coins to guess, fixed beforehand.
         data, neighbour: of a custom attack, the paths of two tables that differ in one record, the target last.
         replicas: runs on each of the two data sets.
         confidence: with which all bounds on a case hold.
@@ -192,6 +200,7 @@ def audit(
     from dpcalc.training.audit.attacks import Attack
     from dpcalc.training.audit.case import Inquiry, paths_of_custom
     from dpcalc.training.audit.estimate import Setup, check_setup
+    from dpcalc.training.audit.scores import scores_of
     from dpcalc.training.run.remote import There
 
     if attack not in list(Attack):
@@ -204,13 +213,15 @@ def audit(
     check_setup(setup)
     custom = paths_of_custom(attack, *(None if path is None else os.fspath(path) for path in (data, neighbour)))
     there = None if executor is None else There.of(executor)
+    path = None if scores is None else os.fspath(scores)
+    of_canaries = scores_of(path, setup, one_run=one_run, threshold=threshold, guesses=guesses)
 
     def asker(answer: Callable[..., Case]) -> Callable[..., Case]:
         def asked(_: str, run: Given, question: Question, *, notes: bool, brief: bool, gates: Sequence[Gate]) -> Case:
             return answer(
                 Inquiry(
                     run, question, attack, setup, custom=custom, as_released=as_released, gates=gates, brief=brief,
-                    there=there,
+                    there=there, scores=of_canaries,
                 )
             )  # fmt: skip
 

@@ -52,7 +52,8 @@ _MODULES = (
     "one_pass.iteration", "one_pass.shifted", "one_pass.contraction", "one_pass.shuffle", "one_pass.streams",
     "one_pass.linear", "many_passes.passes",
     "many_passes.random_orders", "sampled.noisy_output",
-    "sampled.clipped_steps", "hidden.clipped_epochs", "hidden.expanding", "released.passes", "released.renyi",
+    "sampled.clipped_steps", "sampled.correlated",
+    "hidden.clipped_epochs", "hidden.expanding", "released.passes", "released.renyi",
     "released.compositions",
 )  # fmt: skip
 

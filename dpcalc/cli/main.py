@@ -14,44 +14,59 @@ import click
 
 from dpcalc.cli.filenames import refuse_files
 from dpcalc.cli.help.option import WithHelp
+from dpcalc.cli.output.terminal import NO_PAGER
 from dpcalc.errors import Disproved, DpcalcError
 from dpcalc.files import output
 from dpcalc.inert import printable
 from dpcalc.references import read
 from dpcalc.version import __version__
 
-COMMANDS = {
-    "compare": "Every bound that applies to one described run, best first, and why the others do not.",
-    "rdp": "One fixed-order pass whose iterates stay hidden (pnsgd, skip, stop, local).",
-    "shifted": "Any sequence of noisy Lipschitz steps, with the optimal allocation of shifts.",
-    "unlearn": "Make a model forget records by noisy steps on those kept: how many, how noisy, how well.",
-    "hockey-stick": "One record along a fixed-order or randomly stopped pass; Gaussian or Laplace noise.",
-    "shuffle": "One pass in a random order, public or secret; fixed noise or noise tuned to n.",
-    "multi-epoch": "Many passes: fixed, shuffled or sampled order; hidden iterates, or one released each epoch.",
-    "online": "A growing stream with decaying noise: what holds now, for which records, and the limit.",
-    "dp-sgd": "DP-SGD with clipped gradients, as Opacus runs it, for every way to draw batches; all iterates public.",
-    "risk": "What an attacker can do against a guarantee: find a record, guess it, reconstruct it.",
-    "account": "What a training run really spent, from the files that it wrote; and whether it kept to its plan.",
-    "ledger": "Several runs, releases and queries about the same records, composed; what is left of a budget.",
-    "convert": "Pure, concentrated, Gaussian, Renyi privacy and (epsilon, delta), each in the words of the others.",
-    "utility": "What a budget costs: excess risk, noise, step size and steps, by every theorem that applies.",
-    "train": "Run an algorithm on data, privately accounted: budget in, model out.",
-    "audit": "Attack a run: many replicas on two neighbouring data sets, and the epsilon that they prove at least.",
-    "predict": "Predict the target of rows by a model that train wrote.",
-    "evaluate": "How good a model is on test rows: plainly, or as a private release of its own.",
-    "init": "Write a recipe from a training configuration.",
-    "check": "Run recipe files: cases of any command, and the gates that their numbers must pass.",
-    "merge": "One verdict from the reports of all shards of a check.",
-    "verify": "Recompute a privacy card, and compare every field.",
-    "statement": "A paragraph for a paper's appendix or a model card about one described run.",
-    "explain": "Statement, assumptions, formula and reference of a bound, or of the best for a described run.",
-    "bounds": "List the bounds.",
-    "find": "Find bounds, authors, theorem and figure numbers, errata, parameters, topics, examples.",
-    "cite": "BibTeX of what the bounds, or the best answer for a described run, rest on.",
-    "help": "What to type first; a page about a topic; the help of a command; the theorems and their proofs.",
-    "schema": "Print the JSON schema of a report, a recipe or a privacy card.",
-    "completions": "Print the completion script of a shell (bash, zsh, fish), or the manual page.",
+_SECTIONS = {
+    "Ask": {
+        "dp-sgd": "DP-SGD with clipped gradients, as Opacus runs it.",
+        "dp-ftrl": "Correlated noise: DP-FTRL, trees, banded matrices.",
+        "compare": "Every bound that applies to one described run, best first.",
+        "multi-epoch": "Many passes: ordered, shuffled or sampled; hidden iterates.",
+        "shuffle": "One pass in a random order; fixed noise or noise tuned to n.",
+        "rdp": "One pass in a fixed order, whose iterates stay hidden.",
+        "unlearn": "Make a model forget records by noisy steps on those kept.",
+        "ledger": "Several runs and queries about the same records, composed.",
+        "convert": "One notion of privacy in the words of another.",
+        "risk": "What an attacker can do against a guarantee.",
+        "utility": "What a budget costs: excess risk, noise, steps.",
+    },
+    "Check": {
+        "account": "What a run really spent, from its files; plan against run.",
+        "check": "Run recipe files: cases of any command, and their gates.",
+        "init": "Write a recipe from a training configuration.",
+        "verify": "Recompute a privacy card, and compare every field.",
+        "audit": "Attack a run, and prove the least epsilon it can have.",
+    },
+    "Train": {
+        "train": "Run an algorithm on data, privately: budget in, model out.",
+        "predict": "Predict the target of rows by a model that train wrote.",
+        "evaluate": "How good a model is on test rows, plainly or privately.",
+    },
+    "Look up": {
+        "find": "Bounds, authors, theorems, figures, errata, parameters, topics.",
+        "explain": "What a bound says, or why the best answer for a run is true.",
+        "bounds": "List the bounds, or those that apply to a run, and why.",
+        "cite": "BibTeX of a bound, or of the best answer for a run.",
+        "statement": "A paragraph for a paper or a model card about a run.",
+        "help": "What to type first; pages about topics; the proofs.",
+    },
+    "Rarer": {
+        "online": "A growing stream with decaying noise.",
+        "hockey-stick": "One record along a pass, ordered or stopped at random.",
+        "shifted": "Any noisy Lipschitz steps, with the best shifts.",
+        "merge": "One verdict from the reports of all shards of a check.",
+        "schema": "Print the JSON schema of a report, a recipe or a card.",
+        "completions": "Print the completion script of a shell, or the manual page.",
+    },
 }
+"""The commands as the help shows them, those of the last section by their names alone."""
+
+COMMANDS = {name: text for commands in _SECTIONS.values() for name, text in commands.items()}
 
 MORE = (
     "account", "online", "risk", "ledger", "convert", "utility", "train", "audit", "predict", "evaluate", "init",
@@ -61,24 +76,6 @@ MORE = (
 
 COMPLETE = "_DPCALC_COMPLETE"
 """The variable by which a completion script asks for words."""
-
-_SECTIONS = {
-    "How private is a run": ("compare", "rdp", "shuffle", "multi-epoch", "dp-sgd", "online", "hockey-stick", "shifted"),
-    "Several runs, gates and training": (
-        "account",
-        "ledger",
-        "check",
-        "merge",
-        "init",
-        "utility",
-        "train",
-        "unlearn",
-        "predict",
-        "evaluate",
-    ),
-    "Why, and for whom": ("verify", "audit", "explain", "find", "statement", "bounds", "cite"),
-}
-"""The commands as the help shows them; all others come last."""
 
 
 class _NoSuchCommand(click.UsageError):
@@ -117,12 +114,17 @@ class _LazyGroup(WithHelp, click.Group):
             raise _NoSuchCommand(args[0], ctx)
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        named = {name for names in _SECTIONS.values() for name in names}
-        others = tuple(name for name in COMMANDS if name not in named)
-        for title, names in {**_SECTIONS, "Everything else": others}.items():
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands in sections; the two options stand in the last line."""
+        *sections, (rare, names) = _SECTIONS.items()
+        for title, commands in sections:
             with formatter.section(title):
-                formatter.write_dl([(name, COMMANDS[name]) for name in names])
+                formatter.write_dl(list(commands.items()))
+        formatter.write(f"\n{rare}: {', '.join(names)}.\nOptions: --version, -h, --help\n")
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters; the page of all commands has one size."""
+        return [*self.params, *self._help_options(ctx)[:1]]
 
 
 def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> None:
@@ -132,16 +134,22 @@ def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> No
         context.exit()
 
 
+def _page_nothing(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    context.meta[NO_PAGER] = asked
+
+
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version,
     help="Show the version and exit.",
 )  # fmt: skip
+@click.option(
+    "--no-pager", is_flag=True, expose_value=False, is_eager=True, callback=_page_nothing,
+    help="Show long answers whole, as PAGER=cat does.",
+)  # fmt: skip
 def cli() -> None:
-    """How private is this training run, what noise does it need, and what does that cost?
-
-    Give two of --epsilon, --delta and the noise; the third is solved for. Every number reported as a guarantee is
-    rounded to the safe side. What to type first: dpcalc help
+    """How private is this training run, what noise does it need, what does it cost?
+    Give two of --epsilon, --delta and the noise; the third is solved for. What to type first: dpcalc help
     """
 
 

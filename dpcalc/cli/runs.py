@@ -85,8 +85,11 @@ RUNS = {
         A record used in every step of 100 (full batch of 1000, L = 1):
           dpcalc shifted --steps 100 --shift 0.0002 --contraction 0.99 --eta 0.1 \\
             --sigma 0.02 --delta 1e-6
-        Per-step values from a file with columns shift, contraction, step_size,
-        noise_std (and spend, to check your own):
+        Per-step values (and spend, to check your own), steps.csv:
+            shift,contraction,step_size,noise_std
+            0.1,0.9,0.1,2
+            0,0.9,0.1,2
+        How private are they?
           dpcalc shifted --schedule steps.csv --delta 1e-6
         """,
     ),
@@ -107,7 +110,11 @@ RUNS = {
           dpcalc unlearn --start run -n 1000 --batch-size 10 --epochs 20 -L 1 \\
             --smoothness 1 --strong-convexity 0.1 --eta 0.1 --sigma 0.5 \\
             --clean-steps 50 -d 1e-6
-        From a known distance; columns contraction, step_size, noise_std:
+        The steps one by one, steps.csv:
+            contraction,step_size,noise_std
+            0.9,0.1,0.5
+            0.9,0.1,0.5
+        From a known distance:
           dpcalc unlearn --start-distance 0.02 --schedule steps.csv -d 1e-6
         """,
     ),
@@ -195,6 +202,28 @@ RUNS = {
         And on the output?
           dpcalc dp-sgd --algorithm dp-sgd-output --loss hinge --feature-bound 1 \\
             -n 10000 -R 1 --eta 0.001 -e 1 -d 1e-8
+        """,
+    ),
+    "dp-ftrl": RunCommand(
+        """Correlated noise on clipped gradients: DP-FTRL, matrix factorisation, banded matrices.
+
+        \b
+        Five epochs of 200 steps with the square root of the prefix sums:
+          dpcalc dp-ftrl --mechanism sqrt --steps 1000 --epochs 5 \\
+            --noise-multiplier 5 --adjacency zero-out -d 1e-6
+        Which noise makes that epsilon 2?
+          dpcalc dp-ftrl --mechanism sqrt --steps 1000 --epochs 5 -e 2 \\
+            --adjacency zero-out -d 1e-6
+        Which matrix leaves the least noise, and how much less than DP-SGD?
+          dpcalc dp-ftrl --mechanism best --steps 1000 --epochs 5 -e 2 \\
+            --adjacency zero-out -d 1e-6
+        Ten bands, each record in a random step of its group in every epoch:
+          dpcalc dp-ftrl --mechanism banded-sqrt --bands 10 --steps 1000 \\
+            --epochs 5 --noise-multiplier 1.2 --scaling columns \\
+            --sampling balls-in-bins --adjacency zero-out -d 1e-6
+
+        Without --sampling batches come in a fixed order, which may be public: a record is used --participations
+        times, --separation steps apart, or once in every epoch.
         """,
     ),
     "statement": RunCommand(

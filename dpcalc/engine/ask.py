@@ -22,7 +22,7 @@ from dpcalc.errors import (
     SpecError,
     isolate_failure,
 )
-from dpcalc.model.algorithm import Source
+from dpcalc.model.algorithm import Order, Source
 from dpcalc.model.draft import Description
 from dpcalc.model.quantities import Given
 from dpcalc.model.question import Question, query_of
@@ -227,7 +227,7 @@ class Inquiry(_AnyInquiry):
 
             raise of_question(error, run, question, bounds) from None
         except NotApplicable as error:
-            if run.algorithm.clipped and run.sampling is None:
+            if run.algorithm.order is Order.SAMPLE and run.algorithm.clipped and run.sampling is None:
                 from dpcalc.engine.advice.notes import with_choices
 
                 raise with_choices(error, run, question) from None

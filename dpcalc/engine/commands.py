@@ -14,6 +14,11 @@ from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, HOLDER, NAMED, Source
 from dpcalc.model.quantities import ATTACKS, Given
 from dpcalc.model.question import Question
 
+_USUAL = (
+    "algorithm", "records", "epochs", "batch_size", "lipschitz", "smoothness", "step_size", "noise_std", "epsilon",
+    "delta", "release", "diameter", "as_json", "verbose",
+)  # fmt: skip
+
 
 class Command(NamedTuple):
     """A command that answers a question.
@@ -28,6 +33,7 @@ class Command(NamedTuple):
         chooses_index: whether it finds the record that is worst off under a schedule.
         prices: whether it asks what a budget costs.
         trains: whether it carries the run out; it then takes a budget and gates, and no other question.
+        usual: the parameters and options that a question usually needs: they come first, and alone on the short page.
     """
 
     name: str
@@ -40,6 +46,7 @@ class Command(NamedTuple):
     chooses_index: bool = False
     prices: bool = False
     trains: bool = False
+    usual: tuple[str, ...] = _USUAL
 
     @property
     def default(self) -> str:
@@ -72,10 +79,11 @@ def _either(*algorithms: str) -> tuple[str, ...]:
 
 def _command(
     name: str, help: str, algorithms: tuple[str, ...], families: tuple[str, ...], columns: tuple[str, ...] = (),
-    *, chooses_index: bool = False,
+    *, chooses_index: bool = False, usual: tuple[str, ...] = _USUAL,
 ) -> Command:  # fmt: skip
     """Return the command that takes the parameters which its algorithms share."""
-    return Command(name, help, algorithms, _shared(*algorithms), columns, families, chooses_index=chooses_index)
+    parameters = _shared(*algorithms)
+    return Command(name, help, algorithms, parameters, columns, families, chooses_index=chooses_index, usual=usual)
 
 
 COMMANDS: dict[str, Command] = {
@@ -95,6 +103,17 @@ COMMANDS: dict[str, Command] = {
             ("chain",),
             ("shifted",),
             _CHAIN_COLUMNS,
+            usual=(
+                "steps",
+                "shift",
+                "contraction",
+                "step_size",
+                "noise_std",
+                "schedule",
+                "epsilon",
+                "delta",
+                "solve",
+            ),
         ),
         _command(
             "unlearn",
@@ -102,6 +121,18 @@ COMMANDS: dict[str, Command] = {
             ("unlearning",),
             ("unlearning",),
             ("contraction", "step_size", "noise_std"),
+            usual=(
+                "start",
+                "start_distance",
+                "contraction",
+                "strong_convexity",
+                "step_size",
+                "noise_std",
+                "clean_steps",
+                "epsilon",
+                "delta",
+                "solve",
+            ),
         ),
         _command(
             "hockey-stick",
@@ -128,6 +159,18 @@ COMMANDS: dict[str, Command] = {
             "A growing stream with noise that decays from record to record: what holds now, and the limit.",
             ("online",),
             ("online",),
+            usual=(
+                "records",
+                "index",
+                "lipschitz",
+                "smoothness",
+                "step_size",
+                "c1",
+                "c2",
+                "decay_exponent",
+                "epsilon",
+                "delta",
+            ),
         ),
         Command(
             "dp-sgd",
@@ -135,6 +178,38 @@ COMMANDS: dict[str, Command] = {
             ("dp-sgd", "dp-sgd-gradient", "dp-sgd-output"),
             _either("dp-sgd", "dp-sgd-gradient", "dp-sgd-output"),
             families=("sampled", "dp_sgd"),
+            usual=(
+                "records",
+                "sample_rate",
+                "batch_size",
+                "steps",
+                "epochs",
+                "sampling",
+                "noise_multiplier",
+                "adjacency",
+                "epsilon",
+                "delta",
+            ),
+        ),
+        _command(
+            "dp-ftrl",
+            "Correlated noise: DP-FTRL, trees and banded matrices, in a fixed order or amplified by sampling.",
+            ("correlated",),
+            ("correlated",),
+            usual=(
+                "mechanism",
+                "bands",
+                "steps",
+                "epochs",
+                "noise_multiplier",
+                "scaling",
+                "sampling",
+                "adjacency",
+                "epsilon",
+                "delta",
+                "json",
+                "verbose",
+            ),
         ),
     )
 }
@@ -160,6 +235,10 @@ COMMANDS["utility"] = Command(
         "strong_convexity", *HOLDER, *CATALOGUE, "step_size", "noise_std", "failure_probability",
     ),
     prices=True,
+    usual=(
+        "loss", "feature_bound", "records", "dimension", "radius", "lipschitz", "smoothness", "algorithm", "epsilon",
+        "delta",
+    ),
 )  # fmt: skip
 
 _EXECUTED = tuple(
@@ -180,6 +259,7 @@ COMMANDS["train"] = Command(
         "start_distance", "clean_steps",
     ),
     trains=True,
+    usual=("data", "target", "labels", "loss", "radius", "algorithm", "epsilon", "delta", "noise_std", "output"),
 )  # fmt: skip
 
 

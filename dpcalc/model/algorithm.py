@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from dpcalc.model.quantities import Adjacency, LastBatch, Permutation, Start
+from dpcalc.model.quantities import Adjacency, LastBatch, Permutation, Scaling, Start
 from dpcalc.plain_enum import PlainEnum
 
 
@@ -192,6 +192,10 @@ _CLIPPED = (
     "clip", "noise_multiplier", "noise_std", "model", "smoothness", "step_size", "diameter", *CATALOGUE, "adjacency",
     "group_size",
 )  # fmt: skip
+_CORRELATED = (
+    "records", "epochs", "steps", "batch_size", "sample_rate", "sampling", "mechanism", "bands", "participations",
+    "separation", "clip", "noise_multiplier", "scaling", "adjacency", "group_size",
+)  # fmt: skip
 _CHAIN = (
     "steps", "index", "shift", "contraction", "step_size", "noise_std", "laplace_scale", "start_distance", "diameter",
 )  # fmt: skip
@@ -367,6 +371,15 @@ ALGORITHMS: dict[str, Algorithm] = {
             Order.SAMPLE, Length.STEPS, Release.AVERAGE, (*_SAMPLED, "noise_multiplier"), ("dp_sgd",),
             defaults=_CURVED, indexed=False, synonyms=("gradient-perturbation",),
             cost=10,
+        ),
+        Algorithm(
+            "correlated",
+            "steps on clipped gradients whose noise is correlated by a matrix; every iterate may be released",
+            Order.FIXED, Length.STEPS, Release.STEP, _CORRELATED, ("correlated",),
+            defaults={"adjacency": Adjacency.REPLACE_ONE, "scaling": Scaling.MATRIX}, indexed=False,
+            executed=False,
+            synonyms=("dp-ftrl", "ftrl", "matrix-factorization", "matrix-factorisation", "dp-mf", "blt", "tree"),
+            nearest=("dp-sgd",),
         ),
         Algorithm(
             "chain",

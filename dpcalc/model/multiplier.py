@@ -6,22 +6,26 @@ import math
 from typing import TYPE_CHECKING
 
 from dpcalc.errors import SpecError
-from dpcalc.model.algorithm import Source
+from dpcalc.model.algorithm import Algorithm, Source
 from dpcalc.model.clipping import check_model
-from dpcalc.model.quantities import Sampling
+from dpcalc.model.quantities import Mechanism, Sampling
 from dpcalc.numerics.floats import UNIT, down, up
 
 if TYPE_CHECKING:
     from dpcalc.model.draft import Description
 
 
-def fill_in(draft: Description) -> None:
+def fill_in(algorithm: Algorithm, draft: Description) -> None:
     """Fill in what follows of the batches and of the noise.
 
     Raises:
         SpecError: what is given contradicts itself.
     """
     check_model(draft)
+    if "separation" in algorithm.parameters:
+        _fill_uses(draft)
+        if draft.get("mechanism") is Mechanism.BEST:
+            _choose_mechanism(draft)
     if draft.get("sampling") is Sampling.FULL:
         _fill_full(draft)
     else:
@@ -30,6 +34,61 @@ def fill_in(draft: Description) -> None:
     _fill_noise(draft)
     if draft.has("radius") and not draft.has("diameter"):
         draft.put("diameter", 2.0 * draft["radius"], Source.DERIVED)
+
+
+def _fill_uses(draft: Description) -> None:
+    """Fill in how often a record is used, and how many steps apart, from the passes over the records.
+
+    Batches in a fixed order use a record once in every pass, as many steps apart as a pass has; where every pass is
+    shuffled afresh, its last step and the first one of the next may have the same record.
+
+    Raises:
+        SpecError: the steps are not as many in every pass.
+    """
+    if draft.get("mechanism") is Mechanism.TREE and (draft.has("participations") or draft.has("separation")):
+        raise SpecError(
+            "what a tree is sensitive to is known where every pass has the same order, and separation or "
+            "participations is given",
+            "give --epochs and --steps, or --epochs, --records and --batch-size, or use another --mechanism",
+        )
+    epochs, steps = draft.get("epochs"), draft.get("steps")
+    length = -(-draft["records"] // draft["batch_size"]) if draft.has("records", "batch_size") else None
+    if length is None and epochs and steps:
+        if steps % epochs:
+            raise SpecError(f"{steps} steps are no whole number in each of {epochs} epochs", "change one of the two")
+        length = steps // epochs
+    elif epochs and steps and steps != epochs * (length or 0):
+        raise SpecError("both steps and epochs are given", "give one of the two")
+    if length is None:
+        return
+    if steps is None and epochs:
+        draft.put("steps", epochs * length, Source.DERIVED)
+    if draft.has("steps"):
+        draft.fill("participations", -(-draft["steps"] // length), Source.DERIVED)
+    if draft.get("sampling") is Sampling.POISSON and not draft.has("batch_size"):
+        draft.fill("sample_rate", up(1.0 / length), Source.DERIVED)
+    draft.fill("separation", 1 if draft.get("sampling") is Sampling.SHUFFLE else length, Source.DERIVED)
+
+
+def _choose_mechanism(draft: Description) -> None:
+    """Put the matrix with the least noise in prefix sums in the place of the word that asks for it.
+
+    Raises:
+        SpecError: it cannot be known.
+    """
+    if not draft.has("steps", "participations", "separation") or draft.get("sampling") not in (None, Sampling.SHUFFLE):
+        raise SpecError(
+            "the best mechanism is chosen for batches in a public order, whose passes are known",
+            "give --steps and --epochs, and leave out --sampling",
+        )
+    from dpcalc.model.strategy import best
+
+    steps, separation = draft["steps"], draft["separation"]
+    uses = min(draft["participations"], -(-steps // separation))
+    chosen = best(steps, uses, separation, repeats=draft.sources["separation"] is Source.DERIVED and separation > 1)
+    draft.put("mechanism", chosen.mechanism, draft.sources["mechanism"])  # as if given: the same in a changed run
+    if chosen.mechanism in (Mechanism.BANDED_SQRT, Mechanism.BISR):
+        draft.put("bands", chosen.bands, draft.sources["mechanism"])
 
 
 def _fill_full(draft: Description) -> None:
@@ -60,7 +119,7 @@ def _fill_rate(draft: Description) -> None:
 
 def _fill_steps(draft: Description) -> None:
     """Fill in the number of steps from that of epochs; a short batch counts as one."""
-    if not draft.has("epochs"):
+    if not draft.has("epochs") or draft.has("separation"):
         return
     if draft.has("steps"):
         raise SpecError("both steps and epochs are given", "give one of the two")

@@ -16,11 +16,13 @@ from dpcalc.model.quantities import (
     LastBatch,
     LossClass,
     LossName,
+    Mechanism,
     Model,
     Noise,
     Permutation,
     Releases,
     Sampling,
+    Scaling,
     Start,
 )
 from dpcalc.plain_enum import PlainEnum
@@ -108,7 +110,9 @@ _WORDS: dict[str, type[PlainEnum]] = {
     "permutation": Permutation,
     "last_batch": LastBatch,
     "loss_class": LossClass,
+    "mechanism": Mechanism,
     "model": Model,
+    "scaling": Scaling,
     "release": Releases,
     "sampling": Sampling,
     "start": Start,
@@ -132,7 +136,7 @@ _SAME_WORD: dict[str, dict[str, str]] = {
 PARAMETERS: dict[str, Parameter] = {
     p.name: p
     for p in (
-        Parameter("algorithm", "", "what is run and released", choices=NAMED, synonyms=("mechanism", "method")),
+        Parameter("algorithm", "", "what is run and released", choices=NAMED, synonyms=("method",)),
         Parameter(
             "adjacency", "",
             "what neighbouring data sets differ in: one record replaced by another, or by a null record (zero "
@@ -215,8 +219,8 @@ PARAMETERS: dict[str, Parameter] = {
         ),
         Parameter(
             "noise_multiplier", "z",
-            "standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping "
-            "norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records",
+            "noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz "
+            "constant): noise_std = z x norm / batch_size, for all records z x norm / records",
         ),
         Parameter(
             "clip", "C", "norm to which every record's gradient is clipped", ("--max-grad-norm",), "gradient units",
@@ -355,6 +359,29 @@ PARAMETERS: dict[str, Parameter] = {
         _count(
             "clean_steps", "T", "noisy steps on the records kept alone, after all that used the others", unit="steps",
             synonyms=("unlearning_steps", "finetuning_steps"),
+        ),
+        Parameter(
+            "mechanism", "",
+            "which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the "
+            "matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum "
+            "of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums",
+            choices=tuple(Mechanism), synonyms=("strategy",),
+        ),
+        _count("bands", "p", "bands of the matrix C, or of its inverse (bisr)", unit="bands", synonyms=("num_bands",)),
+        _count(
+            "participations", "k", "in how many steps a record is used at most (default: epochs)", unit="steps",
+            synonyms=("max_participations",),
+        ),
+        _count(
+            "separation", "b", "steps from one use of a record to its next one, at least (default: those of an epoch)",
+            unit="steps", synonyms=("min_separation", "min_sep"),
+        ),
+        Parameter(
+            "scaling", "",
+            "what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients "
+            "(matrix); times the largest norm of a column of C (columns); or times what one record moves C times the "
+            "gradients by (sensitivity)",
+            choices=tuple(Scaling),
         ),
         _count(
             "requests", "R", "requests to forget so far, this one included, each answered by so many steps",

@@ -136,6 +136,26 @@ class Sampling(PlainEnum):
     FULL = "full"  # all records
 
 
+class Mechanism(PlainEnum):
+    """Which matrix correlates the noise of the steps."""
+
+    IDENTITY = "identity"  # independent noise
+    TREE = "tree"  # sums over dyadic ranges of steps
+    SQRT = "sqrt"  # the square root of the matrix of prefix sums
+    BANDED_SQRT = "banded-sqrt"  # its first bands
+    BISR = "bisr"  # the inverse of the first bands of its inverse
+    BLT = "blt"  # a sum of geometric sequences, close to the square root
+    BEST = "best"  # of these, the one with the least noise in prefix sums
+
+
+class Scaling(PlainEnum):
+    """What a noise multiplier of correlated noise is over: the clipping norm times..."""
+
+    MATRIX = "matrix"  # 1: the noise is added to C times the gradients, C as its mechanism has it
+    COLUMNS = "columns"  # the largest norm of a column of C
+    SENSITIVITY = "sensitivity"  # how far one record moves C times the gradients
+
+
 class Releases(PlainEnum):
     """What a command is told that is released."""
 

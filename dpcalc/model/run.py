@@ -20,11 +20,13 @@ from dpcalc.model.quantities import (
     LastBatch,
     LossClass,
     LossName,
+    Mechanism,
     Model,
     Noise,
     Permutation,
     Releases,
     Sampling,
+    Scaling,
     Start,
 )
 from dpcalc.numerics.floats import down, up
@@ -112,6 +114,12 @@ class Run(Frozen):
     gradient_norm: float | None = None
     requests: int | None = None
     clean_steps: int | None = None
+
+    mechanism: Mechanism | None = None
+    bands: int | None = None
+    participations: int | None = None
+    separation: int | None = None
+    scaling: Scaling | None = None
 
     @functools.cached_property
     def values(self) -> Mapping[str, Any]:
@@ -216,7 +224,7 @@ def _fill_in(record: Algorithm, draft: Description) -> None:
     if record.clipped:
         from dpcalc.model import multiplier
 
-        multiplier.fill_in(draft)
+        multiplier.fill_in(record, draft)
         return
     if record.local and not draft.has("records"):
         draft.put("records", 1, Source.DEFAULT)  # a message depends on no other record

@@ -370,6 +370,22 @@ def _log_tail_up(trials: int, chance: Fraction, number: int) -> float:
     return -trials * max(0.0, gap - 64.0 * UNIT * size)
 
 
+def log_masses(trials: int, chance: float) -> Array:
+    """Return ln P(Bin(trials, chance) = k) for k = 0, ..., trials, to some 64 units of roundoff of 1 + its size.
+
+    Args:
+        trials: 0 or more.
+        chance: in (0, 1).
+    """
+    from fractions import Fraction
+
+    exact, numbers = Fraction(chance), np.arange(trials + 1, dtype=np.int64)
+    if trials == 0:
+        return np.zeros(1)
+    mean = trials * exact
+    return _log_masses(trials, exact, numbers, (numbers - int(mean)).astype(float) + float(int(mean) - mean))
+
+
 def _log_masses(trials: int, chance: Fraction, number: Integers, excess: Array) -> Array:
     """Return ln of binomial probabilities by Loader's saddle-point form, to rounding; ``excess`` is number - mean."""
     p, q = float(chance), float(1 - chance)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+from dpcalc.numerics.floats import up
+
 _MARGIN = 1e-6  # relative, far above the error of the incomplete beta function
 """By which part the tail stays below alpha: far more than the error of an incomplete beta function."""
 
@@ -54,6 +56,30 @@ def upper(successes: int, trials: int, alpha: float) -> float:
     while p < 1.0 and not betainc(a, b, 1.0 - p) <= alpha * (1.0 - _MARGIN):
         p, step = min(1.0, max(p * (1.0 + step), math.nextafter(p, 1.0))), 2.0 * step
     return p
+
+
+def sharp_lower(successes: int, trials: int, alpha: float) -> float:
+    """Return `lower` to some 1e-12: the tail is a sum of masses whose error is known. For up to 1e7 trials.
+
+    >>> round(sharp_lower(3, 10, 0.05), 6)
+    0.087264
+    """
+    _check(successes, trials, alpha)
+    if successes == 0:
+        return 0.0
+    from scipy.special import betaincinv
+
+    from dpcalc.numerics import binomial
+
+    p, step = float(betaincinv(float(successes), float(trials - successes + 1), alpha)), 1e-15
+    while p > 0.0 and not binomial.tail(trials, p, successes)[1] <= alpha:
+        p, step = max(0.0, p * (1.0 - step)), 2.0 * step
+    return p
+
+
+def sharp_upper(successes: int, trials: int, alpha: float) -> float:
+    """Return `upper` to some 1e-12: 1 less what the failures have at least."""
+    return up(1.0 - sharp_lower(trials - successes, trials, alpha))
 
 
 def _check(successes: int, trials: int, alpha: float) -> None:

@@ -38,7 +38,8 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     ),
     "noisy_sgd": ("sampled.noisy_sgd",),
     "sampled": (
-        "sampled.sampled_steps", "sampled.known_places", "sampled.sampled_hidden", "sampled.last_iterate",
+        "sampled.sampled_steps", "sampled.known_places", "sampled.sampled_hidden", "lower.hidden_batches",
+        "sampled.last_iterate",
     ),
     "released": (
         "released.released", "released.released_fresh_orders",
@@ -55,6 +56,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "lower.curved_orders",
         "lower.forgetting",
     ),
+    "correlated": ("correlated.correlated",),
     "dp_sgd": ("holder.dp_sgd",),
     "utility": ("risk.utility",),
     "tasks": ("risk.tasks",),

@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from dpcalc.model.draft import once
-from dpcalc.model.quantities import Adjacency, LastBatch, LossClass, Noise, Permutation, Sampling
+from dpcalc.model.quantities import (
+    Adjacency,
+    LastBatch,
+    LossClass,
+    Mechanism,
+    Noise,
+    Permutation,
+    Sampling,
+    Scaling,
+)
 from dpcalc.numerics.floats import down, up
 from dpcalc.theorems import batch_layout
 from dpcalc.theorems.batch_layout import Layout
@@ -109,6 +118,11 @@ class Setting:
     gradient_norm: float = 0.0
     requests: int = 1
     clean_steps: int
+    mechanism: Mechanism
+    bands: int = 1
+    participations: int
+    separation: int
+    scaling: Scaling = Scaling.MATRIX
 
     def __init__(self, **known: Any) -> None:
         if strange := known.keys() - self.fields:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from dpcalc.account.described import Described
-from dpcalc.account.forms import Phase
+from dpcalc.account.forms import Phase, read_run
 from dpcalc.account.stated import Missing
-from dpcalc.account.way import _described, _typed, accounted, read_run
+from dpcalc.account.way import _described, _typed, accounted
 from dpcalc.errors import DpcalcError, NotApplicable, SpecError
 
 Written = Callable[[str, Any], str]
@@ -26,6 +26,10 @@ EVENT = {
     "class_name": "SelfComposedDpEvent", "count": 2000,
     "event": {"class_name": "PoissonSampledDpEvent", "sampling_probability": 0.01,
               "event": {"class_name": "GaussianDpEvent", "noise_multiplier": 1.1}},
+}  # fmt: skip
+TRUNCATED = {
+    "module_name": "dp_accounting.dp_event", "class_name": "TruncatedSubsampledGaussianDpEvent", "dataset_size": 50000,
+    "sampling_probability": 0.01, "truncated_batch_size": 600, "noise_multiplier": 1.1,
 }  # fmt: skip
 PRINTED = (
     "ComposedDpEvent(events=[SelfComposedDpEvent(event=PoissonSampledDpEvent(sampling_probability=0.01, "
@@ -169,6 +173,7 @@ def test_a_run_file_is_read_as_what_ran(
          "batch_size"),
         ("batch_size: auto\nrecords: 6\nsteps: 1\nnoise_multiplier: 1", "--sampling poisson", "batch_size"),
         ("poisson_sampling: false\nnoise_multiplier: 1", "", "sampling"),
+        ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nmax_batch_size: 9", "--sampling poisson", "records"),
         ("sigma: 1\nsteps: 1\nsample_rate: 0.1", "--sampling poisson", "noise_multiplier"),
     ],
 )  # fmt: skip
@@ -197,10 +202,9 @@ def test_delta_is_asked_for(written: Written) -> None:
         (SNIPPET, "--loader-length 7", SpecError, "loader-length"),
         (SNIPPET, "--divisor realised", NotApplicable, "divided"),
         ({**EVENT, "same_seed": True}, "", SpecError, "same_seed"),
-        ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nsame_seed: true", "--sampling poisson", NotApplicable,
+        ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nsame_seed: true\ndevices: 2", "--sampling poisson",
+         NotApplicable,
          "seed"),
-        ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nmax_batch_size: 9", "--sampling poisson", NotApplicable,
-         "cut"),
         ({**KERAS, "config": {"num_microbatches": 50, "l2_norm_clip": 1, "noise_multiplier": 1}}, "--sampling poisson",
          NotApplicable, "mean gradient"),
         ({**SNIPPET, "history": [[0, 0.5, 60]]}, "", NotApplicable, "no noise"),
@@ -213,6 +217,7 @@ def test_delta_is_asked_for(written: Written) -> None:
         ({**SNIPPET, "history": []}, "", SpecError, "empty"),
         ('{"history": [[NaN, 0.5, 1]]}', "", SpecError, "noise_multiplier"),
         ({"class_name": "MixtureOfGaussiansDpEvent", "standard_deviation": 1}, "", NotApplicable, "Mixture"),
+        ({"class_name": "ComposedDpEvent", "events": [TRUNCATED, EVENT]}, "", NotApplicable, "several largest"),
         ({"class_name": "GaussianDpEvent", "noise_multiplier": 1, "more": 2}, "", SpecError, "more"),
         ({"class_name": "SelfComposedDpEvent", "event": EVENT, "count": True}, "", SpecError, "steps"),
         ({"class_name": "PoissonSampledDpEvent", "sampling_probability": 0.5, "event": EVENT}, "", NotApplicable,

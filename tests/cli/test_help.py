@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 import shlex
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import click
 import pytest
 
 from dpcalc.cli.commands.help import TOPICS, page
-from dpcalc.cli.help.layout import FEW, default_of, grouped
+from dpcalc.cli.help.layout import ROWS, default_of, grouped
+from dpcalc.cli.help.layout import examples as examples_of
 from dpcalc.cli.main import COMMANDS, cli, main
 from dpcalc.model.algorithm import NAMED
 from dpcalc.model.glosses import GLOSSED, gloss_of
@@ -21,7 +23,7 @@ from dpcalc.model.parameter import PARAMETERS
 from dpcalc.render.several import describe
 from dpcalc.theorems.record import all_bounds
 
-PARENT = click.Context(cli, info_name="dpcalc")
+PARENT = click.Context(cli, info_name="dpcalc", help_option_names=["-h", "--help"])
 PAGES = {name: page(name) for name in (*COMMANDS, *TOPICS, "start")}
 
 
@@ -42,26 +44,46 @@ def ended(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]
     return int(stop.value.code or 0), printed.out, printed.err
 
 
+def whole(name: str) -> str:
+    return command(name).get_help(click.Context(command(name), PARENT, info_name=name))
+
+
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_has_every_option_once_and_fits_the_screen(name: str) -> None:
-    text = PAGES[name]
+def test_the_whole_help_has_every_option_once(name: str) -> None:
+    text = whole(name)
     assert max(map(len, text.splitlines())) <= 80
     listed = re.split(r"^(?:Options|Most used):$", text, flags=re.MULTILINE)[1]
     heads = re.findall(r"^  (-.*?)(?:  |$)", listed, re.MULTILINE)
     found = [flag for head in heads for flag in re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", head)]
-    assert sorted(found) == sorted(
-        ["-h", "--help", *(flag for o in options(name).values() for flag in (*o.opts, *o.secondary_opts))]
-    )
+    flags = [flag for option in options(name).values() for flag in (*option.opts, *option.secondary_opts)]
+    assert sorted(found) == sorted(["-h", "--help", "--help-all", *flags])
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, ""])
+def test_help_is_one_screen_of_forty_rows(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = ended(capsys, f"{name} --help")
+    assert code == 0
+    assert len(out.splitlines()) <= ROWS
+    assert max(map(len, out.splitlines())) <= 80
+    if name:
+        assert len(re.findall(r"^    dpcalc ", out, re.MULTILINE)) >= min(3, len(examples_of(command(name).help or "")))
+        assert ended(capsys, f"{name} --help-all")[1] == whole(name) + "\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_at_most_ten_options_come_first(name: str) -> None:
-    groups = grouped(name, list(options(name)))
+def test_what_is_usual_comes_first(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    groups = grouped(command(name), list(options(name)))
     assert sorted(itertools.chain(*groups.values())) == sorted(options(name))
-    if len(options(name)) > FEW:
-        assert next(iter(groups)) == "Most used"
-        assert 8 <= len(groups["Most used"]) <= 10
-        assert {"epsilon", "delta"} <= set(groups["Most used"])
+    first = groups.get("Most used", [])
+    out = ended(capsys, f"{name} --help")[1]
+    for flag in (options(name)[parameter].opts[0] for parameter in first[:6]):
+        assert re.search(rf"^  (-\w, |--\S+, )?{flag}\b", out, re.MULTILINE), flag
+    assert name in ("explain", "cite", "bounds", "audit") or not first or {"epsilon", "delta"} <= set(first)
+
+
+def test_every_command_is_on_the_first_page(capsys: pytest.CaptureFixture[str]) -> None:
+    out = ended(capsys, "--help")[1]
+    assert all(re.search(rf"(^  |[:,] ){name}\b", out, re.MULTILINE) for name in COMMANDS)
 
 
 def test_every_word_is_glossed_in_a_line() -> None:
@@ -131,80 +153,71 @@ def test_every_bound_names_the_section_with_its_proof() -> None:
 # Examples
 
 
-def examples(text: str) -> list[str]:
-    """Return the command lines of a page."""
-    joined = re.sub(r" \\\n +", " ", text)
+def lines_of(rows: list[str]) -> str:
+    """Return the command of an example as one line."""
+    text = "\n".join(rows)
+    return re.sub(r" \\\n +", " ", text[re.search(r"^ +dpcalc [a-z-]+( |$)", text, re.MULTILINE).start() :]).strip()  # type: ignore[union-attr]
+
+
+def examples(name: str) -> list[str]:
+    """Return the command lines of a page, in order."""
+    if name in COMMANDS:
+        return [lines_of(rows) for rows in examples_of(command(name).help or "")]
+    joined = re.sub(r" \\\n +", " ", PAGES[name])
     return [line.strip() for line in joined.splitlines() if re.match(r" +dpcalc [a-z-]+( |$)", line)]
 
 
 def files(text: str) -> dict[str, str]:
     """Return the files that a page shows."""
-    found = re.findall(r"^ +\w[^\n]*, (\w+\.yaml):\n((?: {4,}.*\n)+)", text, re.MULTILINE)
-    return {name: re.sub(r"^    ", "", body, flags=re.MULTILINE) for name, body in found}
+    found = re.findall(
+        r"^ +\w[^\n]*, (\w+\.(?:yaml|csv|json|txt)):\n((?: {4,}(?! *dpcalc [a-z]).*\n)+)", text, re.MULTILINE
+    )
+    return {name: textwrap.dedent(body) for name, body in found}
 
 
 SLOW = (
     "1:1000:log7",
     "--replicas",
     "0.25:4:log5",
-    "example:breast-cancer",
+    "--tune",
+    "--reference",
     "--release epoch",
     "pnsgd,shuffled",
     "dp-sgd-gradient",
-    "dp-sgd --sampling",
-    "dp-sgd -n",
-    "spent.yaml",
+    "spent.yaml --solve",
     "--solve window",
     "--noise laplace -e",
+    "dpcalc verify",
 )
 """What the examples have in common that take several seconds."""
-LACKING = (
-    "init train.yaml",
-    "table.csv",
-    "model.json",
-    "steps.csv",
-    "old.json",
-    "dpcalc schema recipe >",
-    "dpcalc completions",
-    "dpcalc verify",
-    "--shard",
-    "dpcalc merge",
-    "report.json",
-    "policy.yaml",
-)
-"""What takes a file that no page shows, or writes one."""
 
 
-def asked() -> list[Any]:
-    found = {line: name for name, text in PAGES.items() for line in examples(text)}
-    runnable = {line: name for line, name in found.items() if not any(part in line for part in LACKING)}
-    slow = pytest.mark.campaign
-    return [
-        pytest.param(name, line, marks=slow if any(part in line for part in SLOW) else ())
-        for line, name in runnable.items()
-    ]
+def sequences() -> list[Any]:
+    """Return the pages whose examples are typed in their order, those that take long as a campaign."""
+    pages = [name for name in PAGES if examples(name)]
+    quick = [pytest.param(name, False) for name in pages]
+    return [*quick, *(pytest.param(name, True, marks=pytest.mark.campaign) for name in pages)]
 
 
 def test_pages_have_examples() -> None:
-    assert len(asked()) > 40
-    for name, text in PAGES.items():
-        assert examples(text) or name in ("schema", "completions", "start")
+    assert sum(len(examples(name)) for name in PAGES) > 60
+    assert all(examples(name) or name in ("find", "start") for name in PAGES)
 
 
-@pytest.mark.parametrize(("name", "line"), asked())
-def test_examples_run(
-    name: str, line: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("name", "every"), sequences())
+def test_examples_work_as_printed(
+    name: str, every: bool, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for file, text in files(PAGES[name]).items():
+    for file, text in files(whole(name) if name in COMMANDS else PAGES[name]).items():
         (tmp_path / file).write_text(text, encoding="utf-8")
-    code, out, err = ended(capsys, line.removeprefix("dpcalc "))
-    if name == "sampling":  # the page says that each way is told
-        assert code == 2
-        assert "poisson epsilon <= " in err
-        return
-    assert (code, err) == (0, "")
-    assert out.strip()
+    for line in examples(name):
+        if every or not any(part in line for part in SLOW):
+            typed = re.split(r" > |   #", line.removeprefix("dpcalc "))[0]
+            code, out, err = ended(capsys, typed)
+            assert code == 0, (line, err)
+            assert not err or name in ("init", "train", "merge", "check", "evaluate", "predict", "account"), (line, err)
+            assert out.strip() or " -o " in line, line
 
 
 # Defaults

@@ -443,6 +443,12 @@ QUESTIONS = (
     ),
     Question(
         "dp-sgd",
+        "dp-sgd -n 100 --batch-size 10 --steps 50 --noise-multiplier 2 --sampling poisson --adjacency remove "
+        "--clip 1 --loss logistic --feature-bound 1 --step-size 0.5 --regularisation 0.1 --release last -d 1e-5",
+        "sampled.hidden sampled.hidden_lower sampled.poisson",
+    ),
+    Question(
+        "dp-sgd",
         "dp-sgd -n 100 --batch-size 10 --epochs 5 --noise-multiplier 2 --sampling shuffle "
         "--clip 1 --loss logistic --feature-bound 1 --step-size 0.5 -R 0.1 --release last -d 1e-5",
         "sampled.hidden_shuffle sampled.shuffle",
@@ -452,6 +458,23 @@ QUESTIONS = (
         "dp-sgd -n 100 --steps 50 --noise-multiplier 20 --sampling full "
         "--clip 1 --loss logistic --feature-bound 1 --step-size 0.5 -R 0.1 --release last -d 1e-5",
         "sampled.hidden_full",
+    ),
+    Question(
+        "correlated",
+        "dp-ftrl --mechanism sqrt --steps 20 --epochs 2 --noise-multiplier 5 --adjacency zero-out -d 1e-5",
+        "correlated.gaussian",
+    ),
+    Question(
+        "correlated",
+        "dp-ftrl --mechanism banded-sqrt --bands 2 --steps 20 --epochs 2 --noise-multiplier 2 --sampling poisson "
+        "--adjacency remove -d 1e-5",
+        "correlated.banded_poisson",
+    ),
+    Question(
+        "correlated",
+        "compare --algorithm correlated --mechanism banded-sqrt --bands 2 --steps 20 --epochs 2 --noise-multiplier 2 "
+        "--sampling balls-in-bins --adjacency add -d 1e-5",
+        "correlated.banded_balls",
     ),
     Question(
         "dp-sgd-output",

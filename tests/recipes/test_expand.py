@@ -114,7 +114,6 @@ CASES = [
     ("a: {asert: epsilon <= 1}", "did you mean assert?"),
     ("a: {output: /etc/passwd}", "4:7: unknown key 'output'"),
     ("a: {command: rpd}", "4:16: unknown command 'rpd' | did you mean rdp?"),
-    ("a: {command: audit}", "and gates are on guarantees | run `dpcalc audit` beside the check"),
     ("a: {command: [rdp]}", "command is a list"),
     ("a: {command: rdp, epochs: 3}", "4:21: case a: rdp takes no epochs"),
     ("a: {algorithm: no}", "4:18: algorithm is 'no'; it must be one of"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -13,6 +14,8 @@ from typing import Any
 import mpmath
 import numpy as np
 
+import dpcalc
+from dpcalc.account import loader as run_loader
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.solving.search import DIRECTIONS, extreme
 from dpcalc.model import loss as losses
@@ -23,7 +26,7 @@ from dpcalc.model.run import describe
 from dpcalc.notions import conversions, gaussian, groups, optimal_composition, pld, profiles, renyi
 from dpcalc.notions.guarantee import Box, Composition, Gdp, Profile
 from dpcalc.notions.randomised_response import at_negative
-from dpcalc.numerics import binomial, chi_square, isotonic, roots, sums
+from dpcalc.numerics import binomial, chi_square, clopper_pearson, discounted_sums, isotonic, roots, sums
 from dpcalc.numerics.floats import down, exp_up, product_up, quotient_up, ratio_up, up
 from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.contraction import (
@@ -48,12 +51,16 @@ from dpcalc.theorems.record import lookup
 from dpcalc.theorems.risk import generalisation, holder_sgd, langevin, tasks, utility
 from dpcalc.theorems.risk.averaging import averaged_risk
 from dpcalc.theorems.risk.sgd import Sgd
-from dpcalc.theorems.sampled import known_places, noisy_sgd, sampled_steps
+from dpcalc.theorems.sampled import hidden_past, known_places, noisy_sgd, sampled_hidden, sampled_steps
+from dpcalc.theorems.sampled.hidden_past import Past, Plan
 from dpcalc.theorems.setting import Setting
+from dpcalc.training.audit import one_run
+from dpcalc.training.audit.estimate import Event, Seen
 from tests.formulas import evaluated, number
 
 from . import published
 from .attacks import ATTACKS
+from .correlated import CORRELATED
 
 
 class _Inputs:
@@ -1030,6 +1037,73 @@ _QUANTITIES.update(
         )
     ),
 )  # fmt: skip
+
+# --- hidden batches ---------------------------------------------------------------------------------------------------
+
+
+def _hidden_plan(i: _Inputs, steps: int, past: Past) -> Plan:
+    """A plan that counts all early uses, or, at the worst, none of them."""
+    composed = i.whole("k")
+    return Plan(composed, i.whole("j"), i("share"), *((steps - composed, past) if i.raw["form"] != "worst" else ()))
+
+
+def _theorem_n(i: _Inputs) -> float:
+    far = i.raw.get("diameter")
+    run = noisy_sgd.HiddenSteps(
+        records=i.whole("records"), batch_size=i.whole("batch"), steps=i.whole("steps"), lipschitz=i("lipschitz"),
+        noise_std=i("noise_std"), step_size=i("eta"), smoothness=i("beta"), strong_convexity=i("m"),
+        diameter=math.inf if far in (None, "", "inf") else float(far),
+    )  # fmt: skip
+    return run.planned(_hidden_plan(i, run.steps, Past.TOLD)).epsilon(i.log("delta")).value
+
+
+def _hidden_poisson(i: _Inputs) -> float:
+    replaced = i.raw["adjacency"] == "replace"
+    run = sampled_hidden.HiddenRun(
+        sampling="poisson", adjacency="replace-one" if replaced else i.raw["adjacency"], records=i.whole("records"),
+        batch_size=i.whole("batch"), sample_rate=i("batch") / i("records"), steps=i.whole("steps"),
+        noise_multiplier=i("noise_multiplier"), step_size=i("eta"), smoothness=max(i("regularisation"), 1e-3),
+        regularisation=i("regularisation"),
+    )  # fmt: skip
+    hidden = Past.MIRRORED if replaced else Past.SECRET
+    plan = _hidden_plan(i, run.steps, hidden if i.raw["form"] == "hidden" else Past.TOLD)
+    return run.planned(plan).epsilon(i.log("delta")).value
+
+
+def _shift(i: _Inputs, form: str) -> pld.Pair:
+    """The pair of a random shift, by the name that the reference has for it."""
+    make = {"revealed": pld.revealed_shift, "symmetric": pld.mirrored_shift}.get(form, pld.hidden_shift)
+    pair = make(i.array("mus"), i.array("weights"))
+    return pld.exchanged(pair) if form in ("hidden_reversed", "add") else pair
+
+
+def _hidden_step(i: _Inputs) -> float:
+    """A random shift and one step on a Poisson batch."""
+    mu, direction = noisy_sgd.sample_mu(1.0 / i("noise_multiplier"), i("share")), i.raw["direction"]
+    replaced = direction == "replace"
+    step = (pld.replaced_poisson if replaced else pld.removed)(mu=mu, rate=i("q"))
+    parts = [(_shift(i, "symmetric" if replaced else direction), 1)]
+    parts.append((pld.exchanged(step) if direction == "add" else step, 1))
+    return exp_up(pld.log_delta(parts, epsilon=i("epsilon")).value)
+
+
+_QUANTITIES.update(
+    start_mu=lambda i: hidden_past.shift_mu(
+        hidden_past.Chain(i.whole("k") + 1, i("c"), i("x"), i("noise_multiplier"), math.inf),
+        Plan(i.whole("k"), i.whole("j"), i("share")),
+    ),
+    large_batch_failure=lambda i: exp_up(binomial.log_any_tail_up(
+        i.whole("most"), i.whole("records") - 1, Fraction(i.raw["q"]), i.whole("k")
+    )),
+    uses_tail=lambda i: discounted_sums.uses(1, Fraction(i.raw["q"]), i("c"), i.whole("n")).tail(i("above")),
+    uses_cut=lambda i: discounted_sums.cut(1, Fraction(i.raw["q"]), i("c"), i.whole("n"), i.log("failure")),
+    mixture_delta=lambda i: exp_up(float(_shift(i, i.raw["form"]).forward(np.array([i("epsilon")]))[0])),
+    hidden_one_step=_hidden_step,
+    theorem_n_epsilon=_theorem_n,
+    poisson_epsilon=_hidden_poisson,
+)  # fmt: skip
+
+
 # --- batches that are cut, and records in several steps of an epoch ---------------------------------------------------
 
 
@@ -1070,6 +1144,39 @@ def _allocated(i: _Inputs) -> float:
     return guarantee_of(lookup("sampled.balls_in_bins"), run).epsilon(parse_log(i.raw["delta"])).value
 
 
+# --- what scores prove ------------------------------------------------------------------------------------------------
+
+
+def _hits(i: _Inputs) -> Seen:
+    half = i("alpha") / 2.0
+    true, of, false, others = (i.whole(name) for name in ("in_hits", "in_runs", "out_hits", "out_runs"))
+    lower, upper = clopper_pearson.sharp_lower(true, of, half), clopper_pearson.sharp_upper(false, others, half)
+    return Seen(Event(True, 0.0), true, false, lower, upper)
+
+
+def _coins(i: _Inputs) -> tuple[int, int, int]:
+    return i.whole("correct"), i.whole("guesses"), i.whole("canaries")
+
+
+def _gaussian_cuts(i: _Inputs) -> list[tuple[float, float]]:
+    count, last = (float(x) for x in re.findall(r"[0-9.]+", str(i.raw["epsilons"]))[::2])
+    points = [last * k / (count - 1.0) for k in range(int(count))]
+    return [(e, math.exp(gaussian.log_delta(mu=i("mu"), epsilon=e))) for e in points]
+
+
+_QUANTITIES.update(
+    threshold_epsilon=lambda i: _hits(i).epsilon(i("delta")),
+    threshold_mu=lambda i: _hits(i).mu(),
+    order_statistic_upper=lambda i: clopper_pearson.sharp_upper(i.whole("rank") - 1, i.whole("size"), i("alpha")),
+    one_run_p=lambda i: one_run.p_value(*_coins(i), i("epsilon"), i("delta")),
+    one_run_p_quoted=lambda i: one_run.published_p_value(*_coins(i), i("epsilon"), i("delta")),
+    one_run_epsilon=lambda i: one_run.epsilon_lower(*_coins(i), i("delta"), i("alpha")),
+    one_run_walk_p=lambda i: one_run.walk_p_value(
+        *(ast.literal_eval(str(i.raw[name])) for name in ("correct", "guesses")), i.whole("canaries"), i("epsilon"),
+        i("delta"),
+    ),
+    one_run_gdp_p_upper=lambda i: one_run.curve_p_value(*_coins(i), _gaussian_cuts(i)),
+)  # fmt: skip
 _QUANTITIES.update(
     truncation_probability=lambda i: _truncation(i).chance,
     truncated_rate=lambda i: _truncation(i).rate,
@@ -1260,6 +1367,47 @@ def lower_log_delta(inputs: Mapping[str, Any], epsilon: float) -> float:
     return _resets(_Inputs({name: inputs[name] for name in kept}), "secret").profile(epsilon)
 
 
+# --- what really ran --------------------------------------------------------------------------------------------------
+
+
+def _loader(i: _Inputs) -> int:
+    return run_loader.loader_length(
+        i.whole("records"), i.whole("batch_size"), drop_last={"True": True, "False": False}[str(i.raw["drop_last"])]
+    )
+
+
+def _history(i: _Inputs) -> float:
+    entries = [
+        {"algorithm": "dp-sgd", "sampling": "poisson", "noise_multiplier": z, "sample_rate": q, "steps": t}
+        for z, q, t in json.loads(str(i.raw["history"]))
+    ]
+    best = dpcalc.ledger(entries, delta=str(i.raw["delta"]), adjacency=str(i.raw["direction"])).cases[0].best
+    assert best is not None
+    assert best.epsilon is not None
+    return best.epsilon
+
+
+_QUANTITIES.update(
+    opacus_sampler_rate=lambda i: run_loader.sampler_rate(_loader(i)),
+    opacus_epoch_steps=lambda i: float(run_loader.epoch_steps(_loader(i))),
+    opacus_history_rate=lambda i: run_loader.history_rate(_loader(i)),
+    opacus_divisor=lambda i: float(run_loader.divisor(i.whole("records"), _loader(i))),
+    history_epsilon=_history,
+    adaptive_clipping_true_multiplier=lambda i: run_loader.opacus_adaptive_clipping(
+        i("noise_multiplier"), i("unclipped_num_std")
+    ),
+    empty_local_batch_delta=lambda i: math.exp(
+        run_loader.empty_batches_delta(
+            run_loader.log_empty_batches(i.whole("records"), i("rate"), i.whole("steps"), i.whole("workers")),
+            i("epsilon"),
+        )
+    ),
+    shared_coin_epsilon_below=lambda i: run_loader.shared_seed_epsilon(
+        i("noise_multiplier"), i("rate"), i.whole("steps"), i.whole("workers"), i.log("delta"), cells=1 << 14
+    ),
+)
+
+
 def evaluate(quantity: str, inputs: Mapping[str, Any]) -> float | dict[str, float]:
     """Return dpcalc's value of a reference quantity.
 
@@ -1268,4 +1416,6 @@ def evaluate(quantity: str, inputs: Mapping[str, Any]) -> float | dict[str, floa
     """
     if quantity in ATTACKS:
         return ATTACKS[quantity](inputs)
+    if quantity in CORRELATED:
+        return CORRELATED[quantity](inputs)
     return _QUANTITIES[quantity](_Inputs(inputs))

@@ -81,14 +81,19 @@ class Browser:
         """Return what an expression of JavaScript is."""
         return self.ask("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
 
-    def open(self, page: Path, width: int, *, dark: bool = False, media: str = "screen") -> None:
-        """Show a page at a width."""
+    def open(self, page: Path | str, width: int, *, dark: bool = False, media: str = "screen") -> None:
+        """Show a page, a file or an address, at a width."""
         self.events.clear()
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500)
         feature = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", media=media, features=[feature])
-        self.ask("Page.navigate", url=page.as_uri())
+        self.ask("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
         self.wait("Page.loadEventFired")
+
+    def said(self) -> list[dict[str, Any]]:
+        """Return what the page complained of, or printed."""
+        said = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")
+        return [each for each in self.events if each.get("method") in said]
 
     def close(self) -> None:
         """End the browser."""
@@ -136,8 +141,7 @@ def test_a_page_fits_and_loads_nothing(browser: Browser, pages: dict[str, Path],
     assert browser.value("document.querySelectorAll('script').length") == 0
     loaded = [e["params"]["request"]["url"] for e in browser.events if e.get("method") == "Network.requestWillBeSent"]
     assert loaded == [pages[name].as_uri()]
-    said = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")
-    assert [each for each in browser.events if each.get("method") in said] == []
+    assert browser.said() == []
 
 
 def test_the_style_is_used_in_both_themes(browser: Browser, pages: dict[str, Path]) -> None:

@@ -220,6 +220,8 @@ def _drawn(bound: Theorem, r: random.Random, number: Regime) -> dict[str, Any]:
         if bound.id == "sampled.hidden_shuffle":
             values["steps"] = values["epochs"] * -(-n // batch)
         values["noise_multiplier"] = number(r, 0.1, 100.0)
+    if bound.family == "correlated":
+        _correlated(bound, r, values, number)
     if bound.family == "unlearning":
         _continued(bound, r, values)
     if "schedule" in bound.parameters:
@@ -254,6 +256,23 @@ def _continued(bound: Theorem, r: random.Random, values: dict[str, Any]) -> None
             values.pop(name, None)
         top = (1.0, 1.0, r.random(), 1.0 - log_uniform(r, 1e-15, 0.5))
         values["contraction"] = r.choice((*top, 1.0 + log_uniform(r, 1e-15, 1.0)) if start == "distance" else top)
+
+
+def _correlated(bound: Theorem, r: random.Random, values: dict[str, Any], number: Regime) -> None:
+    """What makes a matrix, the passes and the way to sample fit together."""
+    length, bands = whole(r, 1, r.choice((1, 2, 7, 60))), whole(r, 1, r.choice((1, 2, 5)))
+    sampled = bound.id.removeprefix("correlated.banded_") if "banded" in bound.id else ""
+    matrices = ("identity", "banded-sqrt") if sampled else ("identity", "banded-sqrt", "bisr", "sqrt", "tree")
+    values.update(
+        bands=bands, noise_multiplier=number(r, 0.3, 30.0),
+        scaling=r.choice(("matrix", "columns") if sampled else ("matrix", "columns", "sensitivity")),
+        mechanism=r.choice(matrices),
+        sampling={"": None, "poisson": "poisson", "balls": "balls-in-bins"}[sampled],
+    )  # fmt: skip
+    if values["mechanism"] == "identity":
+        values["bands"] = 1
+    length *= values["bands"] if sampled else 1
+    values.update(separation=length, steps=whole(r, 1, 5 * length), participations=whole(r, 1, 7))
 
 
 def _sampled(bound: Theorem, r: random.Random, values: dict[str, Any]) -> None:

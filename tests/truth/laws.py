@@ -11,7 +11,7 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from tests.oracles import sampled
+from tests.oracles import correlated, sampled
 from tests.oracles import sampling as random_batches
 from tests.oracles.chains import (
     Array,
@@ -152,6 +152,34 @@ def clipped_steps(told: dict[str, Any], epsilon: float) -> float:
         found = [divergence(p, q, told["noise_multiplier"], epsilon) for p, q in pairs]
         best = max(best, *found)
     return max(0.0, best - 1e-12)
+
+
+# --- correlated noise -------------------------------------------------------------------------------------------------
+
+
+def correlated_steps(told: dict[str, Any], epsilon: float) -> float:
+    """delta of linear losses in a fixed order: one Gaussian pair in all steps, for the worst phase."""
+    c = correlated.dense(told["mechanism"], told["steps"], told["bands"])
+    apart = told["steps"] // told["epochs"]
+    mu = max(float(np.linalg.norm(c[:, phase::apart].sum(axis=1))) for phase in range(apart)) / told["noise_multiplier"]
+    return max(0.0, hockey_stick_of(mu, epsilon) - 1e-12)
+
+
+def hockey_stick_of(mu: float, epsilon: float) -> float:
+    """delta of the Gaussian pair of this mu."""
+    return float(mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu))
+
+
+def banded_draws(told: dict[str, Any], epsilon: float) -> float:
+    """delta of linear losses with two bands in four steps: two rounds of one group, drawn from at twice the rate."""
+    draw = {
+        "poisson": lambda n: random_batches.poisson(n, told["bands"] * told["sample_rate"], 2),
+        "balls-in-bins": lambda n: random_batches.balls_in_bins(n, 2, 1),
+    }[told["sampling"]]
+    law = {n: list(draw(n)) for n in (0, 1)}
+    p, q = ([1.0], law[1]), ([], law[0])
+    deltas = [random_batches.hockey_stick(*pair, told["noise_multiplier"], epsilon) for pair in ((p, q), (q, p))]
+    return max(0.0, max(deltas) - 1e-12)
 
 
 # --- a stream ---------------------------------------------------------------------------------------------------------

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tests.oracles.chains import laplace_linear_delta
-from tests.truth.laws import average_and_noise, clipped_steps, one_message, optimal, sampled_steps
+from tests.truth.laws import (
+    average_and_noise,
+    banded_draws,
+    clipped_steps,
+    correlated_steps,
+    one_message,
+    optimal,
+    sampled_steps,
+)
 from tests.truth.lower import (
     Lower,
     Told,
@@ -66,6 +74,7 @@ CLIPPED: Told = {"records": 2, "batch_size": 1, "epochs": 1, "noise_multiplier":
 LAST: Told = {
     **CLIPPED, "epochs": 2, "release": "last", "model": "linear", "smoothness": 0.0625, "step_size": 1.0,
 }  # fmt: skip
+CORRELATED: Told = {"steps": 4, "epochs": 2, "bands": 2, "noise_multiplier": 2.0, "adjacency": "null-record"}
 WIDE: Told = {"step_size": 0.5, "radius": 100.0, "holder_exponent": 1.0, "holder_constant": 1.0}
 GROWING: Told = {
     "lipschitz": 1.0, "smoothness": 1.0, "strong_convexity": 0.25, "step_size": 0.5, "diameter": 2.0,
@@ -221,6 +230,18 @@ RUNS: tuple[Run, ...] = (
     _run(
         "dp-sgd", {name: value for name, value in LAST.items() if name != "batch_size"}, closed(clipped_steps),
         sampling="full", adjacency="null-record",
+    ),
+    *(
+        _run("correlated", CORRELATED, closed(correlated_steps), mechanism=mechanism)
+        for mechanism in ("identity", "tree", "sqrt", "banded-sqrt", "bisr")
+    ),
+    _run(
+        "correlated", {"steps": 4, "bands": 2, "noise_multiplier": 2.0, "sample_rate": 0.25}, closed(banded_draws),
+        mechanism="banded-sqrt", sampling="poisson", adjacency="add-remove", scaling="columns",
+    ),
+    _run(
+        "correlated", {"steps": 4, "bands": 2, "noise_multiplier": 2.0, "epochs": 1}, closed(banded_draws),
+        mechanism="banded-sqrt", sampling="balls-in-bins", adjacency="add-remove", scaling="columns",
     ),
     _run("dp-sgd-output", {**SAMPLED, **WIDE}, closed(average_and_noise), records=3, steps=5),
     _run("dp-sgd-output", {**SAMPLED, **WIDE}, closed(average_and_noise), records=1, steps=9),

@@ -80,6 +80,7 @@ CAUSES = {
     "noisy-sgd-released": _COMPOSED,
     "noisy-gd-released": _DOMAIN,
     "dp-sgd": "the bound takes all that is seen of fixed batches for the worst, where the sum of the steps is seen",
+    "correlated": "the grid of likelihood ratios",
     "dp-sgd-output": "the bound allows for any curvature, and the lower value is of linear losses on single draws",
     "dp-sgd-gradient": _COMPOSED,
     "chain": _LAPLACE,
@@ -173,6 +174,9 @@ attains, and so does one with replacement (runs 9 and 10), where records that ar
 lattice. For balls in bins a replacement is bounded by way of the run without the record; for shuffled batches the bound
 takes every record's step as known. Where only the last iterate is seen (runs 13 to 16), the sum of all steps tells less
 than the steps do.
+""",
+    "correlated": """
+Linear losses attain the bounds of public orders and, up to the lattice, those of banded matrices with Poisson batches.
 """,
     "dp-sgd-output": """
 The bounds hold for losses of any curvature that is allowed; the lower values are those of linear losses on a domain

@@ -27,10 +27,9 @@ _LIMIT = "compositions that would take too many points"
 # --- every use seen ---------------------------------------------------------------------------------------------------
 
 
-def _composed(v: RunInputs, uses: int) -> arb:
-    """Return sqrt(uses)/z, twice that where a record is replaced by another."""
-    apart = 2 if v.adjacency == Adjacency.REPLACE_ONE else 1
-    return apart * arb(uses).sqrt() / v.noise_multiplier
+def _composed(adjacency: Adjacency, mu: arb, uses: int) -> arb:
+    """Return sqrt(uses) mu, twice that where a record is replaced by another."""
+    return (2 if adjacency == Adjacency.REPLACE_ONE else 1) * arb(uses).sqrt() * mu
 
 
 def _bins(v: RunInputs) -> int:
@@ -50,12 +49,12 @@ def _epochs(v: RunInputs) -> int:
 
 @defines("sampled.full", Gdp)
 def _full(v: RunInputs) -> arb:
-    return _composed(v, v.steps)
+    return _composed(v.adjacency, 1 / v.noise_multiplier, v.steps)
 
 
 @defines("sampled.shuffle", Gdp)
 def _shuffle(v: RunInputs) -> arb:
-    return _composed(v, _epochs(v))
+    return _composed(v.adjacency, 1 / v.noise_multiplier, _epochs(v))
 
 
 # --- one step ---------------------------------------------------------------------------------------------------------
@@ -148,15 +147,18 @@ def _rate(v: RunInputs) -> arb:
 
 @defines("sampled.poisson", InOrders, weight=20000.0, limit=_LIMIT)
 def _poisson(v: RunInputs) -> list[Part]:
-    if _rate(v) == 1:
-        return [Part(_gaussian(_composed(v, v.steps)), 1)]
-    return [_step_poisson(v, 1 / v.noise_multiplier, v.steps)]
+    return poisson(v.adjacency, _rate(v), 1 / v.noise_multiplier, v.steps)
 
 
-def _step_poisson(v: RunInputs, mu: arb, steps: int) -> Part:
+def poisson(adjacency: Adjacency, rate: arb, mu: arb, steps: int) -> list[Part]:
     """Return so many steps on Poisson batches."""
-    q = _rate(v)
-    if v.adjacency == Adjacency.REPLACE_ONE:
+    if rate == 1:
+        return [Part(_gaussian(_composed(adjacency, mu, steps)), 1)]
+    return [_step_poisson(adjacency, rate, mu, steps)]
+
+
+def _step_poisson(adjacency: Adjacency, q: arb, mu: arb, steps: int) -> Part:
+    if adjacency == Adjacency.REPLACE_ONE:
         return Part(_replaced(mu, q), steps, loss=_loss_replaced(mu, q))
     return Part(_removed(mu, q), steps, other=_added(mu, q), loss=_loss_removed(mu, q))
 
@@ -180,7 +182,7 @@ def _step_fixed(v: RunInputs, mu: arb, steps: int, rate: arb | None = None) -> P
 def _truncated(v: RunInputs) -> list[Part]:
     """Return the means of the curves of Poisson batches and, where the others fill a batch, of batches of one size."""
     mu, q, cap, n = 1 / v.noise_multiplier, _rate(v), int(v.max_batch_size), int(v.records)
-    whole = _step_poisson(v, mu, v.steps)
+    whole = _step_of_run(v, mu, v.steps)
     if cap >= n:
         return [whole]
     filled, larger = (
@@ -223,7 +225,7 @@ def _with_replacement(v: RunInputs) -> list[Part]:
 @defines("sampled.hidden", InOrders, weight=20000.0, limit=_LIMIT)
 def _hidden(v: RunInputs) -> tuple[list[Part], arb]:
     plan, mu = plan_of(v), 1 / v.noise_multiplier
-    step = _step_poisson if v.sampling == Sampling.POISSON else _step_fixed
+    step = _step_of_run if v.sampling == Sampling.POISSON else _step_fixed
     if plan is None:
         return [step(v, mu, v.steps)], ZERO
     c, q, done = _contraction(v), arb(plan["fraction"]), v.steps - plan["composed"]
@@ -239,6 +241,10 @@ def _hidden(v: RunInputs) -> tuple[list[Part], arb]:
     split = [step(v, mu / (1 - q).sqrt(), plan["split"])]
     whole = [step(v, mu, plan["composed"] - plan["split"])] if plan["composed"] > plan["split"] else []
     return [*hides, *split, *whole], _too_large(v, plan["composed"] if outright else v.steps)
+
+
+def _step_of_run(v: RunInputs, mu: arb, steps: int) -> Part:
+    return _step_poisson(v.adjacency, _rate(v), mu, steps)
 
 
 def _apart(v: RunInputs) -> int:
@@ -292,14 +298,14 @@ def _too_large(v: RunInputs, steps: int) -> arb:
 def _balls_in_bins(v: RunInputs) -> list[Part]:
     size, larger = divmod(_bins(v), _uses(v))
     sections = [(bins, count * _epochs(v)) for bins, count in ((size + 1, larger), (size, _uses(v) - larger)) if count]
-    return [_section(v, bins, count) for bins, count in sections]
+    return [balls_in_bins(v.adjacency, 1 / v.noise_multiplier, bins, count) for bins, count in sections]
 
 
-def _section(v: RunInputs, bins: int, count: int) -> Part:
+def balls_in_bins(adjacency: Adjacency, mu: arb, bins: int, count: int) -> Part:
     """Return so many sections of steps, in each of which a record is in one step of so many."""
     if bins == 1:
-        return Part(_gaussian(_composed(v, count)), 1)
-    epoch = Epoch.of(1 / v.noise_multiplier, bins)
-    if v.adjacency == Adjacency.REPLACE_ONE:
+        return Part(_gaussian(_composed(adjacency, mu, count)), 1)
+    epoch = Epoch.of(mu, bins)
+    if adjacency == Adjacency.REPLACE_ONE:
         return Part(epoch.replaced, count)
     return Part(epoch.removed, count, other=epoch.added)

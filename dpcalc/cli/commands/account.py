@@ -61,6 +61,22 @@ def command(files: tuple[str, ...], gates: tuple[str, ...], **flags: Any) -> Non
     Nothing in it is run, and pickles are not opened. Where a fact is missing, the command asks for it by its flag.
 
     \b
+    A configuration, run.json:
+        {"dataset_size": 60000, "batch_size": 256, "drop_last": true,
+         "epochs": 10, "noise_multiplier": 1.1, "poisson_sampling": true}
+    What did it spend, and which recipe keeps that?
+      dpcalc account run.json -d 1e-5 -o spent.yaml
+    A history as Opacus prints it, history.txt:
+        [(1.1, 0.004, 2340)]
+    It says neither how batches were drawn nor delta:
+      dpcalc account history.txt --sampling poisson -d 1e-5
+    A plan, plan.yaml:
+        {dataset_size: 60000, batch_size: 256, drop_last: true,
+         epochs: 12, noise_multiplier: 1.1, poisson_sampling: true}
+    Did the run keep to it? Exit 1 if it spent more:
+      dpcalc account plan.yaml run.json -d 1e-5
+
+    \b
     Beside the training loop of Opacus:
       import json
       r = dict(tool="opacus", history=engine.accountant.history,
@@ -72,12 +88,6 @@ def command(files: tuple[str, ...], gates: tuple[str, ...], **flags: Any) -> Non
                          optimizer=type(optimizer).__name__,
                          reduction=optimizer.loss_reduction,
                          secure=optimizer.secure_mode), open("run.json", "w"))
-    What did it spend, and which recipe keeps that?
-      dpcalc account run.json -d 1e-5 -o spent.yaml
-    A history as it was printed says neither how batches were drawn nor delta:
-      dpcalc account history.txt --sampling poisson -d 1e-5
-    Did the run keep to the plan? Exit 1 if it spent more:
-      dpcalc account plan.yaml run.json -d 1e-5
     """
     from dpcalc.account.forms import SNIPPET, Pickled
     from dpcalc.account.way import accounted

@@ -23,11 +23,19 @@ if TYPE_CHECKING:
     from dpcalc.report import Case
 
 
-@click.command("audit", cls=Command)
+@click.command(
+    "audit",
+    cls=Command,
+    usual=("attack", "replicas", "confidence", "as_released", "seed", "workers", "algorithm", "noise_std", "delta"),
+)
 @click.option(
     "--attack", type=click.Choice(["best", "linear", "wall", "reset", "low-bits", "custom"]), default="best",
     show_default=True, help="What the records do; best: of the first three that apply, what shows most in pilot runs.",
 )  # fmt: skip
+@click.option("--scores", type=FILE, help="Scores of canaries in place of an attack: CSV with in,score or in,out.")
+@click.option("--one-run", is_flag=True, help="scores: all of one run, each canary in by its own fair coin.")
+@click.option("--threshold", metavar="NUM", help="scores: one that was fixed before they were looked at.")
+@click.option("--guesses", type=int, help="scores of one run: how many coins to guess, fixed beforehand.")
 @click.option("--data", type=FILE, help="custom: a table, its target last; CSV with a header, NPY or Parquet.")
 @click.option("--neighbour", type=FILE, help="custom: the same data set with one record replaced.")
 @click.option("--replicas", metavar="NUM", default="1e5", show_default=True, help="Runs on each of the two data sets.")
@@ -40,7 +48,8 @@ if TYPE_CHECKING:
 @cluster_options("runs")
 @audit_options
 def command(
-    *, attack: str, data: str | None, neighbour: str | None, replicas: str, as_released: bool, confidence: str,
+    *, attack: str, scores: str | None, one_run: bool, threshold: str | None, guesses: int | None, data: str | None,
+    neighbour: str | None, replicas: str, as_released: bool, confidence: str,
     seed: int, workers: int | None, cluster: str | None, insecure: bool, **flags: Any,
 ) -> None:  # fmt: skip
     """Attack a described run: an epsilon that it has at least, with a confidence, beside what is guaranteed.
@@ -56,6 +65,12 @@ def command(
       dpcalc audit --algorithm pnsgd -n 20 -L 1 --smoothness 1 --eta 0.5 \\
         --sigma 2 --diameter 2 -d 1e-3 --attack wall --replicas 1e6
 
+    \b
+    Scores of canaries that you computed, beside what the run promises:
+      dpcalc audit --scores canaries.csv --algorithm dp-sgd --sample-rate 0.01 \\
+        --steps 2000 --sampling poisson --adjacency add-remove \\
+        --noise-multiplier 1.1 -d 1e-5
+
     Exits with 1 if a lower bound is above the guarantee: then one of the two is wrong, or chance has done what the
     confidence allows. An interrupt reports nothing. The words that describe a run are those of `dpcalc compare`.
     """
@@ -64,10 +79,12 @@ def command(
     one_blas_thread()
     from dpcalc.training.audit.case import Inquiry, paths_of_custom
     from dpcalc.training.audit.estimate import Setup, check_setup
+    from dpcalc.training.audit.scores import scores_of
 
     setup = Setup(_count(replicas), seed, workers, _number("--confidence", confidence))
     check_setup(setup)
     custom = paths_of_custom(attack, data, neighbour)
+    of_canaries = scores_of(scores, setup, one_run=one_run, threshold=_threshold(threshold), guesses=guesses)
     machines = there_of(cluster, insecure, workers)
     entered = machines.runs() if machines is not None else contextlib.nullcontext(None)
     there: Any = None
@@ -78,7 +95,7 @@ def command(
                 return answer(
                     Inquiry(
                         given, question, attack, setup, custom=custom, as_released=as_released, progress=progress,
-                        brief=brief, there=there, **more,
+                        brief=brief, there=there, scores=of_canaries, **more,
                     )
                 )  # fmt: skip
 
@@ -94,7 +111,7 @@ def command(
         say("nothing is reported: what an audit has counted so far bounds nothing")
         raise
     for case in cases:
-        if case.audit and case.audit["exceeded"]:
+        if case.audit and case.audit["exceeded"] and scores is None:
             _say_contradicted(case)
     emit("audit", cases, printing)
 
@@ -103,6 +120,10 @@ def _is_one(values: Iterable[object]) -> bool:
     """Return whether the flags describe one case: each may hold several lists of values."""
     lists = [given for given in values if isinstance(given, tuple) and given and isinstance(given[0], list)]
     return all(sum(map(len, given)) == 1 for given in lists)
+
+
+def _threshold(typed: str | None) -> float | None:
+    return None if typed is None else _number("--threshold", typed)
 
 
 def _count(typed: str) -> int:

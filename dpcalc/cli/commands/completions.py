@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from dpcalc.cli.help.option import WithHelp
 from dpcalc.cli.types import FILE
 from dpcalc.files.output import write
 
 
-@click.command("completions")
+@click.command("completions", cls=WithHelp)
 @click.argument("shell", metavar="bash|zsh|fish|man", type=click.Choice(["bash", "zsh", "fish", "man"]))
 @click.option("--output", "-o", type=FILE, help="Write to FILE, atomically, instead of stdout.")
 def command(shell: str, output: str | None) -> None:

@@ -11,7 +11,7 @@ from dpcalc.cli.query import Askers, Command, conversion_options, run_cases
 from dpcalc.engine.convert import convert, convert_among_others
 
 
-@click.command("convert", cls=Command)
+@click.command("convert", cls=Command, usual=("mu", "rho", "pure", "rdp", "epsilon", "delta", "order", "to", "as_json"))
 @conversion_options
 def command(rdp: tuple[str, ...], **flags: Any) -> None:
     """A guarantee in the words of another notion of privacy.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from dpcalc.cli.help.option import WithHelp
 from dpcalc.cli.output.printing import format_of
 from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 from dpcalc.files.output import check_outputs, write
 
 
-@click.command("evaluate")
+@click.command("evaluate", cls=WithHelp)
 @click.argument("model", metavar="MODEL", type=FILE)
 @click.option("--data", type=FILE, required=True, help="The test rows: CSV with a header, NPY, NPZ or Parquet.")
 @click.option("--private", is_flag=True, help="Release noisy metrics, with a guarantee for the test rows; needs -e.")
@@ -33,7 +34,8 @@ def command(
     with exact integer noise and a guarantee of its own for the test rows (pure, replace-one).
 
     \b
-    For whoever may see the test rows:
+    A model, and how good it is, for those who may see the test rows:
+      dpcalc train --data example:breast-cancer -e 1 -d 1e-5 -o model.json
       dpcalc evaluate model.json --data example:breast-cancer
     A number to publish, and its entry in the ledger of the test rows:
       dpcalc evaluate model.json --data example:breast-cancer --private -e 0.5 \\

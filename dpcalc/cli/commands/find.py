@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import click
 
+from dpcalc.cli.help.option import WithHelp
 from dpcalc.cli.help.search import Entry, found
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write
@@ -19,7 +20,7 @@ ROWS = 8
 _WIDTH = 80
 
 
-@click.command("find")
+@click.command("find", cls=WithHelp)
 @click.argument("words", metavar="WORDS...", nargs=-1, required=True)
 @click.option("--all", "everything", is_flag=True, help="Everything found, not the first few.")
 @click.option("--json", "as_json", is_flag=True, help="Everything found, as JSON: kind, name, text and command.")

@@ -9,6 +9,7 @@ import textwrap
 import click
 
 from dpcalc.cli.commands.find import typed
+from dpcalc.cli.help.option import WithHelp
 from dpcalc.cli.help.search import found
 from dpcalc.cli.help.spelling import nearest
 from dpcalc.cli.types import Word
@@ -30,7 +31,7 @@ _SCREENFUL = 100
 """Longer texts are paged on a terminal: none but the method, its sections and the note."""
 
 
-@click.command("help")
+@click.command("help", cls=WithHelp)
 @click.argument("topic", metavar="[TOPIC]", required=False, type=Word(lambda: (*TOPICS, METHOD)))
 def command(topic: str | None) -> None:
     """What to type first; a page about a topic, a command or a parameter; or docs/method.md, with the proofs.
@@ -101,12 +102,13 @@ def _of_method(section: str) -> str:
 
 
 def _of_command(name: str) -> str:
+    from dpcalc.cli.help.layout import short_page
     from dpcalc.cli.main import cli
 
     parent = click.Context(cli, info_name="dpcalc", help_option_names=["-h", "--help"])
     command = cli.get_command(parent, name)
     assert command is not None
-    return command.get_help(click.Context(command, parent, info_name=name)) + "\n"
+    return short_page(click.Context(command, parent, info_name=name)) + "\n"
 
 
 def _of_parameter(word: str) -> str:

@@ -26,11 +26,20 @@ def command(config: str, command_: str | None, algorithm: str | None, policy: bo
     that what is gated is what is trained. Each is shown; what is not sure is left out, and said.
 
     \b
+    A configuration, train.yaml:
+        {dataset_size: 50000, sample_rate: 0.01, steps: 2000,
+         noise_multiplier: 1.1, sampling: poisson, delta: 1e-5}
+    Its recipe, into which you write the gate:
       dpcalc init train.yaml -o budget.yaml
-      dpcalc check budget.yaml
+    A recipe with a gate, gated.yaml:
+        dpcalc: recipe/1
+        cases:
+          release: {command: rdp, records: 60000, lipschitz: 1, smoothness: 1,
+                    step_size: 0.1, noise_std: 20, delta: 1e-6,
+                    assert: epsilon <= 1}
     A policy, which limits what recipes may assert and ask:
-      dpcalc init --policy budget.yaml -o policy.yaml
-      dpcalc check budget.yaml --policy policy.yaml
+      dpcalc init --policy gated.yaml -o policy.yaml
+      dpcalc check gated.yaml --policy policy.yaml
     """
     from dpcalc.recipes.reading.schema import draft
 

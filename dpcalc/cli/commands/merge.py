@@ -31,7 +31,7 @@ def _conclude_sweep(result: Report, printing: Printing, found: Sequence[Destinat
     if others:
         raise SpecError(f"--report {others[0]}= is of a check", f"a comparison writes {', '.join(REPORTS)}")
     color = color_of(printing.color)
-    write(render(result, printing.format, printing.precision, color=color, verbose=False), printing.file)
+    write(render(result, printing.format, printing.precision, color=color, verbose=0), printing.file)
     lost = write_reports(result, found, REPORTS, printing.precision)
     code = verdict(result) if any(case.best for case in result.cases) else 3
     tell(lost)
@@ -52,6 +52,13 @@ def command(files: tuple[str, ...], reports: tuple[str, ...], baseline: str | No
     """Make one verdict of the reports of all shards of a check, or of a compare.
 
     \b
+    A recipe, budget.yaml:
+        dpcalc: recipe/1
+        defaults: {records: 60000, lipschitz: 1, smoothness: 1, step_size: 0.1,
+                   algorithm: pnsgd, delta: 1e-6}
+        cases:
+          first: {noise_std: 20, assert: epsilon <= 1}
+          other: {noise_std: 30, assert: epsilon <= 1}
     Two machines take half of the cases each, and a third has the verdict:
       dpcalc check budget.yaml --shard 1/2 --report json=1.json
       dpcalc check budget.yaml --shard 2/2 --report json=2.json

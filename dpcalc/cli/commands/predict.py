@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from dpcalc.cli.help.option import WithHelp
 from dpcalc.cli.types import FILE
 from dpcalc.files.output import check_outputs, in_pieces, say
 from dpcalc.inert import printable
 
 
-@click.command("predict")
+@click.command("predict", cls=WithHelp)
 @click.argument("model", metavar="MODEL", type=FILE)
 @click.option("--data", type=FILE, required=True, help="The rows: CSV with a header, NPY, NPZ or Parquet.")
 @click.option("--output", "-o", type=FILE, help="Write to FILE, atomically, instead of stdout (also: -).")

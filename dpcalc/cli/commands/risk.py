@@ -13,7 +13,9 @@ from dpcalc.engine.premises import STARTS
 from dpcalc.errors import SpecError
 
 
-@click.command("risk", cls=Command)
+@click.command(
+    "risk", cls=Command, usual=("mu", "rho", "pure", "rdp", "epsilon", "delta", "fpr", "prior", "baseline", "gates")
+)
 @click.argument("report", metavar="[REPORT.json]", required=False)
 @known_options
 @risk_options

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from dpcalc.cli.help.option import WithHelp
 from dpcalc.files.output import write
 from dpcalc.references import read
 
 
-@click.command("schema")
+@click.command("schema", cls=WithHelp)
 @click.argument("name", type=click.Choice(["report", "recipe", "policy", "card"]), default="report")
 def command(name: str) -> None:
     """Print a JSON schema: of a report (the default), of a recipe, of a policy, or of a privacy card.

@@ -95,21 +95,31 @@ def command(
     \b
     Logistic regression on the shipped data:
       dpcalc train --data example:breast-cancer -e 1 -d 1e-5
-    A model from a table of your own, its card model.card.json, and a paragraph:
-      dpcalc train --data table.csv --target outcome --labels no,yes \\
-        --ranges columns.yaml -e 1 -d 1e-6 -o model.json --format statement
-    More than two classes:
-      dpcalc train --data table.csv --target colour --labels red,green,blue \\
-        --ranges columns.yaml -e 1 -d 1e-6 -o model.json
-    Predict a number:
-      dpcalc train --data table.csv --target price --target-range 0,1000 \\
-        --ranges columns.yaml -e 1 -d 1e-6 -o model.json
+    The model, its card model.card.json and a paragraph, of a table with a target:
+      dpcalc train --data example:breast-cancer --target diagnosis \\
+        --labels benign,malignant -e 1 -d 1e-6 -o model.json --format statement
     Settings chosen from, with the choice paid for:
       dpcalc train --data example:breast-cancer -e 1 -d 1e-5 \\
         --tune clip=0.05,0.1,0.3 --tune travel=10,30
-    A model that forgets: table.csv without the records to be forgotten
-      dpcalc train --data kept.csv --unlearn model.json --start-distance 0.02 \\
-        --regularisation 0.01 --radius 5 -e 1 -d 1e-6 -o forgot.json
+
+    A table of your own needs public ranges of its columns, table.csv:
+
+    \b
+    A table, table.csv:
+        size,age,price
+        80,12,310
+        120,3,640
+        65,40,200
+    The ranges of its columns, columns.yaml:
+        columns: {size: {low: 20, high: 200}, age: {low: 0, high: 100}}
+    Predict a number:
+      dpcalc train --data table.csv --target price --target-range 0,1000 \\
+        --ranges columns.yaml -e 1 -d 1e-6
+    A model that forgets: --data without the records to be forgotten
+      dpcalc train --data example:breast-cancer --regularisation 0.01 -R 5 \\
+        --no-centre -e 1 -d 1e-6 -o old.json
+      dpcalc train --data example:breast-cancer --unlearn old.json -R 5 \\
+        --start-distance 0.02 --regularisation 0.01 -e 1 -d 1e-6 -o forgot.json
     A run that is described: projected on a ball, against the non-private fit:
       dpcalc train --data example:breast-cancer --radius 5 -e 1 -d 1e-5 \\
         --reference

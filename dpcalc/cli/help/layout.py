@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -38,35 +40,6 @@ _GROUPS = {
 }  # fmt: skip
 """The options of each group, by their names, in the order in which they are shown."""
 
-_USED = (
-    "algorithm", "records", "epochs", "batch_size", "lipschitz", "smoothness", "step_size", "noise_std", "epsilon",
-    "delta",
-)  # fmt: skip
-_MOST_USED = {
-    "dp-sgd": (
-        "records", "batch_size", "epochs", "sampling", "noise_multiplier", "clip", "adjacency", "epsilon", "delta",
-        "solve",
-    ),
-    "online": (
-        "records", "index", "lipschitz", "smoothness", "step_size", "c1", "c2", "decay_exponent", "epsilon", "delta",
-    ),
-    "convert": ("mu", "rho", "pure", "rdp", "epsilon", "delta", "order", "to"),
-    "risk": ("mu", "rho", "pure", "rdp", "epsilon", "delta", "fpr", "prior", "baseline", "gates"),
-    "unlearn": (
-        "start", "start_distance", "contraction", "strong_convexity", "step_size", "noise_std", "clean_steps",
-        "epsilon", "delta", "solve",
-    ),
-    "shifted": ("steps", "shift", "contraction", "step_size", "noise_std", "schedule", "epsilon", "delta", "solve"),
-    "train": (
-        "data", "target", "labels", "loss", "radius", "algorithm", "epsilon", "delta", "noise_std", "output",
-    ),
-    "utility": (
-        "loss", "feature_bound", "records", "dimension", "radius", "lipschitz", "smoothness", "algorithm", "epsilon",
-        "delta",
-    ),
-}  # fmt: skip
-"""The options that come first, where a command has others than most."""
-
 FEW = 24
 """A command with so few options at most has no groups."""
 _COLUMN = 24
@@ -76,21 +49,23 @@ _DEFAULTS = {"noise": "gaussian", "release": "last", "power": "1", "tube": "0"}
 """Defaults of parameters that no algorithm has of its own."""
 
 
-def most_used(command: str, names: Sequence[str]) -> list[str]:
-    """Return the options to show first: at most ten of those that the command has."""
-    return [name for name in _MOST_USED.get(command, _USED) if name in names]
+def usual(command: click.Command, names: Sequence[str]) -> list[str]:
+    """Return those of the options that a question usually needs, as the record of the command has them."""
+    record = COMMANDS.get(str(command.name))
+    chosen: Sequence[str] = getattr(command, "usual", ()) or (record.usual if record else ())
+    return [name for name in chosen if name in names]
 
 
-def grouped(command: str, names: Sequence[str]) -> dict[str, list[str]]:
+def grouped(command: click.Command, names: Sequence[str]) -> dict[str, list[str]]:
     """Return the titles of the groups -> the options of each, in the order in which they are shown.
 
     Args:
-        command: the command's name.
+        command: the command.
         names: the names of its options.
     """
-    if len(names) <= FEW:
+    first = usual(command, names)
+    if len(names) <= FEW or not first:
         return {"Options": list(names)}
-    first = most_used(command, names)
     groups = {"Most used": first}
     for title, members in _GROUPS.items():
         groups[title] = [name for name in members if name in names and name not in first]
@@ -102,23 +77,97 @@ def grouped(command: str, names: Sequence[str]) -> dict[str, list[str]]:
 def write_options(command: click.Command, context: click.Context, formatter: click.HelpFormatter) -> None:
     """Write every option, in groups."""
     options = {str(p.name): p for p in command.get_params(context) if isinstance(p, click.Option) and not p.hidden}
-    for title, names in grouped(str(command.name), list(options)).items():
+    for title, names in grouped(command, list(options)).items():
         with formatter.section(title):
             for name in names:
                 lines = _entry(str(command.name), options[name], context, formatter.width)
                 formatter.write("\n".join(lines) + "\n")
 
 
-def _entry(command: str, option: click.Option, context: click.Context, width: int) -> list[str]:
-    """Return the lines about an option: its names, what it means, and what each of its words stands for."""
+ROWS = 40
+"""So many rows has a short page at most."""
+_EXAMPLES = 3
+
+
+def short_page(context: click.Context) -> str:
+    """Return what a command answers, three examples, and the options that a question usually needs.
+
+    The page of a group, and one that is short anyway, has everything.
+    """
+    command, whole = context.command, context.get_help()
+    if isinstance(command, click.Group) or whole.count("\n") < ROWS:
+        return whole
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    answers = textwrap.wrap(" ".join(paragraphs[0].split()), _WIDTH - 2)
+    shown = [line for example in examples(command.help or "")[:_EXAMPLES] for line in example]
+    head = [command.get_usage(context), "", *answers, "", *shown]
+    options = {str(p.name): p for p in command.get_params(context) if isinstance(p, click.Option) and not p.hidden}
+    names = usual(command, list(options)) or [name for name in options if name not in _GROUPS["Output"]]
+    tail = ["", f"--help-all: all {len(options)} options, and more examples"]
+    rows = ["", "Usual options:"]
+    for name in names:
+        entry = _entry(str(command.name), options[name], context, _WIDTH, brief=True)
+        if len(head) + len(rows) + len(entry) + len(tail) <= ROWS:
+            rows += entry
+    return "\n".join(["\n".join([head[0], *(f"  {line}".rstrip() for line in head[1:])]), *rows, *tail])
+
+
+def examples(help: str) -> list[list[str]]:
+    """Return the examples of a help text: the rows of each, a command and what stands above it.
+
+    >>> examples("It says.\\n\\n\\b\\nWhy?\\n  dpcalc explain \\\\\\n    a.b\\n  dpcalc bounds")
+    [['Why?', '  dpcalc explain \\\\', '    a.b'], ['  dpcalc bounds']]
+    """
+    found, rows = list[list[str]](), list[str]()
+    for paragraph in inspect.cleandoc(help).split("\n\n"):
+        if not paragraph.startswith("\b\n"):
+            continue
+        lines = paragraph[2:].split("\n")
+        for line in lines:
+            rows.append(line)
+            typed = any(row.startswith("  dpcalc ") for row in rows)
+            if typed and not line.endswith("\\"):
+                found.append(rows)
+                rows = []
+        rows = []
+    return found
+
+
+def _entry(command: str, option: click.Option, context: click.Context, width: int, *, brief: bool = False) -> list[str]:
+    """Return the lines about an option: its names, what it means, and what each of its words stands for.
+
+    Args:
+        command: the name of the command.
+        option: the option.
+        context: of the command.
+        width: of the page.
+        brief: whether what it means is cut to its first clause, and its words are listed alone.
+    """
     parameter = _parameter(option)
     words = _words(parameter)
     names = ", ".join([*sorted(option.opts, key=lambda flag: flag.startswith("--")), *option.secondary_opts])
     takes = "" if option.is_flag or option.count else " " + ("WORD" if words else option.make_metavar(context))
     default = default_of(command, option)
     said = GLOSSED[parameter.name].lead if parameter and words else option.help or ""
-    text = said + (f" [default: {default}]" if default and not words else "")
-    return _described(f"{names}{takes}", text, words, default, width)
+    if brief:
+        said = f"{said}: {', '.join(words)}" if words else _clause(said)
+    text = said + _unit(parameter, said) + (f" [default: {default}]" if default and (brief or not words) else "")
+    return _described(f"{names}{takes}", text, {} if brief else words, default, width)
+
+
+def _clause(text: str) -> str:
+    """Return the first clause of a text, without what stands in brackets.
+
+    >>> _clause("n: number of records; one pass uses each once"), _clause("index (default: 1)")
+    ('n: number of records', 'index')
+    """
+    return re.split(r"; | \(", text)[0]
+
+
+def _unit(parameter: Parameter | None, said: str) -> str:
+    """Return the unit of a parameter in brackets, unless what is said of it has it."""
+    unit = parameter.unit if parameter else ""
+    return f" [{unit}]" if unit and unit.rstrip("s") not in said else ""
 
 
 def about(parameter: Parameter) -> list[str]:
@@ -137,7 +186,7 @@ def about(parameter: Parameter) -> list[str]:
 
 
 def _described(head: str, text: str, words: dict[str, str], default: str, width: int) -> list[str]:
-    about = textwrap.wrap(text, width - _COLUMN) or [""]
+    about = textwrap.wrap(text, width - _COLUMN, break_on_hyphens=False) or [""]
     head = f"  {head}"
     lines = [head] if len(head) > _COLUMN - 2 else [f"{head:<{_COLUMN}}{about.pop(0)}"]
     lines += [" " * _COLUMN + line for line in about]

@@ -1,27 +1,58 @@
-"""The option --help, as click makes it, but in one language: to look for a translation takes a fiftieth of a query."""
+"""The options --help and --help-all, in one language: to look for a translation takes a fiftieth of a query."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import click
 
 
 class WithHelp(click.Command):
-    """A command whose help option is not translated."""
+    """A command whose help has two sizes, and is not translated.
 
-    _help: click.Option | None = None
+    Attributes:
+        usual: the names of the options that a question usually needs, which the short page shows; empty where the
+            record of the query says, or the first ones that there is room for.
+    """
+
+    _help: tuple[click.Option, ...] = ()
+
+    def __init__(self, *words: Any, usual: tuple[str, ...] = (), **options: Any) -> None:
+        super().__init__(*words, **options)
+        self.usual = usual
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         """Return the help option, always the same one, as the order of callbacks depends on it."""
-        if self._help is None:
-            names = self.get_help_option_names(ctx)
-            self._help = click.Option(
-                [*names, "_help"], is_flag=True, expose_value=False, is_eager=True, callback=_show_help,
-                help="Show this message and exit.",
+        return self._help_options(ctx)[0]
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, with the two options that show help."""
+        return [*self.params, *self._help_options(ctx)]
+
+    def _help_options(self, ctx: click.Context) -> tuple[click.Option, ...]:
+        if not self._help:
+            self._help = (
+                click.Option(
+                    [*self.get_help_option_names(ctx), "_help"], is_flag=True, expose_value=False, is_eager=True,
+                    callback=_show_help, help="Show what is usual, and exit.",
+                ),
+                click.Option(
+                    ["--help-all", "_help_all"], is_flag=True, expose_value=False, is_eager=True,
+                    callback=_show_all, help="Show everything, and exit.",
+                ),
             )  # fmt: skip
         return self._help
 
 
 def _show_help(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not context.resilient_parsing:
+        from dpcalc.cli.help.layout import short_page
+
+        click.echo(short_page(context), color=context.color)
+        context.exit()
+
+
+def _show_all(context: click.Context, _: click.Parameter, asked: bool) -> None:
     if asked and not context.resilient_parsing:
         click.echo(context.get_help(), color=context.color)
         context.exit()

@@ -140,6 +140,10 @@ def clipped_notes(asked: Asked) -> Iterator[Note]:
     best = asked.best
     if (best.details or {}).get("any"):
         return
+    if asked.run.mechanism is not None:
+        from dpcalc.engine.advice.prefix_noise import prefix_noise
+
+        yield from prefix_noise(asked)
     if asked.solved:
         value = int(best.value) if DIRECTIONS[best.quantity].integer else best.value
         at: dict[str, Any] | None = {best.quantity: value}

@@ -71,7 +71,9 @@ class Law(NamedTuple):
 
 
 @functools.lru_cache(maxsize=16)
-def random_place(*, mu: float, bins: int, log_tail: float = -60.0, coarser: int = 1) -> Pair:
+def random_place(
+    *, mu: float, bins: int, log_tail: float = -60.0, coarser: int = 1, heavier: tuple[int, float] = (0, 0.0)
+) -> Pair:
     """Return the pair of one use in a uniformly random step of ``bins``; exchange it for the other direction.
 
     Args:
@@ -79,6 +81,7 @@ def random_place(*, mu: float, bins: int, log_tail: float = -60.0, coarser: int 
         bins: t, a whole number from 1 to 1e15.
         log_tail: ln of the probability under P that may count as an infinite loss, -690 to -20.
         coarser: by how much fewer nodes there are; what they add to delta grows with the square, from some 1e-3 of it.
+        heavier: in how many of the steps the distance is another one, and that one, no less than mu.
 
     Raises:
         SpecError: mu or bins out of range.
@@ -90,7 +93,8 @@ def random_place(*, mu: float, bins: int, log_tail: float = -60.0, coarser: int 
     """
     if bins != int(bins) or not 1 <= bins <= _MOST_BINS:
         raise SpecError(f"a record needs a whole number of steps from 1 to 1e15 to choose from, got {bins!r}")
-    curves = _hidden_curves(mu, bins, log_tail, coarser)
+    curves = _hidden_curves(mu, bins, log_tail, coarser, heavier)
+    mu = max(mu, heavier[1])
     if curves is None:
         return gaussian(mu=mu)
     chords = _under_normal(mu)
@@ -119,8 +123,14 @@ def _under_normal(mu: float) -> LogProfile:
 
 
 @functools.lru_cache(maxsize=16)
-def _hidden_curves(mu: float, bins: int, log_tail: float, coarser: int) -> tuple[LogProfile, LogProfile] | None:
+def _hidden_curves(
+    mu: float, bins: int, log_tail: float, coarser: int, heavier: tuple[int, float]
+) -> tuple[LogProfile, LogProfile] | None:
     """Return the profiles of the law of the likelihood ratio, in either order; None where nothing is hidden."""
+    some, other = heavier
+    if some:
+        of_both = _two_kinds(mu, bins, log_tail, coarser, heavier) if some < bins else None
+        return of_both or _hidden_curves(other, bins, log_tail, coarser, (0, 0.0))
     if bins == 1 or not 1e-4 <= mu <= 30.0:
         return None
     count = (_NODES if mu <= _WIDE else _MORE_NODES) // coarser
@@ -133,12 +143,31 @@ def _hidden_curves(mu: float, bins: int, log_tail: float, coarser: int) -> tuple
     return _curves(law._replace(nodes=law.nodes / bins), law.beyond / bins)
 
 
+def _two_kinds(
+    mu: float, bins: int, log_tail: float, coarser: int, heavier: tuple[int, float]
+) -> tuple[LogProfile, LogProfile] | None:
+    """Return the profiles where some of the steps have another distance; None where a grid is too coarse for them."""
+    some, other = heavier
+    if not 1e-4 <= mu <= other <= 30.0:
+        return None
+    count = (_NODES if other <= _WIDE else _MORE_NODES) // coarser
+    first, second = _sum(_single(mu, log_tail, count), bins - some), _sum(_single(other, log_tail, count), some)
+    if first is None or second is None:
+        return None
+    law = _add(first, second)
+    if not (math.isfinite(law.beyond) and float(law.masses.sum()) < 1.0 + _SPARE):
+        return None
+    return _curves(law._replace(nodes=law.nodes / bins), law.beyond / bins)
+
+
 _SHARES = tuple(i / 32 for i in range(4, 32))  # of epsilon that is spent between P and Q
 _CHORDS = 1000  # places at which the profile of one Gaussian is known
 
 
 @functools.lru_cache(maxsize=16)
-def replaced_place(*, mu: float, bins: int, log_tail: float = -60.0, coarser: int = 1) -> Pair:
+def replaced_place(
+    *, mu: float, bins: int, log_tail: float = -60.0, coarser: int = 1, heavier: tuple[int, float] = (0, 0.0)
+) -> Pair:
     """Return a pair that dominates a record replaced by another, both in the same uniformly random step of ``bins``.
 
     It is its own mirror image, and nowhere above that of a known step.
@@ -146,13 +175,15 @@ def replaced_place(*, mu: float, bins: int, log_tail: float = -60.0, coarser: in
     Args:
         mu: distance over standard deviation of a use, from 1e-30 to 5e7; the two uses are twice as far apart.
         bins: t, a whole number from 1 to 1e15.
-        log_tail, coarser: as in `random_place`.
+        log_tail, coarser, heavier: as in `random_place`.
 
     Raises:
         SpecError: mu or bins out of range.
     """
-    known, one = gaussian(mu=2.0 * mu), random_place(mu=mu, bins=bins, log_tail=log_tail, coarser=coarser)
-    curves = _hidden_curves(mu, bins, log_tail, coarser)
+    one = random_place(mu=mu, bins=bins, log_tail=log_tail, coarser=coarser, heavier=heavier)
+    curves = _hidden_curves(mu, bins, log_tail, coarser, heavier)
+    mu = max(mu, heavier[1])
+    known = gaussian(mu=2.0 * mu)
     if curves is None:
         return known
     forward, backward = curves

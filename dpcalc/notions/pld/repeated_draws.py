@@ -22,7 +22,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.notions.pld.discretisation import Pair, gaussian
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from dpcalc.notions.pld.discretisation import LogProfile
 
 _AT_ONCE = 16384  # terms
-_HALVINGS = 24  # leave 6e-8 of an interval: any point of it is valid
+_STEPS = 24  # of a search for a half-line: any point is valid
+_EQUAL = 1e-7  # of ln of what is shared: the bound is second order in it
 
 
 class Draws(NamedTuple):
@@ -308,14 +309,32 @@ def _split(kind: _Replaced | _Nulled, e: Array) -> Array:
 
 
 def _half_line(kind: _Replaced | _Nulled, count: Array, high: Array, e: Array, log_share: Array) -> Array:
-    """Return about the c at which all of the share is taken, from above.
+    """Return about the c at which all of the share is taken, by the Illinois rule in a bracket.
 
     It is no more than where one j takes all of it, and no less than where none takes more than an equal part.
     """
-    up_to = kind.reach(count, e, log_share[:, None] - high).min(axis=1)
+
+    c = up_to = kind.reach(count, e, log_share[:, None] - high).min(axis=1)
     low = kind.reach(count, e, log_share[:, None] - high - math.log(len(count))).min(axis=1)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + up_to)
-        enough = log_sum(high + kind.log_excess(count, e, middle)) >= log_share
-        low, up_to = np.where(enough, low, middle), np.where(enough, middle, up_to)
-    return up_to
+
+    def missing(at: Array, of: Any) -> Array:
+        return log_sum(high + kind.log_excess(count, e[of], at)) - log_share[of]
+
+    left: Any = np.arange(len(c))  # the thresholds whose c is yet to be found
+    c = c.copy()
+    below, above = missing(low, left), missing(up_to, left)
+    value, enough = above, np.isfinite(above)
+    for step in range(_STEPS):
+        moves = np.abs(value) > _EQUAL  # False where nothing is to share
+        if not moves.any():
+            break
+        left, low, up_to, below, above, enough = (x[moves] for x in (left, low, up_to, below, above, enough))
+        part = below / (below - above)
+        inside = (part > 0.0) & (part < 1.0) & (step % 4 < 3)
+        at = low + np.where(inside, part, 0.5) * (up_to - low)
+        value, before = missing(at, left), enough
+        c[left], enough = at, value >= 0.0
+        low, up_to = np.where(enough, low, at), np.where(enough, at, up_to)
+        halved = np.where(enough == before, 0.5, 1.0)  # of the end that stays a second time
+        below, above = np.where(enough, halved * below, value), np.where(enough, value, halved * above)
+    return c

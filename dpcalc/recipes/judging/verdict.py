@@ -126,7 +126,7 @@ def _of_others(gate: Gate, case: Case, assertion: Assertion) -> Assertion:
 
 def _asked(case: Case, entry: Entry) -> Case:
     """Return a case with what it answers, which one that shares its computation with others does not say."""
-    if case.query is not None or COMMANDS[entry.command].prices:
+    if case.query is not None or entry.command not in COMMANDS or COMMANDS[entry.command].prices:
         return case
     return case._replace(query=query_of(entry.command, entry.parameters, entry.question))
 

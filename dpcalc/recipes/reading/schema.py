@@ -38,6 +38,7 @@ _BESIDE = (
     "ledger: several runs, releases and queries about the same records, composed",
     "convert: a guarantee in the words of another notion of privacy",
     "risk: what an attacker can do against a guarantee",
+    "audit: what scores of canaries prove, beside what is guaranteed",
 )
 
 

@@ -21,14 +21,14 @@ from dpcalc.model.quantities import Quantity
 from dpcalc.recipes.reading.reference import Files, Unreadable
 from dpcalc.training.rule.setup import Setup
 
-PATHS = ("schedule", "data", "ranges")
+PATHS = ("schedule", "data", "ranges", "scores")
 """Parameters that name a file: relative to the recipe, inside its project."""
 
-COUNTS = ("seed", "replicas", "workers")
-"""Whole numbers of training that no bound asks for."""
+COUNTS = ("seed", "replicas", "workers", "guesses")
+"""Whole numbers of training and of audits that no bound asks for."""
 
-FRACTIONS = ("test_fraction",)
-SWITCHES = ("intercept", "reference")
+FRACTIONS = ("test_fraction", "confidence", "threshold")
+SWITCHES = ("intercept", "reference", "one_run")
 
 BOOLEANS = {"true": True, "false": False}
 """How a recipe writes yes and no."""
@@ -230,12 +230,16 @@ SETUP = tuple(name for name in Setup._fields if name not in ("output", "card"))
 """What `train` takes beside the parameters of its run; a recipe writes no model."""
 
 
+OF_SCORES = ("scores", "one_run", "threshold", "guesses", "confidence", "seed")
+"""What is said of scores of canaries, beside the run that they are of."""
+
 BESIDE = {
     "ledger": ("adjacency", "group_size", "epsilon", "delta", "solve"),
     "convert": (*CONVERTED, "epsilon", "delta", "order"),
     "risk": (*STARTS, "epsilon", "delta", *RATES),
+    "audit": (*COMMANDS["compare"].parameters, *QUESTION, *OF_SCORES),
 }
-"""The commands of a recipe that describe no run, and what a case of them may set."""
+"""The commands of a recipe that are answered by themselves, and what a case of them may set."""
 
 
 def read_command(field: Field | None, otherwise: str) -> str:
@@ -247,11 +251,6 @@ def read_command(field: Field | None, otherwise: str) -> str:
     if field is None:
         return otherwise
     name = text(field.node, "command")
-    if name == "audit":
-        why = "a recipe takes no audit: what it proves is a lower bound, and gates are on guarantees"
-        raise field.node.place.error(
-            why, "run `dpcalc audit` beside the check: it exits with 1 where the two contradict"
-        )
     if name not in (*COMMANDS, *BESIDE):
         raise field.node.place.error(f"unknown command {clipped(name)}", near(name, (*COMMANDS, *BESIDE)))
     return name

@@ -10,7 +10,7 @@ from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import Disproved, DpcalcError, SpecError, debugging
 from dpcalc.recipes.reading.case import check_timeout
 from dpcalc.recipes.reading.recipe import Entry, Recipe
-from dpcalc.recipes.reading.settings import SETUP, without_flags
+from dpcalc.recipes.reading.settings import OF_SCORES, SETUP, without_flags
 from dpcalc.report import Case, uncertified
 from dpcalc.training.rule.setup import Setup, Task, check_setup
 
@@ -120,7 +120,25 @@ def _risk(entry: Entry) -> Case:
     return risk_of_guarantee(entry.command, entry.parameters, entry.question)
 
 
+def _audited(entry: Entry) -> Case:
+    from dpcalc.training.audit.case import Inquiry
+    from dpcalc.training.audit.estimate import Setup as Runs
+    from dpcalc.training.audit.scores import scores_of
+
+    said = {name: value for name, value in entry.parameters.items() if name in OF_SCORES}
+    if "scores" not in said:
+        raise SpecError("an audit in a recipe is of scores of canaries", "give scores: FILE")
+    runs = Runs(**{name: value for name, value in said.items() if name in ("confidence", "seed")})
+    scores = scores_of(
+        said["scores"], runs, one_run=said.get("one_run", False), threshold=said.get("threshold"),
+        guesses=said.get("guesses"),
+    )  # fmt: skip
+    run = {name: value for name, value in entry.parameters.items() if name not in OF_SCORES}
+    return Inquiry(run, entry.question, "best", runs, scores=scores).case()
+
+
 _UNDEFINED = {
+    "audit": (_audited, "audits have no definition"),
     "ledger": (_ledger, "ledgers have no definition"),
     "convert": (_converted, "conversions have no definition"),
     "risk": (_risk, "risks have no definition"),

@@ -90,7 +90,12 @@ def _audited(case: Case, xs: Numbers) -> list[Series]:
     corners = sorted({(0.0, 0.0), (1.0, 1.0), *events})
     ys = tuple(max(_chance(one, other, x) for one in corners for other in corners) for x in xs)
     label = f"seen in an audit: at least this, with confidence {number(case.audit['confidence'], side=Side.AS_GIVEN)}"
-    return [Series(label, xs, ys, Kind.LOWER)]
+    proved = [Series(label, xs, ys, Kind.LOWER)] if events else []
+    if "scores" not in case.audit:
+        return proved
+    points = [(0.0, 0.0), *((point["fpr"], point["tpr"]) for point in case.audit["scores"]["roc"]), (1.0, 1.0)]
+    rates = tuple(max(tpr for fpr, tpr in points if fpr <= x) for x in xs)
+    return [*proved, Series("the scores themselves, by no means a bound", xs, rates, Kind.PUBLISHED)]
 
 
 def _chance(one: tuple[float, float], other: tuple[float, float], x: float) -> float:

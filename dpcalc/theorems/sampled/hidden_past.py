@@ -49,10 +49,14 @@ class Past(PlainEnum):
 
 
 class Draws(NamedTuple):
-    """A record is used in a step as often as so many independent trials of this chance succeed."""
+    """A record is used in a step as often as so many independent trials of this chance succeed.
+
+    Where the ``period`` is above 1, it is used once in every so many steps, at a random place.
+    """
 
     trials: int
     chance: Fraction
+    period: int = 1
 
 
 class Chain(NamedTuple):
@@ -152,9 +156,14 @@ def past_pair(chain: Chain, plan: Plan, draws: Draws) -> Pair:
     from dpcalc.notions import pld
 
     if not plan.counted:
-        return pld.gaussian(mu=max(shift_mu(chain, plan), 1e-30))
+        return pld.gaussian(mu=max(shift_mu(_at_worst(chain, draws), plan), 1e-30))
     make = {Past.TOLD: pld.revealed_shift, Past.SECRET: pld.hidden_shift, Past.MIRRORED: pld.mirrored_shift}
     return make[plan.past or Past.TOLD](*_shifts(chain, plan, _uses(draws, chain.factor, plan.counted)))
+
+
+def _at_worst(chain: Chain, draws: Draws) -> Chain:
+    """Return the steps with as many uses as there may be: all trials of each succeed."""
+    return chain._replace(use=up(chain.use * draws.trials)) if draws.trials > 1 else chain
 
 
 def _shifts(chain: Chain, plan: Plan, law: Law) -> tuple[Array, Array]:
@@ -169,7 +178,10 @@ def _shifts(chain: Chain, plan: Plan, law: Law) -> tuple[Array, Array]:
 @functools.lru_cache(maxsize=16)
 def _uses(draws: Draws, factor: float, count: int) -> Law:
     """Return the law of the discounted number of uses in so many steps, on some hundred nodes."""
-    law = discounted_sums.uses(draws.trials, draws.chance, factor, count)
+    if draws.period > 1:
+        law = discounted_sums.uses_of_periods(draws.period, factor, count // draws.period)
+    else:
+        law = discounted_sums.uses(draws.trials, draws.chance, factor, count)
     values, masses = law.whole()
     tails = np.cumsum(masses[::-1])[::-1]
     rare = float(values[max(0, int(np.searchsorted(-tails, -_RARE)) - 1)])
@@ -220,8 +232,10 @@ class Search(NamedTuple):
 
     def _starts(self) -> Iterator[Plan]:
         """Yield the best plans for the worst past and, with uses counted, for some that are likely enough."""
-        if (worst := best_plan(self.chain, self.mu, self.rate)) is not None:
-            yield worst
+        if (worst := best_plan(_at_worst(self.chain, self.draws), self.mu, self.rate)) is not None:
+            worst = self._whole(worst)
+            if worst.composed < self.chain.steps:
+                yield worst
         if self.chain.use == 0.0 or self.chain.steps < 2:
             return
         window = self._window()
@@ -230,7 +244,7 @@ class Search(NamedTuple):
         for rare in (1e-1, 1e-4):
             apart = up(self.chain.use * float(values[max(0, int(np.searchsorted(-tails, -rare)) - 1)]))
             plan = best_plan(self.chain._replace(diameter=min(self.chain.diameter, apart)), self.mu, self.rate)
-            if plan is not None and plan.composed < self.chain.steps:
+            if plan is not None and (plan := self._whole(plan)).composed < self.chain.steps:
                 yield self._counted(plan, window)
 
     def _window(self) -> int:
@@ -243,9 +257,12 @@ class Search(NamedTuple):
             return 0
         if self.log_failure(chain.steps) < _LOG_DELTA - _NEVER_SEEN:
             return 0
-        return min(
-            chain.steps, math.ceil(math.log(max(1.0, 1e4 * chain.diameter / chain.use)) / -math.log(chain.factor))
-        )
+        steps = math.ceil(math.log(max(1.0, 1e4 * chain.diameter / chain.use)) / -math.log(chain.factor))
+        return min(chain.steps, -(-steps // self.draws.period) * self.draws.period)
+
+    def _whole(self, plan: Plan) -> Plan:
+        """Return the plan with a whole number of periods composed."""
+        return plan._replace(composed=-(-plan.composed // self.draws.period) * self.draws.period)
 
     def _counted(self, plan: Plan, window: int) -> Plan:
         done = self.chain.steps - plan.composed
@@ -260,7 +277,9 @@ class Search(NamedTuple):
             improved = True
             while improved and len(tried) < _MOST_TRIALS:
                 improved = False
-                for other in {*self._near(plan, stride, window)} - tried:
+                for other in self._near(plan, stride, window):
+                    if other in tried:
+                        continue
                     tried.add(other)
                     curve = self._curve(other, laws)
                     if curve is not None and curve(least * (1.0 - 1e-3)) < _LOG_DELTA:
@@ -269,8 +288,12 @@ class Search(NamedTuple):
 
     def _near(self, plan: Plan, stride: float, window: int) -> Iterator[Plan]:
         """Yield plans one of whose numbers is a stride away."""
+        period = self.draws.period
         for times in (stride, 1.0 / stride):
             k, j = (max(1, round(number * times)) for number in (plan.composed, plan.split))
+            if period > 1:
+                k = max(1, round(k / period) + (round(k / period) * period == plan.composed) * (1 if times > 1 else -1))
+                k *= period
             if k < self.chain.steps:
                 yield self._like(plan._replace(composed=k, split=min(plan.split, k)), plan, window)
             yield plan._replace(split=min(j, plan.composed))
@@ -284,7 +307,7 @@ class Search(NamedTuple):
         variance = (plan.composed - plan.split) * use_cost(self.mu, self.rate)
         variance += plan.split * use_cost(sample_mu(self.mu, plan.fraction), self.rate)
         failure = math.exp(self.log_failure(plan.contracting(self.chain)))
-        worst = shift_mu(self.chain, plan)
+        worst = shift_mu(_at_worst(self.chain, self.draws), plan)
         if not math.isfinite(variance) or failure >= 0.95 * math.exp(_LOG_DELTA):
             return None
         if not plan.counted:

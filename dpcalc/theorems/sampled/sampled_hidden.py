@@ -29,6 +29,7 @@ from dpcalc.theorems.conditions import NOT_LINEAR, ONE_RELEASE, STEP_WITHIN
 from dpcalc.theorems.many_passes import shuffled_epochs
 from dpcalc.theorems.many_passes.repeated_allocation import Uses, bounded_mu, contracting_mu
 from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Unmet, requires, theorem
+from dpcalc.theorems.sampled import pairs
 from dpcalc.theorems.sampled.hidden_past import (
     Chain,
     Draws,
@@ -40,6 +41,7 @@ from dpcalc.theorems.sampled.hidden_past import (
     split_certificate,
 )
 from dpcalc.theorems.sampled.sampled_steps import ENDS_IN_SHUFFLED, sampling_is
+from dpcalc.theorems.sampled.settings import EpochsOfBatches, SampledSteps
 from dpcalc.theorems.setting import Setting, decay_rate
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ CONVEX_IF_CLIPPED = (
 
 _ROUNDED = Fraction(1, 2**46)  # how much smaller K may be by what rounded its factors up, before it was a whole number
 
+_LEAST_NOISE, _LEAST_NOISE_OF_EPOCHS = 1e-5, 0.05  # with less of it all is composed, by pairs that are made for that
 _MANY_STEPS = 1 << 44  # so many larger factors would be noticed
 
 
@@ -62,14 +65,18 @@ class HiddenRun(Setting):
     @property
     def apart(self) -> float:
         """How far a use of the record takes two steps apart: 2 where another record comes in its place."""
-        moved = self.sampling == Sampling.FIXED and self.adjacency in (Adjacency.ADD, Adjacency.REMOVE,
-                                                                       Adjacency.ADD_REMOVE)  # fmt: skip
+        moved = self._of_one_size and self.adjacency in (Adjacency.ADD, Adjacency.REMOVE, Adjacency.ADD_REMOVE)
         return 2.0 if moved or self.adjacency == Adjacency.REPLACE_ONE else 1.0
+
+    @property
+    def _of_one_size(self) -> bool:
+        """Whether all batches have one size: another record makes room for this one, and every batch contracts."""
+        return self.sampling in (Sampling.FIXED, Sampling.WITH_REPLACEMENT)
 
     @property
     def factor(self) -> float:
         """c, by which a step on a batch that is not too large contracts, rounded up."""
-        beta = self.regularisation if self.sampling == Sampling.POISSON else self.smoothness
+        beta = self.smoothness if self._of_one_size else self.regularisation
         return loss.contraction(step_size=self.step_size, smoothness=beta, strong_convexity=self.regularisation)
 
     @property
@@ -84,8 +91,17 @@ class HiddenRun(Setting):
         return Chain(self.steps, self.factor, self.apart, noise, wide)
 
     @property
+    def bins(self) -> int:
+        """The number of steps of an epoch."""
+        return -(-self.records // self.batch_size)
+
+    @property
     def draws(self) -> Draws:
         """How often the record is in a batch."""
+        if self.sampling == Sampling.BALLS_IN_BINS:
+            return Draws(1, Fraction(1, self.bins), self.bins)
+        if self.sampling == Sampling.WITH_REPLACEMENT:
+            return Draws(self.batch_size, Fraction(1, self.records))
         return Draws(1, Fraction(self.batch_size, self.records))
 
     @property
@@ -95,27 +111,85 @@ class HiddenRun(Setting):
         Where one of the two data sets is as good as without the record, nothing need be; where both are compared with a
         run without it, each of them is half as far from that. Else it may be told which batches had the record.
         """
-        mu, whole = self.apart / self.noise_multiplier, self.chain
-        replaced, fixed = self.adjacency == Adjacency.REPLACE_ONE, self.sampling == Sampling.FIXED
-        told = Search(whole, self.draws, Past.TOLD, mu, self.sample_rate, self.log_too_large)
-        if fixed and self.adjacency in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD):
+        mu, whole, draws = self.apart / self.noise_multiplier, self.chain, self.draws
+        told = Search(whole, draws, Past.TOLD, mu, draws.trials * float(draws.chance), self.log_too_large)
+        if self._of_one_size and self.adjacency in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD):
             return [told]
-        if replaced:
+        if self.adjacency == Adjacency.REPLACE_ONE:
             return [told, told._replace(chain=whole._replace(use=1.0), past=Past.MIRRORED)]
         return [told._replace(past=Past.SECRET)]
 
+    @property
+    def plan(self) -> Plan | None:
+        """The plan that is best by approximations; None for the plain composition."""
+        if self.sampling == Sampling.WITH_REPLACEMENT and self.noise_multiplier < _LEAST_NOISE:
+            return None
+        if self.sampling == Sampling.BALLS_IN_BINS and not _LEAST_NOISE_OF_EPOCHS <= self.noise_multiplier <= 1e6:
+            return None
+        return min((search.best() for search in self.searches), key=lambda found: found[0])[1]
+
     def planned(self, plan: Plan) -> Composition:
         """Return the guarantee of a plan: every one holds."""
-        from dpcalc.theorems.sampled.pairs import in_each_order
-
         chain = self.chain._replace(use=1.0) if plan.past == Past.MIRRORED else self.chain
-        parts = [
-            (past_pair(chain, plan, self.draws), 1), (self.step(plan.fraction), plan.split),
-            (self.step(0.0), plan.composed - plan.split),
-        ]  # fmt: skip
-        composed = in_each_order(self.adjacency, [(pair, count) for pair, count in parts if count])
+        past = past_pair(chain, plan, self.draws)
+        if self.sampling in (Sampling.POISSON, Sampling.FIXED):
+            composed = pairs.in_each_order(self.adjacency, [(past, 1), *self._last(plan, 0.0)])
+        else:  # pairs that are best made for a certain delta
+
+            def order(backward: bool, log_delta: float) -> list[tuple[Pair, int]]:
+                from dpcalc.notions import pld
+
+                parts = [(past, 1), *self._last(plan, log_delta)]
+                return [(pld.exchanged(pair), count) for pair, count in parts] if backward else parts
+
+            one, other = (functools.lru_cache(maxsize=8)(functools.partial(order, back)) for back in (False, True))
+            replaced = self.adjacency == Adjacency.REPLACE_ONE
+            composed = Composition(one) if replaced else pairs.asked_for(self.adjacency, one, other)
         failure = self.log_too_large(plan.contracting(chain))
         return composed.replacing(certificate=lambda _: split_certificate(plan), log_failure=failure)
+
+    @property
+    def all_composed(self) -> Composition:
+        """What holds if every iterate is seen."""
+        if self.sampling == Sampling.BALLS_IN_BINS:
+            return pairs.balls_in_bins(self.part(EpochsOfBatches))
+        if self.sampling == Sampling.WITH_REPLACEMENT:
+            return pairs.with_replacement(self.part(SampledSteps))
+        return pairs.in_each_order(self.adjacency, [(self.step(0.0), self.steps)])
+
+    def _last(self, plan: Plan, log_delta: float) -> list[tuple[Pair, int]]:
+        """Return the pairs of the last steps, as good as they need be for this ln delta."""
+        if self.sampling == Sampling.BALLS_IN_BINS:
+            return self._epochs(plan, log_delta)
+        both = ((plan.fraction, plan.split), (0.0, plan.composed - plan.split))
+        if self.sampling == Sampling.WITH_REPLACEMENT:
+            return [(self._draws(share, log_delta), count) for share, count in both if count]
+        return [(self.step(share), count) for share, count in both if count]
+
+    def _draws(self, share: float, log_delta: float) -> Pair:
+        """Return the pair of a step on draws with replacement."""
+        from dpcalc.notions import pld
+
+        draws = pld.Draws(self.batch_size, 1, self.records, pairs.log_rare(self.steps, log_delta))
+        return pairs.drawn_pair(sample_mu(up(1.0 / self.noise_multiplier), share), draws, self.adjacency)
+
+    def _epochs(self, plan: Plan, log_delta: float) -> list[tuple[Pair, int]]:
+        """Return the pairs of the last epochs of balls in bins, in one of which the noise may be shared in part."""
+        from dpcalc.notions import pld
+
+        epochs, mu = plan.composed // self.bins, up(1.0 / self.noise_multiplier)
+        shared, rest = divmod(plan.split, self.bins)
+        heavy = sample_mu(mu, plan.fraction)
+        replaced = self.adjacency == Adjacency.REPLACE_ONE
+        make = functools.partial(
+            pld.replaced_place if replaced else pld.random_place, bins=self.bins,
+            log_tail=pairs.log_rare(epochs, log_delta),
+        )  # fmt: skip
+        kinds = [
+            (make(mu=heavy), shared), (make(mu=mu, heavier=(rest, heavy)), 1 if rest else 0),
+            (make(mu=mu), epochs - shared - (1 if rest else 0)),
+        ]  # fmt: skip
+        return [(pair, count) for pair, count in kinds if count]
 
     @property
     def most_contracting(self) -> int:
@@ -140,15 +214,16 @@ class HiddenRun(Setting):
 
     def log_too_large(self, steps: int) -> float:
         """Return ln of the chance that one of so many batches has more records than that, rounded up; -inf for none."""
-        if self.sampling == Sampling.FIXED or self.most_contracting >= self.records:
+        if self._of_one_size or self.most_contracting >= self.records:
             return -math.inf
         others = max(0, self.most_contracting)  # the record itself is one more
+        if self.sampling == Sampling.BALLS_IN_BINS:  # batches of one epoch are not independent: their chances add up
+            one = log_any_tail_up(others, self.records - 1, Fraction(1, self.bins), 1)
+            return min(0.0, up(math.log(steps), 4.0) + one) if one > -math.inf else one
         return log_any_tail_up(others, self.records - 1, Fraction(self.batch_size, self.records), steps)
 
     def step(self, fraction: float) -> Pair:
         """Return the pair of a step in which this share of the noise's variance hides earlier ones."""
-        from dpcalc.theorems.sampled import pairs
-
         mu = sample_mu(up(1.0 / self.noise_multiplier), fraction)
         if self.sampling == Sampling.FIXED:
             return pairs.fixed_pair(mu, self.sample_rate, self.adjacency)
@@ -172,16 +247,26 @@ def _linear(run: Run) -> Obstacle | None:
 def _drawn_afresh(run: Run) -> Obstacle | None:
     if run.sampling is None:
         return Missing(("sampling",), "needs to know how batches are drawn", "give --sampling")
-    if run.sampling in (Sampling.POISSON, Sampling.FIXED):
-        return None
     if run.sampling in (Sampling.SHUFFLE, Sampling.FULL):
         own = f"see sampled.hidden_{run.sampling}"
         return NotNeeded("speaks of batches that are drawn afresh in every step", own, ("sampling",))
-    return Unmet("speaks of batches that are drawn afresh in every step", "use --sampling poisson", ("sampling",))
+    if run.sampling == Sampling.BALLS_IN_BINS:
+        return _whole_epochs(run)
+    return None
+
+
+def _whole_epochs(run: Run) -> Obstacle | None:
+    n, b, steps = run.records, run.batch_size, run.steps
+    if n is None or b is None or steps is None or steps % -(-n // b) == 0:
+        return None
+    return Unmet(
+        "is for whole epochs, and the last one is cut short", f"use a multiple of {-(-n // b)} steps", ("steps",)
+    )
 
 
 LINEAR_MODEL = Condition("the model is linear", _linear)
-_LEAVES_ONE_OUT = requires(
+DRAWN_AT_RANDOM = Condition("batches are drawn by themselves", _drawn_afresh)
+LEAVES_ONE_OUT = requires(
     "batch_size < records",
     lambda run: run.records is None or run.batch_size is None or run.batch_size < run.records,
     lambda run: Unmet(
@@ -201,27 +286,30 @@ ONLY_THE_LAST = requires(
 
 @theorem(
     "sampled.hidden",
-    title="Poisson or fixed batches with hidden iterates",
+    title="Random batches with hidden iterates",
     needs=(
         "sampling", "adjacency", "records", "batch_size", "sample_rate", "steps", "noise_multiplier", "step_size",
         "smoothness", "regularisation?", "clip?", "diameter?",
     ),
     algorithms=("dp-sgd",),
     reference="dpcalc",
-    locator="shifted interpolation with the same batches, split noise, the pairs of the adjacency",
-    formula="G(c^k x/(z sqrt(s (1 + c^2 + ... + c^(2j-2))))) with the pair of a step k - j times, and that with noise "
-    "z sqrt(1-s) j times, x = min(D b/(eta C), a (1 + c + ... + c^(T-k-1))), a = 1 or 2; Poisson: delta grows by T "
-    "P(Bin(n-1, q) >= K), K = floor((2 - 2 eta lambda) b/(eta beta))",
+    locator="shifted interpolation with the same batches, split noise, the mean over earlier uses: the hidden past",
+    formula="(sum_x P(x) N(mu(x), 1), N(0, 1)), mu(x) = c^k x/(z sqrt(s (1 + c^2 + ... + c^(2j-2)))), with the pair of "
+    "a step k - j times, and that with noise z sqrt(1-s) j times; x = min(D b/(eta C), a sum_i c^i N_i), N_i uses in a "
+    "step, a = 1 or 2; replaced: N(-mu(x), 1) for N(0, 1), or x is told; Poisson, balls in bins: delta grows by the "
+    "chance of a batch of more than K = floor((2 - 2 eta lambda) b/(eta beta))",
     conditions=(
-        LINEAR_MODEL, Condition("sampling is poisson or fixed", _drawn_afresh),
-        _LEAVES_ONE_OUT, STEP_WITHIN,
+        LINEAR_MODEL, DRAWN_AT_RANDOM,
+        LEAVES_ONE_OUT, STEP_WITHIN,
         ONLY_THE_LAST,
     ),
     assumes=(
         "every step draws its batch afresh: each record by itself with probability batch_size/records (Poisson), or "
-        "batch_size records without replacement (fixed)",
-        "for add and remove: records counts the larger data set; of Poisson batches, data sets of at most so many "
-        "records are spoken of, and of fixed ones, of just so many",
+        "batch_size records without replacement (fixed), or one by one; or in every epoch each record falls into one "
+        "of the steps by itself, all equally likely (balls in bins)",
+        "nobody ever learns which steps used a record: seeds, logs and batch sizes stay secret",
+        "for add and remove: records counts the larger data set; of Poisson batches and balls in bins, data sets of at "
+        "most so many records are spoken of, and of the others, of just so many",
         "each record's gradient is clipped to norm clip, an intercept with the rest; a regulariser's is added after",
         "the sum of a batch is divided by batch_size, whatever the size of the batch that was drawn",
         "fresh Gaussian noise of standard deviation noise_multiplier x clip on the sum, in every coordinate and step",
@@ -240,13 +328,10 @@ def hidden(run: HiddenRun) -> Composition:
     >>> round(math.exp(hidden(run).log_delta(0.0).value), 6)  # 0.1 (2 Phi(1/2) - 1)
     0.038292
     """
-    from dpcalc.theorems.sampled.pairs import in_each_order
-
-    plan = min((search.best() for search in run.searches), key=lambda found: found[0])[1]
-    if plan is None:
-        every = in_each_order(run.adjacency, [(run.step(0.0), run.steps)])
-        return every.replacing(certificate=lambda _: Certificate(COMPOSED))
-    return run.planned(plan)
+    plan = run.plan
+    return (
+        run.all_composed.replacing(certificate=lambda _: Certificate(COMPOSED)) if plan is None else run.planned(plan)
+    )
 
 
 _GRADIENTS = (
@@ -276,15 +361,6 @@ class HiddenEpochs(Setting):
 def moved(adjacency: Adjacency) -> float:
     """Return by how much a record moves the sum of its batch, in clipping norms."""
     return 2.0 if adjacency == Adjacency.REPLACE_ONE else 1.0
-
-
-def _whole_epochs(run: Run) -> Obstacle | None:
-    n, b, steps = run.records, run.batch_size, run.steps
-    if n is None or b is None or steps is None or steps % -(-n // b) == 0:
-        return None
-    return Unmet(
-        "is for whole epochs, and the last one is cut short", f"use a multiple of {-(-n // b)} steps", ("steps",)
-    )
 
 
 @theorem(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpcalc.engine.ask import ask, without_guarantee
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
+from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.gate import Gate
 from dpcalc.errors import Infeasible, MissingParameter, NotApplicable, NotConverged, SpecError
 from dpcalc.model.algorithm import ALGORITHMS, Order, Source
@@ -23,9 +24,13 @@ from dpcalc.model.loss import Loss
 from dpcalc.model.quantities import Adjacency, Quantity
 from dpcalc.model.question import Question
 from dpcalc.model.run import Run
+from dpcalc.notions.guarantee import Guarantee
+from dpcalc.numerics.floats import exp_up
 from dpcalc.report import Assertion, Case, Result
+from dpcalc.theorems.record import lookup
 from dpcalc.training.audit.attacks import Attack, Pair, pairs, refuse_unfit
-from dpcalc.training.audit.estimate import Audit, Progress, Setup, audit, check_setup, exceeded, to_json
+from dpcalc.training.audit.estimate import Audit, Progress, Setup, audit, check_setup, to_json
+from dpcalc.training.audit.scores import Proved, Scores, refuse_one_way
 from dpcalc.training.data.tables import Table, read
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.run.domain import Ball
@@ -113,6 +118,7 @@ class Inquiry(NamedTuple):
         sources, gates, brief: as in `dpcalc.engine.ask.ask`.
         progress: called with (steps of runs done, in all).
         there: other machines that compute the runs.
+        scores: of canaries, that take the place of an attack.
     """
 
     given: Mapping[str, Any]
@@ -126,6 +132,7 @@ class Inquiry(NamedTuple):
     progress: Progress | None = None
     brief: bool = False
     there: There | None = None
+    scores: Scores | None = None
 
     def case(self) -> Case:
         """Return the case of a run, with what an attack on it found; a gate fails where that contradicts the guarantee.
@@ -136,19 +143,36 @@ class Inquiry(NamedTuple):
         """
         check_setup(self.setup)
         algorithm = ALGORITHMS.get(str(self.given.get("algorithm")))
-        if algorithm is not None:
+        if algorithm is not None and self.scores is None:
             refuse_unexecutable(algorithm)
         case = ask(
             COMMAND, self.given, self.question, sources=self.sources, gates=self.gates, notes=False, brief=self.brief
         )
         best = case.best
         assert best is not None
-        attacks = self._attacks(best)
         epsilon, delta = _point(best)
         mu = self._least_mu(case, best)
+        if self.scores is not None:
+            return self._compared(case, best, self.scores, (epsilon, delta, mu))
+        attacks = self._attacks(best)
         outcome = audit(attacks, delta, self.setup, self.progress, self.there)
         gate = _gate(outcome, epsilon, mu)
         return case._replace(audit=to_json(outcome, epsilon, mu), assertions=(*case.assertions, gate))
+
+    def _compared(
+        self, case: Case, best: Result, scores: Scores, point: tuple[float | None, float | None, float | None]
+    ) -> Case:
+        """Return the case with what the scores prove beside the guarantee."""
+        epsilon, delta, mu = point
+        _, run, _ = run_of(COMMANDS[COMMAND], Description(self._with_noise(best)))
+        refuse_one_way(run.adjacency)
+        if run.adjacency == Adjacency.REPLACE_ONE:
+            scores = scores._replace(name=f"{scores.name} (out: another record in the place of the canary)")
+        proved = scores.prove(delta, _cuts(guarantee_of(lookup(best.bound), run), epsilon))
+        gate = _gate(proved, epsilon, mu)
+        if proved.refuted and gate.passed:
+            gate = Assertion("audited curve<=guaranteed", False, proved.epsilon or proved.mu, 0.0)
+        return case._replace(audit=proved.to_json(scores, delta, epsilon, mu), assertions=(*case.assertions, gate))
 
     def case_among_others(self) -> Case:
         """As `case`, for one of several cases: one that cannot be audited says why.
@@ -275,7 +299,20 @@ def _point(best: Result) -> tuple[float | None, float | None]:
     return epsilon, best.delta
 
 
-def _gate(found: Audit, epsilon: float | None, mu: float | None) -> Assertion:
+_SHARES = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0)
+"""Of the epsilon that is guaranteed: where its curve is compared with scores; each point costs a composition."""
+
+
+def _cuts(guarantee: Guarantee, epsilon: float | None) -> list[tuple[float, float]]:
+    """Return points of the privacy profile, their delta rounded up."""
+    try:
+        at = [share * (epsilon or 1.0) for share in _SHARES]
+        return [(e, exp_up(guarantee.log_delta(e).value)) for e in at]
+    except NotApplicable:
+        return []
+
+
+def _gate(found: Audit | Proved, epsilon: float | None, mu: float | None) -> Assertion:
     """Return the gate that fails where the runs contradict the guarantee."""
     if epsilon is not None and found.epsilon is not None:
         text, value, slack = "audited epsilon<=guaranteed", found.epsilon, epsilon - found.epsilon
@@ -283,4 +320,4 @@ def _gate(found: Audit, epsilon: float | None, mu: float | None) -> Assertion:
         text, value, slack = "audited mu<=guaranteed", found.mu, (mu if mu is not None else found.mu) - found.mu
     if mu is not None and found.mu > mu:
         text, value, slack = "audited mu<=guaranteed", found.mu, mu - found.mu
-    return Assertion(text, not exceeded(found, epsilon, mu), value, slack)
+    return Assertion(text, slack >= 0.0, value, slack)

@@ -137,6 +137,13 @@ class Seen(NamedTuple):
         left = down(self.tpr - delta, 2.0) if self.tpr > delta else 0.0
         return max(0.0, down(math.log(left / self.fpr) - 1e-15, 4.0)) if left > self.fpr else 0.0
 
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON types."""
+        return {
+            "says": "first" if self.event.upwards else "second", "threshold": self.event.threshold,
+            "true_positives": self.true, "false_positives": self.false, "tpr_lower": self.tpr, "fpr_upper": self.fpr,
+        }  # fmt: skip
+
     def mu(self) -> float:
         """Return what mu of Gaussian privacy is at least, rounded down; 0 where nothing follows."""
         if not self.tpr > self.fpr or self.fpr >= 1.0:
@@ -412,14 +419,7 @@ def to_json(found: Audit, epsilon: float | None, mu: float | None) -> dict[str, 
         "exceeded": exceeded(found, epsilon, mu),
         "confidence": setup.confidence, "delta": found.delta, "epsilon_lower": found.epsilon, "epsilon": epsilon,
         "mu_lower": found.mu, "mu": mu, "replicas": setup.replicas, "pilot": setup.pilot, "seed": setup.seed,
-        "events": [
-            {
-                "says": "first" if one.event.upwards else "second", "threshold": one.event.threshold,
-                "true_positives": one.true, "false_positives": one.false, "tpr_lower": one.tpr,
-                "fpr_upper": one.fpr,
-            }
-            for one in found.seen
-        ],
+        "events": [one.to_json() for one in found.seen],
         "tried": [
             {"attack": tried.attack, "others": tried.others, "looks_at": tried.looks_at, "promised": value}
             for tried, value in found.tried

@@ -1,0 +1,303 @@
+"""The matrices C of correlated noise: how much one record moves C G, and the error that C^-1 Z leaves in prefix sums.
+
+Step t releases g_t + (C^-1 Z)_t. All but the tree are lower-triangular Toeplitz matrices whose first column is
+non-negative and does not increase. The worst uses of such a matrix are then the earliest: 0, b, ..., (k-1) b
+(Kalinin and Lampert 2024, Theorem 2; the proof term by term is in docs/method.md).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from dpcalc.model.quantities import Mechanism
+from dpcalc.numerics.floats import down, up
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Array = npt.NDArray[np.float64]
+
+BUFFERS = 6
+"""Geometric sequences of the BLT mechanism: with six its error is within 1.3 % of the square root's."""
+
+
+class Column(NamedTuple):
+    """The first column of a Toeplitz matrix: non-negative, not increasing.
+
+    Attributes:
+        entries: shape (steps,).
+        ulps: by how many units of roundoff an entry may err, relatively.
+    """
+
+    entries: Array
+    ulps: float
+
+
+# --- the first columns ------------------------------------------------------------------------------------------------
+
+
+def _identity(steps: int, bands: int, uses: int) -> Column:
+    import numpy as np
+
+    return Column(np.concatenate(([1.0], np.zeros(steps - 1))), 0.0)
+
+
+def _sqrt(steps: int, bands: int, uses: int) -> Column:
+    """Return the coefficients of (1-x)^(-1/2): each is the one before it times (j - 1/2)/j."""
+    import numpy as np
+
+    j = np.arange(1.0, steps, dtype=np.float64)
+    # Three roundings a factor: (j - 1/2) is exact, the quotient and the product round, and one is to spare.
+    return Column(_products((j - 0.5) / j), 3.0 * steps)
+
+
+def _banded_sqrt(steps: int, bands: int, uses: int) -> Column:
+    import numpy as np
+
+    first = _sqrt(bands, bands, uses)
+    return Column(np.concatenate((first.entries, np.zeros(steps - bands))), first.ulps)
+
+
+def _bisr(steps: int, bands: int, uses: int) -> Column:
+    """Return the inverse of the first coefficients of (1-x)^(1/2): c_n = sum_j a_j c_{n-j}, all terms positive."""
+    # p + 2 roundings a step, those of the coefficients included, and an entry has at most n steps behind it.
+    return Column(_filtered([1.0], _inverse_sqrt(bands), _impulse(steps)), steps * (bands + 2.0))
+
+
+def _inverse_sqrt(bands: int) -> Array:
+    """Return the first coefficients of (1-x)^(1/2): 1, -1/2, -1/8, ..."""
+    import numpy as np
+
+    j = np.arange(1.0, bands)
+    return _products((j - 1.5) / j)
+
+
+def _products(factors: Array) -> Array:
+    """Return 1, and the products of the first factors."""
+    import numpy as np
+
+    products = np.ones(factors.size + 1)
+    np.cumprod(factors, out=products[1:])
+    return products
+
+
+def _blt(steps: int, bands: int, uses: int) -> Column:
+    """Return a sum of geometric sequences: ratios in (0, 1), weights > 0, so that it falls whatever they are."""
+    import numpy as np
+
+    ratios, weights = _buffers(steps, uses)
+    entries = np.zeros(steps)
+    for ratio, weight in zip(ratios, weights, strict=True):
+        entries += weight * _products(np.full(steps - 1, ratio))
+    return Column(entries, steps + BUFFERS + 2.0)
+
+
+def _buffers(steps: int, uses: int) -> tuple[Array, Array]:
+    """Return the ratios and weights of BLT by the trapezoid rule for the square root's moments; no search.
+
+    Its points end at ln(steps/uses) + 1: a record that comes back sooner wants a shorter memory.
+    """
+    import numpy as np
+
+    points = np.linspace(-3.0, max(math.log(steps / uses) + 1.0, -2.0), BUFFERS)
+    ratios = 1.0 / (1.0 + np.exp(-points))
+    weights = np.sqrt(ratios * (1.0 - ratios))
+    return ratios, weights / weights.sum()
+
+
+_COLUMNS: dict[Mechanism, Callable[[int, int, int], Column]] = {
+    Mechanism.IDENTITY: _identity, Mechanism.SQRT: _sqrt, Mechanism.BANDED_SQRT: _banded_sqrt, Mechanism.BISR: _bisr,
+    Mechanism.BLT: _blt,
+}  # fmt: skip
+
+
+def _impulse(steps: int) -> Array:
+    import numpy as np
+
+    return np.concatenate(([1.0], np.zeros(steps - 1)))
+
+
+def _filtered(numerator: Array | list[float], denominator: Array | list[float], series: Array) -> Array:
+    """Return the power series times a quotient of polynomials, by direct sums: a transform errs absolutely."""
+    from scipy.signal import lfilter
+
+    filtered: Array = lfilter(numerator, denominator, series)
+    return filtered
+
+
+@functools.lru_cache(maxsize=8)
+def _column(strategy: Strategy) -> Column:
+    return _COLUMNS[strategy.mechanism](strategy.steps, min(strategy.bands, strategy.steps), strategy.uses)
+
+
+# --- the matrix -------------------------------------------------------------------------------------------------------
+
+
+class PrefixError(NamedTuple):
+    """Standard deviations of the noise in prefix sums of gradients, where the entries of Z have standard deviation 1.
+
+    Attributes:
+        rms: root of the mean over steps of the variance.
+        largest: that of the noisiest prefix.
+    """
+
+    rms: float
+    largest: float
+
+
+class Strategy(NamedTuple):
+    """The matrix C of a mechanism.
+
+    Attributes:
+        mechanism: which matrix.
+        steps: T >= 1, its size.
+        bands: p >= 1, which the banded mechanisms read.
+        uses: k >= 1, in how many steps a record is used at most; the matrix of BLT depends on it too.
+    """
+
+    mechanism: Mechanism
+    steps: int
+    bands: int = 1
+    uses: int = 1
+
+    def sensitivity(self, separation: int) -> float:
+        """Return the norm of what one record adds to C G, in clipping norms, rounded up.
+
+        Args:
+            separation: b >= 1, the least number of steps from a use to the next one; for the tree exactly so many.
+        """
+        uses = min(self.uses, -(-self.steps // separation))
+        if self.mechanism == Mechanism.TREE:
+            return up(math.sqrt(tree_sensitivity_squared(steps=self.steps, uses=uses, separation=separation)), 2.0)
+        first = _column(self)
+        return _norm(_at_uses(first.entries, uses, separation), first.ulps + 2.0 * uses.bit_length())[1]
+
+    def column_norm(self) -> tuple[float, float]:
+        """Return the largest norm of a column of C, that of the first one, rounded down and up."""
+        if self.mechanism == Mechanism.TREE:
+            norm = math.sqrt(tree_sensitivity_squared(steps=self.steps, uses=1, separation=self.steps))
+            return down(norm, 2.0), up(norm, 2.0)
+        first = _column(self)
+        return _norm(first.entries, first.ulps)
+
+    def prefix_error(self) -> PrefixError:
+        """Return the error of all prefix sums, to nearest: how useful the matrix is; it guarantees nothing."""
+        import numpy as np
+
+        if self.mechanism == Mechanism.TREE:
+            variances = _tree_variances(self.steps)
+        else:
+            variances = np.cumsum(np.cumsum(_inverse(self)) ** 2)
+        return PrefixError(math.sqrt(float(variances.mean())), math.sqrt(float(variances.max())))
+
+
+def _norm(entries: Array, ulps: float) -> tuple[float, float]:
+    """Return the norm of non-negative entries that err by so many units of roundoff, rounded down and up."""
+    import numpy as np
+
+    # The squares and their sum of n terms lose at most n + 2 units of the squared norm, half of that of the norm.
+    norm, ulps = math.sqrt(float(np.sum(entries * entries))), ulps + entries.size / 2.0 + 8.0
+    return down(norm, ulps), up(norm, ulps)
+
+
+def _at_uses(entries: Array, uses: int, separation: int) -> Array:
+    """Return the sum of the column shifted by 0, b, ..., (k-1) b: by doubling, as a difference would lose digits."""
+    import numpy as np
+
+    rows = -(-entries.size // separation)
+    shifted = np.zeros((rows, separation))
+    shifted.ravel()[: entries.size] = entries
+    total, done, width = np.zeros_like(shifted), 0, 1
+    while done < uses:
+        if uses & width:
+            total[done:] += shifted[: rows - done]
+            done += width
+        if width < rows:
+            shifted[width:] += shifted[: rows - width].copy()
+        width *= 2
+    summed: Array = total.ravel()[: entries.size]
+    return summed
+
+
+def tree_sensitivity_squared(*, steps: int, uses: int, separation: int) -> int:
+    """Return the squared norm of what one record adds to the nodes of a binary tree: exact.
+
+    Every node that is complete after ``steps`` steps is released; a record is used at phase + b j, j < k, in every
+    order that repeats, and the phase is the worst one.
+    """
+    import numpy as np
+
+    at = np.arange(separation)[:, None] + separation * np.arange(uses)[None, :]
+    total = np.zeros(separation, dtype=np.int64)
+    for height in range(steps.bit_length()):
+        whole = (steps >> height) << height  # what complete nodes of this height cover
+        inside = at < whole
+        if 1 << height <= separation:
+            total += inside.sum(axis=1)
+            continue
+        nodes = whole >> height
+        place = np.where(inside, at >> height, nodes) + (nodes + 1) * np.arange(separation)[:, None]
+        counts = np.bincount(place.ravel(), minlength=(nodes + 1) * separation).reshape(separation, nodes + 1)
+        total += (counts[:, :nodes] ** 2).sum(axis=1)
+    return int(total.max())
+
+
+def _inverse(strategy: Strategy) -> Array:
+    """Return the first column of C^-1."""
+    import numpy as np
+
+    mechanism, steps, bands = strategy.mechanism, strategy.steps, min(strategy.bands, strategy.steps)
+    if mechanism == Mechanism.BISR:
+        return np.concatenate((_inverse_sqrt(bands), np.zeros(steps - bands)))
+    if mechanism == Mechanism.SQRT:
+        return _inverse_sqrt(steps)
+    if mechanism == Mechanism.BLT:
+        ratios, weights = _buffers(steps, strategy.uses)
+        poles = [np.poly1d([1.0])] * BUFFERS
+        for j, ratio in enumerate(ratios):
+            poles = [pole if i == j else pole * np.poly1d([-ratio, 1.0]) for i, pole in enumerate(poles)]
+        top = sum((weight * pole for weight, pole in zip(weights, poles, strict=True)), np.poly1d([0.0]))
+        bottom = poles[0] * np.poly1d([-ratios[0], 1.0])
+        return _filtered(bottom.coeffs[::-1], top.coeffs[::-1], _impulse(steps))
+    return _filtered([1.0], _column(strategy).entries[:bands], _impulse(steps))
+
+
+def _tree_variances(steps: int) -> Array:
+    """Return the variance of every prefix of a binary tree whose nodes are averaged with their children's sums.
+
+    A node of height h then has variance v_h = 1/(1 + 1/(2 v_{h-1})), and a prefix those of its binary digits.
+    """
+    import numpy as np
+
+    prefixes, total, variance = np.arange(1, steps + 1), np.zeros(steps), 1.0
+    for height in range(steps.bit_length()):
+        total += variance * ((prefixes >> height) & 1)
+        variance = 1.0 / (1.0 + 0.5 / variance)
+    return total
+
+
+# --- the best of them -------------------------------------------------------------------------------------------------
+
+_BANDS = (4, 16, 64, 256)
+"""Bands that are tried: between them the error changes by some 10 %."""
+
+
+def noise_at(strategy: Strategy, separation: int) -> float:
+    """Return the root mean square of the noise in prefix sums at the same guarantee, up to a common factor."""
+    return strategy.sensitivity(separation) * strategy.prefix_error().rms
+
+
+def strategies(steps: int, uses: int, *, repeats: bool) -> list[Strategy]:
+    """Return the matrices to choose from; a tree where every pass ``repeats`` the order of the first alone."""
+    plain = [Mechanism.IDENTITY, Mechanism.SQRT, Mechanism.BLT, *([Mechanism.TREE] if repeats else [])]
+    banded = [(m, p) for m in (Mechanism.BANDED_SQRT, Mechanism.BISR) for p in _BANDS if p < steps]
+    return [Strategy(m, steps, p, uses) for m, p in (*((m, 1) for m in plain), *banded)]
+
+
+def best(steps: int, uses: int, separation: int, *, repeats: bool) -> Strategy:
+    """Return the matrix that leaves the least noise in prefix sums where batches come in a public order."""
+    return min(strategies(steps, uses, repeats=repeats), key=lambda of: noise_at(of, separation))

@@ -1,0 +1,1 @@
+"""Steps whose noise is correlated: matrix factorisation, DP-FTRL and banded matrices."""

@@ -1,0 +1,186 @@
+"""What the guesses of one run prove: how likely so many right ones are under (epsilon, delta)-privacy, at most.
+
+Each of m canaries is in by its own fair coin, and who sees the run guesses r of the coins. With q = e^eps/(1 + e^eps)
+and f(v) = P(Bin(r, q) >= v), the largest probability of v or more right guesses over all runs that are
+(eps, delta)-private for a flip of any one coin is
+
+    min(1, f(v) + m delta f(v) (1 - f(v))/(v w(v))),    w the masses of Bin(r, q),    r fixed beforehand,
+
+and it is attained (docs/method.md, "Scores of canaries"). All p-values here are rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.numerics import binomial
+from dpcalc.numerics.floats import UNIT, down, up
+
+Array = NDArray[np.float64]
+Cuts = Sequence[tuple[float, float]]
+"""Points (epsilon, delta) of a privacy profile, in both orders."""
+
+_LARGEST = 30.0  # no epsilon is looked at beyond: a guess is then right but for 1e-13
+_HALVINGS = 60  # an interval of this length has then shrunk below the spacing of doubles
+_STEPS = (0.02, 1.02)  # of the grid of the walk: even up to 1, then by this factor
+_MOST_IN_PROGRAMME = 60  # guesses; a programme of more takes minutes
+MOST_IN_WALK = 4000  # guesses: a step of the walk then takes some hundredths of a second
+
+
+def _right(epsilon: float) -> float:
+    """Return the probability q of a right guess, rounded up."""
+    return min(up(1.0 / (1.0 + math.exp(-epsilon)), 4.0), 1.0 - 2.0**-50)
+
+
+def p_value(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
+    """Return the largest probability of so many right guesses, of as many as were fixed beforehand.
+
+    Args:
+        correct, guesses, canaries: 0 <= v <= r <= m, r >= 1.
+        epsilon: 0 to 30.
+        delta: in [0, 1].
+
+    >>> round(p_value(8, 10, 10, 0.0, 0.1), 12)
+    0.201736111111
+    """
+    if correct == 0:
+        return 1.0
+    logs = binomial.log_masses(guesses, _right(epsilon))[correct:]
+    error = UNIT * (128.0 * abs(float(logs[0])) + 1024.0)
+    with np.errstate(over="ignore", under="ignore"):
+        over = float(np.exp(logs - logs[0]).sum())  # f(v)/w(v)
+    tail = min(1.0, math.exp(float(logs[0])) * over) if over < math.inf else 1.0
+    rest = canaries * delta * (1.0 - tail * (1.0 - error)) * over / correct if delta else 0.0
+    return min(1.0, (tail + rest) * (1.0 + error))
+
+
+def published_p_value(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
+    """Return f(v) + 2 m delta max_i (f(v-i) - f(v))/i, for comparison: below the truth at some f(v) above 0.8."""
+    tails = _tails(guesses, _right(epsilon))
+    gains = (tails[correct - 1 :: -1] - tails[correct]) / np.arange(1.0, correct + 1.0) if correct else np.zeros(1)
+    return float(min(1.0, tails[correct] + 2.0 * canaries * delta * float(gains.max())))
+
+
+def epsilon_lower(correct: int, guesses: int, canaries: int, delta: float, alpha: float) -> float:
+    """Return the largest epsilon whose p-value is at most alpha, rounded down; 0 where there is none."""
+    return largest(lambda epsilon: p_value(correct, guesses, canaries, epsilon, delta), alpha, _LARGEST)
+
+
+def largest(p: Callable[[float], float], alpha: float, most: float, halvings: int = _HALVINGS) -> float:
+    """Return where a p-value that rises reaches alpha, rounded down; 0 if it starts above, ``most`` if it stays below.
+
+    >>> largest(lambda x: x / 10.0, 0.05, 30.0)
+    0.5
+    """
+    if p(0.0) > alpha:
+        return 0.0
+    if p(most) <= alpha:
+        return most
+    low, high = 0.0, most
+    for _ in range(halvings):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if p(middle) <= alpha else (low, middle)
+    return low
+
+
+# --- all numbers of guesses at once ----------------------------------------------------------------------------------
+
+
+def walk_p_value(correct: Sequence[int], guesses: Sequence[int], canaries: int, epsilon: float, delta: float) -> float:
+    """Return a bound on the probability that right guesses are as many, of some of the numbers of guesses.
+
+    The numbers are fixed beforehand; the guesses come the most confident first. It need not rise with epsilon.
+
+    Args:
+        correct: right ones of the first guesses, of each number.
+        guesses: increasing.
+        canaries, epsilon, delta: as in `p_value`.
+    """
+    chance = _right(epsilon)
+    tails = [_tails(number, chance) for number in guesses]
+    least = min(float(tail[right]) for tail, right in zip(tails, correct, strict=True))
+    law, reached, before = np.ones(1), 0.0, 0
+    for number, tail in zip(guesses, tails, strict=True):
+        law = np.convolve(law, np.exp(binomial.log_masses(number - before, chance)))
+        as_rare = tail <= least * (1.0 + 1e-9)  # more than rounding: the event may only grow
+        reached, before = reached + float(law[as_rare].sum()), number
+        law[as_rare] = 0.0
+    # A sum of positive terms errs by a unit of roundoff a term, a mass by some 64 of its logarithm.
+    error = UNIT * (8.0 * guesses[-1] + 4096.0)
+    return min(1.0, reached * (1.0 + error) + up((1.0 - chance) * canaries * delta, 8.0))
+
+
+def walk_epsilon_lower(
+    correct: Sequence[int], guesses: Sequence[int], canaries: int, delta: float, alpha: float
+) -> float:
+    """Return the last point of a fixed grid before the first whose p-value exceeds alpha; 0 where that is the first."""
+    epsilon, step = 0.0, _STEPS[0]
+    while epsilon < _LARGEST:
+        following = epsilon + step if epsilon < 1.0 else epsilon * _STEPS[1]
+        if walk_p_value(correct, guesses, canaries, following, delta) > alpha:
+            return down(epsilon)
+        epsilon = following
+    return down(epsilon)
+
+
+def _tails(guesses: int, chance: float) -> Array:
+    """Return P(Bin(r, q) >= k) for k = 0, ..., r, as summed."""
+    tails: Array = np.exp(binomial.log_masses(guesses, chance))[::-1].cumsum()[::-1]
+    return tails
+
+
+# --- a whole curve ----------------------------------------------------------------------------------------------------
+
+
+def curve_p_value(correct: int, guesses: int, canaries: int, cuts: Cuts, *, joint: bool = True) -> float:
+    """Return a bound on the probability of so many right guesses for all runs with a privacy profile.
+
+    It is the least over the points, and over all of them at once by a linear programme where the guesses are few.
+
+    Args:
+        correct, guesses, canaries: as in `p_value`.
+        cuts: points of the profile.
+        joint: whether to look at all points at once.
+    """
+    alone = min(p_value(correct, guesses, canaries, epsilon, delta) for epsilon, delta in cuts)
+    if not joint or guesses > _MOST_IN_PROGRAMME or correct == 0:
+        return alone
+    return min(alone, _programme(correct, guesses, canaries, cuts))
+
+
+def _programme(correct: int, guesses: int, canaries: int, cuts: Cuts) -> float:
+    """Return the largest P(V >= v) over laws h of V that no flip of a coin tells apart by more than the cuts.
+
+    For each cut, sum_k (k h_k - g (r-k+1) h_(k-1))_+ + sum_k ((r-k) h_k - g (k+1) h_(k+1))_+ <= m delta. Whatever the
+    solver returns, its multipliers, put into their domain, give a bound by weak duality.
+    """
+    from scipy import sparse
+    from scipy.optimize import linprog
+
+    k = np.arange(guesses + 1.0)
+    wins = (k >= correct).astype(float)
+    flips = []
+    for epsilon, _ in cuts:
+        g = math.exp(epsilon)
+        up_flips = np.diag(k)[1:] - g * np.eye(guesses, guesses + 1) * (guesses - k[:-1])[:, None]
+        down_flips = np.diag(guesses - k)[:-1] - g * np.eye(guesses, guesses + 1, 1) * k[1:][:, None]
+        flips.append(np.concatenate((up_flips, down_flips)))
+    rows, room = np.concatenate(flips), np.array([canaries * delta for _, delta in cuts])
+    excess = sparse.kron(sparse.eye(len(cuts)), np.ones((1, 2 * guesses)))
+    above = sparse.bmat([[sparse.csr_matrix(rows), -sparse.eye(len(rows))], [None, excess]], format="csr")
+    solved = linprog(
+        np.concatenate((-wins, np.zeros(len(rows)))), A_ub=above, b_ub=np.concatenate((np.zeros(len(rows)), room)),
+        A_eq=np.concatenate((np.ones(guesses + 1), np.zeros(len(rows))))[None, :], b_eq=[1.0], method="highs",
+    )  # fmt: skip
+    if solved.ineqlin is None or len(solved.ineqlin.marginals) != len(rows) + len(cuts):
+        return 1.0
+    multipliers = np.nan_to_num(np.maximum(-solved.ineqlin.marginals, 0.0))
+    weights = multipliers[len(rows) :]
+    parts = np.minimum(multipliers[: len(rows)], np.repeat(weights, 2 * guesses))
+    terms = parts[:, None] * rows
+    error = UNIT * (len(rows) + 64.0) * float(np.abs(terms).sum(axis=0).max() + weights @ room + 1.0)
+    return min(1.0, float((wins - terms.sum(axis=0)).max() + weights @ room) + error)

@@ -1,0 +1,158 @@
+"""Accounts: the numbers, what other readings say, skipped batches, and a run against its plan."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpcalc
+from dpcalc.account.way import accounted
+from dpcalc.errors import NotApplicable, SpecError
+from dpcalc.notes import OtherReading, RunRead, RunRemark
+from dpcalc.report import Case
+
+from .test_runs import KERAS, PRINTED, SNIPPET, TRUNCATED, Written, written
+
+__all__ = ["written"]
+ROOT = Path(__file__).resolve().parents[2]
+DDP = {**SNIPPET, "history": [[1.1, 0.01, 2000]], "records": 50000, "rate": None, "divisor": 62.5, "epoch_steps": 100,
+       "sampler": "DistributedUniformWithReplacementSampler"}  # fmt: skip
+
+
+def case_of(*files: str, **flags: str) -> Case:
+    return accounted(files, {"delta": "1e-5", **flags})[0]
+
+
+def epsilon_of(case: Case) -> float:
+    assert case.best is not None
+    assert case.best.epsilon is not None
+    return case.best.epsilon
+
+
+def test_both_numbers_of_a_loader_that_drops_its_last_batch(written: Written) -> None:
+    case = case_of(written("run.json", {**SNIPPET, "batch_size": 200}), delta="1e-4")
+    assert epsilon_of(case) == pytest.approx(9.2683464, rel=1e-6)
+    (other,) = (note for note in case.note_data if isinstance(note, OtherReading))
+    assert other.value == pytest.approx(7.8053455, rel=1e-6)
+    assert "200/570" in other.reading
+    read = next(note for note in case.note_data if isinstance(note, RunRead))
+    assert read.taken["loader_length"].endswith(": epoch_steps")
+    assert list(read.unused) == ["reduction"]
+
+
+def test_a_history_of_several_phases_is_composed(written: Written) -> None:
+    case = case_of(written("event.txt", PRINTED))
+    assert epsilon_of(case) == pytest.approx(2.0671011, rel=1e-6)
+
+
+def test_batches_that_are_cut(written: Written) -> None:
+    event = {"class_name": "SelfComposedDpEvent", "event": TRUNCATED, "count": 2000}
+    assert epsilon_of(case_of(written("event.json", event))) == pytest.approx(2.16209, rel=1e-5)
+
+
+def test_two_releases_from_each_batch(written: Written) -> None:
+    content = {"sample_rate": 0.01, "steps": 2000, "noise_multiplier": 1.1, "releases_per_batch": 2}
+    case = case_of(written("run.json", content), sampling="poisson")
+    assert epsilon_of(case) == pytest.approx(3.3966619, rel=1e-6)
+    (other,) = (note for note in case.note_data if isinstance(note, OtherReading))
+    assert other.value == pytest.approx(2.15973, rel=1e-5)
+
+
+@pytest.mark.parametrize(("said", "flags", "failed"), [({"target_epsilon": 9}, {}, True), ({"epsilon": 9}, {}, False),
+                                                       ({"target_epsilon": 9}, {"epsilon": "9.3"}, False)])  # fmt: skip
+def test_a_budget_is_a_gate(written: Written, said: dict[str, Any], flags: dict[str, str], failed: bool) -> None:
+    assert case_of(written("run.json", {**SNIPPET, **said}), delta="1e-4", **flags).failed is failed
+
+
+def test_microbatches_of_a_shuffled_run_cost_twice(written: Written) -> None:
+    config = {**KERAS["config"], "num_microbatches": 50}  # type: ignore[dict-item]
+    case = case_of(written("run.json", {**KERAS, "config": config, "epochs": 4}), sampling="shuffle")
+    assert case.best is not None
+    assert case.best.mu == pytest.approx(2.0 * math.sqrt(4) / 1.1, rel=1e-12)
+
+
+def test_records_of_a_user_are_a_group(written: Written) -> None:
+    content = {"sample_rate": 0.01, "steps": 100, "noise_multiplier": 1.1, "unit": "user", "max_records_per_user": 3}
+    case = case_of(written("run.json", content), sampling="poisson")
+    report = dpcalc.dp_sgd(sample_rate=0.01, steps=100, noise_multiplier=1.1, sampling="poisson",
+                           adjacency="zero-out", group_size=3, delta=1e-5)  # fmt: skip
+    assert report.cases[0].best is not None
+    assert epsilon_of(case) == report.cases[0].best.epsilon
+    alone = case_of(written("run.json", {**content, "clip_per": "user"}), sampling="poisson")
+    assert epsilon_of(alone) < epsilon_of(case)
+
+
+def test_skipped_batches_are_paid_for_by_delta(written: Written) -> None:
+    plain = epsilon_of(case_of(written("run.json", {**DDP, "sampler": "UniformWithReplacementSampler"})))
+    case = case_of(written("run.json", DDP), devices="8")
+    assert case.best is not None
+    assert plain <= epsilon_of(case) <= plain * (1.0 + 1e-5)
+    assert (case.best.delta, case.best.mu, case.query) == (1e-5, None, None)
+    few = case_of(written("run.json", {**DDP, "records": 20000}), devices="8")
+    log_skips = math.log(2000 * 8) + (20000 // 8 - 1) * math.log1p(-0.01)
+    added = (1.0 + math.exp(epsilon_of(few))) * math.exp(log_skips)
+    assert 1e-8 < added < 1e-5
+    kept = dpcalc.dp_sgd(sample_rate=0.01, steps=2000, noise_multiplier=1.1, sampling="poisson", adjacency="zero-out",
+                         epsilon=epsilon_of(few))  # fmt: skip
+    assert kept.cases[0].best is not None
+    assert kept.cases[0].best.value + added <= 1e-5
+    with pytest.raises(NotApplicable, match="too often"):
+        case_of(written("run.json", {**DDP, "records": 15000}), devices="8")
+
+
+@pytest.mark.parametrize(
+    ("run", "words", "kept"),
+    [
+        ({}, "as planned", True),
+        ({"history": [[2.0, 0.5, 80]]}, "20 steps more", False),
+        ({"history": [[2.0, 0.5, 40]]}, "stopped early", True),
+        ({"history": [[1.9, 0.5, 60]]}, "noise multiplier: planned 2, ran 1.9", False),
+        ({"history": [[2.0, 0.5, 60], [2.0, 0.5, 60]]}, "60 steps more", False),
+        ({"sampler": "shuffle"}, "sampling: planned poisson, ran shuffle", False),
+    ],
+)
+def test_a_run_against_its_plan(written: Written, run: dict[str, Any], words: str, kept: bool) -> None:
+    plan = written("plan.yaml", accounted([written("old.json", SNIPPET)], {"delta": "1e-4"})[1])
+    case, _ = accounted([plan, written("run.json", {**SNIPPET, **run})], {})
+    assert any(words in note.says for note in case.note_data if isinstance(note, RunRemark))
+    assert case.failed is not kept
+
+
+def test_a_plan_is_one_case_and_of_the_same_question(written: Written) -> None:
+    body = "dpcalc: ledger/1\nadjacency: add-remove\nbudget: {delta: 1e-6}\nentries:\n  a: {mu: 1}\n"
+    with pytest.raises(SpecError, match="no Poisson run"):
+        accounted([written("plan.yaml", body), written("run.json", SNIPPET)], {})
+    config = "sample_rate: 0.5\nsteps: 60\nnoise_multiplier: 2\nsampling: poisson\ndelta: 1e-6"
+    run = written("run.json", {**SNIPPET, "target_delta": 1e-5, "max_records_per_user": 2})
+    with pytest.raises(SpecError, match="group size of the plan"):
+        accounted([written("plan.yaml", config), run], {})
+
+
+def _command(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    run: Sequence[str] = [sys.executable, "-m", "dpcalc", "account", *words]
+    return subprocess.run(run, cwd=folder, env={"PYTHONPATH": str(ROOT), "PATH": ""}, capture_output=True, text=True,
+                          check=False, stdin=subprocess.DEVNULL)  # fmt: skip
+
+
+def test_the_command_asks_writes_a_recipe_and_gates(written: Written, tmp_path: Path) -> None:
+    written("run.json", SNIPPET)
+    asked = _command("run.json", folder=tmp_path)
+    assert asked.returncode == 2
+    assert "--delta" in asked.stderr
+    done = _command("run.json", "-d", "1e-4", "-o", "kept.yaml", "--json", "--assert", "epsilon<=9", folder=tmp_path)
+    assert done.returncode == 1
+    case = json.loads(done.stdout)["cases"][0]
+    assert {note["kind"] for note in case["note_data"]} >= {"run_read", "run_remark"}
+    report = dpcalc.check(str(tmp_path / "kept.yaml"))
+    assert report.failed == 0
+    (tmp_path / "model.pt").write_bytes(b"PK\x03\x04")
+    refused = _command("model.pt", folder=tmp_path)
+    assert refused.returncode == 2
+    assert "engine.accountant.history" in refused.stderr

@@ -1,0 +1,230 @@
+"""Correlated noise: reference values, dense matrices, every pattern of uses, adaptive gradients, and small runs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpcalc
+from dpcalc.errors import NotApplicable, SpecError
+from dpcalc.model.quantities import Mechanism
+from dpcalc.model.run import describe
+from dpcalc.model.strategy import Strategy
+from dpcalc.notions import gaussian
+from dpcalc.theorems.record import lookup
+from tests.oracles import sampling as oracle
+from tests.oracles.correlated import dense
+from tests.reference.correlated import CORRELATED
+from tests.reference.evaluate import evaluate
+
+CASES = json.loads((Path(__file__).parents[1] / "reference" / "correlated.json").read_text())
+ABOVE = {
+    "sensitivity": 1e-10, "gaussian_epsilon": 1e-10, "tree_sensitivity_squared": 0.0, "banded_poisson_epsilon": 1e-4,
+}  # fmt: skip
+"""How far above a reference value a guarantee may lie, relatively."""
+
+
+MATRICES = [m for m in Mechanism if m not in ("blt", "best")]
+
+
+def patterns(steps: int, uses: int, separation: int, exactly: bool) -> list[tuple[int, ...]]:
+    if exactly:
+        return [tuple(range(first, steps, separation))[:uses] for first in range(min(separation, steps))]
+    return [
+        pattern
+        for size in range(1, uses + 1)
+        for pattern in itertools.combinations(range(steps), size)
+        if all(b - a >= separation for a, b in itertools.pairwise(pattern))
+    ]
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c["quantity"] in ABOVE], ids=lambda case: case["id"])
+def test_guarantees_are_just_above_the_reference(case: dict[str, Any]) -> None:
+    value = float(case["value"])
+    assert value * (1 - 2e-8 * (case["quantity"] == "banded_poisson_epsilon")) <= evaluate(
+        case["quantity"], case["inputs"]
+    ) <= value * (1 + ABOVE[case["quantity"]])  # fmt: skip
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if "prefix_error" in c["quantity"]], ids=lambda case: case["id"])
+def test_errors_are_those_of_the_reference(case: dict[str, Any]) -> None:
+    assert evaluate(case["quantity"], case["inputs"]) == pytest.approx(float(case["value"]), rel=1e-10)
+
+
+def test_the_reference_is_covered() -> None:
+    assert {*ABOVE, "prefix_error_rms", "prefix_error_max"} == set(CORRELATED)
+
+
+@pytest.mark.parametrize("mechanism", MATRICES)
+def test_sensitivity_is_that_of_the_worst_of_all_patterns(mechanism: Mechanism) -> None:
+    r = random.Random(str(mechanism))
+    for _ in range(25):
+        steps, uses, separation = r.randint(1, 9), r.randint(1, 4), r.randint(1, 4)
+        bands = r.randint(1, steps)
+        c = dense(mechanism, steps, bands)
+        of = patterns(steps, uses, separation, mechanism == "tree")
+        truth = max(float(np.linalg.norm(c[:, pattern].sum(axis=1))) for pattern in of)
+        value = Strategy(mechanism, steps, bands, uses).sensitivity(separation)
+        assert value == pytest.approx(truth, rel=1e-9)
+        assert value >= truth * (1 - 1e-12)  # of the dense matrix, which errs by so much
+
+
+@pytest.mark.parametrize("mechanism", MATRICES)
+def test_errors_of_prefix_sums_are_those_of_dense_matrices(mechanism: Mechanism) -> None:
+    steps, bands = 12, 4
+    sums = np.tril(np.ones((steps, steps)))
+    c = dense(mechanism, steps, bands)
+    if mechanism == "tree":  # nodes are used online: a node is averaged with what its own children say
+        variances = [online_variance(t) for t in range(1, steps + 1)]
+    else:
+        variances = list(((sums @ np.linalg.inv(c)) ** 2).sum(axis=1))
+    error = Strategy(mechanism, steps, bands).prefix_error()
+    assert error.rms == pytest.approx(math.sqrt(np.mean(variances)), rel=1e-9)
+    assert error.largest == pytest.approx(math.sqrt(max(variances)), rel=1e-9)
+
+
+def online_variance(prefix: int) -> float:
+    """The least variance of a sum of the tree's nodes below each binary digit, by generalised least squares."""
+    total = 0.0
+    for height in range(prefix.bit_length()):
+        if prefix >> height & 1:
+            below, ones = dense("tree", 1 << height, 1), np.ones(1 << height)
+            total += float(ones @ np.linalg.inv(below.T @ below) @ ones)
+    return total
+
+
+def test_the_column_of_blt_is_close_to_the_square_root_and_falls() -> None:
+    of = Strategy(Mechanism.BLT, 1000, uses=1)
+    root = Strategy(Mechanism.SQRT, 1000)
+    product = of.sensitivity(1000) * of.prefix_error().largest
+    assert product <= 1.02 * root.sensitivity(1000) * root.prefix_error().largest
+
+
+@pytest.mark.parametrize("mechanism", ["sqrt", "bisr", "tree"])
+def test_gradients_that_depend_on_releases_gain_nothing(mechanism: str) -> None:
+    """P(A) - e^eps Q(A) of two adaptive runs, by simulation, is not above the bound (a million runs: error 1e-3)."""
+    steps, bands, sigma, epsilon = 6, 3, 2.0, 0.3
+    c = dense(mechanism, steps, bands)
+    x = np.linalg.cholesky(np.linalg.inv(c.T @ c))
+    rng, used = np.random.default_rng(7), (0, 2, 4)
+    noise = rng.standard_normal((200_000, steps)) @ x.T * sigma
+    ratio = np.zeros(len(noise))
+    precision, released = np.linalg.inv(x), np.zeros_like(noise)
+    for t in range(steps):
+        shift = np.where(released[:, :t].sum(axis=1) > 0, 1.0, -1.0) if t in used else np.zeros(len(noise))
+        released[:, t] = shift + noise[:, t]  # the run with the record; without it the shift is 0
+    shifts = np.zeros_like(noise)
+    for t in used:
+        shifts[:, t] = np.where(released[:, :t].sum(axis=1) > 0, 1.0, -1.0)
+    white = (released - shifts) @ precision.T / sigma, released @ precision.T / sigma
+    ratio = 0.5 * (white[1] ** 2 - white[0] ** 2).sum(axis=1)
+    delta = float(np.maximum(1.0 - np.exp(epsilon - ratio), 0.0).mean())
+    run = describe(
+        "correlated",
+        {"mechanism": mechanism, "bands": bands, "steps": steps, "epochs": 3, "noise_multiplier": sigma,
+         "adjacency": "zero-out"},
+    )  # fmt: skip
+    mu = lookup("correlated.gaussian").prove(run).mu
+    assert delta <= math.exp(gaussian.log_delta(mu=mu, epsilon=epsilon)) + 4e-3
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("sampling", ["poisson", "balls-in-bins"])
+def test_no_small_banded_run_is_less_private(sampling: str, adjacency: str) -> None:
+    """Two bands, four steps: two rounds of a group, in which the sum along the column tells all there is."""
+    r = random.Random(sampling + adjacency)
+    for _ in range(10):
+        z, epsilon, rate = r.uniform(0.5, 3.0), r.uniform(0.0, 2.0), r.uniform(0.05, 0.5)
+        given = {
+            "mechanism": "banded-sqrt", "bands": 2, "steps": 4, "noise_multiplier": z, "scaling": "columns",
+            "sampling": sampling, "adjacency": adjacency,
+        }  # fmt: skip
+        given |= {"sample_rate": rate} if sampling == "poisson" else {"epochs": 1}
+        law = {
+            "poisson": lambda n, rate=rate: list(oracle.poisson(n, 2 * rate, 2)),
+            "balls-in-bins": lambda n: list(oracle.balls_in_bins(n, 2, 1)),
+        }[sampling]
+        x = r.choice((1.0, -1.0, 0.7))
+        longer, shorter = [0.0, x], [0.0, -x] if adjacency == "replace-one" else [0.0]
+        p, q = (longer, law(2)), (shorter, law(len(shorter)))
+        truth = max(oracle.hockey_stick(*pair, z, epsilon) for pair in ((p, q), (q, p)))
+        bound = dpcalc.dp_ftrl(**given, epsilon=epsilon).cases[0].best
+        assert truth <= math.exp(bound.log_delta) * (1 + 1e-9) + 1e-12
+
+
+def test_the_columns_of_a_banded_matrix_are_used_whole() -> None:
+    """A matrix scaled to columns of norm 1 is the matrix itself with noise larger by the norm of its first column."""
+    given: dict[str, Any] = {
+        "mechanism": "banded-sqrt", "bands": 4, "steps": 40, "epochs": 2, "sampling": "poisson", "delta": 1e-6,
+        "adjacency": "remove",
+    }  # fmt: skip
+    norm = Strategy(Mechanism.BANDED_SQRT, 40, 4).column_norm()
+    assert norm[0] <= math.sqrt(1 + 1 / 4 + 9 / 64 + 25 / 256) <= norm[1]
+    plain = dpcalc.dp_ftrl(**given, noise_multiplier=3.0, scaling="columns").cases[0].best.value
+    scaled = dpcalc.dp_ftrl(**given, noise_multiplier=3.0 * norm[1]).cases[0].best.value
+    assert scaled == pytest.approx(plain, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"mechanism": "bisr"}, "bands"),
+        ({"mechanism": "sqrt", "adjacency": "add-remove"}, "moves all later ones"),
+        ({"mechanism": "sqrt", "sampling": "poisson"}, "banded"),
+        ({"mechanism": "banded-sqrt", "bands": 3, "sampling": "balls-in-bins"}, "do not divide"),
+        ({"mechanism": "banded-sqrt", "bands": 16, "sampling": "poisson"}, "would exceed 1"),
+        ({"mechanism": "banded-sqrt", "bands": 2, "sampling": "poisson", "scaling": "sensitivity"}, "number of uses"),
+        ({"mechanism": "tree", "sampling": "shuffle"}, "same order"),
+        ({"mechanism": "sqrt", "sampling": "fixed"}, "public orders"),
+    ],
+)  # fmt: skip
+def test_what_is_not_covered_is_refused(changes: dict[str, Any], why: str) -> None:
+    given = {"steps": 80, "epochs": 8, "noise_multiplier": 2.0, "adjacency": "zero-out", "delta": 1e-6}
+    with pytest.raises(NotApplicable, match=why):
+        dpcalc.dp_ftrl(**{**given, **changes})
+
+
+def test_a_tree_needs_passes_that_repeat() -> None:
+    with pytest.raises(SpecError, match="same order"):
+        describe("correlated", {"mechanism": "tree", "steps": 80, "participations": 3, "separation": 10})
+
+
+def test_shuffled_passes_may_use_a_record_twice_in_a_row() -> None:
+    run = describe("correlated", {"mechanism": "sqrt", "steps": 80, "epochs": 8, "sampling": "shuffle"})
+    assert (run.participations, run.separation) == (8, 1)
+
+
+def noise_of(command: Any, **given: Any) -> dict[str, Any]:
+    [note] = [
+        n.as_json() for n in command(adjacency="zero-out", delta=1e-6, **given).cases[0].note_data
+        if n.kind == "prefix_noise"
+    ]  # fmt: skip
+    return note
+
+
+@pytest.mark.parametrize(
+    ("uses", "epsilon", "sampled", "unsampled"),
+    [(1, 1.0, 15.6, 12.9), (1, 4.0, 11.4, 3.64), (20, 1.0, 63.1, 88.6), (20, 4.0, 23.6, 25.0)],
+)
+def test_noise_in_prefix_sums_at_the_same_guarantee(
+    uses: int, epsilon: float, sampled: float, unsampled: float
+) -> None:
+    """Of a thousand steps, as tabulated by another program: DP-SGD with Poisson batches, and the best matrix."""
+    note = noise_of(dpcalc.dp_ftrl, mechanism="best", steps=1000, epochs=uses, epsilon=epsilon)
+    [dp_sgd] = [other["rms"] for other in note["others"] if other.get("algorithm") == "dp-sgd"]
+    assert dp_sgd == pytest.approx(sampled, rel=4e-3)
+    assert note["rms"] == pytest.approx(unsampled, rel=1.5e-2)  # its best is by a search of its own
+
+
+def test_the_best_mechanism_needs_passes() -> None:
+    with pytest.raises(SpecError, match="public order"):
+        describe("correlated", {"mechanism": "best", "steps": 80})
+    with pytest.raises(SpecError, match="public order"):
+        describe("correlated", {"mechanism": "best", "steps": 80, "epochs": 4, "sampling": "poisson"})

@@ -1,0 +1,107 @@
+"""Audits from scores: their coverage in simulations, honest choices, and files."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpcalc
+from dpcalc.errors import SpecError
+from dpcalc.notions import gaussian
+from dpcalc.training.audit import one_run
+from dpcalc.training.audit.scores import Scores, read_scores
+
+RUN = {
+    "algorithm": "dp-sgd", "sample_rate": 0.01, "steps": 2000, "sampling": "poisson", "adjacency": "add-remove",
+    "noise_multiplier": 1.1, "delta": 1e-5,
+}  # fmt: skip
+
+
+def drawn(seed: int, mu: float, canaries: int, *, coins: bool = False, **said: object) -> Scores:
+    """Scores of a Gaussian mechanism: of so many canaries on each side, or of all with a coin for each."""
+    r = np.random.default_rng(seed)
+    inside = int(r.binomial(2 * canaries, 0.5)) if coins else canaries
+    values = r.normal(size=2 * canaries)
+    return Scores("drawn", values[:inside] + mu, values[inside:], coins, confidence=0.8, **said)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("said", [{}, {"threshold": 0.5}, {"coins": True}, {"coins": True, "guesses": 40}])
+@pytest.mark.parametrize("mu", [0.0, 1.0])
+def test_bounds_hold_as_often_as_they_say(said: dict[str, object], mu: float) -> None:
+    delta, times = 1e-5, 10 if said == {"coins": True} else 100
+    truth = gaussian.epsilon(mu=mu, log_delta_target=math.log(delta)) if mu else 0.0
+    cuts = [(e, math.exp(gaussian.log_delta(mu=mu, epsilon=e)) if mu else 0.0) for e in (0.0, 0.5, 1.0, 2.0)]
+    proved = [drawn(seed, mu, 60, **said).prove(delta, cuts) for seed in range(times)]  # type: ignore[arg-type]
+    wrong = sum(one.epsilon > truth or one.mu > mu or one.refuted for one in proved if one.epsilon is not None)
+    assert wrong <= 0.2 * times + 3.0 * math.sqrt(0.16 * times)
+    if mu == 0.0:
+        assert np.mean([one.epsilon for one in proved]) < 0.1
+
+
+def test_far_scores_prove_much_and_refute_a_curve() -> None:
+    for said in ({}, {"coins": True}, {"coins": True, "guesses": 100}):
+        proved = drawn(3, 3.0, 500, **said).prove(1e-5, [(1.0, 1e-3)])  # type: ignore[arg-type]
+        assert proved.epsilon is not None
+        assert proved.epsilon > 1.5
+        assert 0.5 < proved.mu < 3.0
+        assert proved.refuted
+
+
+def test_the_p_value_is_that_of_the_worst_mechanism_of_one_coin() -> None:
+    for epsilon, delta in itertools.product((0.0, 0.7, 2.0), (0.0, 0.1, 0.6)):
+        q = 1.0 / (1.0 + math.exp(-epsilon))
+        assert one_run.p_value(1, 1, 1, epsilon, delta) == pytest.approx(q + delta * (1.0 - q), rel=1e-12)
+
+
+@pytest.mark.parametrize("correct", [0, 2, 5, 9, 12])
+def test_without_delta_the_walk_of_one_number_is_the_binomial_tail(correct: int) -> None:
+    alone = one_run.p_value(correct, 12, 40, 0.8, 0.0)
+    assert one_run.walk_p_value([correct], [12], 40, 0.8, 0.0) == pytest.approx(alone, rel=1e-11)
+
+
+def test_no_choice_looks_at_who_is_in() -> None:
+    """With scores that are all equal, and the file in order, half of the guesses are right."""
+    same = Scores("equal", np.zeros(600), np.zeros(400), True)
+    right = same._right_guesses()
+    assert abs(int(right[:100].sum()) - 40) < 25
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [
+        ("in,score\n1,2.5\n0,1\n", [2.5]),
+        ("score,in\n2.5,True\n1,False\n", [2.5]),
+        ("In,Out\n2.5,1\n3,\n", [2.5, 3.0]),
+    ],
+)
+def test_files_of_either_form(tmp_path: Path, text: str, inside: list[float]) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text(text)
+    found = read_scores(str(path))
+    assert (found[0].tolist(), found[1].tolist()) == (inside, [1.0])
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "in,score\n2,1\n", "in,score\n1,nan\n0,1\n", "in,score\n1,1\n"])
+def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text(text)
+    with pytest.raises(SpecError):
+        read_scores(str(path))
+
+
+def test_a_guarantee_that_scores_contradict_fails(tmp_path: Path) -> None:
+    path, r = tmp_path / "scores.csv", np.random.default_rng(5)
+    path.write_text("in,out\n" + "".join(f"{4.0 + a},{b}\n" for a, b in r.normal(size=(500, 2))))
+    report = dpcalc.audit(scores=path, **RUN)
+    assert report.failed
+    assert report.cases[0].audit["epsilon_lower"] > report.cases[0].best.value
+    recipe = tmp_path / "recipe.yaml"
+    given = "".join(f"    {name}: {value}\n" for name, value in RUN.items())
+    recipe.write_text(f"dpcalc: recipe/1\ncases:\n  canaries:\n    command: audit\n    scores: scores.csv\n{given}")
+    assert dpcalc.check(str(recipe)).failed == 1
+    with pytest.raises(SpecError, match="both directions"):
+        dpcalc.audit(scores=path, **{**RUN, "adjacency": "remove"})
