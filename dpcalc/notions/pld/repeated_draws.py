@@ -126,7 +126,10 @@ class Weights(NamedTuple):
 def weights_of(draws: Draws) -> Weights:
     """Return the weights of the numbers of draws of a record, until next to nothing is left of them."""
     mean = draws.draws * draws.differ / draws.records
-    count, logs, errors, rest = [], [], [], False
+    count: list[float] = []
+    logs: list[float] = []
+    errors: list[float] = []
+    rest = False
     for j, (log, error) in enumerate(draws.logs(), 1):
         count, logs, errors = [*count, float(j)], [*logs, log], [*errors, error]
         # P(J >= i) <= (e mean/i)^i for i > mean, without replacement as well (Hoeffding 1963).

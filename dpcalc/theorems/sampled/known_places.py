@@ -188,7 +188,8 @@ def _squares(size: int, bins: int, sizes: tuple[int, int] | None, epochs: int) -
 def _coarser(law: Array, factor: int) -> Array:
     """Return the law of a whole number divided by the factor, rounded up."""
     place = -(-np.arange(len(law)) // factor)
-    return np.bincount(place, weights=law)
+    coarse: Array = np.bincount(place, weights=law).astype(float)
+    return coarse
 
 
 def _shared(size: int, bins: int, sizes: tuple[int, int] | None) -> Array:
