@@ -214,7 +214,7 @@ def compare(
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
-        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); one of identity, tree, sqrt, banded-sqrt, bisr, blt.
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums; one of identity, tree, sqrt, banded-sqrt, bisr, blt, best.
         bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
         participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
         separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
@@ -1119,7 +1119,7 @@ def dp_ftrl(
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
-        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); one of identity, tree, sqrt, banded-sqrt, bisr, blt.
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums; one of identity, tree, sqrt, banded-sqrt, bisr, blt, best.
         bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
         participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
         separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
@@ -1383,7 +1383,7 @@ def statement(
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
-        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); one of identity, tree, sqrt, banded-sqrt, bisr, blt.
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums; one of identity, tree, sqrt, banded-sqrt, bisr, blt, best.
         bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
         participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
         separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
@@ -1537,7 +1537,7 @@ def explain(
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
-        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); one of identity, tree, sqrt, banded-sqrt, bisr, blt.
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums; one of identity, tree, sqrt, banded-sqrt, bisr, blt, best.
         bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
         participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
         separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
@@ -1695,7 +1695,7 @@ def cite(
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
-        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); one of identity, tree, sqrt, banded-sqrt, bisr, blt.
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums; one of identity, tree, sqrt, banded-sqrt, bisr, blt, best.
         bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
         participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
         separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
@@ -2172,7 +2172,7 @@ def audit(
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
-        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); one of identity, tree, sqrt, banded-sqrt, bisr, blt.
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums; one of identity, tree, sqrt, banded-sqrt, bisr, blt, best.
         bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
         participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
         separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).

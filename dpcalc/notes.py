@@ -226,6 +226,21 @@ class AccountantPrints(Note):
     at: Mapping[str, Any] | None = None
 
 
+class PrefixNoise(Note):
+    """Standard deviations of the noise in prefix sums of clipped gradients, in clipping norms; no guarantee.
+
+    Attributes:
+        rms, largest: root mean square over the steps, and that of the noisiest prefix.
+        others: of other matrices and ways to draw batches, at the same guarantee, the least first: ``mechanism``,
+            ``bands``, ``rms`` and, of sampled batches, ``sampling``, ``algorithm`` and ``noise_multiplier``.
+    """
+
+    kind: str = "prefix_noise"
+    rms: float
+    largest: float
+    others: Sequence[Mapping[str, Any]]
+
+
 # --- about the description -------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ import click
 
 from dpcalc.cli.filenames import refuse_files
 from dpcalc.cli.help.option import WithHelp
+from dpcalc.cli.output.terminal import NO_PAGER
 from dpcalc.errors import Disproved, DpcalcError
 from dpcalc.files import output
 from dpcalc.inert import printable
@@ -28,7 +29,6 @@ _SECTIONS = {
         "multi-epoch": "Many passes: ordered, shuffled or sampled; hidden iterates.",
         "shuffle": "One pass in a random order; fixed noise or noise tuned to n.",
         "rdp": "One pass in a fixed order, whose iterates stay hidden.",
-        "unlearn": "Make a model forget records by noisy steps on those kept.",
         "ledger": "Several runs and queries about the same records, composed.",
         "convert": "One notion of privacy in the words of another.",
         "risk": "What an attacker can do against a guarantee.",
@@ -56,6 +56,7 @@ _SECTIONS = {
     },
     "Rarer": {
         "online": "A growing stream with decaying noise.",
+        "unlearn": "Make a model forget records by noisy steps on those kept.",
         "hockey-stick": "One record along a pass, ordered or stopped at random.",
         "shifted": "Any noisy Lipschitz steps, with the best shifts.",
         "merge": "One verdict from the reports of all shards of a check.",
@@ -133,10 +134,18 @@ def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> No
         context.exit()
 
 
+def _page_nothing(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    context.meta[NO_PAGER] = asked
+
+
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version,
     help="Show the version and exit.",
+)  # fmt: skip
+@click.option(
+    "--no-pager", is_flag=True, expose_value=False, is_eager=True, callback=_page_nothing,
+    help="Show long answers whole, as PAGER=cat does.",
 )  # fmt: skip
 def cli() -> None:
     """How private is this training run, what noise does it need, what does it cost?

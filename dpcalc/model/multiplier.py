@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Algorithm, Source
 from dpcalc.model.clipping import check_model
+from dpcalc.model.parameter import to_give
 from dpcalc.model.quantities import Mechanism, Sampling
 from dpcalc.numerics.floats import UNIT, down, up
 
@@ -26,6 +27,8 @@ def fill_in(algorithm: Algorithm, draft: Description) -> None:
         raise SpecError("schedule_factor is on the noise of a schedule, and there is none", "give --schedule")
     if "separation" in algorithm.parameters:
         _fill_uses(draft)
+        if draft.get("mechanism") is Mechanism.BEST:
+            _choose_mechanism(draft)
     if draft.get("sampling") is Sampling.FULL:
         _fill_full(draft)
     else:
@@ -68,6 +71,27 @@ def _fill_uses(draft: Description) -> None:
     if draft.get("sampling") is Sampling.POISSON and not draft.has("batch_size"):
         draft.fill("sample_rate", up(1.0 / length), Source.DERIVED)
     draft.fill("separation", 1 if draft.get("sampling") is Sampling.SHUFFLE else length, Source.DERIVED)
+
+
+def _choose_mechanism(draft: Description) -> None:
+    """Put the matrix with the least noise in prefix sums in the place of the word that asks for it.
+
+    Raises:
+        SpecError: it cannot be known.
+    """
+    if not draft.has("steps", "participations", "separation") or draft.get("sampling") not in (None, Sampling.SHUFFLE):
+        raise SpecError(
+            "the best mechanism is chosen for batches in a public order, whose passes are known",
+            "give --steps and --epochs, and leave out --sampling",
+        )
+    from dpcalc.model.strategy import best
+
+    steps, separation = draft["steps"], draft["separation"]
+    uses = min(draft["participations"], -(-steps // separation))
+    chosen = best(steps, uses, separation, repeats=draft.sources["separation"] is Source.DERIVED and separation > 1)
+    draft.put("mechanism", chosen.mechanism, draft.sources["mechanism"])  # as if given: the same in a changed run
+    if chosen.mechanism in (Mechanism.BANDED_SQRT, Mechanism.BISR):
+        draft.put("bands", chosen.bands, draft.sources["mechanism"])
 
 
 def _fill_full(draft: Description) -> None:
@@ -122,7 +146,8 @@ def _steps_of_epoch(rate: float) -> int:
 
 def _fill_noise(draft: Description) -> None:
     """Fill in the noise multiplier from noise on the mean gradient, or the reverse."""
-    size = draft.get("records" if draft.get("sampling") is Sampling.FULL else "batch_size")
+    batch = "records" if draft.get("sampling") is Sampling.FULL else "batch_size"
+    size = draft.get(batch)
     if not draft.has("noise_std"):
         if draft.has("noise_multiplier", "clip") and size is not None:
             draft.put("noise_std", draft["noise_multiplier"] * draft["clip"] / size, Source.DERIVED)
@@ -130,8 +155,9 @@ def _fill_noise(draft: Description) -> None:
     if draft.has("noise_multiplier"):
         raise SpecError("both noise_std and noise_multiplier are given", "give one of the two")
     if not draft.has("clip") or size is None:
+        lacking = [name for name, value in (("clip", draft.get("clip")), (batch, size)) if value is None]
         raise SpecError(
             "noise_std is that on the mean gradient: the noise multiplier is noise_std x batch_size / clip",
-            "give --clip and --batch-size too, or --noise-multiplier",
+            f"{to_give(lacking)}; or, if {draft['noise_std']:g} is the noise multiplier, give it by --noise-multiplier",
         )
     draft.put("noise_multiplier", down(draft["noise_std"] * size / draft["clip"], 4.0), Source.DERIVED)

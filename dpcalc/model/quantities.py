@@ -145,6 +145,7 @@ class Mechanism(PlainEnum):
     BANDED_SQRT = "banded-sqrt"  # its first bands
     BISR = "bisr"  # the inverse of the first bands of its inverse
     BLT = "blt"  # a sum of geometric sequences, close to the square root
+    BEST = "best"  # of these, the one with the least noise in prefix sums
 
 
 class Scaling(PlainEnum):

@@ -9,7 +9,7 @@ from typing import Any
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.model.quantities import Mechanism
 from dpcalc.model.run import describe
-from dpcalc.theorems.correlated.strategies import Strategy, tree_sensitivity_squared
+from dpcalc.model.strategy import Strategy, tree_sensitivity_squared
 from dpcalc.theorems.record import lookup
 
 RunInputs = Mapping[str, Any]

@@ -16,8 +16,8 @@ import dpcalc
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.model.quantities import Mechanism
 from dpcalc.model.run import describe
+from dpcalc.model.strategy import Strategy
 from dpcalc.notions import gaussian
-from dpcalc.theorems.correlated.strategies import Strategy
 from dpcalc.theorems.record import lookup
 from tests.oracles import sampling as oracle
 from tests.oracles.correlated import dense
@@ -29,6 +29,9 @@ ABOVE = {
     "sensitivity": 1e-10, "gaussian_epsilon": 1e-10, "tree_sensitivity_squared": 0.0, "banded_poisson_epsilon": 1e-4,
 }  # fmt: skip
 """How far above a reference value a guarantee may lie, relatively."""
+
+
+MATRICES = [m for m in Mechanism if m not in ("blt", "best")]
 
 
 def patterns(steps: int, uses: int, separation: int, exactly: bool) -> list[tuple[int, ...]]:
@@ -59,7 +62,7 @@ def test_the_reference_is_covered() -> None:
     assert {*ABOVE, "prefix_error_rms", "prefix_error_max"} == set(CORRELATED)
 
 
-@pytest.mark.parametrize("mechanism", [m for m in Mechanism if m != "blt"])
+@pytest.mark.parametrize("mechanism", MATRICES)
 def test_sensitivity_is_that_of_the_worst_of_all_patterns(mechanism: Mechanism) -> None:
     r = random.Random(str(mechanism))
     for _ in range(25):
@@ -73,7 +76,7 @@ def test_sensitivity_is_that_of_the_worst_of_all_patterns(mechanism: Mechanism) 
         assert value >= truth * (1 - 1e-12)  # of the dense matrix, which errs by so much
 
 
-@pytest.mark.parametrize("mechanism", [m for m in Mechanism if m != "blt"])
+@pytest.mark.parametrize("mechanism", MATRICES)
 def test_errors_of_prefix_sums_are_those_of_dense_matrices(mechanism: Mechanism) -> None:
     steps, bands = 12, 4
     sums = np.tril(np.ones((steps, steps)))
@@ -196,3 +199,32 @@ def test_a_tree_needs_passes_that_repeat() -> None:
 def test_shuffled_passes_may_use_a_record_twice_in_a_row() -> None:
     run = describe("correlated", {"mechanism": "sqrt", "steps": 80, "epochs": 8, "sampling": "shuffle"})
     assert (run.participations, run.separation) == (8, 1)
+
+
+def noise_of(command: Any, **given: Any) -> dict[str, Any]:
+    [note] = [
+        n.as_json() for n in command(adjacency="zero-out", delta=1e-6, **given).cases[0].note_data
+        if n.kind == "prefix_noise"
+    ]  # fmt: skip
+    return note
+
+
+@pytest.mark.parametrize(
+    ("uses", "epsilon", "sampled", "unsampled"),
+    [(1, 1.0, 15.6, 12.9), (1, 4.0, 11.4, 3.64), (20, 1.0, 63.1, 88.6), (20, 4.0, 23.6, 25.0)],
+)
+def test_noise_in_prefix_sums_at_the_same_guarantee(
+    uses: int, epsilon: float, sampled: float, unsampled: float
+) -> None:
+    """Of a thousand steps, as tabulated by another program: DP-SGD with Poisson batches, and the best matrix."""
+    note = noise_of(dpcalc.dp_ftrl, mechanism="best", steps=1000, epochs=uses, epsilon=epsilon)
+    [dp_sgd] = [other["rms"] for other in note["others"] if other.get("algorithm") == "dp-sgd"]
+    assert dp_sgd == pytest.approx(sampled, rel=4e-3)
+    assert note["rms"] == pytest.approx(unsampled, rel=1.5e-2)  # its best is by a search of its own
+
+
+def test_the_best_mechanism_needs_passes() -> None:
+    with pytest.raises(SpecError, match="public order"):
+        describe("correlated", {"mechanism": "best", "steps": 80})
+    with pytest.raises(SpecError, match="public order"):
+        describe("correlated", {"mechanism": "best", "steps": 80, "epochs": 4, "sampling": "poisson"})

@@ -140,6 +140,10 @@ def clipped_notes(asked: Asked) -> Iterator[Note]:
     best = asked.best
     if (best.details or {}).get("any"):
         return
+    if asked.run.mechanism is not None:
+        from dpcalc.engine.advice.prefix_noise import prefix_noise
+
+        yield from prefix_noise(asked)
     if asked.solved:
         value = int(best.value) if DIRECTIONS[best.quantity].integer else best.value
         at: dict[str, Any] | None = {best.quantity: value}
@@ -288,7 +292,7 @@ def with_choices(error: NotApplicable, run: Run, question: Question) -> NotAppli
     return type(error)(
         "it is not said how batches are drawn, and the answer depends on it",
         f"give --sampling; {said}. A loader that shuffles the records is shuffle, also "
-        "where a library's accountant assumes Poisson",
+        "where a library's accountant assumes Poisson; for example --sampling shuffle",
         parameters=("sampling",),
     )
 

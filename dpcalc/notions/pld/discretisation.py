@@ -161,13 +161,17 @@ def hull(points: Array, log_h: Array) -> Chosen:
     """Return the corners of the lower convex hull of H over e^z: the exact H, being convex, is below its chords.
 
     A point above the chord of its neighbours is no corner, whichever others are left out beside it. Where many rounds
-    of leaving out do not end, what is left is walked through one by one.
+    of leaving out do not end, what is left is walked through one by one. The first corner after the first point is the
+    one with the steepest chord: where H(0) is lowered (`_across`), many points lie above that.
     """
-    kept = np.arange(len(points))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        chords = log_difference(log_h[:1], log_h[1:]) - points[1:] - np.log(-np.expm1(points[0] - points[1:]))
+    chords[np.isnan(chords)] = -math.inf  # of points that coincide
+    kept = np.append(0, np.arange(1 + np.argmax(chords), len(points)))
     for _ in range(_ROUNDS):
         with np.errstate(invalid="ignore", divide="ignore"):
             slopes = slopes_of(points[kept], log_h[kept])
-        slopes[np.isnan(slopes)] = -math.inf  # of points that coincide
+        slopes[np.isnan(slopes)] = -math.inf
         above = slopes[1:] > slopes[:-1]
         if not above.any():
             return kept

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.notions.pld.discretisation import Pair, gaussian
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from dpcalc.notions.pld.discretisation import LogProfile
 
 _AT_ONCE = 16384  # terms
-_HALVINGS = 24  # leave 6e-8 of an interval: any point of it is valid
+_STEPS = 24  # of a search for a half-line: any point is valid
+_EQUAL = 1e-7  # of ln of what is shared: the bound is second order in it
 
 
 class Draws(NamedTuple):
@@ -74,17 +75,34 @@ class Draws(NamedTuple):
         return self.log_others(0)
 
     def log_others(self, j: int) -> float:
-        """Return ln of what all weights share, of the draws that are left beside j."""
+        """Return ln of what all weights share, of the draws that are left beside j; of w_0 without replacement."""
         if self.replacement:
             return (self.draws - j) * _log_other(self.differ, self.records)
         return math.fsum(_log_other(self.draws, self.records - i) for i in range(self.differ))
 
-    def log_ratio(self, j: int) -> float:
-        """Return ln of w_j over w_(j-1), but for what they share."""
+    def logs(self) -> Iterator[tuple[float, float]]:
+        """Yield ln w_1, ln w_2, ..., and how far each may be off.
+
+        Without replacement w_j is C(k, j) (b)_j (n-b)_(k-j)/(n)_k, the share of orders of the group with j of them in
+        the batch: a quotient of whole numbers.
+        """
+        b, k, n = self.draws, self.differ, self.records
         if self.replacement:
-            return math.log((self.draws - j + 1) * self.differ / self.records / j)
-        others = self.records - self.differ - self.draws + j
-        return math.log((self.differ - j + 1) * (self.draws - j + 1) / (j * others))
+            log_ways, size = 0.0, 0.0
+            for j in range(1, b + 1):
+                term, log_others = math.log((b - j + 1) * k / n / j), self.log_others(j)
+                log_ways += term
+                size += 4.0 + abs(term) + abs(log_ways)
+                log = log_ways + log_others
+                yield log, UNIT * (2.0 * size + 16.0 * abs(log_others) + 4.0 * abs(log))
+            return
+        ways, every = math.perm(n - b, k), math.perm(n, k)
+        for j in range(self.most):
+            ways = ways * (k - j) * (b - j) // ((j + 1) * (n - b - k + j + 1))
+            if (weight := ways / every) > 1e-290:
+                yield math.log(weight), UNIT * (2.0 + 2.0 * abs(math.log(weight)))
+            else:
+                yield math.log(ways) - math.log(every), UNIT * 8.0 * math.log(every)
 
 
 def _log_other(some: int, records: int) -> float:
@@ -108,15 +126,12 @@ class Weights(NamedTuple):
 def weights_of(draws: Draws) -> Weights:
     """Return the weights of the numbers of draws of a record, until next to nothing is left of them."""
     mean = draws.draws * draws.differ / draws.records
-    log_ways, size, rest = 0.0, 0.0, False
-    count, logs, errors = [], [], []
-    for j in range(1, draws.most + 1):
-        term, log_others = draws.log_ratio(j), draws.log_others(j)
-        log_ways += term
-        size += 4.0 + abs(term) + abs(log_ways)
-        count.append(float(j))
-        logs.append(log_ways + log_others)
-        errors.append(UNIT * (2.0 * size + 16.0 * abs(log_others) + 4.0 * abs(logs[-1])))
+    count: list[float] = []
+    logs: list[float] = []
+    errors: list[float] = []
+    rest = False
+    for j, (log, error) in enumerate(draws.logs(), 1):
+        count, logs, errors = [*count, float(j)], [*logs, log], [*errors, error]
         # P(J >= i) <= (e mean/i)^i for i > mean, without replacement as well (Hoeffding 1963).
         log_rest = (j + 1) * (1.0 + math.log(mean / (j + 1)))
         if j < draws.most and j + 1 > mean and log_rest < draws.log_rest:
@@ -297,14 +312,32 @@ def _split(kind: _Replaced | _Nulled, e: Array) -> Array:
 
 
 def _half_line(kind: _Replaced | _Nulled, count: Array, high: Array, e: Array, log_share: Array) -> Array:
-    """Return about the c at which all of the share is taken, from above.
+    """Return about the c at which all of the share is taken, by the Illinois rule in a bracket.
 
     It is no more than where one j takes all of it, and no less than where none takes more than an equal part.
     """
-    up_to = kind.reach(count, e, log_share[:, None] - high).min(axis=1)
+
+    c = up_to = kind.reach(count, e, log_share[:, None] - high).min(axis=1)
     low = kind.reach(count, e, log_share[:, None] - high - math.log(len(count))).min(axis=1)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + up_to)
-        enough = log_sum(high + kind.log_excess(count, e, middle)) >= log_share
-        low, up_to = np.where(enough, low, middle), np.where(enough, middle, up_to)
-    return up_to
+
+    def missing(at: Array, of: Any) -> Array:
+        return log_sum(high + kind.log_excess(count, e[of], at)) - log_share[of]
+
+    left: Any = np.arange(len(c))  # the thresholds whose c is yet to be found
+    c = c.copy()
+    below, above = missing(low, left), missing(up_to, left)
+    value, enough = above, np.isfinite(above)
+    for step in range(_STEPS):
+        moves = np.abs(value) > _EQUAL  # False where nothing is to share
+        if not moves.any():
+            break
+        left, low, up_to, below, above, enough = (x[moves] for x in (left, low, up_to, below, above, enough))
+        part = below / (below - above)
+        inside = (part > 0.0) & (part < 1.0) & (step % 4 < 3)
+        at = low + np.where(inside, part, 0.5) * (up_to - low)
+        value, before = missing(at, left), enough
+        c[left], enough = at, value >= 0.0
+        low, up_to = np.where(enough, low, at), np.where(enough, at, up_to)
+        halved = np.where(enough == before, 0.5, 1.0)  # of the end that stays a second time
+        below, above = np.where(enough, halved * below, value), np.where(enough, value, halved * above)
+    return c

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dpcalc.model.quantities import Adjacency, Mechanism, Sampling, Scaling
 from dpcalc.model.run import Run
+from dpcalc.model.strategy import Strategy
 from dpcalc.notions.guarantee import Composition, Gdp
 from dpcalc.numerics.floats import down, up
-from dpcalc.theorems.correlated.strategies import Strategy
 from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Unmet, requires, theorem
 from dpcalc.theorems.sampled import pairs
 from dpcalc.theorems.sampled.settings import EpochsOfBatches, SampledSteps
@@ -56,6 +56,8 @@ class CorrelatedSteps(Setting):
 
 
 def _known_matrix(run: Run) -> Obstacle | None:
+    if run.mechanism is None:
+        return Missing(("mechanism",), "needs to know which matrix correlates the noise", "give --mechanism, or best")
     if run.mechanism in _BANDED and run.bands is None:
         return Missing(("bands",), f"needs to know how many bands {run.mechanism} has", "give --bands")
     if run.mechanism == Mechanism.TREE and run.sampling is Sampling.SHUFFLE:

@@ -278,3 +278,26 @@ def _tree_variances(steps: int) -> Array:
         total += variance * ((prefixes >> height) & 1)
         variance = 1.0 / (1.0 + 0.5 / variance)
     return total
+
+
+# --- the best of them -------------------------------------------------------------------------------------------------
+
+_BANDS = (4, 16, 64, 256)
+"""Bands that are tried: between them the error changes by some 10 %."""
+
+
+def noise_at(strategy: Strategy, separation: int) -> float:
+    """Return the root mean square of the noise in prefix sums at the same guarantee, up to a common factor."""
+    return strategy.sensitivity(separation) * strategy.prefix_error().rms
+
+
+def strategies(steps: int, uses: int, *, repeats: bool) -> list[Strategy]:
+    """Return the matrices to choose from; a tree where every pass ``repeats`` the order of the first alone."""
+    plain = [Mechanism.IDENTITY, Mechanism.SQRT, Mechanism.BLT, *([Mechanism.TREE] if repeats else [])]
+    banded = [(m, p) for m in (Mechanism.BANDED_SQRT, Mechanism.BISR) for p in _BANDS if p < steps]
+    return [Strategy(m, steps, p, uses) for m, p in (*((m, 1) for m in plain), *banded)]
+
+
+def best(steps: int, uses: int, separation: int, *, repeats: bool) -> Strategy:
+    """Return the matrix that leaves the least noise in prefix sums where batches come in a public order."""
+    return min(strategies(steps, uses, repeats=repeats), key=lambda of: noise_at(of, separation))
