@@ -201,7 +201,7 @@ def truncated(run: SampledSteps) -> Composition:
     assumes=(
         "the schedule is fixed before the run: no rate and no noise is chosen from what was released; a step draws as "
         "sampling says, at the rate of its phase, afresh",
-        _CLIPPED, _NOISE, _CONSTANT, _SEEN,
+        CLIPPED, NOISE, CONSTANT, SEEN,
     ),
     slack="the lattice of losses; of more than 32 kinds of steps, cells of rate and noise",
     slow=True,
