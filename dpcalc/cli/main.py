@@ -15,64 +15,12 @@ import click
 from dpcalc.cli.filenames import refuse_files
 from dpcalc.cli.help.option import WithHelp
 from dpcalc.cli.output.terminal import NO_PAGER
+from dpcalc.cli.sections import COMMANDS, MORE, SECTIONS
 from dpcalc.errors import Disproved, DpcalcError
 from dpcalc.files import output
 from dpcalc.inert import printable
 from dpcalc.references import read
 from dpcalc.version import __version__
-
-_SECTIONS = {
-    "Ask": {
-        "dp-sgd": "DP-SGD with clipped gradients, as Opacus runs it.",
-        "dp-ftrl": "Correlated noise: DP-FTRL, trees, banded matrices.",
-        "compare": "Every bound that applies to one described run, best first.",
-        "multi-epoch": "Many passes: ordered, shuffled or sampled; hidden iterates.",
-        "shuffle": "One pass in a random order; fixed noise or noise tuned to n.",
-        "rdp": "One pass in a fixed order, whose iterates stay hidden.",
-        "ledger": "Several runs and queries about the same records, composed.",
-        "convert": "One notion of privacy in the words of another.",
-        "risk": "What an attacker can do against a guarantee.",
-        "utility": "What a budget costs: excess risk, noise, steps.",
-    },
-    "Check": {
-        "account": "What a run really spent, from its files; plan against run.",
-        "check": "Run recipe files: cases of any command, and their gates.",
-        "init": "Write a recipe from a training configuration.",
-        "verify": "Recompute a privacy card, and compare every field.",
-        "audit": "Attack a run, and prove the least epsilon it can have.",
-    },
-    "Train": {
-        "train": "Run an algorithm on data, privately: budget in, model out.",
-        "predict": "Predict the target of rows by a model that train wrote.",
-        "evaluate": "How good a model is on test rows, plainly or privately.",
-    },
-    "Look up": {
-        "find": "Bounds, authors, theorems, figures, errata, parameters, topics.",
-        "explain": "What a bound says, or why the best answer for a run is true.",
-        "bounds": "List the bounds, or those that apply to a run, and why.",
-        "cite": "BibTeX of a bound, or of the best answer for a run.",
-        "statement": "A paragraph for a paper or a model card about a run.",
-        "help": "What to type first; pages about topics; the proofs.",
-    },
-    "Rarer": {
-        "online": "A growing stream with decaying noise.",
-        "unlearn": "Make a model forget records by noisy steps on those kept.",
-        "hockey-stick": "One record along a pass, ordered or stopped at random.",
-        "shifted": "Any noisy Lipschitz steps, with the best shifts.",
-        "merge": "One verdict from the reports of all shards of a check.",
-        "schema": "Print the JSON schema of a report, a recipe or a card.",
-        "completions": "Print the completion script of a shell, or the manual page.",
-    },
-}
-"""The commands as the help shows them, those of the last section by their names alone."""
-
-COMMANDS = {name: text for commands in _SECTIONS.values() for name, text in commands.items()}
-
-MORE = (
-    "account", "online", "risk", "ledger", "convert", "utility", "train", "audit", "predict", "evaluate", "init",
-    "check", "merge", "verify", "explain", "find", "bounds", "cite", "help", "schema", "completions",
-)  # fmt: skip
-"""The commands with a module each; every other one is a row of `dpcalc.cli.runs.RUNS`."""
 
 COMPLETE = "_DPCALC_COMPLETE"
 """The variable by which a completion script asks for words."""
@@ -116,7 +64,7 @@ class _LazyGroup(WithHelp, click.Group):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in sections; the two options stand in the last line."""
-        *sections, (rare, names) = _SECTIONS.items()
+        *sections, (rare, names) = SECTIONS.items()
         for title, commands in sections:
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))

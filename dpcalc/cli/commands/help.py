@@ -58,7 +58,7 @@ def page(topic: str) -> str:
     Raises:
         SpecError: there is none.
     """
-    from dpcalc.cli.main import COMMANDS
+    from dpcalc.cli.sections import COMMANDS
 
     word = topic.strip().lstrip("-").lower().replace("_", "-")
     if word in (*TOPICS, "start"):

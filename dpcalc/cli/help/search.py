@@ -62,7 +62,7 @@ def _topics() -> Iterator[Entry]:
 
 
 def _commands() -> Iterator[Entry]:
-    from dpcalc.cli.main import COMMANDS
+    from dpcalc.cli.sections import COMMANDS
 
     words = words_for_commands()
     for name, help in COMMANDS.items():
