@@ -295,7 +295,7 @@ def _options(command: click.Command) -> dict[str, tuple[str, str]]:
     context, options = click.Context(command), {}
     for option in command.params:
         if isinstance(option, click.Option):
-            takes = "" if option.is_flag else " " + option.make_metavar(context)
+            takes = "" if option.is_flag or option.count else " " + option.make_metavar(context)
             default = f" Default: {option.default}." if option.show_default else ""
             flags = ", ".join((*option.opts, *option.secondary_opts))
             options[option.opts[0]] = (flags + takes, (option.help or "") + default)

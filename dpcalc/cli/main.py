@@ -14,6 +14,7 @@ import click
 
 from dpcalc.cli.filenames import refuse_files
 from dpcalc.cli.help.option import WithHelp
+from dpcalc.cli.output.terminal import NO_PAGER
 from dpcalc.errors import Disproved, DpcalcError
 from dpcalc.files import output
 from dpcalc.inert import printable
@@ -133,10 +134,18 @@ def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> No
         context.exit()
 
 
+def _page_nothing(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    context.meta[NO_PAGER] = asked
+
+
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version,
     help="Show the version and exit.",
+)  # fmt: skip
+@click.option(
+    "--no-pager", is_flag=True, expose_value=False, is_eager=True, callback=_page_nothing,
+    help="Show long answers whole, as PAGER=cat does.",
 )  # fmt: skip
 def cli() -> None:
     """How private is this training run, what noise does it need, what does it cost?

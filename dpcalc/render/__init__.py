@@ -11,7 +11,7 @@ from dpcalc.render.asked import Asked as Asked
 from dpcalc.report import Report
 
 FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "statement", "explain", "bibtex")
-_TABLE, _PLAIN, _MARKDOWN = FORMATS[0], FORMATS[1], FORMATS[5]
+_TABLE, _PLAIN, _MARKDOWN, _STATEMENT = FORMATS[0], FORMATS[1], FORMATS[5], FORMATS[6]
 
 PIECES = {"json": "machine.json_pieces", "jsonl": "machine.jsonl_pieces", "csv": "machine.csv_pieces"}
 """Formats for programs, whose texts are made in pieces: module and function of the report."""
@@ -22,6 +22,9 @@ _WRITERS = {
     "bibtex": "several.render_bibtex",
 }
 """Formats that are no blocks: module and function, from a report and the digits of numbers to a text."""
+
+FULL = 2
+"""How often ``-v`` is said to see everything."""
 
 CHECK = "check"
 """The command whose reports have verdicts."""
@@ -37,21 +40,22 @@ def named(function: str) -> Callable[..., Any]:
     return call
 
 
-def render(report: Report, format: str, precision: int = 6, *, color: bool | None = None, verbose: bool = True) -> str:
+def render(report: Report, format: str, precision: int = 6, *, color: bool | None = None, verbose: int = FULL) -> str:
     """Return the report in one of `FORMATS`.
 
-    ``precision`` and ``color`` matter to human-readable ones only, ``verbose`` to the table and the plain text: without
-    it an answer is no longer than a screen.
+    ``precision`` and ``color`` matter to human-readable ones only, ``verbose`` to the table and the plain text: with 0
+    an answer has a few rows, with 1 it fits a screen, with `FULL` it has everything.
     """
     text = _text(report, format, Asked(precision), color=color, verbose=verbose)
     return Inert(inert(text, coloured=format == _TABLE and color is not False))
 
 
-def _text(report: Report, format: str, asked: Asked, *, color: bool | None, verbose: bool) -> str:
+def _text(report: Report, format: str, asked: Asked, *, color: bool | None, verbose: int) -> str:
     if format in PIECES:
         return "".join(named(PIECES[format])(report))
     if format in _WRITERS:
-        return str(named(_WRITERS[format])(report, asked.digits))
+        text = str(named(_WRITERS[format])(report, asked.digits))
+        return _paragraphs(text) if format == _STATEMENT else text
     if report.command == CHECK and format != _MARKDOWN:
         from dpcalc.render.check import text as verdicts
 
@@ -60,8 +64,17 @@ def _text(report: Report, format: str, asked: Asked, *, color: bool | None, verb
 
     if format == _MARKDOWN:
         return blocks.markdown(document.page_document(report, asked.digits))
-    tree = document.document(report, asked.digits, brief=not verbose)
-    return blocks.plain(tree) if format == _PLAIN else table.table(tree, color)
+    tree = document.document(report, asked.digits, verbose)
+    if format == _PLAIN:
+        return blocks.plain(tree, None if verbose >= FULL else blocks.COLUMNS)
+    return table.table(tree, color)
+
+
+def _paragraphs(text: str) -> str:
+    """Return paragraphs, a line each, with lines that fit a screen."""
+    from dpcalc.render.blocks import COLUMNS, Paragraph, plain
+
+    return plain(map(Paragraph, text.splitlines()), COLUMNS)
 
 
 MOST_CURVES = 100

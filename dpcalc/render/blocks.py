@@ -14,8 +14,8 @@ from dpcalc.inert import printable
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.render.layout import Row, laid_out, wrapped
 
-LINES, COLUMNS = 22, 80
-"""The screen that an answer fits: 24 lines of 80 columns, less the prompts above and below it."""
+COLUMNS = 80
+"""The width of the screen that an answer fits."""
 
 LABEL = 9
 """The width of the labels at the left."""
@@ -123,10 +123,10 @@ def aligned(table: Sequence[Row]) -> list[str]:
     return [padded % tuple(row) for row in table]
 
 
-def fitted(blocks: Iterable[Block]) -> list[Block]:
-    """Return the blocks that fit the screen, and those that stay."""
+def fitted(blocks: Iterable[Block], lines: int) -> list[Block]:
+    """Return the blocks that fit so many lines, and those that stay."""
     kept = list(blocks)
-    room = LINES - 2 - (_MEASURED if not all(block.counted for block in kept) else 0)
+    room = lines - (_MEASURED if not all(block.counted for block in kept) else 0)
     while sum(len(block.lines(COLUMNS)) for block in kept if block.counted) > room:
         highest = max(block.rank for block in kept)
         if highest == STAYS:
@@ -172,6 +172,6 @@ def _escape(text: str) -> str:
     return text.replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;").replace("_", "\\_")
 
 
-def plain(blocks: Iterable[Block]) -> str:
-    """Return blocks as plain text, every paragraph in one line."""
-    return "".join(f"{line.rstrip()}\n" for block in blocks for line in block.lines(None))
+def plain(blocks: Iterable[Block], width: int | None) -> str:
+    """Return blocks as plain text of a width; every paragraph in one line where that is None."""
+    return "".join(f"{line.rstrip()}\n" for block in blocks for line in block.lines(width))

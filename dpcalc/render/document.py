@@ -1,4 +1,4 @@
-"""A report as a tree of blocks: in full, on one screen, or for a Markdown page."""
+"""A report as a tree of blocks: in a few rows, on one screen, in full, or for a Markdown page."""
 
 from __future__ import annotations
 
@@ -6,67 +6,92 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dpcalc.model.quantities import RISKS
 from dpcalc.notes import (
-    AccountantPrints,
-    BetterThanPublished,
-    CostOfTries,
-    HidingPays,
-    NotCovered,
-    Note,
-    NoTestRecords,
-    OtherAdjacencies,
-    OtherIndex,
-    Rounded,
-    TunedNoise,
-    UnreadableCells,
+    LeftOut,
+    NewestRecord,
+    NotCertified,
+    NothingDrawn,
+    NotTrained,
+    OnePass,
+    OtherReading,
+    RunRemark,
+    Vacuous,
 )
+from dpcalc.render import FULL
 from dpcalc.render.blocks import COLUMNS, GAP, LABEL, STAYS, Block, Paragraph, Style, Table, aligned, fitted
 from dpcalc.render.layout import counted
-from dpcalc.render.notes import improvement_sentences, sentences_about
-from dpcalc.render.numbers import Digits
-from dpcalc.render.several import common_inputs, common_lines, ranked, summary, summary_counts, summary_notes
+from dpcalc.render.notes import advice, best_improvement, improvement_sentences, model_facts, sentences_about
+from dpcalc.render.numbers import Digits, Side, number
+from dpcalc.render.several import (
+    common_inputs,
+    common_lines,
+    name_in,
+    ranked,
+    summary,
+    summary_counts,
+    summary_notes,
+    unanswered,
+)
 from dpcalc.render.words import risk
-from dpcalc.render.words.comparison import assumption_lines, columns, derivation, is_cost, obstacle_rows, rows
+from dpcalc.render.words.brief import facts, hiding, kept, source, unseen
+from dpcalc.render.words.comparison import (
+    assumption_lines,
+    columns,
+    derivation,
+    is_cost,
+    obstacle_rows,
+    obstacles_by_reason,
+    rows,
+)
 from dpcalc.render.words.ledger import entry_rows, ledger_lines
 from dpcalc.render.words.promise import promise, promise_of_others
-from dpcalc.render.words.risk import audit_facts, meaning, risk_lines, risk_rows
+from dpcalc.render.words.risk import ATTACK, audit_facts, meaning, risk_lines, risk_rows
 from dpcalc.render.words.sentences import (
     DEFAULT,
     DERIVED,
     GIVEN,
+    UNMET,
+    answer_alone,
     budget_kept,
+    budget_met,
     certified_lines,
     cost_sentences,
     headline,
     inputs_by_group,
     inputs_lines,
+    noise_enough,
     released,
     shift_lines,
     tightness_text,
 )
 from dpcalc.report import Assertion, Case, Report, Result
 
+_ROWS, _SCREEN = 8, 23
+"""How many rows an answer has, and how many with ``-v``: a screen of 24, less the prompt below."""
+
+COMPARE = "compare"
+_MOST_ROWS = {COMPARE: 10, "train": 10}
+"""How many rows the answers of some commands have."""
+
 _BEST = 3
 """How many bounds are shown on one screen."""
 
-_GROUNDS = 2
-"""Of how many best bounds of a sweep the assumptions are shown on one screen."""
+_FEW_GATES = 2
 
-_RANKS_OF_INPUTS = {DEFAULT: 8, DERIVED: 10}
+_RANKS_OF_INPUTS = {DEFAULT: 6, DERIVED: 8}
 
-_RANKS: dict[type[Note], int] = {
-    OtherIndex: 7, OtherAdjacencies: 7, AccountantPrints: 9, HidingPays: 11, TunedNoise: 11, BetterThanPublished: 12,
-    UnreadableCells: 9, NotCovered: 13, NoTestRecords: 9, Rounded: 13, CostOfTries: 9,
-}  # fmt: skip
-"""Notes that may be left out. Those of other kinds are part of the answer, and stay."""
+_DECISIVE = (OtherReading, RunRemark, LeftOut, OnePass, Vacuous, NotCertified, NotTrained, NothingDrawn, NewestRecord)
+"""Notes without which an answer would be misread."""
 
 
-def document(report: Report, digits: Digits, *, brief: bool = False) -> Iterable[Block]:
-    """Return the blocks of a report: of one case, or of several in a table; ``brief`` is on one screen."""
+def document(report: Report, digits: Digits, verbose: int) -> Iterable[Block]:
+    """Return the blocks of a report: of one case, or of several in a table; in a few rows, on a screen, or in full."""
     if len(report.cases) != 1:
         several = Several(report, digits)
-        return several.brief() if brief else several.full()
+        return several.full() if verbose else several.few()
     one = One(report.command, report.cases[0], digits)
-    return one.brief() if brief and one.case.best else one.full()
+    if verbose >= FULL:
+        return one.full()
+    return one.screen() if verbose else one.few()
 
 
 def page_document(report: Report, digits: Digits) -> Iterable[Block]:
@@ -121,54 +146,162 @@ class One:
         yield from (Paragraph(f"warning: {text}", item=True) for text in case.warnings)
         yield from (Paragraph(f"note: {note}", item=True) for note in case.notes)
 
-    def brief(self) -> Iterator[Block]:
-        """Yield the answer on one screen: what it means, what is assumed, the best bounds, what would help."""
-        kept = fitted(self._by_rank())
-        if kept[-1] == GAP:  # nothing stands below it
-            del kept[-1]
-        yield from kept
-        yield Paragraph(self._left_out(kept), style=Style.QUIET)
+    def few(self) -> list[Block]:
+        """Return the answer in a few rows: the number, what it means and rests on, its source, what would better it."""
+        return fitted(self._few(), _MOST_ROWS.get(self.command, _ROWS))
+
+    def _few(self) -> Iterator[Block]:
+        case = self.case
+        if case.best is None:
+            yield Paragraph("no guarantee applies", style=Style.BAD)
+            yield from self._obstacles()
+        elif case.training:
+            yield from self._trained()
+        elif is_cost(case):
+            yield from self._costs(assumed=False)
+        else:
+            yield from self._number()
+            yield from self._measured_briefly()
+            yield from self._source()
+        yield from (Paragraph(line, rank=5) for line in certified_lines(case) if case.best and case.best.bound in line)
+        yield from self._decisive()
+        label, text = advice(case)
+        yield from [Paragraph(text, label, rank=4)] if text and not case.training else []
+        yield from self._gates()
+        yield Paragraph(self._more(), style=Style.QUIET)
+
+    def _number(self) -> Iterator[Block]:
+        """Yield the best results with what they rest on, and what they mean."""
+        case, digits = self.case, self.digits
+        met = budget_met if case.training else answer_alone
+        lines = [met(result, digits) or answer_alone(result, digits) for result in case.answers]
+        rests = ", ".join(facts(case, digits)) if not case.training else str(case.value("adjacency") or "")
+        beside = f"{lines[-1]}   {rests}".rstrip()
+        if len(beside) <= COLUMNS:
+            lines, rests = [*lines[:-1], beside], ""
+        yield from (Paragraph(self._unmet() + line, style=Style.ANSWER) for line in lines)
+        yield from self._warning()
+        if rests:
+            yield Paragraph(rests)
+        if text := meaning(case):
+            yield Paragraph(text, rank=3 if case.risk else 1)
+        elif text := promise_of_others(case):
+            yield Paragraph(text, rank=7)
+
+    def _unmet(self) -> str:
+        return UNMET if risk.warning(self.case) and not self.case.forgetting else ""
+
+    def _source(self) -> Iterator[Block]:
+        """Yield the best bounds of a comparison, else the best with its source; what must stay unseen, and hiding."""
+        case = self.case
+        best = case.best
+        if best is None:
+            return
+        if self.command == COMPARE and len(self._best()) > 1:
+            yield from self._bounds()
+        else:
+            others = sum(result.guarantee and not result.best for result in case.results)
+            worse = f"; {counted(others, 'other is', 'others are')} no better" if others else ""
+            proved = ", certified" if (best.details or {}).get("certified") else ""
+            room = COLUMNS - LABEL - len(f"{best.bound}{proved} (){worse}")
+            yield Paragraph(f"{best.bound}{proved} ({source(best, room)}){worse}", "bound", rank=2)
+        if text := unseen(case):
+            yield Paragraph(text, "promise")
+        if text := hiding(case):
+            yield Paragraph(text, "hiding", rank=STAYS if case.value("release") else 6)
+
+    def _measured_briefly(self) -> Iterator[Block]:
+        """Yield what attackers can do, an audit's verdict, and what is left of a budget."""
+        case, digits = self.case, self.digits
+        yield from _tables([row[:2] for row in risk_rows(case, digits)][1:])
+        yield from (Paragraph(text, label) for label, text in audit_facts(case, digits) if label != ATTACK)
+        yield from map(Paragraph, ledger_lines(case, digits))
+
+    def _trained(self) -> Iterator[Block]:
+        """Yield the guarantee of a trained model, what was trained, what it cost, where it is, and what to do next."""
+        case, digits = self.case, self.digits
+        yield from self._number()
+        yield Paragraph(risk.trained(case), "trained")
+        if best := next(filter(lambda result: budget_met(result, digits), case.answers), None):
+            yield Paragraph(noise_enough(best, digits), "cost")
+        else:
+            yield from self._source()
+        yield from (Paragraph(text, label) for label, text in model_facts(case))
+
+    def _decisive(self) -> Iterator[Block]:
+        """Yield the notes without which the number would be misread."""
+        yield from (Paragraph(text, "note", rank=2) for text in sentences_about(self.command, self.case, _DECISIVE))
+
+    def _gates(self) -> Iterator[Block]:
+        """Yield the verdict on the gates: each of a few, else how many held."""
+        gates = self.case.assertions
+        if len(gates) > _FEW_GATES:
+            held = sum(gate.passed for gate in gates)
+            yield Paragraph(f"{held} of {len(gates)} gates held", style=Style.TEXT if held == len(gates) else Style.BAD)
+            return
+        yield from map(_gate, gates)
+
+    def _more(self) -> str:
+        """Return what ``-v`` adds."""
+        case = self.case
+        assumed = {text for result in case.answers for text in result.assumes} if is_cost(case) else kept(case)
+        parts = (
+            (len(assumed), "assumption"),
+            (len(case.results) - len(case.answers), "other bound"),
+            (len(case.obstacles), "that does not apply", "that do not apply"),
+            (len(case.notes), "note"),
+        )
+        return ", ".join(["-v adds the inputs", *(counted(*part) for part in parts if part[0])])
+
+    def screen(self) -> list[Block]:
+        """Return the answer on one screen: what is assumed, inputs, bounds, why others do not apply, and notes."""
+        kept = fitted(self._by_rank(), _SCREEN - 1)
+        return [*kept, Paragraph(self._left_out(kept), style=Style.QUIET)]
 
     def _by_rank(self) -> Iterator[Block]:
         """Yield all that may be shown on one screen, in the order of a reader's questions."""
         case = self.case
-        yield from self._costs() if is_cost(case) else self._answer()
+        if is_cost(case):
+            yield from self._costs(assumed=True)
+        else:
+            yield from self._headlines()
+            yield from [Paragraph(text)] if (text := meaning(case) or promise_of_others(case)) else []
         yield from self._warning()
-        yield from (GAP, Paragraph(released(case), rank=2))
-        ranks = {**_RANKS_OF_INPUTS, GIVEN: 3 if is_cost(case) else STAYS}
+        yield Paragraph(released(case), rank=2)
+        ranks = {**_RANKS_OF_INPUTS, GIVEN: STAYS}
         yield from (Paragraph(text, label, Style.QUIET, ranks[label]) for label, text in inputs_by_group(case))
         for section in self._measured():
             yield from section
         if not is_cost(case):
-            if case.best and case.best.assumes:
-                yield Paragraph("; ".join(case.best.assumes), "assumes")
+            if assumed := kept(case):
+                yield Paragraph("assumed, and yours to keep:", facts=assumed)
             yield from self._bounds()
-        yield from map(Paragraph, certified_lines(case))
-        yield from (Paragraph(line, rank=4) for line in shift_lines(case))
+        yield from (Paragraph(line, rank=3) for line in certified_lines(case))
+        yield from (Paragraph(line, rank=8) for line in shift_lines(case))
         yield from self._notes()
-        yield from map(_gate, case.assertions)
+        yield from self._gates()
+        yield from self._obstacles()
+
+    def _obstacles(self) -> Iterator[Block]:
+        """Yield why bounds do not apply."""
+        yield from (Paragraph(text, "not", rank=9) for text in obstacles_by_reason(self.case))
 
     def _headlines(self) -> Iterator[Block]:
         """Yield the best results."""
         yield from (Paragraph(line, style=Style.ANSWER) for line in headline(self.case, self.digits))
 
-    def _answer(self) -> Iterator[Block]:
-        """Yield the best results, and what they mean."""
-        yield from self._headlines()
-        if text := meaning(self.case) or promise_of_others(self.case):
-            yield Paragraph(text)
-
-    def _costs(self) -> Iterator[Block]:
-        """Yield of each kind of risk the best bound, the run that has it, what it assumes, and the next ones."""
+    def _costs(self, *, assumed: bool) -> Iterator[Block]:
+        """Yield of each kind of risk the best bound and the run that has it; what it assumes, and the next ones."""
         for quantity in RISKS:
             of_kind = [result for result in self.case.results if result.quantity == quantity]
             for best in [result for result in of_kind if result.best][:1]:
                 cost, run = cost_sentences(best, self.digits)
                 yield Paragraph(cost, style=Style.ANSWER)
-                yield Paragraph(f"{run}; {budget_kept(best)}", "run")
-                yield Paragraph(f"{'; '.join(best.assumes)} ({best.bound})", "assumes")
+                yield Paragraph(f"{run}; {budget_kept(best)}" if assumed else f"{run} ({best.bound})", "run")
                 others = [result for result in of_kind if result.guarantee and result is not best][: _BEST - 1]
-                if others:
+                if assumed:
+                    yield Paragraph(f"{'; '.join(best.assumes)} ({best.bound})", "assumes", rank=5)
+                if assumed and others:
                     yield Paragraph(", ".join(map(self._other_cost, others)), "next", rank=4)
 
     def _other_cost(self, result: Result) -> str:
@@ -226,24 +359,22 @@ class One:
 
     def _notes(self) -> Iterator[Block]:
         """Yield what would better the answer, and the other notes."""
-        command, case = self.command, self.case
-        improvements = list(improvement_sentences(command, case))
+        case = self.case
+        improvements = list(improvement_sentences(self.command, case))
         yield from (Paragraph(sentence, "better", rank=1) for sentence in improvements)
-        ranks = {text: rank for kind, rank in _RANKS.items() for text in sentences_about(command, case, (kind,))}
-        yield from (
-            Paragraph(note, "note", rank=ranks.get(note, STAYS)) for note in case.notes if note not in improvements
-        )
+        yield from (Paragraph(note, "note", rank=7) for note in case.notes if note not in improvements)
 
     def _left_out(self, kept: Sequence[Block]) -> str:
-        """Return what ``-v`` adds."""
+        """Return what ``-vv`` adds."""
         case, texts = self.case, {block.text for block in kept if isinstance(block, Paragraph)}
         bounds = 0 if is_cost(case) else sum(result not in self._best() for result in case.results)
+        out = sum(not any(o.bound in text for text in texts) for o in case.obstacles)
         parts = (
-            (bounds, "more bound, with what each assumes", "more bounds, with what each assumes"),
-            (len(case.obstacles), "bound that does not apply and why", "bounds that do not apply and why"),
-            (sum(note not in texts for note in case.notes), "more note", "more notes"),
+            (bounds, "more bound"),
+            (out, "more that does not apply", "more that do not apply"),
+            (sum(note not in texts for note in case.notes), "more note"),
         )
-        return ", ".join(["-v adds the sources", *(counted(*part) for part in parts if part[0])])
+        return ", ".join(["-vv adds what each bound assumes", *(counted(*p) for p in parts if p[0] > 0)])
 
 
 class Several:
@@ -258,48 +389,49 @@ class Several:
         report = self.report
         yield Paragraph("; ".join(common_lines(report)), style=Style.QUIET)
         yield from (GAP, self._table(), GAP)
-        blocks = [
+        blocks: list[Block] = [
+            *self._unanswered(),
             *(
                 Paragraph(f"by {best.reference} ({best.bound}), assuming:", item=True, facts=best.assumes)
                 for case in report.cases
                 if (best := case.best)
             ),
+            *self._better(),
             *(Paragraph(f"note: {note}", item=True) for note in summary_notes(report)),
             *(Paragraph(line, item=True) for line in summary_counts(report)),
         ]
         yield from dict.fromkeys(blocks)
         yield from self._failed_gates()
 
-    def brief(self) -> Iterator[Block]:
-        """Yield the table on one screen."""
-        yield from fitted(self._by_rank())
-        yield Paragraph("-v adds the sources, what every best bound assumes, and all notes", style=Style.QUIET)
-
-    def _by_rank(self) -> Iterator[Block]:
+    def few(self) -> Iterator[Block]:
+        """Yield the table with the best case, what is common to all, and what would better a case most."""
         report = self.report
         winner = ranked(report)
         if winner is not None:
             head = f"best of {len(report.cases)}: {winner.algorithm}: "
             yield from (Paragraph(head + line, style=Style.ANSWER) for line in headline(winner, self.digits))
-            yield from (Paragraph(meaning(winner)), GAP)
-        for label, text in common_inputs(report):
-            yield Paragraph(text, label, Style.QUIET, _RANKS_OF_INPUTS.get(label, STAYS))
-        yield from (GAP, self._table(), GAP)
-        yield from self._grounds([winner] if winner else report.cases)
-        dispensable = {text for case in report.cases for text in sentences_about(report.command, case, tuple(_RANKS))}
-        yield from (Paragraph(note, "note") for note in summary_notes(report) if note not in dispensable)
+            yield Paragraph(meaning(winner))
+        elif given := dict(common_inputs(report)).get(GIVEN):
+            yield Paragraph(given, style=Style.QUIET)
+        yield self._table()
+        yield from self._unanswered()
+        yield from self._better()
         yield from map(Paragraph, summary_counts(report))
         yield from self._failed_gates()
+        yield Paragraph("-v adds the sources, what every best bound assumes, and all notes", style=Style.QUIET)
 
     def _table(self) -> Table:
         return Table(summary(self.report, self.digits))
 
-    def _grounds(self, cases: Sequence[Case]) -> Iterator[Block]:
-        """Yield what the best bounds assume; of the first ones where they are many."""
-        best = {case.best.bound: case.best for case in cases if case.best}
-        for place, (bound, result) in enumerate(list(best.items())[:_GROUNDS]):
-            of = f" ({bound})" if len(best) > 1 else ""
-            yield Paragraph("; ".join(result.assumes) + of, "assumes", rank=6 if place else STAYS)
+    def _unanswered(self) -> Iterator[Block]:
+        """Yield why cases have no answer."""
+        for reason, names in unanswered(self.report).items():
+            yield Paragraph(f"{', '.join(names)}: {reason}" if names else reason, "none")
+
+    def _better(self) -> Iterator[Block]:
+        """Yield what would better a case the most, with its name."""
+        if (better := best_improvement(self.report.cases)) is not None:
+            yield Paragraph(f"{name_in(self.report, better[0])}: {better[1]}", "better")
 
     def _failed_gates(self) -> Iterator[Block]:
         """Yield the gates that failed, each with the number of its case."""
@@ -312,7 +444,8 @@ class Several:
 
 def _gate(gate: Assertion) -> Paragraph:
     """Return the verdict on a gate."""
-    text = f"{'pass' if gate.passed else 'FAIL'}: {gate.text} (value {gate.value}, slack {gate.slack})"
+    slack = "" if gate.slack is None else f", slack {number(gate.slack, 3, Side.DOWN)}"
+    text = f"{'pass' if gate.passed else 'FAIL'}: {gate.text} (value {gate.value}{slack})"
     return Paragraph(text, style=Style.TEXT if gate.passed else Style.BAD)
 
 

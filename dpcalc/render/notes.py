@@ -54,7 +54,7 @@ from dpcalc.notes import (
 )
 from dpcalc.render.numbers import MAXIMISED, Digits, Side, number
 from dpcalc.render.words.allocation import allocation_lines
-from dpcalc.render.words.positions import worst_positions
+from dpcalc.render.words.positions import ALSO_CALLED, worst_positions
 from dpcalc.report import Case, Report, Result
 from dpcalc.theorems.record import lookup
 
@@ -112,10 +112,47 @@ def sentences_about(command: str, case: Case, kinds: tuple[type[Note], ...]) -> 
     yield from _sentences(command, case._replace(note_data=selected))
 
 
-def best_improvement(case: Case) -> str:
-    """Return what would better the answer the most and the value there, for the cell of a table; empty if nothing."""
-    note = next((note for note in case.note_data if isinstance(note, _BETTER)), None)
-    return f"{_sided(note, _safe_side(note))} with {note.options}" if note is not None else ""
+_TINY = -100.0
+"""A delta with a lower logarithm needs no advice."""
+
+
+def advice(case: Case) -> tuple[str, str]:
+    """Return the one change that helps most with what it gives, or else what other runs give; with its label."""
+    best = case.best
+    if best is None or (best.log_delta is not None and best.quantity == Quantity.DELTA and best.log_delta < _TINY):
+        return "", ""
+    if (better := best_improvement([case])) is not None:
+        return "better", better[1]
+    notes: list[Any] = [note for note in case.note_data if isinstance(note, OtherIndex)]
+    if notes:
+        return "also", f"earlier records have less, {_values_by_index(notes)} (--index)"
+    for note in case.note_data:
+        if isinstance(note, AccountantPrints) and _would_help(note, case):
+            value = _answered(note.quantity, note.value, note.log_delta, Side.NEAREST)
+            return (
+                "better",
+                f"{note.quantity} is about {value} for Poisson batches and add-remove (Opacus assumes both)",
+            )
+    others = (note for note in case.note_data if isinstance(note, OtherAdjacencies))
+    return next((("also", _other_adjacencies(note)) for note in others), ("", ""))
+
+
+def _would_help(note: AccountantPrints, case: Case) -> bool:
+    best = case.best
+    return not note.covers_run and best is not None and best.quantity == note.quantity and note.value < best.value
+
+
+def best_improvement(cases: Sequence[Case]) -> tuple[Case, str] | None:
+    """Return the case that one change betters most, and that change; None where none is bettered."""
+    bettered = [(note, case) for case in cases for note in case.note_data if isinstance(note, _BETTER)]
+    if not bettered:
+        return None
+    note, case = max(bettered, key=lambda pair: _gain(pair[0]))
+    return case, _improved(note)
+
+
+def _gain(note: Alternative) -> float:
+    return note.gain or 1.0
 
 
 # --- what would change the answer ------------------------------------------------------------------------------------
@@ -130,9 +167,15 @@ def _answered(quantity: str | None, value: float | None, log_delta: float | None
 
 
 def _other_indices(case: Case, notes: Sequence[Alternative]) -> str:
-    listed = ", ".join(f"{_sided(note, Side.UP)} for record {_changes(note)['index']}" for note in notes)
     which = "record that is worst off" if worst_positions(case) else "last record, which no noise follows"
-    return f"{notes[0].quantity} above is for the {which}; earlier ones are better hidden: {listed} (use --index)"
+    return (
+        f"{notes[0].quantity} above is for the {which}; earlier ones are better hidden: {_values_by_index(notes)} "
+        "(use --index)"
+    )
+
+
+def _values_by_index(notes: Sequence[Alternative]) -> str:
+    return ", ".join(f"{_sided(note, Side.UP)} for record {_changes(note)['index']}" for note in notes)
 
 
 def _changes(note: Alternative) -> Mapping[str, Any]:
@@ -275,14 +318,10 @@ def _not_certified(note: NotCertified) -> str:
 # --- about a run of DP-SGD --------------------------------------------------------------------------------------------
 
 
-_ALSO_CALLED = {"null-record": "zero-out"}
-"""What people who run DP-SGD call an adjacency."""
-
-
 def _other_adjacencies(note: OtherAdjacencies) -> str:
     listed = ", ".join(
         f"{_answered(note.quantity, answer['value'], answer.get('log_delta'), Side.UP)} with "
-        f"{_ALSO_CALLED.get(answer['adjacency'], answer['adjacency'])}"
+        f"{ALSO_CALLED.get(answer['adjacency'], answer['adjacency'])}"
         for answer in note.answers
     )
     return f"other adjacencies{_at(note.at)}: {note.quantity} {listed}"
@@ -421,6 +460,17 @@ def _model_file(note: ModelFile) -> str:
     card = f", its privacy card to {note.card}" if note.card else ""
     where = f"written to {note.path}{card}" if note.path else "not kept: give -o MODEL.json or MODEL.npz"
     return f"the model is {where}"
+
+
+def model_facts(case: Case) -> Iterator[tuple[str, str]]:
+    """Yield where a trained model is, and what to do next, each with its label; nothing where there is no model."""
+    for note in case.note_data:
+        if isinstance(note, ModelFile) and note.path:
+            yield "model", note.path + (f", with its privacy card {note.card}" if note.card else "")
+            verify = f"; dpcalc verify {note.card}" if note.card else ""
+            yield "next", f"dpcalc predict {note.path} --data FILE{verify}"
+        elif isinstance(note, ModelFile):
+            yield "next", "add -o model.json: this model was not kept"
 
 
 _BETTER = (Improvement, ShortLastBatch, PromiseNotMade, OtherOrder, OtherRelease)

@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from dpcalc.errors import NotApplicable
 from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import RISKS, Kind, Quantity
 from dpcalc.references import SHORT, entries, proof_of
-from dpcalc.render.notes import best_improvement, improvement_sentences
+from dpcalc.render.blocks import COLUMNS
+from dpcalc.render.layout import wrapped
+from dpcalc.render.notes import improvement_sentences
 from dpcalc.render.numbers import MAXIMISED, SIX, Digits, Side, equation, number, symbol_of
 from dpcalc.render.words import risk
 from dpcalc.render.words.comparison import cost_kind, cost_run, derivation
@@ -24,17 +25,17 @@ from dpcalc.theorems.record import Theorem, all_bounds, lookup
 
 
 def summary(report: Report, digits: Digits) -> list[tuple[str, ...]]:
-    """Return one row per case (and order): what varies, the best answer, its bound, and what would better it most.
+    """Return one row per case (and order): what varies, the best answer, and its bound.
 
     Several algorithms are ranked, the best marked.
     """
     names, risks, audits = varying(report), risk_names(report), audit_names(report)
     quantities = dict.fromkeys(r.quantity for case in report.cases for r in case.results if r.best)
     tight = any(case.tightness and case.tightness.ratio for case in report.cases)
-    measured, better = risk.summary_names(report), any(map(best_improvement, report.cases))
+    measured = risk.summary_names(report)
     winner = ranked(report)
     asked = ([""] if winner else []) + names
-    ends = [*(["within"] if tight else []), "bound", *(["could be"] if better else []), ""]
+    ends = [*(["within"] if tight else []), "bound", ""]
     table = [(*asked, *map(symbol_of, quantities), *risks, *audits, *measured, *ends)]
     for case in sorted(report.cases, key=_rank) if winner else report.cases:
         inputs = [*(["*" if case is winner else ""] if winner else []), *(_input_cell(case, name) for name in names)]
@@ -42,15 +43,30 @@ def summary(report: Report, digits: Digits) -> list[tuple[str, ...]]:
             *risk_cells(case, risks, digits), *audit_cells(case, audits, digits),
             *risk.summary_cells(case, measured, digits), *([_within(case)] if tight else []),
         ]  # fmt: skip
-        could = [best_improvement(case)] if better else []
         for best in case.answers:
             values = [digits.value(best) if best.quantity == name else "" for name in quantities]
-            table.append((*inputs, *values, *beside, best.bound, *could, _last_cell(best, digits)))
+            table.append((*inputs, *values, *beside, best.bound, _last_cell(best, digits)))
+        if not case.answers:
+            blank = [""] * (len(table[0]) - len(inputs) - 1)
+            table.append((*inputs, *["none", *blank][: len(blank) + 1]))
+    return table if any(row[-1] for row in table) else [row[:-1] for row in table]
+
+
+def unanswered(report: Report) -> dict[str, list[str]]:
+    """Return why cases have no answer: the reasons, each with the cases that it is of; with none if it is of all."""
+    reasons: dict[str, list[str]] = {}
+    for case in report.cases:
         if not case.answers:
             because = case.obstacles[0].because if case.obstacles else "no guarantee"
-            blank = [""] * (len(table[0]) - len(inputs) - 2)
-            table.append((*inputs, *["none", *blank][: len(blank)], "", because))
-    return table if any(row[-1] for row in table) else [row[:-1] for row in table]
+            reasons.setdefault(because.removeprefix(f"{case.algorithm} "), []).append(name_in(report, case))
+    return reasons if any(case.answers for case in report.cases) else {reason: [] for reason in reasons}
+
+
+def name_in(report: Report, case: Case) -> str:
+    """Return what a case is called among those of a report: the inputs in which it differs from others."""
+    names = [name for name in varying(report) if name != ALGORITHM]
+    inputs = [equation(name, case.value(name)) for name in names if name in case.inputs]
+    return ", ".join(([case.algorithm] if ALGORITHM in varying(report) else []) + inputs) or case.algorithm
 
 
 def _last_cell(best: Result, digits: Digits) -> str:
@@ -221,28 +237,36 @@ def explain_result(result: Result, case: Case, digits: Digits = SIX) -> str:
     answer = f"{result.quantity} {relation} {digits.value(result)}"
     derived = derivation(result, digits)
     names = [name for name in (*bound.parameters, "epsilon", "delta") if name in case.inputs]
-    refutation = refuted(case)
+    numbers = [("" if place else "with", _number_of(case, name)) for place, name in enumerate(names)]
+    refutation, promised = refuted(case), f"[{' ' if result.kind == Kind.CONDITIONAL else 'x'}]"
     lines = [
-        *([refutation, ""] if refutation else []),
+        *([*wrapped(refutation, COLUMNS), ""] if refutation else []),
         *_head(bound),
         "",
-        f"formula    {bound.formula}",
-        *[f"{'with' if place == 0 else '':10} {_number_of(case, name)}" for place, name in enumerate(names)],
-        f"gives      {answer}" + (f"   ({derived})" if derived else ""),
+        *_labelled("formula", bound.formula),
+        *(line for label, text in numbers for line in _labelled(label, text)),
+        *_labelled("gives", answer + (f"   ({derived})" if derived else "")),
         *_source(bound),
         "",
         "assumes    [x] checked against the numbers given   [ ] yours to keep",
-        *(f"  [x] {requirement.text}" for requirement in bound.conditions),
-        *(f"  [ ] {text}" for text in bound.assumes),
-        *(
-            f"  [{' ' if result.kind == Kind.CONDITIONAL else 'x'}] {demand.text} (promised)"
-            for demand in bound.promises
-        ),
+        *(line for requirement in bound.conditions for line in _item("[x]", requirement.text)),
+        *(line for text in bound.assumes for line in _item("[ ]", text)),
+        *(line for demand in bound.promises for line in _item(promised, f"{demand.text} (promised)")),
         *_remarks(bound),
         "",
         bibtex([bound]).rstrip(),
     ]
     return "\n".join(lines)
+
+
+def _labelled(label: str, text: str) -> list[str]:
+    return wrapped(text, COLUMNS, label.ljust(11), " " * 11)
+
+
+def _item(sign: str, text: str) -> list[str]:
+    """Return an item of a list in lines."""
+    first = f"  {sign} "
+    return wrapped(text, COLUMNS, first, " " * len(first))
 
 
 def _number_of(case: Case, name: str) -> str:
@@ -261,36 +285,36 @@ def describe(bound: Theorem) -> str:
     lines = [
         *_head(bound),
         "",
-        f"formula    {bound.formula}",
+        *_labelled("formula", bound.formula),
         f"gives      {GIVES[bound.notion]}",
         *_source(bound),
-        f"needs      {', '.join(needed)}",
-        *([f"if known   {', '.join(optional)}"] if optional else []),
-        *([f"slack      {bound.slack}"] if bound.slack else []),
-        *([f"--certify  {bound.certifying}"] if bound.guarantee else []),
+        *_labelled("needs", ", ".join(needed)),
+        *(_labelled("if known", ", ".join(optional)) if optional else []),
+        *(_labelled("slack", bound.slack) if bound.slack else []),
+        *(_labelled("--certify", bound.certifying) if bound.guarantee else []),
         "",
         "assumes",
-        *(f"  - {text}" for text in bound.assumes),
-        *(f"  - {requirement.text} (checked)" for requirement in bound.conditions),
-        *(f"  - {demand.text} (to be promised)" for demand in bound.promises),
+        *(line for text in bound.assumes for line in _item("-", text)),
+        *(line for requirement in bound.conditions for line in _item("-", f"{requirement.text} (checked)")),
+        *(line for demand in bound.promises for line in _item("-", f"{demand.text} (to be promised)")),
         *_remarks(bound),
     ]
     return "\n".join(lines)
 
 
 def _head(bound: Theorem) -> list[str]:
-    return [f"{bound.id}: {bound.title}", "", textwrap.fill(bound.statement, 100)]
+    return [*wrapped(f"{bound.id}: {bound.title}", COLUMNS), "", *wrapped(bound.statement, COLUMNS)]
 
 
 def _source(bound: Theorem) -> list[str]:
     return [
         f"kind       {bound.kind}" + ("" if bound.guarantee else " (for comparison: never a guarantee)"),
-        f"source     {bound.reference}: {bound.locator}   (`dpcalc cite {bound.id}`)",
+        *_labelled("source", f"{SHORT[bound.reference]}, {bound.locator} (`dpcalc cite {bound.id}`)"),
         f"proof      `dpcalc help method#{proof_of(bound.id)}`",
-        f"algorithm  {', '.join(bound.algorithms)}",
+        *_labelled("algorithm", ", ".join(bound.algorithms)),
     ]
 
 
 def _remarks(bound: Theorem) -> list[str]:
     remarks = (("erratum", bound.erratum), ("note", bound.caution))
-    return [line for title, text in remarks if text for line in ("", textwrap.fill(f"{title}: {text}", 100))]
+    return [line for title, text in remarks if text for line in ("", *wrapped(f"{title}: {text}", COLUMNS))]

@@ -21,6 +21,29 @@ ONE_ORDER = (
 )
 DOMAIN = "iterates are projected onto a set of the given diameter"
 WHERE_BOUNDED = f"where used: {DOMAIN}"
+HIDDEN = {
+    ONE_RELEASE: "only the final model is seen",
+    "only the last iterate of each pass is released": "of a pass only the last iterate is seen",
+    "the latest iterate is released once; releases at several times compose": "the model is seen once",
+    "the iterate after a uniformly random number 1..n of steps is released": "only the final model is seen",
+    "the iterate after every pass is released, and nothing between": "only one iterate a pass is seen",
+    "the average of the iterates plus noise is released, once": "only the noisy average is seen",
+    "the pass stops after a uniformly random number of steps, which stays hidden": "nobody learns when the run stopped",
+    "every step draws one record, uniformly and with replacement; which ones stays secret": "the draws stay secret",
+}
+"""Assumptions that nobody can check afterwards, and what each asks of those who run it: what must stay unseen."""
+
+PERMITTED = frozenset(
+    {
+        "every iterate may be released",
+        "every iterate may be released, and so may their average",
+        "iterates may all be public",
+        "no convexity, no smoothness, any step size",
+        "order and iterates may all be public",
+    }
+)
+"""What stands among assumptions and demands nothing."""
+
 NO_CLIPPING = (
     "the gradient is that of the loss (clipping each record's gradient breaks this unless the model is linear or its "
     "softmax capped, which --clip with --loss or --model says)"

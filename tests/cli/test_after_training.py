@@ -355,5 +355,5 @@ def test_training_says_in_which_units_errors_are(folder: Path, ask: Any) -> None
     rows = np.tile([[0.5, 0.25, 3.0]], (40, 1))
     np.save("t.npy", rows)
     line = "train --data t.npy -e 2 -d 1e-5"
-    assert "in units of the mapped target: 0 to 30 goes to [-1, 1]" in ask(f"{line} --target-range 0,30")
-    assert "in units of the mapped target" not in ask(f"{line} --positive 3")
+    assert "in units of the mapped target: 0 to 30 goes to [-1, 1]" in ask(f"{line} --target-range 0,30 -vv")
+    assert "in units of the mapped target" not in ask(f"{line} --positive 3 -vv")

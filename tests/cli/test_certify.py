@@ -122,8 +122,9 @@ def test_what_is_solved_for_is_proved_to_meet_the_budget(cli: Cli) -> None:
 
 
 def test_text_says_what_was_proved(cli: Cli) -> None:
-    outcome = cli(*f"rdp {RUN} -d 1e-6 --certify".split())
+    outcome = cli(*f"rdp {RUN} -d 1e-6 --certify -vv".split())
     assert outcome.code == 0
+    assert "iteration.pnsgd, certified (" in cli(*f"rdp {RUN} -d 1e-6 --certify".split()).out
     assert "certified: iteration.pnsgd: epsilon lies in [" in outcome.out
     prose = cli(*f"rdp {RUN} -d 1e-6 --certify --format statement".split())
     assert "in ball arithmetic the formula was proved not to exceed it" in prose.out
@@ -160,7 +161,7 @@ def test_a_best_value_that_is_not_provable_so_is_said_to_be_that(cli: Cli, monke
     line = "multi-epoch --algorithm noisy-sgd -n 50 --batch-size 5 --steps 3 -L 1 --sigma 2 -d 1e-5"
     plain = cli(*line.split())
     assert plain.code == 0
-    outcome = cli(*line.split(), "--certify")
+    outcome = cli(*line.split(), "--certify", "-vv")
     assert outcome.code == 3
     assert "is not certified" in outcome.err
     assert "not certified: noisy_sgd.composition: no definition of it has been written" in outcome.out
@@ -172,7 +173,7 @@ def test_a_best_value_that_is_not_provable_so_is_said_to_be_that(cli: Cli, monke
 def test_what_else_is_certified_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     left = {id: one for id, one in definitions().items() if id != "hidden_position.shuffled"}
     monkeypatch.setattr(table, "definitions", lambda: left)
-    outcome = cli(*f"shuffle {RUN} --permutation secret -d 1e-6 --certify".split())
+    outcome = cli(*f"shuffle {RUN} --permutation secret -d 1e-6 --certify -vv".split())
     assert outcome.code == 3
     assert "hidden_position.shuffled is not certified" in outcome.out
     assert "the best that is: shuffle." in outcome.out
@@ -269,7 +270,7 @@ def test_a_step_at_the_edge_for_its_decimals_is_not_disproved_by_its_doubles(cli
     assert outcome.code == 0, outcome.err
     results = proofs(outcome)
     assert results["shuffle.hybrid"]["certified"]["alone"].startswith("the doubles: ")
-    assert "not for the doubles: the step size is a little above" in cli(*line.split()).out
+    assert "not for the doubles: the step size is a little above" in cli(*line.split(), "-vv").out
 
 
 @pytest.mark.parametrize("step_size", ["0.5", "3"])

@@ -92,7 +92,7 @@ def test_what_an_accountant_prints_passes_no_gate(ask_json: Any, ask: Any) -> No
 
 
 def test_shuffled_batches_may_quote_neither(ask: Any) -> None:
-    text = " ".join(ask(f"{SMALL} --sampling shuffle --adjacency zero-out --format plain -v").split())
+    text = " ".join(ask(f"{SMALL} --sampling shuffle --adjacency zero-out --format plain -vv").split())
     assert "neither the number of Poisson sampling nor that of balls-in-bins may be quoted" in text
 
 
@@ -125,7 +125,7 @@ def test_a_comparison_has_them_too(ask_json: Any) -> None:
 
 def test_the_text_has_one_line_for_each(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(shlex.split(f"{SMALL} --sampling poisson --adjacency add-remove --format plain -v"))
+        main(shlex.split(f"{SMALL} --sampling poisson --adjacency add-remove --format plain -vv"))
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ")]
     assert [line.split()[1] for line in lines] == ["other", "an"]
     assert " with zero-out, " in lines[0]

@@ -43,12 +43,12 @@ def test_a_record_without_a_position_is_any_record(ask: Any, ask_json: Any, name
     assert best(case) == best(other)
     assert "index" not in case["inputs"]
     assert f"{name} has no index: it was left out" in case["notes"]
-    assert "values a record has" in ask(f"{run} --index 4")
+    assert "values a record has" in " ".join(ask(f"{run} --index 4").split())
 
 
 def test_a_record_in_a_fixed_order_has_a_position(ask: Any) -> None:
     run = "multi-epoch --algorithm cyclic -n 100 -L 1 --smoothness 1 --eta 0.1 --epochs 2 --sigma 2 -d 1e-3"
-    assert "values the record at position 4 has" in ask(f"{run} --index 4")
+    assert "values the record at position 4 has" in " ".join(ask(f"{run} --index 4").split())
 
 
 @pytest.mark.parametrize("batches", ["", "--batch-size 7", "--batch-size 7 --last-batch drop", "--batch-size 50"])

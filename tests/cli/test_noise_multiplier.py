@@ -151,7 +151,7 @@ def test_a_certificate_is_of_the_noise_that_follows(ask_json: Any) -> None:
     ],
 )
 def test_the_noise_is_told_in_the_words_of_libraries(ask: Any, line: str, said: str) -> None:
-    text = " ".join(ask(f"{line} --format plain").split())
+    text = " ".join(ask(f"{line} --format plain -v").split())
     assert said in text
     assert "= noise" in text
 

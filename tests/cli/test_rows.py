@@ -243,6 +243,6 @@ def test_a_lower_divergence_answers_at_an_order(ask_json: Any) -> None:
 @pytest.mark.parametrize("order", ["1", "1.5", "32"])
 def test_a_lower_value_is_printed_below_the_guarantee_it_equals(ask: Any, order: str) -> None:
     """Rounded to nearest, both would be 0.0200001, and one above the truth."""
-    text = ask(f"compare --algorithm noisy-gd -n 100 -L 1 --steps 1 --sigma 0.7 --order {order} --format plain -v")
+    text = ask(f"compare --algorithm noisy-gd -n 100 -L 1 --steps 1 --sigma 0.7 --order {order} --format plain -vv")
     shown = {line.split()[0]: line.split()[1] for line in text.replace("* ", "").splitlines() if "(order" in line}
     assert float(shown["linear.descent"]) < float(shown["noisy_gd.composition"])

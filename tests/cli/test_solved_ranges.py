@@ -43,8 +43,8 @@ def test_a_step_size_is_enough_up_to_where_steps_contract_least(capsys: pytest.C
 )  # fmt: skip
 def test_every_form_names_the_range(line: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
     for form in ("plain", "markdown"):
-        assert f"{sentence} is enough for epsilon" in shown(capsys, f"{line} --format {form}")
-    statement = shown(capsys, line.replace("compare", "statement", 1))
+        assert f"{sentence} is enough for epsilon" in " ".join(shown(capsys, f"{line} --format {form}").split())
+    statement = " ".join(shown(capsys, line.replace("compare", "statement", 1)).split())
     assert f"With {sentence} the result is (" in statement
 
 

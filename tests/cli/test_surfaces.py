@@ -87,9 +87,10 @@ def test_every_surface(line: str, ask: Any, tmp_path: Path, monkeypatch: pytest.
     assert (top["value"], asked["guess"]) == (best.value, guess._asdict())
     assert card["guarantee"]["numbers"][0]["value"] == best.value
     assert card["guarantee"]["meaning"] == said
-    assert said in shell
+    words = " ".join(shell.split())
+    assert said in words
     assert said in page
-    assert said in ask("risk r.json")
+    assert said in " ".join(ask("risk r.json -v").split())
     notebook = html.unescape(str(in_python._repr_html_()))
     headline = f"epsilon <= {epsilon} at delta = "
     assert shell.startswith(headline)
@@ -103,7 +104,7 @@ def test_every_surface(line: str, ask: Any, tmp_path: Path, monkeypatch: pytest.
     [row] = [row for row in csv.DictReader(ask(f"{line} --format csv").splitlines()) if row["best"] == "true"]
     assert (float(row["value"]), row["adjacency"]) == (best.value, best.adjacency)
     assert top["adjacency"] == card["unit"]["neighbours"] == best.adjacency
-    assert f"adjacency = {adjacency}" in shell or "adjacency" not in case.inputs
+    assert re.search(rf"\b{adjacency.replace('null-record', 'zero-out')}\b", words) or "adjacency" not in case.inputs
     assert adjacency in statement
     for text in (page, notebook):
         assert re.search(rf"adjacency\b.{{0,40}}{adjacency}", text) or "adjacency" not in case.inputs
@@ -124,7 +125,7 @@ def test_every_surface(line: str, ask: Any, tmp_path: Path, monkeypatch: pytest.
 
     if "steps" in case.inputs:
         steps = case.inputs["steps"][0]
-        assert f"steps T = {steps}" in shell
+        assert f"{steps} steps" in words
         assert f"steps T = {steps}" in statement
         assert f"steps T = {steps}" in notebook
         assert re.search(rf"steps T\D*{steps}\b", page)

@@ -58,7 +58,7 @@ def test_one_line_trains_a_good_model_and_says_how_good(ask_json: Any) -> None:
 
 
 def test_the_statement_can_be_pasted(ask: Any) -> None:
-    text = ask(f"{LINE} --format statement")
+    text = " ".join(ask(f"{LINE} --format statement").split())
     assert "the result is (1, 1e-05)-differentially private, under replace-one adjacency" in text
     assert "records n = 569" in text
     assert "shortened to Euclidean norm at most 1 by a rule that does not depend on the data" in text
@@ -66,13 +66,13 @@ def test_the_statement_can_be_pasted(ask: Any) -> None:
 
 
 def test_the_table_shows_both_models(ask: Any) -> None:
-    text = ask(f"{LINE} --test-fraction 0.2 --reference --format plain")
+    text = ask(f"{LINE} --test-fraction 0.2 --reference --format plain -vv")
     assert "train (455 records)" in text
     assert "test (114 records)" in text
     assert "accuracy     private" in text
     assert "accuracy     non-private" in text
     assert "not covered by the guarantee" in text
-    assert "non-private" not in ask(f"{LINE} --test-fraction 0.2 --format plain")
+    assert "non-private" not in ask(f"{LINE} --test-fraction 0.2 --format plain -vv")
 
 
 def test_what_costs_time_is_done_where_it_is_asked_for(ask_json: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,7 @@ def test_laplace_noise_bounds_rows_in_its_norm(ask_json: Any) -> None:
 
 
 def test_a_bound_on_the_risk_says_which_risk(ask: Any) -> None:
-    text = ask(f"{SYNTHETIC} --algorithm stop --eta 0.01 --sigma 2 -d 1e-5 --format plain")
+    text = ask(f"{SYNTHETIC} --algorithm stop --eta 0.01 --sigma 2 -d 1e-5 --format plain -vv")
     assert "expected excess risk under the law of the records, if they are independent draws from one, <= " in text
 
 
@@ -190,7 +190,7 @@ def test_whether_there_is_a_model_tells_nothing_of_the_labels(tmp_path: Path, as
     for last in (0, 1):  # neighbours: the second has one label only
         path = tmp_path / "t.csv"
         path.write_text("x,y\n" + "0.5,1\n" * 9 + f"0.5,{last}\n")
-        text = ask(f"train --data {path} --loss logistic -R 1 -e 1 -d 1e-5 -o {written}")
+        text = ask(f"train --data {path} --loss logistic -R 1 -e 1 -d 1e-5 -o {written} -vv")
         assert load(str(written)).privacy["private"] is True
         assert ("the target is 1 for every training record" in text) == (last == 1)
         written.unlink()
@@ -201,7 +201,7 @@ def test_rows_that_all_were_shortened_are_remarked_upon(more: str, said: bool, t
     (tmp_path / "r.csv").write_text("column,low,high\nage,0,100\n")
     path = tmp_path / "t.csv"
     path.write_text("age,y\n" + "".join(f"{20 + k},{k % 2}\n" for k in range(20)))
-    line = f"train --data {path} --loss logistic -R 1 -e 1 -d 1e-5 --format plain {more.format(tmp_path / 'r.csv')}"
+    line = f"train --data {path} --loss logistic -R 1 -e 1 -d 1e-5 --format plain -vv {more.format(tmp_path / 'r.csv')}"
     assert ("every row was shortened, so that only directions are left" in ask(line)) == said
 
 
@@ -234,7 +234,7 @@ def test_what_a_newcomer_overlooks_is_remarked_upon(
         monkeypatch.setattr("dpcalc.files.reading.HELD_CELLS", 1)
     path = tmp_path / "t.csv"
     path.write_text(table)
-    text = ask(f"train --data {path} {more} -e 20 -d 1e-5 --seed 3 --format plain")
+    text = ask(f"train --data {path} {more} -e 20 -d 1e-5 --seed 3 --format plain -vv")
     above, remarks = text.split("not covered by the guarantee", 1)
     remarks = remarks.split("assumes", 1)[0]
     if said is not None:
@@ -267,13 +267,13 @@ def test_noise_that_is_enough_passes(ask_json: Any) -> None:
 
 def test_a_seed_marks_everything(tmp_path: Path, ask: Any, ask_json: Any) -> None:
     path = tmp_path / "m.json"
-    assert "NOT PRIVATE: seeded" in ask(f"{LINE} --seed 3 -o {path} --format plain")
+    assert "NOT PRIVATE: seeded" in ask(f"{LINE} --seed 3 -o {path} --format plain -vv")
     assert ask(f"{LINE} --seed 3 --format statement").startswith("NOT PRIVATE: seeded")
     assert "**NOT PRIVATE: seeded" in ask(f"{LINE} --seed 3 --format markdown")
     for form in ("plain", "table", "markdown"):
         text = ask(f"{LINE} --seed 3 --format {form}")
         assert text.lstrip("*").startswith("Not of this model, only with noise that nobody can draw again: ")
-        assert "has to guess" not in text
+        assert "An attacker who knows" not in text
     [case] = ask_json(f"{LINE} --seed 3")
     assert case["training"]["private"] is False
     assert "guess" not in case
@@ -295,13 +295,13 @@ def test_replicas_are_an_experiment(ask: Any, ask_json: Any, capsys: pytest.Capt
         assert len(spread) == 5
     [again] = ask_json(f"{line} --seed 2 --workers 1")
     assert again["training"]["quantiles"] == training["quantiles"]
-    assert "an experiment" in ask(f"{line} --format plain")
+    assert "an experiment" in ask(f"{line} --format plain -vv")
     assert "replicas are an experiment" in failed(f"{line} -o m.json", 2, capsys)
 
 
 def test_several_models_are_not_written(capsys: pytest.CaptureFixture[str], ask: Any) -> None:
     assert "2 models would be trained" in failed(f"{CANCER} -R 5 -e 1,2 -d 1e-5 -o m.json", 2, capsys)
-    text = ask(f"{CANCER} -R 5 -e 1,2 -d 1e-5 --reference --format plain")
+    text = ask(f"{CANCER} -R 5 -e 1,2 -d 1e-5 --reference --format plain -vv")
     assert "a guarantee is of one alone" in text
     assert "train excess_risk" in text
 

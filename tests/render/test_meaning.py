@@ -61,12 +61,12 @@ def test_gaussian_privacy_is_guessed_like_two_gaussians(mu: float) -> None:
     [
         (
             answer(1.0, 0.0),
-            "the record at position 7 has, is right at most 73.2% of the time, from this point",
+            "the record at position 7 has is right at most 73.2% of the time, by this point",
         ),
-        (answer(0.0, 0.0), "is right at most 50.1% of the time, from this point alone (a coin: 50%)"),
-        (answer(20.0, 0.0), "may be right almost every time"),
+        (answer(0.0, 0.0), "is right at most 50.1% of the time, by this point alone (a coin: 50%)"),
+        (answer(20.0, 0.0), "does not rule out an almost perfect guess"),
         (answer(1.0, 0.0, "zero_out"), "whether the record at position 7 was used or left out"),
-        (answer(1.0, 0.0, "add-remove"), "whether one more record was used (a priori as likely as not), is right"),
+        (answer(1.0, 0.0, "add-remove"), "whether one more record was used is right"),
         (answer(1.0, 0.0, "add"), "is right at most 81.7% of the time"),
     ],
 )
@@ -84,4 +84,4 @@ def test_nothing_is_said_where_no_sentence_is_true() -> None:
 def test_several_records() -> None:
     alone = answer(1.0, 0.0)
     said = meaning(Case("pnsgd", {"group_size": (3, "flag")}, (alone,), guess=guess_of_answer(alone)))
-    assert "which of two equally likely values any 3 records have" in said
+    assert "which of two values any 3 records have" in said

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
+from dpcalc.cli.output.terminal import show
 from dpcalc.cli.query import Command, parameter_options
 from dpcalc.engine.ask import applying
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import SpecError
-from dpcalc.files.output import write
 from dpcalc.inert import json_text
-from dpcalc.render.blocks import aligned
-from dpcalc.theorems.record import all_bounds
+from dpcalc.model.quantities import Kind
+from dpcalc.render.blocks import COLUMNS, Paragraph, plain
+from dpcalc.theorems.record import Theorem, all_bounds
 
 
 @click.command("bounds", cls=Command, usual=("algorithm", "as_json", "output"))
@@ -29,25 +31,22 @@ def command(**flags: Any) -> None:
     chosen = [name for part in flags["algorithm"] for name in part]
     bounds = [b for b in all_bounds().values() if not chosen or set(chosen) & set(b.algorithms)]
     if flags["as_json"]:
-        write(json_text([bound.to_dict() for bound in bounds], 2) + "\n", flags["output"])
+        show(json_text([bound.to_dict() for bound in bounds], 2) + "\n", flags["output"])
         return
     given = {name: flags[name][0][0] for name in COMMANDS["compare"].parameters if flags[name] and name != "algorithm"}
-    if given:
-        table = _applying(chosen, **given)
-    else:
-        table = [("id", "kind", "--certify", "gives", "algorithm", "title")]
-        table += [
-            (b.id, b.kind, "yes" if b.certifiable else "no", b.notion, ", ".join(b.algorithms), b.title) for b in bounds
-        ]
-    write("\n".join(line.rstrip() for line in aligned(table)) + "\n", flags["output"])
+    show(plain(_applying(chosen, **given) if given else map(_described, bounds), COLUMNS), flags["output"])
 
 
-def _applying(chosen: list[str], /, **given: Any) -> list[tuple[str, ...]]:
-    """Return one row per algorithm and bound: whether it applies, and if not, why and what would make it."""
+def _described(bound: Theorem) -> Paragraph:
+    """Return the id and the title of a bound, and its kind where it is no upper bound."""
+    return Paragraph(f"  {bound.id}  {bound.title}{'' if bound.kind is Kind.UPPER else f' ({bound.kind})'}".strip())
+
+
+def _applying(chosen: list[str], /, **given: Any) -> Iterator[Paragraph]:
+    """Yield of each algorithm its bounds: whether each applies, and if not, why and what would make it."""
     if not chosen:
-        raise SpecError("what is run is not known", "give --algorithm")
-    table: list[tuple[str, ...]] = [("algorithm", "id", "kind", "applies", "because")]
+        raise SpecError("Which algorithm? Give --algorithm.", "`dpcalc help order` says what they are")
     for algorithm in chosen:
-        rows = applying(algorithm, given)
-        table += [(row.algorithm, row.bound.id, row.bound.kind, row.applies, row.because) for row in rows]
-    return table
+        yield Paragraph(f"{algorithm}:")
+        for row in applying(algorithm, given):
+            yield Paragraph(f"  {row.applies}  {row.bound.id}" + (f": {row.because}" if row.because else ""))

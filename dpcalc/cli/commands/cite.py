@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from dpcalc.cli.output.terminal import show
 from dpcalc.cli.query import Command, is_described, parameter_options, run_query
 from dpcalc.cli.types import BOUND
-from dpcalc.files.output import write
 from dpcalc.inert import json_text
 
 
@@ -30,4 +30,4 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
     from dpcalc.render.several import cited
 
     text = cited(ids)
-    write(json_text({"bibtex": text}, 2) + "\n" if flags["as_json"] else text, flags["output"])
+    show(json_text({"bibtex": text}, 2) + "\n" if flags["as_json"] else text, flags["output"])

@@ -11,10 +11,10 @@ import click
 
 from dpcalc.cli.commands.find import typed
 from dpcalc.cli.help.search import Entry, found, only
+from dpcalc.cli.output.terminal import show
 from dpcalc.cli.query import Command, is_described, parameter_options, run_cases, run_query
 from dpcalc.cli.types import BOUND
 from dpcalc.errors import SpecError
-from dpcalc.files.output import write
 from dpcalc.inert import json_text
 from dpcalc.render.notes import report
 from dpcalc.theorems.record import lookup
@@ -66,7 +66,7 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
         if entry.kind not in ("bound", "erratum"):
             rows = [*textwrap.wrap(entry.text, 80), *typed(entry.command)]
             text = json_text([entry.to_dict()], 2) if flags["as_json"] else "\n".join(rows)
-            write(text + "\n", flags["output"])
+            show(text + "\n", flags["output"])
             return
         ids = (entry.command.split()[-1],)
     bounds = [lookup(id) for id in ids]
@@ -78,9 +78,9 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
                 "nothing to explain: neither a bound nor a run is given", "`dpcalc bounds` lists the bounds"
             )
         if flags["as_json"]:
-            write(json_text([bound.to_dict() for bound in bounds], 2) + "\n", flags["output"])
+            show(json_text([bound.to_dict() for bound in bounds], 2) + "\n", flags["output"])
         else:
-            write("\n\n".join(describe(bound) for bound in bounds) + "\n", flags["output"])
+            show("\n\n".join(describe(bound) for bound in bounds) + "\n", flags["output"])
         return
     if not bounds:
         run_query("compare", flags if flags["as_json"] else {**flags, "format": flags["format"] or "explain"})
@@ -90,4 +90,4 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
     if not flags["algorithm"]:
         flags["algorithm"] = ([bounds[0].algorithms[0].removesuffix("-released")],)
     cases, output = run_cases("compare", flags)
-    write(explain_bounds(report("compare", cases), ids, Digits(output.precision)), output.file)
+    show(explain_bounds(report("compare", cases), ids, Digits(output.precision)), output.file)

@@ -31,7 +31,7 @@ def _conclude_sweep(result: Report, printing: Printing, found: Sequence[Destinat
     if others:
         raise SpecError(f"--report {others[0]}= is of a check", f"a comparison writes {', '.join(REPORTS)}")
     color = color_of(printing.color)
-    write(render(result, printing.format, printing.precision, color=color, verbose=False), printing.file)
+    write(render(result, printing.format, printing.precision, color=color, verbose=0), printing.file)
     lost = write_reports(result, found, REPORTS, printing.precision)
     code = verdict(result) if any(case.best for case in result.cases) else 3
     tell(lost)

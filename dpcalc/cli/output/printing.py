@@ -15,7 +15,7 @@ import click
 
 from dpcalc.cli.output.failures import Lost, attempt, lost_by, tell, worst
 from dpcalc.cli.output.kinds import REPORTS
-from dpcalc.cli.output.terminal import color_of, on_terminal
+from dpcalc.cli.output.terminal import color_of, on_terminal, show
 from dpcalc.cli.types import BOUND, FILE, Word
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
@@ -39,7 +39,7 @@ class Output(NamedTuple):
     plot: str | None
     plot_bounds: tuple[str, ...]
     color: str
-    verbose: bool = False
+    verbose: int = 0
     reports: tuple[Destination, ...] = ()
 
     @property
@@ -146,8 +146,8 @@ def reports_option(kinds: Iterable[str], more: str = "") -> Callable[[Callable[.
 
 
 verbose_option = click.option(
-    "--verbose", "-v", is_flag=True,
-    help="Show all bounds, what each assumes, those that do not apply and why, and all notes.",
+    "--verbose", "-v", count=True,
+    help="Show a screen: assumptions, inputs, bounds, those that do not apply and why, notes; -vv shows all of it.",
 )  # fmt: skip
 
 
@@ -239,7 +239,7 @@ def _write_picture(picture: bytes, path: str) -> None:
 def _write_report(result: Report, output: Output) -> None:
     format = format_of(output.format, output.as_json, output.file)
     color = color_of(output.color)
-    write(render(result, format, output.precision, color=color, verbose=output.verbose), output.file)
+    show(render(result, format, output.precision, color=color, verbose=output.verbose), output.file)
 
 
 def verdict(result: Report) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.quantities import RISKS, Kind, Quantity
 from dpcalc.render.numbers import Digits, Side
-from dpcalc.report import Case, Result
+from dpcalc.report import Case, Obstacle, Result
 
 COLUMNS = ("", "bound", "value", "kind", "how", "assumes")
 COST_COLUMNS = ("", "bound", "excess risk", "kind", "algorithm", "noise_std", "step_size", "steps", "how", "assumes")
@@ -117,5 +117,16 @@ def obstacle_rows(case: Case) -> list[tuple[str, ...]]:
     """Return the bounds that do not apply, why, and what to do; those for another noise or schedule come last."""
     if not case.obstacles:
         return []
-    ordered = sorted(case.obstacles, key=lambda o: not _OTHER_RUN.isdisjoint(o.parameters))
-    return [("not applicable", "because", "cure"), *((o.bound, o.because, o.hint) for o in ordered)]
+    return [("not applicable", "because", "cure"), *((o.bound, o.because, o.hint) for o in _ordered(case))]
+
+
+def _ordered(case: Case) -> list[Obstacle]:
+    return sorted(case.obstacles, key=lambda o: not _OTHER_RUN.isdisjoint(o.parameters))
+
+
+def obstacles_by_reason(case: Case) -> list[str]:
+    """Return why bounds do not apply: each reason once, after the bounds that it is of."""
+    reasons: dict[str, list[str]] = {}
+    for obstacle in _ordered(case):
+        reasons.setdefault(obstacle.because, []).append(obstacle.bound)
+    return [f"{', '.join(bounds)}: {because}" for because, bounds in reasons.items()]

@@ -23,6 +23,9 @@ class Neighbours(PlainEnum):
 SIZES_DIFFER: tuple[str, ...] = (Neighbours.ADD_REMOVE, Neighbours.ADD, Neighbours.REMOVE)
 """Neighbours of which one has a record more."""
 
+ALSO_CALLED = {"null-record": "zero-out"}
+"""What people who run DP-SGD call an adjacency."""
+
 INDEX, WINDOW = "index", "window"
 """The parameters, and the answers where they were solved for, that say of which record an answer is."""
 

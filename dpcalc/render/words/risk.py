@@ -18,7 +18,7 @@ from dpcalc.model.numbers import parse_number
 from dpcalc.model.quantities import ATTACKS
 from dpcalc.render.numbers import Digits, Side, number
 from dpcalc.render.words.positions import SIZES_DIFFER, Neighbours, group_size, record_meant
-from dpcalc.report import PARTS, Case, Guess, Report, Result, attack_numbers
+from dpcalc.report import PARTS, Case, Report, Result, attack_numbers
 
 COLUMNS = ("at most", "by")
 
@@ -28,11 +28,12 @@ def risk_rows(case: Case, digits: Digits) -> list[tuple[str, ...]]:
     if not case.risk:
         return []
     risk = case.risk
-    rows = [("advantage: true less false positives", risk["advantage"])]
-    rows += [(f"true positives at {_percent(row['fpr'])} false ones", row) for row in risk["tpr"]]
-    rows += [(f"guess right {_question(case)}, prior {_percent(row['prior'])}", row) for row in risk["success"]]
+    rows = [("advantage: true-positive less false-positive rate", risk["advantage"])]
+    rows += [(f"true-positive rate at {_percent(row['fpr'])} false-positive rate", row) for row in risk["tpr"]]
+    rows += [(f"right guess {_question(case)}, prior {_percent(row['prior'])}", row) for row in risk["success"]]
     rows += [
-        (f"guess a secret right that {_percent(row['baseline'])} guess without", row) for row in risk["reconstruction"]
+        (f"right guess of a secret, {_percent(row['baseline'])} without the release", row)
+        for row in risk["reconstruction"]
     ]
     few = digits.at_most(4)
     return [(_head(case), *COLUMNS), *((what, few.number(row["value"], Side.UP), row["bound"]) for what, row in rows)]
@@ -135,32 +136,32 @@ def meaning(case: Case) -> str:
     if best is None or guess is None:
         return ""
     asked = _asked(case, best, group_size(case))
-    return f"Somebody who sees the output, knows all other records, and has to guess {asked}, {_right(guess)}."
+    tenths = math.ceil(guess.probability * 1000.0)
+    if tenths >= 1000:
+        return f"This guarantee does not rule out an almost perfect guess of {asked}."
+    alone = ", by this point alone" if guess.from_point else ""
+    return (
+        f"An attacker who knows all other records and guesses {asked} is right at most {tenths / 10:.1f}% of the time"
+        f"{alone} (a coin: 50%)."
+    )
 
 
 def _asked(case: Case, best: Result, size: int) -> str:
     """Return between what the attacker has to choose."""
     if best.forgetting:
-        return "whether the records to be forgotten were ever used (a priori as likely as not)"
+        return "whether the records to be forgotten were ever used"
     if best.adjacency in SIZES_DIFFER:
-        which = "whether one more record was used" if size == 1 else f"whether {size} more records were used"
-        return f"{which} (a priori as likely as not)"
+        return "whether one more record was used" if size == 1 else f"whether {size} more records were used"
     who, has = (record_meant(case) or "a record", "has") if size == 1 else (f"any {size} records", "have")
     if best.adjacency == Neighbours.REPLACE_ONE:
-        return f"which of two equally likely values {who} {has}"
-    return f"whether {who} {'was' if size == 1 else 'were'} used or left out (a priori as likely as not)"
-
-
-def _right(guess: Guess) -> str:
-    """Return how often a guess is right at most, rounded up."""
-    tenths = math.ceil(guess.probability * 1000.0)
-    if tenths >= 1000:
-        return "may be right almost every time, for all that this number says"
-    alone = ", from this point alone" if guess.from_point else ""
-    return f"is right at most {tenths / 10:.1f}% of the time{alone} (a coin: 50%)"
+        return f"which of two values {who} {has}"
+    return f"whether {who} {'was' if size == 1 else 'were'} used or left out"
 
 
 _REFUTED = "THE RUNS CONTRADICT THE GUARANTEE, or chance did, which the confidence allows"
+
+ATTACK = "attack"
+"""The label of what an audit did."""
 
 _BROKEN = (
     "THE IMPLEMENTATION IS BROKEN, or the guarantee does not describe it, or chance did, which the confidence allows"
@@ -173,25 +174,24 @@ def audit_facts(case: Case, digits: Digits) -> list[tuple[str, str]]:
     """Return what was found, each with its label; nothing where there was no audit."""
     if not case.audit:
         return []
-    audit, bounds = case.audit, []
+    audit, facts = case.audit, []
+    confidence = number(audit["confidence"], side=Side.AS_GIVEN)
     beside = {
         name: "" if audit[name] is None else f" (guaranteed: {digits.number(audit[name], Side.UP)})"
         for name in ("epsilon", "mu")
     }
     if audit["epsilon_lower"] is not None:
         lower, delta = digits.number(audit["epsilon_lower"], Side.DOWN), number(audit["delta"], side=Side.AS_GIVEN)
-        bounds.append(f"epsilon >= {lower} at delta = {delta}{beside['epsilon']}")
-    bounds.append(f"mu >= {digits.number(audit['mu_lower'], Side.DOWN)}, if Gaussian{beside['mu']}")
-    confidence = number(audit["confidence"], side=Side.AS_GIVEN)
-    audited = ("audited", f"{'; '.join(bounds)}; with confidence {confidence}")
+        facts.append(("audited", f"epsilon >= {lower} at delta = {delta}{beside['epsilon']}"))
+    mu = digits.number(audit["mu_lower"], Side.DOWN)
+    facts.append(("audited", f"mu >= {mu} if Gaussian{beside['mu']}; with confidence {confidence}"))
     if scores := audit.get("scores"):
         said = f"{scores['in']} in, {scores['out']} out, of {audit['others']}; {audit['looks_at']}"
         verdict = [("verdict", _BROKEN)] if audit["exceeded"] else []
-        return [audited, ("scores", said), *verdict]
-    facts = [
-        audited,
+        return [*facts, ("scores", said), *verdict]
+    facts += [
         (
-            "attack",
+            ATTACK,
             f"{audit['attack']}: {audit['others']}; looks at {audit['looks_at']}; {audit['replicas']} runs on each of "
             f"two data sets that differ in one record, seed {audit['seed']}; {audit['pilot']} of them chose the events "
             "and do not count",
@@ -363,16 +363,24 @@ def _counted(case: Case) -> str:
     return counts + (f", {training['unreadable']} cells no finite number" if training["unreadable"] else "")
 
 
+def trained(case: Case) -> str:
+    """Return in a line what a run was carried out on."""
+    training = case.training
+    if not training:
+        return ""
+    replicas = training.get("replicas")
+    steps = f"{training['steps']} steps on {training['records']} records of {training['dimension']} columns"
+    return f"{f'{replicas} runs: ' if replicas else ''}{steps}; noise: {training['noise_source']}"
+
+
 def training_lines(case: Case, digits: Digits) -> list[str]:
     """Return what stands above and below the table of metrics."""
     training = case.training
     if not training:
         return []
-    replicas, quantiles = training.get("replicas"), training.get("quantiles")
-    runs = f"{replicas} runs" if replicas else "trained"
-    features = f"{training['dimension']} columns" + (", one of them constant" if training["intercept"] else "")
-    steps = f"{training['steps']} steps on {training['records']} records of {features}"
-    lines = [f"{runs}: {steps}; noise: {training['noise_source']}", *filter(None, [chosen(case), _centred(case)])]
+    quantiles = training.get("quantiles")
+    constant = "; one column is constant" if training["intercept"] else ""
+    lines = [f"trained: {trained(case)}{constant}", *filter(None, [chosen(case), _centred(case)])]
     if quantiles:
         probabilities = quantiles["probabilities"]
         lines.append(f"median [{probabilities[0]:.0%}, {probabilities[-1]:.0%} quantiles] over the runs")
@@ -396,8 +404,8 @@ def _centred(case: Case) -> str:
     if not centre:
         return ""
     return (
-        f"rows are centred on a noisy mean row, in units of {number(centre['scale'], 3)} of their largest length, "
-        "which follow from a noisy mean distance"
+        f"a noisy mean was subtracted from every row, and rows were then divided by {number(centre['scale'], 3)} times "
+        "the largest length allowed (a noisy mean distance chose this)"
     )
 
 

@@ -126,9 +126,13 @@ def headline(case: Case, digits: Digits) -> list[str]:
     best = case.answers
     if not is_cost(case):
         uncovered = risk.warning(case) and not case.forgetting  # what is forgotten has a sentence of its own
-        unmet = "Not of this model, only with noise that nobody can draw again: " if uncovered else ""
+        unmet = UNMET if uncovered else ""
         return [unmet + _headline(result, digits) for result in best]
     return [f"{': '.join(cost_sentences(result, digits))} ({result.bound})" for result in best]
+
+
+UNMET = "Not of this model, only with noise that nobody can draw again: "
+"""What stands before the headline of a run whose noise can be drawn again."""
 
 
 def cost_sentences(result: Result, digits: Digits) -> tuple[str, str]:
@@ -145,22 +149,42 @@ _LEVELS: dict[str, str] = {
     Quantity.MU: "mu <= {value} (Gaussian DP)",
     Quantity.RHO: "rho <= {value} (zero-concentrated DP)",
     Quantity.PURE: "epsilon <= {value} at delta = 0 (pure DP)",
-    Quantity.ADVANTAGE: "advantage <= {value} (true positives less false positives of any attack)",
+    Quantity.ADVANTAGE: "advantage <= {value} (true-positive less false-positive rate of any attack)",
     Quantity.DELTA: "delta <= {value} at epsilon = {epsilon}",
     Quantity.RDP: "RDP <= {value} at order {order}",
 }
 
 
 def _headline(result: Result, digits: Digits) -> str:
+    return answer_alone(result, digits) + _multiplier(result, digits)
+
+
+def _multiplier(result: Result, digits: Digits) -> str:
+    multiplier = (result.details or {}).get("noise_multiplier")
+    return f" (= noise multiplier {digits.number(multiplier, Side.UP)})" if multiplier else ""
+
+
+def noise_enough(result: Result, digits: Digits) -> str:
+    """Return the noise that was solved for."""
+    return enough(result, digits) + _multiplier(result, digits)
+
+
+def answer_alone(result: Result, digits: Digits) -> str:
+    """Return a result in a line, without the noise that was solved for in other words."""
     value, delta, epsilon = digits.value(result), digits.delta_of(result), digits.epsilon(result)
     if result.quantity in _LEVELS:
         # Beyond the digits of a double a delta is a power of ten.
         value += " (0 to all digits)" if value.startswith("10^") else ""
         return _LEVELS[result.quantity].format(value=value, delta=delta, epsilon=epsilon, order=digits.order(result))
     target = targets_text(result) or f"epsilon = {epsilon} and delta = {delta}"
-    multiplier = (result.details or {}).get("noise_multiplier")
-    also = f" (= noise multiplier {digits.number(multiplier, Side.UP)})" if multiplier else ""
-    return f"{enough(result, digits)} is enough for {target}{also}"
+    return f"{enough(result, digits)} is enough for {target}"
+
+
+def budget_met(result: Result, digits: Digits) -> str:
+    """Return the guarantee of a run whose noise was solved for; empty for any other result."""
+    if result.quantity not in _WORDS_OF_NOISE or result.epsilon is None:
+        return ""
+    return f"epsilon <= {digits.epsilon(result)} at delta = {digits.delta_of(result)}"
 
 
 def targets_text(result: Result) -> str:
