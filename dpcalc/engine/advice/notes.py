@@ -292,7 +292,7 @@ def with_choices(error: NotApplicable, run: Run, question: Question) -> NotAppli
     return type(error)(
         "it is not said how batches are drawn, and the answer depends on it",
         f"give --sampling; {said}. A loader that shuffles the records is shuffle, also "
-        "where a library's accountant assumes Poisson",
+        "where a library's accountant assumes Poisson; for example --sampling shuffle",
         parameters=("sampling",),
     )
 
