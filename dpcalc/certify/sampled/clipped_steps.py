@@ -182,6 +182,24 @@ def _step_fixed(v: RunInputs, mu: arb, steps: int, rate: arb | None = None) -> P
     return Part(_removed(2 * mu, q), steps, other=_added(2 * mu, q), loss=_loss_removed(2 * mu, q))
 
 
+@defines("sampled.scheduled", InOrders, weight=60000.0, limit=_LIMIT)
+def _scheduled(v: RunInputs) -> list[Part]:
+    return [_phase(v, arb(rate), arb(z) * (v.schedule_factor or 1), steps) for rate, z, steps in v.schedule.kinds()]
+
+
+def _phase(v: RunInputs, rate: arb, noise_multiplier: arb, steps: int) -> Part:
+    """Return so many equal steps of a schedule."""
+    mu = 1 / noise_multiplier
+    if rate == 1:
+        whole = _composed(v.adjacency, mu, 1)
+        return Part(_gaussian(whole), steps, loss=Loss(mu=whole))
+    return (
+        _step_poisson(v.adjacency, rate, mu, steps)
+        if v.sampling == Sampling.POISSON
+        else _step_fixed(v, mu, steps, rate)
+    )
+
+
 @defines("sampled.truncated", InOrders, weight=20000.0, limit=_LIMIT)
 def _truncated(v: RunInputs) -> list[Part]:
     """Return the means of the curves of Poisson batches and, where the others fill a batch, of batches of one size."""
