@@ -177,7 +177,7 @@ def test_an_exception_of_one_case_of_a_matrix_is_accepted_for_it(write: Write) -
     [
         ("a: {accept: one-indx}", "did you mean one-index?"),
         ("a: {accept: []}", "accept is an empty list"),
-        ("a: {accept: [seeded, seeded]}", "seeded is there twice"),
+        ("a: {accept: [seeded, seeded]}", "seeded is given twice"),
         ("a: {accept: seeded, expect: {error: infeasible}}", "leave out accept"),
     ],
 )

@@ -172,13 +172,13 @@ SAID = [
     (notes.NotPrivate(because="why"), "NOT PRIVATE: why"),
     (
         notes.Rounded(of="every noisy sum", epsilon=0.0, delta=2.0**-30),
-        "every noisy sum is rounded to a grid of 1/16 to 1/8 of its noise; 9.32e-10 of delta stand for that",
+        "every noisy sum is rounded to a grid of 1/16 to 1/8 of its noise; 9.32e-10 of delta are included for that",
     ),
     (
         notes.Rounded(of="what is released", grid=0.125, epsilon=2.0**-20, delta=2.0**-130),
-        "what is released is rounded to multiples of 0.125; 9.54e-07 of epsilon and 7.35e-40 of delta stand for that",
+        "what is released is rounded to multiples of 0.125; 9.54e-07 of epsilon and 7.35e-40 of delta are included for ",
     ),
-    (notes.NotCovered(because="not covered"), "metrics and remarks on the records are not covered"),
+    (notes.NotCovered(because="not covered"), "the metrics of this run and the remarks on its records are not covered"),
     (notes.NoTestRecords(), "--test-fraction 0.2"),
     (notes.ModelFile(), "the model is not kept: give -o"),
     (notes.ModelFile(path="m.json"), "the model is written to m.json"),

@@ -224,7 +224,7 @@ _LEAST_MU = 0.02
 ON_MEAN = "noise_std is on the mean gradient"
 """What a recipe writes under ``accept:`` where that is meant."""
 
-_AS_MULTIPLIER = "is on the mean gradient, where it is noise multiplier"
+_AS_MULTIPLIER = "on the mean gradient is a noise multiplier of"
 
 
 def misread_noise(asked: Asked, *, both: bool) -> tuple[str, ...]:
@@ -263,7 +263,7 @@ def _words(run: Run, answer: Result) -> str:
     std = plain(run.noise_std or 0.0)
     return (
         f"noise_std {std} {_AS_MULTIPLIER} {run.noise_multiplier:.4g} ({_value(answer, 'is')}), far more than usual; "
-        f"if {std} is the noise multiplier of a library, say --noise-multiplier {std}"
+        f"if {std} is the noise multiplier of a library, give --noise-multiplier {std}"
     )
 
 
@@ -279,7 +279,9 @@ def refuse_misread(case: Case) -> None:
         GateRefused: it has.
     """
     if text := misread_of(case):
-        raise GateRefused(f"a gate needs one reading of the noise: {text}", "give the noise multiplier that is meant")
+        raise GateRefused(
+            f"a gate needs to know which noise is meant: {text}", "give the noise multiplier that is meant"
+        )
 
 
 def _is_suspicious(run: Run, std: float, multiplier: float) -> bool:
