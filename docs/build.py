@@ -273,7 +273,7 @@ def commands_page() -> str:
     lines += [f"| [`{name}`](#{anchor(name)}) | {_cell(_first(command))} |" for name, command in commands.items()]
     for name, command in commands.items():
         rows = options[name]
-        own = {key: row for key, row in rows.items() if shared.get(key) != row and not _is_parameter(key)}
+        own = {key: row for key, row in rows.items() if shared.get(key) != row and not _is_told(key, row[0])}
         lines += ["", f"## {name}", "", f"    {_usage(context, name, command)}", "", *_help(command)]
         parameters = [key for key in rows if _is_parameter(key) and "--assert" in rows]
         if parameters:
@@ -304,6 +304,14 @@ def _options(command: click.Command) -> dict[str, tuple[str, str]]:
 
 def _is_parameter(flag: str) -> bool:
     return flag.removeprefix("--").replace("-", "_") in PARAMETERS
+
+
+def _is_told(flag: str, flags: str) -> bool:
+    """Return whether the table of parameters has the option, under each of its flags."""
+    if not _is_parameter(flag):
+        return False
+    parameter = PARAMETERS[flag.removeprefix("--").replace("-", "_")]
+    return {*re.findall(r"(?<!\S)--?[a-z][\w-]*", flags)} <= {parameter.flag, *parameter.aliases}
 
 
 def _usage(context: click.Context, name: str, command: click.Command) -> str:

@@ -237,13 +237,16 @@ class Case(NamedTuple):
 
     @property
     def answer(self) -> Result:
-        """The result to quote; `best` is None where this raises.
+        """The result to quote.
 
         Raises:
-            NotApplicable: no guarantee holds.
+            NotApplicable: no guarantee holds: `best` is None, or no guarantee as the run is not covered.
         """
-        if self.best is not None:
+        if self.best is not None and self.best.guarantee:
             return self.best
+        if self.best is not None:
+            because = (self.training or {}).get("why_not_private") or f"{self.best.bound} is {self.best.kind}"
+            raise NotApplicable(f"the run has no guarantee: {because}", "`best` has what would hold otherwise")
         why = self.obstacles[0] if self.obstacles else None
         raise NotApplicable(
             f"{self.algorithm} has no guarantee" + (f": {why.because}" if why else ""), why.hint if why else None
@@ -313,10 +316,13 @@ class Case(NamedTuple):
     @property
     def _headline(self) -> str:
         """The answer in a line, without what else the case says, which may have to be computed."""
-        if (best := self.best) is None:
-            return "no guarantee"
-        digits = _renderer(".numbers", "Digits")()
-        return str(_renderer(".words.sentences", "headline")(Case(self.algorithm, self.inputs, (best,)), digits)[0])
+        lines = _renderer(".words.sentences", "headline")(self._brief, _renderer(".numbers", "Digits")())
+        return str(next(iter(lines), "no guarantee"))
+
+    @property
+    def _brief(self) -> Case:
+        """The case as far as its headline depends on it."""
+        return self
 
     def value(self, name: str) -> Any:
         """Return the value of an input; None where the case has no such input."""

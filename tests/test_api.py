@@ -374,6 +374,17 @@ def test_a_number_that_there_is_not_is_refused_with_a_hint() -> None:
             ask()
 
 
+@pytest.mark.parametrize("more", [{"seed": 1}, {"replicas": 2}])
+def test_a_run_that_is_not_covered_has_no_number(more: dict[str, Any]) -> None:
+    report = dpcalc.train(data="example:breast-cancer", epsilon=1, delta=1e-5, **more)
+    assert "Not of this model" in repr(report)
+    for name in ("epsilon", "delta", "mu", "noise_std", "noise_multiplier", "value", "answer"):
+        with pytest.raises(dpcalc.NotApplicable, match="the run has no guarantee"):
+            getattr(report, name)
+    with pytest.raises(dpcalc.NotApplicable):
+        float(report)
+
+
 def test_a_report_is_its_cases_and_is_shown_as_the_command_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
     report = dpcalc.rdp(**{**RUN, "noise_std": [1, 2]}, delta=1e-6)
     assert len(report) == 2

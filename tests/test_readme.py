@@ -130,7 +130,7 @@ def test_ci_runs_the_shell_commands_as_printed() -> None:
     if not gate.exists():
         pytest.skip(".ci/run is not part of this distribution")
     assert [part for part in PARTS if "pytest" in part] == ["python -m pytest"]
-    assert len([part for part in PARTS if part.startswith("pip install")]) == len(SHELL) == 2
+    assert len([part for part in PARTS if part.startswith("pip install")]) == len(SHELL) == 3
     assert "README.md" in gate.read_text(encoding="utf-8")
 
 

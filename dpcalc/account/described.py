@@ -18,6 +18,8 @@ from dpcalc.numerics.floats import up
 
 _OF_N = (Adjacency.NULL_RECORD, Adjacency.REPLACE_ONE)
 """Adjacencies of data sets with one number of records."""
+_BY_THEMSELVES = ("dpaccounting", "jaxprivacy")
+"""Programs whose files say that rate, steps and divisor are constants."""
 _PEOPLE = ("user", "client")
 
 
@@ -86,7 +88,7 @@ def described(run: RunFile, flags: Mapping[str, Said]) -> Described:
     _rename_clients(stated)
     _refuse_uncovered(stated, sampling)
     phases, shape = phases_of(stated, sampling)
-    phases = tuple(effective(stated, phase) for phase in phases)
+    phases = tuple(_of_users(stated, sampling, effective(stated, phase)) for phase in phases)
     group, adjacency = _group_size(stated), _adjacency(stated, sampling)
     skipped = _skipped(stated, group) if sampling is Sampling.POISSON else None
     stated.get("epsilon")
@@ -139,6 +141,9 @@ def _refuse_uncovered(stated: Stated, sampling: Sampling) -> None:
     if sampling is Sampling.POISSON and stated.word("divisor") in ("realised", "realized", "batch"):
         raise NotApplicable("the sum is divided by the size of the batch that was drawn: it tells on the record",
                             "divide by a constant")  # fmt: skip
+    if not stated.phases and stated.get("schedule") not in (None, "false", "none"):
+        raise NotApplicable("noise or batches change from step to step, and the configuration does not say how",
+                            "give the history of the run")  # fmt: skip
     if stated.get("group_by_length"):
         raise NotApplicable("records were grouped by length, so batches depend on the data", "group_by_length: false")
     if (size := stated.get("physical_batch_size")) is not None:
@@ -161,9 +166,25 @@ def _rename_clients(stated: Stated) -> None:
         stated.remarks.append("a record is a client here, and its whole update must be clipped to the norm")
 
 
+def _clips_users(stated: Stated) -> bool:
+    return bool(stated.get("clip_per") == "user")
+
+
+def _of_users(stated: Stated, sampling: Sampling, phase: Phase) -> Phase:
+    """Return the steps of a user whose records are drawn singly, and whose sum is clipped: any of them is a draw."""
+    if not _clips_users(stated):
+        return phase
+    why = "a user is clipped as a whole, and drawn where any of its records is (1: users are drawn as a whole)"
+    k = int(stated.need("max_records_per_user", why))
+    if k > 1 and phase.rate is None and sampling is not Sampling.FULL:
+        raise NotApplicable(f"the {k} records of a user are in different batches of {sampling}: no account is made",
+                            "draw users as a whole, or by Poisson sampling")  # fmt: skip
+    return phase if phase.rate is None else phase._replace(rate=min(1.0, loader.any_of(phase.rate, k)))
+
+
 def _group_size(stated: Stated) -> int:
     unit, k = stated.get("unit"), stated.get("max_records_per_user")
-    if stated.get("clip_per") == "user" or stated.get("clients_per_round") is not None:
+    if _clips_users(stated) or stated.get("clients_per_round") is not None:
         return 1
     if unit in _PEOPLE and k is None:
         raise stated.missing("max_records_per_user", f"a {unit} is protected, and the gradients of records are clipped")
@@ -194,12 +215,12 @@ def _adjacency(stated: Stated, sampling: Sampling) -> Adjacency:
 
 def _follows_n(stated: Stated) -> str:
     """Return what of the run is a function of the number of records; empty where nothing is known to be."""
-    divisor, rated = stated.word("divisor"), bool(stated.phases) or stated.get("sample_rate") is not None
-    if not rated:
-        return "the rate"
-    if divisor != "constant" and (stated.of_opacus or divisor == "records"):
-        return "the divisor"
-    return ""
+    if stated.of_opacus or not (stated.phases or stated.get("sample_rate") is not None):
+        return "the rate of the loader"
+    if stated.word("tool") in _BY_THEMSELVES:
+        return ""
+    word = str(stated.need("divisor", "is the sum divided by a constant, or by a function of the number of records?"))
+    return "" if word == "constant" else "the divisor"
 
 
 def _microbatch(stated: Stated) -> int:

@@ -36,7 +36,8 @@ def phases_of(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str, 
 
 def _poisson(stated: Stated) -> Phase:
     """Return the one phase of a run with one rate."""
-    length, rate, bands = _length(stated), stated.get("sample_rate"), stated.count("bands")
+    length, rate = _length(stated), stated.get("sample_rate")
+    bands = stated.count("bands") if stated.word("tool") == "jaxprivacy" else 1  # elsewhere bands are of images
     if rate is None:
         rate = _rate(stated, length)
     elif length and not any(_near(rate, one) for one in (1.0 / length, loader.history_rate(length))):
@@ -134,6 +135,11 @@ def _of_batches(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str
         return phases, {"records": records, "batch_size": size}
     if length is None:
         raise _no_length(stated)
+    if stated.count("devices") > 1 and not stated.get("drop_last") and records % (size or stated.count("devices")):
+        raise NotApplicable(
+            f"workers share {records} records, no whole batches: samplers use some twice in an epoch to fill up",
+            "drop the last batch (drop_last), or train on a number of records that makes whole batches",
+        )
     claimed = tuple(phase._replace(rate=1.0 / length) for phase in phases)
     reading = f"Poisson sampling at rate {1 / length:.6g}, which accountants assume,"
     stated.claims.append(Claim(reading, claimed, f"batches were drawn by sampling {sampling}"))
@@ -199,6 +205,8 @@ def _batch(stated: Stated) -> int | None:
         "nodes"
     )
     whole = int(one) * k * devices
+    if own is not None and stated.get("auto_find_batch_size"):
+        return int(own)
     if own is not None and own not in (whole, one):
         raise Missing("batch_size", f"batch_size is {own}, and {one} x {k} accumulated x {devices} devices is {whole}")
     if devices * k > 1:
@@ -224,16 +232,16 @@ def _length(stated: Stated) -> int | None:
 def _steps(stated: Stated, length: int | None) -> int:
     """Return the number of noisy steps."""
     steps, epochs, rate = stated.get("steps"), stated.get("epochs"), stated.get("sample_rate")
-    if steps is not None:
-        if epochs is not None:
-            stated.remarks.append(f"{steps} steps are said, and {epochs:g} epochs: the steps are taken")
-        return int(steps)
-    if epochs is None:
-        raise stated.missing("steps", "nothing says how many steps were taken")
+    if epochs is None or stated.is_final("steps"):
+        return int(stated.need("steps", "nothing says how many steps were taken, or (--epochs) epochs"))
     if length is None and rate is None:
         raise stated.missing("steps", f"{epochs:g} epochs, and nothing says how many steps one has")
-    of_epoch: int = length or math.ceil(down(1.0 / rate, 4.0))
-    return max(1, math.ceil(float(epochs) * (loader.epoch_steps(of_epoch) if stated.of_opacus else of_epoch)))
+    of_epoch = int(length or math.ceil(down(1.0 / rate, 4.0)))
+    taken = max(1, math.ceil(float(epochs) * (loader.epoch_steps(of_epoch) if stated.of_opacus else of_epoch)))
+    if steps is not None and steps != taken:
+        origin = stated.facts["steps"].origin
+        raise Missing("steps", f"{origin} is {steps}, and {epochs:g} epochs are {taken} steps: how many were taken?")
+    return taken
 
 
 def _cap(stated: Stated) -> Mapping[str, int]:

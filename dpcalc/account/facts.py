@@ -13,6 +13,7 @@ from dpcalc.files.nodes import Items, Node, Scalar
 from dpcalc.files.place import clipped
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number
 from dpcalc.model.parameter import MAX_RECORDS, PARAMETERS, check
+from dpcalc.model.quantities import Sampling
 
 _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
 _MOST_IN_A_LIST = 10_000
@@ -65,8 +66,9 @@ class Said(NamedTuple):
 
 _ROWS = (
     Fact("records", Kind.COUNT, "n: number of records.", (
-        "n", "num_examples", "dataset_size", "number_of_examples", "num_train_examples", "train_size", "num_samples",
-        "n_samples", "sample_size", "n_train", "num_records", "total_size", "train_dataset_size", "dataset_len",
+        "n", "num_examples", "dataset_size", "number_of_examples", "num_train_examples", "train_size", "n_train",
+        "num_train_samples", "num_records", "train_dataset_size", "dataset_len", "n_records", "n_examples",
+        "dataset_length", "train_samples", "num_train", "len_dataset",
     ), "-n"),
     Fact("batch_size", Kind.COUNT, "b: records of one noisy step, over all devices and accumulated batches.", (
         "batch", "lot_size", "minibatch_size", "logical_batch_size", "total_batch_size", "global_batch_size",
@@ -78,31 +80,34 @@ _ROWS = (
     )),
     Fact("accumulation", Kind.COUNT, "k: batches accumulated for one noisy step.", (
         "gradient_accumulation_steps", "accumulate_grad_batches", "accumulation_steps", "grad_accumulation_steps",
-        "n_accumulation_steps", "accumulated_iterations", "gradient_accumulation",
+        "n_accumulation_steps", "accumulated_iterations", "gradient_accumulation", "grad_accum", "grad_accum_steps",
+        "accum_steps",
     )),
     Fact("devices", Kind.COUNT, "W: workers that train together.", (
-        "world_size", "num_devices", "n_gpu", "n_gpus", "num_gpus", "num_processes", "gpus", "workers", "num_replicas",
+        "world_size", "num_devices", "n_gpu", "n_gpus", "num_gpus", "num_processes", "gpus", "num_replicas", "num_gpu",
+        "ngpus", "nproc_per_node",
     )),
     Fact("nodes", Kind.COUNT, "", ("num_nodes", "nnodes")),
     Fact("physical_batch_size", Kind.COUNT, "Records held in memory at once; no part of the account.", (
-        "max_physical_batch_size",
+        "max_physical_batch_size", "physical_batch", "max_physical_batch",
     )),
     Fact("loader_length", Kind.COUNT, "len(loader): batches of one epoch.", (
         "epoch_steps", "len_loader", "steps_per_epoch", "num_batches", "batches_per_epoch", "len_dataloader",
-        "train_loader_length",
+        "train_loader_length", "len(loader)", "loader_len", "train_loader_len", "dataloader_length",
     )),
     Fact("drop_last", Kind.SWITCH, "Whether the loader leaves out a short last batch.", (
         "dataloader_drop_last", "drop_remainder",
     )),
     Fact("sampling", Kind.WORD, "How batches are drawn: poisson, shuffle, fixed, balls-in-bins, full, or the class.", (
         "sampler", "batch_sampler", "sampler_class", "sampling_method", "sampler_type", "batch_sampling",
+        "sampler_name", "batch_sampler_class", "data_sampler",
     )),
     Fact("poisson", Kind.SWITCH, "", ("poisson_sampling", "use_poisson_sampling", "poisson_sampling_in_fit")),
     Fact("divisor", Kind.WORD, "What the noisy sum is divided by: constant, records (follows n), or realised.", (
         "expected_batch_size", "normalize_by",
     )),
     Fact("sample_rate", Kind.RATE, "q: probability with which a record is in the batch of a step.", (
-        "sampling_prob", "sampling_probability", "sampling_rate", "rate",
+        "sampling_prob", "sampling_probability", "sampling_rate",
     )),
     Fact("steps", Kind.COUNT, "T: noisy steps.", (
         "max_steps", "num_steps", "train_steps", "iterations", "total_steps", "global_step", "num_updates",
@@ -154,9 +159,15 @@ _ROWS = (
     Fact("max_batch_size", Kind.COUNT, "Poisson batches are cut to so many records.", ("truncated_batch_size",)),
     Fact("same_seed", Kind.SWITCH, "Whether all workers draw from generators with one seed."),
     Fact("bands", Kind.COUNT, "Bands of JAX-Privacy's strategy matrix; 1 for plain DP-SGD.", ("num_bands",)),
+    Fact("schedule", Kind.WORD, "", (
+        "noise_scheduler", "noise_schedule", "noise_multiplier_schedule", "noise_decay", "batch_size_scheduler",
+        "batch_size_schedule", "dynamic_batch_size",
+    )),
     Fact("optimizer", Kind.WORD, "", ("optimizer_class",)),
     Fact("accountant", Kind.WORD, "", ("mechanism",)),
-    Fact("tool", Kind.WORD),
+    Fact("tool", Kind.WORD, "", ("framework", "library")),
+    Fact("clipping", Kind.WORD, "", ("clipping_mode", "clipping_type", "clipping_method")),
+    Fact("adaptive_clipping", Kind.SWITCH),
     Fact("secure", Kind.SWITCH, "", ("secure_mode", "secure_rng")),
     Fact("reduction", Kind.WORD, "", ("loss_reduction",)),
     Fact("auto_find_batch_size", Kind.SWITCH),
@@ -191,7 +202,8 @@ def meaning(word: str) -> str:
     >>> meaning("gradient_accumulation_steps"), meaning("per-device-train-batch-size"), meaning("lr")
     ('accumulation', 'per_device_batch_size', '')
     """
-    return _named().get(word.strip().lower().replace("-", "_"), "")
+    plain = word.strip().lower().replace("-", "_")
+    return _named().get(plain, "") or _named().get(plain.removeprefix("dp_"), "")
 
 
 def value_of(name: str, node: Node) -> Any:
@@ -215,8 +227,38 @@ def _text(name: str, node: Node) -> str:
     return node.text.strip()
 
 
+_NOT_POISSON = ("batch", "random", "sequential", "distributed", "shuffle", "shuffled", "subsetrandom", "grouped")
+_POISSON = ("uniformwithreplacement", "distributeduniformwithreplacement", "poisson", "cyclicpoisson")
+_SAMPLERS: dict[str, Sampling | None] = {
+    **{f"{name}{end}": Sampling.POISSON for name in _POISSON for end in ("sampler", "sampling")},
+    **{f"{name}sampler": None for name in _NOT_POISSON},
+    "dpdataloader": Sampling.POISSON,
+}
+"""Classes of samplers, in small letters, and how they draw; None: not as Poisson sampling does."""
+
+
+def drawn_by(text: str) -> Sampling | None:
+    """Return how a sampler draws, by its word or its class; None where a class does not tell.
+
+    Raises:
+        SpecError: it is neither.
+
+    >>> drawn_by("UniformWithReplacementSampler"), drawn_by("RandomSampler"), drawn_by("shuffle")
+    (<Sampling.POISSON: 'poisson'>, None, <Sampling.SHUFFLE: 'shuffle'>)
+    """
+    return _SAMPLERS[bare(text)] if bare(text) in _SAMPLERS else Sampling(str(check("sampling", text)))
+
+
+def bare(text: str) -> str:
+    """Return a text in small letters, without anything but letters and digits."""
+    return "".join(letter for letter in text.lower() if letter.isalnum())
+
+
 def _word(name: str, typed: str) -> str:
-    if name in PARAMETERS and PARAMETERS[name].choices and name != "sampling":
+    if name == "sampling":
+        drawn_by(typed)
+        return typed
+    if name in PARAMETERS and PARAMETERS[name].choices:
         return str(check(name, typed.rpartition(".")[2].lower().replace("_", "-")))
     if FACTS[name].choices and typed.lower() not in FACTS[name].choices:
         raise SpecError(f"{name} is {clipped(typed)}", f"one of {', '.join(FACTS[name].choices)}")

@@ -119,32 +119,39 @@ def _yaml(shown: str, raw: bytes) -> Node:
 
 def _history(shown: str, node: Node) -> RunFile | None:
     """Return an Opacus history: the list alone, or the mapping that holds it."""
-    path, listed = _find_history(node, ())
-    if listed is None:
+    found = list(_histories(node))
+    if not found:
         return None
+    if len(found) > 1:
+        raise SpecError(f"{shown} has {len(found)} histories", "give one file for each, and add them up in a ledger")
+    listed = found[0]
     phases = tuple(_entry(shown, number, item) for number, item in enumerate(listed.items, 1))
     if not phases:
         raise SpecError(f"{shown}: the history is empty", "nothing was trained, or it was written before training")
     if len(phases) > _MOST_PHASES:
         raise SpecError(f"{shown}: the history has {len(phases)} entries", f"at most {_MOST_PHASES} are read")
-    run = _walked(shown, "an Opacus history", node, path) if isinstance(node, Table) else RunFile(shown, "", {})
+    run = _walked(shown, "an Opacus history", node) if isinstance(node, Table) else RunFile(shown, "", {})
     facts = {"tool": Said("opacus", shown, "opacus"), **run.facts}
+    rate = node.fields.get("rate") if isinstance(node, Table) else None
+    if rate is not None and isinstance(rate.node, Scalar) and not rate.node.null:
+        facts["sample_rate"] = Said(_strict(shown, "sample_rate", rate.node), f"{shown}: rate", rate.node.text)
+        run = run._replace(unused=tuple(key for key in run.unused if key != "rate"))
     return run._replace(kind="the history of an Opacus accountant", facts=facts, phases=phases)
 
 
-def _find_history(node: Node, path: tuple[str, ...]) -> tuple[tuple[str, ...], Items | None]:
+def _histories(node: Node) -> Iterator[Items]:
+    """Yield every list that is a history: the whole file, or under that key."""
     if isinstance(node, Items):
-        return path, node if path or _is_history(node) else None
-    if isinstance(node, Table) and len(path) < 4:
-        held = node.fields.get("history")
-        if held is not None and isinstance(held.node, Items) and _is_history(held.node):
-            return (*path, "history"), held.node
-        for key, field in node.fields.items():
-            if isinstance(field.node, Table):
-                where, listed = _find_history(field.node, (*path, key))
-                if listed is not None:
-                    return where, listed
-    return path, None
+        if _is_history(node):
+            yield node
+        return
+    if isinstance(node, Table):
+        for path, value in _values(node):
+            if path[-1] == _HISTORY and isinstance(value, Items) and _is_history(value):
+                yield value
+
+
+_HISTORY = "history"
 
 
 def _is_history(node: Items) -> bool:
@@ -324,23 +331,28 @@ def _configuration(shown: str, node: Node) -> RunFile:
     return run
 
 
-_ELSEWHERE = re.compile(r"(eval|evaluation|val|valid|validation|test|predict|inference)(_\w+)?")
-"""Sections of a configuration that are about other data than what is trained on."""
+_ELSEWHERE = re.compile(
+    r"(eval|evaluation|val|valid|validation|test|predict|inference|generation|log|logging|loss|save)(_\w+)?"
+    r"|\w*(scheduler|schedule|warmup|callback|checkpoint|early|augment|dropout|sweep|optuna)\w*"
+)
+"""Sections of a configuration that are about something else than the steps of the training run."""
+_ONCE = ("steps", "epochs", "rounds")
+"""Facts that add up where several sections say them."""
 
 
-def _walked(shown: str, kind: str, node: Table, passed_over: tuple[str, ...] = ("history",)) -> RunFile:
+def _walked(shown: str, kind: str, node: Table) -> RunFile:
     """Return the facts of a mapping and of those inside it, and what was not taken."""
     facts: dict[str, Said] = {}
     unused: list[str] = []
     remarks: list[str] = []
-    for path, field in _values(node, passed_over):
+    for path, field in _values(node):
         key, where = path[-1], ".".join(path)
         name, word = meaning(key), key.strip().lower().replace("-", "_")
-        if isinstance(field, Scalar) and field.null:
+        if (isinstance(field, Scalar) and field.null) or key == _HISTORY:
             continue
         if name and not any(_ELSEWHERE.fullmatch(part.lower()) for part in path[:-1]):
             said = _said(shown, name, where, field)
-            facts[name] = said if name not in facts else _both(facts[name], said)
+            facts[name] = said if name not in facts else _both(name, facts[name], said)
         elif name or word not in UNCLEAR:
             unused.append(where)
         else:
@@ -348,7 +360,7 @@ def _walked(shown: str, kind: str, node: Table, passed_over: tuple[str, ...] = (
     return RunFile(shown, kind, facts, (), tuple(unused), tuple(remarks))
 
 
-def _values(node: Table, passed_over: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Scalar | Items]]:
+def _values(node: Table) -> Iterator[tuple[tuple[str, ...], Scalar | Items]]:
     """Yield every value with its path, in the order written; lists of mappings are looked into."""
     waiting: list[tuple[tuple[str, ...], Node]] = [((), node)]
     looked_at = 0
@@ -357,8 +369,6 @@ def _values(node: Table, passed_over: tuple[str, ...]) -> Iterator[tuple[tuple[s
         looked_at += 1
         if looked_at > _MOST_VALUES:
             raise SpecError(f"{node.place}: more than {_MOST_VALUES} values", "give the part about the training run")
-        if path and path[-1] == passed_over[-1]:
-            continue
         if isinstance(current, Table):
             waiting += reversed([((*path, key), field.node) for key, field in _own(current)])
         elif isinstance(current, Items) and any(isinstance(item, Table) for item in current.items):
@@ -382,9 +392,10 @@ def _said(shown: str, name: str, where: str, node: Scalar | Items) -> Said:
         return Said(None, origin, text[:40] or "empty")
 
 
-def _both(one: Said, other: Said) -> Said:
-    """Return what two keys say of one fact: nothing, where they differ."""
-    if not one.text or one.value == other.value:
+def _both(name: str, one: Said, other: Said) -> Said:
+    """Return what two keys say of one fact: nothing, where they differ, or are of two stages of a run."""
+    together = name not in _ONCE or one.origin.rpartition(".")[0] == other.origin.rpartition(".")[0]
+    if not one.text or (one.value == other.value and together):
         return other
     if not other.text:
         return one

@@ -65,6 +65,15 @@ def jointly(multipliers: Iterable[tuple[float, int]]) -> float:
     return down(1.0 / up(math.sqrt(up(math.fsum(parts))), 1.0), 2.0)
 
 
+def any_of(rate: float, count: int) -> float:
+    """Return the probability that any of so many records is drawn, 1 - (1 - q)^k, rounded up.
+
+    >>> any_of(0.5, 2)
+    0.7500000000000003
+    """
+    return 1.0 if rate >= 1.0 else up(-math.expm1(up(count * math.log1p(-rate), 2.0) * (1.0 + 2.0**-50)), 2.0)
+
+
 def with_count(noise_multiplier: float, count_noise_std: float, *, centred: bool) -> float:
     """Return the multiplier of a noisy sum and a noisy count of unclipped records together, rounded down.
 

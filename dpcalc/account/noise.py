@@ -71,7 +71,10 @@ def refuse_adaptive(stated: Stated) -> None:
         NotApplicable: it was used.
     """
     s, of_opacus = stated.get("count_noise_std"), stated.word("tool") == "opacus"
-    if "adaclip" not in stated.word("optimizer") and not (of_opacus and s is not None):
+    adaptive = s is not None or stated.word("clipping") == "adaptive" or stated.get("adaptive_clipping")
+    if "adaclip" not in stated.word("optimizer") and not (of_opacus and adaptive):
+        if adaptive:
+            stated.need("count_noise_std", "adaptive clipping releases a count of records: with how much noise?")
         return
     would = ""
     if s is not None:

@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from dpcalc.account.facts import FACTS, Said
+from dpcalc.account.facts import FACTS, Said, bare, drawn_by
 from dpcalc.account.forms import Phase, RunFile
 from dpcalc.errors import SpecError
-from dpcalc.model.parameter import check
 from dpcalc.model.quantities import Sampling
 
-_NOT_POISSON = ("batch", "random", "sequential", "distributed", "shuffle", "shuffled", "subsetrandom", "grouped")
-_POISSON = ("uniformwithreplacement", "distributeduniformwithreplacement", "poisson", "cyclicpoisson")
 DISTRIBUTED = "distributeduniformwithreplacementsampler"
 _OF_OPACUS = ("uniformwithreplacementsampler", DISTRIBUTED)
-
-_SAMPLERS: dict[str, Sampling | None] = {
-    **{f"{name}{end}": Sampling.POISSON for name in _POISSON for end in ("sampler", "sampling")},
-    **{f"{name}sampler": None for name in _NOT_POISSON},
-}
-"""Classes of samplers, in small letters, and how they draw; None: not as Poisson sampling does."""
 
 _RESTATED = ("noise_multiplier", "noise_std", "noise_std_sum", "steps", "epochs")
 """What a history or an event says by itself."""
@@ -32,8 +23,7 @@ class Missing(SpecError):
     """A fact that the account needs and that nothing says; ``fact`` is its name."""
 
     def __init__(self, fact: str, why: str) -> None:
-        said = FACTS[fact].help
-        super().__init__(why, f"give {FACTS[fact].flag}: {said[:1].lower()}{said[1:]}", parameters=(fact,))
+        super().__init__(why, f"give {FACTS[fact].flag} ({FACTS[fact].help.rstrip('.')})", parameters=(fact,))
         self.fact = fact
 
     def __reduce__(self) -> tuple[type[Missing], tuple[str, str]]:
@@ -94,6 +84,13 @@ class Stated:
         self.used[name] = said
         return said.value
 
+    def is_final(self, name: str) -> bool:
+        """Return whether a fact was typed, or stands under a key that overrides others."""
+        said = self.facts.get(name)
+        if said is None or said.value is None:
+            return False
+        return said.origin.startswith("--") or said.origin.endswith(("max_steps", "global_step"))
+
     def count(self, name: str) -> int:
         """Return a count, 1 where nothing says it."""
         return int(self.get(name) or 1)
@@ -149,24 +146,7 @@ class Stated:
         )
 
 
-def drawn_by(text: str) -> Sampling | None:
-    """Return how a sampler draws, by its word or its class; None where a class does not tell.
-
-    Raises:
-        SpecError: it is neither.
-
-    >>> drawn_by("UniformWithReplacementSampler"), drawn_by("RandomSampler"), drawn_by("shuffle")
-    (<Sampling.POISSON: 'poisson'>, None, <Sampling.SHUFFLE: 'shuffle'>)
-    """
-    return _SAMPLERS[bare(text)] if bare(text) in _SAMPLERS else Sampling(str(check("sampling", text)))
-
-
 def _may_be(other: Said, said: Said) -> bool:
     """Return whether a class of samplers may draw as a flag says."""
     drawn, typed = drawn_by(other.text), drawn_by(said.text)
     return typed is drawn or (drawn is None and typed is not Sampling.POISSON)
-
-
-def bare(text: str) -> str:
-    """Return a text in small letters, without anything but letters and digits."""
-    return "".join(letter for letter in text.lower() if letter.isalnum())

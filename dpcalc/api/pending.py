@@ -42,6 +42,10 @@ class PendingCase(Case):
         """The first of them."""
         return self.answers[0]
 
+    @property
+    def _brief(self) -> Case:
+        return Case(self.algorithm, self.inputs, self.answers)
+
     def _replace(self, **changes: Any) -> Case:  # type: ignore[override]
         return self._pending()._replace(**changes)
 

@@ -3,12 +3,14 @@
 The A_i >= 0 are independent and of one law. S of 2m terms is S of m terms plus f^m times another such sum, so that
 logarithmically many additions are enough. Few values are added exactly; where there are too many, each goes up to the
 next point of a lattice. Only numbers of one sign are added, so that small probabilities keep their digits. What is
-returned is larger than S in stochastic order: no P(S > x) is above what the law here says.
+returned is larger than S in stochastic order: no P(S > x) is above what the law here says. For values that attacks
+attain there are laws that are smaller: values go down, and what is left out counts as less.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.numerics.arrays import Array, Integers, distinct, np
@@ -26,6 +28,7 @@ _MANY = 1000.0  # successes: from here on Chernoff's bound is within some per ce
 _SPARE = 1.06  # what lattices may add to sums of so few
 _FOLDS, _GROUPS = 60.0, 8000  # weights down to e^-60, in so many groups
 _ROUNDED = 64.0  # units of roundoff of a sum of logarithms, added in pairs
+_NEGLIGIBLE = 1e-30  # probabilities that are left out where laws are rounded down
 _DEEP = 80.0  # sums less likely than e^-80 count as the largest
 
 
@@ -45,6 +48,12 @@ class Law(NamedTuple):
     def capped(self, most: float) -> Law:
         """Return the law of min(S, most)."""
         return self._replace(values=np.minimum(self.values, most), most=min(self.most, most))
+
+    def within(self, reach: float) -> Law:
+        """Return the law with values above some reach among the rest."""
+        inside = self.values <= reach
+        rest = self.rest + float(self.masses[~inside].sum()) * (1.0 + len(inside) * UNIT)
+        return self._replace(values=self.values[inside], masses=self.masses[inside], rest=rest)
 
     def on(self, nodes: Array) -> Law:
         """Return the law with every value moved up to the next of the nodes, the last of which is above all values."""
@@ -86,7 +95,10 @@ def discounted(term: Law, factor: float, count: int, reach: float = math.inf) ->
     >>> law.values.tolist(), round(law.tail(1.0), 12)
     ([0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75], 0.375)
     """
-    result, terms, left = term, 1, term.most * geometric(factor, count)
+    left = term.most * geometric(factor, count)
+    reach = min(reach, left)
+    term = term.within(reach)
+    result, terms = term, 1
     for bit in bin(count)[3:]:
         result, terms = _plus(result, result, factor**terms, reach), 2 * terms
         if bit == "1":
@@ -220,6 +232,49 @@ def cut(trials: int, chance: Fraction, factor: float, count: int, log_failure: f
 
 
 # --- sums -------------------------------------------------------------------------------------------------------------
+
+
+def uses_down(
+    trials: int, chance: Fraction, factor: float, count: int, period: int = 1, points: int = 1 << 12
+) -> tuple[Array, Array]:
+    """Return values and masses of a law that is smaller than that of `uses`, or of `uses_of_periods` for a period above
+    1; the masses are rounded down, and what they leave up to 1 is at 0.
+
+    Values go down to the points of a lattice; terms of next to no weight are left out.
+    """
+    folds = math.ceil(20.0 / -math.log(factor)) if 0.0 < factor < 1.0 else 1 if factor <= 0.0 else count
+    shown = -(-min(count, folds) // period) * period
+    most = cut(trials, chance, factor, count, -40.0) if period == 1 else geometric(factor**period, count // period)
+    step, law, terms = up(most) / points, np.ones(1), 0
+    for values, masses in _terms_down(trials, chance, factor, min(shown, count), period):
+        place = np.floor(np.minimum(values, most) / step * (1.0 - 8.0 * UNIT)).astype(np.int64)
+        law = _shifted_sum(law, _summed(place, masses, int(place.max()) + 1))[: points + 1]
+        terms += 1
+    return step * np.arange(len(law), dtype=float) * (1.0 - 4.0 * UNIT), law * (1.0 - 16.0 * UNIT * (terms + 8))
+
+
+def _terms_down(trials: int, chance: Fraction, factor: float, shown: int, period: int) -> Iterator[tuple[Array, Array]]:
+    """Yield the values and masses of terms, rounded down, the first of which weigh most."""
+    if period > 1:
+        places = factor ** np.arange(period, dtype=float) * (1.0 - 4.0 * UNIT)
+        for start in range(0, shown, period):
+            yield places * (factor**start if start else 1.0), np.full(period, (1.0 - 4.0 * UNIT) / period)
+        return
+    block = shown if factor >= 1.0 else -(-shown // 2048)
+    term = binomial_blocks(trials * block, chance)
+    masses = np.exp(term.log_below) * (1.0 - 4.0 * UNIT)
+    kept = masses > _NEGLIGIBLE
+    for start in range(0, shown - block + 1, block):
+        weight = 1.0 if factor >= 1.0 else factor ** (start + block - 1) * (1.0 - 4.0 * UNIT)
+        yield term.low[kept] * weight, masses[kept]
+
+
+def _shifted_sum(law: Array, row: Array) -> Array:
+    """Return the convolution of a law with one of few places."""
+    sums = np.zeros(len(law) + len(row) - 1)
+    for place in np.flatnonzero(row):
+        sums[place : place + len(law)] += row[place] * law
+    return sums
 
 
 def _plus(a: Law, b: Law, factor: float, reach: float) -> Law:

@@ -59,7 +59,7 @@ LIGHTNING = """
 trainer: {max_epochs: 10, devices: 2, num_nodes: 2, accumulate_grad_batches: 1}
 data:
   class_path: my.Data
-  init_args: {batch_size: 32, num_samples: 51200}
+  init_args: {batch_size: 32, dataset_size: 51200}
 val: {batch_size: 999}
 dp: {noise_multiplier: 1.0, max_grad_norm: 1.0, sampling: poisson, delta: 1.0e-6}
 """
@@ -127,6 +127,10 @@ RUNS: list[tuple[str, str, Any, str, Sequence[Phase], str]] = [
     ("keras", "c.json", KERAS, "--sampling shuffle", [P(1.1, None, 14400)], "shuffle"),
     ("clients", "fl.toml", "num_clients = 1000\nclients_per_round = 50\nnum_rounds = 40\nnoise_multiplier = 0.5",
      "--sampling fixed", [P(0.5, None, 40)], "fixed"),
+    ("bands-of-images", "c.json", {"num_bands": 4, "sample_rate": 0.1, "steps": 8, "noise_multiplier": 1},
+     "--sampling poisson", [P(1, 0.1, 8)], "poisson"),
+    ("users-clipped-whole", "c.json", {"sample_rate": 0.1, "steps": 8, "noise_multiplier": 1, "clip_per": "user",
+     "max_records_per_user": 3}, "--sampling poisson", [P(1, 0.271, 8)], "poisson"),
     ("two-releases", "c.json", {"sample_rate": 0.01, "steps": 2000, "noise_multiplier": 1.1, "releases_per_batch": 2},
      "--sampling poisson", [P(0.7778174593052022, 0.01, 1000)], "poisson"),
     ("noise-after-averaging", "c.json", {"noise_std": 0.001, "clip": 2, "divisor": 100, "sample_rate": 0.1, "steps": 5},
@@ -174,6 +178,17 @@ def test_a_run_file_is_read_as_what_ran(
         ("batch_size: auto\nrecords: 6\nsteps: 1\nnoise_multiplier: 1", "--sampling poisson", "batch_size"),
         ("poisson_sampling: false\nnoise_multiplier: 1", "", "sampling"),
         ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nmax_batch_size: 9", "--sampling poisson", "records"),
+        ("stage1: {epochs: 1}\nstage2: {epochs: 1}\nrecords: 6\nbatch_size: 2\nnoise_multiplier: 1",
+         "--sampling poisson", "epochs"),
+        ("steps: 2\nepochs: 9\nrecords: 6\nbatch_size: 2\nnoise_multiplier: 1", "--sampling poisson", "steps"),
+        ("learning: {rate: 0.001}\nsteps: 9\nnoise_multiplier: 1", "--sampling poisson", "loader_length"),
+        ("scheduler: {steps: 9}\nsample_rate: 0.1\nnoise_multiplier: 1", "--sampling poisson", "steps"),
+        ("sampler: TPESampler\nsteps: 9\nnoise_multiplier: 1", "", "sampling"),
+        ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nclip_per: user", "--sampling poisson",
+         "max_records_per_user"),
+        ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nadjacency: add-remove", "--sampling poisson", "divisor"),
+        ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nclipping: adaptive", "--sampling poisson",
+         "count_noise_std"),
         ("sigma: 1\nsteps: 1\nsample_rate: 0.1", "--sampling poisson", "noise_multiplier"),
     ],
 )  # fmt: skip
@@ -194,7 +209,10 @@ def test_delta_is_asked_for(written: Written) -> None:
     [
         ({**SNIPPET, "optimizer": "AdaClipDPOptimizer"}, "", NotApplicable, "adaptive clipping"),
         ({**SNIPPET, "history": [[1.1, 0.01, 9]], "unclipped_num_std": 5}, "", NotApplicable, "1.08056"),
-        (SNIPPET, "--adjacency add-remove", NotApplicable, "divisor"),
+        ("framework: opacus\nsample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\ndp_clipping: adaptive",
+         "--sampling poisson",
+         NotApplicable, "adaptive clipping"),
+        (SNIPPET, "--adjacency add-remove", NotApplicable, "number of records"),
         (SNIPPET, "--sampling shuffle", SpecError, "--sampling"),
         ({**SNIPPET, "sampler": "BatchSampler"}, "--sampling poisson", SpecError, "--sampling"),
         (SNIPPET, "--steps 10", SpecError, "--steps"),
@@ -215,6 +233,11 @@ def test_delta_is_asked_for(written: Written) -> None:
         ({**SNIPPET, "history": [[True, 0.5, 1]]}, "", SpecError, "noise_multiplier"),
         ({**SNIPPET, "history": [[1, 0.5]]}, "", SpecError, "history"),
         ({**SNIPPET, "history": []}, "", SpecError, "empty"),
+        ({"first": SNIPPET, "second": {"history": [[1, 0.5, 9]]}}, "", SpecError, "2 histories"),
+        ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nnoise_scheduler: ExponentialNoise", "--sampling poisson",
+         NotApplicable, "step to step"),
+        ({"records": 1001, "batch_size": 100, "epochs": 2, "noise_multiplier": 1, "drop_last": False}, "--devices 2 "
+         "--batch-size 100 --sampling shuffle", NotApplicable, "twice"),
         ('{"history": [[NaN, 0.5, 1]]}', "", SpecError, "noise_multiplier"),
         ({"class_name": "MixtureOfGaussiansDpEvent", "standard_deviation": 1}, "", NotApplicable, "Mixture"),
         ({"class_name": "ComposedDpEvent", "events": [TRUNCATED, EVENT]}, "", NotApplicable, "several largest"),

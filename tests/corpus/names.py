@@ -89,7 +89,7 @@ BOUNDS = (
     "correlated.gaussian", "correlated.banded_poisson", "correlated.banded_balls",
     "sampled.poisson", "sampled.fixed", "sampled.with_replacement", "sampled.full", "sampled.balls_in_bins",
     "sampled.shuffle", "sampled.truncated",
-    "sampled.shuffle_lower", "sampled.hidden", "sampled.hidden_shuffle", "sampled.hidden_full",
+    "sampled.shuffle_lower", "sampled.hidden_lower", "sampled.hidden", "sampled.hidden_shuffle", "sampled.hidden_full",
     "sampled.last_iterate_heuristic",
     "dp_sgd.output", "dp_sgd.output_split", "dp_sgd.output_published", "dp_sgd.gradient", "dp_sgd.gradient_renyi",
     "dp_sgd.gradient_lemma", "dp_sgd.gradient_published", "utility.average", "utility.average_published",

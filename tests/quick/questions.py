@@ -437,6 +437,12 @@ QUESTIONS = (
     ),
     Question(
         "dp-sgd",
+        "dp-sgd -n 100 --batch-size 10 --steps 50 --noise-multiplier 2 --sampling poisson --adjacency remove "
+        "--clip 1 --loss logistic --feature-bound 1 --step-size 0.5 --regularisation 0.1 --release last -d 1e-5",
+        "sampled.hidden sampled.hidden_lower sampled.poisson",
+    ),
+    Question(
+        "dp-sgd",
         "dp-sgd -n 100 --batch-size 10 --epochs 5 --noise-multiplier 2 --sampling shuffle "
         "--clip 1 --loss logistic --feature-bound 1 --step-size 0.5 -R 0.1 --release last -d 1e-5",
         "sampled.hidden_shuffle sampled.shuffle",

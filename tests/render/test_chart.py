@@ -117,8 +117,8 @@ def test_curves_that_coincide_are_one_with_all_their_names() -> None:
         return result("a.one", n, best=True), near, result("a.far", n * 1.01)._replace(title="Far"), low
 
     found = curves(chart(along(rows(1.0), rows(2.0))))
-    assert list(found) == ["One; Near; Below (lower bound)", "Far"]
-    first = found["One; Near; Below (lower bound)"]
+    assert list(found) == ["One; the same line: Near; Below (lower bound)", "Far"]
+    first = found["One; the same line: Near; Below (lower bound)"]
     assert (first.ys, first.kind, first.best) == ((1.0, 2.0), "upper", True)
 
 
@@ -128,8 +128,8 @@ def test_two_bounds_that_are_best_in_turn_and_coincide_need_no_envelope() -> Non
         for n, first in ((1.0, True), (2.0, False))
     ]
     found = curves(chart(along(*columns)))
-    assert list(found) == ["a.one; a.two"]
-    assert found["a.one; a.two"].best
+    assert list(found) == ["a.one; the same line: a.two"]
+    assert found["a.one; the same line: a.two"].best
 
 
 def test_a_curve_has_gaps_only_where_it_was_asked_for_and_gave_nothing() -> None:

@@ -198,7 +198,7 @@ def test_failures_come_first_and_are_unfolded() -> None:
     tree = Tree(page(Report("check", (PASSED, PASSED, FAILED))))
     rows = [row["class"] for row in tree.all("tr") if "class" in row]
     assert rows == ["bad", "ok", "ok", "ok"]
-    assert ["open" in each for each in tree.all("details")] == [False, False, True]
+    assert ["open" in each for each in tree.all("details")] == [True, False, False]
 
 
 def test_of_very_many_cases_those_that_failed_are_shown() -> None:

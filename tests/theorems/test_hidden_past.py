@@ -12,6 +12,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from dpcalc.engine.evaluate import guarantee_of
+from dpcalc.model.run import describe
+from dpcalc.theorems.record import lookup
 from dpcalc.theorems.sampled.hidden_past import Past, Plan
 from dpcalc.theorems.sampled.sampled_hidden import HiddenRun
 from tests.oracles import draws as cases
@@ -158,3 +161,31 @@ def test_two_runs_together_are_not_above_either() -> None:
                 truth = hockey_stick(p, q, epsilon)
                 bound = math.exp(found.times(2).log_delta(epsilon).value)
                 assert truth <= bound * (1.0 + 1e-3) + 1e-9, (run.told, adjacency, epsilon, truth, bound)
+
+
+@pytest.mark.parametrize("adjacency", ["remove", "add", "replace-one"])
+@pytest.mark.parametrize("sampling", ["poisson", "balls-in-bins"])
+def test_the_lower_value_is_that_of_a_run(sampling: str, adjacency: str) -> None:
+    """Straight maps, and pushes to one side: the law on a grid, and what a plan promises is not below it."""
+    c, noise, n, steps = 0.8, 0.7, 3, 6
+    line = Line(np.linspace(-12.0, 12.0, 2401))
+    start = np.zeros(2401)
+    start[1200] = 1.0
+    plain = line.step(c * line.points, noise)
+    laws = {
+        by: last_law(start, [plain, line.step(c * line.points + by, noise)], sampling, n, steps) for by in (1, 0, -1)
+    }
+    first, second = {"remove": (1, 0), "add": (0, -1), "replace-one": (1, -1)}[adjacency]
+    told = {
+        "sampling": sampling, "records": n, "batch_size": 1, "steps": steps, "clip": 1.0, "noise_multiplier": noise,
+        "step_size": 1.0, "smoothness": 0.2, "regularisation": 0.2, "adjacency": adjacency, "model": "linear",
+        "release": "last",
+    }  # fmt: skip
+    run = describe("dp-sgd", told)
+    lower, upper = (guarantee_of(lookup(f"sampled.hidden{end}"), run) for end in ("_lower", ""))
+    for epsilon in (0.0, 0.4, 1.5):
+        truth = hockey_stick(laws[first], laws[second], epsilon)
+        found = math.exp(lower.log_delta(epsilon).value)
+        assert found == pytest.approx(truth, rel=2e-2)
+        assert found <= truth * (1.0 + 1e-4)
+        assert truth <= math.exp(upper.log_delta(epsilon).value)

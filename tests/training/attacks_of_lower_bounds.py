@@ -58,6 +58,7 @@ SHOWN_BY: dict[str, Shown] = {
     "linear.stop_forgetting": Shown((), _SLOPE),
     "linear.skip_forgetting": Shown((), _SLOPE),
     "linear.shuffled_stop_curved": Shown((), _SLOPE),
+    "sampled.hidden_lower": Shown((), "DP-SGD on sampled batches is not carried out here"),
     "sampled.shuffle_lower": Shown((), "DP-SGD on sampled batches is not carried out here"),
 }
 """By the name of the lower value; a test asks for all."""

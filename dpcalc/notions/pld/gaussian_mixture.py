@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _FARTHEST = 300.0  # of a larger mu nothing is hidden: its probability counts as that of an infinite loss
 _BEYOND = 45.0  # deviations beyond the farthest law: delta is below e^-1000 there
+_NEAR = 0.04  # deviations between points of a table, fewer where mu is large: chords are within some 1e-3 of ln delta
 _FEW = 8  # epsilons that are worked out one by one, and not by chords of a table
 _HALVINGS = 80  # of a bracket: more than a double has bits
 _ROUNDED = 256.0  # units of roundoff of a sum of logarithms and terms, besides one for each term
@@ -137,10 +138,14 @@ def hidden_shift(mus: Array, masses: Array) -> Pair:
     if (shifts := Shifts.of(mus, masses)) is None or not len(shifts.mus):
         return _told(shifts.told)
     y = _places(shifts)
-    low_y = np.concatenate((-y[:0:-1], y))
-    forward = _profile(shifts.forward, low_y)
+    # All l_i are below 0 at y = 0, and not all at half of the largest mu: there g passes 1.
+    gap = float(y[1] - y[0])
+    before = -np.arange(0.5 * float(shifts.mus.max()) + 2.0 * gap, gap, -gap)
+    forward = _profile(shifts.forward, y)
     end = -math.log(shifts.none - 16.0 * UNIT) if shifts.none > 32.0 * UNIT else math.inf
-    backward = _profile(lambda y: shifts.backward(-y), low_y, up(end) if shifts.told == 0.0 else math.inf)
+    backward = _profile(
+        lambda y: shifts.backward(-y), np.concatenate((before, y)), up(end) if shifts.told == 0.0 else math.inf
+    )
     return Pair(forward, backward, whole_mu=shifts.farthest)
 
 
@@ -175,8 +180,9 @@ def _told(mass: float) -> Pair:
 
 def _places(shifts: Shifts) -> Array:
     """Return rising y from just below 0: ln delta falls by about 0.1 between them, and the last is beyond all laws."""
-    last = float(shifts.mus.max()) + _BEYOND
-    near, far = np.arange(-0.02, min(last, 8.0), 0.02), np.arange(8.0, last, 0.05)
+    farthest = float(shifts.mus.max())
+    last, gap = farthest + _BEYOND, min(_NEAR, max(0.5 * _NEAR / farthest, 0.25 * _NEAR))
+    near, far = np.arange(-gap, 8.0, gap), np.arange(8.0, last, 2.5 * _NEAR)
     return np.concatenate((near, far, [last]))
 
 

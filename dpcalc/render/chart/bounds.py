@@ -151,7 +151,8 @@ def _as_one(group: list[_Curve]) -> _Curve:
     names = list(dict.fromkeys(curve.label for curve in group))
     if len(names) > 1 and ENVELOPE in names:
         names.remove(ENVELOPE)
-    return group[0]._replace(label="; ".join(names), best=any(curve.best for curve in group))
+    label = names[0] + (f"; the same line: {'; '.join(names[1:])}" if len(names) > 1 else "")
+    return group[0]._replace(label=label, best=any(curve.best for curve in group))
 
 
 def _merged(curves: list[_Curve]) -> list[_Curve]:

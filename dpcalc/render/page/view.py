@@ -56,7 +56,8 @@ class Page:
         order = self._by_importance()
         self.full = set(order[:MAX_CASES])
         drawn = order[:MAX_DRAWN]
-        self.cases = [Evidence(report, number, self.digits, drawn=number in drawn) for number in sorted(self.full)]
+        first = sorted(self.full, key=lambda number: (case_outcome(report.cases[number - 1]) != Outcome.BAD, number))
+        self.cases = [Evidence(report, number, self.digits, drawn=number in drawn) for number in first]
         self.grounds = self._shared_grounds() if len(report.cases) >= SHARED_FROM else []
         self.inputs = self._common_inputs() if len(report.cases) >= SHARED_FROM else []
         table = sorted(verdicts(report, self.digits), key=lambda row: _RANK[row.outcome])

@@ -277,7 +277,9 @@ class Search(NamedTuple):
             improved = True
             while improved and len(tried) < _MOST_TRIALS:
                 improved = False
-                for other in {*self._near(plan, stride, window)} - tried:
+                for other in self._near(plan, stride, window):
+                    if other in tried:
+                        continue
                     tried.add(other)
                     curve = self._curve(other, laws)
                     if curve is not None and curve(least * (1.0 - 1e-3)) < _LOG_DELTA:

@@ -265,7 +265,8 @@ def _whole_epochs(run: Run) -> Obstacle | None:
 
 
 LINEAR_MODEL = Condition("the model is linear", _linear)
-_LEAVES_ONE_OUT = requires(
+DRAWN_AT_RANDOM = Condition("batches are drawn by themselves", _drawn_afresh)
+LEAVES_ONE_OUT = requires(
     "batch_size < records",
     lambda run: run.records is None or run.batch_size is None or run.batch_size < run.records,
     lambda run: Unmet(
@@ -298,8 +299,8 @@ ONLY_THE_LAST = requires(
     "step, a = 1 or 2; replaced: N(-mu(x), 1) for N(0, 1), or x is told; Poisson, balls in bins: delta grows by the "
     "chance of a batch of more than K = floor((2 - 2 eta lambda) b/(eta beta))",
     conditions=(
-        LINEAR_MODEL, Condition("batches are drawn by themselves", _drawn_afresh),
-        _LEAVES_ONE_OUT, STEP_WITHIN,
+        LINEAR_MODEL, DRAWN_AT_RANDOM,
+        LEAVES_ONE_OUT, STEP_WITHIN,
         ONLY_THE_LAST,
     ),
     assumes=(
