@@ -491,7 +491,7 @@ _TEMPLATES: dict[type[Note], str] = {
     "well the outcome can be told from that of a model which never saw the records left out and takes the same steps "
     "(Sekhari et al. 2021); whoever holds the old model knows what its own training revealed",
     LabelReading: "labels: {note.reading}",
-    UnreadableCells: "a cell that is not a finite number counts as 0; so do all cells of a line with too few or too many",
+    UnreadableCells: "a cell that is not a finite number counts as 0; so do all cells of a line of another length",
     NotPrivate: "NOT PRIVATE: {note.because}",
     NotCovered: "the metrics of this run and the remarks on its records are {note.because}",
     NothingDrawn: "the number of runs that was drawn is 0: nothing is released",

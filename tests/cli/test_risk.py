@@ -252,7 +252,7 @@ def test_the_picture_says_which_guarantees_a_lower_curve_rules_out(floor: str, s
 def test_the_picture_of_a_sweep_has_a_panel_of_risks() -> None:
     drawn = typed(f"rdp {PASS} --sigma 1,2,4 -d 1e-6 --risk --fpr 0.01 --baseline 0.1 --plot -").stdout
     assert "what an attacker can do: at most" in drawn
-    for label in ("advantage", "true-positive rate at a false-positive rate of 1%", "right that without is with 10%"):
+    for label in ("advantage", "true-positive rate at a false-positive rate of 1%", "secret; without the release 10%"):
         assert label in drawn
     assert drawn.startswith("pnsgd: epsilon at delta = 1e-06 against noise std sigma")
     alone = typed("risk --mu 0.5,1,2 --plot -").stdout
@@ -360,6 +360,7 @@ def test_what_cannot_be_solved_for_a_risk(asked: str, said: str) -> None:
 
 def test_what_is_said_of_a_solution_for_a_risk() -> None:
     text = typed(f"rdp {PASS} --tpr 0.05 --fpr 0.01 --format statement").output
+    text = " ".join(text.split())
     assert "every attack on the result keeps tpr@0.01 <= 0.05" in text
     assert "No attack on the record at position 1000 goes beyond tpr@0.01 <= 0.05" in text
     assert "epsilon" not in text

@@ -57,7 +57,7 @@ def test_a_noise_of_two_readings_is_an_error_at_a_gate(write: Write, how: dict[s
         **how,
     )
     assert (found["a"].status, found["a"].exit_code) == ("error", 2)
-    assert "noise multiplier 550 (epsilon is 0.0" in found["a"].message
+    assert "noise multiplier of 550 (epsilon is 0.0" in found["a"].message
     assert (
         "if 1.1 is the noise multiplier of a library, say noise_multiplier 1.1: epsilon would be 2"
         in found["a"].message

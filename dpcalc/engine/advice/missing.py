@@ -263,7 +263,7 @@ def _words(run: Run, answer: Result) -> str:
     std = plain(run.noise_std or 0.0)
     return (
         f"noise_std {std} {_AS_MULTIPLIER} {run.noise_multiplier:.4g} ({_value(answer, 'is')}), far more than usual; "
-        f"if {std} is the noise multiplier of a library, give --noise-multiplier {std}"
+        f"if {std} is the noise multiplier of a library, say --noise-multiplier {std}"
     )
 
 
