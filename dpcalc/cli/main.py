@@ -29,7 +29,6 @@ _SECTIONS = {
         "multi-epoch": "Many passes: ordered, shuffled or sampled; hidden iterates.",
         "shuffle": "One pass in a random order; fixed noise or noise tuned to n.",
         "rdp": "One pass in a fixed order, whose iterates stay hidden.",
-        "unlearn": "Make a model forget records by noisy steps on those kept.",
         "ledger": "Several runs and queries about the same records, composed.",
         "convert": "One notion of privacy in the words of another.",
         "risk": "What an attacker can do against a guarantee.",
@@ -57,6 +56,7 @@ _SECTIONS = {
     },
     "Rarer": {
         "online": "A growing stream with decaying noise.",
+        "unlearn": "Make a model forget records by noisy steps on those kept.",
         "hockey-stick": "One record along a pass, ordered or stopped at random.",
         "shifted": "Any noisy Lipschitz steps, with the best shifts.",
         "merge": "One verdict from the reports of all shards of a check.",

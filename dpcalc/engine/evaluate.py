@@ -216,6 +216,9 @@ def for_groups(bound: Theorem, run: Run, proved: Guarantee) -> Guarantee:
             "leave out --group-size to see it",
             parameters=("group_size",),
         )
+    if run.adjacency in _ONE_WAY and not isinstance(proved, Gdp):  # a chain goes both ways: what is one way is not more
+        run = run.changed(adjacency=Adjacency.ADD_REMOVE)
+        proved = bound.prove(run)
     refuse_groups(run, gaussian=isinstance(proved, Gdp))
     return proved.grouped(size)
 

@@ -31,6 +31,7 @@ _ALGORITHMS = {
     "repeated": "passes known by the (epsilon, delta) of one",
     "online": "one pass over a growing stream, with decaying noise",
     "dp-sgd": "clipped gradients, noise on their sum (Opacus)",
+    "dp-ftrl": "clipped gradients, noise correlated from step to step",
     "dp-sgd-output": "the average iterate, with noise on it alone",
     "dp-sgd-gradient": "the average iterate, with noise in every step",
     "all": "whichever the description fits",
@@ -114,6 +115,26 @@ GLOSSED: dict[str, Glossed] = {
             "linear": "a linear model: clipped gradients stay convex",
             "capped": "a linear model whose softmax is capped, with --loss softmax",
             "any": "anything else, as a neural network",
+        },
+    ),
+    "mechanism": Glossed(
+        "which matrix C correlates the noise of the steps",
+        {
+            "identity": "none: independent noise",
+            "tree": "sums over dyadic ranges of steps",
+            "sqrt": "the square root of the matrix of prefix sums",
+            "banded-sqrt": "its first bands",
+            "bisr": "the inverse of the first bands of its inverse",
+            "blt": "a sum of geometric sequences, close to the square root",
+            "best": "of these, the one with the least noise in prefix sums",
+        },
+    ),
+    "scaling": Glossed(
+        "what a noise multiplier of correlated noise is over: the clipping norm times",
+        {
+            "matrix": "1: the noise is added to C times the gradients",
+            "columns": "the largest norm of a column of C",
+            "sensitivity": "how far one record moves C times the gradients",
         },
     ),
     "start": Glossed(

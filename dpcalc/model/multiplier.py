@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Algorithm, Source
 from dpcalc.model.clipping import check_model
+from dpcalc.model.parameter import to_give
 from dpcalc.model.quantities import Mechanism, Sampling
 from dpcalc.numerics.floats import UNIT, down, up
 
@@ -143,7 +144,8 @@ def _steps_of_epoch(rate: float) -> int:
 
 def _fill_noise(draft: Description) -> None:
     """Fill in the noise multiplier from noise on the mean gradient, or the reverse."""
-    size = draft.get("records" if draft.get("sampling") is Sampling.FULL else "batch_size")
+    batch = "records" if draft.get("sampling") is Sampling.FULL else "batch_size"
+    size = draft.get(batch)
     if not draft.has("noise_std"):
         if draft.has("noise_multiplier", "clip") and size is not None:
             draft.put("noise_std", draft["noise_multiplier"] * draft["clip"] / size, Source.DERIVED)
@@ -151,8 +153,9 @@ def _fill_noise(draft: Description) -> None:
     if draft.has("noise_multiplier"):
         raise SpecError("both noise_std and noise_multiplier are given", "give one of the two")
     if not draft.has("clip") or size is None:
+        lacking = [name for name, value in (("clip", draft.get("clip")), (batch, size)) if value is None]
         raise SpecError(
             "noise_std is that on the mean gradient: the noise multiplier is noise_std x batch_size / clip",
-            "give --clip and --batch-size too, or --noise-multiplier",
+            f"{to_give(lacking)}; or, if {draft['noise_std']:g} is the noise multiplier, give it by --noise-multiplier",
         )
     draft.put("noise_multiplier", down(draft["noise_std"] * size / draft["clip"], 4.0), Source.DERIVED)

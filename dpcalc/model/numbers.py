@@ -5,6 +5,7 @@ compare them.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -120,6 +121,7 @@ def parse_sweep(text: str, parse: Callable[[str], Number]) -> list[Number]:
         if _has_separators(text):
             text = text.replace(",", "")
         _refuse_separators(text, ",", "for several values, put a blank after each comma")
+    _refuse_two_marks(text, parse is parse_integer)
     values: list[Number] = []
     for part in text.split(",", MAX_SWEEP):
         room = MAX_SWEEP - len(values)
@@ -148,6 +150,24 @@ def _refuse_separators(text: str, mark: str, otherwise: str) -> None:
         raise SpecError(f"{text!r} may be {joined}, and may be something else", f"write {joined}; {otherwise}")
 
 
+def _refuse_two_marks(text: str, whole: bool) -> None:
+    """Refuse what looks like one number with marks between its thousands and before its fraction: ``10.000,5``.
+
+    Raises:
+        SpecError: it does.
+    """
+    # Of numbers, only what nobody writes as a list of decimals: 10.000 has idle zeros, and 000.5 too.
+    tail = r"" if whole else r"(?<=\.000)"
+    pattern = rf"\d{{1,3}}(?:\.\d{{3}})+{tail},\d+|\d{{1,3}}(?:,\d{{3}})*,0\d\d\.\d+"
+    if not ("." in text and "," in text and re.fullmatch(pattern, text.strip(" "))):
+        return
+    comma = text.rindex(",") > text.rindex(".")
+    plain = text.replace(".", "").replace(",", ".") if comma else text.replace(",", "")
+    number = plain.partition(".")[0] if whole else plain
+    otherwise = "a whole number has no fraction" if whole else "for several values, put a blank after each comma"
+    raise SpecError(f"{text!r} may be {plain}, and may be a list", f"write {number}; {otherwise}")
+
+
 def _without_separators(text: str, mark: str) -> str:
     """Return the digits of what may be one number with separated thousands, else nothing."""
     first, *groups = text.split(mark, 7)
@@ -160,9 +180,9 @@ def _without_separators(text: str, mark: str) -> str:
 def _range(text: str, parse: Callable[[str], Number], room: int) -> list[Number]:
     ends = text.split(":")
     if len(ends) != 3:
-        raise SpecError(
-            f"{_clipped(text)} is not a range", "write start:stop:step, for example 1:10:0.5, or 1:1000:log7"
-        )
+        whole = text if len(ends) == 2 else "1:10"
+        hint = f"write the step behind it, as in {whole}:1, or {whole}:log7 for seven values"
+        raise SpecError(f"{_clipped(text)} is not a range", hint)
     if ends[2].strip(" ").startswith("log"):
         return _log_range(text, ends, parse, room)
     for end in ends:

@@ -438,6 +438,9 @@ RATES: dict[str, Parameter] = {
 }
 """At which rate or probability it is asked what an attacker can do."""
 
+NOISE_SCALES = ("noise_multiplier", "noise_std")
+"""What a number given as the noise may be, the word of DP-SGD first."""
+
 EVERY = {**PARAMETERS, **KNOWN, **TARGETS, **RATES}
 """Every parameter of a question, whatever it is about."""
 
@@ -606,6 +609,9 @@ def _word(parameter: Parameter, value: float | int | str) -> float | int | str:
         if parameter.choices is PARAMETERS["loss"].choices:
             meant = _MEANT_WORDS.get(str(value).strip().lower().replace("_", "-"), "")
         near = [meant] if meant else close
+        if parameter.name == "noise" and str(value).replace(".", "", 1).isdecimal():
+            scales = " or ".join(f"{PARAMETERS[name].flag} {value}" for name in NOISE_SCALES)
+            raise SpecError(f"noise is {value!r}; it is {parameter.domain}", f"did you mean {scales}?")
         hint = f"did you mean {near[0]}?" if near else f"see `dpcalc help {parameter.flag[2:]}`"
         raise SpecError(f"{parameter.name} is {value!r}; it must be {parameter.domain}", hint)
     return _WORDS[parameter.name](value) if parameter.name in _WORDS else value

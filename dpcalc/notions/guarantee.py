@@ -24,7 +24,7 @@ from dpcalc.notions.notion import (
     gaussian_lower_bound,
 )
 from dpcalc.notions.randomised_response import box_profile, response_renyi
-from dpcalc.numerics.floats import up
+from dpcalc.numerics.floats import log_expm1, product_up, up
 
 if TYPE_CHECKING:
     from dpcalc.notions.curves import CurveWithFloor
@@ -203,6 +203,16 @@ class Box(Curved):
 
     def pairs(self, log_delta: float, *, second: bool = False) -> Sequence[tuple[Pair, int]]:
         return box_pairs(*self.point)
+
+    def grouped(self, size: int) -> Guarantee:
+        """Return what chains prove; at k epsilon_0 that is delta_0 (1 + e^epsilon_0 + ... + e^((k-1) epsilon_0))."""
+        whole = super().grouped(size)
+        if size == 1 or not isinstance(whole, Profile):
+            return whole
+        end, chain = product_up(float(size), self.epsilon0), whole.profile
+        logs = log_expm1(end) - log_expm1(self.epsilon0) if self.epsilon0 > 0.0 else math.log(size)
+        last = up(self.log_delta0 + logs, 8.0 + 4.0 * logs) if self.log_delta0 > -math.inf else -math.inf
+        return whole.replacing(profile=lambda e: min(chain(e), last) if e >= end else chain(e))
 
     def privacy_profile(self) -> CurveWithFloor:
         curve = box_profile(self.point)

@@ -169,6 +169,32 @@ def chords(nodes: Array, values: Array) -> Callable[[Array], Array]:
     return interpolated
 
 
+def envelope(nodes: Array, values: Array, *, both_orders: bool) -> Callable[[Array], Array]:
+    """Return the largest ln delta, at epsilons of any sign, that upper bounds on it at rising epsilons leave possible.
+
+    delta is convex in g = e^epsilon, does not grow and is 1 at g = 0: it lies below the lower hull of all points, and
+    nothing less follows. Points with epsilon > 0 that hold of both orders (P, Q) and (Q, P) also bound it at 1/g, as
+    E_(1/g)(P||Q) = 1 - 1/g + E_g(Q||P)/g.
+
+    Args:
+        nodes: epsilons.
+        values: upper bounds on ln delta there: of one pair, or of all pairs of a class.
+        both_orders: whether they hold of both orders.
+    """
+    if both_orders:
+        e, log_delta = nodes[nodes > 0.0][::-1], values[nodes > 0.0][::-1]
+        mirrored = np.logaddexp(np.log(-np.expm1(-e)), log_delta - e)
+        nodes = np.concatenate((-e, nodes))
+        values = np.concatenate((mirrored + 8.0 * UNIT * (3.0 - mirrored), values))
+        order = np.argsort(nodes, kind="stable")
+        nodes, values = nodes[order], values[order]
+    nodes, values = np.append(-np.inf, nodes), np.minimum.accumulate(np.append(0.0, values))
+    from dpcalc.notions.pld.discretisation import hull
+
+    corners = hull(nodes, values)
+    return chords(nodes[corners], values[corners])
+
+
 def renyi(
     curve: Callable[[Array], Array], *, order: float, scale: float, own: Callable[[Array], Array],
     breaks: Sequence[float] = (), rounds: int = 10,

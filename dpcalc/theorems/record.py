@@ -38,7 +38,8 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     ),
     "noisy_sgd": ("sampled.noisy_sgd",),
     "sampled": (
-        "sampled.sampled_steps", "sampled.sampled_hidden", "lower.hidden_batches", "sampled.last_iterate",
+        "sampled.sampled_steps", "sampled.known_places", "sampled.sampled_hidden", "lower.hidden_batches",
+        "sampled.last_iterate",
     ),
     "released": (
         "released.released", "released.released_fresh_orders",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
+from pathlib import Path
 
+import click
 import pytest
 
-from dpcalc.cli.main import main
+from dpcalc.cli.main import cli, main
+from dpcalc.errors import DpcalcError
 from dpcalc.model.parameter import PARAMETERS, spellings
 from tests.cli.test_errors import INFEASIBLE, USAGE
 
@@ -42,7 +46,24 @@ def without(words: list[str], flag: str) -> list[str]:
 
 def followed(words: list[str], error: str) -> list[str] | None:
     """Return the command line with what a hint says, to the letter; None where it says nothing to type."""
-    hint = error.partition("hint: ")[2].split("; the nearest")[0].strip()
+    said, _, hint = error.partition("hint: ")
+    hint = hint.split("; the nearest")[0].strip()
+    if meant := re.search(r"Type: `dpcalc ([^`]*)`", hint) or re.match(r"`dpcalc (find [^`]*)`", hint):
+        return shlex.split(meant[1])
+    if meant := re.match(r"did you mean `dpcalc ([^`]*)`", hint):
+        return [*shlex.split(meant[1]), *words[1:]]
+    if meant := re.match(r"did you mean (--[\w-]+)(?: ([\w.-]+))?( or |\?)", hint):
+        wrong = re.search(r"No such option '(--?[\w-]+)'", said)
+        flag = wrong[1] if wrong else "--noise"
+        kept = words if wrong else without(words, flag)
+        new = [meant[1], *([meant[2]] if meant[2] else [])]
+        return [part for word in kept for part in (new if word == flag else [word])] if wrong else [*kept, *new]
+    if (meant := re.match(r"write ([\w.]+);", hint)) and (wrong := re.search(r": '([^']+)' may be", said)):
+        return [meant[1] if word == wrong[1] else word for word in words]
+    if (meant := re.match(r"write .* or (\S+:log7) for", hint)) and (wrong := re.search(r": '([^']+)' is not", said)):
+        return [meant[1] if word == wrong[1] else word for word in words]
+    if meant := re.match(r"write (tuning\.\S+ tuning\.\S+);", hint):
+        return [re.sub(r"tuning\S*", meant[1], word, count=1) for word in words]
     if meant := re.search(r"for example (--\S[^;]*)", hint):
         typed = shlex.split(meant[1])
         for flag in typed[::2]:
@@ -57,6 +78,85 @@ def followed(words: list[str], error: str) -> list[str] | None:
     if meant := re.match(r"see dpcalc (.*)--help$", hint):
         return [*shlex.split(meant[1]), "--help"]
     return None
+
+
+RUN = "-n 50000 --batch-size 500 --epochs 20"
+PASS = "rdp -L 1 --smoothness 1 --eta 0.1 -d 1e-5"
+TYPED = [
+    "ledger --add 'mu=0.5 tuning=geometric' -d 1e-5", "ledger --add 'mu=0.5 tuning.mean=10' -d 1e-5",
+    f"dp-sgd {RUN} --tuning 10 -d 1e-5", f"dp-sgd {RUN} --momentum 0.9 -d 1e-5", f"dp-sgd {RUN} --optimizer adam",
+    f"dp-sgd {RUN} --accountant prv -d 1e-5", f"dp-sgd {RUN} --secure-mode -d 1e-5", f"{PASS} --proof",
+    f"dp-sgd {RUN} --mu 0.5", f"{PASS} -n 100 --mu 0.5", "compare --mu 1 -d 1e-5", "train --mu 1",
+    f"dp-sgd {RUN} --sampling poisson -d 1e-5 --noise 1.1", f"{PASS} -n 100 --noise 1.1",
+    "compare --algorithm dp-sgd -n 1000 --batch-size 10 --epochs 2 --sampling poisson -d 1e-5 --noise 1.1",
+    f"{PASS} -n 1:50 --sigma 1", f"{PASS} -n 100 --sigma 1:50", f"{PASS} -n 100 --sigma 10.000,5",
+    f"{PASS} -n 10.000,5 --sigma 1", f"{PASS} -n 10.500,5 --sigma 1", f"{PASS} -n 1,000.5 --sigma 1",
+    f"{PASS} -n 50.000 --sigma 1", f"{PASS} -n 1.000.000 --sigma 1", "dp-sgd", f"dp-sgd {RUN} -d 1e-5",
+    "dp-sgd -n 50000 --sigma 1.1 --batch-size 500 --sampling poisson --epochs 2 -d 1e-5",
+    "dp-sgd -n 50000 --sigma 1.1 --sampling full --epochs 2 -d 1e-5", f"dp-sgd {RUN} --noise-mult 1 -d 1e-5",
+    f"dp-sgd {RUN} --poisson --noise-multiplier 1 -d 1e-5", f"opacus {RUN} --noise-multiplier 1 -d 1e-5",
+    f"dpsgd {RUN} --sampling poisson --noise-multiplier 1 -d 1e-5", "tuning", "explain feldman",
+    "explain clippin", "help hyperparamter",
+]  # fmt: skip
+"""What strangers typed, whose cures once failed."""
+
+
+@pytest.mark.parametrize("line", TYPED)
+def test_what_strangers_typed_leads_to_an_answer(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = shlex.split(line)
+    code = 2
+    for _ in range(3):
+        code, error = ended(capsys, words)
+        if code == 0:
+            break
+        cured = followed(words, error) or [*words, *examples(error)[0]]
+        assert cured != words, error
+        words = cured
+    assert code == 0, (words, error)
+
+
+# Every command that is named anywhere
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMED = sorted(
+    path for pattern in ("dpcalc/**/*.py", "dpcalc/data/**/*.t*", "docs/**/*.md", "recipes/*.md", "*.md")
+    for path in ROOT.glob(pattern)
+)  # fmt: skip
+_NOT_TYPED = re.compile(r"[A-Z]{2,}|\.\.\.|[{<$|]|^dpcalc ([A-Z-]|[a-z-]+ [a-z]+ [a-z]+ [a-z]+ )")
+"""Placeholders, and sentences that begin with the name of the program."""
+
+
+def named(path: Path) -> set[str]:
+    """Return the commands that a file names: in backquotes, behind a prompt, or as a row of code."""
+    text = path.read_text(encoding="utf-8")
+    texts = [text]
+    if path.suffix == ".py":
+        tree = ast.parse(text)
+        inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+        constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in inside)
+        texts = [node.value for node in constants if isinstance(node.value, str)]
+    joined = [re.sub(r" \\+\n\s*", " ", text) for text in texts]
+    row = r"\$ " if path.suffix == ".md" else r" {2,}"
+    found = (re.findall(rf"`(dpcalc [^`]+)`|^(?:{row})(dpcalc [a-z].*)$", text, re.MULTILINE) for text in joined)
+    lines = (" ".join((quoted or typed).split()) for pairs in found for quoted, typed in pairs)
+    return {line for line in lines if not _NOT_TYPED.search(re.sub(r" -[LDR] ", " ", line))}
+
+
+@pytest.mark.parametrize("path", NAMED, ids=[str(path.relative_to(ROOT)) for path in NAMED])
+def test_every_command_that_is_named_exists_with_its_options(path: Path) -> None:
+    parent = click.Context(cli, info_name="dpcalc", help_option_names=["-h", "--help"])
+    for line in named(path):
+        words = shlex.split(re.split(r" > | #", line)[0])[1:]
+        if not words or words[0].startswith("-"):
+            continue
+        command = cli.get_command(parent, words[0])
+        assert command is not None, line
+        try:
+            command.make_context(words[0], words[1:], parent)
+        except (click.exceptions.Exit, click.MissingParameter, click.BadOptionUsage):
+            pass  # help is shown, or what is named has no value beside it
+        except (click.ClickException, DpcalcError) as error:
+            pytest.fail(f"{line}: {error}")
 
 
 REFUSED = [line for line, _ in (*USAGE, *INFEASIBLE)]

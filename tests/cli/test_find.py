@@ -59,7 +59,7 @@ ASKED = {
     "bibtex": "dpcalc cite",
     "user-level": "dpcalc dp-sgd",
     "federated": "dpcalc dp-sgd",
-    "dp-ftrl": "dpcalc help noise",
+    "dp-ftrl": "dpcalc dp-ftrl",
     "lower bound": "dpcalc compare",
     "balls-in-bins": "dpcalc help sampling",
     "shuffle-once": "dpcalc bounds --algorithm shuffle-once",

@@ -415,12 +415,18 @@ QUESTIONS = (
     Question(
         "dp-sgd",
         "dp-sgd -n 20 --batch-size 10 --epochs 2 --noise-multiplier 1 --sampling balls-in-bins --adjacency add -d 1e-5",
-        "sampled.balls_in_bins",
+        "sampled.balls_in_bins sampled.total_lower",
     ),
     Question(
         "dp-sgd",
         "dp-sgd -n 100 --batch-size 10 --epochs 2 --noise-multiplier 1 --sampling shuffle -d 1e-5",
-        "sampled.shuffle sampled.shuffle_lower",
+        "sampled.shuffle sampled.shuffle_lower sampled.total_lower",
+    ),
+    Question(
+        "dp-sgd",
+        "compare --algorithm dp-sgd -n 100 --batch-size 10 --epochs 2 --noise-multiplier 5 --sampling shuffle "
+        "--group-size 3 -d 1e-5",
+        "sampled.known_places sampled.shuffle sampled.shuffle_lower sampled.total_lower",
     ),
     Question("dp-sgd", "dp-sgd --steps 5 --sampling full -e 1 -d 1e-5", "sampled.full"),
     Question(

@@ -23,8 +23,9 @@ from dpcalc.model import loss_class as loss
 from dpcalc.model.chain import Chain
 from dpcalc.model.numbers import parse_log
 from dpcalc.model.run import describe
-from dpcalc.notions import conversions, gaussian, optimal_composition, pld, profiles, renyi
-from dpcalc.notions.guarantee import Composition, Gdp, Profile
+from dpcalc.notions import conversions, gaussian, groups, optimal_composition, pld, profiles, renyi
+from dpcalc.notions.guarantee import Box, Composition, Gdp, Profile
+from dpcalc.notions.randomised_response import at_negative
 from dpcalc.numerics import binomial, chi_square, clopper_pearson, discounted_sums, isotonic, roots, sums
 from dpcalc.numerics.floats import down, exp_up, product_up, quotient_up, ratio_up, up
 from dpcalc.theorems.batch_layout import layout
@@ -50,7 +51,7 @@ from dpcalc.theorems.record import lookup
 from dpcalc.theorems.risk import generalisation, holder_sgd, langevin, tasks, utility
 from dpcalc.theorems.risk.averaging import averaged_risk
 from dpcalc.theorems.risk.sgd import Sgd
-from dpcalc.theorems.sampled import hidden_past, noisy_sgd, sampled_hidden, sampled_steps
+from dpcalc.theorems.sampled import hidden_past, known_places, noisy_sgd, sampled_hidden, sampled_steps
 from dpcalc.theorems.sampled.hidden_past import Past, Plan
 from dpcalc.theorems.setting import Setting
 from dpcalc.training.audit import one_run
@@ -1289,6 +1290,74 @@ _QUANTITIES.update({
     "hide_cost_min": lambda i: expanding_passes.carried(i("diameter"), _growth(i), i.whole("m"), i("w")) ** 2,
     "hide_cost_sqrt": lambda i: expanding_passes.carried_bent(i("diameter"), (i("rho"), i("w")), i.whole("m")) ** 2,
     "weak_cyclic_epsilon": _weak_cyclic,
+})  # fmt: skip
+
+
+# --- groups of records ------------------------------------------------------------------------------------------------
+
+
+def _one_delta(pair: pld.Pair, epsilon: float) -> float:
+    """The delta of a pair at an epsilon of either sign."""
+    curve = pair.forward if epsilon >= 0.0 else pair.backward
+    value = float(curve(np.array([abs(epsilon)]))[0])
+    return exp_up(value if epsilon >= 0.0 else at_negative(-epsilon, value))
+
+
+def _drawn(make: Callable[..., pld.Pair], *, replacement: bool = False, back: bool = False) -> Any:
+    def delta(i: _Inputs) -> float:
+        draws = pld.Draws(i.whole("b"), i.whole("k"), i.whole("n"), replacement=replacement)
+        pair = make(mu=1.0 / i("z"), draws=draws)
+        return _one_delta(pld.exchanged(pair) if back else pair, i("eps"))
+
+    return delta
+
+
+def _hull(i: _Inputs) -> float:
+    points = [tuple(map(float, point.split(","))) for point in str(i.raw["points"]).split(";")]
+    nodes, deltas = (np.array(column) for column in zip(*points, strict=True))
+    curve = profiles.envelope(nodes, np.log(deltas), both_orders=str(i.raw["both_orders"]) == "True")
+    return exp_up(float(curve(np.array([i("eps")]))[0]))
+
+
+def _hypergeometric(i: _Inputs) -> float:
+    draws, j = pld.Draws(i.whole("b"), i.whole("k"), i.whole("n"), replacement=False), i.whole("j")
+    return exp_up(draws.log_none if j == 0 else list(draws.logs())[j - 1][0])
+
+
+def _public_positions(i: _Inputs, sampling: str) -> float:
+    t, b = i.whole("t"), i.whole("b") if "b" in i.raw else 1
+    told = {
+        "records": b * t, "batch_size": b, "steps": i.whole("epochs") * t, "noise_multiplier": i("z"),
+        "sampling": sampling, "adjacency": "null-record" if i("a") == 1.0 else "replace-one",
+        "group_size": i.whole("k"),
+    }  # fmt: skip
+    return exp_up(guarantee_of(lookup("sampled.known_places"), describe("dp-sgd", told)).log_delta(i("eps")).value)
+
+
+_QUANTITIES.update({
+    "balls_group_remove_k2_t2_delta": lambda i: math.exp(known_places.halves_log_delta(2, i("z"), i("eps"))),
+    "envelope_delta": _hull,
+    "hypergeometric_weight": _hypergeometric,
+    "public_positions_balls_delta": lambda i: _public_positions(i, "balls-in-bins"),
+    "public_positions_shuffle_delta": lambda i: _public_positions(i, "shuffle"),
+    "fixed_group_remove_delta": _drawn(pld.removed_draws),
+    "fixed_group_add_delta": _drawn(pld.removed_draws, back=True),
+    "fixed_group_replace_delta": _drawn(pld.replaced_draws),
+    "fixed_group_zero_forward_delta": _drawn(pld.nulled_draws),
+    "fixed_group_zero_backward_delta": _drawn(pld.nulled_draws, back=True),
+    "with_replacement_group_replace_delta": _drawn(pld.replaced_draws, replacement=True),
+    "poisson_group_remove_delta": lambda i: _one_delta(
+        pld.removed_group(mu=1.0 / i("z"), rate=i("q"), size=i.whole("k")), i("eps")
+    ),
+    "poisson_group_replace_delta": lambda i: _one_delta(
+        pld.replaced_group(mu=1.0 / i("z"), rate=i("q"), size=i.whole("k")), i("eps")
+    ),
+    "box_chain_delta": lambda i: exp_up(
+        Box(i("eps"), i.log("delta")).grouped(i.whole("k")).log_delta(product_up(i("k"), i("eps"))).value
+    ),
+    "gaussian_tradeoff_chain_delta": lambda i: exp_up(
+        groups.Chain(lambda e: gaussian.log_delta(mu=i("mu"), epsilon=e), i.whole("k"))(i("eps"))
+    ),
 })  # fmt: skip
 
 

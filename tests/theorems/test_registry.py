@@ -165,6 +165,8 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         values.update(noise_multiplier=log_uniform(r, 0.3, 10.0), sample_rate=log_uniform(r, 1e-4, 0.5))
     if bound.id == "sampled.truncated":
         values.update(sampling="poisson", max_batch_size=whole(r, 1, 2 * values["batch_size"]))
+    if bound.id in ("sampled.known_places", "sampled.total_lower"):
+        values.update(sampling="balls-in-bins", group_size=r.choice((2, 3)))
     if bound.id.startswith("sampled.hidden"):
         sampling = bound.id.removeprefix("sampled.hidden").removeprefix("_") or "poisson"
         values.update(sampling=sampling, release="last", model="linear", clip=log_uniform(r, 0.1, 10.0))
@@ -697,6 +699,8 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"adjacency": "add"},
     lambda v: {"adjacency": "replace-one"},
     lambda v: {"group_size": 1000},
+    lambda v: {"group_size": None},
+    lambda v: {"sampling": "full"},
     lambda v: {"group_size": 1000, "adjacency": "add", "records": 1200, "batch_size": 600},
     lambda v: {"batch_size": 3, "records": 7},
     lambda v: {"permutation": "public"},

@@ -83,7 +83,7 @@ ALLOWS_ONLY: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("each is about one way to draw batches", ("sampling",), (
         "sampled.poisson", "sampled.fixed", "sampled.with_replacement", "sampled.full", "sampled.balls_in_bins",
         "sampled.truncated", "sampled.shuffle", "sampled.hidden_shuffle", "sampled.hidden_full",
-        "sampled.shuffle_lower", "sampled.last_iterate_heuristic",
+        "sampled.shuffle_lower", "sampled.last_iterate_heuristic", "sampled.total_lower",
     )),
 )  # fmt: skip
 """(why, parameters, bounds): what a bound reads to see whether it applies, and that does not change its value."""
@@ -252,7 +252,7 @@ UNREAD: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     (NOTHING_HIDES, ("strong_convexity", "diameter"), (
         "iteration.local", "iteration.local_rdp", "iteration.local_classic", "noisy_gd.composition",
         "sampled.poisson", "sampled.fixed", "sampled.with_replacement", "sampled.full", "sampled.balls_in_bins",
-        "sampled.shuffle", "sampled.truncated",
+        "sampled.shuffle", "sampled.truncated", "sampled.known_places",
         "noisy_sgd.composition", "released.own_noise", "expanding.composition", "expanding.laplace", "dp_sgd.gradient",
         "dp_sgd.gradient_renyi", "dp_sgd.gradient_lemma",
     )),

@@ -142,10 +142,10 @@ def clipped_steps(told: dict[str, Any], epsilon: float) -> float:
     }[told["sampling"]]
     last = told.get("release") == "last"
     divergence = random_batches.hockey_stick_of_sums if last else random_batches.hockey_stick
-    best = 0.0
-    for others in ([0.0] * (records - 1), [-1.0] * (records - 1)):
-        longer = [*others, 1.0]
-        other = {"replace-one": [-1.0], "null-record": [0.0]}.get(told["adjacency"], [])
+    best, group = 0.0, told.get("group_size", 1)
+    for others in ([0.0] * (records - group), [-1.0] * (records - group)):
+        longer = [*others, *[1.0] * group]
+        other = {"replace-one": [-1.0] * group, "null-record": [0.0] * group}.get(told["adjacency"], [])
         runs = [(g, list(make(len(g)))) for g in (longer, [*others, *other])]
         pairs = [tuple(runs)] if told["adjacency"] == "remove" else [tuple(runs), tuple(reversed(runs))]
         pairs = pairs[1:] if told["adjacency"] == "add" else pairs

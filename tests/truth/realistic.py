@@ -41,6 +41,7 @@ SIZES: tuple[Size, ...] = (
     Size("shuffled-stop", {**SINGLE, "records": 10000}, _PLACES),
     Size("cyclic", PASSES, _PASSES),
     Size("cyclic", {**PASSES, "strong_convexity": 0.01}, _PASSES),
+    Size("cyclic", {**PASSES, "loss_class": "smooth", "strong_convexity": -0.01}, _PASSES),
     Size("shuffle-once", PASSES, _PLACES),
     Size("rotation-epochs", PASSES, _PLACES),
     Size("shuffled-epochs", PASSES, f"{_PLACES}; the lower value counts the shift of the last pass alone"),
@@ -55,6 +56,10 @@ SIZES: tuple[Size, ...] = (
     Size(
         "dp-sgd", {**CLIPPED, "sampling": "shuffle", "adjacency": "null-record"},
         "the bound takes every step of the record as known, and the lower value looks at the largest sum of each epoch",
+    ),
+    Size(
+        "dp-sgd", {**CLIPPED, "sampling": "shuffle", "adjacency": "null-record", "group_size": 8},
+        "the bound takes the places of the group as known, and the lower value looks at one record or at the total",
     ),
 )  # fmt: skip
 

@@ -219,6 +219,10 @@ RUNS: tuple[Run, ...] = (
     _run(
         "dp-sgd", {**CLIPPED, "max_batch_size": 1}, closed(clipped_steps), sampling="poisson", adjacency="null-record"
     ),
+    *(
+        _run("dp-sgd", CLIPPED, closed(clipped_steps), sampling=sampling, adjacency=adjacency, group_size=2)
+        for sampling, adjacency in (("balls-in-bins", "null-record"), ("shuffle", "replace-one"))
+    ),
     _run("dp-sgd", {"noise_multiplier": 2.0, "epochs": 2}, closed(clipped_steps), sampling="full", adjacency="add"),
     _run("dp-sgd", LAST, closed(clipped_steps), sampling="poisson", adjacency="add-remove"),
     _run("dp-sgd", LAST, closed(clipped_steps), sampling="fixed", adjacency="replace-one"),

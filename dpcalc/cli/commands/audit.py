@@ -66,7 +66,13 @@ def command(
         --sigma 2 --diameter 2 -d 1e-3 --attack wall --replicas 1e6
 
     \b
-    Scores of canaries that you computed, beside what the run promises:
+    Scores of canaries that you computed, canaries.csv:
+        in,score
+        1,3.1
+        1,2.4
+        0,0.2
+        0,0.9
+    What do they prove, beside what the run promises?
       dpcalc audit --scores canaries.csv --algorithm dp-sgd --sample-rate 0.01 \\
         --steps 2000 --sampling poisson --adjacency add-remove \\
         --noise-multiplier 1.1 -d 1e-5

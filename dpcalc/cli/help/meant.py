@@ -20,7 +20,6 @@ _MEANT = {
     "neighbors": ("adjacency", "did you mean --adjacency?"),
     "neighbours": ("adjacency", "did you mean --adjacency?"),
     "position": ("index", "did you mean --index?"),
-    "mu": ("strong_convexity", "did you mean --strong-convexity?"),
     "variance": ("noise_std", "give --noise-std, the square root of the variance of one coordinate"),
 }
 """Words that people type -> the parameter without which a command has nothing to say of them, and what to say."""
@@ -53,6 +52,10 @@ def about_option(word: str, command: click.Command) -> str:
 
 def _said(word: str, taken: Collection[str]) -> str:
     """Return what `_MEANT` has to say to a command that takes these parameters."""
+    from dpcalc.model.parameter import NOISE_SCALES, PARAMETERS
+
+    if word == "noise" and (scales := [PARAMETERS[name].flag for name in NOISE_SCALES if name in taken]):
+        return f"did you mean {' or '.join(scales)}?"
     parameter, text = _MEANT.get(word, ("", ""))
     return text if parameter in taken else ""
 

@@ -51,7 +51,8 @@ def with_examples(error: MissingParameter, run: Run, question: Question, bounds:
     if not examples:
         return error
     flags = ", ".join(PARAMETERS[name].flag for name in examples)
-    return type(error)(error.message, f"give {flags}; for example {typed(examples)}", parameters=tuple(examples))
+    shown, asked = _asked(examples)
+    return type(error)(error.message, f"give {flags}; for example {typed(shown)}{asked}", parameters=tuple(examples))
 
 
 def of_question(error: Incomplete, run: Run, question: Question, bounds: Sequence[Theorem]) -> Incomplete:
@@ -68,7 +69,16 @@ def of_question(error: Incomplete, run: Run, question: Question, bounds: Sequenc
     noise = _noise(run)
     first = {**lacking, **noise, **({"delta": left["delta"]} if len(left) == 2 else {})}
     message = f"{error.message}. Also needed: {', '.join(lacking)}" if lacking else error.message
-    return Incomplete(message, f"for example {typed(first)}; or, in place of the noise, {typed(left)}")
+    shown, asked = _asked(first)
+    return Incomplete(message, f"for example {typed(shown)}; or, in place of the noise, {typed(left)}{asked}")
+
+
+def _asked(examples: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return the examples without how batches are drawn, which no example may choose, and the question for it."""
+    if "sampling" not in examples or len(examples) == 1:
+        return examples, ""
+    words = ", ".join(PARAMETERS["sampling"].choices)
+    return {n: x for n, x in examples.items() if n != "sampling"}, f"; how are batches drawn? --sampling is {words}"
 
 
 def _noise(run: Run) -> dict[str, Any]:

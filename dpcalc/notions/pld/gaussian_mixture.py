@@ -224,4 +224,4 @@ def _few_or_many(exact: Callable[[Array], Array], table: Callable[[Array], Array
 def _up(value: Array, terms: int) -> Array:
     """Return upper bounds for logarithms of sums of so many terms."""
     finite = np.where(np.isfinite(value), np.abs(value), 0.0)
-    return value + UNIT * (terms + _ROUNDED) * +UNIT * 16.0 * finite
+    return value + UNIT * (terms + _ROUNDED) + UNIT * 16.0 * finite

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.errors import SpecError
@@ -75,17 +75,34 @@ class Draws(NamedTuple):
         return self.log_others(0)
 
     def log_others(self, j: int) -> float:
-        """Return ln of what all weights share, of the draws that are left beside j."""
+        """Return ln of what all weights share, of the draws that are left beside j; of w_0 without replacement."""
         if self.replacement:
             return (self.draws - j) * _log_other(self.differ, self.records)
         return math.fsum(_log_other(self.draws, self.records - i) for i in range(self.differ))
 
-    def log_ratio(self, j: int) -> float:
-        """Return ln of w_j over w_(j-1), but for what they share."""
+    def logs(self) -> Iterator[tuple[float, float]]:
+        """Yield ln w_1, ln w_2, ..., and how far each may be off.
+
+        Without replacement w_j is C(k, j) (b)_j (n-b)_(k-j)/(n)_k, the share of orders of the group with j of them in
+        the batch: a quotient of whole numbers.
+        """
+        b, k, n = self.draws, self.differ, self.records
         if self.replacement:
-            return math.log((self.draws - j + 1) * self.differ / self.records / j)
-        others = self.records - self.differ - self.draws + j
-        return math.log((self.differ - j + 1) * (self.draws - j + 1) / (j * others))
+            log_ways, size = 0.0, 0.0
+            for j in range(1, b + 1):
+                term, log_others = math.log((b - j + 1) * k / n / j), self.log_others(j)
+                log_ways += term
+                size += 4.0 + abs(term) + abs(log_ways)
+                log = log_ways + log_others
+                yield log, UNIT * (2.0 * size + 16.0 * abs(log_others) + 4.0 * abs(log))
+            return
+        ways, every = math.perm(n - b, k), math.perm(n, k)
+        for j in range(self.most):
+            ways = ways * (k - j) * (b - j) // ((j + 1) * (n - b - k + j + 1))
+            if (weight := ways / every) > 1e-290:
+                yield math.log(weight), UNIT * (2.0 + 2.0 * abs(math.log(weight)))
+            else:
+                yield math.log(ways) - math.log(every), UNIT * 8.0 * math.log(every)
 
 
 def _log_other(some: int, records: int) -> float:
@@ -109,15 +126,12 @@ class Weights(NamedTuple):
 def weights_of(draws: Draws) -> Weights:
     """Return the weights of the numbers of draws of a record, until next to nothing is left of them."""
     mean = draws.draws * draws.differ / draws.records
-    log_ways, size, rest = 0.0, 0.0, False
-    count, logs, errors = [], [], []
-    for j in range(1, draws.most + 1):
-        term, log_others = draws.log_ratio(j), draws.log_others(j)
-        log_ways += term
-        size += 4.0 + abs(term) + abs(log_ways)
-        count.append(float(j))
-        logs.append(log_ways + log_others)
-        errors.append(UNIT * (2.0 * size + 16.0 * abs(log_others) + 4.0 * abs(logs[-1])))
+    count: list[float] = []
+    logs: list[float] = []
+    errors: list[float] = []
+    rest = False
+    for j, (log, error) in enumerate(draws.logs(), 1):
+        count, logs, errors = [*count, float(j)], [*logs, log], [*errors, error]
         # P(J >= i) <= (e mean/i)^i for i > mean, without replacement as well (Hoeffding 1963).
         log_rest = (j + 1) * (1.0 + math.log(mean / (j + 1)))
         if j < draws.most and j + 1 > mean and log_rest < draws.log_rest:

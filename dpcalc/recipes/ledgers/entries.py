@@ -9,7 +9,7 @@ from typing import Any
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.ledgers.entries import MECHANISM, MOST_TIMES
 from dpcalc.errors import SpecError
-from dpcalc.files.nodes import Field, Scalar, Table, table, text
+from dpcalc.files.nodes import KINDS, Field, Scalar, Table, table, text
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number
@@ -24,6 +24,7 @@ from dpcalc.recipes.reading.reference import Files
 from dpcalc.recipes.reading.settings import QUESTION, by_name, follow, read_command, read_settings, suggestion
 
 OWN = ("times", "part", "tuning", "description")
+_TUNING = "write tuning.distribution=geometric tuning.mean=10; in a file, tuning: {distribution: geometric, mean: 10}"
 """The keys of an entry that describe no run."""
 
 _RUN = ("algorithm", "command", "from")
@@ -197,12 +198,16 @@ class Reader:
         """Return the law of a secret number of runs, and a number of runs that is fixed."""
         if field is None:
             return None, 1
-        body = table(field.node, "tuning")
         words = (*Law, _FIXED)
+        if not isinstance(field.node, Table):
+            raise field.node.place.error(
+                f"tuning is {KINDS[type(field.node)]}, and has a distribution and a mean", _TUNING
+            )
+        body = field.node
         refuse_keys(body.fields, ("distribution", "mean", "shape"), "distribution, mean and shape")
         distribution, mean, shape = (body.fields.get(key) for key in ("distribution", "mean", "shape"))
         if distribution is None or mean is None:
-            raise body.place.error("tuning needs distribution and mean", f"distribution is one of {', '.join(words)}")
+            raise body.place.error("tuning needs distribution and mean", _TUNING)
         word = text(distribution.node, "distribution")
         if word not in words:
             raise distribution.place.error(

@@ -106,9 +106,12 @@ class Continued(Setting):
     @functools.cached_property
     def rate(self) -> float:
         """The contraction as -ln c, rounded down; negative where steps expand."""
-        if self.contraction is None and self.strong_convexity >= 0.0:
-            return decay_rate(self.step_size, self.smoothness or 0.0, self.strong_convexity)
-        return _rate_of(self.factor)
+        if self.contraction is not None:
+            return _rate_of(self.contraction)
+        eta, beta, weak = self.step_size, self.smoothness or 0.0, -self.strong_convexity
+        if weak <= 0.0:
+            return decay_rate(eta, beta, self.strong_convexity)
+        return -up(math.log1p(up(max(eta * weak, eta * beta - 2.0), 4.0)), 4.0)
 
     @property
     def factor(self) -> float:

@@ -23,10 +23,10 @@ from dpcalc.theorems.sampled import pairs
 from dpcalc.theorems.sampled.settings import EPOCHS_OF_BATCHES, EpochsOfBatches, SampledSteps, composed_mu
 from dpcalc.theorems.setting import Setting
 
-_CLIPPED = "each record's gradient is clipped to norm clip; any loss, any model"
-_NOISE = "fresh Gaussian noise of standard deviation noise_multiplier x clip on the sum, in every coordinate and step"
-_SEEN = "every iterate may be released"
-_CONSTANT = (
+CLIPPED = "each record's gradient is clipped to norm clip; any loss, any model"
+NOISE = "fresh Gaussian noise of standard deviation noise_multiplier x clip on the sum, in every coordinate and step"
+SEEN = "every iterate may be released"
+CONSTANT = (
     "the sum is divided by a constant, not by the size of the batch that was drawn, and no batch size is released"
 )
 _LARGEST_GROUP = 32
@@ -70,6 +70,16 @@ ENDS_IN_SHUFFLED = requires(
 )
 
 
+WHOLE_EPOCH = requires(
+    "at least one whole epoch",
+    lambda run: (
+        run.records is None
+        or run.batch_size is None
+        or run.steps is None
+        or run.steps >= -(-run.records // run.batch_size)
+    ),
+    Unmet("looks at one whole epoch, and the run is shorter", "use more steps", ("steps",)),
+)
 _SMALL_GROUP = requires(
     f"group_size <= {_LARGEST_GROUP}",
     lambda run: (run.group_size or 1) <= _LARGEST_GROUP,
@@ -112,8 +122,8 @@ _LEAVES_ONE_OUT = requires(
     "(1-q) N(0,1) + q N(-1/z,1))^T; k records: sum_j C(k,j) q^j (1-q)^(k-j) N(j/z,1) for the mixture",
     conditions=(sampling_is(Sampling.POISSON), _SMALL_GROUP),
     assumes=(
-        "every step takes each record by itself with probability sample_rate, afresh", _CLIPPED, _NOISE, _CONSTANT,
-        _SEEN,
+        "every step takes each record by itself with probability sample_rate, afresh", CLIPPED, NOISE, CONSTANT,
+        SEEN,
     ),
     slack="the lattice of losses, some 1e-4 in ln delta",
     slow=True,
@@ -152,7 +162,7 @@ def poisson(run: SampledSteps) -> Composition:
         "keeps so many, all such parts equally likely",
         "for zero-out a null record is drawn and counts as any other; for add and remove records counts the larger "
         "data set, or more than it has",
-        _CLIPPED, _NOISE, _CONSTANT, _SEEN,
+        CLIPPED, NOISE, CONSTANT, SEEN,
     ),
     slack="the lattice of losses; the curves are met by single steps, and a composition of them by no run",
     slow=True,
@@ -185,7 +195,7 @@ def truncated(run: SampledSteps) -> Composition:
     assumes=(
         "every step draws batch_size of the records uniformly, without replacement, afresh",
         "for add and remove: records counts the larger data set, and data sets of at least so many are spoken of",
-        _CLIPPED, _NOISE, _SEEN,
+        CLIPPED, NOISE, SEEN,
     ),
     slack="the lattice of losses; replace-one and zero-out compose a curve that no single run attains",
     slow=True,
@@ -219,7 +229,7 @@ def fixed(run: EpochsOfBatches) -> Composition:
         "every step makes batch_size draws, each of one record, uniformly and by itself; a record that comes several "
         "times counts as often",
         "for add and remove: records counts the larger data set, and data sets of at least so many are spoken of",
-        _CLIPPED, _NOISE, _SEEN,
+        CLIPPED, NOISE, SEEN,
     ),
     slack="the lattice of losses; replace-one and zero-out compose a curve that no single run attains",
     slow=True,
@@ -247,7 +257,7 @@ def with_replacement(run: SampledSteps) -> Composition:
     locator="composition of Gaussian mechanisms",
     formula="mu = sqrt(T)/z, for replacement 2 sqrt(T)/z",
     conditions=(sampling_is(Sampling.FULL), Condition("no step is forgotten", _nothing_is_forgotten)),
-    assumes=("every step uses all records", _CLIPPED, _NOISE, _CONSTANT, _SEEN),
+    assumes=("every step uses all records", CLIPPED, NOISE, CONSTANT, SEEN),
 )
 def full(run: Setting) -> Gdp:
     """Every step is a Gaussian mechanism.
@@ -274,7 +284,7 @@ def full(run: Setting) -> Gdp:
         "in every epoch each record falls into one of the steps by itself, all equally likely; with uses: into so many "
         "different steps, all choices equally likely",
         "an epoch has records/batch_size steps, with uses so many times more, rounded up",
-        _CLIPPED, _NOISE, _CONSTANT, _SEEN,
+        CLIPPED, NOISE, CONSTANT, SEEN,
     ),
     slack="the grid of likelihood ratios, some 1e-3 of epsilon; replace-one: by way of the run without the record, up "
     "to some 30 % of epsilon",
@@ -304,7 +314,7 @@ def balls_in_bins(run: EpochsOfBatches) -> Composition:
     conditions=(sampling_is(Sampling.SHUFFLE), ENDS_IN_SHUFFLED),
     assumes=(
         "in every epoch the records are cut into batches, in any order that does not depend on the data; it may be "
-        "published", _CLIPPED, _NOISE, _CONSTANT, _SEEN,
+        "published", CLIPPED, NOISE, CONSTANT, SEEN,
     ),
     slack="what a secret order hides: see sampled.shuffle_lower for how much that can be",
 )  # fmt: skip
@@ -340,14 +350,7 @@ def shuffle(run: EpochsOfBatches) -> Gdp:
                 "use another --batch-size",
             ),
         ),
-        requires(
-            "at least one whole epoch",
-            lambda run: (
-                run.records is None or run.batch_size is None or run.steps is None
-                or run.steps * run.batch_size >= run.records
-            ),
-            Unmet("looks at one whole epoch, and the run is shorter", "use more steps", ("steps",)),
-        ),
+        WHOLE_EPOCH,
         requires(
             "every iterate may be released", lambda run: run.release != Releases.LAST,
             NotNeeded("speaks of runs of which every iterate is seen", "leave out --release last", ("release",)),
