@@ -290,15 +290,9 @@ def with_choices(error: NotApplicable, run: Run, question: Question) -> NotAppli
     short = "; ".join(f"{', '.join(names)} also need{'s' * (len(names) == 1)} {x}" for x, names in lacking.items())
     said = "; ".join(filter(None, (would, short)))
     return type(error)(
-<<<<<<< HEAD
         "How are batches drawn? Give --sampling.",
         f"the answer depends on it; {said}. A loader that shuffles the records is shuffle, also "
-        "where a library's accountant assumes Poisson",
-=======
-        "it is not said how batches are drawn, and the answer depends on it",
-        f"give --sampling; {said}. A loader that shuffles the records is shuffle, also "
         "where a library's accountant assumes Poisson; for example --sampling shuffle",
->>>>>>> main
         parameters=("sampling",),
     )
 
