@@ -92,13 +92,16 @@ def _at_delta(row: Result, delta: tuple[float, float]) -> Result:
     return row._replace(delta=delta[0], log_delta=delta[1], mu=None, assumes=(*row.assumes, _SKIPS), details=None)
 
 
-def _asked(run: Described, question: Question, *, notes: bool = True) -> Case:
-    """Return the engine's answer: to one phase as a run of its own, to several as a ledger."""
+def _asked(run: Described, question: Question) -> Case:
+    """Return the engine's answer: to one phase as a run of its own, to several as a ledger.
+
+    What other runs would cost is not asked: this one is over, and other adjacencies may not be covered.
+    """
     if len(run.phases) == 1:
         given = {**parameters(run, run.phases[0]), "adjacency": run.adjacency}
         if run.group_size > 1:
             given["group_size"] = run.group_size
-        return ask(COMMAND, given, question, sources=dict.fromkeys(given, _SOURCE), notes=notes)
+        return ask(COMMAND, given, question, sources=dict.fromkeys(given, _SOURCE), notes=False)
     if len(run.phases) > MOST_ENTRIES:
         raise SpecError(
             f"{run.shown} has {len(run.phases)} phases of different noise or rate; at most {MOST_ENTRIES} are composed",
@@ -130,7 +133,7 @@ def _other_readings(run: Described, case: Case) -> list[Note]:
         other = run._replace(phases=claim.phases, sampling=Sampling.POISSON, shape={}, skipped=None,
                              adjacency=_usual(run.adjacency))  # fmt: skip
         try:
-            best = _asked(other, Question(None, *run.delta), notes=False).best
+            best = _asked(other, Question(None, *run.delta)).best
         except DpcalcError:
             continue
         if best is not None and best.epsilon is not None and case.best is not None:

@@ -346,6 +346,7 @@ def _walked(shown: str, kind: str, node: Table) -> RunFile:
     unused: list[str] = []
     remarks: list[str] = []
     for path, field in _values(node):
+        path = path[:-1] if path[-1] == "value" and len(path) > 1 else path  # as Weights & Biases writes it
         key, where = path[-1], ".".join(path)
         name, word = meaning(key), key.strip().lower().replace("-", "_")
         if (isinstance(field, Scalar) and field.null) or key == _HISTORY:

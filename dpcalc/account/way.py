@@ -27,7 +27,12 @@ Ask = Callable[[str], str]
 
 
 def accounted(
-    files: Sequence[str], flags: Mapping[str, str], gates: Sequence[Gate] = (), ask: Ask | None = None
+    files: Sequence[str],
+    flags: Mapping[str, str],
+    gates: Sequence[Gate] = (),
+    ask: Ask | None = None,
+    *,
+    curves: bool = False,
 ) -> tuple[Case, str]:
     """Return the case of a run, and the recipe that keeps it.
 
@@ -36,6 +41,7 @@ def accounted(
         flags: fact -> what was typed for it.
         gates: on the account.
         ask: puts the question where a fact is missing; None: the error names the flag.
+        curves: whether the curves behind the answer are asked for.
 
     Raises:
         Missing: a fact is needed that nothing says.
@@ -47,7 +53,7 @@ def accounted(
     for plan in plans:  # a run is asked at the delta of its plan, and under its adjacency
         said = {**{name: plan.facts[name] for name in _SHARED if name in plan.facts}, **said}
     run = _described(files_read[-1], said, ask)
-    case = account(run, [*gates, *_budget(run)])
+    case = account(run, [*gates, *_budget(run)], curves=curves)
     assert case.best is not None
     recipe = recipe_of(run, case.best.epsilon or 0.0)
     return (against(plans[0], run, case) if plans else case), recipe

@@ -13,6 +13,7 @@ from dpcalc.notes import (
     NotTrained,
     OnePass,
     OtherReading,
+    RunRead,
     RunRemark,
     Vacuous,
 )
@@ -69,7 +70,7 @@ _ROWS, _SCREEN = 8, 23
 """How many rows an answer has, and how many with ``-v``: a screen of 24, less the prompt below."""
 
 COMPARE = "compare"
-_MOST_ROWS = {COMPARE: 10, "train": 10}
+_MOST_ROWS = {COMPARE: 10, "train": 10, "account": 20}
 """How many rows the answers of some commands have."""
 
 _BEST = 3
@@ -79,7 +80,9 @@ _FEW_GATES = 2
 
 _RANKS_OF_INPUTS = {DEFAULT: 6, DERIVED: 8}
 
-_DECISIVE = (OtherReading, RunRemark, LeftOut, OnePass, Vacuous, NotCertified, NotTrained, NothingDrawn, NewestRecord)
+_DECISIVE = (
+    RunRead, OtherReading, RunRemark, LeftOut, OnePass, Vacuous, NotCertified, NotTrained, NothingDrawn, NewestRecord,
+)  # fmt: skip
 """Notes without which an answer would be misread."""
 
 

@@ -406,7 +406,8 @@ _MOST_KEYS = 20
 def _run_read(note: RunRead) -> str:
     from dpcalc.render.layout import listed
 
-    taken = ", ".join(f"{name} ({origin})" for name, origin in note.taken.items())
+    keys = {name: origin.rpartition(": ")[2].rpartition(".")[2] for name, origin in note.taken.items()}
+    taken = ", ".join(name if key == name else f"{name} ({key})" for name, key in keys.items())
     unused = f"; not used: {listed(note.unused, _MOST_KEYS)}" if note.unused else ""
     return f"read as {note.what}: {taken}{unused}"
 

@@ -131,6 +131,8 @@ RUNS: list[tuple[str, str, Any, str, Sequence[Phase], str]] = [
      "--sampling poisson", [P(1, 0.1, 8)], "poisson"),
     ("users-clipped-whole", "c.json", {"sample_rate": 0.1, "steps": 8, "noise_multiplier": 1, "clip_per": "user",
      "max_records_per_user": 3}, "--sampling poisson", [P(1, 0.271, 8)], "poisson"),
+    ("weights-and-biases", "c.yaml", "sample_rate: {value: 0.1}\nsteps: {desc: null, value: 8}\n"
+     "noise_multiplier: {value: 2}", "--sampling poisson", [P(2, 0.1, 8)], "poisson"),
     ("two-releases", "c.json", {"sample_rate": 0.01, "steps": 2000, "noise_multiplier": 1.1, "releases_per_batch": 2},
      "--sampling poisson", [P(0.7778174593052022, 0.01, 1000)], "poisson"),
     ("noise-after-averaging", "c.json", {"noise_std": 0.001, "clip": 2, "divisor": 100, "sample_rate": 0.1, "steps": 5},

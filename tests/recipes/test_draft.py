@@ -139,7 +139,7 @@ def test_what_is_not_understood_is_listed_by_its_key(folder: Path, capsys: pytes
     settings = {**dict.fromkeys(keys, "secret"), "deep": {"n": [1, {"m": None}]}, "noise_multiplier": 1}
     (folder / "train.json").write_text(json.dumps(settings), encoding="utf-8")
     code, text, _ = ended(capsys, "init train.json")
-    listed = " ".join(line[1:].strip() for line in text.partition("first #\n")[2].splitlines())
+    listed = " ".join(line[1:].strip() for line in text.partition("uncomment this line\n")[2].splitlines())
     assert code == 0
     assert listed.startswith(
         "not understood, and left out: n, per_device_train_batch_size, gradient_accumulation_steps,"

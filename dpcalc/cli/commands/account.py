@@ -98,7 +98,8 @@ def command(files: tuple[str, ...], gates: tuple[str, ...], **flags: Any) -> Non
     said = {name: str(value) for name in FACTS if (value := flags.pop(name, None)) is not None}
     output = Output.of({**flags, "plot": None, "plot_bounds": ()})
     try:
-        case, recipe = accounted(files, said, [parse(text) for text in gates], _prompt if _interactive() else None)
+        ask = _prompt if _interactive() else None
+        case, recipe = accounted(files, said, [parse(text) for text in gates], ask, curves=output.curves)
     except Pickled:
         say(SNIPPET)
         raise
