@@ -96,9 +96,11 @@ A number that is no guarantee gates nothing here, whoever wrote it. What is left
 | result | assumes | why it is no row |
 |---|---|---|
 | Altschuler and Talwar 2022, as printed | convex, smooth, bounded domain | its text was not at hand; its abstract speaks of a constant factor, and a number needs the constant, which the rows above have |
-| Asoodeh and Diaz 2023 | bounded domain, no convexity; contraction of the hockey-stick divergence | its text was not at hand; `contraction.nonlinear` is a non-linear contraction for one pass, with a proof of its own |
-| Chien and Li 2024 | bounded domain, Hoelder gradients, no convexity | its text was not at hand; `expanding.*` has the same setting for smooth and for Lipschitz losses, proved here |
-| Kong and Ribero 2024 | non-convex composite losses, cyclic batches | its text was not at hand |
+| Asoodeh and Diaz 2023 | bounded domain, no convexity; contraction of the hockey-stick divergence | its text was not at hand; `contraction.nonlinear` iterates the step of Balle, Barthe, Gaboardi and Geumlek 2019 over one pass |
+| Chien and Li 2024 (arXiv 2410.01068) | bounded domain, Hoelder gradients, no convexity | its text was not at hand; `expanding.*` has the same setting for smooth and for Lipschitz losses, proved here |
+| Kong and Ribero 2024 (arXiv 2407.05237) | non-convex composite losses, cyclic batches, small steps, clipping | its text was not at hand; `expanding.cyclic` has smooth weakly convex losses, without clipping |
+| Annamalai 2024 (arXiv 2407.06496) | none: a loss is constructed | no bound: for that loss the last iterate tells all; nothing that helps holds for all networks |
+| Cebere, Bellet and Papernot 2024 (arXiv 2405.14457) | none: gradients are crafted | audits: with a crafted gradient in every step hiding iterates gains nothing |
 | Chua et al. 2024, one order for all epochs | shuffled once | `dp-sgd` shuffles every epoch |
 | Steinke et al. 2025, for other draws | linear losses | the theorem is about Poisson batches; a record used once in every epoch would be a Gaussian of `mu = sqrt(E/t)/z` |
 """

@@ -16,6 +16,7 @@ from dpcalc.errors import PrivacyWarning as PrivacyWarning
 from dpcalc.errors import SpecError as SpecError
 from dpcalc.errors import WorkerLost as WorkerLost
 from dpcalc.recipes.ledgers.charge import Accountant as Accountant
+from dpcalc.recipes.ledgers.live import Ledger as Ledger
 from dpcalc.report import Case as Case
 from dpcalc.report import Report as Report
 from dpcalc.report import Result as Result
@@ -966,6 +967,7 @@ def dp_sgd(
     sampling: Word = ...,
     max_batch_size: Whole = ...,
     uses: Whole = ...,
+    schedule_factor: Real = ...,
     clip: Real = ...,
     noise_multiplier: Real = ...,
     noise_std: Real = ...,
@@ -990,6 +992,7 @@ def dp_sgd(
     gradient_at_zero: Real = ...,
     loss_at_zero: Real = ...,
     strong_convexity: Real = ...,
+    schedule: str | os.PathLike[str] | None = ...,
     epsilon: Real = ...,
     delta: float | str | Iterable[float | str] | None = ...,
     order: float | Iterable[float] = ...,
@@ -1023,6 +1026,7 @@ def dp_sgd(
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
         max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
         uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
+        schedule_factor: factor on every noise scale of the schedule; a number > 0.
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
         noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
@@ -1047,6 +1051,7 @@ def dp_sgd(
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
+        schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
         order: order or orders of Renyi divergence; without a budget the divergence itself is reported.

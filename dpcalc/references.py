@@ -20,6 +20,7 @@ SHORT = {
     "wang2019": "Wang, Balle and Kasiviswanathan 2019",
     "wang2023": "Wang, Jayaraman, Evans and Gu 2023",
     "zhu2022": "Zhu, Dong and Wang 2022",
+    "balle2019": "Balle, Barthe, Gaboardi and Geumlek 2019",
     "ballesub2018": "Balle, Barthe and Gaboardi 2018",
     "chua2024": "Chua, Ghazi, Kamath, Kumar, Manurangsi, Sinha and Zhang 2024",
     "chua2025": "Chua, Ghazi, Harrison, Leeman, Kamath, Kumar, Manurangsi, Sinha and Zhang 2025",

@@ -33,7 +33,15 @@ def text() -> str:
     "name",
     [
         pytest.param(name, marks=pytest.mark.campaign if name in SLOW else ())
-        for name in ("one-pass", "epochs", "short-batch", "full-batch", "random-batches", "contraction")
+        for name in (
+            "one-pass",
+            "epochs",
+            "short-batch",
+            "full-batch",
+            "weakly-convex",
+            "random-batches",
+            "contraction",
+        )
     ],
 )
 def test_its_tables_are_what_the_recipe_gives(build: ModuleType, name: str) -> None:

@@ -62,7 +62,7 @@ def run_query(command: str, flags: Flags) -> None:
     certify, solved = bool(flags.get("certify")), flags.get("solve") is not None
     common = [f"{name}={flags[name]!r}" for name in _COMMON if flags.get(name)]
     if flags.get("schedule") is not None:
-        common.append(hash_of(flags["schedule"]))
+        common.append(hash_of(flags["schedule"]) or flags["schedule"])
 
     def chosen(combinations: list[Flags]) -> list[Flags]:
         asked.extend(repr(sorted(values.items())) for values in combinations)
@@ -336,7 +336,9 @@ _RISKS = (
     ),
 )
 
-_SCHEDULE = click.option("--schedule", type=FILE, help="Per-step values: CSV with a header, NPY, NPZ or YAML.")
+_SCHEDULE = click.option(
+    "--schedule", type=FILE, help="Values per step (of dp-sgd per phase): CSV with a header, NPY, NPZ, YAML."
+)
 
 _ATTACKS = (click.option("--risk", is_flag=True, help="What an attacker can do, beside the answer."), *_RISKS)
 

@@ -299,7 +299,7 @@ def bounds_of(record: Command, run: Run, question: Question, *, best_only: bool,
 
 def _with_allocation(run: Run, result: Result) -> Result:
     """Return the best result with where its shifts are spent."""
-    if not result.best or run.schedule is None:
+    if not result.best or run.schedule is None or run.algorithm.clipped:
         return result
     from dpcalc.theorems.one_pass.allocation import describe_allocation
 

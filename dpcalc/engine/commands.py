@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, HOLDER, NAMED, Source
+from dpcalc.model.phases import COLUMNS as PHASES
 from dpcalc.model.quantities import ATTACKS, Given
 from dpcalc.model.question import Question
 
@@ -178,6 +179,7 @@ COMMANDS: dict[str, Command] = {
             ("dp-sgd", "dp-sgd-gradient", "dp-sgd-output"),
             _either("dp-sgd", "dp-sgd-gradient", "dp-sgd-output"),
             families=("sampled", "dp_sgd"),
+            columns=PHASES,
             usual=(
                 "records",
                 "sample_rate",

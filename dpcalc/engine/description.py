@@ -45,7 +45,7 @@ def run_of(command: Command, description: Description) -> tuple[Command, Run, tu
         notes += (LinearClip(regularised=regularised, capped=model == Model.CAPPED),)
     if not ALGORITHMS[algorithm].clipped and description.take("release", Releases.LAST) == Releases.EPOCH:
         algorithm = released(algorithm)
-    if description.has("schedule", "noise_multiplier"):
+    if description.has("schedule", "noise_multiplier") and not ALGORITHMS[algorithm].clipped:
         raise SpecError("a schedule has noise of its own, and noise_multiplier is given", "use a column noise_std")
     if description.has("schedule") and description.get("regularisation"):
         raise SpecError("a schedule is not combined with a regularised loss", "describe the steps' maps in the file")
@@ -159,12 +159,15 @@ def _read_schedule(command: Command, algorithm: str, description: Description) -
     Raises:
         SpecError: the command or the algorithm takes no such schedule, or the index is needed.
     """
-    from dpcalc.model import clipping
+    from dpcalc.model import clipping, phases
     from dpcalc.model.chain import resolve
 
-    clipping.fill_in(description)
     record = ALGORITHMS[algorithm]
-    if not command.columns:
+    if record.clipped:
+        phases.fill_in(description)
+        return
+    clipping.fill_in(description)
+    if not command.columns or command.columns == phases.COLUMNS:
         follows = "the noise follows from --c1, --c2 and --decay-exponent"
         raise SpecError(f"{command.name} takes no --schedule", follows if record.grows else "all steps are alike")
     resolve(description, command.columns, clean=record.continues)

@@ -164,6 +164,11 @@ class Sought(NamedTuple):
                 f"cannot solve for {name} with a schedule: privacy need not be monotone in it",
                 "try values with --index",
             )
+        if run.algorithm.clipped and (run.schedule is None) is (name == "schedule_factor"):
+            raise SpecError(
+                f"{name} cannot be solved for {'without' if run.schedule is None else 'with'} a schedule of the steps",
+                "with one, --solve schedule-factor scales its noise",
+            )
         solved = _OF_STEPS_THAT_FORGET if run.algorithm.continues else _OF_A_CHAIN
         if run.algorithm.chained and name not in solved:
             raise SpecError(f"{name} cannot be solved for here", "solve for one of " + ", ".join(solved))

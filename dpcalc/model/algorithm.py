@@ -189,8 +189,8 @@ _SAMPLED = (
 )  # fmt: skip
 _CLIPPED = (
     "release", "records", "epochs", "steps", "batch_size", "sample_rate", "sampling", "max_batch_size", "uses",
-    "clip", "noise_multiplier", "noise_std", "model", "smoothness", "step_size", "diameter", *CATALOGUE, "adjacency",
-    "group_size",
+    "schedule_factor", "clip", "noise_multiplier", "noise_std", "model", "smoothness", "step_size", "diameter",
+    *CATALOGUE, "adjacency", "group_size",
 )  # fmt: skip
 _CORRELATED = (
     "records", "epochs", "steps", "batch_size", "sample_rate", "sampling", "mechanism", "bands", "participations",

@@ -31,7 +31,7 @@ _ALGORITHMS = {
     "repeated": "passes known by the (epsilon, delta) of one",
     "online": "one pass over a growing stream, with decaying noise",
     "dp-sgd": "clipped gradients, noise on their sum (Opacus)",
-    "dp-ftrl": "clipped gradients, noise correlated from step to step",
+    "correlated": "clipped gradients, noise correlated from step to step",
     "dp-sgd-output": "the average iterate, with noise on it alone",
     "dp-sgd-gradient": "the average iterate, with noise in every step",
     "all": "whichever the description fits",

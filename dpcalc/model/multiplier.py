@@ -23,6 +23,8 @@ def fill_in(algorithm: Algorithm, draft: Description) -> None:
         SpecError: what is given contradicts itself.
     """
     check_model(draft)
+    if draft.has("schedule_factor") and not draft.has("schedule"):
+        raise SpecError("schedule_factor is on the noise of a schedule, and there is none", "give --schedule")
     if "separation" in algorithm.parameters:
         _fill_uses(draft)
         if draft.get("mechanism") is Mechanism.BEST:

@@ -474,6 +474,15 @@ _OTHER_UNITS = frozenset({
 """Words that mean about what a parameter means, though other programs differ in the unit or in the values."""
 
 
+def other_words(name: str) -> Mapping[str, str]:
+    """Return the words of other programs and papers for the words that a parameter may be -> the word meant.
+
+    >>> other_words("sampling")["bootstrap"], other_words("loss")["svm"], other_words("records")
+    ('with-replacement', 'hinge', {})
+    """
+    return _MEANT_WORDS if name == "loss" else _SAME_WORD.get(name, {})
+
+
 def spellings(name: str) -> tuple[str, ...]:
     """Return the words of other programs that mean exactly this parameter, as flags.
 

@@ -32,7 +32,7 @@ from dpcalc.model.quantities import (
 from dpcalc.numerics.floats import down, up
 
 if TYPE_CHECKING:
-    from dpcalc.model.chain import Chain
+    pass
 
 
 class Run(Frozen):
@@ -106,7 +106,7 @@ class Run(Frozen):
     epsilon: float | None = None  # the budget, where a cost in risk depends on it
     log_delta: float | None = None
 
-    schedule: Chain | None = None
+    schedule: Any = None  # of sampled steps `Phases`, else a `Chain`
     shift: float | None = None
     contraction: float | None = None
     start_distance: float | None = None

@@ -146,6 +146,15 @@ def test_explain_names_the_things_where_they_are_several(capsys: pytest.CaptureF
     assert "no bound or topic" in ended(capsys, "explain xqzqzq")[2]
 
 
+def test_bounds_takes_words_too(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = ended(capsys, "bounds corollary 31 --json")
+    assert [bound["id"] for bound in json.loads(out)] == [
+        "utility.public", "utility.public_classic", "utility.public_published",
+    ]  # fmt: skip
+    assert "`dpcalc find momentum`" in ended(capsys, "bounds momentum")[2]
+    assert "leave out the words" in ended(capsys, "bounds feldman --algorithm pnsgd -n 10")[2]
+
+
 # topics
 
 

@@ -359,7 +359,7 @@ def test_what_cannot_be_solved_for_a_risk(asked: str, said: str) -> None:
 
 
 def test_what_is_said_of_a_solution_for_a_risk() -> None:
-    text = typed(f"rdp {PASS} --tpr 0.05 --fpr 0.01 --format statement").output
+    text = " ".join(typed(f"rdp {PASS} --tpr 0.05 --fpr 0.01 --format statement").output.split())
     assert "every attack on the result keeps tpr@0.01 <= 0.05" in text
     assert "No attack on the record at position 1000 goes beyond tpr@0.01 <= 0.05" in text
     assert "epsilon" not in text

@@ -88,7 +88,7 @@ BOUNDS = (
     "linear.epochs_curved", "linear.epochs_curved_released",
     "correlated.gaussian", "correlated.banded_poisson", "correlated.banded_balls",
     "sampled.poisson", "sampled.fixed", "sampled.with_replacement", "sampled.full", "sampled.balls_in_bins",
-    "sampled.shuffle", "sampled.truncated", "sampled.known_places", "sampled.total_lower",
+    "sampled.shuffle", "sampled.truncated", "sampled.scheduled", "sampled.known_places", "sampled.total_lower",
     "sampled.shuffle_lower", "sampled.hidden_lower", "sampled.hidden", "sampled.hidden_shuffle", "sampled.hidden_full",
     "sampled.last_iterate_heuristic",
     "dp_sgd.output", "dp_sgd.output_split", "dp_sgd.output_published", "dp_sgd.gradient", "dp_sgd.gradient_renyi",

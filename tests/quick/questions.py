@@ -404,6 +404,12 @@ QUESTIONS = (
     ),
     Question(
         "dp-sgd",
+        "dp-sgd --sample-rate 0.1 --sampling poisson -d 1e-5 --schedule 'steps=1 noise_multiplier=2;steps=2 "
+        "noise_multiplier=1.5'",
+        "sampled.scheduled",
+    ),
+    Question(
+        "dp-sgd",
         "compare --algorithm dp-sgd -n 100 --batch-size 10 --steps 1 --noise-multiplier 1 --sampling fixed -d 1e-5",
         "sampled.fixed",
     ),

@@ -16,11 +16,14 @@ import numpy as np
 
 import dpcalc
 from dpcalc.account import loader as run_loader
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.description import run_of
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.solving.search import DIRECTIONS, extreme
 from dpcalc.model import loss as losses
 from dpcalc.model import loss_class as loss
 from dpcalc.model.chain import Chain
+from dpcalc.model.draft import Description
 from dpcalc.model.numbers import parse_log
 from dpcalc.model.run import describe
 from dpcalc.notions import conversions, gaussian, groups, optimal_composition, pld, profiles, renyi
@@ -1125,6 +1128,17 @@ def _one_order(bound: str, given: dict[str, Any], i: _Inputs, *, backward: bool)
     return proved.ways[1 if backward else 0].epsilon(parse_log(i.raw["delta"]), rough=False).value
 
 
+def _of_phases(i: _Inputs) -> float:
+    adjacency = {"replace": "replace-one"}.get(i.raw["direction"], i.raw["direction"])
+    phases = [
+        zip(("sample_rate", "noise_multiplier", "steps"), x.split(","), strict=True) for x in i.raw["groups"].split(";")
+    ]
+    text = "; ".join(" ".join(f"{name}={value}" for name, value in phase) for phase in phases)
+    given = Description({"algorithm": "dp-sgd", "sampling": "poisson", "adjacency": adjacency, "schedule": text})
+    _, run, _ = run_of(COMMANDS["dp-sgd"], given)
+    return guarantee_of(lookup("sampled.scheduled"), run).epsilon(parse_log(i.raw["delta"])).value
+
+
 def _shifts_of_two(i: _Inputs) -> float:
     """The published pair: where the others fill a batch, two records apart in either direction."""
     cut, mu = _truncation(i), 1.0 / i("multiplier")
@@ -1185,6 +1199,7 @@ _QUANTITIES.update(
     ),
     truncated_epsilon_wide=_shifts_of_two,
     random_allocation_epsilon=_allocated,
+    schedule_epsilon=_of_phases,
 )
 # --- batches of unequal size ------------------------------------------------------------------------------------------
 

@@ -27,9 +27,10 @@ ABOVE = {
     "truncated_epsilon_zero_out": 1e-4,
     "truncated_epsilon_wide": 1e-4,
     "random_allocation_epsilon": 1e-3,
+    "schedule_epsilon": 1e-4,
 }
 LATER = {
-    "sensitivity", "prefix_error_rms", "prefix_error_max", "tree_sensitivity_squared", "schedule_epsilon",
+    "sensitivity", "prefix_error_rms", "prefix_error_max", "tree_sensitivity_squared",
     "banded_poisson_epsilon", "adaptive_clipping_multiplier", "per_layer_multiplier", "gaussian_epsilon",
 }  # fmt: skip
 """What is not covered: noise that is correlated from step to step."""

@@ -32,6 +32,7 @@ TRUTH = {
     "hidden_position.shuffled": "cli/test_compare_truth.py::test_no_small_run_is_less_private",
     "sampled.poisson": "theorems/test_sampled_steps.py::test_no_small_run_is_less_private",
     "sampled.truncated": "theorems/test_sampled_steps.py::test_no_small_run_is_less_private",
+    "sampled.scheduled": "reference/test_sampling.py::test_a_guarantee_is_just_above",
     "sampled.fixed": "theorems/test_sampled_steps.py::test_no_small_run_is_less_private",
     "sampled.with_replacement": "theorems/test_sampled_steps.py::test_no_small_run_is_less_private",
     "sampled.hidden": "theorems/test_sampled_hidden.py::test_no_run_is_less_private",

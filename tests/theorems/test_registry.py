@@ -22,6 +22,7 @@ from dpcalc.model.algorithm import Length
 from dpcalc.model.chain import Chain
 from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.parameter import PARAMETERS
+from dpcalc.model.phases import Phases
 from dpcalc.model.question import Question
 from dpcalc.model.run import ALGORITHMS, Run, describe
 from dpcalc.notions.guarantee import Composition, Gdp, Profile, Rdp
@@ -163,6 +164,9 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         size, batches = whole(r, 1, 1000), whole(r, 2, 100)  # an epoch stays whole as records grow
         values.update(batch_size=size, records=size * batches, steps=batches * whole(r, 10, 50))
         values.update(noise_multiplier=log_uniform(r, 0.3, 10.0), sample_rate=log_uniform(r, 1e-4, 0.5))
+    if bound.id == "sampled.scheduled":
+        many = np.array([1.0, whole(r, 1, 100)])
+        values.update(sampling="poisson", schedule=Phases(np.array([0.01, 0.02]), np.array([2.0, 1.5]), many, "test"))
     if bound.id == "sampled.truncated":
         values.update(sampling="poisson", max_batch_size=whole(r, 1, 2 * values["batch_size"]))
     if bound.id in ("sampled.known_places", "sampled.total_lower"):
@@ -195,7 +199,7 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         if start != "run":
             values["adjacency"] = "replace-one" if start == "minimiser" else "null-record"
         values.update(clean_steps=whole(r, 1, 20), records=values["batch_size"] * whole(r, 1, 20))
-    if "schedule" in bound.parameters:
+    if "schedule" in bound.parameters and bound.family != "sampled":
         steps = r.randint(1, 12)
         values.update(schedule=chain_of(r, steps), records=steps, index=r.randint(1, steps))
         if bound.family == "unlearning":
@@ -718,6 +722,7 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"start": "run" if v.get("start") == "distance" else "distance"},
     lambda v: {"requests": 2},
     lambda v: {"records": 10**12},
+    lambda v: {"schedule": None},
     lambda v: {"contraction": 2.0},
     lambda v: {"loss_class": "convex", "schedule": Unmapped()},
     lambda v: {"holder_exponent": 1.0, "step_size": 3.0 / v["holder_constant"]},

@@ -14,6 +14,7 @@ import pytest
 from scipy.stats import norm
 
 from dpcalc.engine.evaluate import guarantee_of
+from dpcalc.model.phases import MOST, Phases
 from dpcalc.model.run import describe
 from dpcalc.notions import pld
 from dpcalc.notions.pld.repeated_draws import weights_of
@@ -341,6 +342,35 @@ def test_what_a_cap_does_to_a_batch_is_enclosed(n: int, q: float, cap: int) -> N
         cut = binomial.truncation(n, q, cap)
         for found, truth in ((cut.chance, filled), (cut.rest, 1 - filled), (cut.rate, larger / filled * cap / n)):
             assert truth <= found <= truth * (1 + mpmath.mpf("1e-10")) + mpmath.mpf("1e-12")
+
+
+def test_a_schedule_of_very_many_kinds_is_rounded_to_the_unsafe_side() -> None:
+    count = 3000
+    rate, noise = np.linspace(0.001, 0.002, count), np.linspace(2.0, 1.5, count)
+    phases = Phases(rate, noise, np.ones(count), "test")
+    kinds = phases.kinds()
+    assert len(kinds) <= MOST
+    assert sum(steps for *_, steps in kinds) == count
+    for q, z, _ in (*kinds, (rate[0], noise[0], 1)):
+        assert q <= 0.002
+        assert z >= 1.5
+    # Every step is counted among those of at least its rate and at most its noise: by the two orders of the kinds.
+    for least in (0.0012, 0.0017):
+        assert sum(steps for q, *_, steps in kinds if q >= least) >= np.count_nonzero(rate >= least)
+    told = {"sampling": "poisson", "adjacency": "remove"}
+    [whole] = guarantees(**told, schedule=phases).values()
+    [equal] = guarantees(**told, sample_rate=0.0015, noise_multiplier=1.72, steps=count).values()
+    assert whole.epsilon(-11.5).value == pytest.approx(equal.epsilon(-11.5).value, rel=0.1)
+
+
+def test_a_schedule_of_one_phase_is_a_run_of_equal_steps() -> None:
+    for told in ({"sampling": "poisson", "sample_rate": 0.03}, {"sampling": "fixed", "batch_size": 3, "records": 100}):
+        phases = Phases(np.full(2, 0.03), np.full(2, 1.3), np.array([20.0, 30.0]), "test")
+        for adjacency in ("remove", "add", "zero-out", "replace-one"):
+            said = {**told, "adjacency": adjacency}
+            [one] = guarantees(**said, schedule=phases).values()
+            [other] = guarantees(**said, noise_multiplier=1.3, steps=50).values()
+            assert one.epsilon(-11.5).value == pytest.approx(other.epsilon(-11.5).value, rel=1e-6)
 
 
 @pytest.mark.parametrize("bins", [10**7, pytest.param(10**15, marks=pytest.mark.campaign)])

@@ -83,7 +83,7 @@ ALLOWS_ONLY: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("each is about one way to draw batches", ("sampling",), (
         "sampled.poisson", "sampled.fixed", "sampled.with_replacement", "sampled.full", "sampled.balls_in_bins",
         "sampled.truncated", "sampled.shuffle", "sampled.hidden_shuffle", "sampled.hidden_full",
-        "sampled.shuffle_lower", "sampled.last_iterate_heuristic", "sampled.total_lower",
+        "sampled.shuffle_lower", "sampled.last_iterate_heuristic", "sampled.total_lower", "sampled.scheduled",
     )),
 )  # fmt: skip
 """(why, parameters, bounds): what a bound reads to see whether it applies, and that does not change its value."""
@@ -252,7 +252,7 @@ UNREAD: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     (NOTHING_HIDES, ("strong_convexity", "diameter"), (
         "iteration.local", "iteration.local_rdp", "iteration.local_classic", "noisy_gd.composition",
         "sampled.poisson", "sampled.fixed", "sampled.with_replacement", "sampled.full", "sampled.balls_in_bins",
-        "sampled.shuffle", "sampled.truncated", "sampled.known_places",
+        "sampled.shuffle", "sampled.truncated", "sampled.known_places", "sampled.scheduled",
         "noisy_sgd.composition", "released.own_noise", "expanding.composition", "expanding.laplace", "dp_sgd.gradient",
         "dp_sgd.gradient_renyi", "dp_sgd.gradient_lemma",
     )),
@@ -267,6 +267,7 @@ UNREAD: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         "iteration.linear_model", "shuffle.linear_model", "multi_epoch.linear_model",
         "shuffled_epochs.once_linear_model",
     )),
+    ("the schedule says how many steps there are", ("epochs", "batch_size"), ("sampled.scheduled",)),
     ("a full batch is all records", ("batch_size",), ("sampled.full", "sampled.hidden_full")),
     ("all that counts is how far apart two models are before the steps", ("batch_size", "epochs"), (
         "unlearning.distance", "unlearning.schedule", "unlearning.minimiser",

@@ -172,7 +172,8 @@ Optimal composition of what one pass promises is exact, by the definition of the
 Poisson sampling and full batches are exact. A replacement in batches of fixed size composes a curve that no single run
 attains, and so does one with replacement (runs 9 and 10), where records that are removed or added are exact up to the
 lattice. For balls in bins a replacement is bounded by way of the run without the record; for shuffled batches the bound
-takes every record's step as known. Where only the last iterate is seen (runs 13 to 16), the sum of all steps tells less
+takes every record's step as known. Where all phases are alike, `sampled.scheduled` is `sampled.poisson`.
+Where only the last iterate is seen (runs 13 to 16), the sum of all steps tells less
 than the steps do.
 """,
     "correlated": """

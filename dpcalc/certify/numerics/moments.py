@@ -147,11 +147,15 @@ ALONE = Mixture(((arb(1), arb(0)),))
 
 
 class Loss(NamedTuple):
-    """The law of a loss: pieces and the probability that it is 0 besides; or that of N(mu) against N(0)."""
+    """The law of a loss: pieces and the probability that it is 0 besides; or that of N(mu) against N(0).
+
+    Or it is ``told`` which of such pairs is at hand: (probability, mu) each.
+    """
 
     pieces: tuple[Piece, ...] = ()
     at_zero: arb = arb(0)
     mu: arb | None = None
+    told: tuple[tuple[arb, arb], ...] = ()
 
     def exchanged(self) -> Loss:
         """Return the loss with P and Q in each other's place."""
@@ -168,6 +172,8 @@ class Loss(NamedTuple):
         Raises:
             OutOfHand: they take too long.
         """
+        if self.told:
+            return _OfSeveral(self, c)
         return _OfGaussian(self.mu, c) if self.mu is not None else _OfPieces(self, c)
 
 
@@ -213,6 +219,25 @@ class _OfGaussian(Moments):
 
     def beyond(self, t: arb) -> arb:
         return (self.half * (self.c * (self.c + 1) - t * t)).exp()
+
+    def between(self, t: arb, width: arb) -> arb:
+        return self.beyond(t)
+
+
+class _OfSeveral(Moments):
+    """The mean of exp(mu^2 s (s + 1)/2)."""
+
+    def __init__(self, loss: Loss, c: arb) -> None:
+        self.c, self.at_zero = c, loss.at_zero
+        self.parts = [(weight, square(mu) / 2) for weight, mu in loss.told]
+
+    def at(self, t: arb) -> acb:
+        s = acb(self.c, t)
+        return sum((weight * (half * s * (s + 1)).exp() for weight, half in self.parts), acb(0))
+
+    def beyond(self, t: arb) -> arb:
+        exponent = self.c * (self.c + 1) - t * t
+        return sum((weight * (half * exponent).exp() for weight, half in self.parts), arb(0))
 
     def between(self, t: arb, width: arb) -> arb:
         return self.beyond(t)

@@ -24,6 +24,7 @@ from dpcalc.certify.runs.matching import hockey_stick
 from dpcalc.certify.runs.random_positions import laplace_left, positions_left, product_left
 from dpcalc.certify.runs.run import COMPOSED, HIDDEN, OF_ANOTHER_RUN, SPLIT, RunInputs
 from dpcalc.certify.runs.uses import classes
+from dpcalc.certify.sampled.hidden_past import Shifts, Uses
 from dpcalc.certify.sampled.noisy_output import gradient
 from dpcalc.certify.table import defines
 from dpcalc.model.quantities import Noise
@@ -81,8 +82,6 @@ def plan_of(v: RunInputs) -> Mapping[str, Any] | None:
     plan = certificate.get("values", {})
     if certificate["theorem"] != SPLIT or not {"composed", "split", "fraction"} <= set(plan):
         raise OutOfReach(OF_ANOTHER_RUN)
-    if plan.get("counted"):
-        raise OutOfReach("how often a record was used before the last steps is counted in doubles alone")
     if not (1 <= plan["split"] <= plan["composed"] <= v.steps and 0.0 < plan["fraction"] < 1.0):
         raise OutOfReach(OF_ANOTHER_RUN)
     return plan
@@ -100,11 +99,15 @@ def _hidden(v: RunInputs) -> list[Part]:
     apart = use * geometric(arb(c), done)
     if v.diameter is not None:
         apart = apart.min(v.diameter)
-    shift = (
-        apart * power(arb(c), plan["composed"]) / (v.step_size * v.noise_std * (q * room(arb(c), plan["split"])).sqrt())
-    )
+    unit = power(arb(c), plan["composed"]) / (v.step_size * v.noise_std * (q * room(arb(c), plan["split"])).sqrt())
     split = sampled_steps(mu / (1 - q).sqrt(), v, plan["split"])
-    hides = [Part(_gaussian(shift), 1)] if done and not shift.is_zero() else []
+    hides = [Part(_gaussian(apart * unit), 1)] if done and not (apart * unit).is_zero() else []
+    if (counted := plan.get("counted", 0)) and not unit.is_zero():
+        uses, wide = Uses(1, fmpq(min(v.batch_size, v.records), v.records), arb(c)), v.diameter
+        start = arb(0) if counted == done or wide is None else wide * power(arb(c), counted)
+        if counted > done or (counted < done and wide is None) or plan["past"] != "told":
+            raise OutOfReach(OF_ANOTHER_RUN)
+        hides = [Shifts.of(uses.law(counted), use, start, wide, unit).told()]
     return [*hides, *split, *sampled_steps(mu, v, plan["composed"] - plan["split"])]
 
 

@@ -5,6 +5,9 @@ Lengths are in units of the noise: N(m) is a normal law of variance 1, mu = 1/z,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from flint import arb, fmpq
 
 from dpcalc.certify.guarantee import Gdp, InOrders
@@ -15,8 +18,9 @@ from dpcalc.certify.numerics.moments import ALONE, Loss, Mixture, Piece
 from dpcalc.certify.released.compositions import geometric, plan_of
 from dpcalc.certify.runs.allocation import room
 from dpcalc.certify.runs.matching import hockey_stick
-from dpcalc.certify.runs.run import RunInputs
+from dpcalc.certify.runs.run import OF_ANOTHER_RUN, RunInputs
 from dpcalc.certify.sampled.balls_in_bins import Epoch
+from dpcalc.certify.sampled.hidden_past import Shifts, Uses
 from dpcalc.certify.sampled.noisy_output import Draws
 from dpcalc.certify.table import defines
 from dpcalc.model.quantities import Adjacency, Sampling
@@ -178,6 +182,24 @@ def _step_fixed(v: RunInputs, mu: arb, steps: int, rate: arb | None = None) -> P
     return Part(_removed(2 * mu, q), steps, other=_added(2 * mu, q), loss=_loss_removed(2 * mu, q))
 
 
+@defines("sampled.scheduled", InOrders, weight=60000.0, limit=_LIMIT)
+def _scheduled(v: RunInputs) -> list[Part]:
+    return [_phase(v, arb(rate), arb(z) * (v.schedule_factor or 1), steps) for rate, z, steps in v.schedule.kinds()]
+
+
+def _phase(v: RunInputs, rate: arb, noise_multiplier: arb, steps: int) -> Part:
+    """Return so many equal steps of a schedule."""
+    mu = 1 / noise_multiplier
+    if rate == 1:
+        whole = _composed(v.adjacency, mu, 1)
+        return Part(_gaussian(whole), steps, loss=Loss(mu=whole))
+    return (
+        _step_poisson(v.adjacency, rate, mu, steps)
+        if v.sampling == Sampling.POISSON
+        else _step_fixed(v, mu, steps, rate)
+    )
+
+
 @defines("sampled.truncated", InOrders, weight=20000.0, limit=_LIMIT)
 def _truncated(v: RunInputs) -> list[Part]:
     """Return the means of the curves of Poisson batches and, where the others fill a batch, of batches of one size."""
@@ -209,14 +231,19 @@ def _either(one: Part, other: Part, chance: arb) -> Part:
     return Part(mean(one.curve, other.curve), one.copies, other=back, loss=loss)
 
 
+def _step_drawn(v: RunInputs, mu: arb, steps: int) -> Part:
+    """Return so many steps on records drawn with replacement."""
+    of = Draws(int(v.batch_size), int(v.records))
+    if v.adjacency == Adjacency.REPLACE_ONE:
+        return Part(of.replaced(2 * mu), steps)
+    if v.adjacency == Adjacency.NULL_RECORD:
+        return Part(of.nulled(mu), steps, other=of.replaced(mu))
+    return Part(of.removed(mu), steps, other=of.added(mu))
+
+
 @defines("sampled.with_replacement", InOrders, weight=40000.0, limit=_LIMIT)
 def _with_replacement(v: RunInputs) -> list[Part]:
-    of, mu = Draws(int(v.batch_size), int(v.records)), 1 / v.noise_multiplier
-    if v.adjacency == Adjacency.REPLACE_ONE:
-        return [Part(of.replaced(2 * mu), v.steps)]
-    if v.adjacency == Adjacency.NULL_RECORD:
-        return [Part(of.nulled(mu), v.steps, other=of.replaced(mu))]
-    return [Part(of.removed(mu), v.steps, other=of.added(mu))]
+    return [_step_drawn(v, 1 / v.noise_multiplier, v.steps)]
 
 
 # --- hidden iterates --------------------------------------------------------------------------------------------------
@@ -225,34 +252,85 @@ def _with_replacement(v: RunInputs) -> list[Part]:
 @defines("sampled.hidden", InOrders, weight=20000.0, limit=_LIMIT)
 def _hidden(v: RunInputs) -> tuple[list[Part], arb]:
     plan, mu = plan_of(v), 1 / v.noise_multiplier
-    step = _step_of_run if v.sampling == Sampling.POISSON else _step_fixed
     if plan is None:
-        return [step(v, mu, v.steps)], ZERO
+        return _all_composed(v), ZERO
     c, q, done = _contraction(v), arb(plan["fraction"]), v.steps - plan["composed"]
-    apart = _apart(v) * geometric(c, done)
-    outright = False
+    use, uses = _apart(v, plan.get("past")), _drawn(v, c)
+    apart, wide, outright = use * uses.trials * geometric(c, done), None, False
     if v.clip is not None and v.diameter is not None:
         wide = v.diameter * v.batch_size / (v.step_size * v.clip)
         outright, apart = wide <= apart, apart.min(wide)
-    shift = apart * power(c, plan["composed"]) * mu / (q * room(c, plan["split"])).sqrt()
+    unit = power(c, plan["composed"]) * mu / (q * room(c, plan["split"])).sqrt()
     if _most_contracting(v)[1]:
-        shift *= (arb(v.steps) / 2**45).exp()
+        unit *= (arb(v.steps) / 2**45).exp()
+    shift, steps = apart * unit, plan["composed"] if outright else v.steps
     hides = [Part(_gaussian(shift), 1, loss=Loss(mu=shift))] if done and not shift.is_zero() else []
-    split = [step(v, mu / (1 - q).sqrt(), plan["split"])]
-    whole = [step(v, mu, plan["composed"] - plan["split"])] if plan["composed"] > plan["split"] else []
-    return [*hides, *split, *whole], _too_large(v, plan["composed"] if outright else v.steps)
+    if counted := plan.get("counted", 0):
+        if counted > done or (counted < done and wide is None) or counted % uses.period:
+            raise OutOfReach(OF_ANOTHER_RUN)
+        start = arb(0) if counted == done or wide is None else wide * power(c, counted)
+        shifts = Shifts.of(uses.law(counted), arb(use), start, wide, unit)
+        hides, steps = [_of_past(v, plan["past"], shifts)], v.steps if counted == done else plan["composed"] + counted
+    return [*hides, *_last(v, plan, mu, q)], _too_large(v, steps)
+
+
+def _of_past(v: RunInputs, past: str, shifts: Shifts) -> Part:
+    """Return the part of the past; secret where one data set is as good as without the record, else mirrored or told.
+
+    Raises:
+        OutOfReach: the certificate is of another run.
+    """
+    replaced, real = v.adjacency == Adjacency.REPLACE_ONE, _of_one_size(v) and v.adjacency == Adjacency.NULL_RECORD
+    if past == "told":
+        return shifts.told()
+    if past == "secret" and not replaced and not real:
+        return shifts.secret()
+    if past == "secret of both" and replaced and not _of_one_size(v):
+        return shifts.mirrored()
+    raise OutOfReach(OF_ANOTHER_RUN)
+
+
+def _last(v: RunInputs, plan: Mapping[str, Any], mu: arb, q: arb) -> list[Part]:
+    """Return the last steps of a plan."""
+    split, whole = plan["split"], plan["composed"] - plan["split"]
+    if v.sampling == Sampling.BALLS_IN_BINS:
+        if plan["composed"] % _bins(v) or split % _bins(v):
+            raise OutOfReach("epochs of which some steps share their noise and others do not")
+        parts = [(mu / (1 - q).sqrt(), split // _bins(v)), (mu, whole // _bins(v))]
+        return [balls_in_bins(v.adjacency, at, _bins(v), count) for at, count in parts if count]
+    step = {Sampling.POISSON: _step_of_run, Sampling.FIXED: _step_fixed}.get(v.sampling, _step_drawn)
+    return [step(v, at, count) for at, count in ((mu / (1 - q).sqrt(), split), (mu, whole)) if count]
+
+
+def _all_composed(v: RunInputs) -> list[Part]:
+    if v.sampling == Sampling.BALLS_IN_BINS:
+        return _balls_in_bins(v)
+    if v.sampling == Sampling.WITH_REPLACEMENT:
+        return _with_replacement(v)
+    return [(_step_of_run if v.sampling == Sampling.POISSON else _step_fixed)(v, 1 / v.noise_multiplier, v.steps)]
+
+
+def _of_one_size(v: RunInputs) -> bool:
+    return v.sampling in (Sampling.FIXED, Sampling.WITH_REPLACEMENT)
+
+
+def _drawn(v: RunInputs, c: arb) -> Uses:
+    """Return how often a record is used."""
+    if v.sampling == Sampling.BALLS_IN_BINS:
+        return Uses(1, fmpq(1, _bins(v)), c, _bins(v))
+    if v.sampling == Sampling.WITH_REPLACEMENT:
+        return Uses(int(v.batch_size), fmpq(1, int(v.records)), c)
+    return Uses(1, fmpq(int(v.batch_size), int(v.records)), c)
 
 
 def _step_of_run(v: RunInputs, mu: arb, steps: int) -> Part:
     return _step_poisson(v.adjacency, _rate(v), mu, steps)
 
 
-def _apart(v: RunInputs) -> int:
+def _apart(v: RunInputs, past: str | None = None) -> int:
     """Return how far a use takes two steps apart: 2 where another record comes in the place of this one."""
-    alone = v.adjacency == Adjacency.NULL_RECORD or (
-        v.sampling == Sampling.POISSON and v.adjacency != Adjacency.REPLACE_ONE
-    )
-    return 1 if alone else 2
+    alone = v.adjacency == Adjacency.NULL_RECORD or (not _of_one_size(v) and v.adjacency != Adjacency.REPLACE_ONE)
+    return 1 if alone or past == "secret of both" else 2
 
 
 def _contraction(v: RunInputs) -> arb:
@@ -262,7 +340,7 @@ def _contraction(v: RunInputs) -> arb:
         OutOfReach: it is above 1.
     """
     eta, weight = v.exact("step_size"), v.exact("regularisation")
-    beta = weight if v.sampling == Sampling.POISSON else v.exact("smoothness")
+    beta = v.exact("smoothness") if _of_one_size(v) else weight
     c = max(abs(1 - eta * weight), abs(1 - eta * beta))
     if c > 1:
         raise OutOfReach("the step size is above 2/smoothness, in this reading of the two")
@@ -272,7 +350,7 @@ def _contraction(v: RunInputs) -> arb:
 def _most_contracting(v: RunInputs) -> tuple[int, bool]:
     """Return K, and whether it is that of a factor that is larger by 2^-45: where a rounding would make it one less."""
     eta, weight, beta = v.exact("step_size"), v.exact("regularisation"), v.exact("smoothness")
-    if v.sampling == Sampling.FIXED or not beta:
+    if _of_one_size(v) or not beta:
         return int(v.records), False
     room = (2 - 2 * eta * weight) * v.batch_size / (eta * beta)
     near = room * (1 + fmpq(1, 2**46)) if v.steps < 1 << 44 else room
@@ -287,7 +365,10 @@ def _too_large(v: RunInputs, steps: int) -> arb:
     most, _ = _most_contracting(v)
     if most >= v.records:
         return ZERO
-    tail = _rate(v).beta_lower(arb(most), arb(v.records - most), regularized=1) if most else arb(1)
+    rate = arb(fmpq(1, _bins(v))) if v.sampling == Sampling.BALLS_IN_BINS else _rate(v)
+    tail = rate.beta_lower(arb(most), arb(v.records - most), regularized=1) if most else arb(1)
+    if v.sampling == Sampling.BALLS_IN_BINS:  # steps of an epoch are not independent
+        return log(steps * tail).min(arb(0))
     return log(-(steps * (-tail).log1p()).expm1()) if tail < 1 else arb(0)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 
+from dpcalc.cli.help.search import found
 from dpcalc.cli.output.terminal import show
 from dpcalc.cli.query import Command, parameter_options
 from dpcalc.engine.ask import applying
@@ -19,22 +21,43 @@ from dpcalc.theorems.record import Theorem, all_bounds
 
 
 @click.command("bounds", cls=Command, usual=("algorithm", "as_json", "output"))
+@click.argument("words", metavar="[WORDS]...", nargs=-1)
 @parameter_options("compare")
-def command(**flags: Any) -> None:
-    """List the bounds; of a run that is described, which apply and why the others do not.
+def command(words: tuple[str, ...], **flags: Any) -> None:
+    """List the bounds, those that words are about (as `dpcalc find`), or of a run which apply and why others do not.
 
     \b
+      dpcalc bounds feldman laplace
       dpcalc bounds --algorithm shuffled
       dpcalc bounds --algorithm shuffled -n 60000 -L 1 --smoothness 1 --eta 0.1 \\
         --sigma 2
     """
     chosen = [name for part in flags["algorithm"] for name in part]
     bounds = [b for b in all_bounds().values() if not chosen or set(chosen) & set(b.algorithms)]
+    if words:
+        bounds = _about(words, bounds)
     if flags["as_json"]:
         show(json_text([bound.to_dict() for bound in bounds], 2) + "\n", flags["output"])
         return
     given = {name: flags[name][0][0] for name in COMMANDS["compare"].parameters if flags[name] and name != "algorithm"}
+    if words and given:
+        raise SpecError("words choose bounds, and a run that is described has its own", "leave out the words")
     show(plain(_applying(chosen, **given) if given else map(_described, bounds), COLUMNS), flags["output"])
+
+
+def _about(words: Sequence[str], bounds: Sequence[Theorem]) -> list[Theorem]:
+    """Return the bounds that words are about, the most relevant first.
+
+    Raises:
+        SpecError: there is none.
+    """
+    by_id = {bound.id: bound for bound in bounds}
+    chosen = [by_id[id] for hit in found(words) if (id := hit.name.removeprefix("erratum ")) in by_id]
+    if not chosen:
+        raise SpecError(
+            f"no bound is about {' '.join(words)!r}", f"`dpcalc find {shlex.join(words)}` looks for all else"
+        )
+    return chosen
 
 
 def _described(bound: Theorem) -> Paragraph:

@@ -84,6 +84,9 @@ def write_options(command: click.Command, context: click.Context, formatter: cli
                 formatter.write("\n".join(lines) + "\n")
 
 
+_METAVARS = {"INTEGER": "INT", "INTEGER RANGE": "INT", "FLOAT": "NUM", "FLOAT RANGE": "NUM"}
+"""What click calls a number -> what is shown."""
+
 ROWS = 40
 """So many rows has a short page at most."""
 _EXAMPLES = 3
@@ -146,7 +149,8 @@ def _entry(command: str, option: click.Option, context: click.Context, width: in
     parameter = _parameter(option)
     words = _words(parameter)
     names = ", ".join([*sorted(option.opts, key=lambda flag: flag.startswith("--")), *option.secondary_opts])
-    takes = "" if option.is_flag or option.count else " " + ("WORD" if words else option.make_metavar(context))
+    metavar = "WORD" if words else _METAVARS.get(option.make_metavar(context), option.make_metavar(context))
+    takes = "" if option.is_flag or option.count else f" {metavar}"
     default = default_of(command, option)
     said = GLOSSED[parameter.name].lead if parameter and words else option.help or ""
     if brief:

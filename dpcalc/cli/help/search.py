@@ -71,7 +71,7 @@ def _commands() -> Iterator[Entry]:
 
 def _parameters() -> Iterator[Entry]:
     from dpcalc.model.glosses import GLOSSED
-    from dpcalc.model.parameter import EVERY, name_of
+    from dpcalc.model.parameter import EVERY, name_of, other_words
 
     for name, parameter in EVERY.items():
         glossed = GLOSSED.get(name)
@@ -82,7 +82,9 @@ def _parameters() -> Iterator[Entry]:
         yield Entry("parameter", name, text, command, (*words, *parameter.aliases))
         for word, gloss in (glossed.words if glossed else {}).items():
             shown = f"dpcalc bounds --algorithm {word}" if name == "algorithm" else command
-            yield Entry("word", f"{parameter.flag} {word}", f"{parameter.flag} {word}: {gloss}", shown, (word,))
+            others = (other for other, meant in other_words(name).items() if meant.partition(",")[0] == word)
+            text = f"{parameter.flag} {word}: {gloss}"
+            yield Entry("word", f"{parameter.flag} {word}", text, shown, (word, *others))
 
 
 _OWN = "dpcalc"
@@ -205,7 +207,7 @@ def found(words: Sequence[str]) -> list[Entry]:
     counts = Counter(word for one in index for word in one.weights)
     asked = list(dict.fromkeys(tokens(" ".join(words))))
     rarity = {word: math.log(1 + len(index) / (1 + counts[word])) for word in asked}
-    respelt = {word: _respelt(word, counts) for word in asked if not _begins(word, counts)}
+    respelt = {word: _respelt(word, counts) for word in asked if len(word) > _LEAST and not _begins(word, counts)}
     scored = [(_score(one, asked, rarity, respelt, bare("".join(words))), one.entry) for one in index]
     most = max((score for score, _ in scored), default=0.0)
     # A third of the best: an entry that shares one common word with the question is not about it.
@@ -245,7 +247,7 @@ def _akin(word: str, other: str) -> bool:
 
 
 def _begins(word: str, known: Counter[str]) -> bool:
-    return word in known or " " in word or len(word) < _LEAST or any(_akin(word, other) for other in known)
+    return word in known or " " in word or any(_akin(word, other) for other in known)
 
 
 def _respelt(word: str, known: Counter[str]) -> str:

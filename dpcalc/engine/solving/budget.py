@@ -204,8 +204,9 @@ def range_of(problem: Problem, value: float) -> dict[str, Any]:
         return {}
     if problem.unknown == "strong_convexity":
         return {"holds": {"from": value, "to": smoothness, "end": "smoothness"}}
+    convexity = max(convexity or 0.0, 0.0)
     name = "2/(smoothness + strong_convexity)" if convexity else "2/smoothness"
-    return {"holds": {"from": value, "to": max(value, two_over(smoothness, convexity or 0.0)), "end": name}}
+    return {"holds": {"from": value, "to": max(value, two_over(smoothness, convexity)), "end": name}}
 
 
 def holds_at(problem: Problem, value: float) -> bool:
@@ -464,5 +465,5 @@ def _longest(problem: Problem) -> float:
     beta = problem.run.smoothness or 0.0
     if problem.unknown == "strong_convexity":
         return beta or 1.0
-    curvature = beta + (problem.run.strong_convexity or 0.0)
+    curvature = beta + max(problem.run.strong_convexity or 0.0, 0.0)
     return 2.0 / curvature * (1.0 - 4.0 * UNIT) if curvature else problem.direction.high

@@ -55,6 +55,20 @@ def poisson(run: SampledSteps) -> Composition:
     return _composed(run, poisson_pair(run.mu, run.sample_rate, replaced=replaced, size=size), known)
 
 
+def scheduled(run: SampledSteps) -> Composition:
+    """Return the composition of phases of steps on Poisson samples or on batches of fixed size."""
+    kinds = [kind for kind in run.kinds if kind[2]]
+    if max(mu for _, mu, _ in kinds) > _MOST_MU:
+        whole = max(mu for _, mu, _ in kinds) * math.sqrt(sum(steps for *_, steps in kinds))
+        return Composition([(one_gaussian(up(2.0 * whole, 4.0)), 1)])
+    replaced = run.adjacency == Adjacency.REPLACE_ONE
+    if run.sampling == Sampling.POISSON:
+        return in_each_order(
+            run.adjacency, [(poisson_pair(mu, rate, replaced=replaced), steps) for rate, mu, steps in kinds]
+        )
+    return in_each_order(run.adjacency, [(fixed_pair(mu, rate, run.adjacency), steps) for rate, mu, steps in kinds])
+
+
 def truncated(run: SampledSteps) -> Composition:
     """Return the composition of steps on Poisson samples that are cut to a largest size.
 

@@ -180,6 +180,48 @@ def truncated(run: SampledSteps) -> Composition:
 
 
 @theorem(
+    "sampled.scheduled",
+    title="Steps whose rate and noise follow a schedule, composed",
+    needs=("sampling", "adjacency", "schedule", "schedule_factor?"),
+    algorithms=("dp-sgd",),
+    reference="zhu2022",
+    locator="dominating pairs of all phases, composed; rates and noise of one cell rounded to its worst",
+    formula="the product over phases of sampled.poisson or sampled.fixed, each with its own q, z and number of steps",
+    conditions=(
+        requires(
+            "sampling is poisson or fixed",
+            lambda run: run.sampling in (Sampling.POISSON, Sampling.FIXED),
+            Unmet("composes Poisson batches, or batches of fixed size", "use --sampling poisson", ("sampling",)),
+        ),
+        requires(
+            "a schedule of sampled steps", lambda run: run.schedule is not None,
+            NotNeeded("is for steps that follow a schedule", "give --schedule", ("schedule",)),
+        ),
+    ),
+    assumes=(
+        "the schedule is fixed before the run: no rate and no noise is chosen from what was released; a step draws as "
+        "sampling says, at the rate of its phase, afresh",
+        CLIPPED, NOISE, CONSTANT, SEEN,
+    ),
+    slack="the lattice of losses; of more than 32 kinds of steps, cells of rate and noise",
+    slow=True,
+)  # fmt: skip
+def scheduled(run: SampledSteps) -> Composition:
+    """Steps that differ compose as equal ones do, as long as how they differ was fixed beforehand.
+
+    >>> import math
+    >>> import numpy as np
+    >>> from dpcalc.model.phases import Phases
+    >>> phases = Phases(np.array([0.1, 0.1]), np.array([1.0, 1.0]), np.array([1.0, 1.0]), "two equal phases")
+    >>> run = SampledSteps(sampling="poisson", adjacency="remove", schedule=phases)
+    >>> same = SampledSteps(sampling="poisson", adjacency="remove", sample_rate=0.1, steps=2, noise_multiplier=1.0)
+    >>> math.isclose(scheduled(run).log_delta(0.5).value, poisson(same).log_delta(0.5).value, rel_tol=1e-6)
+    True
+    """
+    return pairs.scheduled(run)
+
+
+@theorem(
     "sampled.fixed",
     title="Batches of fixed size, composed",
     needs=(

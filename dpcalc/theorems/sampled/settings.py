@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from dpcalc.model.quantities import Adjacency
 from dpcalc.notions.guarantee import Gdp
-from dpcalc.numerics.floats import up
+from dpcalc.numerics.floats import down, up
 from dpcalc.theorems.setting import Setting
+
+if TYPE_CHECKING:
+    from dpcalc.model.phases import Phases
 
 EPOCHS_OF_BATCHES = ("sampling", "adjacency", "records", "batch_size", "steps", "noise_multiplier")
 
 
 class SampledSteps(Setting):
     """Steps on batches drawn at random."""
+
+    @property
+    def kinds(self) -> list[tuple[float, float, int]]:
+        """The rate, the clipping norm over the noise, rounded up, and the number of steps of every phase."""
+        phases: Phases = self.known["schedule"]
+        factor = self.known.get("schedule_factor", 1.0)
+        return [(rate, up(1.0 / down(multiplier * factor)), steps) for rate, multiplier, steps in phases.kinds()]
 
     @property
     def mu(self) -> float:

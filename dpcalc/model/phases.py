@@ -1,0 +1,153 @@
+"""Sampled steps whose rate and noise change: phases of so many equal steps each, fixed before the run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dpcalc.errors import SpecError
+from dpcalc.model.algorithm import Source
+from dpcalc.model.draft import Description
+from dpcalc.model.numbers import parse_number
+from dpcalc.numerics.floats import up
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+COLUMNS = ("noise_multiplier", "sample_rate", "batch_size", "steps")
+"""The columns of a schedule of dp-sgd; without steps a row is one step."""
+
+MOST = 32  # kinds of steps that are composed as they are: each costs hundredths of a second on a lattice
+_WIDTHS = [2.0 ** (k / 4.0) for k in range(-48, 44)]  # of cells of rate and noise, in their logarithms
+
+
+class Phases:
+    """Kinds of steps: their rate, noise multiplier and number, arrays of shape (k,), each kind once.
+
+    Attributes:
+        rate: the probability that a record is used in such a step.
+        multiplier: the noise multiplier.
+        steps: how many such steps.
+        path: the file or the text that this came from.
+    """
+
+    def __init__(self, rate: Array, multiplier: Array, steps: Array, path: str) -> None:
+        import numpy as np
+
+        kinds, place = np.unique(rate + 1j * multiplier, return_inverse=True)
+        self.rate, self.multiplier = kinds.real, kinds.imag
+        self.steps = np.bincount(place, weights=steps)
+        self.path = path
+
+    def __str__(self) -> str:
+        return self.path
+
+    def __len__(self) -> int:
+        return len(self.rate)
+
+    @property
+    def total(self) -> int:
+        """The number of steps."""
+        return int(self.steps.sum())
+
+    def kinds(self) -> list[tuple[float, float, int]]:
+        """Return (rate, noise multiplier, steps) of at most `MOST` kinds that are no more private than these.
+
+        Those in one cell of the plane of logarithms get its largest rate and least noise: either makes a step less
+        private, as a record that is drawn more rarely is one that is drawn and left out.
+        """
+        kinds = self if len(self.rate) <= MOST else self._in_cells()
+        triples = zip(kinds.rate.tolist(), kinds.multiplier.tolist(), kinds.steps.tolist(), strict=True)
+        return [(rate, multiplier, int(steps)) for rate, multiplier, steps in triples]
+
+    def _in_cells(self) -> Phases:
+        fine = self._rounded(_WIDTHS[0])  # of 1e6 kinds some thousands are left, and widths do not add up
+        return next(kinds for width in _WIDTHS if len((kinds := fine._rounded(width)).rate) <= MOST)
+
+    def _rounded(self, width: float) -> Phases:
+        """Return phases of one kind for each cell of this width."""
+        import numpy as np
+
+        cells = np.floor(np.stack((np.log(self.rate), np.log(self.multiplier))) / width)
+        _, place = np.unique(cells[0] + 1j * cells[1], return_inverse=True)
+        rate, multiplier = np.zeros(place.max() + 1), np.full(place.max() + 1, np.inf)
+        np.maximum.at(rate, place, self.rate)
+        np.minimum.at(multiplier, place, self.multiplier)
+        return Phases(rate, multiplier, np.bincount(place, weights=self.steps).astype(float), self.path)
+
+
+def fill_in(draft: Description) -> None:
+    """Replace ``schedule``, a path or ``steps=1000 noise_multiplier=1.5; steps=...``, by phases.
+
+    Raises:
+        SpecError: it says no rate or no noise of some step, says it twice, or a value is outside its domain.
+    """
+    import numpy as np
+
+    path = str(draft.take("schedule"))
+    table = _written(path) if "=" in path else _read(path)
+    if twice := [name for name in table if name in draft]:
+        raise SpecError(f"{', '.join(twice)} is a column of {path} and also given", "keep one of the two")
+    rows = len(next(iter(table.values())))
+    rate = _rate(draft, table, rows)
+    multiplier = _column(draft, table, "noise_multiplier", rows)
+    steps = table.get("steps", np.ones(rows))
+    valid = ((rate > 0.0) & (rate <= 1.0)).all() and (multiplier > 0.0).all()
+    if not (valid and (steps >= 1.0).all() and (steps == np.floor(steps)).all() and steps.sum() < 2.0**53):
+        raise SpecError(
+            f"{path}: rates are in (0, 1], noise multipliers above 0, and steps whole numbers from 1", "correct it"
+        )
+    phases = Phases(rate, multiplier, steps, path)
+    draft.put("schedule", phases, Source.FILE)
+    draft.put("steps", phases.total, Source.FILE)
+    draft.fill("noise_multiplier", float(multiplier.min()), Source.FILE)
+
+
+def _read(path: str) -> dict[str, Array]:
+    from dpcalc.model.schedule_file import read_schedule
+
+    return read_schedule(path, columns=COLUMNS)
+
+
+def _written(text: str) -> dict[str, Array]:
+    """Return the columns of phases that are written out."""
+    import numpy as np
+
+    phases = [dict(word.partition("=")[::2] for word in phase.split()) for phase in text.split(";") if phase.strip()]
+    names = [name for name in phases[0] if name in COLUMNS]
+    if any(set(phase) != set(names) for phase in phases):
+        raise SpecError(
+            f"schedule {text!r}: every phase must say the same of {', '.join(COLUMNS)}",
+            "for example 'steps=1000 noise_multiplier=1.5; steps=1000 noise_multiplier=0.9'",
+        )
+    return {name: np.array([parse_number(phase[name]) for phase in phases]) for name in names}
+
+
+def _rate(draft: Description, table: dict[str, Array], rows: int) -> Array:
+    """Return the rate of every row: a column, the batch size over the records, rounded up, or what is given."""
+    if "batch_size" not in table:
+        rate = draft.get("sample_rate")
+        if rate is None and draft.has("batch_size", "records") and "sample_rate" not in table:
+            import numpy as np
+
+            return np.full(rows, min(1.0, up(draft["batch_size"] / draft["records"])))
+        return _column(draft, table, "sample_rate", rows)
+    if not draft.has("records") or "sample_rate" in table or draft.has("sample_rate"):
+        raise SpecError("a column batch_size needs --records, and no rate beside it", "give --records")
+    import numpy as np
+
+    return np.minimum(1.0, table["batch_size"] / float(draft["records"]) * (1.0 + 2.0**-51))
+
+
+def _column(draft: Description, table: dict[str, Array], name: str, rows: int) -> Array:
+    import numpy as np
+
+    if name in table:
+        return table[name]
+    value: Any = draft.get(name)
+    if value is None:
+        flag = "--" + name.replace("_", "-")
+        raise SpecError(f"the schedule says no {name}", f"add a column {name}, or give {flag}")
+    return np.full(rows, float(value))
