@@ -193,7 +193,23 @@ SAID = [
         "the best of a random, secret number of such runs (geometric, mean 10), each scored privately, would have cost "
         "epsilon 1.63 instead of 1, and a fixed number of 10, by composition, 3.62: --tune",
     ),
-]
+    (
+        notes.PrefixNoise(
+            rms=8.5, largest=9.9, others=[{"mechanism": "bisr", "bands": 64, "rms": 8.0}, {
+                "algorithm": "dp-sgd", "mechanism": "identity", "bands": 1, "sampling": "poisson", "rms": 17.0,
+                "noise_multiplier": 1.0,
+            }],
+        ),
+        "8.5 clips (root mean square), at most 9.9; at the same guarantee bisr with 64 bands 8 (0.94 times), "
+        "DP-SGD with Poisson batches 17 (2 times)",
+    ),
+    (
+        notes.RunRead(what="the history of an Opacus accountant", taken={"steps": "h.json: steps"}, unused=["lr"]),
+        "read as the history of an Opacus accountant: steps; not used: lr",
+    ),
+    (notes.OtherReading(reading="Poisson batches", value=1.5, truth="batches were shuffled"), "batches were shuffled"),
+    (notes.RunRemark(says="a restarted accountant forgets"), "a restarted accountant forgets"),
+]  # fmt: skip
 
 
 def every_kind(base: type[notes.Note] = notes.Note) -> set[str]:
