@@ -53,6 +53,7 @@ _PUBLIC = {
     "WorkerLost": "dpcalc.errors",
     "PrivacyWarning": "dpcalc.errors",
     "Accountant": "dpcalc.recipes.ledgers.charge",
+    "Ledger": "dpcalc.recipes.ledgers.live",
 }
 
 __all__ = [*_PUBLIC, "__version__"]  # noqa: PLE0604

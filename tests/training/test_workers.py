@@ -26,7 +26,7 @@ def outcome(place: int) -> np.ndarray:
 SAME = """
 import os
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
-import hashlib
+import time
 import numpy as np
 from dpcalc.training.run import ensemble, single
 from tests.training.reference import problem_of, run_of
@@ -37,7 +37,7 @@ ensemble._ENTRIES, ensemble._MUCH, ensemble._BEATS = 64 * D, 1, 64 * D * 2
 loss, used = LOSSES[0], []
 forked = ensemble.by_processes
 def counted(*given):
-    used.append(given[3])
+    used.append(given[2])
     return forked(*given)
 ensemble.by_processes = counted
 for algorithm in ("pnsgd", "shuffled-stop"):
@@ -45,6 +45,8 @@ for algorithm in ("pnsgd", "shuffled-stop"):
     found, told = set(), []
     for count in (1, 2, 3):
         told.clear()
+        while not single.may_fork():
+            time.sleep(0.01)  # until the threads of the last call are gone
         w = ensemble.train(planned, problem, 300, 2, workers=count,
                            progress=lambda *now: told.append(now))
         found.add(w.tobytes())
@@ -53,9 +55,6 @@ for algorithm in ("pnsgd", "shuffled-stop"):
     found.add(ensemble.train(planned, problem, 300, 2, workers=2).tobytes())
     ensemble.may_fork = genuine
     print(len(found), end=" ")
-    import time
-    while not single.may_fork():
-        time.sleep(0.01)  # until the threads of the last call are gone
 print(used)
 """
 
@@ -72,40 +71,35 @@ FORKING = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 @FORKING
 def test_outcomes_are_put_where_they_belong() -> None:
-    beats: list[int] = []
-
-    def block(place: int, beat: single.Beat) -> np.ndarray:
-        beat(place + 1)
-        return outcome(place)
-
+    done: list[int] = []
     for count in (1, 2, 9):
-        beats.clear()
-        found = single.by_processes(block, EDGES, 2, count, beats.append)
+        done.clear()
+        found = single.by_processes(outcome, 3, count, done.append)
         np.testing.assert_array_equal(found, np.concatenate([outcome(place) for place in range(3)]))
-        assert sorted(beats) == [1, 2, 3]
+        assert sorted(done) == [0, 1, 2]
 
 
 @FORKING
 def test_a_failure_is_raised_and_ends_the_others() -> None:
-    def block(place: int, beat: single.Beat) -> np.ndarray:
+    def block(place: int) -> np.ndarray:
         if place == 1:
             raise ZeroDivisionError("of place 1")
         time.sleep(60.0)
         return outcome(place)
 
     with pytest.raises(ZeroDivisionError, match="of place 1"):
-        single.by_processes(block, EDGES, 2, 3, lambda steps: None)
+        single.by_processes(block, 3, 3, lambda place: None)
 
 
 @FORKING
 def test_a_process_that_is_killed_is_no_outcome() -> None:
-    def block(place: int, beat: single.Beat) -> np.ndarray:
+    def block(place: int) -> np.ndarray:
         if place == 2:
             os.kill(os.getpid(), signal.SIGKILL)
         return outcome(place)
 
     with pytest.raises(DpcalcError, match="was ended"):
-        single.by_processes(block, EDGES, 2, 2, lambda steps: None)
+        single.by_processes(block, 3, 2, lambda place: None)
 
 
 INTERRUPTED = """
@@ -114,14 +108,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the te
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy as np
 from dpcalc.training.run import single
-def block(place, beat):
-    beat(os.getpid())
+def block(place):
+    print(os.getpid(), flush=True)
     import time
     time.sleep(60.0)
-def told(pid):
-    print(pid, flush=True)
 try:
-    single.by_processes(block, [0, 1, 2], 1, 2, told)
+    single.by_processes(block, 2, 2, print)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """

@@ -57,12 +57,12 @@ def charge(path: str, name: str, epsilon: float) -> str:
     Raises:
         SpecError: the file is no ledger, or an entry cannot be added to it; it is as it was.
     """
-    with _alone(path):
+    with alone(path):
         return _charge(path, name, epsilon)
 
 
 @contextlib.contextmanager
-def _alone(path: str) -> Iterator[None]:
+def alone(path: str) -> Iterator[None]:
     """Wait until no other process charges a ledger of the same folder."""
     try:
         import fcntl

@@ -25,11 +25,12 @@ from typing import Any
 from dpcalc.cluster.calls import Piece
 from dpcalc.errors import PRECEDENCE, DpcalcError, SpecError
 from dpcalc.files.place import ProjectFile
+from dpcalc.files.typed import Garbled
 from dpcalc.recipes.judging.verdict import error, given_by, judged, judged_again
 from dpcalc.recipes.reading.recipe import Entry, Lazy
 from dpcalc.recipes.running.evaluate import Answers, Limits, Outcome, broken
 from dpcalc.recipes.running.journal import Journal
-from dpcalc.recipes.running.saved import Garbled, no_case, read_line, refuse_other_inputs, verified_case
+from dpcalc.recipes.running.saved import no_case, read_line, refuse_other_inputs, verified_case
 from dpcalc.recipes.running.selection import Selection
 from dpcalc.render.machine import case_line
 from dpcalc.render.notes import in_words

@@ -22,7 +22,8 @@ from typing import IO
 from dpcalc.errors import SpecError
 from dpcalc.files.output import open_to_add
 from dpcalc.files.reading import shown_path
-from dpcalc.recipes.running.saved import Garbled, read_line
+from dpcalc.files.typed import Garbled
+from dpcalc.recipes.running.saved import read_line
 from dpcalc.render.machine import case_line
 from dpcalc.report import Case
 

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dpcalc.cluster.calls import Piece, spread, through
 from dpcalc.errors import DpcalcError, SpecError, WorkerLost
 from dpcalc.files.reading import digest_of
+from dpcalc.files.typed import Garbled
 from dpcalc.model.algorithm import ALGORITHMS, Source
 from dpcalc.model.parameter import renamed
-from dpcalc.recipes.running.saved import Garbled, refuse_other_inputs, verified_case
+from dpcalc.recipes.running.saved import refuse_other_inputs, verified_case
 from dpcalc.render.layout import listed
 from dpcalc.report import Case, Report, Shard, Status, case_fields, strict_json
 from dpcalc.version import __version__

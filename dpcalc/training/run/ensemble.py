@@ -83,7 +83,9 @@ def train(
             raise SpecError("only the last iterates of independent runs are computed on other machines")
         return _run_remotely(there, runs, report)
     if workers > 1 and plain and plan.steps * replicas * plan.columns >= _MUCH and may_fork():
-        return by_processes(runs.block, runs.edges, plan.columns, workers, report.add)
+        return by_processes(
+            runs.block, len(runs.widths), workers, lambda block: report.add(plan.steps * runs.widths[block])
+        )
 
     def run(block: int) -> Array:
         report.add(0)

@@ -8,13 +8,11 @@ nothing is sent to it. Where copies are not safe or not to be had there are none
 
 from __future__ import annotations
 
-import contextlib
-import mmap
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,8 +137,7 @@ class _Run:
         return Trained(weights, released)
 
 
-Beat = Callable[[int], None]
-Block = Callable[[int, Beat], Array]
+Block = Callable[[int], Array]
 
 
 def may_fork() -> bool:
@@ -155,63 +152,49 @@ def may_fork() -> bool:
         return False
 
 
-def by_processes(block: Block, edges: list[int], columns: int, workers: int, beat: Beat) -> Array:
-    """Return the outcomes of all blocks, which some processes share, one below the other.
+def by_processes(block: Block, count: int, workers: int, done: Callable[[int], None]) -> Array:
+    """Return the outcomes of all blocks, which some copies of this process share, one below the other.
 
     Args:
-        block: block number, what to call with the steps done -> its outcome, shape (its width, columns).
-        edges: where blocks begin, and the number of rows in all.
-        columns: of the outcome.
+        block: block number -> its outcome, an array; it need not be pickled.
+        count: blocks.
         workers: processes, >= 1.
-        beat: called with the steps done.
+        done: called with the number of every block that is done.
 
     Raises:
         DpcalcError: a process ended before its work.
         Exception: what a block raises.
     """
-    from multiprocessing import connection, get_context
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import active_children, get_context
 
-    forking: Any = get_context("fork")
-    shared = mmap.mmap(-1, max(1, 8 * edges[-1] * columns))
-    result = np.frombuffer(shared, np.float64, edges[-1] * columns).reshape(edges[-1], columns)
-    blocks = range(len(edges) - 1)
-
-    def work(places: range, told: Any) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the affair of the process that waits
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        with contextlib.suppress(BrokenPipeError):  # nobody waits any more
-            try:
-                for place in places:
-                    result[edges[place] : edges[place + 1]] = block(place, told.send)
-                told.send(None)
-            except Exception as error:
-                told.send(error)
-
-    processes: list[Any] = []
-    open_ends: dict[Any, Any] = {}
+    others = active_children()
+    pool = ProcessPoolExecutor(min(workers, count), get_context("fork"), _begin, (block,))
     try:
-        for k in range(min(workers, len(blocks))):
-            mine, theirs = forking.Pipe(duplex=False)
-            process = forking.Process(target=work, args=(blocks[k::workers], theirs), daemon=True)
-            process.start()
-            theirs.close()
-            processes.append(process)
-            open_ends[mine] = process
-        while open_ends:
-            ready: list[Any] = connection.wait(list(open_ends))
-            for end in ready:
-                try:
-                    message = end.recv()
-                except EOFError:
-                    raise DpcalcError("a process that trained replicas was ended", "take fewer --workers") from None
-                if isinstance(message, Exception):
-                    raise message
-                if message is None:
-                    del open_ends[end]
-                else:
-                    beat(message)
-        return result.copy()
+        places = {pool.submit(_outcome, place): place for place in range(count)}
+        for future in as_completed(places):
+            future.result()
+            done(places[future])
+        return np.concatenate([future.result() for future in places])
+    except BrokenProcessPool:
+        raise DpcalcError("a process that trained replicas was ended", "take fewer --workers") from None
     finally:
-        for process in processes:
-            process.terminate()
-            process.join()
+        for process in active_children():
+            if process not in others:
+                process.terminate()
+        pool.shutdown(cancel_futures=True)
+
+
+_BLOCKS: list[Block] = []
+"""In a copy of this process: what it computes."""
+
+
+def _begin(block: Block) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the affair of the process that waits
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _BLOCKS.append(block)
+
+
+def _outcome(place: int) -> Array:
+    return _BLOCKS[-1](place)

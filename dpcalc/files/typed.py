@@ -1,0 +1,116 @@
+"""Values of JSON types as the records that annotations describe: every field has its type, and none is unknown.
+
+Numbers that are not finite stand as null, with a field ``reason`` beside them (`dpcalc.report.strict_json`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from enum import Enum
+from functools import cache, partial
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+
+class Garbled(ValueError):
+    """What is not what it should be."""
+
+
+_PLAIN: dict[Any, tuple[Any, str]] = {
+    str: (str, "a text"), int: (int, "a whole number"), float: ((int, float), "a number"),
+    bool: (bool, "a truth value"), list: (list, "a list"), dict: (dict, "an object"),
+    float | str: ((int, float, str), "a number or a text"),
+}  # fmt: skip
+
+
+@cache
+def reader(kind: Any) -> Callable[[Any], Any]:  # noqa: PLR0911 (one return a kind)
+    """Return what reads a value of a kind, and raises ValueError or TypeError where it is none.
+
+    Args:
+        kind: a plain type, an enum, a named tuple, a tuple of some kinds, or None or one of these; of any other kind
+            values are trees.
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind in _PLAIN:
+        return partial(_plain, *_PLAIN[kind])
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind
+    if hasattr(kind, "_fields"):
+        return partial(_record, kind)
+    if origin is tuple and inner[-1] is Ellipsis:
+        return lambda written: tuple(map(reader(inner[0]), items(written)))
+    if origin is tuple:
+        return lambda written: tuple(reader(one)(item) for one, item in zip(inner, items(written), strict=True))
+    if origin in (Union, UnionType) and NoneType in inner:
+        some = reader(Union[tuple(one for one in inner if one is not NoneType)])  # noqa: UP007 (of as many as there are)
+        return lambda written: None if written is None else some(written)
+    return tree
+
+
+def _plain(types: Any, what: str, written: Any) -> Any:
+    if not isinstance(written, types) or (isinstance(written, bool) and types is not bool):
+        raise Garbled(f"{what} is expected")
+    return written
+
+
+items: Callable[[Any], list[Any]] = reader(list)
+"""Return a list, which a value must be."""
+
+fields_of: Callable[[Any], dict[str, Any]] = reader(dict)
+"""Return an object, which a value must be."""
+
+
+def _record(kind: Any, written: Any) -> Any:
+    return kind(**read_fields(kind, infinite(written)))
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def read_fields(kind: Any, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields of a named tuple, as its annotations say.
+
+    Raises:
+        ValueError, TypeError: one is not, is not known, or is missing and has no default.
+    """
+    hints = _hints(kind)
+    if not fields.keys() <= hints.keys():
+        raise Garbled(f"{min(fields.keys() - hints.keys())} is not known of a {kind.__name__}")
+    if missing := [name for name in kind._fields if name not in fields and name not in kind._field_defaults]:
+        raise Garbled(f"{missing[0]} is missing")
+    return {name: reader(hints[name])(value) for name, value in fields.items()}
+
+
+# --- numbers that are not finite --------------------------------------------------------------------------------------
+
+_WORDS = {"infinite": math.inf, "below all numbers": -math.inf, "not a number": math.nan}
+_EXACTLY_0 = "delta is exactly 0"
+
+
+def infinite(written: Any) -> dict[str, Any]:
+    """Return an object with its infinite numbers back in place of null and the reason beside it.
+
+    Raises:
+        ValueError, KeyError: the reason speaks of a field that is not there.
+    """
+    fields = dict(fields_of(written))
+    if not isinstance(fields.get("reason"), str):
+        return fields
+    for reason in fields.pop("reason").split("; "):
+        name, _, words = reason.partition(" is ")
+        name, value = ("log_delta", -math.inf) if reason == _EXACTLY_0 else (name, _WORDS[words])
+        if fields.get(name, 0) is not None:
+            raise Garbled("a reason is given for a number that is there")
+        fields[name] = value
+    return fields
+
+
+def tree(written: Any) -> Any:
+    """Return a tree with its infinite numbers back."""
+    if isinstance(written, dict):
+        return {name: tree(value) for name, value in infinite(written).items()}
+    return [tree(value) for value in written] if isinstance(written, list) else written
