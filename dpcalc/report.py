@@ -519,7 +519,7 @@ class Report:
         return f"<Report {self.command}: {said}{f', {self.failed} failed' if self.failed else ''}>"
 
     def __str__(self) -> str:
-        return str(_renderer("", "render")(self, "plain", verbose=False)).rstrip("\n")
+        return str(_renderer("", "render")(self, "plain", verbose=0)).rstrip("\n")
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows of the report."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpcalc.api.asked import answered, read
-from dpcalc.api.documents import format_report
 from dpcalc.api.queries import mirrors
 from dpcalc.engine.gate import Gate
 from dpcalc.errors import DpcalcError, SpecError
@@ -132,9 +131,10 @@ def train(
     with with_one_blas_thread():
         whole = answered("train", asked, asker(fitting.fit), asker(fitting.fit_one_of_several))
     if output is not None and models[0] is not None:
+        from dpcalc.render.evaluation import render_statement
         from dpcalc.training.release.model import save
 
-        save(models[0], output, statement=format_report(whole, "statement").strip())
+        save(models[0], output, statement=render_statement(whole).strip())
         if card:
             from dpcalc.cards.card import without_card, write_beside
 
@@ -177,7 +177,7 @@ def audit(
         guesses: of one run, how many coins to guess, fixed beforehand.
         data, neighbour: of a custom attack, the paths of two tables that differ in one record, the target last.
         replicas: runs on each of the two data sets.
-        confidence: with which all bounds on a case hold.
+        confidence: with which all bounds on a case hold together.
         as_released: whether the runs are those of the engine that trains one model, with its rounding; slow.
         seed: of all randomness.
         workers: processors; by default all.

@@ -326,7 +326,7 @@ def test_a_model_that_is_not_private_has_no_card(tmp_path: Path) -> None:
 def test_the_card_of_a_model_on_the_command_line(run: Run) -> None:
     line = "train --synthetic logistic -n 50 --dimension 2 -R 1 -e 1 -d 1e-3 -o model.npz"
     done = run(f"{line} --report card=report.json")
-    assert "its privacy card to model.card.json" in done.stdout + run(f"{line} -v").stdout
+    assert "dpcalc verify model.card.json" in done.stdout + run(f"{line} -v").stdout
     assert run("verify model.card.json --model model.npz --no-certify").exit_code == 0
     Path("model.card.json").unlink()
     assert run(f"{line} --no-card").exit_code == 0

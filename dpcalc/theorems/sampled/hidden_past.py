@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dpcalc.numerics.discounted_sums import Law
 
 _MOST_MU = 4e7  # past this one a Gaussian mechanism hides nothing that shows
+_MOST_SHIFT, _UNLIKELY = 290.0, 1e-30  # mixtures of shifts have mu below 300, but for what is as unlikely as this
 _NEAR_ONE = (100, 200, 60)  # nodes of a law of distances: near 0, up to rare ones, and beyond
 _RARE = math.exp(-25.0)
 _NODES_OF_SEARCH = 5  # every so many nodes is enough to choose a plan by
@@ -323,7 +324,9 @@ class Search(NamedTuple):
             ends = np.append(np.flatnonzero(places[1:] != places[:-1]), len(values) - 1)
             laws[count] = discounted_sums.Law(values[ends], np.add.reduceat(masses, np.append(0, ends[:-1] + 1)))
         mus, masses = _shifts(self.chain, plan, laws[count])
-        return _likely(plan.past or Past.TOLD, np.minimum(mus, 1e3), masses, math.sqrt(variance), failure)
+        if float(masses[mus > _MOST_SHIFT].sum()) > _UNLIKELY:
+            return None
+        return _likely(plan.past or Past.TOLD, np.minimum(mus, _MOST_SHIFT), masses, math.sqrt(variance), failure)
 
 
 def _likely(past: Past, mus: Array, masses: Array, spread: float, failure: float) -> Callable[[float], float]:

@@ -55,7 +55,7 @@ CONVEX_IF_CLIPPED = (
 
 _ROUNDED = Fraction(1, 2**46)  # how much smaller K may be by what rounded its factors up, before it was a whole number
 
-_LEAST_NOISE, _LEAST_NOISE_OF_EPOCHS = 1e-5, 0.05  # with less of it all is composed, by pairs that are made for that
+_LEAST_NOISE, _LEAST_NOISE_OF_EPOCHS = 0.1, 0.05  # with less of it all is composed, by pairs that are made for that
 _MANY_STEPS = 1 << 44  # so many larger factors would be noticed
 
 
