@@ -14,7 +14,7 @@ from dpcalc.engine.attack.guess import guess_of_answer
 from dpcalc.engine.gate import judged
 from dpcalc.engine.ledgers.entries import MOST_ENTRIES
 from dpcalc.engine.ledgers.total import answer_ledger
-from dpcalc.errors import DpcalcError, NotApplicable, SpecError
+from dpcalc.errors import DpcalcError, NotApplicable
 from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import Adjacency, Sampling
 from dpcalc.model.question import Entry, Ledger, Question
@@ -102,15 +102,27 @@ def _asked(run: Described, question: Question) -> Case:
         if run.group_size > 1:
             given["group_size"] = run.group_size
         return ask(COMMAND, given, question, sources=dict.fromkeys(given, _SOURCE), notes=False)
-    if len(run.phases) > MOST_ENTRIES:
-        raise SpecError(
-            f"{run.shown} has {len(run.phases)} phases of different noise or rate; at most {MOST_ENTRIES} are composed",
-            "change noise and rate in fewer, larger stages",
-        )
-    entries = tuple(
-        Entry(f"phase-{number}", COMMAND, parameters(run, phase)) for number, phase in enumerate(run.phases, 1)
-    )
+    phases = composed(run.phases)
+    entries = tuple(Entry(f"phase-{number}", COMMAND, parameters(run, phase)) for number, phase in enumerate(phases, 1))
     return answer_ledger(Ledger(entries, run.adjacency, run.group_size), question)
+
+
+def composed(phases: Sequence[Phase]) -> Sequence[Phase]:
+    """Return phases, of more than a ledger takes neighbours as one with their least noise and their largest rate.
+
+    >>> [phase.steps for phase in composed([Phase(1.0 + k / 1000, 0.01, 1) for k in range(300)])] == [2] * 150
+    True
+    """
+    size = -(-len(phases) // MOST_ENTRIES)
+    if size == 1:
+        return phases
+    ordered = sorted(phases, key=lambda phase: (phase.rate or 0.0, phase.noise_multiplier))
+    groups = [ordered[start : start + size] for start in range(0, len(ordered), size)]
+    return [
+        Phase(min(p.noise_multiplier for p in group), max((p.rate for p in group if p.rate), default=None),
+              sum(p.steps for p in group))
+        for group in groups
+    ]  # fmt: skip
 
 
 def parameters(run: Described, phase: Phase) -> dict[str, Any]:
@@ -122,8 +134,13 @@ def parameters(run: Described, phase: Phase) -> dict[str, Any]:
 
 
 def _reading(run: Described) -> list[Note]:
+    remarks, count = list(run.remarks), len(composed(run.phases))
+    if count < len(run.phases):
+        remarks.append(
+            f"{len(run.phases)} phases are composed as {count}, with the least noise and largest rate of each"
+        )
     taken = {name: said.origin for name, said in run.facts.items() if name not in ("tool",)}
-    return [RunRead(what=run.kind, taken=taken, unused=tuple(run.unused)), *(RunRemark(says=s) for s in run.remarks)]
+    return [RunRead(what=run.kind, taken=taken, unused=tuple(run.unused)), *(RunRemark(says=s) for s in remarks)]
 
 
 def _other_readings(run: Described, case: Case) -> list[Note]:

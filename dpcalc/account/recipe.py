@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpcalc.account.answer import COMMAND, kept_delta, parameters
+from dpcalc.account.answer import COMMAND, composed, kept_delta, parameters
 from dpcalc.account.described import Described
 from dpcalc.account.facts import FACTS, Said
 from dpcalc.account.forms import Phase, RunFile, read_run
@@ -30,19 +30,18 @@ def _lines(run: Described, epsilon: float) -> Iterator[str]:
     if delta < run.delta[0]:
         yield f"    # delta = {run.delta[0]!r} with the steps that workers skip"
     shared = [f"adjacency: {run.adjacency}", *group, f"delta: {delta!r}"]
-    if len(run.phases) == 1:
-        fields = [f"command: {COMMAND}", *_fields(run, 0), *shared]
+    phases = composed(run.phases)
+    if len(phases) == 1:
+        fields = [*_fields(run, phases[0]), *shared]
     else:
         fields = ["command: ledger", *shared, "entries:"]
-        fields += [
-            f"  phase-{n + 1}: {{{', '.join((f'command: {COMMAND}', *_fields(run, n)))}}}"
-            for n in range(len(run.phases))
-        ]
+        fields += [f"  phase-{n}: {{{', '.join(_fields(run, phase))}}}" for n, phase in enumerate(phases, 1)]
     yield from (f"    {field}" for field in [*fields, f"assert: epsilon <= {SIX.number(epsilon, Side.UP)}"])
 
 
-def _fields(run: Described, place: int) -> Iterator[str]:
-    for name, value in parameters(run, run.phases[place]).items():
+def _fields(run: Described, phase: Phase) -> Iterator[str]:
+    yield f"command: {COMMAND}"
+    for name, value in parameters(run, phase).items():
         yield f"{name}: {value!r}" if isinstance(value, float) else f"{name}: {value}"
 
 

@@ -49,7 +49,10 @@ def accounted(
     """
     said = {name: _typed(name, text) for name, text in flags.items()}
     files_read = [read_plan(path) for path in files]
-    plans = [_described(plan, said, ask) for plan in files_read[:-1]]
+    plans = [
+        _described(plan, {n: one for n, one in said.items() if n in _SHARED or n not in plan.facts}, ask)
+        for plan in files_read[:-1]
+    ]  # what a plan says of itself, a flag says of the run
     for plan in plans:  # a run is asked at the delta of its plan, and under its adjacency
         said = {**{name: plan.facts[name] for name in _SHARED if name in plan.facts}, **said}
     run = _described(files_read[-1], said, ask)

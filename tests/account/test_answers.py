@@ -125,6 +125,22 @@ def test_a_run_against_its_plan(written: Written, run: dict[str, Any], words: st
     assert case.failed is not kept
 
 
+def test_more_phases_than_a_ledger_takes_are_composed_with_the_least_noise(written: Written) -> None:
+    history = [[8.0 + k / 1000, 0.01, 1] for k in range(240)]
+    case, recipe = accounted([written("h.json", history)], {"delta": "1e-5", "sampling": "poisson"})
+    least, most = (
+        epsilon_of(case_of(written("r.json", [[z, 0.01, 240]]), sampling="poisson")) for z in (8.24, 8.0)
+    )  # fmt: skip
+    assert least <= epsilon_of(case) <= most
+    assert recipe.count("phase-") == 120
+
+
+def test_a_flag_beside_a_plan_is_about_the_run(written: Written) -> None:
+    plan = written("plan.yaml", "sampling: poisson\nsample_rate: 0.5\nsteps: 60\nnoise_multiplier: 2\ndelta: 1e-4")
+    case, _ = accounted([plan, written("run.json", {**SNIPPET, "sampler": "BatchSampler"})], {"sampling": "shuffle"})
+    assert case.failed
+
+
 def test_a_plan_is_one_case_and_of_the_same_question(written: Written) -> None:
     body = "dpcalc: ledger/1\nadjacency: add-remove\nbudget: {delta: 1e-6}\nentries:\n  a: {mu: 1}\n"
     with pytest.raises(SpecError, match="no Poisson run"):
