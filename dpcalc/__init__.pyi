@@ -178,7 +178,7 @@ def compare(
         noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
-        group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
+        group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
         feature_bound: largest norm of a feature vector; a number > 0 (feature units).
         label_bound: largest size of a label (hinge and logistic: labels are +1 and -1); a number >= 0 (label units).
@@ -204,12 +204,12 @@ def compare(
         langevin_std: sigma of w - eta gradient + sqrt(2 eta) sigma N(0, 1), in place of noise_std; a number > 0.
         epoch_epsilon: epsilon of one pass, of an algorithm known by its (epsilon, delta) alone; a number >= 0.
         epoch_delta: delta of one pass, 0 for pure privacy; a number >= 0 and < 1.
-        window: speak of all records that at least so many others follow; a whole number from 0 to 1e+15 (records).
+        window: cover every record that at least this many others follow; a whole number from 0 to 1e+15 (records).
         decay_exponent: exponent of the noise schedule of a stream; a number > 0 and <= 64.
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
-        sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
-        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step chosen at random (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: largest size of a Poisson batch: a larger one is cut to this many records, uniformly; a whole number from 1 to 1e+15 (records).
         uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
@@ -228,11 +228,11 @@ def compare(
         gates: assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one.
         certify: prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why not.
         risk: what an attacker can do, beside the answer: case.risk.
-        fpr: rates of false positives at which risk gives those of true ones.
+        fpr: false-positive rates at which risk gives true-positive rates.
         prior: prior probabilities that the record is there, for how often a guess is right.
         baseline: probabilities to guess a secret of the record right without the release.
-        advantage: solve for what keeps true positives less false ones of any attack at most this.
-        tpr: solve for what keeps the rate of true positives at fpr at most this.
+        advantage: solve for what keeps true-positive less false-positive rate of any attack at most this.
+        tpr: solve for what keeps the true-positive rate at fpr at most this.
         success: solve for what keeps how often a guess is right, at prior, at most this.
         reconstruction: solve for what keeps how often a secret is guessed, baseline without, at most this.
 
@@ -316,7 +316,7 @@ def rdp(
         noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
-        group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
+        group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
         feature_bound: largest norm of a feature vector; a number > 0 (feature units).
         label_bound: largest size of a label (hinge and logistic: labels are +1 and -1); a number >= 0 (label units).
@@ -336,11 +336,11 @@ def rdp(
         gates: assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one.
         certify: prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why not.
         risk: what an attacker can do, beside the answer: case.risk.
-        fpr: rates of false positives at which risk gives those of true ones.
+        fpr: false-positive rates at which risk gives true-positive rates.
         prior: prior probabilities that the record is there, for how often a guess is right.
         baseline: probabilities to guess a secret of the record right without the release.
-        advantage: solve for what keeps true positives less false ones of any attack at most this.
-        tpr: solve for what keeps the rate of true positives at fpr at most this.
+        advantage: solve for what keeps true-positive less false-positive rate of any attack at most this.
+        tpr: solve for what keeps the true-positive rate at fpr at most this.
         success: solve for what keeps how often a guess is right, at prior, at most this.
         reconstruction: solve for what keeps how often a secret is guessed, baseline without, at most this.
 
@@ -409,11 +409,11 @@ def shifted(
         gates: assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one.
         certify: prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why not.
         risk: what an attacker can do, beside the answer: case.risk.
-        fpr: rates of false positives at which risk gives those of true ones.
+        fpr: false-positive rates at which risk gives true-positive rates.
         prior: prior probabilities that the record is there, for how often a guess is right.
         baseline: probabilities to guess a secret of the record right without the release.
-        advantage: solve for what keeps true positives less false ones of any attack at most this.
-        tpr: solve for what keeps the rate of true positives at fpr at most this.
+        advantage: solve for what keeps true-positive less false-positive rate of any attack at most this.
+        tpr: solve for what keeps the true-positive rate at fpr at most this.
         success: solve for what keeps how often a guess is right, at prior, at most this.
         reconstruction: solve for what keeps how often a secret is guessed, baseline without, at most this.
 
@@ -465,7 +465,7 @@ def unlearn(
     ``"minimiser"``, or the last iterate of a noisy ``"run"``. ``solve="clean_steps"`` gives the least number of steps.
 
     Args:
-        start: what the model was trained by that is to forget: nothing is known of it but the start distance (distance), it minimises a strongly convex mean loss (minimiser), or it is the last iterate of noisy SGD (run); one of distance, minimiser, run.
+        start: how the model that is to forget was trained: nothing is known of it but the start distance (distance), it minimises a strongly convex mean loss (minimiser), or it is the last iterate of noisy SGD (run); one of distance, minimiser, run.
         start_distance: distance of the two starting points; a number >= 0 (parameter units).
         gradient_norm: gradient of the mean loss at a minimiser, at most, with the records and without: 0 for an exact one (default); on a convex set its distance from an outward normal, with the sign changed; a number >= 0 (gradient units).
         requests: requests to forget so far, this one included, each answered by so many steps; a whole number from 1 to 1e+15 (requests).
@@ -481,7 +481,7 @@ def unlearn(
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
-        group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
+        group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
@@ -490,11 +490,11 @@ def unlearn(
         gates: assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one.
         certify: prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why not.
         risk: what an attacker can do, beside the answer: case.risk.
-        fpr: rates of false positives at which risk gives those of true ones.
+        fpr: false-positive rates at which risk gives true-positive rates.
         prior: prior probabilities that the record is there, for how often a guess is right.
         baseline: probabilities to guess a secret of the record right without the release.
-        advantage: solve for what keeps true positives less false ones of any attack at most this.
-        tpr: solve for what keeps the rate of true positives at fpr at most this.
+        advantage: solve for what keeps true-positive less false-positive rate of any attack at most this.
+        tpr: solve for what keeps the true-positive rate at fpr at most this.
         success: solve for what keeps how often a guess is right, at prior, at most this.
         reconstruction: solve for what keeps how often a secret is guessed, baseline without, at most this.
 
@@ -589,7 +589,7 @@ def hockey_stick(
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
-        group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
+        group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
@@ -598,11 +598,11 @@ def hockey_stick(
         gates: assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one.
         certify: prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why not.
         risk: what an attacker can do, beside the answer: case.risk.
-        fpr: rates of false positives at which risk gives those of true ones.
+        fpr: false-positive rates at which risk gives true-positive rates.
         prior: prior probabilities that the record is there, for how often a guess is right.
         baseline: probabilities to guess a secret of the record right without the release.
-        advantage: solve for what keeps true positives less false ones of any attack at most this.
-        tpr: solve for what keeps the rate of true positives at fpr at most this.
+        advantage: solve for what keeps true-positive less false-positive rate of any attack at most this.
+        tpr: solve for what keeps the true-positive rate at fpr at most this.
         success: solve for what keeps how often a guess is right, at prior, at most this.
         reconstruction: solve for what keeps how often a secret is guessed, baseline without, at most this.
 
@@ -703,7 +703,7 @@ def shuffle(
         c1: constant of the noise schedule; a number > 0.
         c2: constant of the noise schedule; a number.
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
-        group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
+        group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
@@ -712,11 +712,11 @@ def shuffle(
         gates: assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one.
         certify: prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why not.
         risk: what an attacker can do, beside the answer: case.risk.
-        fpr: rates of false positives at which risk gives those of true ones.
+        fpr: false-positive rates at which risk gives true-positive rates.
         prior: prior probabilities that the record is there, for how often a guess is right.
         baseline: probabilities to guess a secret of the record right without the release.
-        advantage: solve for what keeps true positives less false ones of any attack at most this.
-        tpr: solve for what keeps the rate of true positives at fpr at most this.
+        advantage: solve for what keeps true-positive less false-positive rate of any attack at most this.
+        tpr: solve for what keeps the true-positive rate at fpr at most this.
         success: solve for what keeps how often a guess is right, at prior, at most this.
         reconstruction: solve for what keeps how often a secret is guessed, baseline without, at most this.
 
@@ -782,7 +782,7 @@ def online(
     Args:
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
-        window: speak of all records that at least so many others follow; a whole number from 0 to 1e+15 (records).
+        window: cover every record that at least this many others follow; a whole number from 0 to 1e+15 (records).
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         loss_class: what is known of every loss; lipschitz (a bounded gradient only) covers clipping. Default: convex-smooth if a smoothness is given, else lipschitz; one of convex-smooth, convex, smooth, lipschitz.
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
@@ -808,7 +808,7 @@ def online(
         decay_exponent: exponent of the noise schedule of a stream; a number > 0 and <= 64.
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
-        group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
+        group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
         order: order or orders of Renyi divergence; without a budget the divergence itself is reported.
@@ -816,11 +816,11 @@ def online(
         gates: assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one.
         certify: prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why not.
         risk: what an attacker can do, beside the answer: case.risk.
-        fpr: rates of false positives at which risk gives those of true ones.
+        fpr: false-positive rates at which risk gives true-positive rates.
         prior: prior probabilities that the record is there, for how often a guess is right.
         baseline: probabilities to guess a secret of the record right without the release.
-        advantage: solve for what keeps true positives less false ones of any attack at most this.
-        tpr: solve for what keeps the rate of true positives at fpr at most this.
+        advantage: solve for what keeps true-positive less false-positive rate of any attack at most this.
+        tpr: solve for what keeps the true-positive rate at fpr at most this.
         success: solve for what keeps how often a guess is right, at prior, at most this.
         reconstruction: solve for what keeps how often a secret is guessed, baseline without, at most this.
 
@@ -928,7 +928,7 @@ def multi_epoch(
         epoch_epsilon: epsilon of one pass, of an algorithm known by its (epsilon, delta) alone; a number >= 0.
         epoch_delta: delta of one pass, 0 for pure privacy; a number >= 0 and < 1.
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
-        group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
+        group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
         order: order or orders of Renyi divergence; without a budget the divergence itself is reported.
@@ -936,11 +936,11 @@ def multi_epoch(
         gates: assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one.
         certify: prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why not.
         risk: what an attacker can do, beside the answer: case.risk.
-        fpr: rates of false positives at which risk gives those of true ones.
+        fpr: false-positive rates at which risk gives true-positive rates.
         prior: prior probabilities that the record is there, for how often a guess is right.
         baseline: probabilities to guess a secret of the record right without the release.
-        advantage: solve for what keeps true positives less false ones of any attack at most this.
-        tpr: solve for what keeps the rate of true positives at fpr at most this.
+        advantage: solve for what keeps true-positive less false-positive rate of any attack at most this.
+        tpr: solve for what keeps the true-positive rate at fpr at most this.
         success: solve for what keeps how often a guess is right, at prior, at most this.
         reconstruction: solve for what keeps how often a secret is guessed, baseline without, at most this.
 
@@ -1023,8 +1023,8 @@ def dp_sgd(
         steps: number of steps; a whole number from 1 to 1e+15 (steps).
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
-        sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
-        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step chosen at random (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: largest size of a Poisson batch: a larger one is cut to this many records, uniformly; a whole number from 1 to 1e+15 (records).
         uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
@@ -1044,7 +1044,7 @@ def dp_sgd(
         radius: radius of a ball around 0 that holds the constraint set; 0 lies in the set; a number > 0 (parameter units).
         regularisation: weight of the regulariser (lambda/2) |w|^2; a number >= 0 (gradient units per parameter unit).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
-        group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
+        group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
@@ -1059,11 +1059,11 @@ def dp_sgd(
         gates: assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one.
         certify: prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why not.
         risk: what an attacker can do, beside the answer: case.risk.
-        fpr: rates of false positives at which risk gives those of true ones.
+        fpr: false-positive rates at which risk gives true-positive rates.
         prior: prior probabilities that the record is there, for how often a guess is right.
         baseline: probabilities to guess a secret of the record right without the release.
-        advantage: solve for what keeps true positives less false ones of any attack at most this.
-        tpr: solve for what keeps the rate of true positives at fpr at most this.
+        advantage: solve for what keeps true-positive less false-positive rate of any attack at most this.
+        tpr: solve for what keeps the true-positive rate at fpr at most this.
         success: solve for what keeps how often a guess is right, at prior, at most this.
         reconstruction: solve for what keeps how often a secret is guessed, baseline without, at most this.
 
@@ -1119,7 +1119,7 @@ def dp_ftrl(
         steps: number of steps; a whole number from 1 to 1e+15 (steps).
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
-        sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step chosen at random (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
         mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums; one of identity, tree, sqrt, banded-sqrt, bisr, blt, best.
         bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
         participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
@@ -1128,7 +1128,7 @@ def dp_ftrl(
         noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
-        group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
+        group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
         order: order or orders of Renyi divergence; without a budget the divergence itself is reported.
@@ -1136,11 +1136,11 @@ def dp_ftrl(
         gates: assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one.
         certify: prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why not.
         risk: what an attacker can do, beside the answer: case.risk.
-        fpr: rates of false positives at which risk gives those of true ones.
+        fpr: false-positive rates at which risk gives true-positive rates.
         prior: prior probabilities that the record is there, for how often a guess is right.
         baseline: probabilities to guess a secret of the record right without the release.
-        advantage: solve for what keeps true positives less false ones of any attack at most this.
-        tpr: solve for what keeps the rate of true positives at fpr at most this.
+        advantage: solve for what keeps true-positive less false-positive rate of any attack at most this.
+        tpr: solve for what keeps the true-positive rate at fpr at most this.
         success: solve for what keeps how often a guess is right, at prior, at most this.
         reconstruction: solve for what keeps how often a secret is guessed, baseline without, at most this.
 
@@ -1237,11 +1237,11 @@ def utility(
         gates: assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one.
         certify: prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why not.
         risk: what an attacker can do, beside the answer: case.risk.
-        fpr: rates of false positives at which risk gives those of true ones.
+        fpr: false-positive rates at which risk gives true-positive rates.
         prior: prior probabilities that the record is there, for how often a guess is right.
         baseline: probabilities to guess a secret of the record right without the release.
-        advantage: solve for what keeps true positives less false ones of any attack at most this.
-        tpr: solve for what keeps the rate of true positives at fpr at most this.
+        advantage: solve for what keeps true-positive less false-positive rate of any attack at most this.
+        tpr: solve for what keeps the true-positive rate at fpr at most this.
         success: solve for what keeps how often a guess is right, at prior, at most this.
         reconstruction: solve for what keeps how often a secret is guessed, baseline without, at most this.
 
@@ -1347,7 +1347,7 @@ def statement(
         noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
-        group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
+        group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
         feature_bound: largest norm of a feature vector; a number > 0 (feature units).
         label_bound: largest size of a label (hinge and logistic: labels are +1 and -1); a number >= 0 (label units).
@@ -1373,12 +1373,12 @@ def statement(
         langevin_std: sigma of w - eta gradient + sqrt(2 eta) sigma N(0, 1), in place of noise_std; a number > 0.
         epoch_epsilon: epsilon of one pass, of an algorithm known by its (epsilon, delta) alone; a number >= 0.
         epoch_delta: delta of one pass, 0 for pure privacy; a number >= 0 and < 1.
-        window: speak of all records that at least so many others follow; a whole number from 0 to 1e+15 (records).
+        window: cover every record that at least this many others follow; a whole number from 0 to 1e+15 (records).
         decay_exponent: exponent of the noise schedule of a stream; a number > 0 and <= 64.
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
-        sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
-        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step chosen at random (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: largest size of a Poisson batch: a larger one is cut to this many records, uniformly; a whole number from 1 to 1e+15 (records).
         uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
@@ -1397,11 +1397,11 @@ def statement(
         gates: assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one.
         certify: prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why not.
         risk: what an attacker can do, beside the answer: case.risk.
-        fpr: rates of false positives at which risk gives those of true ones.
+        fpr: false-positive rates at which risk gives true-positive rates.
         prior: prior probabilities that the record is there, for how often a guess is right.
         baseline: probabilities to guess a secret of the record right without the release.
-        advantage: solve for what keeps true positives less false ones of any attack at most this.
-        tpr: solve for what keeps the rate of true positives at fpr at most this.
+        advantage: solve for what keeps true-positive less false-positive rate of any attack at most this.
+        tpr: solve for what keeps the true-positive rate at fpr at most this.
         success: solve for what keeps how often a guess is right, at prior, at most this.
         reconstruction: solve for what keeps how often a secret is guessed, baseline without, at most this.
 
@@ -1501,7 +1501,7 @@ def explain(
         noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
-        group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
+        group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
         feature_bound: largest norm of a feature vector; a number > 0 (feature units).
         label_bound: largest size of a label (hinge and logistic: labels are +1 and -1); a number >= 0 (label units).
@@ -1527,12 +1527,12 @@ def explain(
         langevin_std: sigma of w - eta gradient + sqrt(2 eta) sigma N(0, 1), in place of noise_std; a number > 0.
         epoch_epsilon: epsilon of one pass, of an algorithm known by its (epsilon, delta) alone; a number >= 0.
         epoch_delta: delta of one pass, 0 for pure privacy; a number >= 0 and < 1.
-        window: speak of all records that at least so many others follow; a whole number from 0 to 1e+15 (records).
+        window: cover every record that at least this many others follow; a whole number from 0 to 1e+15 (records).
         decay_exponent: exponent of the noise schedule of a stream; a number > 0 and <= 64.
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
-        sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
-        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step chosen at random (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: largest size of a Poisson batch: a larger one is cut to this many records, uniformly; a whole number from 1 to 1e+15 (records).
         uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
@@ -1551,11 +1551,11 @@ def explain(
         gates: assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one.
         certify: prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why not.
         risk: what an attacker can do, beside the answer: case.risk.
-        fpr: rates of false positives at which risk gives those of true ones.
+        fpr: false-positive rates at which risk gives true-positive rates.
         prior: prior probabilities that the record is there, for how often a guess is right.
         baseline: probabilities to guess a secret of the record right without the release.
-        advantage: solve for what keeps true positives less false ones of any attack at most this.
-        tpr: solve for what keeps the rate of true positives at fpr at most this.
+        advantage: solve for what keeps true-positive less false-positive rate of any attack at most this.
+        tpr: solve for what keeps the true-positive rate at fpr at most this.
         success: solve for what keeps how often a guess is right, at prior, at most this.
         reconstruction: solve for what keeps how often a secret is guessed, baseline without, at most this.
 
@@ -1659,7 +1659,7 @@ def cite(
         noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
-        group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
+        group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
         feature_bound: largest norm of a feature vector; a number > 0 (feature units).
         label_bound: largest size of a label (hinge and logistic: labels are +1 and -1); a number >= 0 (label units).
@@ -1685,12 +1685,12 @@ def cite(
         langevin_std: sigma of w - eta gradient + sqrt(2 eta) sigma N(0, 1), in place of noise_std; a number > 0.
         epoch_epsilon: epsilon of one pass, of an algorithm known by its (epsilon, delta) alone; a number >= 0.
         epoch_delta: delta of one pass, 0 for pure privacy; a number >= 0 and < 1.
-        window: speak of all records that at least so many others follow; a whole number from 0 to 1e+15 (records).
+        window: cover every record that at least this many others follow; a whole number from 0 to 1e+15 (records).
         decay_exponent: exponent of the noise schedule of a stream; a number > 0 and <= 64.
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
-        sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
-        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step chosen at random (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: largest size of a Poisson batch: a larger one is cut to this many records, uniformly; a whole number from 1 to 1e+15 (records).
         uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
@@ -1709,11 +1709,11 @@ def cite(
         gates: assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one.
         certify: prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why not.
         risk: what an attacker can do, beside the answer: case.risk.
-        fpr: rates of false positives at which risk gives those of true ones.
+        fpr: false-positive rates at which risk gives true-positive rates.
         prior: prior probabilities that the record is there, for how often a guess is right.
         baseline: probabilities to guess a secret of the record right without the release.
-        advantage: solve for what keeps true positives less false ones of any attack at most this.
-        tpr: solve for what keeps the rate of true positives at fpr at most this.
+        advantage: solve for what keeps true-positive less false-positive rate of any attack at most this.
+        tpr: solve for what keeps the true-positive rate at fpr at most this.
         success: solve for what keeps how often a guess is right, at prior, at most this.
         reconstruction: solve for what keeps how often a secret is guessed, baseline without, at most this.
 
@@ -2118,7 +2118,7 @@ def audit(
         guesses: of one run, how many coins to guess, fixed beforehand.
         data, neighbour: of a custom attack, the paths of two tables that differ in one record, the target last.
         replicas: runs on each of the two data sets.
-        confidence: with which all bounds on a case hold.
+        confidence: with which all bounds on a case hold together.
         as_released: whether the runs are those of the engine that trains one model, with its rounding; slow.
         seed: of all randomness.
         workers: processors; by default all.
@@ -2136,7 +2136,7 @@ def audit(
         noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
-        group_size: so many records differ, as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
+        group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
         feature_bound: largest norm of a feature vector; a number > 0 (feature units).
         label_bound: largest size of a label (hinge and logistic: labels are +1 and -1); a number >= 0 (label units).
@@ -2162,12 +2162,12 @@ def audit(
         langevin_std: sigma of w - eta gradient + sqrt(2 eta) sigma N(0, 1), in place of noise_std; a number > 0.
         epoch_epsilon: epsilon of one pass, of an algorithm known by its (epsilon, delta) alone; a number >= 0.
         epoch_delta: delta of one pass, 0 for pure privacy; a number >= 0 and < 1.
-        window: speak of all records that at least so many others follow; a whole number from 0 to 1e+15 (records).
+        window: cover every record that at least this many others follow; a whole number from 0 to 1e+15 (records).
         decay_exponent: exponent of the noise schedule of a stream; a number > 0 and <= 64.
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
-        sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
-        max_batch_size: records that a Poisson batch holds at most: of a larger one so many are kept, uniformly; a whole number from 1 to 1e+15 (records).
+        sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step chosen at random (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
+        max_batch_size: largest size of a Poisson batch: a larger one is cut to this many records, uniformly; a whole number from 1 to 1e+15 (records).
         uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
@@ -2186,11 +2186,11 @@ def audit(
         gates: assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one.
         certify: prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why not.
         risk: what an attacker can do, beside the answer: case.risk.
-        fpr: rates of false positives at which risk gives those of true ones.
+        fpr: false-positive rates at which risk gives true-positive rates.
         prior: prior probabilities that the record is there, for how often a guess is right.
         baseline: probabilities to guess a secret of the record right without the release.
-        advantage: solve for what keeps true positives less false ones of any attack at most this.
-        tpr: solve for what keeps the rate of true positives at fpr at most this.
+        advantage: solve for what keeps true-positive less false-positive rate of any attack at most this.
+        tpr: solve for what keeps the true-positive rate at fpr at most this.
         success: solve for what keeps how often a guess is right, at prior, at most this.
         reconstruction: solve for what keeps how often a secret is guessed, baseline without, at most this.
 

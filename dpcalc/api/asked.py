@@ -34,11 +34,11 @@ QUESTION = {
     "certify": 'prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why '
     "not",
     "risk": "what an attacker can do, beside the answer: case.risk",
-    "fpr": "rates of false positives at which risk gives those of true ones",
+    "fpr": "false-positive rates at which risk gives true-positive rates",
     "prior": "prior probabilities that the record is there, for how often a guess is right",
     "baseline": "probabilities to guess a secret of the record right without the release",
-    "advantage": "solve for what keeps true positives less false ones of any attack at most this",
-    "tpr": "solve for what keeps the rate of true positives at fpr at most this",
+    "advantage": "solve for what keeps true-positive less false-positive rate of any attack at most this",
+    "tpr": "solve for what keeps the true-positive rate at fpr at most this",
     "success": "solve for what keeps how often a guess is right, at prior, at most this",
     "reconstruction": "solve for what keeps how often a secret is guessed, baseline without, at most this",
 }

@@ -101,7 +101,7 @@ def list_bounds(algorithm: str | None = None, **given: Any) -> list[dict[str, An
             bound.to_dict() for bound in all_bounds().values() if algorithm is None or algorithm in bound.algorithms
         ]
     if algorithm is None:
-        raise SpecError("what is run is not known", "give algorithm")
+        raise SpecError("Which algorithm? Give algorithm.", "`dpcalc help order` says what they are")
     given = renamed(given)
     rows = applying(algorithm, given)
     return [{**bound.to_dict(), "applies": applies, "because": because} for _, bound, applies, because in rows]

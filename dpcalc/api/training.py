@@ -177,7 +177,7 @@ def audit(
         guesses: of one run, how many coins to guess, fixed beforehand.
         data, neighbour: of a custom attack, the paths of two tables that differ in one record, the target last.
         replicas: runs on each of the two data sets.
-        confidence: with which all bounds on a case hold.
+        confidence: with which all bounds on a case hold together.
         as_released: whether the runs are those of the engine that trains one model, with its rounding; slow.
         seed: of all randomness.
         workers: processors; by default all.

@@ -18,9 +18,9 @@ _VOUCHERS = {
 }
 _RISKS = {
     "advantage": "advantage of any attack",
-    "tpr": "true positives at {} false ones",
-    "success": "a guess is right, prior {}",
-    "reconstruction": "a secret is guessed that {} guess without",
+    "tpr": "true-positive rate at {} false-positive rate",
+    "success": "right guess, prior {}",
+    "reconstruction": "right guess of a secret, {} without the release",
 }
 
 

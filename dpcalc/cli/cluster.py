@@ -88,7 +88,7 @@ def there_of(address: str | None, insecure: bool, workers: int | None, memory: f
     """
     if address is None:
         if insecure:
-            raise SpecError("--insecure is of --cluster", "give --cluster ADDRESS, or leave it out")
+            raise SpecError("--insecure goes with --cluster", "give --cluster ADDRESS, or leave it out")
         return None
     if address != LOCAL:
         checked_address(address, insecure=insecure)

@@ -120,7 +120,7 @@ class _LazyGroup(WithHelp, click.Group):
         for title, commands in sections:
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
-        formatter.write(f"\n{rare}: {', '.join(names)}.\nOptions: --version, -h, --help\n")
+        formatter.write(f"\n{rare}: {', '.join(names)}.\nOptions: --version, --no-pager, -h, --help\n")
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters; the page of all commands has one size."""

@@ -324,7 +324,7 @@ _RISKS = (
     click.option(
         "--fpr",
         metavar="LIST",
-        help="Rates of false positives at which --risk gives those of true ones. [0.001,0.01,0.1]",
+        help="False-positive rates at which --risk gives true-positive rates. [0.001,0.01,0.1]",
     ),
     click.option(
         "--prior",

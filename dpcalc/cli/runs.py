@@ -96,7 +96,7 @@ RUNS = {
     "unlearn": RunCommand(
         """Make a model forget records by noisy steps on those kept: w -> w - eta (gradient + noise).
 
-        What is compared with is the model without the records, trained on by the same steps (Sekhari et al.
+        The model is compared with one without the records, trained on by the same steps (Sekhari et al.
         2021, with a request to forget nothing that takes the steps too). It is also the model without them
         itself (Guo et al. 2020) if that one's last steps were these. Who holds the old model has what its
         training tells.
@@ -183,7 +183,7 @@ RUNS = {
             --adjacency zero-out -e 2 -d 1e-5
 
         \b
-        And if the model is linear, and nobody sees but the last iterate?
+        And if the model is linear, and only the final model is seen?
           dpcalc dp-sgd -n 1000 --batch-size 50 --steps 20000 --noise-multiplier 3 \\
             --sampling poisson --adjacency zero-out --clip 1 --loss logistic \\
             --feature-bound 1 --eta 2 -R 0.5 --release last -d 1e-5

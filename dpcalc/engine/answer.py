@@ -156,7 +156,7 @@ def first_failure(refused: Sequence[Refused]) -> DpcalcError:
         row for row in refused if not isinstance(row[1], BoundFailed)
     ]
     if not refused:
-        return NotApplicable("no bound speaks of this run")
+        return NotApplicable("no bound covers this run")
     rank = {BoundFailed: -1, Infeasible: 0, NotApplicable: 1, MissingParameter: 2, Superseded: 3}
 
     def order(row: Refused) -> tuple[int, float]:

@@ -84,7 +84,7 @@ def ask(
             raise NotApplicable(f"{only} says nothing of this run", "ask without naming a bound")
     if question.targets and certified:
         raise SpecError(
-            "what is solved for a risk has no definition to be proved by",
+            "--certify cannot prove a solution for a risk",
             "leave out --certify; or certify epsilon of the run with the solution",
         )
     return inquiry.case(certified=certified)

@@ -60,7 +60,7 @@ def convert(
     refuse_unknown(command, given, TAKEN)
     check_question(question)
     if question.solve:
-        raise SpecError("a conversion is not solved", "name what is sought by --to")
+        raise SpecError("a conversion is not solved", "say what you want with --to")
     values = {name: value for name, value in given.items() if value is not None}
     query = query_of(command, values, question)
     to = str(check("to", values["to"])) if "to" in values else ""
@@ -109,11 +109,11 @@ def _target(premise: Premise, to: str, question: Question) -> str:
     target = to or next((name for name, is_asked in asked.items() if is_asked), "")
     if not target:
         raise SpecError(
-            f"what {premise.words} is to be converted to is not said",
+            f"what {premise.words} is to be converted to what?",
             "give --delta for epsilon, --epsilon for delta, --order for rdp, or --to mu or rho",
         )
     if target in (("epsilon", "delta") if premise.is_point else (premise.form,)) and target != Quantity.RDP:
-        raise SpecError(f"{target} is what is given", "name something else by --to")
+        raise SpecError(f"{target} is given already", "name something else by --to")
     needed = {"epsilon": "delta", "delta": "epsilon", "rdp": "order"}.get(target)
     if needed and not asked[target] and not (premise.is_point and question.orders):
         raise SpecError(f"{target} needs {needed}", f"give --{needed}")

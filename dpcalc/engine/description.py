@@ -67,8 +67,8 @@ def algorithm_of(command: Command, description: Description) -> str:
     names = ", ".join(command.algorithms)
     if not description.has("algorithm") and command.compares:
         raise SpecError(
-            "what is run is not known",
-            f"give --algorithm: {names}; or several of them, or all; for example --algorithm {command.default}",
+            "Which algorithm? Give --algorithm.",
+            f"one of {names}; or several of them, or all; for example --algorithm {command.default}",
         )
     algorithm = str(description.take("algorithm", command.default))
     if algorithm not in command.algorithms:

@@ -236,12 +236,13 @@ def refuse_groups(run: Run, *, gaussian: bool = False) -> None:
         )
     if run.typed("index") or run.typed("window"):
         raise NotApplicable(
-            "one position is spoken of, and the records of a group have several", "leave out --index and --window",
+            "--index is about one record, and a group has several", "leave out --index and --window",
             parameters=("group_size",),
         )  # fmt: skip
     if run.adjacency in _ONE_WAY and not gaussian:
         raise NotApplicable(
-            f"what groups cost needs both orders, and the adjacency is {run.adjacency}", "use --adjacency add-remove",
+            f"what groups cost needs both directions, and the adjacency is {run.adjacency}",
+            "use --adjacency add-remove",
             parameters=("group_size",),
         )  # fmt: skip
 

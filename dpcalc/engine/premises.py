@@ -284,7 +284,7 @@ def points_of(written: Any) -> dict[float, float]:
         written: ``order=8 epsilon=1``, several such texts, a mapping of orders, or pairs.
 
     Raises:
-        SpecError: it is none of these, or an order is there twice.
+        SpecError: it is none of these, or an order is given twice.
     """
     if isinstance(written, Mapping):
         pairs = list(written.items())
@@ -305,7 +305,7 @@ def points_of(written: Any) -> dict[float, float]:
         if not (order == math.inf or order <= 2.0**50):
             raise SpecError(f"rdp: order is {order!r}; it must be at most 2^50, or inf")
         if float(order) in points:
-            raise SpecError(f"rdp: order {order!r} is there twice", "keep one")
+            raise SpecError(f"rdp: order {order!r} is given twice", "keep one")
         points[float(order)] = float(epsilon)
     return points
 

@@ -180,7 +180,7 @@ class _Builder:
         if not isinstance(node, Scalar):
             raise node.place.error(f"a key is {KINDS[type(node)]}", "write name: value")
         if node.text in fields:
-            twice = f"is there twice, first in line {fields[node.text].place.line}"
+            twice = f"is given twice, first in line {fields[node.text].place.line}"
             what = "a key" if self.rules.foreign else clipped(node.text)
             raise node.place.error(f"{what} {twice}", "keep one", discreet=f"a key {twice}")
         return node

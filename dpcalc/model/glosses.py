@@ -83,7 +83,7 @@ GLOSSED: dict[str, Glossed] = {
             "poisson": "every record by itself, with the same probability",
             "fixed": "batch_size records, afresh in every step",
             "with-replacement": "batch_size draws of single records; one may come several times",
-            "balls-in-bins": "every epoch, each record in one step of its own choice",
+            "balls-in-bins": "every epoch, each record in one step chosen at random",
             "shuffle": "every epoch, the records shuffled and cut into batches",
             "full": "all records",
         },

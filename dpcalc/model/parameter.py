@@ -144,7 +144,7 @@ PARAMETERS: dict[str, Parameter] = {
             choices=tuple(Adjacency), synonyms=("neighboring_relation", "neighbouring_relation"),
         ),
         _count(
-            "group_size", "k", "so many records differ, as those of one person (default: 1)", unit="records",
+            "group_size", "k", "this many records differ, such as those of one person (default: 1)", unit="records",
             synonyms=("group", "records_per_user", "max_records_per_user", "user_group_size"),
         ),
         _count(
@@ -237,7 +237,7 @@ PARAMETERS: dict[str, Parameter] = {
             "sampling", "",
             "how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, "
             "uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several "
-            "times (with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every "
+            "times (with-replacement); every epoch each record in one step chosen at random (balls-in-bins); every "
             "epoch the records shuffled and cut into batches (shuffle); all records (full)",
             choices=tuple(Sampling),
         ),
@@ -247,7 +247,7 @@ PARAMETERS: dict[str, Parameter] = {
         ),
         _count(
             "max_batch_size", "B",
-            "records that a Poisson batch holds at most: of a larger one so many are kept, uniformly", unit="records",
+            "largest size of a Poisson batch: a larger one is cut to this many records, uniformly", unit="records",
             synonyms=("truncated_batch_size",),
         ),
         _count(
@@ -294,7 +294,7 @@ PARAMETERS: dict[str, Parameter] = {
         Parameter("c2", "C2", "constant of the noise schedule", low=-math.inf),
         Parameter("decay_exponent", "alpha", "exponent of the noise schedule of a stream", high=64.0, open_ends="low"),
         _count(
-            "window", "w", "speak of all records that at least so many others follow", "-w", unit="records", low=0
+            "window", "w", "cover every record that at least this many others follow", "-w", unit="records", low=0
         ),
         Parameter("schedule_factor", "", "factor on every noise scale of the schedule"),
         _count("tasks", "k", "number of losses trained on the same records", unit="losses"),
@@ -345,7 +345,7 @@ PARAMETERS: dict[str, Parameter] = {
         ),
         Parameter(
             "start", "",
-            "what the model was trained by that is to forget: nothing is known of it but the start distance "
+            "how the model that is to forget was trained: nothing is known of it but the start distance "
             "(distance), it minimises a strongly convex mean loss (minimiser), or it is the last iterate of noisy SGD "
             "(run)",
             choices=tuple(Start),
@@ -418,8 +418,8 @@ def _share(name: str, help: str, high: float = 1.0) -> Parameter:
 TARGETS: dict[str, Parameter] = {
     p.name: p
     for p in (
-        _share("advantage", "solve for what keeps true positives less false ones of any attack at most this"),
-        _share("tpr", "solve for what keeps the rate of true positives at --fpr at most this"),
+        _share("advantage", "solve for what keeps true-positive less false-positive rate of any attack at most this"),
+        _share("tpr", "solve for what keeps the true-positive rate at --fpr at most this"),
         _share("success", "solve for what keeps how often a guess is right, at --prior, at most this"),
         _share(
             "reconstruction", "solve for what keeps how often a secret is guessed, --baseline without, at most this"
@@ -431,7 +431,7 @@ TARGETS: dict[str, Parameter] = {
 RATES: dict[str, Parameter] = {
     p.name: p
     for p in (
-        _share("fpr", "rate of false positives"),
+        _share("fpr", "false-positive rate"),
         _share("prior", "prior probability that the record is there"),
         _share("baseline", "probability to guess a secret of the record right without the release"),
     )

@@ -59,7 +59,7 @@ class Columns(NamedTuple):
             if name not in allowed:
                 raise _unknown(place, number, typed, name, allowed)
             if name in result:
-                raise place.error(f"column {name} is there twice", "keep one of the two")
+                raise place.error(f"column {name} is given twice", "keep one of the two")
             result.append(name)
         for name in self.required:
             if name not in result:

@@ -20,7 +20,7 @@ COLUMNS = 80
 LABEL = 9
 """The width of the labels at the left."""
 
-_MEASURED = 10
+_MEASURED = 12
 """The lines that are left for what was measured, whatever it is."""
 
 STAYS = 0

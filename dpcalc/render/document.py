@@ -277,7 +277,7 @@ class One:
             yield from section
         if not is_cost(case):
             if assumed := kept(case):
-                yield Paragraph("assumed, and yours to keep:", facts=assumed)
+                yield Paragraph("assumed, and yours to keep:", facts=assumed, rank=5 if case.training else STAYS)
             yield from self._bounds()
         yield from (Paragraph(line, rank=3) for line in certified_lines(case))
         yield from (Paragraph(line, rank=8) for line in shift_lines(case))
@@ -377,7 +377,7 @@ class One:
             (out, "more that does not apply", "more that do not apply"),
             (sum(note not in texts for note in case.notes), "more note"),
         )
-        return ", ".join(["-vv adds what each bound assumes", *(counted(*p) for p in parts if p[0] > 0)])
+        return ", ".join(["-vv adds the sources", *(counted(*p) for p in parts if p[0] > 0)])
 
 
 class Several:

@@ -260,7 +260,7 @@ def _short_last_batch(note: ShortLastBatch) -> str:
 def _newest_record(note: NewestRecord) -> str:
     if note.covered == note.newest:
         return (
-            "this is for the newest record, which nothing hides but its own step's noise: there is no amplification, "
+            "this is for the newest record, which only the noise of its own step hides: there is no amplification, "
             "and as the noise decays its delta tends to 1; older records are better off (use --window or --index)"
         )
     value = (
@@ -305,7 +305,7 @@ def _vacuous(note: Vacuous) -> str:
 
 
 def _own_choice(note: OwnChoice) -> str:
-    return f"{note.bound} chooses {', '.join(note.parameters)} itself: it is not of the run described"
+    return f"{note.bound} chooses {', '.join(note.parameters)} itself, so it is not about the run described"
 
 
 def _not_certified(note: NotCertified) -> str:
@@ -394,7 +394,7 @@ def _linear_clip(note: LinearClip) -> str:
     after = "; the regulariser's gradient is added after clipping" if note.regularised else ""
     if note.capped:
         return f"each record's softmax is capped, which is not to shorten its gradient: see `dpcalc help method`{after}"
-    return f"each record's gradient is clipped by itself, an intercept as one more feature with the rest{after}"
+    return f"each record's gradient is clipped separately, with the intercept as one more feature{after}"
 
 
 # --- about a training run --------------------------------------------------------------------------------------------
@@ -429,7 +429,7 @@ def _default_rule(note: DefaultRule) -> str:
 def _rounded(note: Rounded) -> str:
     grid = "a grid of 1/16 to 1/8 of its noise" if note.grid is None else f"multiples of {note.grid:g}"
     epsilon = f"{number(note.epsilon, 3, Side.UP)} of epsilon and " if note.epsilon else ""
-    return f"{note.of} is rounded to {grid}; {epsilon}{number(note.delta, 3, Side.UP)} of delta stand for that"
+    return f"{note.of} is rounded to {grid}; {epsilon}{number(note.delta, 3, Side.UP)} of delta are included for that"
 
 
 def _tuned(note: Tuned) -> str:
@@ -478,26 +478,26 @@ _BETTER = (Improvement, ShortLastBatch, PromiseNotMade, OtherOrder, OtherRelease
 """The notes on what would better the answer."""
 
 _TEMPLATES: dict[type[Note], str] = {
-    HidingPays: "that iterates stay hidden does not help yet: {note.bound} is below composition from about "
+    HidingPays: "hiding the iterates does not help yet: {note.bound} beats composition from about "
     "{note.value:.2g} {note.parameter} on",
     LeftOut: "{note.algorithm} has no {note.parameter}: it was left out",
     Referenced: "{note.parameter} is that of {note.origin}",
     RunRemark: "{note.says}",
     OtherReading: "{note.reading} would give epsilon {note.value:.6g}; {note.truth}",
-    OnePass: "epochs is not given: one pass of {note.algorithm} is accounted for",
+    OnePass: "no --epochs is given: this is for one pass of {note.algorithm}",
     NotTrained: "a gate failed: nothing was trained",
     SumsOfProducts: "least squares are solved by noisy sums of the products of columns and target: these are the "
     "gradient of the one step (see `dpcalc help method`)",
     Forgets: "{note.model} was trained on for {note.steps} steps on these records alone; epsilon and delta bound how "
     "well the outcome can be told from that of a model which never saw the records left out and takes the same steps "
-    "(Sekhari et al. 2021); who holds the old model has what its own training tells",
+    "(Sekhari et al. 2021); whoever holds the old model knows what its own training revealed",
     LabelReading: "labels: {note.reading}",
-    UnreadableCells: "a cell that is no finite number counts as 0, and a line with too few or too many as such cells",
+    UnreadableCells: "a cell that is not a finite number counts as 0; so do all cells of a line of another length",
     NotPrivate: "NOT PRIVATE: {note.because}",
-    NotCovered: "metrics and remarks on the records are {note.because}",
+    NotCovered: "the metrics of this run and the remarks on its records are {note.because}",
     NothingDrawn: "the number of runs that was drawn is 0: nothing is released",
-    NoTestRecords: "no records were set aside: --test-fraction 0.2 tells how the model does on others",
-    SeveralModels: "several models from the same records: a guarantee is of one alone",
+    NoTestRecords: "no test records were set aside: --test-fraction 0.2 measures the model on records it never saw",
+    SeveralModels: "several models were trained on the same records: the guarantee covers one of them, not all",
 }
 """What a note says, with its fields as they are."""
 

@@ -299,7 +299,7 @@ def test_the_picture_has_what_was_seen_below_what_is_guaranteed(
         (f"--algorithm pnsgd {PASS} -d 0.1 --confidence much", 2, "--confidence"),
         (f"--algorithm pnsgd {PASS} -d 0.1 --data a.csv", 2, "of a custom attack"),
         (f"--algorithm pnsgd {PASS} -d 0.1 --group-size 2", 3, "of one record"),
-        (f"{PASS} -d 0.1", 2, "what is run is not known"),
+        (f"{PASS} -d 0.1", 2, "Which algorithm? Give --algorithm."),
     ],
 )
 def test_refusals(line: str, code: int, why: str, capsys: pytest.CaptureFixture[str]) -> None:

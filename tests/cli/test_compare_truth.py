@@ -175,7 +175,8 @@ def test_no_small_run_is_less_private(algorithm: str) -> None:
 def test_every_algorithm_has_its_truth() -> None:
     covered = {name.removesuffix(RELEASED) for name in SMALL} | {"local", "repeated", "online"}
     covered |= {algorithm.removesuffix(RELEASED) for algorithm, *_ in CLOSED}
-    assert covered == set(COMMANDS["compare"].algorithms)
+    # Correlated noise has no order of records to enumerate: tests/theorems/test_correlated.py.
+    assert covered == {*COMMANDS["compare"].algorithms} - {"correlated"}
 
 
 @pytest.mark.parametrize("algorithm", ["pnsgd", "cyclic", "cyclic-released"])

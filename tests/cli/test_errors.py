@@ -255,7 +255,7 @@ FILES = [
     ("long.csv", b"shift,step_size,noise_std\n1,1," + b"1" * (1 << 20) + b"\n", "longer than"),
     ("unknown.csv", b"shift,step_sise,noise_std\n1,1,1\n", "did you mean step_size?"),
     ("odd.csv", b"shift,temperature,noise_std\n1,1,1\n", "columns may be"),
-    ("twice.csv", b"shift,step_size,eta,noise_std\n1,1,1,1\n", "step_size is there twice"),
+    ("twice.csv", b"shift,step_size,eta,noise_std\n1,1,1,1\n", "step_size is given twice"),
     ("negative.csv", b"shift,step_size,noise_std\n1,1,1\n1,-1,1\n", "step 2"),
     ("zero.csv", b"shift,step_size,noise_std\n1,1,0\n", "step 1"),
     ("lacking.csv", b"shift,noise_std\n1,1\n", "step_size is needed"),

@@ -56,7 +56,7 @@ def test_the_text_has_it_on_the_side(capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(SystemExit):
         main(shlex.split(f"{DP_SGD} --noise-std 1.1"))
     printed = capsys.readouterr()
-    assert "warning: noise_std 1.1 is on the mean gradient" in printed.err
+    assert "warning: noise_std 1.1 on the mean gradient is a noise multiplier" in printed.err
     assert "warning" not in printed.out
 
 

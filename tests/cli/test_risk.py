@@ -187,7 +187,7 @@ def test_a_mixture_has_the_mu_of_its_least_private_part() -> None:
 def test_in_words() -> None:
     run = "dp-sgd -n 100 --steps 10 --noise-multiplier 1 --batch-size 50 --sampling poisson -d 1e-5 --risk --fpr 0.001"
     text = typed(f"{run} --adjacency add-remove -vv").output
-    assert "of 1000 people who are not in the data 1 are flagged; then of 1000 who are, on average at most " in text
+    assert "an attack that flags 1 of 1000 people who are not in the data flags on average at most " in text
     assert "right guess whether it was there, prior 50%" in text
     assert (
         "| advantage: true-positive less false-positive rate | 0.383 |" in typed("risk --mu 1 --format markdown").output
@@ -214,7 +214,7 @@ def test_one_order_of_the_data_sets_is_not_enough(adjacency: str) -> None:
     for asked in ("--risk", "--assert 'advantage<=0.9'"):
         result = typed(f"{line} -d 1e-5 {asked}")
         assert result.exit_code == 3
-        assert "needs both orders" in result.output
+        assert "needs both directions" in result.output
     assert told(f"{line.removesuffix(adjacency)}add-remove -d 1e-5 --risk")["advantage"]["value"] > 0.5
 
 
@@ -252,7 +252,7 @@ def test_the_picture_says_which_guarantees_a_lower_curve_rules_out(floor: str, s
 def test_the_picture_of_a_sweep_has_a_panel_of_risks() -> None:
     drawn = typed(f"rdp {PASS} --sigma 1,2,4 -d 1e-6 --risk --fpr 0.01 --baseline 0.1 --plot -").stdout
     assert "what an attacker can do: at most" in drawn
-    for label in ("advantage", "true positives at false ones of 1%", "right that without is with 10%"):
+    for label in ("advantage", "true-positive rate at a false-positive rate of 1%", "secret; without the release 10%"):
         assert label in drawn
     assert drawn.startswith("pnsgd: epsilon at delta = 1e-06 against noise std sigma")
     alone = typed("risk --mu 0.5,1,2 --plot -").stdout

@@ -107,7 +107,7 @@ BAD_CSV = {
     "header with a number": ("1,2\n", ":1: unknown column '1'"),
     "escape in a name": ("\x1b[31mshift\n1\n", r"unknown column '\x1b[31mshift'"),
     "long line of many": ("shift\n1\n" + "#" * (reading.LINE_BYTES + 10) + "\n2\n", ":3: the line is longer"),
-    "wide header": (",".join(["shift"] * 100_000), "is there twice"),
+    "wide header": (",".join(["shift"] * 100_000), "is given twice"),
 }
 
 

@@ -92,7 +92,7 @@ def test_nothing_is_guessed(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     ("text", "line", "message"),
     [
         ("x: 1\n", "init train.yaml", "no value that describes a run"),
-        ("lr: 0.1\n", "init train.yaml", "what is run is not in 'train.yaml'"),
+        ("lr: 0.1\n", "init train.yaml", "Which algorithm? It is not in 'train.yaml'"),
         ("lr: 0.1\n", "init train.yaml --command nothing", "unknown command"),
         ("lr: 0.1\n", "init train.yaml --algorithm nothing", "unknown algorithm"),
         ("lr: 0.1\n", "init ../other.yaml", "the recipe may not read '../other.yaml'"),
@@ -139,7 +139,7 @@ def test_what_is_not_understood_is_listed_by_its_key(folder: Path, capsys: pytes
     settings = {**dict.fromkeys(keys, "secret"), "deep": {"n": [1, {"m": None}]}, "noise_multiplier": 1}
     (folder / "train.json").write_text(json.dumps(settings), encoding="utf-8")
     code, text, _ = ended(capsys, "init train.json")
-    listed = " ".join(line[1:].strip() for line in text.partition("first #\n")[2].splitlines())
+    listed = " ".join(line[1:].strip() for line in text.partition("uncomment this line\n")[2].splitlines())
     assert code == 0
     assert listed.startswith(
         "not understood, and left out: n, per_device_train_batch_size, gradient_accumulation_steps,"
@@ -155,7 +155,7 @@ def test_what_is_not_used_is_not_remarked_upon(folder: Path, capsys: pytest.Capt
     assert "momentum" not in text
     assert "sampling" not in case_of(text)
     assert "# poisson_sampling: false says what sampling is not; write what it is, such as sampling: shuffle" in text
-    assert err.startswith("still to add: it is not said how batches are drawn")
+    assert err.startswith("still to add: How are batches drawn? Give --sampling.")
     (folder / "train.yaml").write_text(OPACUS + "sampling: shuffle\n")
     text = ended(capsys, "init train.yaml")[1]
     assert "sampling" not in case_of(text)

@@ -57,7 +57,7 @@ def test_a_noise_of_two_readings_is_an_error_at_a_gate(write: Write, how: dict[s
         **how,
     )
     assert (found["a"].status, found["a"].exit_code) == ("error", 2)
-    assert "noise multiplier 550 (epsilon is 0.0" in found["a"].message
+    assert "noise multiplier of 550 (epsilon is 0.0" in found["a"].message
     assert (
         "if 1.1 is the noise multiplier of a library, say noise_multiplier 1.1: epsilon would be 2"
         in found["a"].message
@@ -72,7 +72,7 @@ def test_python_and_ledgers_refuse_such_a_noise_at_a_gate() -> None:
     for ask in (lambda gates: dpcalc.dp_sgd(**run, delta=1e-5, gates=gates),
                 lambda gates: dpcalc.ledger([{"algorithm": "dp-sgd", **run}], delta=1e-5, gates=gates)):  # fmt: skip
         assert "epsilon would be 2" in ask([]).cases[0].warnings[0]
-        with pytest.raises(dpcalc.SpecError, match=r"multiplier 550 .* epsilon would be 2"):
+        with pytest.raises(dpcalc.SpecError, match=r"multiplier of 550 .* epsilon would be 2"):
             ask(["epsilon<=1"])
 
 
@@ -177,7 +177,7 @@ def test_an_exception_of_one_case_of_a_matrix_is_accepted_for_it(write: Write) -
     [
         ("a: {accept: one-indx}", "did you mean one-index?"),
         ("a: {accept: []}", "accept is an empty list"),
-        ("a: {accept: [seeded, seeded]}", "seeded is there twice"),
+        ("a: {accept: [seeded, seeded]}", "seeded is given twice"),
         ("a: {accept: seeded, expect: {error: infeasible}}", "leave out accept"),
     ],
 )

@@ -273,10 +273,10 @@ def test_a_budget_that_is_spent_has_no_noise() -> None:
         ("entries: {a: {mu: -1}}", "", "mu must be from"),
         ("entries: {a: {mu: nan}}", "", "mu"),
         ("entries: {a: {epsilon: 1, delta: 1}}", "", "delta"),
-        ("entries: {a: {mu: 1, epsilon: 1}}", "", "no mechanism"),
-        ("entries: {a: {noise_std: 1}}", "", "no mechanism"),
-        ("entries: {a: {delta: 1e-6}}", "", "no mechanism"),
-        ("entries: {a: {}}", "", "no mechanism"),
+        ("entries: {a: {mu: 1, epsilon: 1}}", "", "mu and epsilon describe it twice"),
+        ("entries: {a: {noise_std: 1}}", "", "noise_std also needs sensitivity"),
+        ("entries: {a: {delta: 1e-6}}", "", "what it guarantees is not given"),
+        ("entries: {a: {}}", "", "what it guarantees is not given"),
         ("entries: {a: {mu: 1, tuning: {distribution: uniform, mean: 3}}}", "", "distribution"),
         ("entries: {a: {mu: 1, tuning: {mean: 3}}}", "", "tuning needs"),
         ("entries: {a: {mu: 1, tuning: {distribution: geometric, mean: 0.5}}}", "", "mean"),
@@ -288,9 +288,9 @@ def test_a_budget_that_is_spent_has_no_noise() -> None:
         ("partition: moved\nentries: {a: {mu: 1}}", ":3:1", "partition"),
         ("entries: {a: {mu: 1, part: x}}", "", "may move to another part"),
         ("group_size: 2\npartition: kept\nentries: {a: {mu: 1, part: x}}", "", "several parts"),
-        ("adjacency: add\ngroup_size: 2\nentries: {a: {mu: 1}}", "", "both orders"),
+        ("adjacency: add\ngroup_size: 2\nentries: {a: {mu: 1}}", "", "both directions"),
         (
-            "adjacency: add\nentries: {a: {mu: 1, tuning: {distribution: geometric, mean: 3}}}", "", "both orders",
+            "adjacency: add\nentries: {a: {mu: 1, tuning: {distribution: geometric, mean: 3}}}", "", "both directions",
         ),
         ("entries: {a: {mu: 1, adjacency: add-remove}, b: {mu: 1}}", "", "nothing composes the two"),
         ("adjacency: add-remove\nentries: {a: {mu: 1, adjacency: zero-out}}", "", "nothing composes the two"),
@@ -306,7 +306,7 @@ def test_a_budget_that_is_spent_has_no_noise() -> None:
         ),
         (
             "group_size: 2\nentries: {a: {algorithm: pnsgd, records: 10, index: 3, lipschitz: 1, smoothness: 1, "
-            "step_size: 0.1, noise_std: 1}}", "", "one position is spoken of",
+            "step_size: 0.1, noise_std: 1}}", "", "--index is about one record",
         ),
     ],
 )  # fmt: skip

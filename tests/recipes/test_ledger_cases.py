@@ -228,5 +228,5 @@ def test_python_adds_to_a_file(tmp_path: Path) -> None:
     path.write_text(FILE, encoding="utf-8")
     more = dpcalc.ledger({"c": {"mu": 2}}, file=path)
     assert value(more.cases[0]) > value(dpcalc.ledger(file=path).cases[0])
-    with pytest.raises(SpecError, match="entry 'a' is there twice"):
+    with pytest.raises(SpecError, match="entry 'a' is given twice"):
         dpcalc.ledger({"a": {"mu": 2}}, file=path)

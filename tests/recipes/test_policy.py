@@ -207,7 +207,7 @@ def test_shards_of_different_policies_are_not_merged(write: Write) -> None:
         ),
         (
             "dpcalc: policy/1\ncases:\n  ab: {adjacency: by-shift, mu: 1}\n  ab: {adjacency: as-given, mu: 2}",
-            "'ab' is there twice",
+            "'ab' is given twice",
         ),
         ("", "is empty"),
     ],

@@ -297,7 +297,7 @@ def test_cases_that_are_made_when_asked_for_are_the_same(write: Write, monkeypat
     ("text", "message"),
     [
         ('a: {algorithm: pnsgd, matrix: {index: ["1:3:1", "3:5:1"]}}', "twice"),
-        ('a:\n  algorithm: pnsgd\n  matrix: {index: "1:9:1"}\n  include: [{index: 4}]', "is there twice"),
+        ('a:\n  algorithm: pnsgd\n  matrix: {index: "1:9:1"}\n  include: [{index: 4}]', "is given twice"),
         ('a: {algorithm: pnsgd, matrix: {index: "1:9:1"}, assert: "epsilon <= cases.a[index=2].epsilon"}',
          "with itself"),
         ('a: {algorithm: pnsgd, matrix: {index: "1:9:1"}, assert: "epsilon <= cases.b.epsilon"}\n'

@@ -248,7 +248,7 @@ LEAKS = {
     "keys that are near": ("s.yaml", f"{SECRET}: 1", "{noise_std: {from: 's.yaml#/hunter'}}"),
     "keys of a mapping": ("s.yaml", f"k: {{{SECRET}: 1}}", "{from: 's.yaml#/k'}"),
     "a mapping's value": ("s.yaml", f"k: {{noise_std: {SECRET}}}", "{from: 's.yaml#/k'}"),
-    "a key that is there twice": ("s.yaml", f"{SECRET}: 1\n{SECRET}: 2", "{noise_std: {from: 's.yaml#/k'}}"),
+    "a key that is given twice": ("s.yaml", f"{SECRET}: 1\n{SECRET}: 2", "{noise_std: {from: 's.yaml#/k'}}"),
     "an alias": ("s.yaml", f"a: *{SECRET}", "{noise_std: {from: 's.yaml#/k'}}"),
     "a tag": ("s.yaml", f"k: !{SECRET} 3", "{noise_std: {from: 's.yaml#/k'}}"),
     "YAML that is none": ("s.yaml", f"%{SECRET} 1\n\x01", "{noise_std: {from: 's.yaml#/k'}}"),

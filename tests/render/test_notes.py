@@ -72,7 +72,7 @@ SAID = [
     (notes.Improvement(**BOUNDED), "--diameter 10 gives noise_std any: an example of what it is worth to project"),
     (
         notes.HidingPays(parameter="epochs", value=1234, bound="a.b", about=False),
-        "a.b is below composition from about 1.2e+03 epochs on",
+        "a.b beats composition from about 1.2e+03 epochs on",
     ),
     (
         notes.ShortLastBatch(size=96, **bettered({"last_batch": "drop"}, "--last-batch drop")),
@@ -87,7 +87,7 @@ SAID = [
     ),
     (
         notes.HidingPays(parameter="epochs", value=2621440, bound="expanding.domain", about=True),
-        "does not help yet: expanding.domain is below composition from about 2.6e+06 epochs on",
+        "does not help yet: expanding.domain beats composition from about 2.6e+06 epochs on",
     ),
     (
         notes.TunedNoise(parameter="noise_std", value=0.5, kappa=0.25, exponent=None),
@@ -152,10 +152,10 @@ SAID = [
     (notes.LeftOut(algorithm="shuffled", parameter="index"), "shuffled has no index: it was left out"),
     (notes.LossDomain(radius=5.0), "hold where |w| <= 5: project every iterate there"),
     (notes.LossDomain(radius=5.0, projected=True), "every iterate is projected onto the ball |w| <= 5"),
-    (notes.LinearClip(), "clipped by itself, an intercept as one more feature with the rest"),
+    (notes.LinearClip(), "clipped separately, with the intercept as one more feature"),
     (notes.LinearClip(regularised=True), "the regulariser's gradient is added after clipping"),
     (notes.Referenced(parameter="noise_std", origin="c.yaml#/std"), "noise_std is that of c.yaml#/std"),
-    (notes.OnePass(algorithm="cyclic"), "epochs is not given: one pass of cyclic is accounted for"),
+    (notes.OnePass(algorithm="cyclic"), "no --epochs is given: this is for one pass of cyclic"),
     (notes.NotTrained(), "a gate failed: nothing was trained"),
     (
         notes.DefaultRule(signal_to_noise=11.0, picked="clip 0.1"),
@@ -168,21 +168,21 @@ SAID = [
         "the first 12 of the 112 accounted steps are noisy sums, 11 of rows and 1 of distances from their noisy mean",
     ),
     (notes.Forgets(model="old.json", steps=118), "old.json was trained on for 118 steps on these records alone"),
-    (notes.UnreadableCells(), "a cell that is no finite number counts as 0"),
+    (notes.UnreadableCells(), "a cell that is not a finite number counts as 0"),
     (notes.NotPrivate(because="why"), "NOT PRIVATE: why"),
     (
         notes.Rounded(of="every noisy sum", epsilon=0.0, delta=2.0**-30),
-        "every noisy sum is rounded to a grid of 1/16 to 1/8 of its noise; 9.32e-10 of delta stand for that",
+        "every noisy sum is rounded to a grid of 1/16 to 1/8 of its noise; 9.32e-10 of delta are included for that",
     ),
     (
         notes.Rounded(of="what is released", grid=0.125, epsilon=2.0**-20, delta=2.0**-130),
-        "what is released is rounded to multiples of 0.125; 9.54e-07 of epsilon and 7.35e-40 of delta stand for that",
+        "what is released is rounded to multiples of 0.125; 9.54e-07 of epsilon and 7.35e-40 of delta are included",
     ),
-    (notes.NotCovered(because="not covered"), "metrics and remarks on the records are not covered"),
+    (notes.NotCovered(because="not covered"), "the metrics of this run and the remarks on its records are not covered"),
     (notes.NoTestRecords(), "--test-fraction 0.2"),
     (notes.ModelFile(), "the model is not kept: give -o"),
     (notes.ModelFile(path="m.json"), "the model is written to m.json"),
-    (notes.SeveralModels(), "a guarantee is of one alone"),
+    (notes.SeveralModels(), "the guarantee covers one of them, not all"),
     (
         notes.Tuned(law="geometric", mean=10.0, candidates=6, on="records held out", records=91, score_epsilon=0.3811),
         "with one of 6 candidates drawn at random; a score has noise for epsilon = 0.382",
@@ -193,7 +193,23 @@ SAID = [
         "the best of a random, secret number of such runs (geometric, mean 10), each scored privately, would have cost "
         "epsilon 1.63 instead of 1, and a fixed number of 10, by composition, 3.62: --tune",
     ),
-]
+    (
+        notes.PrefixNoise(
+            rms=8.5, largest=9.9, others=[{"mechanism": "bisr", "bands": 64, "rms": 8.0}, {
+                "algorithm": "dp-sgd", "mechanism": "identity", "bands": 1, "sampling": "poisson", "rms": 17.0,
+                "noise_multiplier": 1.0,
+            }],
+        ),
+        "8.5 clips (root mean square), at most 9.9; at the same guarantee bisr with 64 bands 8 (0.94 times), "
+        "DP-SGD with Poisson batches 17 (2 times)",
+    ),
+    (
+        notes.RunRead(what="the history of an Opacus accountant", taken={"steps": "h.json: steps"}, unused=["lr"]),
+        "read as the history of an Opacus accountant: steps; not used: lr",
+    ),
+    (notes.OtherReading(reading="Poisson batches", value=1.5, truth="batches were shuffled"), "batches were shuffled"),
+    (notes.RunRemark(says="a restarted accountant forgets"), "a restarted accountant forgets"),
+]  # fmt: skip
 
 
 def every_kind(base: type[notes.Note] = notes.Note) -> set[str]:

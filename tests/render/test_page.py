@@ -226,7 +226,7 @@ def test_the_evidence(answer: str) -> None:
         "Promised by the author one pass in a fixed order, each record used once",
         "Checked by dpcalc 1 <= index <= records",
         "epsilon is at most 4.88656, and no guarantee that uses only how far two gradients are apart is below 1.93934.",
-        "with 1% false positives at most 9.24% true ones",
+        "at 1% false-positive rate a true-positive rate of at most 9.24%",
         "true-positive rate at 1% false-positive rate 0.09237 iteration.pnsgd",
         "lipschitz L 1 given",
         "Feldman, Mironov, Talwar and Thakurta 2018. Privacy Amplification by Iteration.",

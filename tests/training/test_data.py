@@ -72,7 +72,7 @@ def test_a_byte_order_mark_quotes_and_carriage_returns_are_understood(tmp_path: 
         ("a;b;y\n1;2;0\n", ": the columns are parted by semicolons", "commas between"),
         ("a\tb\n1\t0\n", ": the columns are parted by tabs", "commas between"),
         ("\n1,2\n", "the first line is empty", "name the columns"),
-        ("a,a,y\n1,2,0\n", "column 'a' is there twice", "rename"),
+        ("a,a,y\n1,2,0\n", "column 'a' is given twice", "rename"),
         ("y\n1\n0\n", "no column beside the target", "a feature"),
     ],
 )
@@ -225,7 +225,7 @@ def test_a_wide_table_is_read_in_linear_time(tmp_path: Path) -> None:
     assert tables.read(path, ignore=["c1"]).cells.shape == (1, 99_999)
     ranges = "column,low,high\n" + "".join(f"{name},0,2\n" for name in names[:-1])
     assert not ranges_of.read_ranges(written(tmp_path, ranges, "r.csv"), tables.read(path)).low.any()
-    assert "'c0' is there twice" in refused(written(tmp_path, ",".join([*names, "c0"]) + "\n")).message
+    assert "'c0' is given twice" in refused(written(tmp_path, ",".join([*names, "c0"]) + "\n")).message
 
 
 def test_files_that_are_not_what_they_say_are_refused(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_a_label_that_a_spreadsheet_would_run_is_text() -> None:
 def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     for text, message in (
-        ("a,c\n1,2\n", "no column 'b', which the model needs"), ("a,b,a\n1,2,3\n", "'a' is there twice"),
+        ("a,c\n1,2\n", "no column 'b', which the model needs"), ("a,b,a\n1,2,3\n", "'a' is given twice"),
         ("1,2\n1,2\n", "the first line holds numbers"),
     ):  # fmt: skip
         path.write_text(text, encoding="utf-8")

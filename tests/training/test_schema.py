@@ -125,7 +125,7 @@ AGE = "age: {low: 0, high: 1}"
         ("columns: {age: {low: 2, high: 1}}", "low is 2"),
         ("columns: {age: {low: 0, high: 1, levels: [a]}}", "needs low and high, or levels"),
         ("columns: {age: {low: a, high: 1}}", "low: "), ("columns: {age: {levels: []}}", "0 levels"),
-        ("columns: {age: {levels: [a, a]}}", "is there twice"),
+        ("columns: {age: {levels: [a, a]}}", "is given twice"),
         ("columns: {age: {levels: [a], missing: b}}", "missing is no level"),
         ("columns: {age: {low: 0, high: 1, missing: 2}}", "outside the interval"),
         ("columns: {age: {low: 0, high: 5e-324}}", "from 0 to 4.94066e-324 is too narrow"),

@@ -71,7 +71,7 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
         ids = (entry.command.split()[-1],)
     bounds = [lookup(id) for id in ids]
     if flags["reports"] and (bounds or not is_described(flags)):
-        raise SpecError("--report is of the answer for a described run", "describe a run, and name no bound")
+        raise SpecError("--report is for the answer about a described run", "describe a run, and name no bound")
     if not is_described(flags):
         if not bounds:
             raise SpecError(
@@ -86,7 +86,7 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
         run_query("compare", flags if flags["as_json"] else {**flags, "format": flags["format"] or "explain"})
         return
     if flags["as_json"]:
-        raise SpecError("--json is of bounds alone, or of a run alone", "describe a run, and name no bound")
+        raise SpecError("--json is for bounds alone or for a run alone", "describe a run, and name no bound")
     if not flags["algorithm"]:
         flags["algorithm"] = ([bounds[0].algorithms[0].removesuffix("-released")],)
     cases, output = run_cases("compare", flags)

@@ -142,11 +142,11 @@ def command(
         setup = setup._replace(reference=True)  # what is drawn is the excess risk
     machines = there_of(cluster, insecure, setup.workers)
     if machines is not None and setup.replicas < 2:
-        raise SpecError("--cluster is of --replicas: one model is trained on this machine", "leave it out")
+        raise SpecError("--cluster goes with --replicas: one model is trained on this machine", "leave it out")
     if choice is not None:
         _refuse_explaining(flags.get("format"))
     if setup.data is not None and any(ONE_OVER_RECORDS in part for part in flags.get("delta") or ()):
-        raise SpecError("--delta 1/n is over --records, which follow from the data here", "write a number, as 1e-6")
+        raise SpecError("--delta 1/n needs --records, which come from the data here", "write a number, as 1e-6")
     check_setup(setup, _combinations(parts for name, parts in flags.items() if name != "gates"))
     models: list[Any] = []
     entered = machines.entered() if machines is not None else contextlib.nullcontext(None)
@@ -193,7 +193,7 @@ def _refuse_explaining(form: str | None) -> None:
     """Refuse formats that explain a theorem, of a total of several runs, before anything is trained."""
     if form in _OF_THEOREMS:
         raise SpecError(
-            f"--format {form} is of one theorem, and the guarantee of a tuned run is a total",
+            f"--format {form} explains one theorem, and the guarantee of a tuned run is a total",
             "take another format; `dpcalc explain` explains the bound of one run",
         )
 

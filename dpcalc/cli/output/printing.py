@@ -347,7 +347,7 @@ def of_cases(report: Report, path: str) -> bytes:
         with contextlib.suppress(SpecError):  # there is no sweep
             return draw(chart(report._replace(command=commands.pop(), cases=cases)), _suffix(path))
     raise SpecError(
-        "the cases are no sweep, and verdicts are not drawn any more",
+        "the cases are not a sweep, and verdicts are not drawn",
         "--report html=FILE says of every gate how much of its limit is used",
     )
 

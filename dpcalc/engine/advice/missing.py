@@ -234,7 +234,7 @@ _LEAST_MU = 0.02
 ON_MEAN = "noise_std is on the mean gradient"
 """What a recipe writes under ``accept:`` where that is meant."""
 
-_AS_MULTIPLIER = "is on the mean gradient, where it is noise multiplier"
+_AS_MULTIPLIER = "on the mean gradient is a noise multiplier of"
 
 
 def misread_noise(asked: Asked, *, both: bool) -> tuple[str, ...]:
@@ -289,7 +289,9 @@ def refuse_misread(case: Case) -> None:
         GateRefused: it has.
     """
     if text := misread_of(case):
-        raise GateRefused(f"a gate needs one reading of the noise: {text}", "give the noise multiplier that is meant")
+        raise GateRefused(
+            f"a gate needs to know which noise is meant: {text}", "give the noise multiplier that is meant"
+        )
 
 
 def _is_suspicious(run: Run, std: float, multiplier: float) -> bool:

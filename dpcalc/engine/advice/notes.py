@@ -4,7 +4,7 @@ What stands beside an answer on DP-SGD: the other adjacencies, and what an accou
 
 From how many passes or steps on it helps at all that iterates stay hidden, where composition is the best bound.
 
-Where it is not said how batches are drawn: what each way to draw them would give, and what the others lack.
+Where nobody says how batches are drawn: what each way to draw them would give, and what the others lack.
 
 What a comparison adds to its rows: how far the best is from what nothing can beat, and what would better it.
 """
@@ -290,8 +290,8 @@ def with_choices(error: NotApplicable, run: Run, question: Question) -> NotAppli
     short = "; ".join(f"{', '.join(names)} also need{'s' * (len(names) == 1)} {x}" for x, names in lacking.items())
     said = "; ".join(filter(None, (would, short)))
     return type(error)(
-        "it is not said how batches are drawn, and the answer depends on it",
-        f"give --sampling; {said}. A loader that shuffles the records is shuffle, also "
+        "How are batches drawn? Give --sampling.",
+        f"the answer depends on it; {said}. A loader that shuffles the records is shuffle, also "
         "where a library's accountant assumes Poisson; for example --sampling shuffle",
         parameters=("sampling",),
     )

@@ -36,7 +36,7 @@ def with_risk(case: Case, run: Run, orders: tuple[float, ...], risks: RiskQuesti
         return case
     if run.adjacency in (Adjacency.ADD, Adjacency.REMOVE):
         raise NotApplicable(
-            f"what an attacker can do needs both orders of two data sets, and the adjacency is {run.adjacency}",
+            f"what an attacker can do needs both directions of two data sets, and the adjacency is {run.adjacency}",
             "give --adjacency add-remove",
         )
     evidence = Evidence(case, run, orders)

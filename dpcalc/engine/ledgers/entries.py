@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.engine.commands import COMMANDS
@@ -60,7 +60,8 @@ def check_entries(ledger: Ledger) -> None:
         raise SpecError(f"group_size is {ledger.group_size}; it must be from 1 to 1e6")
     if ledger.group_size > 1 and ledger.adjacency in ONE_WAY:
         raise SpecError(
-            f"what groups cost needs both orders, and the adjacency is {ledger.adjacency}", "use adjacency add-remove"
+            f"what groups cost needs both directions, and the adjacency is {ledger.adjacency}",
+            "use adjacency add-remove",
         )
     if parted and ledger.group_size > 1:
         raise SpecError("a group of records may be in several parts", "leave out part or group_size")
@@ -72,7 +73,7 @@ def check_entries(ledger: Ledger) -> None:
     for entry in entries:
         if entry.tuning is not None and ledger.adjacency in ONE_WAY:
             raise SpecError(
-                f"{entry.name}: what tuning costs needs both orders, and the adjacency is {ledger.adjacency}",
+                f"{entry.name}: what tuning costs needs both directions, and the adjacency is {ledger.adjacency}",
                 "use adjacency add-remove",
             )
 
@@ -188,7 +189,7 @@ def mechanism(entry: Entry, *, replaced: bool = False) -> Guarantee:
     scaled = kinds in (["noise_std"], ["laplace_scale"])
     if len(kinds) != 1 or ("sensitivity" in given) != scaled or ("log_delta" in given and kinds != ["epsilon"]):
         raise SpecError(
-            f"{entry.name} is no mechanism: it has {', '.join(given) or 'nothing'}",
+            _incomplete(entry.name, kinds, given),
             "give mu, or epsilon (and delta), or noise_multiplier, or noise_std and sensitivity, or laplace_scale and "
             "sensitivity; or algorithm and the parameters of a run",
         )
@@ -205,6 +206,15 @@ def mechanism(entry: Entry, *, replaced: bool = False) -> Guarantee:
 
         return Composition([(pld.laplace(ratio=ratio), 1)])
     return Gdp(ratio)
+
+
+def _incomplete(name: str, kinds: Sequence[str], given: Mapping[str, Any]) -> str:
+    """Return what an entry lacks that is described by its noise, or that it is described twice or not at all."""
+    if len(kinds) == 1 and kinds[0] in ("noise_std", "laplace_scale"):
+        return f"{name}: {kinds[0]} also needs sensitivity"
+    if len(kinds) == 1:
+        return f"{name}: {kinds[0]} does not go with {', '.join(other for other in given if other != kinds[0])}"
+    return f"{name}: {' and '.join(kinds)} describe it twice" if kinds else f"{name}: what it guarantees is not given"
 
 
 def in_groups(entry: Entry, ledger: Ledger) -> Guarantee | None:

@@ -54,7 +54,7 @@ def accepted(field: Field) -> tuple[str, ...]:
         raise field.place.error("accept is an empty list", "leave it out, or name " + ", ".join(EXCEPTIONS))
     twice = repeated(names)
     if twice is not None:
-        raise field.place.error(f"accept: {twice} is there twice", "write it once")
+        raise field.place.error(f"accept: {twice} is given twice", "write it once")
     return tuple(names)
 
 

@@ -170,7 +170,7 @@ def _with_verdicts(
             return error(entry, entry.place, outcome, case)
     if ON_MEAN in own and ON_MEAN not in entry.accept:
         hint = f"write noise_multiplier in place of noise_std; or, if it is meant so, accept: {ON_MEAN}"
-        message = f"a gate needs one reading of the noise: {without_flags(misread_of(case))}"
+        message = f"a gate needs to know which noise is meant: {without_flags(misread_of(case))}"
         return error(entry, entry.place, Outcome(None, "", message, hint, 2), case._replace(assertions=()))
     objections = tuple(_objections(entry, case, own, certify))
     failed = [(place, assertion) for place, assertion in verdicts if not assertion.passed]

@@ -270,6 +270,6 @@ def typed(line: str, place: Place) -> dict[str, Field]:
         outer, _, inner = whole.partition(".")
         into, key = (inside[outer], inner) if inner and outer in inside else (fields, whole)
         if key in into:
-            raise SpecError(f"{place}: {clipped(name)} is there twice", "keep one")
+            raise SpecError(f"{place}: {clipped(name)} is given twice", "keep one")
         into[key] = Field(place, Scalar(place, value))
     return fields | {name: Field(place, Table(place, inner)) for name, inner in inside.items() if inner}

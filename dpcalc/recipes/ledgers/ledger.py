@@ -83,7 +83,7 @@ def ledger_of(
         named = dict(zip(_free_names(body), entries, strict=False))
     twice = next((name for name in named if name in entries_of(body)), None)
     if twice is not None:
-        raise SpecError(f"entry {clipped(twice)} is there twice", "give it another name")
+        raise SpecError(f"entry {clipped(twice)} is given twice", "give it another name")
     return _ledger(body, files, {name: _given(name, entry) for name, entry in named.items()})
 
 

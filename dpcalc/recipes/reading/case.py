@@ -234,7 +234,7 @@ class _CaseReader:
             made, differ = [*made], False
         twice = None if differ else repeated(entry.name for entry in made)
         if twice is not None:
-            raise self.place.error(f"{clipped(twice)} is there twice", "an include adds a case: leave it out")
+            raise self.place.error(f"{clipped(twice)} is given twice", "an include adds a case: leave it out")
         return made
 
     def entry(self, chosen: Combination, place: Place) -> Entry:

@@ -180,7 +180,7 @@ def draft(config: str, recipe: str | None, command: str | None, algorithm: str |
     command = command or ("dp-sgd" if any(key in taken for key in _OF_DP_SGD) else "compare")
     if algorithm is None and "algorithm" not in taken and COMMANDS[command].compares:
         names = ", ".join(COMMANDS[command].algorithms)
-        raise SpecError(f"what is run is not in {clipped(config)}", f"give --algorithm, one of {names}")
+        raise SpecError(f"Which algorithm? It is not in {clipped(config)}", f"give --algorithm, one of {names}")
     return _written(name, command, algorithm, taken, remarks)
 
 
@@ -321,7 +321,7 @@ def _written(name: str, command: str, algorithm: str | None, taken: dict[str, Fo
     if gate:
         lines.append(f"    assert: epsilon <= {gate.value!r}  # {printable(gate.key)}, where it is a budget")
     else:
-        lines.append("    # assert: epsilon <= 1  # the gate: write your budget, and take away the first #")
+        lines.append("    # assert: epsilon <= 1  # the gate: write your budget, and uncomment this line")
     lines += [f"# {printable(remark[:300])}" for remark in remarks]
     given = {key: one.value for key, one in used.items() if key not in ("epsilon", "delta")}
     budget: dict[str, Any] = {key: used[key].value for key in ("epsilon", "delta") if key in used}

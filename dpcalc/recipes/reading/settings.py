@@ -123,7 +123,7 @@ def several(name: str, node: Node, files: Files, choices: tuple[str, ...] | None
     """Return the values of a parameter that is varied: a list, of which an item may be a range ``1:10:0.5``.
 
     Raises:
-        SpecError: as `single`, or there is none, or one is there twice.
+        SpecError: as `single`, or there is none, or one is given twice.
     """
     values: list[Any] = []
     for place, item in enumerate(items(node)):

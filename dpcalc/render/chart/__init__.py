@@ -14,7 +14,7 @@ MAX_SERIES = 8
 ENVELOPE = "best guarantee"
 """The label of the curve of the best guarantees, where several bounds are best in turn."""
 
-GUESSING = "guessing: as many true positives as false ones"
+GUESSING = "guessing blindly: both rates are equal"
 """The label of the diagonal of true against false positives."""
 
 RATE = ": grows like"

@@ -24,7 +24,7 @@ from dpcalc.render.numbers import Side, number
 from dpcalc.report import Case, Report
 from dpcalc.theorems.record import lookup
 
-_X, _Y = "rate of false positives", "rate of true positives"
+_X, _Y = "false-positive rate", "true-positive rate"
 _SAME = 5e-3  # curves whose values differ by no more than this share are one to the eye
 
 Numbers = tuple[float, ...]
@@ -160,9 +160,9 @@ def _numbers(risk: Mapping[str, Any]) -> dict[str, float]:
 
 
 _WORDS = {
-    "tpr": "true positives at false ones of",
+    "tpr": "true-positive rate at a false-positive rate of",
     "success": "a right guess at a prior of",
-    "reconstruction": "a secret guessed right that without is with",
+    "reconstruction": "right guess of a secret; without the release",
 }
 
 

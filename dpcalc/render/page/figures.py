@@ -128,13 +128,13 @@ def _share(log_delta: float) -> str:
 
 
 def _trade_off(curves: Curves) -> Iterator[Figure]:
-    """Yield the most true positives of any attack against its false ones; nothing without a curve."""
+    """Yield the largest true-positive rate of any attack at each false-positive rate; nothing without a curve."""
     points = [(fpr, tpr) for fpr, tpr in curves.trade_off if fpr >= _LEAST_FPR]
     if len(points) < 2:
         return
     xs, ys = zip(*points, (1.0, 1.0), strict=True)
     rates = "; ".join(
-        f"with {100.0 * fpr:.4g}% false positives at most {_percent(tpr)} true ones"
+        f"at {100.0 * fpr:.4g}% false-positive rate a true-positive rate of at most {_percent(tpr)}"
         for fpr, tpr in points
         if fpr >= _TOLD_FPR * (1.0 - 1e-9) and _is_power_of_ten(fpr)
     )
@@ -142,8 +142,8 @@ def _trade_off(curves: Curves) -> Iterator[Figure]:
         "What any attack can find out",
         Panel(
             "",
-            Axis("rate of false positives", True),
-            Axis("rate of true positives, at most"),
+            Axis("false-positive rate", True),
+            Axis("true-positive rate, at most"),
             (Series("at most", xs, ys), Series(GUESSING, xs, xs)),
         ),
         f"For any attack: {rates}. The dashed line is guessing blindly.",

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from dpcalc.render.layout import counted
+
 _COSTLIEST = 5
 """How many blocks are listed."""
 
@@ -16,7 +18,7 @@ def allocation_lines(allocation: Mapping[str, Any]) -> list[str]:
     if restart:
         lines.append(f"steps 1 to {restart} are forgotten: the runs are then at most the diameter apart")
     if blocks := allocation.get("block_count"):
-        lines.append(f"{blocks} block(s) of constant slope; the costliest:")
+        lines.append(f"{counted(blocks, 'block')} of constant slope; the costliest:")
     for block in allocation.get("blocks", ())[:_COSTLIEST]:
         lines.append(f"  steps {block['first']} to {block['last']}: {block['share']:.1%} of mu^2")
     quarters = allocation["quarters"]

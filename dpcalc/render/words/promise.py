@@ -13,7 +13,8 @@ from dpcalc.report import Case, Result
 
 _FORGOTTEN = (
     "The output can hardly be told from that of a model which never saw the records to be forgotten and took the same "
-    "steps. For the records kept this is no guarantee, and who has seen the old model has what its training tells."
+    "steps. For the records kept this is no guarantee, and whoever has seen the old model knows what its training "
+    "revealed."
 )
 
 _SCOPE = "no matter what the other records are, and even to somebody who knows them all"

@@ -99,8 +99,8 @@ def risk_lines(case: Case, digits: Digits) -> list[str]:
     if risk["tpr"] and _of_presence(case) and _head(case).endswith(" can do"):
         flagged, caught = (number(1000.0 * risk["tpr"][0][name], 3, Side.UP) for name in ("fpr", "value"))
         lines.append(
-            f"of 1000 people who are not in the data {flagged} are flagged; then of 1000 who are, on average at most "
-            f"{caught}"
+            f"an attack that flags {flagged} of 1000 people who are not in the data flags on average at most {caught} "
+            "of 1000 who are"
         )
     if (least := risk["advantage"].get("at_least")) is not None:
         lines.append(f"an attack with advantage {number(least, 4, Side.DOWN)} exists, on the worst data for the run")
@@ -108,7 +108,7 @@ def risk_lines(case: Case, digits: Digits) -> list[str]:
     if risk["from_point"]:
         of_curve = case.guess is not None and not case.guess.from_point
         alone = "and of how often a guess is right" if of_curve else "alone"
-        lines.append(f"this is of one (epsilon, delta) {alone}; the curve of the run, where it is known, gives less")
+        lines.append(f"this follows from one (epsilon, delta) {alone}; the whole curve of a run gives less")
     return lines
 
 

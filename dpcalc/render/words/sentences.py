@@ -29,7 +29,7 @@ def released(case: Case) -> str:
         return _KNOWN_GUARANTEES.get(case.algorithm, f"{case.algorithm}: every algorithm whose cost is known")
     gloss = algorithm.gloss
     if algorithm.clipped and case.value("release") == Releases.LAST:
-        gloss = f"{gloss.partition(';')[0]}; the last iterate alone is released"
+        gloss = f"{gloss.partition(';')[0]}; only the final model is seen"
     return f"{case.algorithm}: {gloss}"
 
 

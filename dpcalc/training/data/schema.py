@@ -156,7 +156,7 @@ def _levels(entry: Table) -> Levels:
     if not 1 <= len(levels) <= MAX_LEVELS:
         raise place.error(f"{len(levels)} levels", f"from 1 to {MAX_LEVELS}")
     if (twice := repeated(levels)) is not None:
-        raise place.error(f"the level {clipped(twice)} is there twice", "keep one")
+        raise place.error(f"the level {clipped(twice)} is given twice", "keep one")
     field = entry.fields.get("missing")
     if field is None:
         return Levels(levels)

@@ -171,7 +171,7 @@ def rows_of(path: str, names: Sequence[str], rules: Sequence[Rule]) -> Iterator[
                 columns[name].append(place)
         for name, places in columns.items():
             if len(places) > 1:
-                raise SpecError(f"{path}: column {clipped(name)} is there twice", "rename one of the two")
+                raise SpecError(f"{path}: column {clipped(name)} is given twice", "rename one of the two")
             if not places:
                 raise SpecError(
                     f"{path} has no column {clipped(name)}, which the model needs", near(name, reader.names)
@@ -205,7 +205,7 @@ def _places(path: str, names: Sequence[str], target: str | None, ignore: Sequenc
     """
     for name, count in Counter(names).most_common(1):
         if count > 1:
-            raise SpecError(f"{path}: column {name!r} is there twice", "rename one of the two")
+            raise SpecError(f"{path}: column {name!r} is given twice", "rename one of the two")
     places = {name: place for place, name in enumerate(names)}
     last = _place(path, target, places) if target is not None else len(names) - 1
     ignored = {_place(path, name, places) for name in ignore}

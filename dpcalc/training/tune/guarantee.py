@@ -197,7 +197,7 @@ def _adjacency(made: Sequence[Guaranteed]) -> Adjacency:
     adjacencies = {one.case.best.adjacency for one in made if one.case.best is not None}
     if len(adjacencies) > 1 or not adjacencies <= {"replace-one", "null-record"}:
         raise NotApplicable(
-            f"what tuning costs needs both orders, and the adjacency is {' and '.join(sorted(adjacencies))}",
+            f"what tuning costs needs both directions, and the adjacency is {' and '.join(sorted(adjacencies))}",
             "use an adjacency that has both orders",
         )
     return Adjacency(adjacencies.pop())
