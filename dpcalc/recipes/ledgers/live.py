@@ -49,12 +49,12 @@ class Ledger:
             raise SpecError(f"{self.path} is not named as JSON", "use a name that ends in .json")
         self.delta = float(check("delta", delta))
         self.adjacency, self.sampling = str(check("adjacency", adjacency)), str(check("sampling", sampling))
-        self._entries = self._read()
+        self._read()
 
     @property
     def epsilon(self) -> float:
-        """What all steps so far cost."""
-        return self._total(self._entries)
+        """What all steps in the file cost, those of other processes among them."""
+        return self._total(self._read())
 
     def spend(self, steps: int = 1, *, noise_multiplier: float, sample_rate: float) -> None:
         """Charge so many steps, and save the ledger; other processes that charge the same file are waited for.
@@ -71,11 +71,10 @@ class Ledger:
             entries = self._with(self._read(), steps, noise_multiplier, sample_rate)
             body = {"dpcalc": VERSION, "adjacency": self.adjacency, "entries": entries}
             write_bytes((json_text(body, 2) + "\n").encode(), self.path, "Ledger", link=False)
-            self._entries = entries
 
     def epsilon_after(self, steps: int, *, noise_multiplier: float, sample_rate: float) -> float:
         """Return what so many further steps would bring epsilon to."""
-        return self._total(self._with(self._entries, steps, noise_multiplier, sample_rate))
+        return self._total(self._with(self._read(), steps, noise_multiplier, sample_rate))
 
     def remaining(self, epsilon: float, *, noise_multiplier: float, sample_rate: float) -> int:
         """Return how many such steps still keep epsilon; 0 where it is spent."""

@@ -201,6 +201,8 @@ def truncated(run: SampledSteps) -> Composition:
     assumes=(
         "the schedule is fixed before the run: no rate and no noise is chosen from what was released; a step draws as "
         "sampling says, at the rate of its phase, afresh",
+        "fixed batches, for add and remove: the rates are of the larger data set, and data sets of at least so many "
+        "are spoken of",
         CLIPPED, NOISE, CONSTANT, SEEN,
     ),
     slack="the lattice of losses; of more than 32 kinds of steps, cells of rate and noise",
