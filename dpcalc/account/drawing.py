@@ -135,6 +135,8 @@ def _of_batches(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str
         return phases, {"records": records, "batch_size": size}
     if length is None:
         raise _no_length(stated)
+    if stated.word("optimizer").startswith("distributed"):
+        stated.need("devices", "several workers share the records of an epoch: how many were there?")
     if stated.count("devices") > 1 and not stated.get("drop_last") and records % (size or stated.count("devices")):
         raise NotApplicable(
             f"workers share {records} records, no whole batches: samplers use some twice in an epoch to fill up",

@@ -191,6 +191,8 @@ def test_a_run_file_is_read_as_what_ran(
         ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nadjacency: add-remove", "--sampling poisson", "divisor"),
         ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nclipping: adaptive", "--sampling poisson",
          "count_noise_std"),
+        ({**SNIPPET, "sampler": "BatchSampler", "optimizer": "DistributedDPOptimizer"}, "--sampling shuffle",
+         "devices"),
         ("sigma: 1\nsteps: 1\nsample_rate: 0.1", "--sampling poisson", "noise_multiplier"),
     ],
 )  # fmt: skip
