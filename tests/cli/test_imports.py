@@ -112,11 +112,11 @@ def test_what_certifies_loads_no_arithmetic_of_what_it_certifies() -> None:
 
 ROOMS = {
     "cli": "filenames help help.option main output output.failures output.kinds output.printing output.terminal query "
-    "runs types",
+    "runs sections types",
     "engine": "advice advice.improvements advice.notes answer ask attack attack.guess commands description evaluate "
     "question solving solving.search",
     "files": "output",
-    "model": "algorithm draft loss_class noise numbers parameter quantities question run",
+    "model": "algorithm draft loss_class noise numbers parameter phases quantities question run",
     "notions": "composed composition conversions curves gaussian guarantee notion randomised_response renyi trade_off",
     "numerics": "arrays floats normal roots sums",
     "render": "asked notes numbers words words.allocation words.positions",
