@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from dpcalc.inert import Inert, inert
+from dpcalc.render.asked import FULL as FULL
 from dpcalc.render.asked import Asked as Asked
 from dpcalc.report import Report
 
@@ -22,9 +23,6 @@ _WRITERS = {
     "bibtex": "several.render_bibtex",
 }
 """Formats that are no blocks: module and function, from a report and the digits of numbers to a text."""
-
-FULL = 2
-"""How often ``-v`` is said to see everything."""
 
 CHECK = "check"
 """The command whose reports have verdicts."""

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from dpcalc.render.numbers import Digits
 
 
+FULL = 2
+"""How often ``-v`` is said to see everything."""
+
+
 class Asked(NamedTuple):
     """How a report is to be written.
 

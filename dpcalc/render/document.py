@@ -17,7 +17,7 @@ from dpcalc.notes import (
     RunRemark,
     Vacuous,
 )
-from dpcalc.render import FULL
+from dpcalc.render.asked import FULL
 from dpcalc.render.blocks import COLUMNS, GAP, LABEL, STAYS, Block, Paragraph, Style, Table, aligned, fitted
 from dpcalc.render.layout import counted
 from dpcalc.render.notes import advice, best_improvement, improvement_sentences, model_facts, sentences_about

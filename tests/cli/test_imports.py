@@ -119,7 +119,7 @@ ROOMS = {
     "model": "algorithm draft loss_class noise numbers parameter phases quantities question run",
     "notions": "composed composition conversions curves gaussian guarantee notion randomised_response renyi trade_off",
     "numerics": "arrays floats normal roots sums",
-    "render": "asked notes numbers words words.allocation words.positions",
+    "render": "asked layout notes numbers words words.allocation words.positions",
     "theorems": "batch_layout conditions record setting",
 }
 ALONE = "errors inert notes plain_enum references report version"

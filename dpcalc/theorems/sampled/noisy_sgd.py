@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dpcalc.model import loss_class as loss
@@ -82,6 +81,8 @@ class HiddenSteps(SampledSteps):
     @property
     def search(self) -> Search:
         """The plans of the run; whoever sees the last iterate may be told which early batches had the record."""
+        from fractions import Fraction
+
         rate = Fraction(min(self.batch_size, self.records), self.records)
         return Search(self.chain, Draws(1, rate), Past.TOLD, self.ratio, float(rate))
 

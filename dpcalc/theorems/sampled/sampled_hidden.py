@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dpcalc.model import loss_class as loss
@@ -45,6 +44,8 @@ from dpcalc.theorems.sampled.settings import EpochsOfBatches, SampledSteps
 from dpcalc.theorems.setting import Setting, decay_rate
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from dpcalc.notions.pld import Pair
 
 
@@ -53,7 +54,7 @@ CONVEX_IF_CLIPPED = (
 )
 
 
-_ROUNDED = Fraction(1, 2**46)  # how much smaller K may be by what rounded its factors up, before it was a whole number
+_ROUNDED_TO = 2**46  # K may be smaller by this share, for what rounded its factors up before it was a whole number
 
 _LEAST_NOISE, _LEAST_NOISE_OF_EPOCHS = 0.1, 0.05  # with less of it all is composed, by pairs that are made for that
 _MANY_STEPS = 1 << 44  # so many larger factors would be noticed
@@ -98,6 +99,8 @@ class HiddenRun(Setting):
     @property
     def draws(self) -> Draws:
         """How often the record is in a batch."""
+        from fractions import Fraction
+
         if self.sampling == Sampling.BALLS_IN_BINS:
             return Draws(1, Fraction(1, self.bins), self.bins)
         if self.sampling == Sampling.WITH_REPLACEMENT:
@@ -199,7 +202,7 @@ class HiddenRun(Setting):
         """
         if (room := self._room) is None:
             return self.records
-        return math.floor(room * (1 + _ROUNDED)) if self.steps < _MANY_STEPS else math.floor(room)
+        return math.floor(room + room / _ROUNDED_TO) if self.steps < _MANY_STEPS else math.floor(room)
 
     @property
     def spoilt(self) -> bool:
@@ -209,11 +212,15 @@ class HiddenRun(Setting):
     @property
     def _room(self) -> Fraction | None:
         """K but for rounding to a whole number; None for no limit."""
+        from fractions import Fraction
+
         eta, beta, weight = (Fraction(repr(x)) for x in (self.step_size, self.smoothness, self.regularisation))
         return (2 - 2 * eta * weight) * self.batch_size / (eta * beta) if beta else None
 
     def log_too_large(self, steps: int) -> float:
         """Return ln of the chance that one of so many batches has more records than that, rounded up; -inf for none."""
+        from fractions import Fraction
+
         if self._of_one_size or self.most_contracting >= self.records:
             return -math.inf
         others = max(0, self.most_contracting)  # the record itself is one more
