@@ -47,7 +47,6 @@ USAGE = [
     (f"{FULL} -i 0", "--index"),
     (f"{FULL} -i 101", "past the last record 100"),
     (f"{FULL} --batch-size 0", "--batch-size"),
-    (f"{FULL} --strong-convexity=-1", "--strong-convexity"),
     (f"{FULL} --diameter 0", "--diameter"),
     (f"{NOISY} -d 0", "positive"),
     (f"{NOISY} -d 1", "< 1"),

@@ -164,6 +164,13 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         size, batches = whole(r, 1, 1000), whole(r, 2, 100)  # an epoch stays whole as records grow
         values.update(batch_size=size, records=size * batches, steps=batches * whole(r, 10, 50))
         values.update(noise_multiplier=log_uniform(r, 0.3, 10.0), sample_rate=log_uniform(r, 1e-4, 0.5))
+    if bound.family == "correlated":
+        sampling = {"correlated.banded_poisson": "poisson", "correlated.banded_balls": "balls-in-bins"}.get(bound.id)
+        bands, bins = whole(r, 1, 8), whole(r, 2, 40)
+        values.update(sampling=sampling, bands=bands, separation=bands * bins, participations=whole(r, 1, 5))
+        values.update(mechanism=r.choice(("banded-sqrt",) if sampling else ("banded-sqrt", "bisr", "sqrt", "identity")))
+        values.update(scaling=r.choice(("matrix", "columns")), steps=bands * bins * whole(r, 1, 5))
+        values.update(noise_multiplier=log_uniform(r, 0.5, 10.0), sample_rate=log_uniform(r, 1e-4, 0.1))
     if bound.id == "sampled.scheduled":
         many = np.array([1.0, whole(r, 1, 100)])
         values.update(sampling="poisson", schedule=Phases(np.array([0.01, 0.02]), np.array([2.0, 1.5]), many, "test"))
@@ -380,7 +387,7 @@ COUNTED = tuple(name for name, record in ALGORITHMS.items() if record.length is 
 
 def asked(bound: Theorem, values: dict[str, Any], question: Question) -> Case:
     algorithm = bound.algorithms[0]
-    if bound.family == "sampled":
+    if bound.family in ("sampled", "correlated"):
         return answer(described(bound, values), question, [bound])
     given = {
         k: v for k, v in values.items() if k in bound.parameters and k not in ("sensitivity", "noise_std", "scale")
@@ -408,7 +415,7 @@ def test_solved_noise_meets_the_budget(bound: Theorem) -> None:
     if not bound.guarantee or "schedule" in bound.parameters or bound.algorithms[0] in ("online", "repeated"):
         pytest.skip("its noise is no parameter")
     solved, scale = 0, "laplace_scale" if noise_of(bound) == "laplace" else "noise_std"
-    scale = "noise_multiplier" if bound.family == "sampled" else scale
+    scale = "noise_multiplier" if bound.family in ("sampled", "correlated") else scale
     for r, values in runs(bound, default=4, cost=5000):
         del values["noise_std"], values["laplace_scale"], values["noise_multiplier"]
         epsilon, delta = log_uniform(r, 0.05, 20.0), log_uniform(r, 1e-12, 0.1)
@@ -444,6 +451,9 @@ def solvable(bound: Theorem) -> list[str]:
 
 def described(bound: Theorem, values: dict[str, Any]) -> Run:
     """The run in the terms of its user."""
+    if bound.family == "correlated":
+        names = [name for name in bound.parameters if values.get(name) is not None]
+        return describe("correlated", {name: values[name] for name in names})
     if bound.family == "sampled":
         names = ["records", "steps", "noise_multiplier", "sampling", "adjacency"]
         names += ["batch_size"] if values["sampling"] != "full" else []
@@ -726,6 +736,10 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"contraction": 2.0},
     lambda v: {"loss_class": "convex", "schedule": Unmapped()},
     lambda v: {"holder_exponent": 1.0, "step_size": 3.0 / v["holder_constant"]},
+    lambda v: {"mechanism": None},
+    lambda v: {"mechanism": "sqrt"},
+    lambda v: {"scaling": "sensitivity"},
+    lambda v: {"bands": 8, "separation": 9, "sample_rate": 0.5},
     lambda v: {"holder_exponent": 0.5, "lipschitz": None, "radius": None, "loss_at_zero": None},
 )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 
 import click
@@ -43,7 +42,9 @@ def show(text: str, path: str | None) -> None:
     wanted = os.environ.get("PAGER", "less") not in ("", "cat") and os.environ.get("TERM") != "dumb"
     if context is not None and context.meta.get(NO_PAGER):
         wanted = False
-    long = text.count("\n") >= shutil.get_terminal_size().lines
+    from shutil import get_terminal_size
+
+    long = text.count("\n") >= get_terminal_size().lines
     if output.is_stdout(path) and on_terminal() and wanted and long:
         click.echo_via_pager(inert(text, coloured=True), color=True)
     else:
