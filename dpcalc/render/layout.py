@@ -4,7 +4,6 @@ each other."""
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Sequence
 
 _GAP = "  "
@@ -39,6 +38,8 @@ def cut(text: str, width: int) -> str:
 
 def wrapped(text: str, width: int, first: str = "", others: str = "") -> list[str]:
     """Return a paragraph in lines of a width; ``first`` and ``others`` stand at their left. An equation stays whole."""
+    import textwrap
+
     glued = _EQUATION.sub(lambda match: match[0].replace(" ", _GLUE), text)
     lines = textwrap.wrap(
         glued, max(width, 20), initial_indent=first, subsequent_indent=others, break_long_words=False,
@@ -73,6 +74,8 @@ def _shared(natural: Sequence[int], least: Sequence[int], room: int) -> list[int
 
 
 def _side_by_side(row: Row, widths: Sequence[int]) -> list[str]:
+    import textwrap
+
     cells = [
         textwrap.wrap(cell, max(width, 1), break_long_words=False, break_on_hyphens=False) or [""]
         for cell, width in zip(row, widths, strict=True)

@@ -42,10 +42,13 @@ def show(text: str, path: str | None) -> None:
     wanted = os.environ.get("PAGER", "less") not in ("", "cat") and os.environ.get("TERM") != "dumb"
     if context is not None and context.meta.get(NO_PAGER):
         wanted = False
-    from shutil import get_terminal_size
-
-    long = text.count("\n") >= get_terminal_size().lines
-    if output.is_stdout(path) and on_terminal() and wanted and long:
+    if output.is_stdout(path) and on_terminal() and wanted and _longer_than_the_screen(text):
         click.echo_via_pager(inert(text, coloured=True), color=True)
     else:
         output.write(text, path)
+
+
+def _longer_than_the_screen(text: str) -> bool:
+    from shutil import get_terminal_size
+
+    return text.count("\n") >= get_terminal_size().lines
