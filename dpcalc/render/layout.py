@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 _GAP = "  "
 _INDENT = "    "
-_GLUE = "\N{NO-BREAK SPACE}"
+_GLUE = "\xa0"  # a space at which no line breaks
 
 _EQUATION = re.compile(r"(?:[\w-]+ )?[\w-]+ <?= (?=\S)")
 """The left side of an equation or a bound: a name, with its symbol."""
