@@ -159,7 +159,7 @@ def test_transcripts_are_what_commands_print(build: ModuleType, tmp_path: Path) 
     page = "```yaml\n# a/b.yaml\nx: 1\n```\n\n```console\n$ cat a/b.yaml; exit 1\nold\n$ echo two\n```\n"
     expected = page.replace("old\n", "# a/b.yaml\nx: 1\n[exit code 1]\n").replace("two\n", "two\ntwo\n")
     assert build.transcript(page, tmp_path) == expected
-    with pytest.raises(RuntimeError, match="not known"):
+    with pytest.raises(RuntimeError, match="Which algorithm"):
         build.transcript("```console\n$ dpcalc compare -n 5\n```\n", tmp_path)
 
 

@@ -95,7 +95,7 @@ def _certified(
         with isolate_failure():
             proof = _proof(result, case, run, question, undefined, taken)
     except (NotConverged, BoundFailed) as reason:
-        return _with_detail(result, "not_certified", str(reason))
+        return _with_detail(result, "not_certified", reason.message)
     if proof.place == BELOW:
         raise Disproved(f"{result.bound} is below the truth", bug_report(result, case, proof))
     return _with_detail(result, "certified", proof.as_json())
