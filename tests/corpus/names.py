@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 ALL_COMMANDS = (
     *COMMANDS, "ledger", "convert", "risk", "utility", "train", "audit", "predict", "evaluate", "check", "merge",
     "explain", "bounds", "cite", "statement", "help", "init", "schema", "verify", "completions",
+    "account", "find", "dp-ftrl",
 )  # fmt: skip
 PRICED = ("stop", "skip", "local", "noisy-gd", "dp-sgd-gradient", "dp-sgd-output")
 TRAINED = (

@@ -47,7 +47,9 @@ def test_the_questions_speak_of_everything() -> None:
     finally:
         worker.close()
     assert set(BOUNDS) == set(re.findall(r'"id": "([^"]+)"', json.dumps(listed)))
-    assert set(ALL_COMMANDS) == set(re.findall(r"^  ([a-z][a-z-]*)  ", told, re.MULTILINE))
+    rarer = re.search(r"^Rarer: (.*)\.$", told, re.MULTILINE)
+    assert rarer is not None
+    assert set(ALL_COMMANDS) == {*re.findall(r"^  ([a-z][a-z-]*)  ", told, re.MULTILINE), *rarer[1].split(", ")}
 
 
 # --- workers --------------------------------------------------------------------------------------------------------

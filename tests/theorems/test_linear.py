@@ -22,7 +22,7 @@ from dpcalc.theorems.record import all_bounds, for_algorithm, lookup
 from tests.formulas import evaluated, run_of
 from tests.oracles import draws, log_uniform, whole
 
-WITHOUT = ("online", "repeated", "chain", "unlearning", "dp-sgd", "dp-sgd-output", "dp-sgd-gradient")
+WITHOUT = ("online", "repeated", "chain", "unlearning", "dp-sgd", "dp-sgd-output", "dp-sgd-gradient", "correlated")
 ALGORITHMS = sorted({name for b in all_bounds().values() for name in b.algorithms} - set(WITHOUT))
 
 

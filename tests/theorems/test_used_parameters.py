@@ -84,6 +84,7 @@ ALLOWS_ONLY: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         "sampled.poisson", "sampled.fixed", "sampled.with_replacement", "sampled.full", "sampled.balls_in_bins",
         "sampled.truncated", "sampled.shuffle", "sampled.hidden_shuffle", "sampled.hidden_full",
         "sampled.shuffle_lower", "sampled.last_iterate_heuristic", "sampled.total_lower", "sampled.scheduled",
+        "correlated.gaussian", "correlated.banded_poisson", "correlated.banded_balls",
     )),
 )  # fmt: skip
 """(why, parameters, bounds): what a bound reads to see whether it applies, and that does not change its value."""
@@ -210,7 +211,7 @@ def test_what_is_listed_as_unused_is_unused(bound: Theorem) -> None:
 SHARPENING = ("strong_convexity", "diameter", "index", "batch_size", "last_batch", "epochs")
 """What may make a run more private, or a record of it."""
 THROUGH = {
-    "strong_convexity": ("displacement", "schedule"), "batch_size": ("schedule", "sample_rate"),
+    "strong_convexity": ("displacement", "schedule"), "batch_size": ("schedule", "sample_rate", "separation"),
     "last_batch": ("schedule",), "epochs": ("steps",),
 }  # fmt: skip
 """Parameters from which others follow that a bound may read in their place."""
