@@ -29,6 +29,7 @@ EVERY_BUT_SLOW = pytest.mark.parametrize(
 WORDS: dict[str, tuple[str, ...]] = {
     "last_batch": tuple(LastBatch), "adjacency": ("replace-one", "null-record"), "permutation": ("public", "secret"),
     "sampling": tuple(Sampling),
+    "mechanism": ("identity", "sqrt", "banded-sqrt", "bisr"), "scaling": ("matrix", "columns", "sensitivity"),
     "noise": ("gaussian", "laplace"), "loss_class": ("convex-smooth", "convex", "smooth", "lipschitz"),
 }  # fmt: skip
 CLASSES = {
