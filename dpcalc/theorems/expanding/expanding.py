@@ -91,7 +91,7 @@ def composition(run: RandomOrders) -> Gdp:
     """Whatever the losses and the order, the noise of its own steps hides a record, and that composes.
 
     >>> run = RandomOrders(records=10, batch_size=5, last_batch="own", epochs=9, sensitivity=2.0, noise_std=4.0,
-    ...                    loss_class=LossClass.LIPSCHITZ)
+    ...                    loss_class="lipschitz")
     >>> round(composition(run).mu, 12)
     0.3
     """
@@ -131,7 +131,7 @@ def domain(run: BoundedSteps) -> Gdp:
     even where every step drives the runs further apart.
 
     >>> run = BoundedSteps(records=1, sensitivity=2.0, lipschitz=1.0, noise_std=1.0, step_size=0.5, diameter=1.0,
-    ...                    loss_class=LossClass.LIPSCHITZ, steps=10**12)
+    ...                    loss_class="lipschitz", steps=10**12)
     >>> round(domain(run).mu, 12)
     4.0
     """
