@@ -245,7 +245,8 @@ def uses_down(
     folds = math.ceil(20.0 / -math.log(factor)) if 0.0 < factor < 1.0 else 1 if factor <= 0.0 else count
     shown = -(-min(count, folds) // period) * period
     most = cut(trials, chance, factor, count, -40.0) if period == 1 else geometric(factor**period, count // period)
-    step, law, terms = up(most) / points, np.ones(1), 0
+    whole = (factor >= 1.0 or shown == 1) and most <= points  # whole numbers are points, in spite of roundoff
+    step, law, terms = 1.0 - 32.0 * UNIT if whole else up(most) / points, np.ones(1), 0
     for values, masses in _terms_down(trials, chance, factor, min(shown, count), period):
         place = np.floor(np.minimum(values, most) / step * (1.0 - 8.0 * UNIT)).astype(np.int64)
         law = _shifted_sum(law, _summed(place, masses, int(place.max()) + 1))[: points + 1]
