@@ -1121,7 +1121,7 @@ def _cut(i: _Inputs) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _one_order(bound: str, given: dict[str, Any], i: _Inputs, *, backward: bool) -> float:
+def _one_direction(bound: str, given: dict[str, Any], i: _Inputs, *, backward: bool) -> float:
     """The epsilon of a sampled run in one of the two orders."""
     proved = guarantee_of(lookup(bound), describe("dp-sgd", given))
     assert isinstance(proved, Composition)
@@ -1194,7 +1194,7 @@ _QUANTITIES.update(
 _QUANTITIES.update(
     truncation_probability=lambda i: _truncation(i).chance,
     truncated_rate=lambda i: _truncation(i).rate,
-    truncated_epsilon_zero_out=lambda i: _one_order(
+    truncated_epsilon_zero_out=lambda i: _one_direction(
         "sampled.truncated", {**_cut(i), "adjacency": "zero-out"}, i, backward=i.raw["direction"] == "backward"
     ),
     truncated_epsilon_wide=_shifts_of_two,
