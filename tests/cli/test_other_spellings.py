@@ -57,11 +57,16 @@ def cured(line: str, error: str) -> str:
         wrong = re.search(r"No such option '(--[\w-]+)'", error)
         assert wrong
         return line.replace(wrong[1], meant[1])
-    if hint.startswith("give --sampling; ") and " also need " in hint and "would be" not in hint:
-        return f"{line} -n 5000"
-    if hint.startswith("give --sampling; "):
-        assert re.search(r"[:,] poisson (epsilon|noise_multiplier)", hint)
-        return f"{line} --sampling poisson"
+    if "How are batches drawn?" in error:
+        example = re.search(r"; for example (--sampling (?:poisson|shuffle))$", hint.strip())
+        assert example
+        named = re.search(rf"{example[1].split()[1]} (epsilon|noise_multiplier) |also need --records", hint)
+        assert named, "the way to draw batches that is the example has no answer, and nothing is said to lack"
+        return f"{line} {example[1]}"
+    if "needs records" in error:
+        example = re.match(r"give --records; for example (--records \d+)$", hint.strip())
+        assert example, error
+        return f"{line} {example[1]}"
     if "is a probability of Poisson sampling" in error:
         assert hint.startswith("give --batch-size and --records, or --sampling poisson")
         return line.replace("--sample-rate 0.1", "--batch-size 500")

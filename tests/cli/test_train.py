@@ -302,7 +302,7 @@ def test_replicas_are_an_experiment(ask: Any, ask_json: Any, capsys: pytest.Capt
 def test_several_models_are_not_written(capsys: pytest.CaptureFixture[str], ask: Any) -> None:
     assert "2 models would be trained" in failed(f"{CANCER} -R 5 -e 1,2 -d 1e-5 -o m.json", 2, capsys)
     text = ask(f"{CANCER} -R 5 -e 1,2 -d 1e-5 --reference --format plain -vv")
-    assert "a guarantee is of one alone" in text
+    assert "several models were trained on the same records: the guarantee covers one of them, not all" in text
     assert "train excess_risk" in text
 
 
@@ -463,7 +463,7 @@ def test_an_epsilon_at_which_rounding_is_dear_is_refused_with_one_that_is_not(
 
 def test_one_over_the_records_of_a_table_is_refused_with_what_helps(capsys: pytest.CaptureFixture[str]) -> None:
     said = failed("train --data example:breast-cancer -e 1 -d 1/n", 2, capsys)
-    assert "follow from the data here" in said
+    assert "needs --records, which come from the data here" in said
     assert "write a number, as 1e-6" in said
 
 

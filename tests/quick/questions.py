@@ -29,6 +29,10 @@ FILES = {
     ),
     "clean.csv": "contraction,step_size,noise_std\n0.9,0.1,1\n0.8,0.2,1\n",
     "train.yaml": "{dataset_size: 100, batch_size: 10, epochs: 2, noise_multiplier: 2, max_grad_norm: 1, delta: 1e-5}",
+    "run.json": (
+        '{"dataset_size": 60000, "batch_size": 256, "drop_last": true, "epochs": 10, "noise_multiplier": 1.1,\n'
+        '"poisson_sampling": true}\n'
+    ),
     "model.json": (
         '{"schema": "dpcalc.model/1", "dpcalc": "0.1.0", "weights": [1.0], "intercept": 0.0, "columns": ["a"],\n'
         '"target": "y", "positive": "yes", "negative": "no", "low": null, "high": null, "target_range": null,\n'
@@ -539,7 +543,7 @@ QUESTIONS = (
 )
 
 OTHERS = {
-    "train --synthetic logistic -n 100 --dimension 2 -R 1 --algorithm stop --eta 0.005 --sigma 0.5 -d 1e-5": "accuracy",
+    "train --synthetic logistic -n 100 --dimension 2 -R 1 --algorithm stop --eta 0.005 --sigma 0.5 -d 1e-5 -v": "accuracy",
     "audit --algorithm local -L 1 --eta 0.5 --sigma 1 -d 0.05 --replicas 1e4": "audited:",
     "predict model.json --data rows.csv": "yes,0.62245",
     "evaluate model.json --data rows.csv": "0.666667",
@@ -549,6 +553,8 @@ OTHERS = {
     "ledger --add epsilon=0.1,times=100 -d 1e-6": "4.77457",
     "convert --mu 1 -d 1e-5": "4.37718",
     "risk --mu 1": "0.382925",
+    "account run.json -d 1e-5": "epsilon <= 0.919766",
+    "find feldman theorem 23": "dpcalc explain iteration.pnsgd",
     "explain iteration.pnsgd": "assumes",
     "bounds --algorithm stop": "iteration.stop",
     "cite iteration.pnsgd": "@",

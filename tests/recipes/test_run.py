@@ -295,5 +295,5 @@ def test_passes_that_were_not_given_are_told(check: Any) -> None:
         b: {algorithm: shuffled-epochs, noise_std: 2, epochs: 1, assert: epsilon <= 5}
         c: {algorithm: shuffled, noise_std: 2, assert: epsilon <= 5}
     """)
-    said = "epochs is not given: one pass of shuffled-epochs is accounted for"
+    said = "no --epochs is given: this is for one pass of shuffled-epochs"
     assert {name: said in case.notes for name, case in cases.items()} == {"a": True, "b": False, "c": False}

@@ -95,10 +95,10 @@ _EXAMPLES = 3
 def short_page(context: click.Context) -> str:
     """Return what a command answers, three examples, and the options that a question usually needs.
 
-    The page of a group, and one that is short anyway, has everything.
+    One that is short anyway has everything.
     """
     command, whole = context.command, context.get_help()
-    if isinstance(command, click.Group) or whole.count("\n") < ROWS:
+    if whole.count("\n") < ROWS:
         return whole
     paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
     answers = textwrap.wrap(" ".join(paragraphs[0].split()), _WIDTH - 2)

@@ -46,10 +46,17 @@ class WithHelp(click.Command):
 
 def _show_help(context: click.Context, _: click.Parameter, asked: bool) -> None:
     if asked and not context.resilient_parsing:
-        from dpcalc.cli.help.layout import short_page
-
-        click.echo(short_page(context), color=context.color)
+        click.echo(_short(context), color=context.color)
         context.exit()
+
+
+def _short(context: click.Context) -> str:
+    """Return the short page; that of a group has everything, and loads nothing for it."""
+    if isinstance(context.command, click.Group):
+        return context.get_help()
+    from dpcalc.cli.help.layout import short_page
+
+    return short_page(context)
 
 
 def _show_all(context: click.Context, _: click.Parameter, asked: bool) -> None:

@@ -124,8 +124,10 @@ def _next(bounds: Sequence[Theorem], run: Run) -> tuple[str, ...]:
     open = (names for names in wanted if names and all(n in PARAMETERS and run.value(n) is None for n in names))
     names = min(open, key=len, default=())
     if "steps" in names and "epochs" in run.algorithm.parameters:
-        names = (*(name for name in names if name not in ("steps", "records")), "epochs")
-        return ("records", *names) if run.records is None else names
+        others = tuple(name for name in names if name not in ("steps", "records"))
+        if run.records is not None:
+            return *others, "epochs"
+        return "records", *others, *(("epochs",) if run.epochs is None else ())  # steps follow from both
     return names
 
 

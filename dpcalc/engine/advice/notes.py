@@ -289,10 +289,12 @@ def with_choices(error: NotApplicable, run: Run, question: Question) -> NotAppli
     would = f"with adjacency {run.adjacency} it would be: {listed}" if listed else ""
     short = "; ".join(f"{', '.join(names)} also need{'s' * (len(names) == 1)} {x}" for x, names in lacking.items())
     said = "; ".join(filter(None, (would, short)))
+    rate = run.typed("sample_rate")  # shuffled batches have a size: that example would be refused beside a rate
     return type(error)(
         "How are batches drawn? Give --sampling.",
         f"the answer depends on it; {said}. A loader that shuffles the records is shuffle, also "
-        "where a library's accountant assumes Poisson; for example --sampling shuffle",
+        f"where a library's accountant assumes Poisson{', with --batch-size in place of the rate' * rate}; for example "
+        f"--sampling {Sampling.POISSON if rate else Sampling.SHUFFLE}",
         parameters=("sampling",),
     )
 
