@@ -60,8 +60,8 @@ def cured(line: str, error: str) -> str:
     if "How are batches drawn?" in error:
         example = re.search(r"; for example (--sampling (?:poisson|shuffle))$", hint.strip())
         assert example
-        named = re.search(rf"{example[1].split()[1]} (epsilon|noise_multiplier) |also need --records", hint)
-        assert named, "the way to draw batches that is the example has no answer, and nothing is said to lack"
+        said = r" (epsilon|noise_multiplier) |[a-z, -]* also need --records"
+        assert re.search(rf"\b{example[1].split()[1]}\b({said})", hint), "the example has no answer, and lacks nothing"
         return f"{line} {example[1]}"
     if "needs records" in error:
         example = re.match(r"give --records; for example (--records \d+)$", hint.strip())

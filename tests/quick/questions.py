@@ -543,7 +543,9 @@ QUESTIONS = (
 )
 
 OTHERS = {
-    "train --synthetic logistic -n 100 --dimension 2 -R 1 --algorithm stop --eta 0.005 --sigma 0.5 -d 1e-5 -v": "accuracy",
+    "train --synthetic logistic -n 100 --dimension 2 -R 1 --algorithm stop --eta 0.005 --sigma 0.5 -d 1e-5 -v": (
+        "accuracy"
+    ),
     "audit --algorithm local -L 1 --eta 0.5 --sigma 1 -d 0.05 --replicas 1e4": "audited:",
     "predict model.json --data rows.csv": "yes,0.62245",
     "evaluate model.json --data rows.csv": "0.666667",
