@@ -60,6 +60,7 @@ SHOWN_BY: dict[str, Shown] = {
     "linear.shuffled_stop_curved": Shown((), _SLOPE),
     "sampled.hidden_lower": Shown((), "DP-SGD on sampled batches is not carried out here"),
     "sampled.shuffle_lower": Shown((), "DP-SGD on sampled batches is not carried out here"),
+    "sampled.total_lower": Shown((), "DP-SGD on sampled batches is not carried out here"),
 }
 """By the name of the lower value; a test asks for all."""
 
