@@ -200,17 +200,17 @@ def test_constants_are_those_of_the_softmax_and_of_its_cap() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"clip": 1.0}, "--model capped"),
-        ({"clip": 1.0, "model": "linear"}, "--model capped"),
-        ({"classes": None}, "--classes"),
+        ({"clip": 1.0}, 'model="capped"'),
+        ({"clip": 1.0, "model": "linear"}, 'model="capped"'),
+        ({"classes": None}, "give classes"),
         ({"classes": 1}, "classes"),
-        ({"label_bound": 1.0}, "--label-bound"),
-        ({"loss": "logistic", "classes": 3}, "--classes"),
-        ({"loss": "logistic", "classes": None, "clip": 1.0, "model": "capped"}, "--loss softmax"),
-        ({"noise_std": None, "laplace_scale": 1.0}, "--noise-std"),
+        ({"label_bound": 1.0}, "leave out label_bound"),
+        ({"loss": "logistic", "classes": 3}, "leave out classes"),
+        ({"loss": "logistic", "classes": None, "clip": 1.0, "model": "capped"}, 'loss="softmax"'),
+        ({"noise_std": None, "laplace_scale": 1.0}, "use noise_std"),
     ],
 )
 def test_what_is_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(DpcalcError) as caught:
         dpcalc.multi_epoch(**{**RUN, "classes": 4, "noise_std": 1.0, **changes})
-    assert words in f"{caught.value} {caught.value.hint}"
+    assert words in str(caught.value)

@@ -74,10 +74,10 @@ def covered(output: str) -> Any:
 
 
 def plain(output: str) -> list[str]:
-    """Return the lines of a report, short or whole, without the block under "not covered by the guarantee:"."""
+    """Return the lines of a report with -v or -vv, without the block under "not covered by the guarantee:"."""
     lines = output.splitlines()
     first = next(k for k, line in enumerate(lines) if ": not covered by the guarantee" in line)
-    last = next(k for k, line in enumerate(lines) if k > first and line.startswith(("   bound", "assumes:")))
+    last = next(k for k, line in enumerate(lines) if k > first and line.startswith(("   bound", "bounds:", "assumes:")))
     return [*lines[:first], *lines[last:]]
 
 
@@ -105,9 +105,9 @@ def test_what_is_said_of_neighbours_is_the_same(tmp_path: Path, monkeypatch: pyt
             table.write_bytes(HEADER + b"".join(each + b"\n" for each in [*rows[:place], last, *rows[place + 1 :]]))
             line = f"train --data t.csv {more} -o m.json"
             [(code, out, err), (same, text, more_err)] = said(line, "json", "plain")
-            [(_, whole, _)] = said(f"{line} -v", "plain")
+            [(_, screen, _)], [(_, whole, _)] = said(f"{line} -v", "plain"), said(f"{line} -vv", "plain")
             assert code == same == 0, (number, more, err)
-            seen.append((code, err, more_err, covered(out), plain(text), plain(whole), model(released)))
+            seen.append((code, err, more_err, covered(out), text, plain(screen), plain(whole), model(released)))
             released.unlink()
         assert seen[0] == seen[1], (number, more, rows, place, other)
 
@@ -116,7 +116,7 @@ def test_what_is_said_of_neighbours_is_the_same(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize("more", ["", "--labels a,c", "--positive c"])
 def test_no_set_of_labels_is_refused(labels: str, more: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"0.5,{label}\n" for label in labels.split()))
-    [(code, out, _)] = said(f"train --data {tmp_path / 't.csv'} --loss logistic -R 1 -e 1 -d 1e-2 {more}", "plain")
+    [(code, out, _)] = said(f"train --data {tmp_path / 't.csv'} --loss logistic -R 1 -e 1 -d 1e-2 -vv {more}", "plain")
     assert code == 0
     rule = "'c' in the target counts as +1" if more else "finite numbers above 0 in the target count as +1"
     assert f"note: labels: {rule}, everything else as -1" in " ".join(out.split())

@@ -53,7 +53,7 @@ def planned(algorithm: str, **given: Any) -> Plan:
 
 
 def test_every_algorithm_is_planned_or_refused() -> None:
-    assert set(PLANS) | {"online", "repeated", "chain", "unlearning", "dp-sgd"} == set(ALGORITHMS)
+    assert set(PLANS) | {"online", "repeated", "chain", "unlearning", "dp-sgd", "correlated"} == set(ALGORITHMS)
 
 
 @pytest.mark.parametrize("algorithm", PLANS)

@@ -166,7 +166,8 @@ def test_the_card_of_a_model_is_verified(tmp_path: Path, capsys: pytest.CaptureF
         data=numbers(400), target_range=(0, 10), epsilon=1, delta=1e-5, solver="sums", output=str(path)
     )
     for form in ("statement", "markdown", "plain"):
-        assert "(half the distance of two gradients, replace-one only)" in dpcalc.format_report(report, form)
+        text = " ".join(dpcalc.format_report(report, form).split())  # a statement is wrapped
+        assert "(half the distance of two gradients, replace-one only)" in text
     card = json.loads((tmp_path / "m.card.json").read_text())
     assert card["cases"][0]["asked"]["given"]["lipschitz"] == HALF_MOVE
     assert "sums of products" in json.loads(path.read_text())["privacy"]["statement"]

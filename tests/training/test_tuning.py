@@ -409,7 +409,7 @@ def test_formats_that_explain_a_theorem_are_refused_first(
     with pytest.raises(SystemExit) as stop:
         main(["train", *options, "--format", form])
     assert stop.value.code
-    assert "is of one theorem" in capsys.readouterr().err
+    assert "explains one theorem, and the guarantee of a tuned run is a total" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
