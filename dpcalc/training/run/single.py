@@ -172,7 +172,11 @@ def by_processes(block: Block, count: int, workers: int, done: Callable[[int], N
     others = active_children()
     pool = ProcessPoolExecutor(min(workers, count), get_context("fork"), _begin, (block,))
     try:
-        places = {pool.submit(_outcome, place): place for place in range(count)}
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Python drops one that comes while it forks
+        try:
+            places = {pool.submit(_outcome, place): place for place in range(count)}
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for future in as_completed(places):
             future.result()
             done(places[future])
