@@ -98,6 +98,8 @@ def read_records(
             raise SpecError(f"{', '.join(refused)} follow from the data", f"leave out --{refused[0]}")
         table, ranges = _table(setup, labels, progress)
     ranges = _with_target(ranges, setup)
+    if ranges is not None and draft["loss"] == LossName.SOFTMAX:
+        ranges = ranges._replace(target=None)  # classes are no numbers to map: what is no class would name a record
     bound = float(draft["feature_bound"])
     share = share or bounding.intercept_of(1.0, draft.norm)
     rows, columns = table.cells.shape[0], bounding.width_of(table, ranges) - (not setup.intercept)
