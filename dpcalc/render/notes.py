@@ -133,6 +133,9 @@ def advice(case: Case) -> tuple[str, str]:
                 "better",
                 f"{note.quantity} is about {value} for Poisson batches and add-remove (Opacus assumes both)",
             )
+    for note in case.note_data:
+        if isinstance(note, PrefixNoise):
+            return "noise", _prefix_noise(note).removeprefix("noise ")
     others = (note for note in case.note_data if isinstance(note, OtherAdjacencies))
     return next((("also", _other_adjacencies(note)) for note in others), ("", ""))
 

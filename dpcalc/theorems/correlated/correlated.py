@@ -144,8 +144,7 @@ _WHOLE_BLOCKS = requires(
     algorithms=("correlated",),
     kind="exact",
     reference="denisov2022",
-    locator="Theorem 2.1, with the worst uses of a monotone Toeplitz matrix (Kalinin and Lampert 2024, Theorem 2): "
-    "docs/method.md",
+    locator="Theorem 2.1; the worst uses of a matrix by Kalinin and Lampert: docs/method.md",
     formula="mu = L sens/(z s), sens = |c + shift^b c + ... + shift^((k-1) b) c|, L = 1 (zero-out), 2 (replace-one), "
     "s = 1 (matrix), |c| (columns), sens (sensitivity); tree: sens^2 = the largest sum over complete nodes of squared "
     "numbers of uses",
