@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.numerics.floats import UNIT, log_add_exp, log_expm1, product_up, ratio_up, up
-from dpcalc.numerics.roots import greatest, least
+from dpcalc.numerics.roots import greatest, least, near_minimum
 
 
 class Conversion(NamedTuple):
@@ -314,24 +314,6 @@ def least_log_delta(
 
     valley = _valley(curve, convert, highest)
     return valley.value, 1.0 + math.exp(valley.place)
-
-
-def near_minimum(function: Callable[[float], float], low: float, high: float, steps: int = 40) -> float:
-    """Return a point near the minimum of a unimodal function by golden sections."""
-    ratio = 0.6180339887498949
-    a, b = low, high
-    c, d = b - ratio * (b - a), a + ratio * (b - a)
-    at_c, at_d = function(c), function(d)
-    for _ in range(steps):
-        if at_c <= at_d:
-            b, d, at_d = d, c, at_c
-            c = b - ratio * (b - a)
-            at_c = function(c)
-        else:
-            a, c, at_c = c, d, at_d
-            d = a + ratio * (b - a)
-            at_d = function(d)
-    return c if at_c <= at_d else d
 
 
 _GOLDEN = 0.3819660112501051  # 2 less the golden ratio

@@ -20,10 +20,9 @@ from typing import NamedTuple
 from dpcalc.notions import gaussian
 from dpcalc.notions.curves import Curve, CurveWithFloor
 from dpcalc.notions.randomised_response import box_profile
-from dpcalc.notions.renyi import near_minimum
 from dpcalc.numerics.floats import UNIT, down, exp_down, exp_up, log_add_exp, log_one_minus_exp, up
 from dpcalc.numerics.normal import log_ndtr, quantile
-from dpcalc.numerics.roots import least
+from dpcalc.numerics.roots import least, near_minimum
 
 
 class TradeOff(NamedTuple):

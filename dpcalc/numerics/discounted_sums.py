@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpcalc.numerics.arrays import Array, Integers, distinct, np
 from dpcalc.numerics.binomial import binomial_blocks
 from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.roots import near_minimum
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -198,19 +199,9 @@ class _Sums(NamedTuple):
         def at(log_t: float) -> float:
             return (self.cumulant(math.exp(log_t)) - log_failure) / math.exp(log_t)
 
-        golden, low, high = 0.5 * (math.sqrt(5.0) - 1.0), -40.0, 40.0
-        a, b = high - golden * (high - low), low + golden * (high - low)
-        at_a, at_b = at(a), at(b)
-        for _ in range(90):  # the golden ratio to this power is below a unit of roundoff
-            if at_a <= at_b:
-                high, b, at_b = b, a, at_a
-                a = high - golden * (high - low)
-                at_a = at(a)
-            else:
-                low, a, at_a = a, b, at_b
-                b = low + golden * (high - low)
-                at_b = at(b)
-        return min(self.most, up(min(at_a, at_b), _ROUNDED) + self.beyond)
+        # Any t bounds the sum; the golden ratio to the power of 90 is below a unit of roundoff.
+        least = at(near_minimum(at, -40.0, 40.0, steps=90))
+        return min(self.most, up(least, _ROUNDED) + self.beyond)
 
     def law(self) -> Law:
         """Return a law by the bounds of some hundred t."""

@@ -58,6 +58,24 @@ def greatest(function: Callable[[float], float], lower: float, upper: float, *, 
     return _close(function, upper, at_upper, lower, at_lower, ulps)
 
 
+def near_minimum(function: Callable[[float], float], low: float, high: float, steps: int = 40) -> float:
+    """Return a point near the minimum of a unimodal function by golden sections."""
+    ratio = 0.6180339887498949
+    a, b = low, high
+    c, d = b - ratio * (b - a), a + ratio * (b - a)
+    at_c, at_d = function(c), function(d)
+    for _ in range(steps):
+        if at_c <= at_d:
+            b, d, at_d = d, c, at_c
+            c = b - ratio * (b - a)
+            at_c = function(c)
+        else:
+            a, c, at_c = c, d, at_d
+            d = a + ratio * (b - a)
+            at_d = function(d)
+    return c if at_c <= at_d else d
+
+
 def _close(
     function: Callable[[float], float], bad: float, at_bad: float, good: float, at_good: float, ulps: int
 ) -> float:

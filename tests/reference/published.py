@@ -11,11 +11,11 @@ from dpcalc.errors import NotApplicable
 from dpcalc.model.quantities import Noise
 from dpcalc.notions import gaussian, renyi
 from dpcalc.notions.curves import Curve
-from dpcalc.notions.renyi import _round_up, near_minimum
+from dpcalc.notions.renyi import _round_up
 from dpcalc.notions.trade_off import _LEAST_EPSILON, SECTIONS
 from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import UNIT, down, exp_up, log_exp1p, log_expm1, log_sum_exp, quotient_up, up
-from dpcalc.numerics.roots import greatest, least
+from dpcalc.numerics.roots import greatest, least, near_minimum
 from dpcalc.numerics.sums import TermBounds, log_sum_decreasing_up, log_sum_expm1_reciprocals_up
 from dpcalc.theorems.contraction.recursion import _HALF_LN_2PI
 from dpcalc.theorems.contraction.stream_noise import Stream, _joined

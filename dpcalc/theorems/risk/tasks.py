@@ -14,7 +14,7 @@ from typing import NamedTuple
 from dpcalc.notions import gaussian, renyi
 from dpcalc.notions.conversions import NO_BOUND, Risk
 from dpcalc.numerics.floats import MAX, log_exp1p, log_expm1, quotient_up, up
-from dpcalc.numerics.roots import greatest, least
+from dpcalc.numerics.roots import greatest, least, near_minimum
 from dpcalc.numerics.sums import harmonic_up, log_sum_expm1_reciprocals_up
 from dpcalc.theorems.conditions import NO_CLIPPING
 from dpcalc.theorems.one_pass import iteration, random_stop
@@ -162,7 +162,7 @@ class Passes(NamedTuple):
         high = min(max(high, 0.0), 500.0)
         grid = [-8.0 + (high + 8.0) * i / 31 for i in range(32)]
         k = min(range(32), key=lambda i: at(grid[i]))
-        s = renyi.near_minimum(at, grid[max(k - 1, 0)], grid[min(k + 1, 31)], steps=20)
+        s = near_minimum(at, grid[max(k - 1, 0)], grid[min(k + 1, 31)], steps=20)
         return self.raised_until_private(1.0 + math.exp(s), at(s))
 
     def raised_until_private(self, order: float, sigma: float) -> float:
