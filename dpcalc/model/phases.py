@@ -97,7 +97,8 @@ def fill_in(draft: Description) -> None:
     valid = ((rate > 0.0) & (rate <= 1.0)).all() and (multiplier > 0.0).all()
     if not (valid and (steps >= 1.0).all() and (steps == np.floor(steps)).all() and steps.sum() < 2.0**53):
         raise SpecError(
-            f"{path}: rates are in (0, 1], noise multipliers above 0, and steps whole numbers from 1", "correct it"
+            f"{path}: rates are in (0, 1], noise multipliers above 0, and steps whole numbers from 1",
+            "for example 'steps=1000 sample_rate=0.01 noise_multiplier=1.1'",
         )
     phases = Phases(rate, multiplier, steps, path)
     draft.put("schedule", phases, Source.FILE)
