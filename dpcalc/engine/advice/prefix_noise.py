@@ -12,7 +12,7 @@ from dpcalc.model.algorithm import ALGORITHMS, Source
 from dpcalc.model.quantities import Mechanism, Sampling, Scaling
 from dpcalc.model.question import Question
 from dpcalc.model.run import Run, describe
-from dpcalc.model.strategy import Strategy, noise_at, strategies
+from dpcalc.model.strategy import Strategy, at_most, noise_at, strategies
 from dpcalc.notes import PrefixNoise
 from dpcalc.numerics.floats import up
 
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
 _BANDS = (4, 16, 64, 256)
 """Bands that are tried with sampling: each is a search of its own."""
+_MOST_STEPS = 100_000
+"""Steps up to which sampled batches are solved beside every answer: of a million the search takes six seconds more."""
 
 
 def prefix_noise(asked: Asked) -> Iterator[PrefixNoise]:
     """Yield the noise in prefix sums, and at the same guarantee that of other matrices and of sampled batches.
 
-    Where batches come in a public order the guarantee is one Gaussian pair, so that the other matrices need no search.
-    Sampled batches do: independent noise always, banded matrices where every bound is asked for.
+    Independent noise on Poisson batches is there unless its search is long, the other matrices where every bound is
+    asked for: in a public order they need no search, but each column is summed and filtered anew.
     """
     run, best = asked.run, asked.best
     multiplier = best.value if best.quantity == "noise_multiplier" else run.noise_multiplier
@@ -37,7 +39,7 @@ def prefix_noise(asked: Asked) -> Iterator[PrefixNoise]:
     scale = multiplier * _unit(own, run.scaling, run.separation or run.steps)
     error = own.prefix_error()
     others: list[dict[str, Any]] = []
-    if run.sampling is None and run.separation:
+    if asked.command.compares and run.sampling is None and run.separation:
         factor = multiplier * _unit(own, run.scaling, run.separation) / own.sensitivity(run.separation)
         given = run.typed("participations") or run.typed("separation")
         others += [
@@ -53,8 +55,11 @@ def prefix_noise(asked: Asked) -> Iterator[PrefixNoise]:
 
 def _of(run: Run) -> Strategy:
     """Return the matrix of a run."""
-    uses = min(run.participations or 1, -(-(run.steps or 1) // (run.separation or 1)))
-    return Strategy(run.mechanism or Mechanism.IDENTITY, run.steps or 1, run.bands or 1, uses)
+    steps = run.steps or 1
+    return Strategy(
+        run.mechanism or Mechanism.IDENTITY, steps, run.bands or 1,
+        at_most(run.participations or 1, steps, run.separation or steps),
+    )  # fmt: skip
 
 
 def _unit(of: Strategy, scaling: Scaling, separation: int) -> float:
@@ -69,6 +74,8 @@ def _sampled(asked: Asked, run: Run, best: Any) -> Iterator[dict[str, Any]]:
     rate = run.sample_rate if run.sampling is Sampling.POISSON else up(1.0 / run.separation) if run.separation else None
     epsilon = asked.question.epsilon if asked.solved else best.epsilon
     log_delta = asked.question.log_delta if asked.solved else best.log_delta
+    if (run.steps or 1) > _MOST_STEPS and not asked.command.compares:
+        return
     if rate is None or rate > 1.0 or not epsilon or log_delta is None or not math.isfinite(log_delta):
         return
     question = Question(epsilon=epsilon, delta=math.exp(log_delta), log_delta=log_delta, rough=True)
