@@ -46,8 +46,13 @@ def _fill_uses(draft: Description) -> None:
     shuffled afresh, its last step and the first one of the next may have the same record.
 
     Raises:
-        SpecError: the steps are not as many in every pass.
+        SpecError: the steps are not as many in every pass, or what follows from the passes is given too.
     """
+    if draft.has("epochs") and (draft.has("participations") or draft.has("separation")):
+        raise SpecError(
+            "participations and separation follow from the epochs, and one of them is given too",
+            "leave out --epochs, or --participations and --separation",
+        )
     if draft.get("mechanism") is Mechanism.TREE and (draft.has("participations") or draft.has("separation")):
         raise SpecError(
             "what a tree is sensitive to is known where every pass has the same order, and separation or "
@@ -84,11 +89,15 @@ def _choose_mechanism(draft: Description) -> None:
             "the best mechanism is chosen for batches in a public order, whose passes are known",
             "give --steps and --epochs, and leave out --sampling",
         )
-    from dpcalc.model.strategy import best
+    from dpcalc.model.strategy import at_most, best
 
     steps, separation = draft["steps"], draft["separation"]
-    uses = min(draft["participations"], -(-steps // separation))
-    chosen = best(steps, uses, separation, repeats=draft.sources["separation"] is Source.DERIVED and separation > 1)
+    chosen = best(
+        steps,
+        at_most(draft["participations"], steps, separation),
+        separation,
+        repeats=draft.sources["separation"] is Source.DERIVED and separation > 1,
+    )
     draft.put("mechanism", chosen.mechanism, draft.sources["mechanism"])  # as if given: the same in a changed run
     if chosen.mechanism in (Mechanism.BANDED_SQRT, Mechanism.BISR):
         draft.put("bands", chosen.bands, draft.sources["mechanism"])

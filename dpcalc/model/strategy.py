@@ -41,9 +41,7 @@ class Column(NamedTuple):
 
 
 def _identity(steps: int, bands: int, uses: int) -> Column:
-    import numpy as np
-
-    return Column(np.concatenate(([1.0], np.zeros(steps - 1))), 0.0)
+    return Column(_impulse(steps), 0.0)
 
 
 def _sqrt(steps: int, bands: int, uses: int) -> Column:
@@ -170,7 +168,7 @@ class Strategy(NamedTuple):
         Args:
             separation: b >= 1, the least number of steps from a use to the next one; for the tree exactly so many.
         """
-        uses = min(self.uses, -(-self.steps // separation))
+        uses = at_most(self.uses, self.steps, separation)
         if self.mechanism == Mechanism.TREE:
             return up(math.sqrt(tree_sensitivity_squared(steps=self.steps, uses=uses, separation=separation)), 2.0)
         first = _column(self)
@@ -193,6 +191,11 @@ class Strategy(NamedTuple):
         else:
             variances = np.cumsum(np.cumsum(_inverse(self)) ** 2)
         return PrefixError(math.sqrt(float(variances.mean())), math.sqrt(float(variances.max())))
+
+
+def at_most(uses: int, steps: int, separation: int) -> int:
+    """Return in how many of the steps a record is used that many times at most, with as many steps between two uses."""
+    return min(uses, -(-steps // separation))
 
 
 def _norm(entries: Array, ulps: float) -> tuple[float, float]:
@@ -251,17 +254,18 @@ def _inverse(strategy: Strategy) -> Array:
     import numpy as np
 
     mechanism, steps, bands = strategy.mechanism, strategy.steps, min(strategy.bands, strategy.steps)
+    if mechanism == Mechanism.IDENTITY:
+        return _impulse(steps)
     if mechanism == Mechanism.BISR:
         return np.concatenate((_inverse_sqrt(bands), np.zeros(steps - bands)))
     if mechanism == Mechanism.SQRT:
         return _inverse_sqrt(steps)
     if mechanism == Mechanism.BLT:
         ratios, weights = _buffers(steps, strategy.uses)
-        poles = [np.poly1d([1.0])] * BUFFERS
-        for j, ratio in enumerate(ratios):
-            poles = [pole if i == j else pole * np.poly1d([-ratio, 1.0]) for i, pole in enumerate(poles)]
-        top = sum((weight * pole for weight, pole in zip(weights, poles, strict=True)), np.poly1d([0.0]))
-        bottom = poles[0] * np.poly1d([-ratios[0], 1.0])
+        factors = [np.poly1d([-ratio, 1.0]) for ratio in ratios]
+        bottom = math.prod(factors, start=np.poly1d([1.0]))
+        others = [math.prod(factors[:j] + factors[j + 1 :], start=np.poly1d([1.0])) for j in range(BUFFERS)]
+        top = sum((weight * rest for weight, rest in zip(weights, others, strict=True)), np.poly1d([0.0]))
         return _filtered(bottom.coeffs[::-1], top.coeffs[::-1], _impulse(steps))
     return _filtered([1.0], _column(strategy).entries[:bands], _impulse(steps))
 

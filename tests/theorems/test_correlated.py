@@ -196,14 +196,28 @@ def test_a_tree_needs_passes_that_repeat() -> None:
         describe("correlated", {"mechanism": "tree", "steps": 80, "participations": 3, "separation": 10})
 
 
+@pytest.mark.parametrize("given", [{"separation": 50}, {"participations": 2}, {"participations": 2, "separation": 50}])
+def test_what_follows_from_the_epochs_is_not_given_too(given: dict[str, int]) -> None:
+    """Five passes use a record five times: a wider separation would leave uses out of the account."""
+    with pytest.raises(SpecError, match="follow from the epochs"):
+        describe("correlated", {"mechanism": "sqrt", "steps": 100, "epochs": 5, **given})
+
+
+def test_a_recursion_over_too_many_bands_is_refused() -> None:
+    run = {"mechanism": "bisr", "bands": 10_000, "steps": 10**6, "epochs": 1, "adjacency": "zero-out"}
+    with pytest.raises(NotApplicable, match="take too long"):
+        dpcalc.dp_ftrl(**run, noise_multiplier=2.0, delta=1e-6)
+
+
 def test_shuffled_passes_may_use_a_record_twice_in_a_row() -> None:
     run = describe("correlated", {"mechanism": "sqrt", "steps": 80, "epochs": 8, "sampling": "shuffle"})
     assert (run.participations, run.separation) == (8, 1)
 
 
-def noise_of(command: Any, **given: Any) -> dict[str, Any]:
+def noise_of(**given: Any) -> dict[str, Any]:
+    report = dpcalc.dp_ftrl(adjacency="zero-out", delta=1e-6, **given)
     [note] = [
-        n.as_json() for n in command(adjacency="zero-out", delta=1e-6, **given).cases[0].note_data
+        n.as_json() for n in report.cases[0].note_data
         if n.kind == "prefix_noise"
     ]  # fmt: skip
     return note
@@ -217,7 +231,7 @@ def test_noise_in_prefix_sums_at_the_same_guarantee(
     uses: int, epsilon: float, sampled: float, unsampled: float
 ) -> None:
     """Of a thousand steps, as tabulated by another program: DP-SGD with Poisson batches, and the best matrix."""
-    note = noise_of(dpcalc.dp_ftrl, mechanism="best", steps=1000, epochs=uses, epsilon=epsilon)
+    note = noise_of(mechanism="best", steps=1000, epochs=uses, epsilon=epsilon)
     [dp_sgd] = [other["rms"] for other in note["others"] if other.get("algorithm") == "dp-sgd"]
     assert dp_sgd == pytest.approx(sampled, rel=4e-3)
     assert note["rms"] == pytest.approx(unsampled, rel=1.5e-2)  # its best is by a search of its own

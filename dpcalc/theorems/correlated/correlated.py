@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from dpcalc.model.quantities import Adjacency, Mechanism, Sampling, Scaling
 from dpcalc.model.run import Run
-from dpcalc.model.strategy import Strategy
+from dpcalc.model.strategy import Strategy, at_most
 from dpcalc.notions.guarantee import Composition, Gdp
 from dpcalc.numerics.floats import down, up
 from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Unmet, requires, theorem
 from dpcalc.theorems.sampled import pairs
+from dpcalc.theorems.sampled.sampled_steps import CLIPPED, CONSTANT, ENDS_IN_SHUFFLED, SEEN, sampling_is
 from dpcalc.theorems.sampled.settings import EpochsOfBatches, SampledSteps
 from dpcalc.theorems.setting import Setting
 
 _BANDED = (Mechanism.BANDED_SQRT, Mechanism.BISR)
 _MOST_STEPS = 10**7
 """Entries of a column: ten million doubles are 80 MB."""
+_MOST_PRODUCTS = 10**9
+"""Products of a recursion over the bands: some seconds."""
 
-_CLIPPED = "each record's gradient is clipped to norm clip; any loss, any model"
 _NOISE = "fresh Gaussian noise of standard deviation noise_multiplier x scaling x clip in every entry of Z"
-_SEEN = "every iterate may be released"
-_CONSTANT = "sums are divided by a constant, not by the size of the batch that was drawn"
 _GROUPS = (
     "each record belongs to one of as many groups as C has bands, by a rule that ignores the other records; step t "
     "draws from group t mod bands alone, at bands times the overall rate"
@@ -41,7 +41,7 @@ class CorrelatedSteps(Setting):
     @property
     def strategy(self) -> Strategy:
         """The matrix; where batches are sampled, the uses of a record are not known, and no mechanism reads them."""
-        uses = min(self.participations, -(-self.steps // self.separation)) if "participations" in self.known else 1
+        uses = at_most(self.participations, self.steps, self.separation) if "participations" in self.known else 1
         return Strategy(self.mechanism, self.steps, self.bands, uses)
 
     @property
@@ -68,19 +68,16 @@ def _known_matrix(run: Run) -> Obstacle | None:
         )
     if run.steps is not None and run.steps > _MOST_STEPS:
         return Unmet(f"sums columns of up to {_MOST_STEPS:g} steps", "use fewer --steps", ("steps",))
+    if run.mechanism == Mechanism.BISR and (run.steps or 0) * (run.bands or 0) > _MOST_PRODUCTS:
+        return Unmet(
+            f"computes a column by steps x bands products, and more than {_MOST_PRODUCTS:g} take too long",
+            "use fewer --bands",
+            ("bands",),
+        )
     return None
 
 
 _KNOWN_MATRIX = Condition("the matrix is known, and has at most 1e7 rows", _known_matrix)
-_SAME_BATCHES = requires(
-    "adjacency zero-out or replace-one",
-    lambda run: run.adjacency in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD),
-    lambda run: Unmet(
-        f"with adjacency {run.adjacency} one record more or less moves all later ones to other batches",
-        "use --adjacency zero-out or replace-one",
-        ("adjacency",),
-    ),
-)
 _NOT_SAMPLED = requires(
     "batches in a public order",
     lambda run: run.sampling in (None, Sampling.SHUFFLE),
@@ -111,15 +108,6 @@ _RARE = requires(
 )
 
 
-def _drawn_as(allowed: Sampling) -> Condition:
-    def check(run: Run) -> Obstacle | None:
-        if run.sampling == allowed:
-            return None
-        return NotNeeded(f"speaks of {allowed} sampling", f"use --sampling {allowed}", ("sampling",))
-
-    return Condition(f"sampling is {allowed}", check)
-
-
 _WHOLE_BLOCKS = requires(
     "bands divides the steps of an epoch",
     lambda run: run.separation is None or run.separation % (run.bands or 1) == 0,
@@ -148,10 +136,10 @@ _WHOLE_BLOCKS = requires(
     formula="mu = L sens/(z s), sens = |c + shift^b c + ... + shift^((k-1) b) c|, L = 1 (zero-out), 2 (replace-one), "
     "s = 1 (matrix), |c| (columns), sens (sensitivity); tree: sens^2 = the largest sum over complete nodes of squared "
     "numbers of uses",
-    conditions=(_KNOWN_MATRIX, _NOT_SAMPLED, _SAME_BATCHES),
+    conditions=(_KNOWN_MATRIX, _NOT_SAMPLED, ENDS_IN_SHUFFLED),
     assumes=(
         "a record is used in at most participations steps, at least separation steps apart (of a tree: exactly so "
-        "many), by a rule that ignores the other records; the order may be public", _CLIPPED, _NOISE, _CONSTANT, _SEEN,
+        "many), by a rule that ignores the other records; the order may be public", CLIPPED, _NOISE, CONSTANT, SEEN,
     ),
     not_monotone_in=("steps",),  # with noise over columns a longer column hides more
     erratum="Sensitivities from a search over the signs of gradients are no guarantee: three columns at 120 degrees "
@@ -182,8 +170,8 @@ def gaussian(run: CorrelatedSteps) -> Gdp:
     reference="choquette2023",
     locator="Theorem 4, for adaptive gradients and every adjacency: docs/method.md",
     formula="sampled.poisson with rate p q, ceil(T/p) steps and noise multiplier z (columns), z/|c| (matrix)",
-    conditions=(_drawn_as(Sampling.POISSON), _KNOWN_MATRIX, _BANDED_MATRIX, _COLUMNS_KNOWN, _RARE),
-    assumes=(_GROUPS, "each of its records by itself", _CLIPPED, _NOISE, _CONSTANT, _SEEN),
+    conditions=(sampling_is(Sampling.POISSON, asked=False), _KNOWN_MATRIX, _BANDED_MATRIX, _COLUMNS_KNOWN, _RARE),
+    assumes=(_GROUPS, "each of its records by itself", CLIPPED, _NOISE, CONSTANT, SEEN),
     slack="the lattice of losses, some 1e-4 in ln delta",
     slow=True,
 )  # fmt: skip
@@ -213,10 +201,13 @@ def banded_poisson(run: CorrelatedSteps) -> Composition:
     reference="choquette2025",
     locator="with fresh bins every epoch, and the pair of sampled.balls_in_bins: docs/method.md",
     formula="sampled.balls_in_bins with b/p bins in an epoch and noise multiplier z (columns), z/|c| (matrix)",
-    conditions=(_drawn_as(Sampling.BALLS_IN_BINS), _KNOWN_MATRIX, _BANDED_MATRIX, _COLUMNS_KNOWN, _WHOLE_BLOCKS),
+    conditions=(
+        sampling_is(Sampling.BALLS_IN_BINS, asked=False), _KNOWN_MATRIX, _BANDED_MATRIX, _COLUMNS_KNOWN, _WHOLE_BLOCKS,
+    ),
     assumes=(
-        _GROUPS.partition(", at")[0], "in every epoch each record falls into one of the steps of its group by itself",
-        _CLIPPED, _NOISE, _CONSTANT, _SEEN,
+        _GROUPS.partition(", at")[0],
+        "an epoch has separation steps, and in each one every record falls into a step of its group by itself",
+               CLIPPED, _NOISE, CONSTANT, SEEN,
     ),
     slack="the grid of likelihood ratios, some 1e-3 of epsilon",
     slow=True,

@@ -36,11 +36,11 @@ _MOST_TRUNCATED = 10**10  # records: the sums over sizes of batches have then mi
 # --- conditions -------------------------------------------------------------------------------------------------------
 
 
-def sampling_is(allowed: Sampling) -> Condition:
-    """Return the condition that batches are drawn in this way."""
+def sampling_is(allowed: Sampling, *, asked: bool = True) -> Condition:
+    """Return the condition that batches are drawn in this way; runs that need not say how are not ``asked``."""
 
     def check(run: Run) -> Obstacle | None:
-        if run.sampling is None:
+        if asked and run.sampling is None:
             return Missing(("sampling",), "needs to know how batches are drawn", "give --sampling")
         if run.sampling == allowed:
             return None
