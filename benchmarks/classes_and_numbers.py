@@ -81,7 +81,7 @@ def measured(table: Table, epsilon: float, seed: int, **more: Any) -> float:
         data=data, epsilon=epsilon, delta=DELTA, test_fraction=0.2, seed=seed, **table.told, **more
     ).cases[0]
     assert case.training is not None
-    return float(case.training["metrics"]["test"][table.metric])
+    return float(case.training["uncovered"]["metrics"]["test"][table.metric])
 
 
 def main(splits: int = 10, diamonds: str | None = None) -> None:

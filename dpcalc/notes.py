@@ -447,10 +447,10 @@ class NotCovered(Note):
     because: str
 
 
-class NoTestRecords(Note):
-    """No records were set aside."""
+class NotMeasured(Note):
+    """How good the model is was not asked for."""
 
-    kind: str = "no_test_records"
+    kind: str = "not_measured"
 
 
 class ModelFile(Note):

@@ -341,6 +341,11 @@ class Case(NamedTuple):
             return float(self.risk[name]["value"])
         return next((float(row["value"]) for row in self.risk[name] if row[ATTACKS[name]] == at), None)
 
+    @property
+    def not_covered(self) -> Mapping[str, Any]:
+        """What was computed of the records without noise, which no guarantee covers: only where it was asked for."""
+        return (self.training or {}).get("uncovered") or {}
+
     def uncovered(self) -> Case:
         """Return the case of a run that its theorems do not cover: no number of it is a guarantee any more."""
         rows = (row._replace(kind=Kind.CONDITIONAL) if row.guarantee else row for row in self.results)
@@ -688,14 +693,14 @@ def _verdict(check: Check | None) -> dict[str, Any]:
 
 
 def _measured(case: Case) -> dict[str, Any]:
-    """Return what was measured of a run that was carried out, as columns ``train_loss``, ``private``, ..."""
+    """Return what was measured of a run that was carried out, as columns ``uncovered_train_loss`` and the like."""
     if not case.training:
         return {}
-    cells: dict[str, Any] = {"private": case.training["private"]}
-    models = {"": case.training["metrics"], "non_private_": case.training["non_private"] or {}}
-    for prefix, parts in models.items():
+    cells: dict[str, Any] = {"model_private": case.training["private"]}
+    for model, prefix in (("metrics", ""), ("non_private", "non_private_")):
         for part in PARTS:
-            cells.update({f"{prefix}{part}_{name}": value for name, value in parts.get(part, {}).items()})
+            values = case.not_covered.get(model, {}).get(part, {})
+            cells.update({f"uncovered_{prefix}{part}_{name}": value for name, value in values.items()})
     return cells
 
 

@@ -41,6 +41,7 @@ def train(
     target_range: tuple[float, float] | str | None = None,
     average: str | None = None,
     reference: bool = False,
+    show_unprotected_metrics: bool = False,
     tune: Mapping[str, Sequence[float]] | Sequence[str] = (),
     tune_runs: float | None = None,
     tune_law: str | None = None,
@@ -76,6 +77,7 @@ def train(
         card: whether a privacy card is written beside the model, as ``model.card.json``; none of one that is not
             private. What prevents it is a warning, as the model is there.
         reference: whether to compare with the non-private minimiser, which takes most of the time of a run.
+        show_unprotected_metrics: whether the model is measured on the training records without noise.
         tune: settings to choose from, such as ``{"clip": [0.05, 0.1], "travel": [10, 30]}``: the best of a random
             number of runs is released, and what the choice costs is part of the guarantee.
         tune_runs: the mean of that number, 10 by default.
@@ -91,8 +93,9 @@ def train(
             records as text.
 
     Returns:
-        A report; ``training`` of a case has ``metrics``, those of the ``non_private`` fit if that is asked for, and
-        whether the result is ``private``. Metrics are computed without noise: the guarantee does not cover them.
+        A report; ``training`` of a case says what was trained, and whether the result is ``private``. What is computed
+        of the records without noise is in its ``uncovered`` alone, where it was asked for (``test_fraction``,
+        ``show_unprotected_metrics``, ``reference``, ``replicas``, ``synthetic``): no guarantee covers it.
 
     Raises:
         SpecError: malformed parameters or data.
@@ -111,7 +114,8 @@ def train(
         data=data, synthetic=synthetic, target=target, positive=positive, ignore=tuple(ignore), ranges=ranges,
         intercept=intercept, test_fraction=test_fraction, seed=seed, noise_source=noise_source, replicas=replicas,
         workers=workers, output=output, labels=labels, card=card, target_range=target_range, average=average,
-        reference=reference, tune=TuneRequest(tune, tune_runs, tune_law, tune_score).tune(), solver=solver,
+        reference=reference, show_unprotected_metrics=show_unprotected_metrics,
+        tune=TuneRequest(tune, tune_runs, tune_law, tune_score).tune(), solver=solver,
         centre=centre, executor=executor, unlearn=unlearn,
     )  # fmt: skip
     asked = read("train", **given)

@@ -229,6 +229,7 @@ class One:
             yield Paragraph(noise_enough(best, digits), "cost")
         else:
             yield from self._source()
+        yield from [Paragraph(f"uncovered: {text}", rank=3)] if (text := risk.measured(case, digits)) else []
         yield from (Paragraph(text, label) for label, text in model_facts(case))
 
     def _decisive(self) -> Iterator[Block]:
@@ -321,7 +322,8 @@ class One:
         case, digits = self.case, self.digits
         if case.training:
             lines = [Paragraph(line, counted=False) for line in risk.training_lines(case, digits)]
-            yield [*lines, GAP._replace(counted=False), *_tables(risk.metric_rows(case, digits), counted=False)]
+            measured = _tables(risk.metric_rows(case, digits), counted=False)
+            yield [*lines, *([GAP._replace(counted=False), *measured] if measured else [])]
         yield [*_tables(entry_rows(case, digits)), *map(Paragraph, ledger_lines(case, digits))]
         yield [*_tables(risk_rows(case, digits)), *map(Paragraph, risk_lines(case, digits))]
         yield [Paragraph(text, label) for label, text in audit_facts(case, digits)]

@@ -27,8 +27,8 @@ from dpcalc.notes import (
     NotCertified,
     NotCovered,
     Note,
-    NoTestRecords,
     NothingDrawn,
+    NotMeasured,
     NotPrivate,
     NotTrained,
     OnePass,
@@ -499,7 +499,8 @@ _TEMPLATES: dict[type[Note], str] = {
     NotPrivate: "NOT PRIVATE: {note.because}",
     NotCovered: "the metrics of this run and the remarks on its records are {note.because}",
     NothingDrawn: "the number of runs that was drawn is 0: nothing is released",
-    NoTestRecords: "no test records were set aside: --test-fraction 0.2 measures the model on records it never saw",
+    NotMeasured: "how good the model is was not measured, as that would tell of the records: "
+    "--test-fraction 0.2 and --show-unprotected-metrics do, outside the guarantee",
     SeveralModels: "several models were trained on the same records: the guarantee covers one of them, not all",
 }
 """What a note says, with its fields as they are."""

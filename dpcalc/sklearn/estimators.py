@@ -67,7 +67,7 @@ _lock = threading.Lock()
 
 
 class OutsideRangesWarning(PrivacyWarning):
-    """Values outside the public ranges were brought within them; the warning itself tells so of the records."""
+    """Values outside the public ranges were brought within them; given only where unprotected metrics are asked for."""
 
 
 def warn_if_again(columns: int) -> None:
@@ -134,6 +134,7 @@ class _Linear(BaseEstimator):
         model_: the model, which `dpcalc.training.release.model.save` writes for ``dpcalc predict``.
         privacy_: the report of `dpcalc.train`, without what was measured of the records: an estimator that is pickled
             holds nothing that the guarantee does not cover.
+        uncovered_: what was computed of the records without noise, which no guarantee covers; empty unless asked for.
         private_, why_not_private_: whether the guarantee holds, and why it does not.
     """
 
@@ -164,12 +165,16 @@ class _Linear(BaseEstimator):
         if self.accountant is not None:
             self.accountant.charge(type(self).__name__, epsilon=epsilon, delta=delta)
         with with_one_blas_thread():
-            case, model = fit(Task(given, question, Setup(data=(mapped, targets), seed=seed, **setup)))
+            asked = Setup(
+                data=(mapped, targets), seed=seed, show_unprotected_metrics=self.show_unprotected_metrics, **setup
+            )
+            case, model = fit(Task(given, question, asked))
         assert model is not None
         assert case.training is not None
         names = getattr(self, "feature_names_in_", None)
         columns = model.columns if names is None else tuple(map(str, names))
         case = case if because is None else _not_private(case, because)
+        self.uncovered_: dict[str, Any] = dict(case.not_covered)
         case = covered(case)
         assert case.training is not None
         self.private_: bool = case.training["private"]
@@ -184,7 +189,7 @@ class _Linear(BaseEstimator):
             warn(f"NOT PRIVATE: {self.why_not_private_}")
         elif self.accountant is None:
             warn_if_again(rows.shape[1])
-        if _any_outside(rows, low, high) or ("target_range" in setup and _any_outside(targets, *setup["target_range"])):
+        if self.show_unprotected_metrics and self._outside(rows, targets, low, high, setup.get("target_range")):
             warn(OUTSIDE, OutsideRangesWarning)
 
     def _interval(self, columns: int) -> tuple[Array | None, Array | None]:
@@ -199,6 +204,10 @@ class _Linear(BaseEstimator):
         if not all(map(is_interval, low.tolist(), high.tolist())):
             raise SpecError("ranges are no intervals, or too narrow", hint)
         return low, high
+
+    def _outside(self, rows: Array, targets: NDArray[Any], low: Any, high: Any, target_range: Any) -> bool:
+        """Return whether values lie outside the public ranges."""
+        return _any_outside(rows, low, high) or (target_range is not None and _any_outside(targets, *target_range))
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -249,6 +258,8 @@ class DPClassifier(ClassifierMixin, _Linear):
             [-1, 1] already. Rows are then shortened to a norm of at most 1; nan counts as the middle.
         random_state: a seed for experiments: the model is then not private.
         accountant: a `dpcalc.Accountant`, which the fit is charged to before it is trained.
+        show_unprotected_metrics: whether ``uncovered_`` has what is computed of the records without noise, and values
+            outside the ranges warn (`OutsideRangesWarning`): no guarantee covers either.
     """
 
     def __init__(
@@ -259,6 +270,7 @@ class DPClassifier(ClassifierMixin, _Linear):
         ranges: Any = None,
         random_state: Any = None,
         accountant: Any = None,
+        show_unprotected_metrics: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -266,6 +278,7 @@ class DPClassifier(ClassifierMixin, _Linear):
         self.ranges = ranges
         self.random_state = random_state
         self.accountant = accountant
+        self.show_unprotected_metrics = show_unprotected_metrics
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> DPClassifier:
         """Fit the model to rows X, shape (n, d), and labels y, shape (n,).
@@ -382,6 +395,8 @@ class DPRegressor(RegressorMixin, _Linear):
             without it is refused.
         random_state: a seed for experiments: the model is then not private.
         accountant: a `dpcalc.Accountant`, which the fit is charged to before it is trained.
+        show_unprotected_metrics: whether ``uncovered_`` has what is computed of the records without noise, and values
+            outside the ranges warn (`OutsideRangesWarning`): no guarantee covers either.
     """
 
     def __init__(
@@ -392,6 +407,7 @@ class DPRegressor(RegressorMixin, _Linear):
         target_range: Any = None,
         random_state: Any = None,
         accountant: Any = None,
+        show_unprotected_metrics: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -399,6 +415,7 @@ class DPRegressor(RegressorMixin, _Linear):
         self.target_range = target_range
         self.random_state = random_state
         self.accountant = accountant
+        self.show_unprotected_metrics = show_unprotected_metrics
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> DPRegressor:
         """Fit the model to rows X, shape (n, d), and targets y, shape (n,).

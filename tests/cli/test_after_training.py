@@ -62,9 +62,10 @@ def test_train_predict_evaluate(folder: Path, ask: Any) -> None:
     assert set(predicted) == {"malignant", "benign"}
     assert found["metrics"]["accuracy"] == right / 569
     report = dpcalc.train(
-        data=CANCER, radius=5, epsilon=1, delta=1e-5, seed=1, intercept=True, output="trained.json"
+        data=CANCER, radius=5, epsilon=1, delta=1e-5, seed=1, intercept=True, output="trained.json",
+        show_unprotected_metrics=True,
     )  # fmt: skip
-    metrics = report.cases[0].training["metrics"]["train"]  # type: ignore[index]
+    metrics = report.cases[0].training["uncovered"]["metrics"]["train"]  # type: ignore[index]
     assert found["metrics"]["accuracy"] == metrics["accuracy"]
     assert found["metrics"]["log_loss"] == pytest.approx(metrics["loss"], rel=1e-9)
 
@@ -354,6 +355,6 @@ def test_what_keeps_the_default_rule_away_is_named(folder: Path, capsys: pytest.
 def test_training_says_in_which_units_errors_are(folder: Path, ask: Any) -> None:
     rows = np.tile([[0.5, 0.25, 3.0]], (40, 1))
     np.save("t.npy", rows)
-    line = "train --data t.npy -e 2 -d 1e-5"
+    line = "train --data t.npy -e 2 -d 1e-5 --show-unprotected-metrics"
     assert "in units of the mapped target: 0 to 30 goes to [-1, 1]" in ask(f"{line} --target-range 0,30 -vv")
     assert "in units of the mapped target" not in ask(f"{line} --positive 3 -vv")

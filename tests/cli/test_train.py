@@ -49,10 +49,10 @@ def never(*arguments: Any, **more: Any) -> None:
 def test_one_line_trains_a_good_model_and_says_how_good(ask_json: Any) -> None:
     [case] = ask_json(f"{LINE} --seed 1 --reference")
     training = case["training"]
-    assert training["non_private"]["train"]["accuracy"] == pytest.approx(0.9561, abs=1e-4)
-    assert training["metrics"]["train"]["accuracy"] > 0.9
-    assert 0.0 < training["metrics"]["train"]["excess_risk"] < 0.15
-    assert "not covered" in training["metrics_are"]
+    assert training["uncovered"]["non_private"]["train"]["accuracy"] == pytest.approx(0.9561, abs=1e-4)
+    assert training["uncovered"]["metrics"]["train"]["accuracy"] > 0.9
+    assert 0.0 < training["uncovered"]["metrics"]["train"]["excess_risk"] < 0.15
+    assert "not covered" in training["uncovered"]["why"]
     assert training["records"] == case["inputs"]["records"]["value"] == 569
     assert case["inputs"]["records"]["source"] == "data"
 
@@ -69,17 +69,17 @@ def test_the_table_shows_both_models(ask: Any) -> None:
     text = ask(f"{LINE} --test-fraction 0.2 --reference --format plain -vv")
     assert "train (455 records)" in text
     assert "test (114 records)" in text
-    assert "accuracy     private" in text
-    assert "accuracy     non-private" in text
+    assert "accuracy, uncovered     this model" in text
+    assert "accuracy, uncovered     non-private fit" in text
     assert "not covered by the guarantee" in text
     assert "non-private" not in ask(f"{LINE} --test-fraction 0.2 --format plain -vv")
 
 
 def test_what_costs_time_is_done_where_it_is_asked_for(ask_json: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "minimise", never)
-    [case] = ask_json(LINE)
-    assert case["training"]["non_private"] is None
-    assert "excess_risk" not in case["training"]["metrics"]["train"]
+    [case] = ask_json(f"{LINE} --show-unprotected-metrics")
+    assert "non_private" not in case["training"]["uncovered"]
+    assert "excess_risk" not in case["training"]["uncovered"]["metrics"]["train"]
     with pytest.raises(AssertionError, match="something was trained"):
         ask_json(f"{LINE} --reference")
 
@@ -156,7 +156,7 @@ def test_every_algorithm_trains(algorithm: str, ask_json: Any) -> None:
     training = case["training"]
     assert training["private"] is True
     # 1e-9: the optimum is known to its gap.
-    assert training["metrics"]["train"]["excess_risk"] > -1e-9
+    assert training["uncovered"]["metrics"]["train"]["excess_risk"] > -1e-9
     assert set(case["inputs"]) >= {"records", "step_size", "loss"}
 
 
@@ -190,7 +190,7 @@ def test_whether_there_is_a_model_tells_nothing_of_the_labels(tmp_path: Path, as
     for last in (0, 1):  # neighbours: the second has one label only
         path = tmp_path / "t.csv"
         path.write_text("x,y\n" + "0.5,1\n" * 9 + f"0.5,{last}\n")
-        text = ask(f"train --data {path} --loss logistic -R 1 -e 1 -d 1e-5 -o {written} -vv")
+        text = ask(f"train --data {path} --loss logistic -R 1 -e 1 -d 1e-5 -o {written} --show-unprotected-metrics -vv")
         assert load(str(written)).privacy["private"] is True
         assert ("the target is 1 for every training record" in text) == (last == 1)
         written.unlink()
@@ -201,7 +201,8 @@ def test_rows_that_all_were_shortened_are_remarked_upon(more: str, said: bool, t
     (tmp_path / "r.csv").write_text("column,low,high\nage,0,100\n")
     path = tmp_path / "t.csv"
     path.write_text("age,y\n" + "".join(f"{20 + k},{k % 2}\n" for k in range(20)))
-    line = f"train --data {path} --loss logistic -R 1 -e 1 -d 1e-5 --format plain -vv {more.format(tmp_path / 'r.csv')}"
+    line = f"train --data {path} --loss logistic -R 1 -e 1 -d 1e-5 --show-unprotected-metrics -vv"
+    line += f" {more.format(tmp_path / 'r.csv')}"
     assert ("every row was shortened, so that only directions are left" in ask(line)) == said
 
 
@@ -234,7 +235,7 @@ def test_what_a_newcomer_overlooks_is_remarked_upon(
         monkeypatch.setattr("dpcalc.files.reading.HELD_CELLS", 1)
     path = tmp_path / "t.csv"
     path.write_text(table)
-    text = ask(f"train --data {path} {more} -e 20 -d 1e-5 --seed 3 --format plain -vv")
+    text = ask(f"train --data {path} {more} -e 20 -d 1e-5 --seed 3 --show-unprotected-metrics -vv")
     above, remarks = text.split("not covered by the guarantee", 1)
     remarks = remarks.split("assumes", 1)[0]
     if said is not None:
@@ -290,11 +291,11 @@ def test_replicas_are_an_experiment(ask: Any, ask_json: Any, capsys: pytest.Capt
     assert training["private"] is False
     assert "experiment" in training["why_not_private"]
     assert training["released"] is None
-    for spread in training["quantiles"]["train"].values():
+    for spread in training["uncovered"]["quantiles"]["train"].values():
         assert spread == sorted(spread)
         assert len(spread) == 5
     [again] = ask_json(f"{line} --seed 2 --workers 1")
-    assert again["training"]["quantiles"] == training["quantiles"]
+    assert again["training"]["uncovered"]["quantiles"] == training["uncovered"]["quantiles"]
     assert "an experiment" in ask(f"{line} --format plain -vv")
     assert "replicas are an experiment" in failed(f"{line} -o m.json", 2, capsys)
 
@@ -303,7 +304,7 @@ def test_several_models_are_not_written(capsys: pytest.CaptureFixture[str], ask:
     assert "2 models would be trained" in failed(f"{CANCER} -R 5 -e 1,2 -d 1e-5 -o m.json", 2, capsys)
     text = ask(f"{CANCER} -R 5 -e 1,2 -d 1e-5 --reference --format plain -vv")
     assert "several models were trained on the same records: the guarantee covers one of them, not all" in text
-    assert "train excess_risk" in text
+    assert "uncovered train excess_risk" in text
 
 
 @pytest.mark.parametrize("replicas", [1, 3])
@@ -346,14 +347,14 @@ def test_the_model_does_on_raw_rows_what_the_report_says(tmp_path: Path, ending:
     (tmp_path / "r.csv").write_text("column,low,high\na,0,10\nb,0,10\nc,0,10\nout,0,40\n")
     path = tmp_path / f"m.{ending}"
     line = f"train --data {tmp_path / 't.csv'} --target out --ranges {tmp_path / 'r.csv'} --loss squares"
-    [case] = ask_json(f"{line} -R 1 --intercept --seed 1 -e 8 -d 1e-5 -o {path}")
+    [case] = ask_json(f"{line} -R 1 --intercept --seed 1 -e 8 -d 1e-5 -o {path} --show-unprotected-metrics")
     model = load(str(path))
     predicted = model.scores(raw)
     labels = np.clip((y - 20.0) / 20.0, -1.0, 1.0)
     assert np.sqrt(np.mean((predicted - labels) ** 2)) == pytest.approx(
-        case["training"]["metrics"]["train"]["rmse"], rel=1e-9
+        case["training"]["uncovered"]["metrics"]["train"]["rmse"], rel=1e-9
     )
-    assert case["training"]["metrics"]["train"]["r2"] > 0.5
+    assert case["training"]["uncovered"]["metrics"]["train"]["r2"] > 0.5
     assert model.columns == ("a", "b", "c")
     assert model.target_range == (0.0, 40.0)
     assert model.privacy["epsilon"] == 8.0
@@ -517,7 +518,7 @@ def test_bands_hold_their_medians() -> None:
                      algorithm=["shuffled", "stop"], replicas=30, reference=True).cases
         for n in (100, 300)
     ]  # fmt: skip
-    without = [case._replace(training={**case.training, "metrics": {"train": {}}}) for case in found[0]]
+    without = [case._replace(training={**case.training, "uncovered": {}}) for case in found[0]]
     with pytest.raises(dpcalc.SpecError, match="the excess risk was not measured"):
         chart(dpcalc.Report("train", (*without, *found[1])))
     drawn = chart(dpcalc.Report("train", (*found[0], *found[1])))
@@ -545,11 +546,12 @@ def test_arrays_are_taken_and_left_alone() -> None:
     generator = np.random.default_rng(9)
     x, y = generator.standard_normal((100, 2)) * 5.0, np.arange(100) % 2
     kept = x.copy()
-    case = dpcalc.train(data=(x, y), loss="logistic", radius=1, epsilon=1, delta=1e-5, seed=1).cases[0]
+    case = dpcalc.train(data=(x, y), loss="logistic", radius=1, epsilon=1, delta=1e-5, seed=1,
+                        show_unprotected_metrics=True).cases[0]  # fmt: skip
     assert np.array_equal(x, kept)
     assert case.training is not None
     assert case.training["records"] == 100
-    assert case.training["rows_clipped"] > 50
+    assert case.training["uncovered"]["rows_clipped"] > 50
     with pytest.raises(dpcalc.SpecError, match=r"features have shape \(100,\)"):
         dpcalc.train(data=(y, y), loss="logistic", radius=1, epsilon=1, delta=1e-5)
 
@@ -558,8 +560,8 @@ def test_reports_are_strict_json_of_what_was_given(ask: Any) -> None:
     lines = ask(f"{CANCER} -R 5 -e 1,2 -d 1e-5 --format jsonl").splitlines()
     assert [json.loads(line)["inputs"]["epsilon"]["value"] for line in lines] == [1.0, 2.0]
     head, row = ask(f"{LINE} --reference --format csv").splitlines()[:2]
-    assert "train_accuracy" in head
-    assert "non_private_train_accuracy" in head
+    assert "uncovered_train_accuracy" in head
+    assert "uncovered_non_private_train_accuracy" in head
     assert len(row.split(",")) >= len(head.split(","))
 
 

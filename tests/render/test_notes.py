@@ -179,7 +179,7 @@ SAID = [
         "what is released is rounded to multiples of 0.125; 9.54e-07 of epsilon and 7.35e-40 of delta are included",
     ),
     (notes.NotCovered(because="not covered"), "the metrics of this run and the remarks on its records are not covered"),
-    (notes.NoTestRecords(), "--test-fraction 0.2"),
+    (notes.NotMeasured(), "--test-fraction 0.2"),
     (notes.ModelFile(), "the model is not kept: give -o"),
     (notes.ModelFile(path="m.json"), "the model is written to m.json"),
     (notes.SeveralModels(), "the guarantee covers one of them, not all"),

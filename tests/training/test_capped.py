@@ -335,11 +335,12 @@ def test_what_is_released_lies_on_a_grid_whatever_the_records(tmp_path: Path) ->
 def test_which_model_is_trained() -> None:
     data = classes(200)
     given: dict[str, Any] = {"data": data, "labels": "0,1,2", "epsilon": 2, "delta": 1e-4, "seed": 1}
+    given["show_unprotected_metrics"] = True
     full = dpcalc.train(**given, model="capped").cases[0]
     plain = dpcalc.train(**given).cases[0]
     assert (full.best.bound, plain.best.bound) == ("noisy_gd.composition",) * 2  # type: ignore[union-attr]
     assert full.inputs["model"] == ("capped", "argument")
-    assert full.training["metrics"] != plain.training["metrics"]  # type: ignore[index]
+    assert full.training["uncovered"]["metrics"] != plain.training["uncovered"]["metrics"]  # type: ignore[index]
     ridge = {"algorithm": "noisy-gd", "steps": 60, "step_size": 1.0, "regularisation": 0.1, "clip": 0.3}
     assert dpcalc.train(**given, **ridge, model="capped").cases[0].best.bound == "noisy_gd.contraction"  # type: ignore[union-attr]
     with pytest.raises(SpecError, match="what is capped is a softmax"):

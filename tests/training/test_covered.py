@@ -78,14 +78,16 @@ def test_values_outside_the_ranges_warn_with_the_same_words_whatever_they_are(sk
     for value, place in ((1.5, (0, 0)), (-1e300, (7, 1))):
         rows = ROWS.copy()
         rows[place] = value
-        model = private(sklearn, accountant=sklearn.Accountant())
+        model = private(sklearn, accountant=sklearn.Accountant(), show_unprotected_metrics=True)
         [warning] = said(lambda rows=rows, model=model: model.fit(rows, LABELS))
         assert warning.category is sklearn.OutsideRangesWarning
         assert model.private_
         messages.add(str(warning.message))
     assert len(messages) == 1
     assert "no guarantee covers" in messages.pop()
-    numbers = sklearn.DPRegressor(target_range=(0.0, 5.0), accountant=sklearn.Accountant())
+    numbers = sklearn.DPRegressor(
+        target_range=(0.0, 5.0), accountant=sklearn.Accountant(), show_unprotected_metrics=True
+    )
     assert len(said(lambda: numbers.fit(ROWS, np.arange(30.0)))) == 1
     assert len(said(lambda: numbers.fit(ROWS, list(range(30))))) == 1
     assert said(lambda: numbers.fit(ROWS, np.linspace(0.0, 5.0, 30))) == []

@@ -22,7 +22,6 @@ from dpcalc.training.data import ranges as ranges_of
 from dpcalc.training.data import tables
 from dpcalc.training.data.cells import Labels
 from dpcalc.training.release.model import load, save
-from dpcalc.training.release.outcome import FROM_RECORDS
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = importlib.util.find_spec("sklearn") is not None
@@ -107,7 +106,8 @@ def test_an_estimator_keeps_nothing_that_was_measured_of_its_records(seed: int |
     rows, labels, ranges = cancer()
     found = estimator("DPClassifier", classes=("benign", "malignant"), ranges=ranges, random_state=seed)
     training = found.fit(rows, labels).privacy_.cases[0].training
-    assert not (set(FROM_RECORDS) & {name for name, value in training.items() if value})
+    assert "uncovered" not in training
+    assert found.uncovered_ == {}
     for form in ("plain", "table", "markdown", "json", "csv", "statement"):
         text = dpcalc.format_report(found.privacy_, form)
         assert "accuracy" not in text

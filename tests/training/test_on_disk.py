@@ -80,9 +80,9 @@ def saved(folder: Path, cells: np.ndarray, ending: str) -> str:
 
 def trained(path: str, **how: Any) -> dict[str, Any]:
     folder = Path(path).parent
-    report = dpcalc.train(data=path, output=str(folder / "m.json"), **BUDGET, **how)
+    report = dpcalc.train(data=path, output=str(folder / "m.json"), show_unprotected_metrics=True, **BUDGET, **how)
     model = json.loads((folder / "m.json").read_text())
-    return {"weights": model["weights"], **(report.cases[0].training or {})}
+    return {"weights": model["weights"], **report.cases[0].not_covered, **(report.cases[0].training or {})}
 
 
 @pytest.mark.parametrize("how", ALGORITHMS, ids=lambda how: str(how.get("algorithm", "rule")))

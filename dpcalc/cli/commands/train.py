@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _OWN = (
     "data", "synthetic", "target", "labels", "positive", "ignore", "ranges", "intercept", "test_fraction", "seed",
     "noise_source", "replicas", "workers", "target_range", "average",
-    "reference", "solver", "centre", "unlearn",
+    "reference", "show_unprotected_metrics", "solver", "centre", "unlearn",
 )  # fmt: skip
 
 
@@ -73,6 +73,9 @@ _PAUSE = 0.1  # seconds between two looks of a bar
 )
 @click.option("--reference", is_flag=True, help="Compare with the non-private fit, which takes longer than training.")
 @click.option(
+    "--show-unprotected-metrics", is_flag=True, help="Measure on the training records without noise: NOT covered."
+)
+@click.option(
     "--unlearn", metavar="MODEL", type=FILE, help="Train this model on, until it has forgotten who is not in --data."
 )
 @click.option("--seed", type=int, help="Draw noise and order from a seed: for experiments. The result is NOT PRIVATE.")
@@ -89,8 +92,8 @@ def command(
     """Train a linear model by an algorithm whose privacy is accounted: budget in, model out.
 
     Data, a task and a budget are enough: a default rule picks the rest, from public numbers alone, and says what it
-    picked (docs/training.md). Metrics printed beside the guarantee are computed from the records and are not covered
-    by it.
+    picked (docs/training.md). Nothing is computed of the records that the guarantee does not cover, unless you ask for
+    it; every such number then says that it is uncovered.
 
     \b
     Logistic regression on the shipped data:

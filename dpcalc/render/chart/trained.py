@@ -28,7 +28,7 @@ def trained_chart(report: Report) -> Chart:
         raise SpecError(
             "there is nothing to draw a curve against: no number varies", "sweep one, for example -n 200:2000:200"
         )
-    if not all(_EXCESS in (case.training or {})["metrics"].get("train", {}) for case in cases):
+    if not all(_EXCESS in case.not_covered.get("metrics", {}).get("train", {}) for case in cases):
         raise SpecError("the excess risk was not measured: it needs the non-private fit", "give --reference")
     x = max(numeric, key=lambda name: len(values[name]))
     groups: dict[str, list[Case]] = {}
@@ -42,7 +42,7 @@ def trained_chart(report: Report) -> Chart:
     runs = f"median of {replicas} runs" if replicas > 1 else "one run each"
     notes = [f"{runs}; measured on the training records without noise: not covered by any guarantee"]
     if replicas > 1:
-        probabilities = (cases[0].training or {})["quantiles"]["probabilities"]
+        probabilities = cases[0].not_covered["quantiles"]["probabilities"]
         notes.append(f"bands: from the {probabilities[0]:.0%} to the {probabilities[-1]:.0%} quantile")
     if len(groups) > MAX_SERIES:
         notes.append(f"{len(groups) - MAX_SERIES} curves are not drawn, for want of room")
@@ -51,7 +51,7 @@ def trained_chart(report: Report) -> Chart:
         for name, (value, source) in cases[0].inputs.items()
         if source in (Source.FLAG, Source.ARGUMENT, Source.DEFAULT) and name not in (*names, "adjacency")
     ]
-    axes = (Axis(symbol_of(x), is_wide(xs)), Axis("excess empirical risk", is_wide(ys)))
+    axes = (Axis(symbol_of(x), is_wide(xs)), Axis("excess empirical risk, uncovered", is_wide(ys)))
     title = f"{report.command}: excess empirical risk against {symbol_of(x)}"
     return Chart(title, ", ".join(fixed), (Panel("", *axes, series),), tuple(notes))
 
@@ -65,11 +65,10 @@ def _series(label: str, cases: list[Case], x: str, xs: list[Any]) -> Series:
 
 def _spread(case: Case) -> tuple[float | None, float | None, float | None]:
     """Return the lowest quantile, the median and the highest quantile of the excess risk; None beyond a double."""
-    training = case.training or {}
-    quantiles = training.get("quantiles", {}).get("train", {}).get("excess_risk")
+    quantiles = case.not_covered.get("quantiles", {}).get("train", {}).get("excess_risk")
     if quantiles:
         return quantiles[0], quantiles[len(quantiles) // 2], quantiles[-1]
-    value = training["metrics"]["train"]["excess_risk"]
+    value = case.not_covered["metrics"]["train"]["excess_risk"]
     return value, value, value
 
 

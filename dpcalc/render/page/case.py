@@ -101,7 +101,7 @@ class Evidence:
         )
         yield Section("What it is made of", _listed(entry_rows(case, digits), ledger_lines(case, digits)))
         measured = risk.metric_rows(case, digits)
-        yield Section("What was measured (not covered by the guarantee)", _listed(measured))
+        yield Section("What was measured without noise (not covered by the guarantee)", _listed(measured))
         yield Section("What was put in", _listed(self._inputs()))
         yield Section("What was proved", _listed((), certified_lines(case)), style="proof")
         yield Section("Every bound that answered", _listed(self._bounds()))

@@ -298,16 +298,15 @@ _SUMS = (
 
 def metric_rows(case: Case, digits: Digits) -> list[tuple[str, ...]]:
     """Return the table of metrics: the private model (of replicas the median and the range) and the non-private fit."""
-    training = case.training
-    if not training or not training["metrics"]:
+    training, measured, body = case.training, case.not_covered.get(_METRICS), []
+    if not training or not measured:
         return []
-    parts = [part for part in PARTS if part in training["metrics"]]
-    own, body = "private" if training["private"] else "this model", []
+    parts = [part for part in PARTS if part in measured]
     for name, label in _METRIC_NAMES.items():
-        for model, text in ((_METRICS, own), ("non_private", "non-private")):
+        for model, text in ((_METRICS, "this model"), ("non_private", "non-private fit")):
             cells = [_cell(case, model, part, name, digits) for part in parts]
             if any(cells):
-                body.append((label, text, *cells))
+                body.append((f"{label}, uncovered", text, *cells))
     return [("", "", *(f"{part} ({training[_COUNTS[part]]} records)" for part in parts)), *body]
 
 
@@ -318,14 +317,25 @@ _COUNTS = {"train": "records", "test": "test_records"}
 
 
 def _cell(case: Case, model: str, part: str, name: str, digits: Digits) -> str:
-    training = case.training or {}
-    spread = training.get("quantiles", {}).get(part, {}).get(name) if model == _METRICS else None
+    spread = case.not_covered.get("quantiles", {}).get(part, {}).get(name) if model == _METRICS else None
     if spread and None not in spread:
         low, *_, high = spread
         middle = spread[len(spread) // 2]
         return f"{digits.number(middle)} [{digits.number(low)}, {digits.number(high)}]"
-    value = (training[model] or {}).get(part, {}).get(name)
+    value = case.not_covered.get(model, {}).get(part, {}).get(name)
     return "" if value is None else digits.number(value)
+
+
+def measured(case: Case, digits: Digits) -> str:
+    """Return the first metric of every part that was measured without noise; empty where none was."""
+    metrics = case.not_covered.get(_METRICS, {})
+    cells = [
+        f"{_METRIC_NAMES[name]} {_cell(case, _METRICS, part, name, digits.at_most(4))} ({part})"
+        for part in PARTS
+        if part in metrics
+        for name in [next(name for name in _METRIC_NAMES if name in metrics[part])]
+    ]
+    return "; ".join(cells)
 
 
 def chosen(case: Case) -> str:
@@ -357,10 +367,11 @@ def _counted(case: Case) -> str:
     score = training.get("tuning", {}).get("score", {})
     held_out = score["records"] if score.get("epsilon") is not None else 0  # to score runs on
     total = training["records"] + training["test_records"] + held_out
-    counts = f"{training['rows_clipped']} of {total} rows shortened"
-    if training["labels_clipped"]:
-        counts += f", {training['labels_clipped']} targets cut"
-    return counts + (f", {training['unreadable']} cells no finite number" if training["unreadable"] else "")
+    counted = case.not_covered
+    counts = f"{counted['rows_clipped']} of {total} rows shortened"
+    if counted["labels_clipped"]:
+        counts += f", {counted['labels_clipped']} targets cut"
+    return counts + (f", {counted['unreadable']} cells no finite number" if counted["unreadable"] else "")
 
 
 def trained(case: Case) -> str:
@@ -378,7 +389,7 @@ def training_lines(case: Case, digits: Digits) -> list[str]:
     training = case.training
     if not training:
         return []
-    quantiles = training.get("quantiles")
+    quantiles = case.not_covered.get("quantiles")
     constant = "; one column is constant" if training["intercept"] else ""
     lines = [f"trained: {trained(case)}{constant}", *filter(None, [chosen(case), _centred(case)])]
     if quantiles:
@@ -390,12 +401,18 @@ def training_lines(case: Case, digits: Digits) -> list[str]:
         empty = ", before rounding" if case.best and (case.best.details or {}).get("floating_point") is not None else ""
         empty += ", vacuous" if bound["vacuous"] else ""
         lines.append(f"{_RISKS[bound['quantity']]} <= {value} ({bound['bound']}{empty})")
-    elif training["non_private"]:
+    elif case.not_covered.get("non_private"):
         lines.append(f"excess risk: {training['excess_risk_bound_because']}")
-    if training.get("metrics_are") is None:  # a report that holds nothing that was measured
-        return lines
-    lines.append(f"{training['metrics_are']}:")
-    return [*lines, *(f"  {line}" for line in (_counted(case), *training["remarks"]))]
+    return [*lines, *_uncovered_lines(case)]
+
+
+def _uncovered_lines(case: Case) -> Iterator[str]:
+    """Yield what was counted in the records and is odd about them, each line with the word that nothing covers it."""
+    if not case.not_covered:
+        return
+    yield f"uncovered is what was {case.not_covered['why']}"
+    counted = [_counted(case)] if "rows_clipped" in case.not_covered else []
+    yield from (f"uncovered: {line}" for line in (*counted, *case.not_covered["remarks"]))
 
 
 def _centred(case: Case) -> str:
@@ -410,19 +427,17 @@ def _centred(case: Case) -> str:
 
 
 def summary_names(report: Report) -> tuple[str, ...]:
-    """Return the metrics that a summary of several cases shows: (part, metric) joined by a blank."""
+    """Return the metrics that a summary of several cases shows: ``uncovered``, part and metric, joined by blanks."""
     names: dict[str, None] = {}
     for case in report.cases:
-        metrics = (case.training or {}).get("metrics", {})
+        metrics = case.not_covered.get(_METRICS, {})
         part = PARTS[1] if PARTS[1] in metrics else PARTS[0]
         columns = ((part, "accuracy"), (part, "rmse"), (PARTS[0], "excess_risk"))
-        names.update({f"{part} {name}": None for part, name in columns if name in metrics.get(part, {})})
+        names.update({f"uncovered {part} {name}": None for part, name in columns if name in metrics.get(part, {})})
     return tuple(names)
 
 
 def summary_cells(case: Case, names: tuple[str, ...], digits: Digits) -> tuple[str, ...]:
     """Return a case's cells under `summary_names`."""
-    if not case.training:
-        return ("",) * len(names)
-    pairs = [name.partition(" ") for name in names]
-    return tuple(_cell(case, _METRICS, part, metric, digits.at_most(4)) for part, _, metric in pairs)
+    places = [name.split()[1:] for name in names]
+    return tuple(_cell(case, _METRICS, part, metric, digits.at_most(4)) for part, metric in places)

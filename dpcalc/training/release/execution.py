@@ -73,7 +73,11 @@ class Trained(NamedTuple):
         source, seed, because = self.randomness
         seeded = {} if seed is None else {"seed": seed}
         why = {} if because is None else {"why_not_private": because}
-        return {"private": self.randomness.private, "noise_source": source, **seeded, **why, "metrics": self.metrics}
+        return {"private": self.randomness.private, "noise_source": source, **seeded, **why}
+
+    def uncovered(self) -> dict[str, Any]:
+        """Return what was measured without noise, JSON types only."""
+        return {"metrics": self.metrics} if self.metrics else {}
 
 
 class Replicas(NamedTuple):
@@ -98,8 +102,14 @@ class Replicas(NamedTuple):
         source, seed, because = self.randomness
         return {
             "private": self.randomness.private, "why_not_private": because, "noise_source": source, "seed": seed,
-            "replicas": self.number, "seconds": self.seconds, "metrics": self.metrics,
-            "quantiles": {"probabilities": list(metrics.QUANTILES), **self.quantiles},
+            "replicas": self.number,
+        }  # fmt: skip
+
+    def uncovered(self) -> dict[str, Any]:
+        """As `Trained.uncovered`."""
+        return {
+            "metrics": self.metrics, "quantiles": {"probabilities": list(metrics.QUANTILES), **self.quantiles},
+            "seconds": self.seconds,
         }  # fmt: skip
 
 
@@ -150,7 +160,7 @@ class Execution(NamedTuple):
             if not setup.reference:
                 return trained, None
             optimum = metrics.minimise(parts["train"], self.draft.radius)
-            non_private = NonPrivate(optimum, measured(optimum.weights, parts))
+            non_private = NonPrivate(optimum, measured(optimum.weights, parts, self.setup))
         _add_excess_risk(trained, optimum)
         return trained, non_private
 
@@ -164,7 +174,7 @@ class Execution(NamedTuple):
                 rounding=self.rounding,
             )  # fmt: skip
         randomness = randomness_of(self.setup, self.source.label)
-        return Trained(weights, released, randomness, measured(weights, parts, self.phases))
+        return Trained(weights, released, randomness, measured(weights, parts, self.setup, self.phases))
 
     def _replicas(self, parts: Parts) -> Replicas:
         setup, problem, seed = self.setup, parts["train"], self.setup.seed or 0
@@ -187,11 +197,13 @@ def parts_of(records: Records, loss: Loss) -> Parts:
     return {name: Problem(part.features, part.labels, loss) for name, part in parts.items() if part is not None}
 
 
-def measured(weights: Array, parts: Parts, phases: Phases = silent) -> Metrics:
-    """Return how good a model is on every part."""
+def measured(weights: Array, parts: Parts, setup: Setup, phases: Phases = silent) -> Metrics:
+    """Return how good a model is on the test records, and on those that it was trained on if that was asked for."""
     return {
-        name: metrics.measure(weights, part, phases(f"measured {name} records")) for name, part in parts.items()
-    }  # fmt: skip
+        name: metrics.measure(weights, part, phases(f"measured {name} records"))
+        for name, part in parts.items()
+        if name == "test" or setup.unprotected
+    }
 
 
 def source_of(setup: Setup) -> kernel.Source:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcalc.notes import LabelReading, ModelFile, NotCovered, Note, NoTestRecords, NotPrivate, UnreadableCells
+from dpcalc.notes import LabelReading, ModelFile, NotCovered, Note, NotMeasured, NotPrivate, UnreadableCells
 from dpcalc.report import Case
 from dpcalc.training.data.bounds import Centre
 from dpcalc.training.data.cells import Classes
@@ -93,19 +93,15 @@ def on_model(records: Records, metrics: Metrics) -> Iterator[str]:
 Array = NDArray[np.float64]
 
 UNCOVERED = "computed from the records without noise: not covered by the guarantee"
-FROM_RECORDS = (
-    "rows_clipped", "labels_clipped", "unreadable", "metrics", "quantiles", "seconds", "non_private", "remarks",
-)  # fmt: skip
-"""The fields of a report that depend on the records, and are not what the run releases."""
+OF_UNCOVERED = "uncovered"
+"""The field of a report that holds all that depends on the records and is not what the run releases."""
 
 
 def covered(case: Case) -> Case:
     """Return the report of a run without what no guarantee covers: whoever gets it learns what the run releases."""
-    training = case.training or {}
-    kept = {name: value for name, value in training.items() if name not in (*FROM_RECORDS, "metrics_are")}
-    empty: dict[str, Any] = {"metrics": {}, "non_private": None, "remarks": [], "uncovered": []}
-    notes = tuple(note for note in case.note_data if not isinstance(note, (NotCovered, NoTestRecords, ModelFile)))
-    return case._replace(training={**kept, **empty}, note_data=notes)
+    kept = {name: value for name, value in (case.training or {}).items() if name != OF_UNCOVERED}
+    notes = tuple(note for note in case.note_data if not isinstance(note, (NotCovered, NotMeasured, ModelFile)))
+    return case._replace(training=kept, note_data=notes)
 
 
 class Outcome(NamedTuple):
@@ -148,19 +144,32 @@ class Outcome(NamedTuple):
             **self._solver(),
             "rule": None if self.rule is None else self.rule.to_json(),
             **({} if self.tuning is None else {"tuning": self.tuning}),
-            **self.records.counts,
             "released": self.setup.output,
             "iterates_released": self._iterates_released,
             **self.trained.to_json(),
-            "non_private": None if self.non_private is None else self.non_private.to_json(),
-            "metrics_are": UNCOVERED + self._units,
             **(
                 {"excess_risk_bound": None, "excess_risk_bound_because": "no known bound covers exactly this run"}
                 if self.risk is None
                 else {"excess_risk_bound": {**self.risk._asdict(), "assumes": list(self.risk.assumes)}}
             ),
         }
-        return {**finite(fields), "remarks": list(self._remarks()), "uncovered": list(FROM_RECORDS)}
+        return {**finite(fields), **({OF_UNCOVERED: finite(self._uncovered())} if self._measures else {})}
+
+    @property
+    def _measures(self) -> bool:
+        """Whether anything is said of the records that the guarantee does not cover: only what was asked for."""
+        return self.setup.unprotected or self.records.test is not None
+
+    def _uncovered(self) -> dict[str, Any]:
+        """Return what is said of the records without noise, and that no guarantee covers it."""
+        non_private = {} if self.non_private is None else {"non_private": self.non_private.to_json()}
+        return {
+            "why": UNCOVERED + self._units,
+            **self.trained.uncovered(),
+            **non_private,
+            **(self.records.counts if self.setup.unprotected else {}),
+            "remarks": list(self._remarks()),
+        }
 
     def _centre(self, centre: Centre) -> dict[str, Any]:
         """Return what is said of centred rows; all of it is released."""
@@ -185,7 +194,8 @@ class Outcome(NamedTuple):
     def _remarks(self) -> Iterator[str]:
         """Yield what the records give reason to say: no guarantee covers it."""
         total = self.records.shape[0] + self.records.test_count + self._held_out
-        yield from on_records(self.records, self.draft["loss"], total, read=self.setup.synthetic is None)
+        if self.setup.unprotected:
+            yield from on_records(self.records, self.draft["loss"], total, read=self.setup.synthetic is None)
         if isinstance(self.trained, Trained):
             yield from on_model(self.records, self.trained.metrics)
 
@@ -205,9 +215,7 @@ class Outcome(NamedTuple):
             yield UnreadableCells()
         if self.trained.randomness.why_not_private:
             yield NotPrivate(because=self.trained.randomness.why_not_private)
-        yield NotCovered(because=UNCOVERED)
-        if not self.records.test_count:
-            yield NoTestRecords()
+        yield NotCovered(because=UNCOVERED) if self._measures else NotMeasured()
         if self.setup.replicas == 1:
             yield self._model_file()
 

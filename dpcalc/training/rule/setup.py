@@ -76,6 +76,7 @@ class Setup(NamedTuple):
         target_range: the interval of the target of a regression, (low, high) or a text "low,high": it goes to [-Y, Y].
         average: an `Average`; None: as the default rule has it.
         reference: whether the non-private minimiser is sought, to compare with.
+        show_unprotected_metrics: whether the model is measured on the training records without noise.
         tune: the settings to choose from, where the choice is part of what is accounted; else None.
         solver: a `Solver`; None: as the default rule has it.
         centre: whether rows are centred (`dpcalc.training.release.centring`); None: as the default rule has it.
@@ -101,6 +102,7 @@ class Setup(NamedTuple):
     target_range: Any = None
     average: str | None = None
     reference: bool = False
+    show_unprotected_metrics: bool = False
     tune: Tune | None = None
     solver: str | None = None
     centre: bool | None = None
@@ -113,6 +115,12 @@ class Setup(NamedTuple):
         from dpcalc.training.data.tables import example_of
 
         return example_of(self.data) if isinstance(self.data, str) else None
+
+    @property
+    def unprotected(self) -> bool:
+        """Whether numbers of the training records without noise were asked for: by name, or by what has no others."""
+        asked = self.show_unprotected_metrics or self.reference
+        return asked or self.replicas > 1 or self.synthetic is not None
 
     @property
     def label_rule(self) -> Labels | Classes:

@@ -371,7 +371,7 @@ def _released(
     draft, records = chosen.draft, chosen.records
     settled = chosen.setup._replace(card=setup.card)
     parts = execution.parts_of(records, draft.loss)
-    metrics = execution.measured(best.weights, parts)
+    metrics = execution.measured(best.weights, parts, setup)
     trained = execution.Trained(best.weights, best.released, execution.randomness_of(setup, source), metrics)
     score = {**choice["score"], **_measured(best.score, scored, draft, records)}
     choice = {**choice, "score": score, "chosen": best.place}
