@@ -15,7 +15,7 @@ import click
 from dpcalc.cli.filenames import refuse_files
 from dpcalc.cli.help.option import WithHelp
 from dpcalc.cli.output.terminal import NO_PAGER
-from dpcalc.cli.sections import COMMANDS, MORE, SECTIONS
+from dpcalc.cli.sections import BESIDE, COMMANDS, MORE, SECTIONS
 from dpcalc.errors import Disproved, DpcalcError
 from dpcalc.files import output
 from dpcalc.inert import printable
@@ -44,7 +44,8 @@ class _LazyGroup(WithHelp, click.Group):
         if cmd_name not in COMMANDS:
             return None
         if cmd_name in MORE:
-            command: click.Command = importlib.import_module(f"dpcalc.cli.commands.{cmd_name}").command
+            module = importlib.import_module(f"dpcalc.cli.commands.{BESIDE.get(cmd_name, cmd_name)}")
+            command: click.Command = getattr(module, cmd_name if cmd_name in BESIDE else "command")
             return command
         from dpcalc.cli.runs import RUNS
 

@@ -53,4 +53,7 @@ MORE = (
     "account", "online", "risk", "ledger", "convert", "utility", "train", "audit", "predict", "evaluate", "init",
     "check", "merge", "verify", "explain", "find", "bounds", "cite", "help", "schema", "completions",
 )  # fmt: skip
-"""The commands with a module each; every other one is a row of `dpcalc.cli.runs.RUNS`."""
+"""The commands with code of their own; every other one is a row of `dpcalc.cli.runs.RUNS`."""
+
+BESIDE = {"cite": "explain", "schema": "completions"}
+"""Small commands, and the module of another command in which each stands under its own name."""

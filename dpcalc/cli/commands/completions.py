@@ -1,4 +1,4 @@
-"""``dpcalc completions``."""
+"""``dpcalc completions`` and ``dpcalc schema``: files for shells and editors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import click
 from dpcalc.cli.help.option import WithHelp
 from dpcalc.cli.types import FILE
 from dpcalc.files.output import write
+from dpcalc.references import read
 
 
 @click.command("completions", cls=WithHelp)
@@ -43,3 +44,24 @@ def command(shell: str, output: str | None) -> None:
         # `source` of bash would look for bash and warn of an old one.
         text = made.source_template % made(cli, {}, "dpcalc", COMPLETE).source_vars() + "\n"
     write(text, output)
+
+
+@click.command("schema", cls=WithHelp)
+@click.argument("name", type=click.Choice(["report", "recipe", "policy", "card"]), default="report")
+def schema(name: str) -> None:
+    """Print a JSON schema: of a report (the default), of a recipe, of a policy, or of a privacy card.
+
+    \b
+    An editor with YAML's language server completes a recipe that starts with
+      # yaml-language-server: $schema=recipe-1.schema.json
+    beside which this was run:
+      dpcalc schema recipe > recipe-1.schema.json
+    """
+    if name not in ("recipe", "policy"):
+        write(read(f"{name}-1.schema.json"), None)
+        return
+    from dpcalc.inert import json_text
+    from dpcalc.recipes.judging.policy_file import policy_schema
+    from dpcalc.recipes.reading.schema import recipe_schema
+
+    write(json_text(recipe_schema() if name == "recipe" else policy_schema(), 2) + "\n", None)

@@ -1,4 +1,4 @@
-"""``dpcalc explain``."""
+"""``dpcalc explain`` and ``dpcalc cite``: what a bound says, and what it rests on."""
 
 from __future__ import annotations
 
@@ -91,3 +91,24 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
         flags["algorithm"] = ([bounds[0].algorithms[0].removesuffix("-released")],)
     cases, output = run_cases("compare", flags)
     show(explain_bounds(report("compare", cases), ids, Digits(output.precision)), output.file)
+
+
+@click.command("cite", cls=Command, usual=("as_json", "output"))
+@click.argument("ids", metavar="[ID]...", type=BOUND, nargs=-1)
+@parameter_options("compare")
+def cite(ids: tuple[str, ...], **flags: Any) -> None:
+    """BibTeX of what the given bounds (default: all) rest on, or of the best answer for the run described.
+
+    \b
+      dpcalc cite iteration.pnsgd
+      dpcalc cite feldman2018
+      dpcalc cite --algorithm shuffled -n 60000 -L 1 --smoothness 1 --eta 0.1 \\
+        --sigma 2 -d 1e-6
+    """
+    if is_described(flags) and not ids:
+        run_query("compare", flags if flags["as_json"] else {**flags, "format": flags["format"] or "bibtex"})
+        return
+    from dpcalc.render.several import cited
+
+    text = cited(ids)
+    show(json_text({"bibtex": text}, 2) + "\n" if flags["as_json"] else text, flags["output"])
