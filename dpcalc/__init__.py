@@ -36,6 +36,8 @@ _PUBLIC = {
     "audit": "dpcalc.api.training",
     "predict": "dpcalc.api.training",
     "evaluate": "dpcalc.api.training",
+    "coefficients": "dpcalc.api.training",
+    "to_sklearn": "dpcalc.api.training",
     "ledger": "dpcalc.api.known",
     "convert": "dpcalc.api.known",
     "risk": "dpcalc.api.known",

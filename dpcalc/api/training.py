@@ -306,3 +306,41 @@ def evaluate(
         os.fspath(model), source, epsilon=epsilon, error_bound=error_bound,
         ledger=None if ledger is None else os.fspath(ledger),
     )  # fmt: skip
+
+
+def coefficients(model: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the coefficients of a model in the units of its columns, as the JSON of `dpcalc model`.
+
+    Args:
+        model: path of a file that `train` wrote.
+
+    Returns:
+        ``coefficients``, each with ``value``, ``noise`` (about the standard deviation of the privacy noise, or None)
+        and ``over_range``; ``middle``, the scores in the middle of all ranges; ``readings``, what can be read of them.
+
+    Raises:
+        SpecError: the file is no model.
+    """
+    from dpcalc.training.release.coefficients import coefficients_of
+    from dpcalc.training.release.model import load
+    from dpcalc.training.release.prediction import predictor
+
+    return coefficients_of(predictor(load(os.fspath(model)))).to_json()
+
+
+def to_sklearn(model: str | os.PathLike[str]) -> Any:
+    """Return a model as a fitted `sklearn.pipeline.Pipeline`, which takes rows in the order of the model's columns.
+
+    Its last step has ``coef_`` and ``intercept_`` in the units of the mapped and shortened rows, which the first step
+    makes. In a column of words stand the places of its levels, from 0 on.
+
+    Args:
+        model: path of a file that `train` wrote.
+
+    Raises:
+        SpecError: the file is no model, or scikit-learn is not installed.
+    """
+    from dpcalc.training.release.model import load
+    from dpcalc.training.release.prediction import predictor
+
+    return predictor(load(os.fspath(model))).to_sklearn()

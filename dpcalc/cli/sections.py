@@ -24,6 +24,7 @@ SECTIONS = {
     },
     "Train": {
         "train": "Run an algorithm on data, privately: budget in, model out.",
+        "model": "The coefficients of a trained model, and their noise.",
         "predict": "Predict the target of rows by a model that train wrote.",
         "evaluate": "How good a model is on test rows, plainly or privately.",
     },
@@ -50,8 +51,8 @@ SECTIONS = {
 COMMANDS = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
 
 MORE = (
-    "account", "online", "risk", "ledger", "convert", "utility", "train", "audit", "predict", "evaluate", "init",
-    "check", "merge", "verify", "explain", "find", "bounds", "cite", "help", "schema", "completions",
+    "account", "online", "risk", "ledger", "convert", "utility", "train", "audit", "predict", "evaluate", "model",
+    "init", "check", "merge", "verify", "explain", "find", "bounds", "cite", "help", "schema", "completions",
 )  # fmt: skip
 """The commands with code of their own; every other one is a row of `dpcalc.cli.runs.RUNS`."""
 

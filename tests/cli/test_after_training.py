@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
@@ -75,7 +76,7 @@ def test_the_commands_of_the_page_run_one_after_the_other(folder: Path, ask: Any
     if not path.exists():
         pytest.skip("the documentation is not part of this distribution")
     lines = re.findall(r"^    dpcalc (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    assert [line.split()[0] for line in lines] == ["train", "predict", "evaluate", "evaluate"]
+    assert [line.split()[0] for line in lines] == ["train", "model", "predict", "evaluate", "evaluate"]
     for line in lines:
         ask(line)
     assert {"model.json", "predicted.csv", "spent.yaml"} <= set(os.listdir())
@@ -358,3 +359,27 @@ def test_training_says_in_which_units_errors_are(folder: Path, ask: Any) -> None
     line = "train --data t.npy -e 2 -d 1e-5 --show-unprotected-metrics"
     assert "in units of the mapped target: 0 to 30 goes to [-1, 1]" in ask(f"{line} --target-range 0,30 -vv")
     assert "in units of the mapped target" not in ask(f"{line} --positive 3 -vv")
+
+
+def test_the_command_says_it_in_a_few_rows_and_all_of_it_when_asked(folder: Path, ask: Any) -> None:
+    ask("train --data example:breast-cancer -e 1 -d 1e-5 -o m.json")
+    short = ask("model m.json").splitlines()
+    assert len(short) <= 8
+    assert all(len(line) <= 80 for line in short)
+    everything = ask("model m.json -v")
+    assert all(name in everything for name in load("m.json").columns)
+    assert "no confidence interval" in " ".join(everything.split())
+    found = json.loads(ask("model m.json --json"))
+    rows = list(csv.DictReader(io.StringIO(ask("model m.json --format csv"))))
+    assert [row["column"] for row in rows] == [row["column"] for row in found["coefficients"]]
+    assert [float(row["value"]) for row in rows] == [row["value"] for row in found["coefficients"]]
+    assert found["privacy"]["epsilon"] == 1.0
+    assert "| column | per unit |" in ask("model m.json --format markdown")
+    assert dpcalc.coefficients("m.json") == found
+
+
+def test_names_of_columns_from_a_hostile_file_stay_text(folder: Path, ask: Any) -> None:
+    path = "m.json"
+    save(MODEL._replace(columns=("=cmd()", "\x1b[31m")), path)
+    assert "\x1b" not in ask(f"model {path} -v")
+    assert "'=cmd()" in ask(f"model {path} --format csv")

@@ -19,8 +19,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 """Which algorithms a command answers for."""
 ALL_COMMANDS = (
-    *COMMANDS, "ledger", "convert", "risk", "utility", "train", "audit", "predict", "evaluate", "check", "merge",
-    "explain", "bounds", "cite", "statement", "help", "init", "schema", "verify", "completions",
+    *COMMANDS, "ledger", "convert", "risk", "utility", "train", "audit", "predict", "evaluate", "model", "check",
+    "merge", "explain", "bounds", "cite", "statement", "help", "init", "schema", "verify", "completions",
     "account", "find", "dp-ftrl",
 )  # fmt: skip
 PRICED = ("stop", "skip", "local", "noisy-gd", "dp-sgd-gradient", "dp-sgd-output")

@@ -45,6 +45,7 @@ RUNS = {
     "merge": ("merge one.json two.json --report json=OUT", "all.json", ("one.json", "two.json")),
     "predict": ("predict model.json --data rows.csv -o OUT", "predicted.csv", ("model.json", "rows.csv")),
     "evaluate": ("evaluate model.json --data rows.csv -o OUT", "score.txt", ("model.json", "rows.csv")),
+    "model": ("model model.json -o OUT", "coefficients.txt", ("model.json",)),
     "--ledger": (
         "evaluate model.json --data rows.csv --private -e 1 --ledger OUT", "ledger.yaml", ("model.json", "rows.csv")
     ),

@@ -549,6 +549,7 @@ OTHERS = {
     "audit --algorithm local -L 1 --eta 0.5 --sigma 1 -d 0.05 --replicas 1e4": "audited:",
     "predict model.json --data rows.csv": "yes,0.62245",
     "evaluate model.json --data rows.csv": "0.666667",
+    "model model.json": "in the middle of all ranges",
     "check gate.yaml": "pass",
     "merge shard.json": "1 of 1 cases passed",
     "statement --algorithm stop -n 100 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6": "We run as pnsgd, stopped",

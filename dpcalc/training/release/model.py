@@ -60,6 +60,7 @@ class Model(NamedTuple):
         classes: the names of several classes, in the order of their scores; None for a model of one score.
         centre, scale, centred_bound: of a model of centred rows, shape (features,) and two numbers: a row x that was
             shortened becomes (x - centre)/scale, and is shortened to this length; None where rows are not centred.
+        noise_std: about the standard deviation of the privacy noise on a weight; None where it is not known.
     """
 
     weights: Array
@@ -82,6 +83,7 @@ class Model(NamedTuple):
     centre: Array | None = None
     scale: float | None = None
     centred_bound: float | None = None
+    noise_std: float | None = None
 
     @property
     def labels(self) -> Labels | Classes:
@@ -105,16 +107,11 @@ class Model(NamedTuple):
         """Column of words -> how its cells are read, as `dpcalc.training.data.tables.read` takes it."""
         return {self.columns[place]: rule for place, rule in self.ranges.words.items()}
 
-    def scores(self, rows: Array) -> Array:
-        """Return <w, x> + intercept for raw rows, shape (m, d), which are mapped and shortened as in training.
-
-        The shape is (m,), or (m, K) for K classes.
+    def features(self, rows: Array) -> Array:
+        """Return what the weights are of: raw rows, shape (m, d), mapped, shortened and centred as in training.
 
         As in training, a number that is not finite counts as 0, unless `missing` says otherwise; in a column of words
         stand the places of its levels.
-
-        The sign is the class for hinge and logistic, and the largest of K scores for softmax; for other losses the
-        score is the prediction, on the scale of the labels as trained.
 
         Raises:
             SpecError: rows have another number of columns.
@@ -127,7 +124,18 @@ class Model(NamedTuple):
         if self.centre is not None and self.scale is not None and self.centred_bound is not None:
             x = (x - self.centre) / self.scale
             _shorten(x, self.norm, self.centred_bound)
-        scores: Array = x @ self.weights + self.intercept
+        return x
+
+    def scores(self, rows: Array) -> Array:
+        """Return <w, x> + intercept for the `features` x of raw rows: shape (m,), or (m, K) for K classes.
+
+        The sign is the class for hinge and logistic, and the largest of K scores for softmax; for other losses the
+        score is the prediction, on the scale of the labels as trained.
+
+        Raises:
+            SpecError: rows have another number of columns.
+        """
+        scores: Array = self.features(rows) @ self.weights + self.intercept
         return scores
 
     def scored(self, source: Any, *, target: bool = False) -> Iterator[tuple[Array, Array]]:
@@ -207,6 +215,8 @@ def _described(model: Model) -> dict[str, Any]:
     if fields["centre"] is None:
         for name in _CENTRED:
             del fields[name]
+    if fields["noise_std"] is None:
+        del fields["noise_std"]
     if fields["classes"] is None:
         del fields["classes"]
     else:
@@ -293,6 +303,7 @@ def _consistent(model: Model) -> bool:
         and all(isinstance(word, str) for word in words)
         and 0.0 < model.bound < math.inf
         and model.norm in (1, 2)
+        and (model.noise_std is None or (isinstance(model.noise_std, float) and 0.0 < model.noise_std < math.inf))
         and isinstance(model.loss, Mapping)
         and isinstance(model.privacy, Mapping)
         and (

@@ -17,6 +17,7 @@ from dpcalc.training.data.bounds import Centre
 from dpcalc.training.data.cells import Classes
 from dpcalc.training.release.execution import Metrics, NonPrivate, Replicas, Trained, finite
 from dpcalc.training.release.model import Model, refuse_too_large
+from dpcalc.training.release.privacy_noise import deviation
 from dpcalc.training.rule.defaults import CLASSIFYING
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.full_batches import Rule, centring_steps
@@ -250,7 +251,7 @@ class Outcome(NamedTuple):
             target_range=ranges.target if ranges else None, bound=bound, norm=self.draft.norm,
             loss=self.draft.described_loss, privacy=self._privacy(self.trained, case),
             released=None if released is None else _with_intercepts(released, records.constant, scores),
-            **named, **_declared(records), **moved,
+            noise_std=deviation(self.plan, self.trained.released), **named, **_declared(records), **moved,
         )  # fmt: skip
 
     def _privacy(self, trained: Trained, case: Case) -> dict[str, Any]:

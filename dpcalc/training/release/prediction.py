@@ -68,6 +68,31 @@ class Predictor(NamedTuple):
         """Return the targets, in their own units, that the scores of a regression stand for."""
         return np.asarray(self.middle + self.half * scores)
 
+    def to_sklearn(self) -> Any:
+        """Return the model as a fitted pipeline of scikit-learn: rows to features, and a linear model of these.
+
+        Raises:
+            SpecError: scikit-learn is not installed.
+        """
+        try:
+            from sklearn.linear_model import LinearRegression, LogisticRegression
+            from sklearn.pipeline import make_pipeline
+            from sklearn.preprocessing import FunctionTransformer
+            from sklearn.svm import LinearSVC
+        except ImportError:
+            raise SpecError("scikit-learn is not installed", "pip install 'dpcalc[sklearn]'") from None
+        weights, intercept = np.asarray(self.model.weights), np.asarray(self.model.intercept)
+        if self.classes is None:
+            linear = LinearRegression()
+            linear.coef_, linear.intercept_ = self.half * weights, self.targets(intercept)
+        else:
+            linear = LogisticRegression() if self.probable else LinearSVC()
+            linear.coef_, linear.intercept_ = np.atleast_2d(weights.T), np.atleast_1d(intercept)
+            linear.classes_ = np.array(self.classes)
+        linear.n_features_in_ = len(weights)
+        rows = FunctionTransformer(self.model.features).fit(np.zeros((1, len(self.model.columns))))
+        return make_pipeline(rows, linear)
+
     def read(self, scores: Array) -> dict[str, NDArray[Any]]:
         """Return what is predicted, name -> array of shape (m,): see `names`; a score of 0 counts as -1."""
         if self.classes is None:

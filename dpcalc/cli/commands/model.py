@@ -1,0 +1,46 @@
+"""``dpcalc model``."""
+
+from __future__ import annotations
+
+import click
+
+from dpcalc.cli.help.option import WithHelp
+from dpcalc.cli.output.printing import format_of
+from dpcalc.cli.output.terminal import show
+from dpcalc.cli.types import FILE
+from dpcalc.files.output import check_outputs
+
+
+@click.command("model", cls=WithHelp)
+@click.argument("model", metavar="MODEL", type=FILE)
+@click.option("--verbose", "-v", is_flag=True, help="All coefficients, and what can and cannot be read from them.")
+@click.option("--format", type=click.Choice(["plain", "json", "csv", "markdown"]), help="Default: plain.")
+@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+@click.option("--output", "-o", type=FILE, help="Write to FILE, atomically, instead of stdout.")
+def command(model: str, verbose: bool, format: str | None, as_json: bool, output: str | None) -> None:
+    """Show a model that `dpcalc train -o` wrote: coefficients in the units of the columns, and their privacy noise.
+
+    All of it follows from the file, which is released: it costs nothing.
+
+    \b
+      dpcalc train --data example:breast-cancer -e 1 -d 1e-5 -o model.json
+      dpcalc model model.json
+      dpcalc model model.json -v --format markdown -o coefficients.md
+    """
+    check_outputs([(output, "-o")], (model,))
+    format = format_of(format, as_json, output)
+    from dpcalc.inert import json_text
+    from dpcalc.render.blocks import COLUMNS, markdown, plain
+    from dpcalc.training.release.coefficients import coefficients_of
+    from dpcalc.training.release.model import load
+    from dpcalc.training.release.prediction import predictor
+
+    found = coefficients_of(predictor(load(model)))
+    if format == "json":
+        text = json_text(found.to_json(), 2) + "\n"
+    elif format == "csv":
+        text = found.csv()
+    else:
+        blocks = found.blocks(everything=verbose)
+        text = markdown(blocks) if format == "markdown" else plain(blocks, COLUMNS)
+    show(text, output)
