@@ -2269,7 +2269,7 @@ def coefficients(
 
     Returns:
         ``coefficients``, each with ``value``, ``noise`` (about the standard deviation of the privacy noise, or None)
-        and ``over_range``; ``middle``, the scores in the middle of all ranges; ``readings``, what can be read of them.
+        and ``over_range``; and ``middle``, the scores in the middle of all ranges.
 
     Raises:
         SpecError: the file is no model.

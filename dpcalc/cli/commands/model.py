@@ -29,18 +29,10 @@ def command(model: str, verbose: bool, format: str | None, as_json: bool, output
     """
     check_outputs([(output, "-o")], (model,))
     format = format_of(format, as_json, output)
-    from dpcalc.inert import json_text
-    from dpcalc.render.blocks import COLUMNS, markdown, plain
+    from dpcalc.render.coefficients import coefficients_text
     from dpcalc.training.release.coefficients import coefficients_of
     from dpcalc.training.release.model import load
     from dpcalc.training.release.prediction import predictor
 
-    found = coefficients_of(predictor(load(model)))
-    if format == "json":
-        text = json_text(found.to_json(), 2) + "\n"
-    elif format == "csv":
-        text = found.csv()
-    else:
-        blocks = found.blocks(everything=verbose)
-        text = markdown(blocks) if format == "markdown" else plain(blocks, COLUMNS)
-    show(text, output)
+    report = coefficients_of(predictor(load(model))).to_json()
+    show(coefficients_text(report, format, everything=verbose), output)
