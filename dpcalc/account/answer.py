@@ -12,10 +12,10 @@ from dpcalc.account.loader import empty_batches_delta
 from dpcalc.engine.ask import ask
 from dpcalc.engine.attack.guess import guess_of_answer
 from dpcalc.engine.gate import judged
-from dpcalc.engine.ledgers.entries import MOST_ENTRIES
 from dpcalc.engine.ledgers.total import answer_ledger
 from dpcalc.errors import DpcalcError, NotApplicable
 from dpcalc.model.algorithm import Source
+from dpcalc.model.phases import MOST, Phases
 from dpcalc.model.quantities import Adjacency, Sampling
 from dpcalc.model.question import Entry, Ledger, Question
 from dpcalc.notes import Note, OtherReading, RunRead, RunRemark
@@ -93,44 +93,52 @@ def _at_delta(row: Result, delta: tuple[float, float]) -> Result:
 
 
 def _asked(run: Described, question: Question) -> Case:
-    """Return the engine's answer: to one phase as a run of its own, to several as a ledger.
+    """Return the engine's answer: to a run of its own, or to a ledger where phases have no schedule that is bounded.
 
     What other runs would cost is not asked: this one is over, and other adjacencies may not be covered.
     """
-    if len(run.phases) == 1:
-        given = {**parameters(run, run.phases[0]), "adjacency": run.adjacency}
+    parts = asked_parts(run)
+    if len(parts) == 1:
+        given = {**parts[0], "adjacency": run.adjacency}
         if run.group_size > 1:
             given["group_size"] = run.group_size
         return ask(COMMAND, given, question, sources=dict.fromkeys(given, _SOURCE), notes=False)
-    phases = composed(run.phases)
-    entries = tuple(Entry(f"phase-{number}", COMMAND, parameters(run, phase)) for number, phase in enumerate(phases, 1))
+    entries = tuple(Entry(f"phase-{number}", COMMAND, given) for number, given in enumerate(parts, 1))
     return answer_ledger(Ledger(entries, run.adjacency, run.group_size), question)
 
 
-def composed(phases: Sequence[Phase]) -> Sequence[Phase]:
-    """Return phases, of more than a ledger takes neighbours as one with their least noise and their largest rate.
+def asked_parts(run: Described) -> list[dict[str, Any]]:
+    """Return the run as parameters of one run of dp-sgd, or of one for each phase; but for adjacency and groups."""
+    phases = composed(run.phases)
+    alone = (
+        run.sampling in (Sampling.POISSON, Sampling.FIXED) and run.group_size == 1 and "max_batch_size" not in run.shape
+    )
+    shared = {"sampling": run.sampling, **run.shape}
+    if alone and len(phases) > 1:
+        return [{**shared, "schedule": "; ".join(" ".join(f"{n}={v!r}" for n, v in _said(p).items()) for p in phases)}]
+    return [{**shared, **_said(phase)} for phase in phases]
 
-    >>> [phase.steps for phase in composed([Phase(1.0 + k / 1000, 0.01, 1) for k in range(300)])] == [2] * 150
+
+def _said(phase: Phase) -> dict[str, Any]:
+    rate = {"sample_rate": phase.rate} if phase.rate is not None else {}
+    return {**rate, "steps": phase.steps, "noise_multiplier": phase.noise_multiplier}
+
+
+def composed(phases: Sequence[Phase]) -> Sequence[Phase]:
+    """Return phases, too many kinds of them by cells of noise and rate, each with its least noise and largest rate.
+
+    >>> len(composed([Phase(1.0 + k / 1000, 0.01, 1) for k in range(300)])) <= 32
     True
     """
-    size = -(-len(phases) // MOST_ENTRIES)
-    if size == 1:
+    if len(phases) <= MOST:
         return phases
-    ordered = sorted(phases, key=lambda phase: (phase.rate or 0.0, phase.noise_multiplier))
-    groups = [ordered[start : start + size] for start in range(0, len(ordered), size)]
+    from dpcalc.numerics.arrays import np
+
+    rates, noises, steps = np.array([(p.rate or 1.0, p.noise_multiplier, float(p.steps)) for p in phases]).T
+    known = phases[0].rate is not None
     return [
-        Phase(min(p.noise_multiplier for p in group), max((p.rate for p in group if p.rate), default=None),
-              sum(p.steps for p in group))
-        for group in groups
-    ]  # fmt: skip
-
-
-def parameters(run: Described, phase: Phase) -> dict[str, Any]:
-    """Return a phase as parameters of dp-sgd, but for the adjacency and groups, which are of the whole run."""
-    rate = {"sample_rate": phase.rate} if phase.rate is not None else {}
-    return {
-        "sampling": run.sampling, **run.shape, **rate, "steps": phase.steps, "noise_multiplier": phase.noise_multiplier
-    }  # fmt: skip
+        Phase(noise, rate if known else None, count) for rate, noise, count in Phases(rates, noises, steps, "").kinds()
+    ]
 
 
 def _reading(run: Described) -> list[Note]:
@@ -144,11 +152,10 @@ def _reading(run: Described) -> list[Note]:
 
 
 def _other_readings(run: Described, case: Case) -> list[Note]:
-    """Return what other readings would say, each as a Poisson run under the same adjacency."""
+    """Return what other readings would say, under the same adjacency."""
     notes: list[Note] = []
     for claim in run.claims:
-        other = run._replace(phases=claim.phases, sampling=Sampling.POISSON, shape={}, skipped=None,
-                             adjacency=_usual(run.adjacency))  # fmt: skip
+        other = run._replace(**{"skipped": None, "adjacency": _usual(run.adjacency), **claim.changes})
         try:
             best = _asked(other, Question(None, *run.delta)).best
         except DpcalcError:

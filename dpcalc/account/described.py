@@ -88,9 +88,13 @@ def described(run: RunFile, flags: Mapping[str, Said]) -> Described:
     _rename_clients(stated)
     _refuse_uncovered(stated, sampling)
     phases, shape = phases_of(stated, sampling)
-    phases = tuple(_of_users(stated, sampling, effective(stated, phase)) for phase in phases)
+    phases = _of_users(stated, sampling, effective(stated, phases))
     group, adjacency = _group_size(stated), _adjacency(stated, sampling)
     skipped = _skipped(stated, group) if sampling is Sampling.POISSON else None
+    if skipped is not None:
+        chance = math.exp(skipped.log_probability(phases))
+        truth = f"a worker that draws nothing skips the step, with probability up to {chance:.2g} in all"
+        stated.claims.append(Claim("a run without skipped steps", truth, {}))
     stated.get("epsilon")
     delta = stated.need("delta", "at which delta is epsilon asked for?")
     if stated.get("same_seed"):
@@ -99,8 +103,8 @@ def described(run: RunFile, flags: Mapping[str, Said]) -> Described:
     unused = [said.origin.partition(": ")[2] for name, said in run.facts.items() if name not in stated.used]
     return Described(
         run.shown, run.kind, _merged(phases), sampling, adjacency, group, shape, delta, skipped,
-        tuple(dict.fromkeys(stated.claims)), tuple(dict.fromkeys(stated.remarks)), stated.used,
-        (*run.unused, *filter(None, unused)),
+        tuple({claim.reading: claim for claim in stated.claims}.values()), tuple(dict.fromkeys(stated.remarks)),
+        stated.used, (*run.unused, *filter(None, unused)),
     )  # fmt: skip
 
 
@@ -118,6 +122,7 @@ def _shared_seed(stated: Stated, phases: tuple[Phase, ...], log_delta: float) ->
 def _merged(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
     """Return the phases with equal ones as one: the order of steps does not count."""
     counts: dict[tuple[float, float | None], int] = {}
+    refuse((sum(phase.steps for phase in phases) >= 2**53, "more than 9e15 steps", "check the file"))
     for phase in phases:
         key = (phase.noise_multiplier, phase.rate)
         counts[key] = counts.get(key, 0) + phase.steps
@@ -170,16 +175,20 @@ def _clips_users(stated: Stated) -> bool:
     return bool(stated.get("clip_per") == "user")
 
 
-def _of_users(stated: Stated, sampling: Sampling, phase: Phase) -> Phase:
+def _of_users(stated: Stated, sampling: Sampling, phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
     """Return the steps of a user whose records are drawn singly, and whose sum is clipped: any of them is a draw."""
     if not _clips_users(stated):
-        return phase
+        return phases
     why = "a user is clipped as a whole, and drawn where any of its records is (1: users are drawn as a whole)"
     k = int(stated.need("max_records_per_user", why))
-    if k > 1 and phase.rate is None and sampling is not Sampling.FULL:
+    if k == 1 or sampling is Sampling.FULL:
+        return phases
+    if sampling is not Sampling.POISSON:
         raise NotApplicable(f"the {k} records of a user are in different batches of {sampling}: no account is made",
                             "draw users as a whole, or by Poisson sampling")  # fmt: skip
-    return phase if phase.rate is None else phase._replace(rate=min(1.0, loader.any_of(phase.rate, k)))
+    truth = f"a user is drawn where any of its {k} records is"
+    stated.claims.append(Claim("the rate of one record", truth, {"phases": phases}))
+    return tuple(phase._replace(rate=min(1.0, loader.any_of(phase.rate or 1.0, k))) for phase in phases)
 
 
 def _group_size(stated: Stated) -> int:
@@ -189,8 +198,9 @@ def _group_size(stated: Stated) -> int:
     if unit in _PEOPLE and k is None:
         raise stated.missing("max_records_per_user", f"a {unit} is protected, and the gradients of records are clipped")
     if k and k > 1:
-        stated.remarks.append(f"the {k} records of a {unit or 'user'} differ together, as a group; where their sum is "
-                              "clipped as a whole, say --clip-per user instead")  # fmt: skip
+        truth = (f"the {k} records of a {unit or 'user'} differ together, as a group (where their sum is clipped as a "
+                 "whole, say --clip-per user instead)")  # fmt: skip
+        stated.claims.append(Claim("one record at a time", truth, {"group_size": 1}))
     return int(k or 1)
 
 
@@ -208,8 +218,8 @@ def _adjacency(stated: Stated, sampling: Sampling) -> Adjacency:
             f"the mean gradient of {size} records is clipped, and which records share a mean depends on the draw",
             "clip the gradient of every record; shuffled and full batches are covered under zero-out",
         )
-    stated.remarks.append(f"the clipped mean of {size} records moves by up to 2 C when one of them changes: z is worth "
-                          "z/2, as under replace-one")  # fmt: skip
+    truth = f"the clipped mean of {size} records moves by up to 2 C when one of them changes: z is worth z/2"
+    stated.claims.append(Claim("the noise multiplier as it stands", truth, {"adjacency": adjacency}))
     return Adjacency.REPLACE_ONE
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 
@@ -9,7 +10,7 @@ from dpcalc.account import loader
 from dpcalc.account.forms import Phase
 from dpcalc.account.noise import multiplier
 from dpcalc.account.stated import Claim, Missing, Stated
-from dpcalc.errors import NotApplicable
+from dpcalc.errors import NotApplicable, refuse
 from dpcalc.model.quantities import Sampling
 from dpcalc.numerics.floats import down, up
 
@@ -24,6 +25,9 @@ def phases_of(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str, 
         Missing: a fact is needed that nothing says.
         NotApplicable: no account holds for such batches.
     """
+    refuse((stated.count("uses") > 1 and sampling is not Sampling.BALLS_IN_BINS,
+            f"a record is in {stated.count('uses')} steps of an epoch, and the sampling is {sampling}",
+            "uses is of balls-in-bins; of other batches say how they were drawn"))  # fmt: skip
     if sampling is Sampling.POISSON:
         return (_checked(stated) if stated.phases else (_poisson(stated),)), _cap(stated)
     if sampling is Sampling.FULL:
@@ -50,7 +54,21 @@ def _poisson(stated: Stated) -> Phase:
                               f"{-(-steps // bands)} draws of it")  # fmt: skip
         steps = -(-steps // bands)
     _claim_ratio(stated, rate, steps)
+    _claim_part(stated, rate, steps)
     return Phase(multiplier(stated), min(1.0, rate), steps)
+
+
+def _claim_part(stated: Stated, rate: float, steps: int) -> None:
+    """Say what the records of one device, or those in memory at once, would give in the place of a batch."""
+    records, z, truth = stated.get("records"), multiplier(stated), f"the rate was {rate:.6g}, {steps} times"
+    one, held = stated.get("per_device_batch_size"), stated.get("physical_batch_size")
+    if records and one and one < rate * records * 0.99:
+        claimed = Phase(z, one / records, steps)
+        stated.claims.append(Claim.poisson(f"the {one} records of one device as the batch", (claimed,), truth))
+    if records and held and held < rate * records * 0.99:
+        claimed = Phase(z, held / records, math.ceil(steps * rate * records / held))
+        reading = f"the {held} records in memory at once as the batch, for {claimed.steps} steps,"
+        stated.claims.append(Claim.poisson(reading, (claimed,), truth))
 
 
 def _rate(stated: Stated, length: int | None) -> float:
@@ -90,7 +108,7 @@ def _checked(stated: Stated) -> Phases:
     phases = tuple(phase._replace(rate=max(phase.rate or 1.0, least)) for phase in stated.phases)
     if "fastgradientclipping" in stated.word("optimizer") and (k := stated.count("accumulation")) > 1:
         truth = f"ghost clipping reports one of {k} accumulated batches, and the rate is {k} times that"
-        stated.claims.append(Claim("the rate of the history", phases, truth))
+        stated.claims.append(Claim.poisson("the rate of the history", phases, truth))
         phases = tuple(phase._replace(rate=min(1.0, up(k * (phase.rate or 1.0)))) for phase in phases)
     steps, rate = sum(phase.steps for phase in phases), max(phase.rate or 1.0 for phase in phases)
     divisor, records = stated.get("divisor"), stated.get("records")
@@ -118,7 +136,7 @@ def _claim_ratio(stated: Stated, rate: float, steps: int) -> None:
     passes = epochs or steps / max(1, round(1.0 / rate))
     claimed = Phase(multiplier(stated), size / records, max(1, math.ceil(passes * -(-records // size))))
     reading = f"batch/records = {size}/{records} = {size / records:.6g} as the rate, for {claimed.steps} steps,"
-    stated.claims.append(Claim(reading, (claimed,), f"the rate was {rate:.6g}, {steps} times"))
+    stated.claims.append(Claim.poisson(reading, (claimed,), f"the rate was {rate:.6g}, {steps} times"))
 
 
 # --- batches of a size ------------------------------------------------------------------------------------------------
@@ -142,17 +160,23 @@ def _of_batches(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str
             f"workers share {records} records, no whole batches: samplers use some twice in an epoch to fill up",
             "drop the last batch (drop_last), or train on a number of records that makes whole batches",
         )
-    claimed = tuple(phase._replace(rate=1.0 / length) for phase in phases)
-    reading = f"Poisson sampling at rate {1 / length:.6g}, which accountants assume,"
-    stated.claims.append(Claim(reading, claimed, f"batches were drawn by sampling {sampling}"))
-    if size is None or sampling is not Sampling.SHUFFLE or -(-records // size) < length:
-        size = -(-records // length)  # no more batches of an epoch than there were
-    phases = _in_epochs(phases, _draws_of_epoch(stated, length), -(-records // size))
-    if sampling is Sampling.BALLS_IN_BINS and len({phase.noise_multiplier for phase in phases}) > 1:
-        raise NotApplicable(
-            "the noise changes, and with balls-in-bins nothing is proved of that", "say --sampling shuffle"
-        )
-    return phases, {"records": records, "batch_size": size}
+    rate = min(1.0, stated.count("uses") / length)
+    claimed = tuple(phase._replace(rate=rate) for phase in phases)
+    reading = f"Poisson sampling at rate {rate:.6g}, which accountants assume,"
+    stated.claims.append(Claim.poisson(reading, claimed, f"batches were drawn by sampling {sampling}"))
+    used = records * stated.count("uses")
+    if size is None or sampling is not Sampling.SHUFFLE or -(-used // size) < length:
+        size = -(-used // length)  # no more batches of an epoch than there were
+    known = stated.count("accumulation") == 1 and (stated.count("devices") == 1 or stated.get("loader_length"))
+    if sampling is Sampling.BALLS_IN_BINS or not known:  # it is not told which epoch a step is of
+        phases = (Phase(min(phase.noise_multiplier for phase in phases), None, sum(phase.steps for phase in phases)),)
+    draws, whole = _draws_of_epoch(stated, length), -(-used // size)
+    ends = itertools.accumulate(phase.steps for phase in phases[:-1])
+    why = "the noise changed inside an epoch: was the run resumed there, or had the steps a schedule?"
+    resumed = any(end % draws for end in ends) and stated.need("resumed", why)
+    phases = _after_resuming(phases, draws, whole) if resumed else _in_epochs(phases, draws, whole)
+    uses = {"uses": used // records} if used > records else {}
+    return phases, {"records": records, "batch_size": size, **uses}
 
 
 def _timed(stated: Stated, length: int | None) -> Phases:
@@ -168,20 +192,44 @@ def _draws_of_epoch(stated: Stated, length: int) -> int:
         return max(1, length // k)
     if k == 1 and stated.count("devices") == 1:
         return length
-    return max(1, int(stated.get("records")) // (_batch(stated) or 1))
+    return max(1, int(stated.get("records")) * stated.count("uses") // (_batch(stated) or 1))
 
 
 def _in_epochs(phases: Phases, length: int, whole: int) -> Phases:
     """Return phases with so many steps that all epochs are counted which a phase touches: a record may be used in each.
 
-    The engine counts ``whole`` steps an epoch, and an epoch that was begun as one.
+    The engine counts ``whole`` steps an epoch, and an epoch that was begun as one. Of an epoch whose noise changes the
+    least counts.
+
+    >>> _in_epochs((Phase(2.0, None, 3), Phase(1.0, None, 1), Phase(3.0, None, 4)), 4, 4)
+    (Phase(noise_multiplier=1.0, rate=None, steps=4), Phase(noise_multiplier=3.0, rate=None, steps=4))
     """
-    done, made = 0, []
-    for phase in phases:
-        epochs = -(-(done % length + phase.steps) // length)
-        done += phase.steps
-        made.append(phase._replace(steps=min(max(phase.steps, (epochs - 1) * whole + 1), epochs * whole)))
-    return tuple(made)
+    epochs: dict[float, list[int]] = {}  # of each noise: how many have it as their least, and their steps
+    taken, least = 0, math.inf  # of the epoch that was begun
+    for z, _, steps in phases:
+        while steps:
+            whole_ones = steps // length if not taken else 0
+            part = whole_ones * length or min(steps, length - taken)
+            taken, least, steps = taken + part, min(least, z), steps - part
+            if taken >= length:
+                _count(epochs, least, whole_ones or 1, taken)
+                taken, least = 0, math.inf
+    if taken:
+        _count(epochs, least, 1, taken)
+    return tuple(
+        Phase(z, None, min(max(steps, (count - 1) * whole + 1), count * whole)) for z, (count, steps) in epochs.items()
+    )
+
+
+def _after_resuming(phases: Phases, length: int, whole: int) -> Phases:
+    """Return phases with all epochs that each may touch, wherever its own began: a new loader starts an epoch anew."""
+    touched = [(phase, -(-(phase.steps - 1) // length) + 1) for phase in phases]
+    return tuple(p._replace(steps=min(max(p.steps, (count - 1) * whole + 1), count * whole)) for p, count in touched)
+
+
+def _count(epochs: dict[float, list[int]], least: float, count: int, steps: int) -> None:
+    row = epochs.setdefault(least, [0, 0])
+    row[0], row[1] = row[0] + count, row[1] + steps
 
 
 # --- batch, length and steps ------------------------------------------------------------------------------------------
@@ -226,9 +274,10 @@ def _length(stated: Stated) -> int | None:
             )
         return int(length)
     records, size, dropped = stated.get("records"), _batch(stated), stated.get("drop_last")
-    if records is None or size is None or (records % size and dropped is None):
+    used = records and records * stated.count("uses")
+    if not used or size is None or (used % size and dropped is None):
         return None
-    return loader.loader_length(int(records), size, drop_last=bool(dropped))
+    return loader.loader_length(int(used), size, drop_last=bool(dropped))
 
 
 def _steps(stated: Stated, length: int | None) -> int:

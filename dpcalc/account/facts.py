@@ -157,7 +157,11 @@ _ROWS = (
          choices=("keep", "skip", "random")),
     Fact("rand_on_empty", Kind.SWITCH),
     Fact("max_batch_size", Kind.COUNT, "Poisson batches are cut to so many records.", ("truncated_batch_size",)),
+    Fact("uses", Kind.COUNT, "k: steps of an epoch that each record is in, with balls-in-bins.", (
+        "num_selected", "uses_per_epoch",
+    )),
     Fact("same_seed", Kind.SWITCH, "Whether all workers draw from generators with one seed."),
+    Fact("resumed", Kind.SWITCH, "Whether the run was resumed inside an epoch, with a loader that began anew."),
     Fact("bands", Kind.COUNT, "Bands of JAX-Privacy's strategy matrix; 1 for plain DP-SGD.", ("num_bands",)),
     Fact("schedule", Kind.WORD, "", (
         "noise_scheduler", "noise_schedule", "noise_multiplier_schedule", "noise_decay", "batch_size_scheduler",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from dpcalc.account import loader
 from dpcalc.account.forms import Phase
@@ -44,24 +45,30 @@ def multiplier(stated: Stated) -> float:
     return z
 
 
-def effective(stated: Stated, phase: Phase) -> Phase:
-    """Return a phase with the multiplier that all its releases have together; its steps are the batches drawn."""
-    z, steps = phase.noise_multiplier, phase.steps
+def effective(stated: Stated, phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
+    """Return phases with the multiplier that all releases of a step have together, a step for each batch drawn."""
     if (s := stated.get("count_noise_std")) is not None:
-        centred = (
-            stated.need("count", "a count of unclipped records was released: of centred bits, or of raw ones")
-            == "centred"
-        )
-        z = loader.with_count(z, s, centred=centred)
-        term = "(2 s)" if centred else "s"
-        stated.remarks.append(f"adaptive clipping releases a count too: (z^-2 + {term}^-2)^(-1/2) = {z:.6g}")
+        why = "a count of unclipped records was released: of centred bits, or of raw ones"
+        centred = stated.need("count", why) == "centred"
+        counted = _with(phases, lambda z: loader.with_count(z, s, centred=centred))
+        term = f"(z^-2 + {'(2 s)' if centred else 's'}^-2)^(-1/2) = {counted[-1].noise_multiplier:.6g}"
+        truth = f"adaptive clipping releases a count too: {term}"
+        stated.claims.append(Claim("the gradients' noise alone", truth, {"phases": phases}))
+        phases = counted
     if (k := stated.count("releases_per_batch")) > 1:
-        reading = f"{steps} steps, each with a draw of its own,"
-        claimed, steps = Phase(z, phase.rate, steps), -(-steps // k)
-        truth = f"each of {steps} batches was released {k} times, with z/sqrt({k}) together"
-        stated.claims.append(Claim(reading, (claimed,), truth))
-        z = loader.jointly([(z, k)])
-    return Phase(z, phase.rate, steps)
+        batches = tuple(phase._replace(steps=-(-phase.steps // k)) for phase in phases)
+        truth = f"each of {_total(batches)} batches was released {k} times, with z/sqrt({k}) together"
+        stated.claims.append(Claim(f"{_total(phases)} steps, each with a draw of its own,", truth, {"phases": phases}))
+        phases = _with(batches, lambda z: loader.jointly([(z, k)]))
+    return phases
+
+
+def _with(phases: tuple[Phase, ...], worth: Callable[[float], float]) -> tuple[Phase, ...]:
+    return tuple(phase._replace(noise_multiplier=worth(phase.noise_multiplier)) for phase in phases)
+
+
+def _total(phases: tuple[Phase, ...]) -> int:
+    return sum(phase.steps for phase in phases)
 
 
 def refuse_adaptive(stated: Stated) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpcalc.account.answer import COMMAND, composed, kept_delta, parameters
+from dpcalc.account.answer import COMMAND, asked_parts, kept_delta
 from dpcalc.account.described import Described
 from dpcalc.account.facts import FACTS, Said
 from dpcalc.account.forms import Phase, RunFile, read_run
 from dpcalc.errors import SpecError
 from dpcalc.files.reading import document_place
 from dpcalc.inert import printable
+from dpcalc.numerics.floats import down
 from dpcalc.render.numbers import SIX, Side
 
 NAME = "what-ran"
@@ -30,19 +31,19 @@ def _lines(run: Described, epsilon: float) -> Iterator[str]:
     if delta < run.delta[0]:
         yield f"    # delta = {run.delta[0]!r} with the steps that workers skip"
     shared = [f"adjacency: {run.adjacency}", *group, f"delta: {delta!r}"]
-    phases = composed(run.phases)
-    if len(phases) == 1:
-        fields = [*_fields(run, phases[0]), *shared]
+    parts = asked_parts(run)
+    if len(parts) == 1:
+        fields = [*_fields(parts[0]), *shared]
     else:
         fields = ["command: ledger", *shared, "entries:"]
-        fields += [f"  phase-{n}: {{{', '.join(_fields(run, phase))}}}" for n, phase in enumerate(phases, 1)]
+        fields += [f"  phase-{n}: {{{', '.join(_fields(part))}}}" for n, part in enumerate(parts, 1)]
     yield from (f"    {field}" for field in [*fields, f"assert: epsilon <= {SIX.number(epsilon, Side.UP)}"])
 
 
-def _fields(run: Described, phase: Phase) -> Iterator[str]:
+def _fields(given: Mapping[str, Any]) -> Iterator[str]:
     yield f"command: {COMMAND}"
-    for name, value in parameters(run, phase).items():
-        yield f"{name}: {value!r}" if isinstance(value, float) else f"{name}: {value}"
+    for name, value in given.items():
+        yield f"{name}: {value!r}" if isinstance(value, float) or name == "schedule" else f"{name}: {value}"
 
 
 def read_plan(path: str) -> RunFile:
@@ -71,7 +72,25 @@ def _of_recipe(path: str) -> RunFile:
     if "ledger" in case.parameters:
         return _of_entries(shown, case.parameters["ledger"], asked)
     facts = _facts(shown, {**case.parameters, **asked})
-    return RunFile(shown, "a recipe", facts, (), tuple(name for name in case.parameters if name not in facts))
+    phases = _scheduled(case.parameters)
+    return RunFile(shown, "a recipe", facts, phases, tuple(name for name in case.parameters if name not in facts))
+
+
+def _scheduled(given: Mapping[str, Any]) -> tuple[Phase, ...]:
+    """Return the phases of a run of dp-sgd with a schedule; none of another run.
+
+    Raises:
+        SpecError: the schedule cannot be read.
+    """
+    if "schedule" not in given:
+        return ()
+    from dpcalc.engine.commands import COMMANDS
+    from dpcalc.engine.description import run_of
+    from dpcalc.model.draft import Description
+
+    _, run, _ = run_of(COMMANDS[COMMAND], Description(given))
+    scale = run.schedule_factor or 1.0
+    return tuple(Phase(z if scale == 1.0 else down(z * scale), rate, steps) for rate, z, steps in run.schedule.kinds())
 
 
 def _of_ledger(path: str) -> RunFile:
@@ -91,9 +110,11 @@ def _of_entries(shown: str, ledger: Any, asked: Mapping[str, Any]) -> RunFile:
     phases = []
     for entry in ledger.entries:
         given = [entry.given.get(name) for name in ("noise_multiplier", "sample_rate", "steps")]
-        if None in given or str(entry.given.get("sampling")) != "poisson" or entry.part or entry.tuning:
+        known = entry.command == COMMAND and ("schedule" in entry.given or None not in given)
+        if not known or str(entry.given.get("sampling")) != "poisson" or entry.part or entry.tuning:
             raise SpecError(f"{shown}: {entry.name} is no Poisson run of DP-SGD", "name a recipe of one run")
-        phases.append(Phase(float(given[0]), float(given[1]), int(given[2]) * entry.times))
+        own = _scheduled(entry.given) or (Phase(float(given[0]), float(given[1]), int(given[2])),)
+        phases += [phase._replace(steps=phase.steps * entry.times) for phase in own]
     facts = {"sampling": "poisson", "adjacency": ledger.adjacency, "group_size": ledger.group_size, **asked}
     return RunFile(shown, "a ledger", _facts(shown, facts), tuple(phases))
 
@@ -104,5 +125,5 @@ def _facts(shown: str, given: Mapping[str, Any]) -> dict[str, Said]:
     return {
         name: Said(value if isinstance(value, (int, float, tuple)) else str(value), f"{shown}: {name}", str(value))
         for name, value in named.items()
-        if name in FACTS and value is not None
+        if name in FACTS and name != "schedule" and value is not None
     }

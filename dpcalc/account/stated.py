@@ -31,11 +31,16 @@ class Missing(SpecError):
 
 
 class Claim(NamedTuple):
-    """What another reading of the facts would account for: ``phases``, drawn as Poisson samples; and what ran."""
+    """What another reading of the facts would account for: the run with ``changes``; and what ran in truth."""
 
     reading: str
-    phases: tuple[Phase, ...]
     truth: str
+    changes: Mapping[str, Any]
+
+    @classmethod
+    def poisson(cls, reading: str, phases: tuple[Phase, ...], truth: str) -> Claim:
+        """Return the claim that these phases ran, drawn as Poisson samples."""
+        return cls(reading, truth, {"phases": phases, "sampling": Sampling.POISSON, "shape": {}})
 
 
 class Stated:

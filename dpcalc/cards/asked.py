@@ -23,6 +23,7 @@ from dpcalc.files import STANDARD_STREAM
 from dpcalc.files.reading import MODEL_BYTES, digest_of
 from dpcalc.model.numbers import parse_delta
 from dpcalc.model.parameter import EVERY, check, name_of
+from dpcalc.model.phases import is_written
 from dpcalc.model.quantities import ATTACKS, Quantity
 from dpcalc.model.question import Entry, Ledger, Query, Question, RiskQuestion, Target
 from dpcalc.notions.tuning import Law
@@ -72,13 +73,18 @@ _WORD = re.compile(r"[a-z][a-z0-9_-]*")
 _POWER = re.compile(r"[0-9.]+e-[0-9]+")
 
 
+def _is_file(name: str, value: Any) -> bool:
+    """Return whether a parameter names a file or holds a ledger: a schedule that is written out does not."""
+    return name in _FILES and not (name == _SCHEDULE and is_written(value))
+
+
 def asked_of(query: Query) -> fields.Asked:
     """Return a query as a card has it, of which there is one spelling: what is read from it is written as it is.
 
     Raises:
         SpecError: the query cannot be told without a file, or has a value that JSON has not.
     """
-    given = {name: _value(name, value) for name, value in query.given.items() if name not in _FILES}
+    given = {name: _value(name, value) for name, value in query.given.items() if not _is_file(name, value)}
     question, risks = query.question, query.question.risks
     asked: fields.Asked = {
         "command": query.command,
@@ -110,7 +116,7 @@ def query_of_card(asked: fields.Asked, schedule: str | None = None) -> Query:
     distrust, beside = "no card does that: do not trust it", command in BESIDE
     refusals = (
         (command not in COMMANDS and not beside, f"the card is of a command {command!r}, which is not known", None),
-        (not given.keys().isdisjoint(_FILES), "the card names a file among its parameters", distrust),
+        (any(_is_file(*pair) for pair in given.items()), "the card names a file among its parameters", distrust),
         (strange is not None, f"the card has a value of {strange!r} that is none", None),
         (
             command == LEDGER and bool(given), f"the card of a ledger has {next(iter(given), None)!r} beside it",
@@ -219,7 +225,7 @@ _TEN = "10"  # what is below ten and rounds to it
 
 
 def _schedule(path: Any) -> fields.File | None:
-    if path is None:
+    if path is None or is_written(path):
         return None
     if str(path) == STANDARD_STREAM:
         raise SpecError("a card knows a schedule by the hash of its file", "write the schedule to a file")
@@ -239,7 +245,7 @@ def _ledger(ledger: Ledger) -> fields.Ledger:
 
 
 def _entry(entry: Entry) -> fields.Entry:
-    if _SCHEDULE in entry.given:
+    if _SCHEDULE in entry.given and _is_file(_SCHEDULE, entry.given[_SCHEDULE]):
         raise SpecError(f"entry {entry.name} reads a schedule from a file", "a card holds no such entry: write its mu")
     given = {name: _value(name, value) for name, value in entry.given.items() if name != _LOG_DELTA}
     if _LOG_DELTA in entry.given:

@@ -78,6 +78,15 @@ class Phases:
         return Phases(rate, multiplier, np.bincount(place, weights=self.steps).astype(float), self.path)
 
 
+def is_written(schedule: object) -> bool:
+    """Return whether a schedule is written out; else it is the path of a file.
+
+    >>> is_written("steps=1000 noise_multiplier=1.5; steps=1000 noise_multiplier=0.9"), is_written("lr=1/noise.csv")
+    (True, False)
+    """
+    return str(schedule).partition("=")[0].strip() in COLUMNS
+
+
 def fill_in(draft: Description) -> None:
     """Replace ``schedule``, a path or ``steps=1000 noise_multiplier=1.5; steps=...``, by phases.
 
@@ -87,7 +96,7 @@ def fill_in(draft: Description) -> None:
     import numpy as np
 
     path = str(draft.take("schedule"))
-    table = _written(path) if "=" in path else _read(path)
+    table = _written(path) if is_written(path) else _read(path)
     if twice := [name for name in table if name in draft]:
         raise SpecError(f"{', '.join(twice)} is a column of {path} and also given", "keep one of the two")
     rows = len(next(iter(table.values())))
@@ -102,7 +111,7 @@ def fill_in(draft: Description) -> None:
         )
     phases = Phases(rate, multiplier, steps, path)
     draft.put("schedule", phases, Source.FILE)
-    draft.put("steps", phases.total, Source.FILE)
+    draft.put("steps", phases.total, Source.DERIVED)
     draft.fill("noise_multiplier", float(multiplier.min()), Source.FILE)
 
 

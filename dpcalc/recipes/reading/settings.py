@@ -17,6 +17,7 @@ from dpcalc.files.nodes import KINDS, Field, Items, Node, Scalar, Table, items, 
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.model.numbers import MAX_SWEEP, parse_delta, parse_integer, parse_number, parse_sweep
 from dpcalc.model.parameter import EVERY, RATES, TARGETS, check, conversion, meant_by, name_of, not_covered
+from dpcalc.model.phases import is_written
 from dpcalc.model.quantities import Quantity
 from dpcalc.recipes.reading.reference import Files, Unreadable
 from dpcalc.training.rule.setup import Setup
@@ -42,7 +43,7 @@ ATTACKED = (*TARGETS, *RATES)
 MANY = ("order", "ignore", "labels", "rdp", "target_range", *RATES)
 """Parameters that a case may give several values of."""
 
-MAX_TEXT = 1000
+MAX_TEXT = 4000
 """Characters of one value: it is repeated in the names of cases, and in every report."""
 
 _OCTAL = re.compile(r"[+-]?0[0-9_]+")
@@ -155,6 +156,8 @@ def _one(name: str, node: Node, files: Files, choices: tuple[str, ...] | None, o
         raise node.place.error(f"{name} has {len(typed)} characters", f"at most {MAX_TEXT}")
     if name in PATHS:
         shipped = name == "data" and typed.startswith("example:")
+        if name == "schedule" and is_written(typed):
+            return typed
         if shipped and origin:
             from dpcalc.training.data.tables import example_of
 
