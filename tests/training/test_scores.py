@@ -85,7 +85,9 @@ def test_files_of_either_form(tmp_path: Path, text: str, inside: list[float]) ->
     assert (found[0].tolist(), found[1].tolist()) == (inside, [1.0])
 
 
-@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "in,score\n2,1\n", "in,score\n1,nan\n0,1\n", "in,score\n1,1\n"])
+@pytest.mark.parametrize(
+    "text", ["", "a,b\n1,2\n", "in,score\n1,3,1\n0,1\n", "in,score\n2,1\n", "in,score\n1,nan\n0,1\n", "in,score\n1,1\n"]
+)
 def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "scores.csv"
     path.write_text(text)
@@ -105,3 +107,15 @@ def test_a_guarantee_that_scores_contradict_fails(tmp_path: Path) -> None:
     assert dpcalc.check(str(recipe)).failed == 1
     with pytest.raises(SpecError, match="both directions"):
         dpcalc.audit(scores=path, **{**RUN, "adjacency": "remove"})
+
+
+@pytest.mark.parametrize(("shift", "failed"), [(0.0, 0), (4.0, 1)])
+def test_scores_stand_beside_a_claim(tmp_path: Path, shift: float, failed: int) -> None:
+    path, r = tmp_path / "scores.csv", np.random.default_rng(6)
+    path.write_text("in,out\n" + "".join(f"{shift + a},{b}\n" for a, b in r.normal(size=(500, 2))))
+    report = dpcalc.audit(scores=path, epsilon=2.0, delta=1e-5)
+    assert report.failed == failed
+    with pytest.raises(SpecError, match="nothing is said"):
+        dpcalc.audit(scores=path, epsilon=2.0)
+    with pytest.raises(SpecError, match="Which algorithm"):
+        dpcalc.audit(scores=path, epsilon=2.0, delta=1e-5, records=100)

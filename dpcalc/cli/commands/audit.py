@@ -72,7 +72,8 @@ def command(
         1,2.4
         0,0.2
         0,0.9
-    What do they prove, beside what the run promises?
+    What do they prove, beside a claim, or beside what the run promises?
+      dpcalc audit --scores canaries.csv -e 2 -d 1e-5
       dpcalc audit --scores canaries.csv --algorithm dp-sgd --sample-rate 0.01 \\
         --steps 2000 --sampling poisson --adjacency add-remove \\
         --noise-multiplier 1.1 -d 1e-5

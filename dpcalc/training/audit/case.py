@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.engine.ask import ask, without_guarantee
+from dpcalc.engine.attack.stated import risk_of_guarantee
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
 from dpcalc.engine.evaluate import guarantee_of
@@ -25,7 +26,7 @@ from dpcalc.model.quantities import Adjacency, Quantity
 from dpcalc.model.question import Question
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Guarantee
-from dpcalc.numerics.floats import exp_up
+from dpcalc.numerics.floats import exp_up, up
 from dpcalc.report import Assertion, Case, Result
 from dpcalc.theorems.record import lookup
 from dpcalc.training.audit.attacks import Attack, Pair, pairs, refuse_unfit
@@ -142,6 +143,8 @@ class Inquiry(NamedTuple):
             NotApplicable, Infeasible: nothing is guaranteed, or there is no such attack on the run.
         """
         check_setup(self.setup)
+        if self.scores is not None and not any(value is not None for value in self.given.values()):
+            return self._claimed(self.scores)
         algorithm = ALGORITHMS.get(str(self.given.get("algorithm")))
         if algorithm is not None and self.scores is None:
             refuse_unexecutable(algorithm)
@@ -163,16 +166,23 @@ class Inquiry(NamedTuple):
         self, case: Case, best: Result, scores: Scores, point: tuple[float | None, float | None, float | None]
     ) -> Case:
         """Return the case with what the scores prove beside the guarantee."""
-        epsilon, delta, mu = point
+        epsilon = point[0]
         _, run, _ = run_of(COMMANDS[COMMAND], Description(self._with_noise(best)))
         refuse_one_way(run.adjacency)
         if run.adjacency == Adjacency.REPLACE_ONE:
             scores = scores._replace(name=f"{scores.name} (out: another record in the place of the canary)")
-        proved = scores.prove(delta, _cuts(guarantee_of(lookup(best.bound), run), epsilon))
-        gate = _gate(proved, epsilon, mu)
-        if proved.refuted and gate.passed:
-            gate = Assertion("audited curve<=guaranteed", False, proved.epsilon or proved.mu, 0.0)
-        return case._replace(audit=proved.to_json(scores, delta, epsilon, mu), assertions=(*case.assertions, gate))
+        return _beside(case, scores, point, _cuts(guarantee_of(lookup(best.bound), run), epsilon))
+
+    def _claimed(self, scores: Scores) -> Case:
+        """Return what the scores prove beside one (epsilon, delta) that somebody claims, of a run nobody describes."""
+        epsilon, log_delta = self.question.epsilon, self.question.log_delta
+        if epsilon is None or log_delta is None:
+            raise SpecError(
+                "scores stand beside what a run promises, and nothing is said of it",
+                "describe the run by --algorithm and its words, or give what is claimed of it: -e 2 -d 1e-5",
+            )
+        case = risk_of_guarantee("risk", {}, self.question, sources=self.sources, gates=self.gates)
+        return _beside(case, scores, (epsilon, self.question.delta, None), [(epsilon, exp_up(log_delta))])
 
     def case_among_others(self) -> Case:
         """As `case`, for one of several cases: one that cannot be audited says why.
@@ -310,6 +320,18 @@ def _cuts(guarantee: Guarantee, epsilon: float | None) -> list[tuple[float, floa
         return [(e, exp_up(guarantee.log_delta(e).value)) for e in at]
     except NotApplicable:
         return []
+
+
+def _beside(
+    case: Case, scores: Scores, point: tuple[float | None, float | None, float | None], cuts: list[tuple[float, float]]
+) -> Case:
+    """Return a case with what scores prove, and a gate that fails where that contradicts its guarantee."""
+    epsilon, delta, mu = point
+    proved = scores.prove(None if delta is None else up(delta), cuts)  # a typed decimal is off by half a unit
+    gate = _gate(proved, epsilon, mu)
+    if proved.refuted and gate.passed:
+        gate = Assertion("audited curve<=guaranteed", False, proved.epsilon or proved.mu, 0.0)
+    return case._replace(audit=proved.to_json(scores, delta, epsilon, mu), assertions=(*case.assertions, gate))
 
 
 def _gate(found: Audit | Proved, epsilon: float | None, mu: float | None) -> Assertion:

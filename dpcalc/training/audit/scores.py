@@ -274,6 +274,10 @@ def read_scores(path: str) -> tuple[Array, Array]:
         )
     sides: tuple[list[float], list[float]] = ([], [])
     for number, row in enumerate(rows, start=2):
+        if len(row) > len(names):
+            raise SpecError(
+                f"{shown}:{number}: {len(row)} cells under {len(names)} columns", "write 3.1 with a point, not a comma"
+            )
         cells = {name: cell.strip() for name, cell in zip(names, row, strict=False)}
         if not any(cells.values()):
             continue
