@@ -192,10 +192,10 @@ def test_the_chance_of_a_batch_too_large_is_counted() -> None:
                 mpmath.binomial(999, k) * q**k * (1 - q) ** (999 - k) for k in range(min(most, 1000), 1000)
             )
             exact = mpmath.log(-mpmath.expm1(50 * mpmath.log1p(-true)))
-            assert 0.0 <= run.log_too_large(50) - exact <= 1e-12 * (1.0 - exact)
-    assert run_of(step_size=0.04).log_too_large(50) == -math.inf  # all the records together contract
-    assert run_of(sampling="fixed").log_too_large(50) == -math.inf
-    assert run_of(step_size=2.0).log_too_large(50) == 0.0
+            assert 0.0 <= run.too_large.log_chance(50) - exact <= 1e-12 * (1.0 - exact)
+    assert run_of(step_size=0.04).too_large.log_chance(50) == -math.inf  # all the records together contract
+    assert run_of(sampling="fixed").too_large.log_chance(50) == -math.inf
+    assert run_of(step_size=2.0).too_large.log_chance(50) == 0.0
 
 
 def test_delta_is_never_below_the_chance_of_a_batch_too_large() -> None:
@@ -206,7 +206,7 @@ def test_delta_is_never_below_the_chance_of_a_batch_too_large() -> None:
     found = guarantees(**told)["sampled.hidden"]
     assert len(found.parts) > 1
     steps = found.certificate(1.0).values["composed"]  # from the domain, no others have to contract
-    log_chance = HiddenRun.of(describe("dp-sgd", {**told, "model": "linear"})).log_too_large(steps)
+    log_chance = HiddenRun.of(describe("dp-sgd", {**told, "model": "linear"})).too_large.log_chance(steps)
     assert -20.0 < log_chance < -1.0
     assert found.log_delta(50.0).value >= log_chance - 1e-9
     assert found.log_delta(50.0).value <= log_chance + 0.1

@@ -27,12 +27,14 @@ class Problem(Application):
     Attributes:
         unknown: the parameter.
         excess: value of the unknown -> by how much it misses what is asked; each value is evaluated once.
+        guarantee_at: value of the unknown -> what the bound proves for it.
     """
 
     def __init__(self, bound: Theorem, run: Run, question: Question, unknown: str) -> None:
         super().__init__(bound, run, question)
         self.unknown = unknown
         self.excess = functools.cache(self._excess)
+        self.guarantee_at = functools.lru_cache(maxsize=4)(self._guarantee_at)
 
     def _excess(self, value: float) -> float:
         """Return by how much a value of the unknown misses the budget; <= 0 where it meets it."""
@@ -60,7 +62,7 @@ class Problem(Application):
             return 4 if self.bound.gives is Gdp else COARSE
         return 4 if self.bound.gives in (Gdp, Profile) else WIDE
 
-    def guarantee_at(self, value: float) -> Guarantee:
+    def _guarantee_at(self, value: float) -> Guarantee:
         """Return what the bound proves for a value of the unknown."""
         changed = self.run.replacing(**{self.unknown: int(value) if self.direction.integer else value})
         return guarantee_of(self.bound, changed, self.question.orders)

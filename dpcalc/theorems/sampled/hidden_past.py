@@ -20,6 +20,7 @@ from dpcalc.notions import gaussian
 from dpcalc.notions.profiles import SPLIT, Certificate
 from dpcalc.numerics import discounted_sums
 from dpcalc.numerics.arrays import Array, np
+from dpcalc.numerics.binomial import log_any_tail_up
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 from dpcalc.plain_enum import PlainEnum
@@ -199,6 +200,28 @@ def _uses(draws: Draws, factor: float, count: int) -> Law:
 # --- the choice of a plan ---------------------------------------------------------------------------------------------
 
 
+class TooLarge(NamedTuple):
+    """Batches of at least so many of the ``others``, each with this chance: a step on one need not contract.
+
+    Attributes:
+        least: a batch with so many of the others is too large; inf where none is.
+        others, chance: how many others there are, and the chance of each to be in a batch.
+        independent: whether batches are; else their chances add up.
+    """
+
+    least: float = math.inf
+    others: int = 0
+    chance: Fraction | None = None
+    independent: bool = True
+
+    def log_chance(self, steps: int) -> float:
+        """Return ln of the chance that one of so many batches is too large, rounded up; -inf for none."""
+        if self.chance is None or self.least > self.others:
+            return -math.inf
+        one = log_any_tail_up(int(self.least), self.others, self.chance, steps if self.independent else 1)
+        return one if self.independent or one == -math.inf else min(0.0, up(math.log(steps), 4.0) + one)
+
+
 class Search(NamedTuple):
     """The plans of one theorem for one run.
 
@@ -208,7 +231,7 @@ class Search(NamedTuple):
         past: what is learnt of the past.
         cost: the variance of the loss of a step, by the share of the noise that hides the past.
         mu, rate: of a step, of which the first plan is the best.
-        log_failure: ln of the probability that one of so many steps does not contract.
+        too_large: batches on which a step need not contract.
     """
 
     chain: Chain
@@ -216,10 +239,14 @@ class Search(NamedTuple):
     past: Past
     mu: float
     rate: float
-    log_failure: Callable[[int], float] = lambda _: -math.inf
+    too_large: TooLarge = TooLarge()
 
     def best(self) -> tuple[float, Plan | None]:
         """Return about the least epsilon, and its plan; None for the plain composition."""
+        return _best(self)
+
+    def sought(self) -> tuple[float, Plan | None]:
+        """Return what `best` does, by a search of its own."""
         steps = self.chain.steps
         if self.mu > _MOST_MU:
             return math.inf, None
@@ -256,7 +283,7 @@ class Search(NamedTuple):
         chain = self.chain
         if math.isinf(chain.diameter) or chain.factor >= 1.0 or chain.factor <= 0.0:
             return 0
-        if self.log_failure(chain.steps) < _LOG_DELTA - _NEVER_SEEN:
+        if self.too_large.log_chance(chain.steps) < _LOG_DELTA - _NEVER_SEEN:
             return 0
         steps = math.ceil(math.log(max(1.0, 1e4 * chain.diameter / chain.use)) / -math.log(chain.factor))
         return min(chain.steps, -(-steps // self.draws.period) * self.draws.period)
@@ -307,7 +334,7 @@ class Search(NamedTuple):
         """Return about ln delta of a plan by epsilon, its last steps as one Gaussian mechanism; None where it is 1."""
         variance = (plan.composed - plan.split) * use_cost(self.mu, self.rate)
         variance += plan.split * use_cost(sample_mu(self.mu, plan.fraction), self.rate)
-        failure = math.exp(self.log_failure(plan.contracting(self.chain)))
+        failure = math.exp(self.too_large.log_chance(plan.contracting(self.chain)))
         worst = shift_mu(_at_worst(self.chain, self.draws), plan)
         if not math.isfinite(variance) or failure >= 0.95 * math.exp(_LOG_DELTA):
             return None
@@ -327,6 +354,11 @@ class Search(NamedTuple):
         if float(masses[mus > _MOST_SHIFT].sum()) > _UNLIKELY:
             return None
         return _likely(plan.past or Past.TOLD, np.minimum(mus, _MOST_SHIFT), masses, math.sqrt(variance), failure)
+
+
+@functools.lru_cache(maxsize=16)  # the adjacencies of a run share their searches
+def _best(search: Search) -> tuple[float, Plan | None]:
+    return search.sought()
 
 
 def _likely(past: Past, mus: Array, masses: Array, spread: float, failure: float) -> Callable[[float], float]:

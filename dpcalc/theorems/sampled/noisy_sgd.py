@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from dpcalc.model import loss_class as loss
+from dpcalc.model.quantities import Adjacency
 from dpcalc.notions import gaussian
-from dpcalc.notions.guarantee import Composition
+from dpcalc.notions.guarantee import Composition, Hints
 from dpcalc.notions.profiles import COMPOSED, Certificate
 from dpcalc.numerics.floats import UNIT, down, ratio_up, up
 from dpcalc.theorems.conditions import (
@@ -27,6 +28,7 @@ from dpcalc.theorems.conditions import (
     WHERE_BOUNDED,
 )
 from dpcalc.theorems.record import theorem
+from dpcalc.theorems.sampled import pairs
 from dpcalc.theorems.sampled.hidden_past import (
     Chain,
     Draws,
@@ -44,6 +46,8 @@ from dpcalc.theorems.sampled.hidden_past import (
 from dpcalc.theorems.setting import CURVED_STEP, Setting
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dpcalc.notions.pld import Pair
 
 _SAMPLED = "every step uses a fresh uniform batch of batch_size records, drawn without replacement"
@@ -51,6 +55,7 @@ _SAMPLED = "every step uses a fresh uniform batch of batch_size records, drawn w
 _MOST_MU = 1e8  # past this one a Gaussian mechanism hides nothing that shows
 _LARGE_MU = 300.0  # past this one it shows which batches held the record, and the lattice of losses is coarse
 _FARTHEST_MU = 1e90
+_GROUP_MU = 20.0  # past this one nearly every use of some of a group shows, and a chain is as good
 
 
 class SampledSteps(Setting):
@@ -62,8 +67,24 @@ class SampledSteps(Setting):
         return step_ratio(self.lipschitz, self.noise_std, self.batch_size)
 
     def step(self, mu: float) -> Pair:
-        """Return the pair of laws of a step whose mu is this one where its batch holds the record."""
-        return sampled(mu, self.records, self.batch_size)
+        """Return the pair of a step whose mu is this one where its batch holds the record, or one of a group."""
+        if self.group_size == 1:
+            return sampled(mu, self.records, self.batch_size)
+        from dpcalc.notions import pld
+
+        draws = pld.Draws(self.batch_size, self.group_size, self.records, replacement=False)
+        return pairs.drawn_pair(0.5 * mu, draws, Adjacency.REPLACE_ONE)
+
+    @property
+    def in_chain(self) -> bool:
+        """Whether groups are chains of records: no batch of others is left, or there is so little noise."""
+        return self.group_size > 1 and (self.group_size > self.records - self.batch_size or self.ratio > _GROUP_MU)
+
+    def chained(self, of_one: Callable[[Self], Composition]) -> Composition:
+        """Return what a theorem says of the group as of a chain of records, and of steps that all use all of them."""
+        least = up(self.ratio * min(self.group_size, self.batch_size) * math.sqrt(self.steps), 4.0)
+        chain = of_one(self.changed(group_size=1)).grouped(self.group_size)
+        return Composition([(pairs.one_gaussian(least), 1)], hints=Hints(besides=chain))
 
 
 class HiddenSteps(SampledSteps):
@@ -80,11 +101,15 @@ class HiddenSteps(SampledSteps):
 
     @property
     def search(self) -> Search:
-        """The plans of the run; whoever sees the last iterate may be told which early batches had the record."""
+        """The plans of the run; whoever sees the last iterate may be told which early batches had the record.
+
+        A member of a group is in with at most the chance b/(n-k+1), whichever others are.
+        """
         from fractions import Fraction
 
-        rate = Fraction(min(self.batch_size, self.records), self.records)
-        return Search(self.chain, Draws(1, rate), Past.TOLD, self.ratio, float(rate))
+        rate = Fraction(min(self.batch_size, self.records), self.records - self.group_size + 1)
+        any_of_them = min(1.0, self.group_size * float(rate))
+        return Search(self.chain, Draws(self.group_size, rate), Past.TOLD, self.ratio, any_of_them)
 
     def planned(self, plan: Plan) -> Composition:
         """Return the guarantee of a plan: every one holds."""
@@ -99,11 +124,11 @@ class HiddenSteps(SampledSteps):
 @theorem(
     "noisy_sgd.composition",
     title="Subsampled steps, composed",
-    needs=("records", "batch_size", "steps", "lipschitz", "noise_std"),
+    needs=("records", "batch_size", "steps", "lipschitz", "noise_std", "group_size?"),
     algorithms=("noisy-sgd", "noisy-sgd-released"),
     reference="dong2022",
     locator="subsampling without replacement and composition, by the law of the privacy loss",
-    formula="C_{b/n}(G(2 L/(b sigma))) composed T times",
+    formula="C_{b/n}(G(2 L/(b sigma))) composed T times; k records: as sampled.fixed",
     conditions=(BATCH_WITHIN, GAUSSIAN_NOISE),
     assumes=(
         _SAMPLED, "each record's gradient has norm at most lipschitz (by clipping, for instance)", GAUSSIAN,
@@ -120,6 +145,10 @@ def composition(run: SampledSteps) -> Composition:
     >>> round(math.exp(composition(run).log_delta(0.0).value), 6)  # (2 Phi(1/2) - 1)/10
     0.038292
     """
+    if run.in_chain:
+        return run.chained(composition)
+    if run.group_size > 1:
+        return Composition([(run.step(run.ratio), run.steps)])
     return Composition([taken(run.ratio, run.records, run.batch_size, run.steps)])
 
 
@@ -141,13 +170,13 @@ def steps_to_hide(run: HiddenSteps) -> float:
 @theorem(
     "noisy_sgd.hidden",
     title="Subsampled steps with hidden iterates",
-    needs=("records", "batch_size", "steps", "lipschitz", "noise_std", *CURVED_STEP, "diameter?"),
+    needs=("records", "batch_size", "steps", "lipschitz", "noise_std", *CURVED_STEP, "diameter?", "group_size?"),
     algorithms=("noisy-sgd",),
     reference="dpcalc",
     locator="shifted interpolation with the same batches, split noise, the mean over earlier uses",
     formula="sum_z P(z) G(c^k z/(eta sigma sqrt(q (1 + c^2 + ... + c^(2j-2))))) with C_{b/n}(G(2 L/(b sigma))) "
     "composed k - j times and C_{b/n}(G(2 L/(b sigma sqrt(1-q)))) j times, z = min(D, (2 eta L/b) sum_i c^i h_i), "
-    "h_i = 1 with probability b/n",
+    "h_i = 1 with probability b/n; k records: h_i of Bin(k, b/(n-k+1)), and the curve of a group for C",
     conditions=(BATCH_WITHIN, STEP_WITHIN, GAUSSIAN_NOISE),
     assumes=(_SAMPLED, CONVEX_SMOOTH, GAUSSIAN, WHERE_BOUNDED, ONE_RELEASE, NO_CLIPPING),
     slow=True,
@@ -160,6 +189,8 @@ def hidden(run: HiddenSteps) -> Composition:
 
     It is the plain composition where hiding does not help.
     """
+    if run.in_chain:
+        return run.chained(hidden)
     plan = run.search.best()[1]
     return (
         composition(run).replacing(certificate=lambda _: Certificate(COMPOSED)) if plan is None else run.planned(plan)

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING
 from dpcalc.model import loss_class as loss
 from dpcalc.model.quantities import Adjacency, LastBatch, Releases, Sampling
 from dpcalc.model.run import Run
-from dpcalc.notions.guarantee import Composition, Gdp, Profile
+from dpcalc.notions.guarantee import Composition, Gdp, Hints, Profile
 from dpcalc.notions.profiles import COMPOSED, Certificate
-from dpcalc.numerics.binomial import log_any_tail_up
 from dpcalc.numerics.floats import down, ratio_up, up
 from dpcalc.theorems.conditions import NOT_LINEAR, ONE_RELEASE, STEP_WITHIN
 from dpcalc.theorems.many_passes import shuffled_epochs
@@ -35,12 +34,13 @@ from dpcalc.theorems.sampled.hidden_past import (
     Past,
     Plan,
     Search,
+    TooLarge,
     past_pair,
     sample_mu,
     split_certificate,
 )
-from dpcalc.theorems.sampled.sampled_steps import ENDS_IN_SHUFFLED, sampling_is
-from dpcalc.theorems.sampled.settings import EpochsOfBatches, SampledSteps
+from dpcalc.theorems.sampled.sampled_steps import ENDS_IN_SHUFFLED, LARGEST_GROUP, sampling_is
+from dpcalc.theorems.sampled.settings import EpochsOfBatches
 from dpcalc.theorems.setting import Setting, decay_rate
 
 if TYPE_CHECKING:
@@ -75,6 +75,16 @@ class HiddenRun(Setting):
         return self.sampling in (Sampling.FIXED, Sampling.WITH_REPLACEMENT)
 
     @property
+    def _counts_draws(self) -> bool:
+        """Whether several draws of a batch may be of the group, or of the record, in the place of others."""
+        return self.sampling == Sampling.WITH_REPLACEMENT or (self.sampling == Sampling.FIXED and self.group_size > 1)
+
+    @property
+    def _of_mixtures(self) -> bool:
+        """Whether a step may use records of the group several times."""
+        return self._counts_draws or self.group_size > 1
+
+    @property
     def factor(self) -> float:
         """c, by which a step on a batch that is not too large contracts, rounded up."""
         beta = self.smoothness if self._of_one_size else self.regularisation
@@ -98,14 +108,17 @@ class HiddenRun(Setting):
 
     @property
     def draws(self) -> Draws:
-        """How often the record is in a batch."""
+        """How often the record, or those of a group, are in a batch; for groups an upper bound, in stochastic order."""
         from fractions import Fraction
 
         if self.sampling == Sampling.BALLS_IN_BINS:
             return Draws(1, Fraction(1, self.bins), self.bins)
+        size = self.group_size
         if self.sampling == Sampling.WITH_REPLACEMENT:
-            return Draws(self.batch_size, Fraction(1, self.records))
-        return Draws(1, Fraction(self.batch_size, self.records))
+            return Draws(self.batch_size, Fraction(size, self.records))
+        # Without replacement a member is in with at most this chance, whichever others are.
+        left = self.records - (size - 1 if self.sampling == Sampling.FIXED else 0)
+        return Draws(size, Fraction(self.batch_size, left))
 
     @property
     def searches(self) -> list[Search]:
@@ -115,7 +128,8 @@ class HiddenRun(Setting):
         run without it, each of them is half as far from that. Else it may be told which batches had the record.
         """
         mu, whole, draws = self.apart / self.noise_multiplier, self.chain, self.draws
-        told = Search(whole, draws, Past.TOLD, mu, draws.trials * float(draws.chance), self.log_too_large)
+        rate = min(1.0, draws.trials * float(draws.chance))
+        told = Search(whole, draws, Past.TOLD, mu, rate, self.too_large)
         if self._of_one_size and self.adjacency in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD):
             return [told]
         if self.adjacency == Adjacency.REPLACE_ONE:
@@ -125,7 +139,7 @@ class HiddenRun(Setting):
     @property
     def plan(self) -> Plan | None:
         """The plan that is best by approximations; None for the plain composition."""
-        if self.sampling == Sampling.WITH_REPLACEMENT and self.noise_multiplier < _LEAST_NOISE:
+        if self._of_mixtures and self.noise_multiplier < _LEAST_NOISE:
             return None
         if self.sampling == Sampling.BALLS_IN_BINS and not _LEAST_NOISE_OF_EPOCHS <= self.noise_multiplier <= 1e6:
             return None
@@ -135,7 +149,7 @@ class HiddenRun(Setting):
         """Return the guarantee of a plan: every one holds."""
         chain = self.chain._replace(use=1.0) if plan.past == Past.MIRRORED else self.chain
         past = past_pair(chain, plan, self.draws)
-        if self.sampling in (Sampling.POISSON, Sampling.FIXED):
+        if self.sampling in (Sampling.POISSON, Sampling.FIXED) and not self._counts_draws:
             composed = pairs.in_each_order(self.adjacency, [(past, 1), *self._last(plan, 0.0)])
         else:  # pairs that are best made for a certain delta
 
@@ -148,32 +162,42 @@ class HiddenRun(Setting):
             one, other = (functools.lru_cache(maxsize=8)(functools.partial(order, back)) for back in (False, True))
             replaced = self.adjacency == Adjacency.REPLACE_ONE
             composed = Composition(one) if replaced else pairs.asked_for(self.adjacency, one, other)
-        failure = self.log_too_large(plan.contracting(chain))
+        failure = self.too_large.log_chance(plan.contracting(chain))
         return composed.replacing(certificate=lambda _: split_certificate(plan), log_failure=failure)
 
     @property
     def all_composed(self) -> Composition:
         """What holds if every iterate is seen."""
-        if self.sampling == Sampling.BALLS_IN_BINS:
-            return pairs.balls_in_bins(self.part(EpochsOfBatches))
-        if self.sampling == Sampling.WITH_REPLACEMENT:
-            return pairs.with_replacement(self.part(SampledSteps))
-        return pairs.in_each_order(self.adjacency, [(self.step(0.0), self.steps)])
+        whole = {
+            Sampling.POISSON: pairs.poisson, Sampling.FIXED: pairs.fixed, Sampling.BALLS_IN_BINS: pairs.balls_in_bins,
+            Sampling.WITH_REPLACEMENT: pairs.with_replacement,
+        }  # fmt: skip
+        return whole[self.sampling](self.part(EpochsOfBatches))
+
+    @property
+    def in_chain(self) -> Composition:
+        """What holds of a group as of a chain of records, and of known places: balls in bins have no pair of groups."""
+        both = Adjacency.ADD_REMOVE if self.adjacency in (Adjacency.ADD, Adjacency.REMOVE) else self.adjacency
+        places = pairs.one_gaussian(up(self.group_size * self.part(EpochsOfBatches).public.mu))
+        chain = hidden(self.changed(group_size=1, adjacency=both)).grouped(self.group_size)
+        return Composition([(places, 1)], hints=Hints(besides=chain))
 
     def _last(self, plan: Plan, log_delta: float) -> list[tuple[Pair, int]]:
         """Return the pairs of the last steps, as good as they need be for this ln delta."""
         if self.sampling == Sampling.BALLS_IN_BINS:
             return self._epochs(plan, log_delta)
         both = ((plan.fraction, plan.split), (0.0, plan.composed - plan.split))
-        if self.sampling == Sampling.WITH_REPLACEMENT:
+        if self._counts_draws:
             return [(self._draws(share, log_delta), count) for share, count in both if count]
         return [(self.step(share), count) for share, count in both if count]
 
     def _draws(self, share: float, log_delta: float) -> Pair:
-        """Return the pair of a step on draws with replacement."""
+        """Return the pair of a step where several draws may be of the group, or of the record."""
         from dpcalc.notions import pld
 
-        draws = pld.Draws(self.batch_size, 1, self.records, pairs.log_rare(self.steps, log_delta))
+        again = self.sampling == Sampling.WITH_REPLACEMENT
+        rare = pairs.log_rare(self.steps, log_delta)
+        draws = pld.Draws(self.batch_size, self.group_size, self.records, rare, again)
         return pairs.drawn_pair(sample_mu(up(1.0 / self.noise_multiplier), share), draws, self.adjacency)
 
     def _epochs(self, plan: Plan, log_delta: float) -> list[tuple[Pair, int]]:
@@ -217,24 +241,25 @@ class HiddenRun(Setting):
         eta, beta, weight = (Fraction(repr(x)) for x in (self.step_size, self.smoothness, self.regularisation))
         return (2 - 2 * eta * weight) * self.batch_size / (eta * beta) if beta else None
 
-    def log_too_large(self, steps: int) -> float:
-        """Return ln of the chance that one of so many batches has more records than that, rounded up; -inf for none."""
+    @property
+    def too_large(self) -> TooLarge:
+        """Batches of more than K records, of which those of the group may be some."""
         from fractions import Fraction
 
         if self._of_one_size or self.most_contracting >= self.records:
-            return -math.inf
-        others = max(0, self.most_contracting)  # the record itself is one more
-        if self.sampling == Sampling.BALLS_IN_BINS:  # batches of one epoch are not independent: their chances add up
-            one = log_any_tail_up(others, self.records - 1, Fraction(1, self.bins), 1)
-            return min(0.0, up(math.log(steps), 4.0) + one) if one > -math.inf else one
-        return log_any_tail_up(others, self.records - 1, Fraction(self.batch_size, self.records), steps)
+            return TooLarge()
+        binned = self.sampling == Sampling.BALLS_IN_BINS
+        chance = Fraction(1, self.bins) if binned else Fraction(self.batch_size, self.records)
+        least = max(0, self.most_contracting - self.group_size + 1)
+        return TooLarge(least, self.records - self.group_size, chance, independent=not binned)
 
     def step(self, fraction: float) -> Pair:
         """Return the pair of a step in which this share of the noise's variance hides earlier ones."""
         mu = sample_mu(up(1.0 / self.noise_multiplier), fraction)
         if self.sampling == Sampling.FIXED:
             return pairs.fixed_pair(mu, self.sample_rate, self.adjacency)
-        return pairs.poisson_pair(mu, self.sample_rate, replaced=self.adjacency == Adjacency.REPLACE_ONE)
+        replaced = self.adjacency == Adjacency.REPLACE_ONE
+        return pairs.poisson_pair(mu, self.sample_rate, replaced=replaced, size=self.group_size)
 
 
 # --- conditions -------------------------------------------------------------------------------------------------------
@@ -281,6 +306,15 @@ LEAVES_ONE_OUT = requires(
         "use --algorithm noisy-gd, or a smaller --batch-size",
     ),
 )
+LEAVES_OTHERS = requires(
+    f"group_size <= {LARGEST_GROUP}, and a batch of others is left",
+    lambda run: (
+        (size := run.group_size or 1) == 1
+        or (size <= LARGEST_GROUP and (run.records is None or size <= run.records - (run.batch_size or 1)))
+    ),
+    Unmet(f"is for groups of up to {LARGEST_GROUP} records, beside which a batch of others is left",
+          "use a smaller --group-size", ("group_size",)),
+)  # fmt: skip
 ONLY_THE_LAST = requires(
     "only the last iterate is released",
     lambda run: run.release == Releases.LAST,
@@ -296,7 +330,7 @@ ONLY_THE_LAST = requires(
     title="Random batches with hidden iterates",
     needs=(
         "sampling", "adjacency", "records", "batch_size", "sample_rate", "steps", "noise_multiplier", "step_size",
-        "smoothness", "regularisation?", "clip?", "diameter?",
+        "smoothness", "regularisation?", "clip?", "diameter?", "group_size?",
     ),
     algorithms=("dp-sgd",),
     reference="dpcalc",
@@ -307,7 +341,7 @@ ONLY_THE_LAST = requires(
     "chance of a batch of more than K = floor((2 - 2 eta lambda) b/(eta beta))",
     conditions=(
         LINEAR_MODEL, DRAWN_AT_RANDOM,
-        LEAVES_ONE_OUT, STEP_WITHIN,
+        LEAVES_ONE_OUT, LEAVES_OTHERS, STEP_WITHIN,
         ONLY_THE_LAST,
     ),
     assumes=(
@@ -335,6 +369,8 @@ def hidden(run: HiddenRun) -> Composition:
     >>> round(math.exp(hidden(run).log_delta(0.0).value), 6)  # 0.1 (2 Phi(1/2) - 1)
     0.038292
     """
+    if run.group_size > 1 and run.sampling == Sampling.BALLS_IN_BINS:
+        return run.in_chain
     plan = run.plan
     return (
         run.all_composed.replacing(certificate=lambda _: Certificate(COMPOSED)) if plan is None else run.planned(plan)

@@ -29,7 +29,7 @@ SEEN = "every iterate may be released"
 CONSTANT = (
     "the sum is divided by a constant, not by the size of the batch that was drawn, and no batch size is released"
 )
-_LARGEST_GROUP = 32
+LARGEST_GROUP = 32
 _MOST_TRUNCATED = 10**10  # records: the sums over sizes of batches have then millions of terms
 
 
@@ -81,9 +81,9 @@ WHOLE_EPOCH = requires(
     Unmet("looks at one whole epoch, and the run is shorter", "use more steps", ("steps",)),
 )
 _SMALL_GROUP = requires(
-    f"group_size <= {_LARGEST_GROUP}",
-    lambda run: (run.group_size or 1) <= _LARGEST_GROUP,
-    Unmet(f"is for groups of up to {_LARGEST_GROUP} records", "use a smaller --group-size", ("group_size",)),
+    f"group_size <= {LARGEST_GROUP}",
+    lambda run: (run.group_size or 1) <= LARGEST_GROUP,
+    Unmet(f"is for groups of up to {LARGEST_GROUP} records", "use a smaller --group-size", ("group_size",)),
 )
 _SOME_ALIKE = requires(
     "group_size < records",
