@@ -286,13 +286,22 @@ def _steps(stated: Stated, length: int | None) -> int:
     if epochs is None or stated.is_final("steps"):
         return int(stated.need("steps", "nothing says how many steps were taken, or (--epochs) epochs"))
     if length is None and rate is None:
-        raise stated.missing("steps", f"{epochs:g} epochs, and nothing says how many steps one has")
+        raise _unknown_length(stated, float(epochs))
     of_epoch = int(length or math.ceil(down(1.0 / rate, 4.0)))
     taken = max(1, math.ceil(float(epochs) * (loader.epoch_steps(of_epoch) if stated.of_opacus else of_epoch)))
     if steps is not None and steps != taken:
         origin = stated.facts["steps"].origin
         raise Missing("steps", f"{origin} is {steps}, and {epochs:g} epochs are {taken} steps: how many were taken?")
     return taken
+
+
+def _unknown_length(stated: Stated, epochs: float) -> Missing:
+    """Return the question for what an epoch's number of steps follows from: the first that is not known."""
+    if _batch(stated) is None:
+        return stated.missing("steps", f"{epochs:g} epochs, and nothing says how many steps one has")
+    if stated.get("records") is None:
+        return stated.missing("records", f"{epochs:g} epochs, and nothing says of how many records")
+    return stated.missing("drop_last", "batches do not divide the records: is the short last one left out?")
 
 
 def _cap(stated: Stated) -> Mapping[str, int]:

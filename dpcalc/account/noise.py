@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from dpcalc.account import loader
 from dpcalc.account.forms import Phase
-from dpcalc.account.stated import Claim, Stated
-from dpcalc.errors import NotApplicable
+from dpcalc.account.stated import Claim, Missing, Stated
+from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.numerics.floats import down
 
 
@@ -17,32 +17,64 @@ def multiplier(stated: Stated) -> float:
 
     Raises:
         Missing: nothing says it.
+        SpecError: several facts do, and they differ.
     """
     if stated.phases:
         return stated.phases[-1].noise_multiplier
-    if (z := stated.get("noise_multiplier")) is not None:
-        return float(z)
-    if (layers := stated.get("layer_noise_multipliers")) is not None:
-        z = loader.jointly((layer, 1) for layer in layers)
-        stated.remarks.append(f"per-layer clips: all layers together have (sum of z_l^-2)^(-1/2) = {z:.6g}")
-        return z
-    if (own := stated.get("worker_noise_multiplier")) is not None:
-        devices = stated.need("devices", "the noise of each worker adds up over the workers")
-        z = down(own * math.sqrt(devices), 4.0)
-        stated.remarks.append(
-            f"{own:g} x sqrt({devices} workers) = {z:.6g}, where noises are independent and only the sum is seen"
-        )
-        return z
-    if (on_sum := stated.get("noise_std_sum")) is not None:
-        return down(on_sum / stated.need("clip", "noise on the sum is over the clipping norm"), 2.0)
-    on_mean = stated.get("noise_std")
-    if on_mean is None:
+    said = [name for name in _READ if name in stated.facts and stated.facts[name].value is not None]
+    if not said:
         raise stated.missing("noise_multiplier", "nothing says how much noise there was")
-    clip = stated.need("clip", "noise on the mean is over the clipping norm")
+    first, *others = said
+    z = _READ[first](stated)
+    for name in others:
+        try:
+            other = _READ[name](stated)
+        except Missing:  # of what it is over, and nothing depends on that
+            continue
+        if not math.isclose(z, other, rel_tol=1e-4):  # digits that a file leaves out
+            one, two = stated.facts[first].origin, stated.facts[name].origin
+            raise SpecError(f"by {one} z is {z:.6g}, and by {two} it is {other:.6g}", "leave out one of them")
+    return z
+
+
+def _own(stated: Stated) -> float:
+    return float(stated.get("noise_multiplier"))
+
+
+def _of_layers(stated: Stated) -> float:
+    z = loader.jointly((layer, 1) for layer in stated.get("layer_noise_multipliers"))
+    stated.remarks.append(f"per-layer clips: all layers together have (sum of z_l^-2)^(-1/2) = {z:.6g}")
+    return z
+
+
+def _of_workers(stated: Stated) -> float:
+    own = stated.get("worker_noise_multiplier")
+    devices = stated.need("devices", "the noise of each worker adds up over the workers")
+    z = down(own * math.sqrt(devices), 4.0)
+    stated.remarks.append(
+        f"{own:g} x sqrt({devices} workers) = {z:.6g}, where noises are independent and only the sum is seen"
+    )
+    return z
+
+
+def _on_sum(stated: Stated) -> float:
+    clip = stated.need("clip", "noise on the sum is over the clipping norm")
+    return down(stated.get("noise_std_sum") / clip, 2.0)
+
+
+def _on_mean(stated: Stated) -> float:
+    on_mean, clip = stated.get("noise_std"), stated.need("clip", "noise on the mean is over the clipping norm")
     size = float(stated.need("divisor", "noise on the mean is over what the sum was divided by"))
     z = down(on_mean * size / clip, 4.0)
     stated.remarks.append(f"noise after averaging: std x divisor/clip = {on_mean:g} x {size:g}/{clip:g} = {z:.6g}")
     return z
+
+
+_READ: dict[str, Callable[[Stated], float]] = {
+    "noise_multiplier": _own, "layer_noise_multipliers": _of_layers, "worker_noise_multiplier": _of_workers,
+    "noise_std_sum": _on_sum, "noise_std": _on_mean,
+}  # fmt: skip
+"""What says how much noise there was, and how it is read."""
 
 
 def effective(stated: Stated, phases: tuple[Phase, ...]) -> tuple[Phase, ...]:

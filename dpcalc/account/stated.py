@@ -13,7 +13,10 @@ from dpcalc.model.quantities import Sampling
 DISTRIBUTED = "distributeduniformwithreplacementsampler"
 _OF_OPACUS = ("uniformwithreplacementsampler", DISTRIBUTED)
 
-_RESTATED = ("noise_multiplier", "noise_std", "noise_std_sum", "steps", "epochs")
+_RESTATED = (
+    "noise_multiplier", "layer_noise_multipliers", "worker_noise_multiplier", "noise_std", "noise_std_sum", "steps",
+    "epochs",
+)  # fmt: skip
 """What a history or an event says by itself."""
 _OPEN = ("epsilon", "delta", "adjacency", "divisor")
 """What may be asked otherwise than a file says it."""

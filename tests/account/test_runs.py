@@ -172,6 +172,7 @@ def test_a_run_file_is_read_as_what_ran(
         ({**SNIPPET, "sampler": "DistributedUniformWithReplacementSampler"}, "", "devices"),
         ("records: 570\nbatch_size: 200\nepochs: 2\nnoise_multiplier: 1", "--sampling poisson", "drop_last"),
         ("batch_size: 200\nepochs: 2\nnoise_multiplier: 1", "--sampling poisson", "records"),
+        ("batch_size: 200\nepochs: 2\nrecords: 500\nnoise_multiplier: 1", "--sampling shuffle", "drop_last"),
         ("epochs: 2\nnoise_multiplier: 1\nrecords: 10", "--sampling poisson", "loader_length"),
         ("records: 600\nbatch_size: 200\nepochs: 2\ndevices: 2\nnoise_multiplier: 1", "--sampling poisson",
          "per_device_batch_size"),
@@ -207,6 +208,21 @@ def test_one_fact_is_asked_for_at_a_time(written: Written, content: Any, flags: 
         read(written("run", content), flags)
     assert raised.value.fact == fact
     assert f"--{fact.replace('_', '-')}" in str(raised.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("content", "flags", "why"),
+    [
+        (SNIPPET, "--layer-noise-multipliers 1,1,1", "says it itself"),
+        ("poisson_sampling: true\nsteps: 9\nsample_rate: 0.1\nnoise_multiplier: 4\nnoise_stddev: 0.0022\nclip: 1",
+         "--divisor 500", "z is 4, and by .* it is 1.1"),
+        ("poisson_sampling: true\nsteps: 9\nsample_rate: 0.1\nnoise_multiplier: 4",
+         "--layer-noise-multipliers 4,4", "it is 2.82843"),
+    ],
+)  # fmt: skip
+def test_noise_that_is_said_twice_must_agree(written: Written, content: Any, flags: str, why: str) -> None:
+    with pytest.raises(SpecError, match=why):
+        read(written("run", content), flags)
 
 
 def test_delta_is_asked_for(written: Written) -> None:
