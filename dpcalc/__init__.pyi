@@ -2241,6 +2241,7 @@ def evaluate(
     epsilon: float | None = ...,
     error_bound: float | None = ...,
     ledger: str | os.PathLike[str] | None = ...,
+    threshold: float | None = ...,
 ) -> dict[str, Any]:
     """Return how good a model is on test rows, as the JSON of `dpcalc evaluate`.
 
@@ -2251,9 +2252,12 @@ def evaluate(
         epsilon: of that release.
         error_bound: errors of a regression are cut to it; by default the width of the target's range.
         ledger: path of the ledger that the release is charged to.
+        threshold: of a logistic model, the probability above which a row counts as +1, fixed beforehand.
 
     Returns:
-        ``metrics`` by name, and ``private``: without noise they are private only if the test rows are public.
+        ``metrics`` by name, and ``private``: without noise they are private only if the test rows are public. Without
+        noise and of classes also the ``confusion`` matrix, ``classes`` with precision and recall, ``calibration`` and
+        ``roc``, pairs of false- and true-positive rates.
 
     Raises:
         SpecError: a file cannot be read, a column is missing, or epsilon is given without ``private`` or not with it.

@@ -280,6 +280,7 @@ def evaluate(
     epsilon: float | None = None,
     error_bound: float | None = None,
     ledger: str | os.PathLike[str] | None = None,
+    threshold: float | None = None,
 ) -> dict[str, Any]:
     """Return how good a model is on test rows, as the JSON of `dpcalc evaluate`.
 
@@ -290,9 +291,12 @@ def evaluate(
         epsilon: of that release.
         error_bound: errors of a regression are cut to it; by default the width of the target's range.
         ledger: path of the ledger that the release is charged to.
+        threshold: of a logistic model, the probability above which a row counts as +1, fixed beforehand.
 
     Returns:
-        ``metrics`` by name, and ``private``: without noise they are private only if the test rows are public.
+        ``metrics`` by name, and ``private``: without noise they are private only if the test rows are public. Without
+        noise and of classes also the ``confusion`` matrix, ``classes`` with precision and recall, ``calibration`` and
+        ``roc``, pairs of false- and true-positive rates.
 
     Raises:
         SpecError: a file cannot be read, a column is missing, or epsilon is given without ``private`` or not with it.
@@ -304,7 +308,7 @@ def evaluate(
     source = os.fspath(data) if isinstance(data, os.PathLike) else data
     return evaluate(
         os.fspath(model), source, epsilon=epsilon, error_bound=error_bound,
-        ledger=None if ledger is None else os.fspath(ledger),
+        ledger=None if ledger is None else os.fspath(ledger), threshold=threshold,
     )  # fmt: skip
 
 

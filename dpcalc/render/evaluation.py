@@ -10,6 +10,7 @@ from typing import Any
 
 from dpcalc.inert import printable
 from dpcalc.model.quantities import Quantity
+from dpcalc.render.blocks import COLUMNS, GAP, Block, Paragraph, Table, plain
 from dpcalc.render.numbers import SIX, Digits, Side, equation, number
 from dpcalc.render.words import risk
 from dpcalc.render.words.promise import promise
@@ -18,17 +19,20 @@ from dpcalc.render.words.sentences import enough, in_other_words, is_fact, relea
 from dpcalc.report import Case, Report, Result
 
 _REGRESSION = "regression"
+_TWO = 2
+"""Classes that the first screen has room for."""
 _NAMES = {
     "accuracy": "accuracy", "auc": "AUC", "log_loss": "log loss", "rmse": "RMSE", "mae": "mean absolute error",
-    "r2": "R2",
+    "r2": "R2", "calibration_error": "calibration error",
 }  # fmt: skip
 
 
-def evaluation_text(report: Mapping[str, Any]) -> str:
-    """Return the lines about an evaluation as `dpcalc.recipes.evaluation.evaluate` reports it."""
+def evaluation_text(report: Mapping[str, Any], *, everything: bool = False) -> str:
+    """Return the lines about an evaluation as `dpcalc.recipes.ledgers.charge.evaluate` reports it."""
     evaluation = _Evaluation(report)
-    lines = evaluation.private() if report["private"] else evaluation.measured()
-    return "\n".join([*lines, evaluation.model()]) + "\n"
+    if report["private"]:
+        return "\n".join([*evaluation.private(), evaluation.model()]) + "\n"
+    return plain(evaluation.measured(everything=everything), COLUMNS)
 
 
 class _Evaluation:
@@ -40,17 +44,55 @@ class _Evaluation:
         self.metrics = dict(zip(names, report["metrics"].values(), strict=True))
         errors = report["task"] == _REGRESSION
         self.units = ["RMSE and mean absolute error are in the original units of the target"] if errors else []
+        self.classes = report.get("classes", [])
 
-    def measured(self) -> Iterator[str]:
-        width = max(map(len, self.metrics))
-        yield f"on {self.report['records']} test rows"
-        for name, value in self.metrics.items():
-            yield f"{name:<{width}}  {'undefined' if value is None else number(value)}"
-        yield from (*self.units, *self.report["remarks"], f"NOT PRIVATE: {self.report['why_not_private']}")
+    def measured(self, *, everything: bool) -> Iterator[Block]:
+        """Yield the metrics, and what became of two classes; or of all classes, and every table."""
+        yield Paragraph(f"on {self.report['records']} test rows{self._threshold}; NOT PRIVATE unless these are public")
+        yield Table([(f"{name}, uncovered", _share(value)) for name, value in self.metrics.items()])
+        yield from map(Paragraph, (*self.units, *self.report["remarks"]))
+        if self.classes and (everything or len(self.classes) == _TWO):
+            head = ("class, uncovered", "rows", "precision", "recall")
+            rows = [
+                (row["class"], str(row["rows"]), _share(row["precision"]), _share(row["recall"]))
+                for row in self.classes
+            ]
+            yield Table([head, *rows])
+        if everything and self.classes:
+            yield from self._tables()
+        if everything:
+            yield from map(Paragraph, (f"uncovered: {self.report['why_not_private']}", self.model()))
+
+    def _tables(self) -> Iterator[Block]:
+        """Yield the confusion matrix, and how right probabilities are."""
+        names = [row["class"] for row in self.classes]
+        counts = [(name, *map(str, row)) for name, row in zip(names, self.report["confusion"], strict=True)]
+        yield from (GAP, Paragraph("rows of the class of a line that are taken for that of a column, uncovered"))
+        yield Table([("", *names), *counts])
+        if self.report["calibration"] is None:
+            return
+        of = names[1] if len(names) == _TWO else "the class that is predicted"
+        yield from (GAP, Paragraph(f"probability of {of} beside how often it is right, uncovered"))
+        table = [("probability", "rows", "predicted", "observed")]
+        for cell in self.report["calibration"]["cells"]:
+            within = f"{cell['from']:.1f} to {cell['to']:.1f}"
+            table.append((within, str(cell["rows"]), _share(cell["predicted"]), _share(cell["observed"])))
+        yield Table(table)
+        yield GAP
+
+    @property
+    def _threshold(self) -> str:
+        """From which probability on a row counts as the second class, where that was said."""
+        threshold = self.report.get("threshold")
+        return "" if threshold is None else f"; {self._second} above probability {threshold:g}"
+
+    @property
+    def _second(self) -> str:
+        return self.classes[1]["class"] if self.classes else "+1"
 
     def private(self) -> Iterator[str]:
         report, share = self.report, f"{self.report['confidence']:.0%}"
-        yield f"on {report['records']} test rows, with noise"
+        yield f"on {report['records']} test rows, with noise{self._threshold}"
         for name, metric in self.metrics.items():
             between = _between(metric["low"], metric["high"])
             yield f"{name}  {number(metric['value'])}, {between} ({share}, over the noise)"
@@ -77,6 +119,10 @@ class _Evaluation:
             f"the model: epsilon = {epsilon}, delta = {delta} for the records that it was trained on, its file says; a "
             "record that is in both pays for both"
         )
+
+
+def _share(value: float | None) -> str:
+    return "undefined" if value is None else number(value)
 
 
 def _between(low: float, high: float) -> str:

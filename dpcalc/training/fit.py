@@ -32,9 +32,21 @@ def fit(task: Task) -> Fit:
         fitted = fit_unlearned(task)
     else:
         fitted = fit_described(task)
+    fitted = _with_coefficients(fitted)
     if setup.seed is None and setup.replicas == 1:
         return fitted
     return fitted._replace(case=fitted.case.uncovered())
+
+
+def _with_coefficients(fitted: Fit) -> Fit:
+    """Return the outcome with the largest coefficients of its model in the report: they are released with it."""
+    if fitted.model is None:
+        return fitted
+    from dpcalc.training.release.coefficients import coefficients_of
+    from dpcalc.training.release.prediction import predictor
+
+    rows = coefficients_of(predictor(fitted.model)).largest
+    return fitted._replace(case=fitted.case._replace(training={**(fitted.case.training or {}), "coefficients": rows}))
 
 
 def fit_one_of_several(task: Task) -> Fit:

@@ -112,7 +112,7 @@ def test_metrics_without_noise_say_that_they_are_not_private(folder: Path, ask: 
     found = json.loads(ask("evaluate model.json --data rows.csv --json"))
     assert (found["private"], found["records"], found["task"]) == (False, 3, "classification")
     assert "epsilon" not in found
-    assert set(found["metrics"]) == {"accuracy", "auc", "log_loss"}
+    assert set(found["metrics"]) == {"accuracy", "auc", "log_loss", "calibration_error"}
     assert "NOT PRIVATE" in ask("evaluate model.json --data rows.csv")
     found = json.loads(ask("evaluate numbers.npz --data numbers.csv --json"))
     assert set(found["metrics"]) == {"rmse", "mae", "r2"}
@@ -187,6 +187,10 @@ def test_a_new_ledger_may_be_json(folder: Path) -> None:
         ("evaluate model.json --data rows.csv -e 1", "--epsilon is of a private evaluation"),
         ("evaluate model.json --data rows.csv --ledger l.yaml", "--ledger is of a private evaluation"),
         ("evaluate model.json --data rows.csv --private", "needs an epsilon of its own"),
+        ("evaluate model.json --data rows.csv --threshold 1", "the threshold is 1"),
+        ("evaluate numbers.npz --data numbers.csv --threshold 0.2", "has no threshold"),
+        ("evaluate numbers.npz --data numbers.csv --plot a.svg", "nothing to draw"),
+        ("evaluate model.json --data rows.csv --plot a.txt", "the kind of picture is not known"),
         ("evaluate model.json --data rows.csv --private -e 0", "epsilon is 0"),
         ("evaluate model.json --data rows.csv --private -e 1 --ledger rows.csv", "rows.csv"),
         ("evaluate model.json --data numbers.csv --private -e 1 --error-bound 1", "predicts classes"),
@@ -321,7 +325,7 @@ def test_targets_that_are_words_are_counted(folder: Path, ask: Any) -> None:
         "without noise)"
     )
     assert (found["unreadable"], found["remarks"]) == (1, [said])
-    assert said in ask("evaluate numbers.npz --data numbers.csv")
+    assert said in " ".join(ask("evaluate numbers.npz --data numbers.csv").split())
     assert json.loads(ask("evaluate model.json --data rows.csv --json"))["remarks"] == []
 
 
@@ -383,3 +387,50 @@ def test_names_of_columns_from_a_hostile_file_stay_text(folder: Path, ask: Any) 
     save(MODEL._replace(columns=("=cmd()", "\x1b[31m")), path)
     assert "\x1b" not in ask(f"model {path} -v")
     assert "'=cmd()" in ask(f"model {path} --format csv")
+
+
+def test_the_first_screen_of_an_evaluation_is_short_and_every_number_says_that_it_is_uncovered(
+    folder: Path, ask: Any
+) -> None:
+    lines = ask("evaluate model.json --data rows.csv").splitlines()
+    assert len(lines) <= 8
+    assert all(len(line) <= 80 for line in lines)
+    metrics, (head, *of_classes) = lines[1:5], lines[5:]
+    assert all("uncovered" in line for line in (*metrics, head))
+    assert [line.split()[0] for line in of_classes] == ["no", "yes"]
+    blocks = ask("evaluate model.json --data rows.csv -v").strip().split("\n\n")
+    assert len(blocks) == 4
+    assert all("uncovered" in block.splitlines()[0] for block in blocks[1:])
+
+
+def test_a_threshold_moves_rows_from_one_class_to_the_other(folder: Path) -> None:
+    chances = dpcalc.predict("model.json", "rows.csv")["probability"]
+    middle = float(np.sort(chances)[1])
+    for threshold, above in ((middle - 1e-6, 2), (middle + 1e-6, 1)):
+        found = dpcalc.evaluate("model.json", "rows.csv", threshold=threshold)
+        assert sum(row[1] for row in found["confusion"]) == above == int((chances > threshold).sum())
+        noisy = dpcalc.evaluate("model.json", "rows.csv", threshold=threshold, private=True, epsilon=1000.0)
+        assert noisy["metrics"]["accuracy"]["value"] == pytest.approx(found["metrics"]["accuracy"], abs=0.01)
+
+
+def test_a_model_and_its_evaluation_are_drawn(folder: Path, ask: Any) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("plotext")
+    for line, words in (
+        ("model model.json", "half of its range"), ("evaluate model.json --data rows.csv", "false-positive rate"),
+    ):  # fmt: skip
+        assert words in ask(f"{line} --plot -")
+        assert ask(f"{line} --plot drawn.svg") == ask(line)
+        assert Path("drawn.svg").read_text(encoding="utf-8").count("<path") > 5
+
+
+def test_a_single_run_is_drawn_with_its_coefficients(folder: Path, ask: Any) -> None:
+    pytest.importorskip("plotext")
+    drawn = ask(f"train --data {CANCER} -e 1 -d 1e-5 --plot -")
+    assert drawn.count("_") > 10
+    assert "two standard deviations of the privacy noise" in drawn
+    case = json.loads(ask(f"train --data {CANCER} -e 1 -d 1e-5 -o m.json --json"))["cases"][0]
+    stated = case["training"]["coefficients"]
+    everything = dpcalc.coefficients("m.json")["coefficients"]
+    assert [row["name"] for row in stated] == [row["name"] for row in everything[:16]]
+    assert [row["weight"] for row in stated] == [row["weight"] for row in everything[:16]]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from dpcalc.cli.help.option import WithHelp
-from dpcalc.cli.output.printing import format_of
+from dpcalc.cli.output.printing import check_picture, format_of, put_picture
+from dpcalc.cli.output.terminal import show
 from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
-from dpcalc.files.output import check_outputs, write
+from dpcalc.files.output import check_outputs
 
 
 @click.command("evaluate", cls=WithHelp)
@@ -20,18 +21,26 @@ from dpcalc.files.output import check_outputs, write
     "--error-bound", metavar="NUM", help="Cut errors to it (private; default: the width of the target range)."
 )
 @click.option("--ledger", type=FILE, help="Charge the private evaluation to this ledger, which may be new.")
+@click.option("--threshold", metavar="P", help="+1 is what has a larger probability than this (default 0.5).")
+@click.option("--verbose", "-v", is_flag=True, help="Every class, the confusion matrix and the calibration as well.")
+@click.option(
+    "--plot",
+    type=FILE,
+    help="Also draw reliability and ROC, to FILE.svg, .png or .pdf; -: here, in place of the report.",
+)
 @click.option("--format", type=click.Choice(["plain", "json"]), help="Default: plain.")
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 @click.option("--output", "-o", type=FILE, help="Write to FILE, atomically, instead of stdout.")
 def command(
     model: str, data: str, private: bool, epsilon: str | None, error_bound: str | None, ledger: str | None,
-    format: str | None, as_json: bool, output: str | None,
+    threshold: str | None, verbose: bool, plot: str | None, format: str | None, as_json: bool, output: str | None,
 ) -> None:  # fmt: skip
     """Say how good a model that `dpcalc train -o` wrote is on test rows.
 
-    Accuracy, AUC and log loss, or RMSE, MAE and R2 in the target's own units. They are computed without noise: publish
-    them only where the test rows are public. --private releases the accuracy, or RMSE and MAE of errors cut to a bound,
-    with exact integer noise and a guarantee of its own for the test rows (pure, replace-one).
+    Accuracy, AUC, log loss, calibration, precision and recall, or RMSE, MAE and R2 in the target's own units. They are
+    computed without noise: publish them only where the test rows are public. --private releases the accuracy, or RMSE
+    and MAE of errors cut to a bound, with exact integer noise and a guarantee of its own for the test rows (pure,
+    replace-one).
 
     \b
     A model, and how good it is, for those who may see the test rows:
@@ -44,7 +53,7 @@ def command(
     from dpcalc.training import one_blas_thread
 
     one_blas_thread()
-    check_outputs([(output, "-o")], (model, data, ledger))
+    check_outputs([(output, "-o"), *check_picture(plot)], (model, data, ledger))
     check_outputs([(ledger, "--ledger")], (model, data))
     format = "json" if format_of(format, as_json, output) == "json" else "plain"
     only_private = {"--epsilon": epsilon, "--error-bound": error_bound, "--ledger": ledger}
@@ -61,5 +70,12 @@ def command(
     report = evaluate(
         model, data, epsilon=None if epsilon is None else parse_number(epsilon), ledger=ledger,
         error_bound=None if error_bound is None else parse_number(error_bound),
+        threshold=None if threshold is None else parse_number(threshold),
     )  # fmt: skip
-    write(json_text(report, 2) + "\n" if format == "json" else evaluation_text(report), output)
+    if plot is not None:
+        from dpcalc.render.chart.trained import evaluation_chart
+
+        if not put_picture(evaluation_chart(report), plot):
+            return
+    as_text = json_text(report, 2) + "\n" if format == "json" else evaluation_text(report, everything=verbose)
+    show(as_text, output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dpcalc.cli.help.option import WithHelp
-from dpcalc.cli.output.printing import format_of
+from dpcalc.cli.output.printing import check_picture, format_of, put_picture
 from dpcalc.cli.output.terminal import show
 from dpcalc.cli.types import FILE
 from dpcalc.files.output import check_outputs
@@ -14,10 +14,13 @@ from dpcalc.files.output import check_outputs
 @click.command("model", cls=WithHelp)
 @click.argument("model", metavar="MODEL", type=FILE)
 @click.option("--verbose", "-v", is_flag=True, help="All coefficients, and what can and cannot be read from them.")
+@click.option(
+    "--plot", type=FILE, help="Also draw the largest ones, to FILE.svg, .png or .pdf; -: here, in place of the report."
+)
 @click.option("--format", type=click.Choice(["plain", "json", "csv", "markdown"]), help="Default: plain.")
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 @click.option("--output", "-o", type=FILE, help="Write to FILE, atomically, instead of stdout.")
-def command(model: str, verbose: bool, format: str | None, as_json: bool, output: str | None) -> None:
+def command(model: str, verbose: bool, plot: str | None, format: str | None, as_json: bool, output: str | None) -> None:
     """Show a model that `dpcalc train -o` wrote: coefficients in the units of the columns, and their privacy noise.
 
     All of it follows from the file, which is released: it costs nothing.
@@ -27,12 +30,17 @@ def command(model: str, verbose: bool, format: str | None, as_json: bool, output
       dpcalc model model.json
       dpcalc model model.json -v --format markdown -o coefficients.md
     """
-    check_outputs([(output, "-o")], (model,))
+    check_outputs([(output, "-o"), *check_picture(plot)], (model,))
     format = format_of(format, as_json, output)
     from dpcalc.render.coefficients import coefficients_text
     from dpcalc.training.release.coefficients import coefficients_of
     from dpcalc.training.release.model import load
     from dpcalc.training.release.prediction import predictor
 
-    report = coefficients_of(predictor(load(model))).to_json()
-    show(coefficients_text(report, format, everything=verbose), output)
+    found = coefficients_of(predictor(load(model)))
+    if plot is not None:
+        from dpcalc.render.chart.trained import coefficients_chart
+
+        if not put_picture(coefficients_chart(found.largest, model), plot):
+            return
+    show(coefficients_text(found.to_json(), format, everything=verbose), output)

@@ -7,7 +7,7 @@ import functools
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -141,7 +141,7 @@ def command(
     output = flags["output"]
     choice = TuneRequest(tune, tune_runs, tune_law, tune_score).tune()
     setup = Setup(**{name: flags.pop(name) for name in _OWN}, output=output, card=not no_card, tune=choice)
-    if flags.get("plot"):
+    if flags.get("plot") and (setup.replicas > 1 or _cases(flags) > 1):
         setup = setup._replace(reference=True)  # what is drawn is the excess risk
     machines = there_of(cluster, insecure, setup.workers)
     if machines is not None and setup.replicas < 2:
@@ -150,7 +150,7 @@ def command(
         _refuse_explaining(flags.get("format"))
     if setup.data is not None and any(ONE_OVER_RECORDS in part for part in flags.get("delta") or ()):
         raise SpecError("--delta 1/n needs --records, which come from the data here", "write a number, as 1e-6")
-    check_setup(setup, _combinations(parts for name, parts in flags.items() if name != "gates"))
+    check_setup(setup, _cases(flags))
     models: list[Any] = []
     entered = machines.entered() if machines is not None else contextlib.nullcontext(None)
 
@@ -201,8 +201,9 @@ def _refuse_explaining(form: str | None) -> None:
         )
 
 
-def _combinations(values: Iterable[object]) -> int:
+def _cases(flags: dict[str, Any]) -> int:
     """Return how many cases the flags describe: each may hold several lists of values."""
+    values = (parts for name, parts in flags.items() if name != "gates")
     swept = [lists for lists in values if isinstance(lists, tuple) and lists and isinstance(lists[0], list)]
     return math.prod(sum(map(len, lists)) for lists in swept)
 

@@ -27,6 +27,7 @@ from dpcalc.report import Case, Report, uncertified
 
 if TYPE_CHECKING:
     from dpcalc.cli.output.reports import Destination
+    from dpcalc.render.chart import Chart
 
 
 class Output(NamedTuple):
@@ -74,7 +75,7 @@ class Output(NamedTuple):
         if self.plot is None:
             raise SpecError("--plot-bounds chooses what --plot draws", "add --plot FILE.svg, or --plot -")
         if self.plot != STANDARD_STREAM:
-            check_file(self.plot, "--plot")
+            check_picture(self.plot)
             if not self.on_stdout and os.path.realpath(str(self.file)) == os.path.realpath(self.plot):
                 raise SpecError("--plot and -o name the same file", "give them two names")
             return
@@ -82,7 +83,7 @@ class Output(NamedTuple):
             raise SpecError(
                 "--plot - and the report would mix on standard output", "write one of them to a file: -o or --plot FILE"
             )
-        check_terminal()
+        check_picture(self.plot)
 
     @property
     def best_only(self) -> bool:
@@ -373,7 +374,11 @@ def picture(report: Report, target: str, only: list[str], color: bool | None) ->
     """
     from dpcalc.render.chart import chart
 
-    drawing = chart(report, only)
+    return drawn(chart(report, only), target, color)
+
+
+def drawn(drawing: Chart, target: str, color: bool | None = None) -> str | bytes:
+    """Return a chart as `picture` returns that of a report."""
     if target != STANDARD_STREAM:
         from dpcalc.render.chart.figure import draw
 
@@ -385,6 +390,26 @@ def picture(report: Report, target: str, only: list[str], color: bool | None) ->
     width = get_terminal_size().columns if on_terminal() else 80
     unicode = sys.stdout is not None and (sys.stdout.encoding or "").lower().startswith("utf")
     return terminal.draw(drawing, width, color=on_terminal() if color is None else color, unicode=unicode)
+
+
+def check_picture(target: str | None) -> list[tuple[str | None, str]]:
+    """Refuse a target of ``--plot`` that cannot be drawn to; return the file that is written, with the option."""
+    if target == STANDARD_STREAM:
+        check_terminal()
+    elif target is not None:
+        check_file(target, "--plot")
+        return [(target, "--plot")]
+    return []
+
+
+def put_picture(drawing: Chart, target: str) -> bool:
+    """Draw a chart in the terminal, in place of a report, or write it to a file; return whether the report follows."""
+    made = drawn(drawing, target)
+    if isinstance(made, str):
+        write(made, None)
+        return False
+    _write_picture(made, target)
+    return True
 
 
 def _suffix(target: str) -> str:

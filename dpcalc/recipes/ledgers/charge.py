@@ -256,8 +256,9 @@ def _remarks(unreadable: int, records: int) -> Iterator[str]:
 
 
 def evaluate(
-    model: str, data: Any, *, epsilon: float | None = None, error_bound: float | None = None, ledger: str | None = None
-) -> dict[str, Any]:
+    model: str, data: Any, *, epsilon: float | None = None, error_bound: float | None = None,
+    ledger: str | None = None, threshold: float | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Return how good a model is on test rows, JSON types only; ``private`` says whether a guarantee covers it.
 
     Args:
@@ -266,6 +267,7 @@ def evaluate(
         epsilon: of a private evaluation; None for metrics without noise.
         error_bound: what errors of a regression are cut to.
         ledger: path of the ledger that a private evaluation is charged to.
+        threshold: the probability above which a row counts as +1, fixed beforehand; None: 1/2.
 
     Raises:
         SpecError: a file cannot be read, or a number is out of range.
@@ -275,16 +277,19 @@ def evaluate(
     from dpcalc.training.release.prediction import predictor
 
     loaded = load(model)
-    predicting = predictor(loaded)
+    predicting = predictor(loaded) if threshold is None else predictor(loaded).above(threshold)
     head = {
         "schema": SCHEMA, "dpcalc": __version__, "command": "evaluate",
         "task": "regression" if predicting.classes is None else "classification",
         "model": {name: loaded.privacy.get(name) for name in ("private", "epsilon", "delta", "bound")},
+        **({} if threshold is None else {"threshold": threshold}),
     }  # fmt: skip
     if epsilon is None:
         measured = metrics.measured(predicting, data)
+        names, classified = predicting.classes, measured.classified
+        of_classes = {} if names is None or classified is None else classified.to_json(names)
         return {**head, "records": measured.records, "private": False, "why_not_private": NOT_PRIVATE,
-                "metrics": measured.metrics, "unreadable": measured.unreadable,
+                "metrics": measured.metrics, **of_classes, "unreadable": measured.unreadable,
                 "remarks": list(_remarks(measured.unreadable, measured.records))}  # fmt: skip
     charged = [NAME]
 

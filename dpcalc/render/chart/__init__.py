@@ -24,18 +24,22 @@ Number = float | int
 
 
 class Axis(NamedTuple):
-    """What runs along an axis, whether in powers of ten, and the lowest value to show (None: the lowest there is)."""
+    """What runs along an axis, whether in powers of ten, and the lowest value to show (None: the lowest there is).
+
+    ``names`` are of the places 0, -1, -2, ... on the axis, which then has no numbers.
+    """
 
     label: str
     log: bool = False
     low: float | None = None
+    names: tuple[str, ...] = ()
 
 
 class Series(NamedTuple):
     """A curve.
 
     ``ys`` is None where there is nothing to draw, ``kind`` is that of the results behind the curve, and ``band`` is the
-    lower and upper edge of a band about it.
+    lower and upper edge of a band about it. Points with ``spans`` are not joined: each has a bar from one x to another.
     """
 
     label: str
@@ -44,6 +48,7 @@ class Series(NamedTuple):
     kind: Kind = Kind.UPPER
     best: bool = False
     band: tuple[tuple[float | None, ...], tuple[float | None, ...]] | None = None
+    spans: tuple[tuple[float, float], ...] = ()
 
     @property
     def dashed(self) -> bool:

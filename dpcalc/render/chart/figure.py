@@ -176,6 +176,8 @@ def _draw_panel(axes: Any, panel: Panel, looks: dict[str, int], named: set[str])
         if axis.log:
             set_scale("log")
         set_label(_literal(axis.label))
+    if panel.y.names:
+        axes.set_yticks([-place for place in range(len(panel.y.names))], [_literal(name) for name in panel.y.names])
     if panel.title:
         axes.set_title(panel.title, fontsize=10, loc="left")
     for place, series in enumerate(panel.series):
@@ -184,6 +186,11 @@ def _draw_panel(axes: Any, panel: Panel, looks: dict[str, int], named: set[str])
             continue
         if series.label == GUESSING:
             _line(axes, series, panel.y, color="#7F7F7F", linewidth=1.1, linestyle=(0, (1, 2)), zorder=1.5)
+            continue
+        if series.spans:
+            axes.hlines(series.ys, *zip(*series.spans, strict=True), color=COLOURS[0], linewidth=1.3)
+            axes.plot(series.xs, series.ys, linestyle="", marker=MARKERS[0], color=COLOURS[0])
+            axes.axvline(0.0, color="#7F7F7F", linewidth=0.8, zorder=1.5)
             continue
         look = looks.setdefault(series.label.partition("; ")[0].partition(RATE)[0], place)
         several = len(panel.series) > 1 or _has_points_alone(series)

@@ -42,11 +42,14 @@ def _panel(panel: Panel, width: int, color: bool) -> list[str]:
     plotext.theme("clear")
     plotext.plot_size(width, _HEIGHT)
     plotext.limit_size(False, False)
+    for x, y in ((span, y) for series in shown for span, y in zip(series.spans, series.ys, strict=False)):
+        plotext.plot(list(x), [y, y], marker="-", color=_COLOURS[0])
     for number, pieces in reversed(list(enumerate(curves))):
         for piece in pieces:
-            draw = plotext.plot if len(piece) > 1 else plotext.scatter
+            draw = plotext.plot if len(piece) > 1 and not shown[number].spans else plotext.scatter
             colour = _COLOURS[number % len(_COLOURS)]
             draw(*map(list, zip(*piece, strict=True)), marker=_mark(number), color=colour)
+    xs += [end for series in shown for span in series.spans for end in span]
     plotext.xticks(*_ticks(min(xs), max(xs), panel.x))
     plotext.yticks(*_ticks(min(ys), max(ys), panel.y))
     plotext.xlabel(printable(panel.x.label))
@@ -91,6 +94,8 @@ def _place(value: float, axis: Axis) -> float:
 
 def _ticks(low: float, high: float, axis: Axis) -> tuple[list[float], list[str]]:
     """Return a few places from end to end of an axis, and their labels."""
+    if axis.names:
+        return [-float(place) for place in range(len(axis.names))], [printable(name) for name in axis.names]
     first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)
     if axis.log and last - first >= 2:
         places = [float(decade) for decade in range(first, last + 1, -(-(last - first) // (_TICKS + 1)))]

@@ -1,26 +1,83 @@
-"""The chart of a sweep that was trained: the measured excess risk, with bands of quantiles where there are replicas."""
+"""The charts of trained models: coefficients with their noise, reliability and ROC, and the excess risk of a sweep."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Source
-from dpcalc.render.chart import MAX_SERIES, Axis, Chart, Panel, Series, is_wide
+from dpcalc.render.chart import GUESSING, MAX_SERIES, Axis, Chart, Panel, Series, is_wide
+from dpcalc.render.chart.sweep import given_inputs
+from dpcalc.render.layout import cut
 from dpcalc.render.numbers import equation, symbol_of
 from dpcalc.render.several import ALGORITHM, varying
 from dpcalc.report import Case, Report
 
 _EXCESS = "excess_risk"
+_NAME = 28  # letters of a name of a coefficient
+_NOISE = 2.0  # standard deviations to either side
+
+
+def coefficients_panel(rows: Sequence[Mapping[str, Any]]) -> Panel:
+    """Return coefficients over half the ranges of their columns, each with bars of two standard deviations.
+
+    Args:
+        rows: ``name``, ``weight`` (what the column adds from the middle to the end of its range) and ``noise`` or None.
+    """
+    weights = tuple(float(row["weight"]) for row in rows)
+    noise = [_NOISE * (row["noise"] or 0.0) for row in rows]
+    spans = tuple((w - n, w + n) for w, n in zip(weights, noise, strict=True))
+    names = tuple(cut(str(row["name"]), _NAME) for row in rows)
+    label = "what a column adds to the score over half of its range"
+    places = tuple(-float(place) for place in range(len(rows)))
+    series = Series("coefficients", weights, places, spans=spans)
+    return Panel("", Axis(label), Axis("", names=names), (series,))
+
+
+def coefficients_chart(rows: Sequence[Mapping[str, Any]], subtitle: str) -> Chart:
+    """Return the chart of a model's coefficients; see `coefficients_panel`."""
+    known = all(row["noise"] is not None for row in rows)
+    bars = "bars: two standard deviations of the privacy noise to either side, about; estimated from released iterates"
+    note = bars if known else "how far the privacy noise moved them is not known: iterates stay hidden"
+    return Chart("the largest coefficients", subtitle, (coefficients_panel(rows),), (note,))
+
+
+def evaluation_chart(report: Mapping[str, Any]) -> Chart:
+    """Return reliability and ROC of an evaluation without noise, as far as there are any.
+
+    Raises:
+        SpecError: there is neither.
+    """
+    panels = []
+    if report.get("calibration"):
+        cells = report["calibration"]["cells"]
+        chances, shares = (tuple(cell[name] for cell in cells) for name in ("predicted", "observed"))
+        axes = Axis("predicted probability"), Axis("share that is so, uncovered")
+        panels.append(
+            Panel("reliability", *axes, (Series("model", chances, shares), Series("calibrated", _ENDS, _ENDS)))
+        )
+    if report.get("roc"):
+        xs, ys = zip(*report["roc"], strict=True)
+        axes = Axis("false-positive rate"), Axis("true-positive rate, uncovered")
+        panels.append(Panel("ROC", *axes, (Series("model", xs, ys), Series(GUESSING, _ENDS, _ENDS))))
+    if not panels:
+        raise SpecError("there is nothing to draw", "reliability and ROC are of a model of classes, without --private")
+    return Chart(f"evaluate: {report['records']} test rows", "", tuple(panels), (report["why_not_private"],))
+
+
+_ENDS = (0.0, 1.0)
 
 
 def trained_chart(report: Report) -> Chart:
-    """Return the excess empirical risk of every trained case against the number that varies.
+    """Return the coefficients of a single model, or the excess empirical risk against the number that varies.
 
     Raises:
         SpecError: no number varies, nothing was trained, or the excess risk was not measured.
     """
     cases = [case for case in report.cases if case.training]
+    if len(report.cases) == 1 and cases and (rows := (cases[0].training or {}).get("coefficients")):
+        return coefficients_chart(rows, given_inputs(cases[0]))
     names = varying(report)
     values = {name: {_value(case, name) for case in cases} for name in names}
     numeric = [name for name in names if all(isinstance(v, (int, float)) for v in values[name])]

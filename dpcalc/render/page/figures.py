@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from dpcalc.model.quantities import Kind, Quantity
 from dpcalc.render.chart import GUESSING, Axis, Panel, Series
+from dpcalc.render.chart.trained import coefficients_panel
 from dpcalc.render.check.verdicts import gate_limit
 from dpcalc.render.layout import listed
 from dpcalc.render.numbers import Digits, Side, number
@@ -79,7 +80,11 @@ def bracket(case: Case, digits: Digits) -> str:
 
 
 def figures(case: Case, digits: Digits) -> Iterator[Figure]:
-    """Yield the figures of a case whose curves are known."""
+    """Yield the figures of a case whose curves are known, and of one that trained a model."""
+    if rows := (case.training or {}).get("coefficients"):
+        words = ", ".join(f"{row['name']} {row['weight']:.3g}" for row in rows)
+        caption = "Bars: about two standard deviations of the privacy noise to either side."
+        yield Figure("The largest coefficients", coefficients_panel(rows), f"Over half a range: {words}.", caption)
     if case.curves is not None and case.best is not None:
         yield from _profile(case.curves, case.best, digits)
         yield from _trade_off(case.curves)

@@ -13,6 +13,8 @@ from dpcalc.training.release.prediction import Predictor
 from dpcalc.version import __version__
 
 SCHEMA = "dpcalc.coefficients/1"
+LARGEST = 16
+"""Coefficients in the report of a training run: as many as a picture shows."""
 
 
 class Coefficient(NamedTuple):
@@ -25,6 +27,7 @@ class Coefficient(NamedTuple):
         value: what one unit of the column adds to the score of a row that is not shortened; of a level, its presence.
         noise: the standard deviation of the privacy noise on it, about; None where it is not known.
         over_range: what the column adds from the low to the high end of its range; None where it has none.
+        weight: what it adds as the feature moves by 1: over half of its range, where it has one.
     """
 
     column: str
@@ -33,6 +36,7 @@ class Coefficient(NamedTuple):
     value: float
     noise: float | None
     over_range: float | None
+    weight: float
 
     @property
     def name(self) -> str:
@@ -54,6 +58,13 @@ class Coefficients(NamedTuple):
     rows: tuple[Coefficient, ...]
     middle: tuple[float, ...]
 
+    @property
+    def largest(self) -> list[dict[str, Any]]:
+        """The first ones, as a picture shows them: name, weight, and the noise on that."""
+        noise = self.predicting.model.noise_std
+        unit = None if noise is None else noise * _unit_of(self.predicting)
+        return [{"name": row.name, "weight": row.weight, "noise": unit} for row in self.rows[:LARGEST]]
+
     def to_json(self) -> dict[str, Any]:
         """Return all of it, JSON types only."""
         model, classes = self.predicting.model, self.predicting.classes
@@ -70,7 +81,7 @@ class Coefficients(NamedTuple):
 def coefficients_of(predicting: Predictor) -> Coefficients:
     """Return the coefficients of a model, of a regression in the units of the target."""
     model = predicting.model
-    unit = predicting.half / (1.0 if model.scale is None else model.scale)
+    unit = _unit_of(predicting)
     weights = np.asarray(model.weights).reshape(len(model.weights), -1)
     names: tuple[str | None, ...] = model.classes or (None,)
     noise = None if model.noise_std is None else model.noise_std * unit
@@ -81,9 +92,14 @@ def coefficients_of(predicting: Predictor) -> Coefficients:
             ranged = None if half is None else 2.0 * value
             each = 1.0 if half is None else half
             deviation = None if noise is None else noise / each
-            found.append((abs(value), Coefficient(column, level, of_class, value / each, deviation, ranged)))
+            found.append((abs(value), Coefficient(column, level, of_class, value / each, deviation, ranged, value)))
     found.sort(key=lambda pair: -pair[0])
     return Coefficients(predicting, tuple(row for _, row in found), _middle(predicting))
+
+
+def _unit_of(predicting: Predictor) -> float:
+    """Return what a weight of 1 adds, in the units of the outcome, as a feature of a row moves by 1."""
+    return predicting.half / (1.0 if predicting.model.scale is None else predicting.model.scale)
 
 
 def _features(model: Model) -> Iterator[tuple[str, str | None, float | None]]:

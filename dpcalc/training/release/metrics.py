@@ -25,8 +25,10 @@ from dpcalc.model.loss import Loss, PowerLoss
 from dpcalc.numerics import clopper_pearson
 from dpcalc.numerics.floats import down
 from dpcalc.training.data.progress import Progress
-from dpcalc.training.release import discrete_laplace
-from dpcalc.training.release.prediction import Predictor
+from dpcalc.training.release import classes, discrete_laplace
+from dpcalc.training.release.classes import Classified
+from dpcalc.training.release.prediction import Predictor, probabilities
+from dpcalc.training.run import kernel as several
 from dpcalc.training.run.kernel import class_metrics
 from dpcalc.training.run.problem import Problem
 
@@ -229,11 +231,13 @@ class Measured(NamedTuple):
         records: the number of test rows.
         metrics: name -> value; None where it is not defined, or too large for a double.
         unreadable: how many targets of a regression are no finite number; the middle of the range stands for them.
+        classified: what became of the rows of each class; None for a regression.
     """
 
     records: int
     metrics: dict[str, float | None]
     unreadable: int = 0
+    classified: Classified | None = None
 
 
 class Released(NamedTuple):
@@ -260,10 +264,10 @@ class Released(NamedTuple):
 def measured(predicting: Predictor, source: Any) -> Measured:
     """Return metrics on test rows, without noise.
 
-    ``accuracy``, ``auc`` (None where one class is missing) and of a logistic model ``log_loss``; of a model of several
-    classes ``accuracy`` and ``log_loss``; of a regression
-    ``rmse``, ``mae`` and ``r2`` (None where all targets are equal), in the target's own units. Cells are read as in
-    training, but targets are not cut.
+    ``accuracy``, ``auc`` (None where one class is missing) and of a logistic model ``log_loss`` and
+    ``calibration_error`` (expected, of ten equal cells); of a model of several classes all of these but ``auc``; of a
+    regression ``rmse``, ``mae`` and ``r2`` (None where all targets are equal), in the target's own units. Cells are
+    read as in training, but targets are not cut.
 
     Args:
         predicting: the model.
@@ -272,7 +276,7 @@ def measured(predicting: Predictor, source: Any) -> Measured:
     Raises:
         SpecError: the rows cannot be read, or there are none.
     """
-    unreadable, metrics = 0, dict[str, float | None]()
+    unreadable, classified = 0, None
     with np.errstate(all="ignore"):  # numbers may be far from those of training
         parts = list(predicting.model.scored(source, target=True))
         if not parts:
@@ -287,15 +291,10 @@ def measured(predicting: Predictor, source: Any) -> Measured:
                 "rmse": math.sqrt(square), "mae": float(np.mean(np.abs(errors))),
                 "r2": 1.0 - square / spread if spread > 0.0 else None,
             }  # fmt: skip
-        elif predicting.several:
-            own = np.take_along_axis(scores, targets.astype(np.intp)[:, np.newaxis], 1)[:, 0]
-            losses = np.logaddexp.reduce(scores, axis=1) - own
-            right = float(np.mean(predicting.right(scores, targets)))
-            metrics = {"accuracy": right, "log_loss": float(np.mean(losses))}
         else:
-            metrics = _of_classes(scores, targets > 0.0, predicting.probable)
+            metrics, classified = _of_classes(scores, targets, predicting)
     defined = {name: value if value is not None and math.isfinite(value) else None for name, value in metrics.items()}
-    return Measured(len(scores), defined, unreadable)
+    return Measured(len(scores), defined, unreadable, classified)
 
 
 def _readable(targets: Array, predicting: Predictor) -> Array:
@@ -303,12 +302,27 @@ def _readable(targets: Array, predicting: Predictor) -> Array:
     return np.where(np.isfinite(targets), targets, predicting.middle)
 
 
-def _of_classes(scores: Array, positive: NDArray[np.bool_], probable: bool) -> dict[str, float | None]:
-    metrics: dict[str, float | None] = {"accuracy": float(np.mean((scores > 0.0) == positive))}
-    metrics["auc"] = _auc(scores, positive)
-    if probable:
-        metrics["log_loss"] = float(np.mean(np.logaddexp(0.0, np.where(positive, -scores, scores))))
-    return metrics
+def _of_classes(
+    scores: Array, targets: Array, predicting: Predictor
+) -> tuple[dict[str, float | None], Classified]:  # fmt: skip
+    assert predicting.classes is not None
+    places, positive = predicting.places(scores), targets > 0.0
+    actual = targets.astype(np.intp) if predicting.several else positive.astype(np.intp)
+    right = places == actual
+    metrics: dict[str, float | None] = {"accuracy": float(np.mean(right))}
+    chances = calibrated = curve = None
+    if predicting.several:
+        own = np.take_along_axis(scores, actual[:, np.newaxis], 1)[:, 0]
+        losses = np.logaddexp.reduce(scores, axis=1) - own
+        chances, happened = several.probabilities(scores).max(axis=1), right
+    else:
+        metrics["auc"], curve = _auc(scores, positive), classes.roc(scores, positive)
+        losses = np.logaddexp(0.0, np.where(positive, -scores, scores))
+        chances, happened = probabilities(scores), positive
+    if predicting.probable:
+        metrics["log_loss"], calibrated = float(np.mean(losses)), classes.calibration(chances, happened)
+        metrics["calibration_error"] = None if calibrated is None else calibrated.error
+    return metrics, Classified(classes.confusion(actual, places, len(predicting.classes)), calibrated, curve)
 
 
 def _auc(scores: Array, positive: NDArray[np.bool_]) -> float | None:

@@ -35,6 +35,7 @@ class Predictor(NamedTuple):
         probable: whether the scores are log-odds, or logarithms of the odds of several classes.
         middle, half: of a regression: a score z stands for the target ``middle + half z``.
         width: of the interval that targets were cut to in training.
+        threshold: of two classes, the score above which a row counts as +1.
     """
 
     model: Model
@@ -43,6 +44,7 @@ class Predictor(NamedTuple):
     middle: float
     half: float
     width: float
+    threshold: float = 0.0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -56,9 +58,21 @@ class Predictor(NamedTuple):
         """Whether each class has a score of its own."""
         return self.model.classes is not None
 
+    def above(self, probability: float) -> Predictor:
+        """Return how scores are read where +1 is what has a larger probability than this one.
+
+        Raises:
+            SpecError: the model has not two classes with probabilities, or that is none between 0 and 1.
+        """
+        if self.classes is None or self.several or not self.probable:
+            raise SpecError("the model has no threshold", "it is of a logistic model of two classes")
+        if not 0.0 < probability < 1.0:
+            raise SpecError(f"the threshold is {probability:g}; it must be a number > 0 and < 1", "the default is 0.5")
+        return self._replace(threshold=math.log(probability / (1.0 - probability)))
+
     def places(self, scores: Array) -> NDArray[Any]:
-        """Return the places of the classes that scores stand for: the largest of several, or 1 above 0 and else 0."""
-        return scores.argmax(axis=1) if self.several else np.asarray(scores > 0.0).astype(np.intp)
+        """Return the places of the classes that scores stand for: the largest of several, or 1 above the threshold."""
+        return scores.argmax(axis=1) if self.several else np.asarray(scores > self.threshold).astype(np.intp)
 
     def right(self, scores: Array, targets: Array) -> NDArray[np.bool_]:
         """Return which rows are predicted right, for targets as their cells are read."""
@@ -94,13 +108,13 @@ class Predictor(NamedTuple):
         return make_pipeline(rows, linear)
 
     def read(self, scores: Array) -> dict[str, NDArray[Any]]:
-        """Return what is predicted, name -> array of shape (m,): see `names`; a score of 0 counts as -1."""
+        """Return what is predicted, name -> array of shape (m,): see `names`."""
         if self.classes is None:
             return {"prediction": self.targets(scores)}
         if self.several:
             most = several.probabilities(scores).max(axis=1)
             return {"prediction": np.array(self.classes)[self.places(scores)], "probability": most}
-        labels = np.where(scores > 0.0, self.classes[1], self.classes[0])
+        labels = np.array(self.classes)[self.places(scores)]
         return {"prediction": labels, self.names[1]: probabilities(scores) if self.probable else scores}
 
 
