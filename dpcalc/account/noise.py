@@ -21,6 +21,11 @@ def multiplier(stated: Stated) -> float:
     """
     if stated.phases:
         return stated.phases[-1].noise_multiplier
+    if _layered(stated) and not stated.of_opacus:  # whose multiplier is over the norm of all clips
+        stated.need(
+            "layer_noise_multipliers", "layers are clipped by themselves: how much noise has each, over its clip?"
+        )
+        return _of_layers(stated)
     said = [name for name in _READ if name in stated.facts and stated.facts[name].value is not None]
     if not said:
         raise stated.missing("noise_multiplier", "nothing says how much noise there was")
@@ -35,6 +40,12 @@ def multiplier(stated: Stated) -> float:
             one, two = stated.facts[first].origin, stated.facts[name].origin
             raise SpecError(f"by {one} z is {z:.6g}, and by {two} it is {other:.6g}", "leave out one of them")
     return z
+
+
+def _layered(stated: Stated) -> bool:
+    """Return whether the gradient of each layer is clipped: a file says so, or lists their clips."""
+    clip = stated.facts.get("clip")
+    return "layer" in stated.word("clipping") or (clip is not None and clip.value is None and bool(clip.text))
 
 
 def _own(stated: Stated) -> float:

@@ -200,6 +200,10 @@ def test_a_run_file_is_read_as_what_ran(
         ({**SNIPPET, "sampler": "BatchSampler", "optimizer": "DistributedDPOptimizer"}, "--sampling shuffle",
          "devices"),
         ({**SNIPPET, "sampler": "shuffle", "history": [[2, 0.5, 3], [1, 0.5, 2]]}, "", "resumed"),
+        ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nclipping: per_layer", "--sampling poisson",
+         "layer_noise_multipliers"),
+        ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nmax_grad_norm: [1, 1]", "--sampling poisson",
+         "layer_noise_multipliers"),
         ("sigma: 1\nsteps: 1\nsample_rate: 0.1", "--sampling poisson", "noise_multiplier"),
     ],
 )  # fmt: skip
