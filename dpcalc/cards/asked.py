@@ -295,6 +295,8 @@ def _read_entry(entry: fields.Entry) -> dict[str, Any]:
     command, given = entry["command"], dict(entry["given"])
     taken = MECHANISM if not command else COMMANDS[command].parameters if command in COMMANDS else ()
     for name, value in given.items():
+        if command and name == _SCHEDULE and isinstance(value, str) and is_written(value):
+            continue
         if name not in taken or name == _SCHEDULE:  # such as ``from``, which names a file
             raise SpecError(f"entry {entry['name']} has {name!r}, which no {command or 'mechanism'} on a card has")
         if not _is_plain(name, value, of_run=bool(command)):

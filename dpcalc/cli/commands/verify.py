@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from dpcalc.cards.verify import Verification
 from dpcalc.cli.query import Command
 from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write
 from dpcalc.inert import json_text, printable
 from dpcalc.model.numbers import parse_number
-
-if TYPE_CHECKING:
-    pass
-from dpcalc.cards.verify import Verification
 
 _SHOWN = 20
 _LONG = 200
@@ -25,6 +20,11 @@ _LONG = 200
 @click.argument("card", metavar="CARD")
 @click.option("--model", type=FILE, help="The model of the card: its hash and its privacy are compared.")
 @click.option("--schedule", type=FILE, help="The schedule that the run was described by: its hash is compared.")
+@click.option(
+    "--export", type=FILE,
+    help="Write a verified card as an entry of the registry of deployments (.yaml), or as answers to the questions of "
+    "NIST SP 800-226 (.md).",
+)  # fmt: skip
 @click.option("--no-certify", is_flag=True, help="Do not prove the guarantees in ball arithmetic as well.")
 @click.option(
     "--timeout", metavar="SECONDS", default="600", show_default=True, help="Longest time to compute; 0 for any."
@@ -37,6 +37,7 @@ def command(
     card: str,
     model: str | None,
     schedule: str | None,
+    export: str | None,
     no_certify: bool,
     timeout: str,
     memory_limit: str,
@@ -70,6 +71,10 @@ def command(
     write(_json(verification) if as_json else _text(card, verification), None)
     if not verification.passed:
         raise click.exceptions.Exit(1)
+    if export is not None:
+        from dpcalc.cards.registry import exported
+
+        write(exported(read, export), export)
 
 
 def _number(flag: str, typed: str) -> float:

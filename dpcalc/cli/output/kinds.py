@@ -38,10 +38,17 @@ def _text(card: Card, asked: Asked) -> str:
     return card_markdown(card)
 
 
+def _export(report: Report, asked: Asked) -> str:
+    from dpcalc.cards.card import card_of, trained_model
+    from dpcalc.cards.registry import exported
+
+    return exported(card_of(report, model=trained_model(report)), asked.file)
+
+
 _SUFFIXES = (".json", ".md")
 
-REPORTS = {**render.REPORTS, "card": Kind(_card, _SUFFIXES)}
-"""Of a query."""
+REPORTS = {**render.REPORTS, "card": Kind(_card, _SUFFIXES), "registry": Kind(_export, (".yaml", ".md"))}
+"""Of a query; what is exported to the registry of deployments is of a card too."""
 
 CARD = {"card": Kind(_card_of_check, _SUFFIXES)}
 """Of a check: written whole or not at all."""
