@@ -360,6 +360,14 @@ class Centred(Note):
     accounted_steps: int
 
 
+class Calibrated(Note):
+    """Scores became log-odds: by which temperature, and whether the last accounted step counted records for it."""
+
+    kind: str = "calibrated"
+    temperature: float
+    counts: bool
+
+
 class LabelReading(Note):
     """How the labels were read, in words."""
 

@@ -12,6 +12,7 @@ from dpcalc.notes import (
     AccountantPrints,
     Alternative,
     BetterThanPublished,
+    Calibrated,
     Centred,
     CostOfTries,
     DefaultRule,
@@ -424,6 +425,15 @@ def _centred(note: Centred) -> str:
     )
 
 
+def _calibrated(note: Calibrated) -> str:
+    counted = "; the last accounted step is eight noisy counts of right and wrong answers for that"
+    divisor = number(note.temperature, 3, Side.NEAREST)
+    return (
+        f"clipping pushes scores apart: they were divided by {divisor} to be log-odds{counted if note.counts else ''} "
+        "(see `dpcalc help method`)"
+    )
+
+
 def _default_rule(note: DefaultRule) -> str:
     kappa = number(note.signal_to_noise, 3, Side.NEAREST)
     return f"the default rule chose {note.picked}, for a signal to noise of kappa = {kappa} (see `dpcalc help train`)"
@@ -524,6 +534,7 @@ _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
     LossDomain: _loss_domain,
     LinearClip: _linear_clip,
     DefaultRule: _default_rule,
+    Calibrated: _calibrated,
     Centred: _centred,
     Tuned: _tuned,
     CostOfTries: _cost_of_tries,

@@ -19,7 +19,7 @@ from dpcalc.model.loss import of
 from dpcalc.model.run import describe
 from dpcalc.training.data.bounds import Prepared
 from dpcalc.training.data.cells import NUMBERS
-from dpcalc.training.release import centring
+from dpcalc.training.release import calibration, centring
 from dpcalc.training.release.centring import centred
 from dpcalc.training.release.model import load
 from dpcalc.training.rule.full_batches import Centring
@@ -166,7 +166,7 @@ def test_sums_are_exact_in_any_order_and_in_any_pieces(monkeypatch: pytest.Monke
 
 
 def test_what_is_spent_is_what_is_guaranteed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every noisy sum that is taken is recorded: a record moves it by 2 B, or by 2 C, over its noise."""
+    """Every noisy sum that is taken is recorded: a record moves it by 2 B, 2 C, or 2, over its noise."""
     spent: list[tuple[float, float]] = []
     taken: list[int] = []
 
@@ -185,16 +185,17 @@ def test_what_is_spent_is_what_is_guaranteed(monkeypatch: pytest.MonkeyPatch) ->
         return rounded_move(*given)
 
     monkeypatch.setattr(centring, "rounded_sum", recorded)
+    monkeypatch.setattr(calibration, "rounded_sum", recorded)
     monkeypatch.setattr(ExactSums, "moves", moves_of)
     monkeypatch.setattr(exact_sums, "_rounded_move", counted)
     case = case_of(data=CANCER)
-    assert [most for most, _ in spent] == [2.0] * 12 + [0.2] * 100
+    assert [most for most, _ in spent] == [2.0] * 12 + [0.2] * 100 + [2.0]
     assert len(taken) == 100
     mu = math.sqrt(sum((most / scale) ** 2 for most, scale in spent))
     told = case.best.details["floating_point"]
     assert mu == pytest.approx(told["mu"], rel=1e-9)
     assert 0.997 * mu_of(1.0, 1e-5) <= mu <= mu_of(1.0, 1e-5)
-    assert case.inputs["steps"][0] == 112
+    assert case.inputs["steps"][0] == 113
     assert (case.training["steps"], case.training["centre"]["mean"], case.training["centre"]["distance"]) == (
         100,
         11,
@@ -228,14 +229,14 @@ def test_noise_is_as_large_as_accounted_whatever_the_units(
 ) -> None:
     """The scale against n sigma B/L as a fraction, where sigma B is no normal double."""
     found: list[tuple[float, Fraction]] = []
-    scale_of = centring._scale_of
+    scale_of = centring.scale_of
 
     def recorded(noise_std: float, lipschitz: float, divisor: float, bound: float) -> float:
         scale = scale_of(noise_std, lipschitz, divisor, bound)
         found.append((scale, Fraction(noise_std) * Fraction(divisor) * Fraction(bound) / Fraction(lipschitz)))
         return scale
 
-    monkeypatch.setattr(centring, "_scale_of", recorded)
+    monkeypatch.setattr(centring, "scale_of", recorded)
     x, y = numbers(2000)
     kind = {"target_range": (0, 10)} if "loss" in more else {"positive": "1"}
     labels = y if "loss" in more else (np.arange(2000) % 2)
@@ -247,7 +248,7 @@ def test_noise_is_as_large_as_accounted_whatever_the_units(
 @pytest.mark.parametrize("given", [(1.0, 1e-300, 100.0, 1.0), (1e-300, 1.0, 100.0, 1.0), (1e-200, 1.0, 9.0, 1e-120)])
 def test_noise_out_of_range_is_refused(given: tuple[float, float, float, float]) -> None:
     with pytest.raises(SpecError, match="out of range"):
-        centring._scale_of(*given)
+        centring.scale_of(*given)
 
 
 # --- when -------------------------------------------------------------------------------------------------------------
@@ -416,9 +417,9 @@ def test_the_card_is_verified_and_says_what_the_steps_are(
     path = tmp_path / "m.json"
     dpcalc.train(data=CANCER, epsilon=1, delta=1e-5, output=str(path))
     card = json.loads((tmp_path / "m.card.json").read_text())
-    assert card["cases"][0]["asked"]["given"]["steps"] == 112
+    assert card["cases"][0]["asked"]["given"]["steps"] == 113
     statement = json.loads(path.read_text())["privacy"]["statement"]
-    assert "The first 12 of the 112 accounted steps are noisy sums too" in statement
+    assert "The first 12 of the 113 accounted steps are noisy sums too" in statement
     with pytest.raises(SystemExit) as stop:
         main(["verify", str(tmp_path / "m.card.json"), "--model", str(path)])
     assert not stop.value.code

@@ -14,7 +14,7 @@ from dpcalc.errors import NotApplicable
 from dpcalc.model.loss import of
 from dpcalc.model.loss.base import ScaledDescent
 from dpcalc.training.run import kernel, single
-from dpcalc.training.run.exact_sums import ExactSums, bits_kept, grid_of, rounded, rounded_sum
+from dpcalc.training.run.exact_sums import ExactSums, bits_kept, cut_iterate, grid_of, rounded, rounded_sum
 from dpcalc.training.run.plan import Plan, plan
 from dpcalc.training.run.problem import Problem
 from dpcalc.training.run.rounding import (
@@ -113,7 +113,7 @@ def test_sums_are_exact_where_squares_of_weights_are_no_doubles(length: float) -
     problem = Problem(np.tile(x, (count, 1)), np.ones(count), LOGISTIC)
     sums = ExactSums(problem, 1.0, count)
     with np.errstate(over="ignore"):
-        kept = sums._cut_iterate(w)
+        kept = cut_iterate(w, sums.kept, 0.5)
         one = sums.descent(w, np.array([0]))
         expected = [count * Fraction(float(each)) for each in one]
         for rows in (None, np.arange(count)):

@@ -271,23 +271,29 @@ def kept_bounds(case: Case) -> str:
     norm = "1-norm" if case.training["norm"] == 1 else "Euclidean norm"
     return (
         f" Rows of the training data are shortened to {norm} at most {number(bound, side=Side.AS_GIVEN)} by a rule "
-        "that does not depend on the data." + (_SUMS if case.training.get("solver") else "") + _first_steps(case)
+        "that does not depend on the data." + (_SUMS if case.training.get("solver") else "") + _other_steps(case)
     )
 
 
-def _first_steps(case: Case) -> str:
-    """Return what the first steps of a run on centred rows are, as the end of a statement."""
+def _other_steps(case: Case) -> str:
+    """Return which accounted steps are no descent, as the end of a statement."""
     training = case.training or {}
-    centre = training.get("centre")
-    if not centre:
-        return ""
-    mean, distance = centre["mean"], centre["distance"]
-    first = mean + distance
-    return (
-        f" The first {first} of the {first + training['steps']} accounted steps are noisy sums too, of the same "
-        f"sensitivity: {mean} of the rows, {distance} of their distances from the noisy mean row; the others descend "
-        "on rows about that row, shortened in the same way."
+    centre, counted = training.get("centre"), bool(training.get("calibration", {}).get("counts"))
+    first = centre["mean"] + centre["distance"] if centre else 0
+    said = (
+        f" The first {first} of the {first + training['steps'] + counted} accounted steps are noisy sums too, of the "
+        f"same sensitivity: {centre['mean']} of the rows, {centre['distance']} of their distances from the noisy mean "
+        f"row; {training['steps']} steps descend on rows about that row, shortened in the same way."
+        if centre
+        else ""
     )
+    return said + (_COUNTED if counted else "")
+
+
+_COUNTED = (
+    " The last of the accounted steps is a noisy sum of no larger sensitivity: counts of right and wrong answers, by "
+    "which scores became log-odds."
+)
 
 
 _SUMS = (

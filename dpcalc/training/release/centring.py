@@ -32,7 +32,7 @@ from dpcalc.training.rule.records import Records
 from dpcalc.training.run.checks import lipschitz_of
 from dpcalc.training.run.exact_sums import cut, exponent_of, grid_of, rounded_sum
 from dpcalc.training.run.kernel import Source
-from dpcalc.training.run.plan import Batch, Plan
+from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import refuse_outside
 from dpcalc.training.run.rounding import Rounding
 
@@ -70,7 +70,7 @@ def centred(plan: Plan, loss: Loss, records: Records, source: Source, rounding: 
         raise NotApplicable("centring is covered only where every noisy sum may be public", "give --no-centre")
     [batch] = plan.batches
     bound = float(loss.feature_bound)
-    noise = _scale_of(float(np.max(plan.scale)), lipschitz_of(plan, loss), batch.divisor, bound)
+    noise = scale_of(float(np.max(plan.scale)), lipschitz_of(plan, loss), batch.divisor, bound)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning would tell of the records
         asked = _Asked(records.train, bound, noise, source)
@@ -81,12 +81,11 @@ def centred(plan: Plan, loss: Loss, records: Records, source: Source, rounding: 
         for part in filter(None, (records.train, records.test)):
             for some in blocks(*part.shape, _PIECE):
                 centre.apply(part.features[some])
-    left = plan._replace(batches=(Batch(batch.steps - how.sums, batch.size, batch.divisor),))
     moved = records._replace(constant=constant, bound=centre.rest)
-    return Centred(moved, centre, left)
+    return Centred(moved, centre, plan.without(how.sums))
 
 
-def _scale_of(noise_std: float, lipschitz: float, divisor: float, bound: float) -> float:
+def scale_of(noise_std: float, lipschitz: float, divisor: float, bound: float) -> float:
     """Return n sigma B/L, rounded up: sigma/L comes first, since sigma B may be below all normal doubles.
 
     Raises:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from dpcalc.model.loss import Loss
 from dpcalc.training.data.progress import Phases, silent
-from dpcalc.training.release import metrics
+from dpcalc.training.release import calibration, metrics
 from dpcalc.training.release.metrics import Optimum
+from dpcalc.training.rule.calibration import Calibrating
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.records import Records
 from dpcalc.training.rule.setup import NoiseSource, Setup, Solver
@@ -59,6 +60,7 @@ class Trained(NamedTuple):
     Attributes:
         weights: shape (d,).
         released: shape (k, d), the iterates that may be public.
+        temperature: what a model divides both by, so that scores are log-odds; None where they stay what they are.
         randomness: where its noise came from.
         metrics: how good it is.
     """
@@ -67,6 +69,7 @@ class Trained(NamedTuple):
     released: Array
     randomness: Randomness
     metrics: Metrics
+    temperature: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what is reported, JSON types only."""
@@ -133,6 +136,7 @@ class Execution(NamedTuple):
         rounding: of what is released.
         source: of the noise; of replicas it comes from the seed.
         start: from where the run goes on, shape (d,); by default 0.
+        calibrating: how scores become log-odds, if they do.
     """
 
     plan: Plan
@@ -143,6 +147,7 @@ class Execution(NamedTuple):
     rounding: Rounding | None
     source: kernel.Source
     start: Array | None = None
+    calibrating: Calibrating | None = None
 
     def outcome(self) -> tuple[Trained | Replicas, NonPrivate | None]:
         """Return what was trained, and what it is compared with if that is asked for.
@@ -173,8 +178,13 @@ class Execution(NamedTuple):
                 self.plan, parts["train"], self.source, start=self.start, progress=self.phases("steps"),
                 rounding=self.rounding,
             )  # fmt: skip
+        temperature, used = None, weights
+        if self.calibrating is not None:
+            given = self.calibrating, self.plan, parts["train"], weights, self.source, self.rounding
+            temperature = calibration.temperature(*given)
+            used = weights / temperature
         randomness = randomness_of(self.setup, self.source.label)
-        return Trained(weights, released, randomness, measured(weights, parts, self.setup, self.phases))
+        return Trained(weights, released, randomness, measured(used, parts, self.setup, self.phases), temperature)
 
     def _replicas(self, parts: Parts) -> Replicas:
         setup, problem, seed = self.setup, parts["train"], self.setup.seed or 0

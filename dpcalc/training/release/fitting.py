@@ -13,6 +13,7 @@ from dpcalc.model.quantities import LossName
 from dpcalc.notes import Centred, CostOfTries, Note, NotTrained, SumsOfProducts
 from dpcalc.report import Assertion, Case
 from dpcalc.training.rule import batches, full_batches, sums_of_products
+from dpcalc.training.rule.calibration import COUNTS, Calibrating
 from dpcalc.training.rule.defaults import fill_loss, fill_split, fill_steps
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.full_batches import Centring, Rule
@@ -46,6 +47,16 @@ class Described(NamedTuple):
         rows, columns = self.records.shape
         return rows, columns * self.draft.loss.scores
 
+    @property
+    def calibrating(self) -> Calibrating | None:
+        """How scores become log-odds, if they do."""
+        return None if self.rule is None else self.rule.calibrating
+
+    @property
+    def counts(self) -> int:
+        """How many noisy counts of records there are after the descent, as one more step."""
+        return COUNTS if self.calibrating is not None and self.calibrating.counts else 0
+
 
 class Fit(NamedTuple):
     """A case with what was measured, and the model if one was trained."""
@@ -68,7 +79,9 @@ def fit_described(task: Task) -> Fit:
         if run.records.centred:  # noisy sums of rows are as private as steps, and come first
             centring = full_batches.centring(draft, int(draft["steps"]), *run.records.shape)
             draft.choose("steps", int(draft["steps"]) + centring.sums)
-        made = None if run.setup.replicas > 1 else guarantee(Accounting(draft, run.shape), task.gates)
+        if run.counts:
+            draft.choose("steps", int(draft["steps"]) + 1)
+        made = None if run.setup.replicas > 1 else guarantee(Accounting(draft, run.shape, run.counts), task.gates)
     except MissingParameter as error:
         raise full_batches.without(error, draft) from None
     case = account(draft, task.gates) if made is None else made.case
@@ -206,7 +219,9 @@ def _executed(case: Case, made: Guaranteed | None, run: Described, task: Task, c
         note = Centred(mean_sums=centring.mean, distance_sums=centring.distance, accounted_steps=planned.steps)
         case = case._replace(note_data=(*case.note_data, note))
         records, centre, planned = centred(planned, draft.loss, records, source, rounding, centring)
-    executed = Execution(planned, records, draft, setup, task.phases, rounding, source)
+    if run.counts:
+        planned = planned.without(1)
+    executed = Execution(planned, records, draft, setup, task.phases, rounding, source, calibrating=run.calibrating)
     trained, non_private = executed.outcome()
     unknown = planned.tail or setup.solver == Solver.SUMS or draft.loss.classified
     risk = None if unknown else least_risk(draft, accounted, best, run.records.shape[1])

@@ -61,6 +61,8 @@ class Model(NamedTuple):
         centre, scale, centred_bound: of a model of centred rows, shape (features,) and two numbers: a row x that was
             shortened becomes (x - centre)/scale, and is shortened to this length; None where rows are not centred.
         noise_std: about the standard deviation of the privacy noise on a weight; None where it is not known.
+        temperature: what the released weights were divided by, so that scores are log-odds; None where they are as
+            released.
     """
 
     weights: Array
@@ -84,6 +86,7 @@ class Model(NamedTuple):
     scale: float | None = None
     centred_bound: float | None = None
     noise_std: float | None = None
+    temperature: float | None = None
 
     @property
     def labels(self) -> Labels | Classes:
@@ -137,6 +140,10 @@ class Model(NamedTuple):
         """
         scores: Array = self.features(rows) @ self.weights + self.intercept
         return scores
+
+    def raw_scores(self, rows: Array) -> Array:
+        """Return the scores of the weights as they were trained, before they became log-odds; as `scores`."""
+        return self.scores(rows) * (self.temperature or 1.0)
 
     def scored(self, source: Any, *, target: bool = False) -> Iterator[tuple[Array, Array]]:
         """Yield scores, shape (m,) or (m, K), and targets as their cells are read, shape (m,), of some rows at a time.
@@ -217,6 +224,8 @@ def _described(model: Model) -> dict[str, Any]:
             del fields[name]
     if fields["noise_std"] is None:
         del fields["noise_std"]
+    if fields["temperature"] is None:
+        del fields["temperature"]
     if fields["classes"] is None:
         del fields["classes"]
     else:
@@ -303,7 +312,8 @@ def _consistent(model: Model) -> bool:
         and all(isinstance(word, str) for word in words)
         and 0.0 < model.bound < math.inf
         and model.norm in (1, 2)
-        and (model.noise_std is None or (isinstance(model.noise_std, float) and 0.0 < model.noise_std < math.inf))
+        and (model.noise_std is None or _is_positive(model.noise_std))
+        and (model.temperature is None or _is_positive(model.temperature))
         and isinstance(model.loss, Mapping)
         and isinstance(model.privacy, Mapping)
         and (
@@ -359,6 +369,10 @@ def _declares(model: Model) -> bool:
             for name, value in missing.items()
         )
     )
+
+
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, float) and 0.0 < value < math.inf
 
 
 def _is_vector(value: Array | None, length: int) -> bool:

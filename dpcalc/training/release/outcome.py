@@ -11,7 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcalc.notes import LabelReading, ModelFile, NotCovered, Note, NotMeasured, NotPrivate, UnreadableCells
+from dpcalc.notes import (
+    Calibrated,
+    LabelReading,
+    ModelFile,
+    NotCovered,
+    Note,
+    NotMeasured,
+    NotPrivate,
+    UnreadableCells,
+)
 from dpcalc.report import Case
 from dpcalc.training.data.bounds import Centre
 from dpcalc.training.data.cells import Classes
@@ -143,6 +152,7 @@ class Outcome(NamedTuple):
             "average": self.setup.average,
             **({} if self.centre is None else {"centre": self._centre(self.centre)}),
             **self._solver(),
+            **({} if self._calibration is None else {"calibration": self._calibration}),
             "rule": None if self.rule is None else self.rule.to_json(),
             **({} if self.tuning is None else {"tuning": self.tuning}),
             "released": self.setup.output,
@@ -177,6 +187,13 @@ class Outcome(NamedTuple):
         mean, distance = centring_steps(self.plan.steps)
         return {"mean": mean, "distance": distance, "scale": centre.scale}
 
+    @property
+    def _calibration(self) -> dict[str, Any] | None:
+        """What is said of scores that became log-odds; all of it is released."""
+        if self.rule is None or self.rule.calibrating is None or isinstance(self.trained, Replicas):
+            return None
+        return {"temperature": self.trained.temperature, "counts": self.rule.calibrating.counts}
+
     def _solver(self) -> dict[str, Any]:
         """Return what a case says of a run that is no descent, and how its records are bounded."""
         if self.setup.solver != Solver.SUMS:
@@ -210,6 +227,8 @@ class Outcome(NamedTuple):
         """Yield what holds of every run described like this one, whatever the records are."""
         if self.rule is not None:
             yield self.rule.note()
+        if self._calibration is not None:
+            yield Calibrated(**self._calibration)
         if self.setup.synthetic is None:
             if self.draft["loss"] in CLASSIFYING or self.records.labels.takes_words:
                 yield LabelReading(reading=self.records.labels.said)
@@ -237,21 +256,23 @@ class Outcome(NamedTuple):
             return None
         records, ranges, labels = self.records, self.records.ranges, self.records.labels
         scores = self.draft.loss.scores if self.draft.loss.classified else None
-        weights, intercept = _parted(self.trained.weights, records.constant, scores)
+        temperature, noise = self.trained.temperature or 1.0, deviation(self.plan, self.trained.released)
+        weights, intercept = _parted(self.trained.weights / temperature, records.constant, scores)
         named = {"positive": None, "classes": labels.names} if isinstance(labels, Classes) else labels._asdict()
         centre = self.centre
         moved: dict[str, Any] = (
             {} if centre is None else {"centre": centre.shift, "scale": centre.scale, "centred_bound": centre.rest}
         )
         bound = records.bound if centre is None else float(self.draft["feature_bound"])
-        released = self.trained.released if self._iterates_released > 1 else None
+        released = self.trained.released / temperature if self._iterates_released > 1 else None
         return Model(
             weights=weights, intercept=intercept, columns=records.names[:-1], target=records.names[-1],
             low=ranges.low if ranges else None, high=ranges.high if ranges else None,
             target_range=ranges.target if ranges else None, bound=bound, norm=self.draft.norm,
             loss=self.draft.described_loss, privacy=self._privacy(self.trained, case),
             released=None if released is None else _with_intercepts(released, records.constant, scores),
-            noise_std=deviation(self.plan, self.trained.released), **named, **_declared(records), **moved,
+            noise_std=None if noise is None else noise / temperature, temperature=self.trained.temperature,
+            **named, **_declared(records), **moved,
         )  # fmt: skip
 
     def _privacy(self, trained: Trained, case: Case) -> dict[str, Any]:

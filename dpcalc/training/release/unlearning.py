@@ -60,9 +60,11 @@ class _Start(NamedTuple):
     @property
     def weights(self) -> Array:
         """The weights of every column, shape (d,)."""
-        weights = np.asarray(self.model.weights, dtype=np.float64)
+        scale = self.model.temperature or 1.0  # the steps move what was trained, and not log-odds
         with np.errstate(over="ignore"):
-            return np.append(weights, np.divide(self.model.intercept, self.constant)) if self.constant else weights
+            weights = np.multiply(self.model.weights, scale)
+            last = np.divide(self.model.intercept * scale, self.constant) if self.constant else ()
+            return np.append(weights, last)
 
 
 def fit_unlearned(task: Task) -> Fit:

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 from dpcalc.errors import MissingParameter, SpecError
 from dpcalc.model.algorithm import Source
 from dpcalc.model.loss.base import flag_of
-from dpcalc.model.quantities import Releases
+from dpcalc.model.quantities import LossName, Releases
 from dpcalc.model.question import Question
 from dpcalc.notes import DefaultRule
+from dpcalc.training.rule.calibration import Calibrating, calibrating
 from dpcalc.training.rule.defaults import CLASSIFYING
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.setup import Average, Setup, Solver
@@ -164,12 +165,14 @@ class Rule(NamedTuple):
     Attributes:
         kappa, mu, travel: see above; travel is in units of rows of norm 1, and None where nothing descends.
         picks: name -> what was chosen; what was given is not among them.
+        calibrating: how scores become log-odds; None where they stay what they are.
     """
 
     kappa: float
     mu: float
     travel: float | None
     picks: dict[str, Pick]
+    calibrating: Calibrating | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what is reported, JSON types only."""
@@ -386,6 +389,15 @@ class Choice:
             pace = min(TRAVEL, TRAVEL_SEVERAL * int(self.draft["classes"]) * max(1.0, FAINT / kappa))
         return min(pace * kappa, LONGEST_TRAVEL)
 
+    def calibrating(self) -> Calibrating | None:
+        """Return how scores become log-odds; None for scores of other losses, and of descents that are described."""
+        asked, classes = self.asked, int(self.draft.get("classes", 2))
+        probable = self.kind is SEVERAL or self.draft["loss"] == LossName.LOGISTIC
+        described = asked.average == Average.NONE or any(self.draft.given(name) for name in _DESCRIBED)
+        if not probable or described or asked.replicas > 1 or asked.tune is not None:
+            return None
+        return calibrating(self.draft["records"], self.mu, self.columns, classes, self.kappa)
+
     def step_size(self, travel: float, steps: int) -> float:
         """Return eta = A/(C T).
 
@@ -438,7 +450,7 @@ def fill(draft: Draft, asked: Setup, columns: int, *, centred: bool = False) -> 
     travel = choice.travel(kappa, steps)
     step_size = float(f"{choice.step_size(travel, steps):.4g}")
     choice.pick("step_size", step_size, Source.DERIVED, f"A/(C T) for a travel of A = {travel:.4g}: {kind.why}")
-    return Rule(choice.kappa, choice.mu, travel, choice.picks)
+    return Rule(choice.kappa, choice.mu, travel, choice.picks, choice.calibrating())
 
 
 def fill_sums(draft: Draft, asked: Setup, columns: int) -> Rule | None:

@@ -197,10 +197,11 @@ class Accounting:
     Attributes:
         draft: the run and the budget; its noise may be sought.
         shape: the numbers of records and of columns.
+        more: how many numbers are released beside one for each step and column.
     """
 
-    def __init__(self, draft: Draft, shape: tuple[int, int]) -> None:
-        self.draft, self.shape = draft, shape
+    def __init__(self, draft: Draft, shape: tuple[int, int], more: int = 0) -> None:
+        self.draft, self.shape, self.more = draft, shape, more
 
     @property
     def loss(self) -> Loss | None:
@@ -323,7 +324,7 @@ class _Rounded:
             NotApplicable: it has no room for rounding.
         """
         run, planned = self.accounting.carried(row)
-        rounding = rounding_of(row.bound, planned, self.accounting.loss)
+        rounding = rounding_of(row.bound, planned, self.accounting.loss, self.accounting.more)
         try:
             cost = self._cost(row, rounding)
         except _Needs:
@@ -432,8 +433,8 @@ def _more(cost: Cost, delta: float) -> float:
     return cost.delta + (cost.factor - 1.0) * delta
 
 
-def rounding_of(bound: str, planned: Plan, loss: Loss | None) -> Rounding:
-    """Return how a run is rounded that a theorem is quoted of.
+def rounding_of(bound: str, planned: Plan, loss: Loss | None, more: int = 0) -> Rounding:
+    """Return how a run is rounded that a theorem is quoted of, with so many more entries of noisy sums.
 
     Raises:
         NotApplicable: its iterates must stay hidden, and rounding errors of them have no bound.
@@ -444,7 +445,7 @@ def rounding_of(bound: str, planned: Plan, loss: Loss | None) -> Rounding:
                 "its iterates stay hidden, and the sums of products are released", "take --solver descent"
             )
         return output_rounding(planned, loss)
-    entries = float(planned.steps * planned.columns)
+    entries = float(planned.steps * planned.columns + more)
     log_factor, tail = stretch(planned.noise, entries, sum_error(planned.noise))
     return Rounding(up(entries * sum_miss(planned.noise), 4.0), log_factor, tail)
 

@@ -99,6 +99,25 @@ def rounded_cells(total: Array, noise: Array) -> Array:
     return cells
 
 
+def cut_iterate(w: Array, kept: int, inner: float = 1.0) -> Array:
+    """Return w cut so that its scores are sums of numbers that doubles hold: to some 32 bits.
+
+    Args:
+        w: shape (d,).
+        kept: bits that are kept of features.
+        inner: a power of two, which the outcome is multiplied by: so are the scores.
+    """
+    square = float(np.dot(w, w))
+    usual = _SQUARES[0] <= square <= _SQUARES[1]  # and no nan
+    length = math.sqrt(square) if usual else float(lengths(w[np.newaxis], 2)[0])
+    exponent = max(_LEAST_EXPONENT, math.frexp(length)[1] + 1)
+    unit = math.ldexp(1.0, exponent + kept - _BITS)
+    parts = np.multiply(w, 1.0 / unit)
+    np.trunc(parts, parts)
+    np.multiply(parts, unit * inner, parts)
+    return parts
+
+
 class ExactSums:
     """The sums of minus the clipped gradients of a problem's records, without the regulariser.
 
@@ -224,28 +243,13 @@ class ExactSums:
 
     def _sum(self, pieces: Iterable[Piece], w: Array) -> Array:
         """Return the sum over records that are cut."""
-        w = self._cut_iterate(w)
+        w = cut_iterate(w, self.kept, 1.0 if self.scaled is None else self.scaled.inner)
         total = None
         for piece in pieces:
             part = self._of(*piece, w)
             total = part if total is None else total + part
         assert total is not None
         return total
-
-    def _cut_iterate(self, w: Array) -> Array:
-        """Return w cut so that its scores are sums of numbers that doubles hold: to some 32 bits.
-
-        It is times ``inner`` of the loss, a power of two: so are the scores.
-        """
-        square = float(np.dot(w, w))
-        usual = _SQUARES[0] <= square <= _SQUARES[1]  # and no nan
-        length = math.sqrt(square) if usual else float(lengths(w[np.newaxis], 2)[0])
-        exponent = max(_LEAST_EXPONENT, math.frexp(length)[1] + 1)
-        unit = math.ldexp(1.0, exponent + self.kept - _BITS)
-        parts = np.multiply(w, 1.0 / unit)
-        np.trunc(parts, parts)
-        np.multiply(parts, unit if self.scaled is None else unit * self.scaled.inner, parts)
-        return parts
 
     def _of(self, x: Array, y: Array, steepest: Array, w: Array) -> Array:
         """Return the sum over some records.

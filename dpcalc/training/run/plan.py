@@ -122,6 +122,11 @@ class Plan(NamedTuple):
             raise SpecError("a mean of iterates is covered only where each of them is", "give --release epoch")
         return self._replace(tail=True)
 
+    def without(self, sums: int) -> Plan:
+        """Return the plan of full batches without so many of its steps, which are noisy sums of another kind."""
+        [batch] = self.batches
+        return self._replace(batches=(batch._replace(steps=batch.steps - sums),))
+
     def averages(self, steps: int) -> bool:
         """Return whether the iterate after so many steps is one of those whose mean is wanted."""
         interval = 1 if self.release is Release.STEP else self.steps_per_pass

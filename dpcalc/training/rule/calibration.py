@@ -1,0 +1,54 @@
+"""From scores to log-odds: slopes that are clipped push scores apart, and a public temperature undoes that on average.
+
+Where both classes are there at a score, a fit with slopes of at most c < 1/2 settles where p min(sg(-s), c) =
+(1 - p) min(sg(s), c): a true chance of 0.6 is reported as 0.933 for c = 0.1, however many records there are. For rows
+whose law is the same in all directions the clipped risk is least at a multiple of the true weights, so that one number,
+the temperature, is what a linear model is wrong by. How large it is depends on how predictable the classes are, which
+is not public. From kappa = 10 on, eight noisy counts of the records correct it: `dpcalc.training.release.calibration`.
+
+The constants were chosen on some forty tables: `docs/training.md` says how good the probabilities are.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+COUNTED_FROM = 10.0
+"""The kappa from which records are counted: below it, noise drowns the counts."""
+
+COUNTS = 8
+"""How many counts there are: of right and of wrong answers, at four sizes of the score."""
+
+_STEEPEST, _ROOT = 6.0, 3.0
+"""The temperature is 6 d^(-1/3), and at least 1: with many columns the scores of a row are smaller."""
+
+_FEW = 18.0
+"""The n mu/2 below which noise on the weights pushes scores apart as well."""
+
+
+class Calibrating(NamedTuple):
+    """How scores become log-odds.
+
+    Attributes:
+        temperature: what scores are divided by; a public number.
+        counts: whether it is corrected by a noisy sum after the descent.
+    """
+
+    temperature: float
+    counts: bool
+
+
+def calibrating(records: int, mu: float, columns: int, classes: int, kappa: float) -> Calibrating:
+    """Return how the scores of a clipped classifier become log-odds, by public numbers.
+
+    Args:
+        records, mu, columns, kappa: as of `dpcalc.training.rule.full_batches`.
+        classes: K, 2 for one score.
+
+    >>> calibrating(455, 0.27, 31, 2, 11.0)
+    Calibrating(temperature=1.982, counts=True)
+    """
+    steepness = max(1.0, _STEEPEST * columns ** (-1.0 / _ROOT) * math.sqrt(2.0 / classes))
+    few = _FEW / max(0.5 * records * mu, 1e-9)
+    return Calibrating(float(f"{steepness * math.hypot(1.0, few):.4g}"), kappa >= COUNTED_FROM)
