@@ -164,6 +164,15 @@ SAID = [
     (notes.LabelReading(reading="yes is 1"), "labels: yes is 1"),
     (notes.SumsOfProducts(), "sums of the products of columns and target"),
     (
+        notes.Calibrated(temperature=2.0, counts=True),
+        "clipping pushes scores apart: they were divided by 2 to be log-odds; the last accounted step is eight noisy "
+        "counts of right and wrong answers for that (see `dpcalc help method`)",
+    ),
+    (
+        notes.Calibrated(temperature=2.0, counts=False),
+        "clipping pushes scores apart: they were divided by 2 to be log-odds (see `dpcalc help method`)",
+    ),
+    (
         notes.Centred(mean_sums=11, distance_sums=1, accounted_steps=112),
         "the first 12 of the 112 accounted steps are noisy sums, 11 of rows and 1 of distances from their noisy mean",
     ),
