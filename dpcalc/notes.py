@@ -404,6 +404,12 @@ class Rounded(Note):
     delta: float
 
 
+class DearRounding(Rounded):
+    """As `Rounded`, where it costs more than a hundredth of the noise."""
+
+    kind: str = "dear_rounding"
+
+
 class Tuned(Note):
     """The release is the best of a random number of runs, and what that costs is part of the guarantee.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dpcalc.model.quantities import RISKS
 from dpcalc.notes import (
+    DearRounding,
     LeftOut,
     NewestRecord,
     NotCertified,
@@ -82,6 +83,7 @@ _RANKS_OF_INPUTS = {DEFAULT: 6, DERIVED: 8}
 
 _DECISIVE = (
     RunRead, OtherReading, RunRemark, LeftOut, OnePass, Vacuous, NotCertified, NotTrained, NothingDrawn, NewestRecord,
+    DearRounding,
 )  # fmt: skip
 """Notes without which an answer would be misread."""
 

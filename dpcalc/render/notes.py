@@ -15,6 +15,7 @@ from dpcalc.notes import (
     Calibrated,
     Centred,
     CostOfTries,
+    DearRounding,
     DefaultRule,
     Forgets,
     HidingPays,
@@ -445,6 +446,10 @@ def _rounded(note: Rounded) -> str:
     return f"{note.of} is rounded to {grid}; {epsilon}{number(note.delta, 3, Side.UP)} of delta are included for that"
 
 
+def _dear_rounding(note: DearRounding) -> str:
+    return f"{_rounded(note)}; longer steps, a smaller --radius or fewer passes would cost less"
+
+
 def _tuned(note: Tuned) -> str:
     noise = (
         ""
@@ -539,6 +544,7 @@ _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
     Tuned: _tuned,
     CostOfTries: _cost_of_tries,
     Rounded: _rounded,
+    DearRounding: _dear_rounding,
     ModelFile: _model_file,
 }
 """What any other note says; nothing where that is empty."""

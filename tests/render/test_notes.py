@@ -187,6 +187,11 @@ SAID = [
         notes.Rounded(of="what is released", grid=0.125, epsilon=2.0**-20, delta=2.0**-130),
         "what is released is rounded to multiples of 0.125; 9.54e-07 of epsilon and 7.35e-40 of delta are included",
     ),
+    (
+        notes.DearRounding(of="what is released", grid=0.125, epsilon=0.25, delta=2.0**-30),
+        "what is released is rounded to multiples of 0.125; 0.25 of epsilon and 9.32e-10 of delta are included for "
+        "that; longer steps, a smaller --radius or fewer passes would cost less",
+    ),
     (notes.NotCovered(because="not covered"), "the metrics of this run and the remarks on its records are not covered"),
     (notes.NotMeasured(), "--test-fraction 0.2"),
     (notes.ModelFile(), "the model is not kept: give -o"),

@@ -15,8 +15,11 @@ import pytest
 import dpcalc
 from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.loss import Loss, of
+from dpcalc.model.question import Question
+from dpcalc.notes import DearRounding
 from dpcalc.theorems.record import for_algorithm
 from dpcalc.training.rule import guarantee
+from dpcalc.training.rule.draft import Draft
 from dpcalc.training.run.kernel import descents
 from dpcalc.training.run.rounding import FUNCTIONS, LOSS_FUNCTIONS
 
@@ -52,6 +55,53 @@ def test_the_epsilon_achieved_is_of_the_rounded_release(monkeypatch: pytest.Monk
     assert case.best is not None
     assert case.best.details is not None
     assert case.best.details["achieved"]["epsilon"] in {told for _, _, told in seen}
+
+
+# --- at real sizes ----------------------------------------------------------------------------------------------------
+
+
+def of_sizes(shape: tuple[int, int], **given: Any) -> tuple[float, guarantee.Guaranteed]:
+    """Return the noise of a run on real numbers, and what is guaranteed of the run that is carried out."""
+    question = Question(given.pop("epsilon", 1.0), 1e-6, math.log(1e-6))
+    draft = Draft.of(loss="logistic", feature_bound=1.0, records=shape[0], **given).asking(question)
+    best = guarantee.account(draft).best
+    assert best is not None
+    return best.value, guarantee.guarantee(guarantee.Accounting(draft, shape))
+
+
+LARGE: list[Any] = [
+    ({"algorithm": "pnsgd"}, 1.0), ({"algorithm": "shuffled"}, 1.0),
+    ({"algorithm": "cyclic", "epochs": 3, "batch_size": 64}, 0.1),
+    *(
+        pytest.param({"algorithm": "shuffled", "permutation": "secret"}, epsilon, marks=pytest.mark.campaign)
+        for epsilon in (0.1, 1.0, 8.0)
+    ),
+    pytest.param(
+        {"algorithm": "shuffled-epochs", "epochs": 4, "permutation": "secret"}, 1.0, marks=pytest.mark.campaign
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("step_size", [1e-4, 1.0])
+@pytest.mark.parametrize(("given", "epsilon"), LARGE)
+def test_rounding_costs_less_than_a_hundredth_of_the_noise_at_real_sizes(
+    given: dict[str, Any], epsilon: float, step_size: float
+) -> None:
+    for shape in ((10**5, 50), (10**7, 1000)):
+        real, made = of_sizes(shape, **given, epsilon=epsilon, radius=1.0, step_size=step_size)
+        best = made.case.best
+        assert best is not None
+        assert 1.0 <= best.value / real < 1.01
+        assert not [note for note in made.case.note_data if isinstance(note, DearRounding)]
+
+
+def test_a_bound_whose_rounding_is_dear_is_kept_where_it_needs_the_least_noise() -> None:
+    """Without a ball, at short steps: the noise is within a fifth of that on real numbers, and the report says so."""
+    real, made = of_sizes((10**7, 1000), algorithm="cyclic", epochs=3, batch_size=64, step_size=1e-4)
+    best = made.case.best
+    assert best is not None
+    assert 1.01 < best.value / real < 1.2
+    assert [note for note in made.case.note_data if isinstance(note, DearRounding)]
 
 
 # --- what is assumed of functions -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import NotApplicable
-from dpcalc.model.algorithm import ALGORITHMS
+from dpcalc.model.algorithm import ALGORITHMS, Release
 from dpcalc.model.run import describe
 from dpcalc.training.audit.attacks import Linear
 from dpcalc.training.rule.guarantee import rounding_of
@@ -110,6 +110,12 @@ def test_what_is_released_does_not(algorithm: str) -> None:
 def test_what_is_released_after_more_steps_does_not(algorithm: str) -> None:
     for rounding in roundings(algorithm, 3):
         assert told(algorithm, rounding, 400, 3) < TOLD
+
+
+@pytest.mark.parametrize("algorithm", some([name for name in ALL if ALGORITHMS[name].release is Release.LAST]))
+def test_what_is_released_after_100_steps_does_not(algorithm: str) -> None:
+    for rounding in roundings(algorithm, 100):
+        assert told(algorithm, rounding, 40, 100) < TOLD
 
 
 BATCHED = [name for name in ALL if not (ALGORITHMS[name].single or ALGORITHMS[name].full_batch or name == "online")]

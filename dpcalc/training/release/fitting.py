@@ -16,8 +16,9 @@ from dpcalc.training.rule import batches, full_batches, sums_of_products
 from dpcalc.training.rule.calibration import COUNTS, Calibrating
 from dpcalc.training.rule.defaults import fill_loss, fill_split, fill_steps
 from dpcalc.training.rule.draft import Draft
+from dpcalc.training.rule.excess_risk import least_risk
 from dpcalc.training.rule.full_batches import Centring, Rule
-from dpcalc.training.rule.guarantee import account, accounted_run, least_risk, takes_dimension
+from dpcalc.training.rule.guarantee import account, accounted_run, takes_dimension
 from dpcalc.training.rule.setup import OF_UNLEARNING, Average, Setup, Solver, Task
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from dpcalc.training.release.model import Model, refuse_too_large
 from dpcalc.training.release.privacy_noise import deviation
 from dpcalc.training.rule.defaults import CLASSIFYING
 from dpcalc.training.rule.draft import Draft
+from dpcalc.training.rule.excess_risk import RiskBound
 from dpcalc.training.rule.full_batches import Rule, centring_steps
-from dpcalc.training.rule.guarantee import RiskBound
 from dpcalc.training.rule.records import Records
 from dpcalc.training.rule.setup import Setup, Solver, card_path
 from dpcalc.training.run.plan import Plan

@@ -28,7 +28,7 @@ from dpcalc.model.loss import Loss
 from dpcalc.model.quantities import Kind, Quantity
 from dpcalc.model.question import Question
 from dpcalc.model.run import Run
-from dpcalc.notes import LossDomain, Note, Rounded
+from dpcalc.notes import DearRounding, LossDomain, Note, Rounded
 from dpcalc.numerics.floats import down, up
 from dpcalc.report import Case, Obstacle, Result
 from dpcalc.theorems.record import for_algorithm, lookup
@@ -43,24 +43,6 @@ _CURES = {
     "schedule": "dpcalc compare takes schedules; they are not trained",
 }
 """The hint for each parameter that train does not take: the loss and the radius determine these constants."""
-
-
-class RiskBound(NamedTuple):
-    """A bound on the excess risk that covers exactly the run that is executed.
-
-    Attributes:
-        bound: its id.
-        quantity: what is bounded: the excess risk on the records, or under the law that they are drawn from.
-        value: the number.
-        assumes: what it assumes.
-        vacuous: whether any model meets it.
-    """
-
-    bound: str
-    quantity: str
-    value: float
-    assumes: tuple[str, ...]
-    vacuous: bool
 
 
 def takes_dimension(algorithm: Algorithm) -> bool:
@@ -125,44 +107,11 @@ def described_run(draft: Draft) -> Run:
     return run
 
 
-def least_risk(draft: Draft, run: Run, best: Result, dimension: int) -> RiskBound | None:
-    """Return the least bound on the excess risk that covers exactly this run, None where there is none.
-
-    Args:
-        draft, run: what is executed.
-        best: its best guarantee.
-        dimension: of the data.
-    """
-    if draft.clip is not None:
-        return None  # the theorems on the risk are of the loss itself
-    described = Draft.of(
-        **draft.described_loss, algorithm=draft["algorithm"], records=draft["records"], dimension=dimension,
-        step_size=run.step_size, noise_std=run.noise_std, steps=draft["records"] if run.steps is None else run.steps,
-    )  # fmt: skip
-    budgets = [Question()]
-    if best.log_delta is not None and best.epsilon is not None:
-        budgets.append(Question(best.epsilon, best.delta, best.log_delta))
-    results: list[Result] = []
-    for budget in budgets:
-        with contextlib.suppress(DpcalcError):
-            results += ask("utility", described, budget).results
-    run_of_row = ("noise_std", "step_size", "steps")
-    same = [
-        result for result in results
-        if result.guarantee and result.quantity != Quantity.SMOOTHING_ERROR
-        and all((result.details or {}).get(name) == described.get(name) for name in run_of_row)
-    ]  # fmt: skip
-    if not same:
-        return None
-    least = min(same, key=lambda result: result.value)
-    vacuous = bool((least.details or {}).get("vacuous"))
-    return RiskBound(least.bound, least.quantity, least.value, least.assumes, vacuous)
-
-
 _SHARE = 2.0**-14  # of delta, set aside for rounding at first: less than a ten-thousandth of it
-_DEAR = 2.0**-4  # of delta: past this, a little epsilon is set aside instead, where that is enough
-_MOST = 0.5  # of delta: the noise is sought for the rest
-_MOST_EPSILON = 0.01  # of epsilon: more would show in its second digit
+_DELTAS = 16.0  # shares of delta that are as dear as one of epsilon: noise goes with the root of -2 ln delta
+_MOST = 0.5  # of delta, and of epsilon: the noise is sought for the rest
+_LITTLE = 0.01  # of epsilon: what costs more is compared with the best of what costs less
+_SHARE_OF_EPSILON = 2.0**-24  # set aside at first: what steps that stay hidden cost, as a rule
 _LARGEST_HINTED = 100  # an epsilon beyond which rounding would cost too much in any run
 _MOST_HINTED = 0.1  # a delta that nobody should be told to give is larger
 _ROOM = 1.0625  # over what was needed: more noise needs a little less, so that the next try is likely to be the last
@@ -257,21 +206,56 @@ def guarantee(accounting: Accounting, gates: Sequence[Gate] = ()) -> Guaranteed:
                 f"{gate.text!r} speaks of the run on real numbers, and what is released is rounded",
                 "ask `dpcalc compare` with the same run",
             )
-    spare = _Spare(0.0, 0.0 if question.log_delta is None else _SHARE * _delta(question))
+    try:
+        made, dear = _within(accounting, question, gates, _LITTLE)
+    except NotApplicable:
+        return _within(accounting, question, gates, _MOST)[0]
+    if not dear:
+        return made
+    with contextlib.suppress(NotApplicable):
+        other, _ = _within(accounting, question, gates, _MOST)
+        made = min(made, other, key=_noise_of)
+    return made
+
+
+def _noise_of(made: Guaranteed) -> float:
+    """Return the noise that was found; 0 where it is given, and everything costs what it does."""
+    best = made.case.best
+    assert best is not None
+    return best.value if best.quantity in NOISE_SCALES else 0.0
+
+
+def _within(accounting: Accounting, question: Question, gates: Sequence[Gate], most: float) -> tuple[Guaranteed, bool]:
+    """Return what is guaranteed where rounding costs at most a share of epsilon, and whether more would help.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as `guarantee`.
+    """
+    spare = _Spare(0.0, 0.0)
+    if question.log_delta is not None:
+        hidden = not accounting.draft.algorithm.full_batch
+        spare = _Spare(_SHARE_OF_EPSILON * (question.epsilon or 0.0) * hidden, _SHARE * _delta(question))
     for _ in range(_TRIES):
+        rounded = _Rounded(accounting, question, spare, most)
         try:
-            return _Rounded(accounting, question, spare).guaranteed(gates)
+            return rounded.guaranteed(gates), rounded.dear
         except _Needs as needs:
             spare = needs.spare
-    raise _no_room(question, spare.delta)
+    raise _no_room(question, Cost(spare.epsilon, 1.0, spare.delta))
 
 
 class _Rounded:
-    """The guarantees of a rounded run where so much of the budget is set aside."""
+    """The guarantees of a rounded run where so much of the budget is set aside.
 
-    def __init__(self, accounting: Accounting, question: Question, spare: _Spare) -> None:
-        self.accounting, self.question, self.spare = accounting, question, spare
+    Attributes:
+        carried: what is executed for each of them, by its bound.
+        dear: whether a better one would cost more than ``most`` of epsilon.
+    """
+
+    def __init__(self, accounting: Accounting, question: Question, spare: _Spare, most: float) -> None:
+        self.accounting, self.question, self.spare, self.most = accounting, question, spare, most
         self.carried: dict[str, tuple[Run, Plan, Rounding]] = {}
+        self.dear = False
 
     def guaranteed(self, gates: Sequence[Gate]) -> Guaranteed:
         """Return the case.
@@ -346,31 +330,25 @@ class _Rounded:
             NotApplicable: more than may be.
         """
         question, spare, finds = self.question, self.spare, row.quantity == Quantity.EPSILON
-        epsilon = row.value if finds else float(question.epsilon or 0.0)
-        plain, small, seeks = rounding.cost(epsilon), rounding.cost_in_epsilon(epsilon), question.log_delta is None
-        least = 0.0 if finds else plain.epsilon  # of slopes that are not exact
-        if seeks:  # delta is found, and may rise
-            delta = math.exp(row.log_delta) if row.log_delta is not None else 0.0
-            if least <= spare.epsilon <= _ROOM * least and _more(plain, delta) <= _SHARE * delta:
-                return plain
-        elif least <= spare.epsilon and _more(plain, _delta(question)) <= spare.delta:
-            return plain
-        delta = 1.0 if seeks else _delta(question)
-        more, added = _more(small, delta), _more(plain, delta)
-        if (finds or small.epsilon <= spare.epsilon) and (seeks or more <= spare.delta):
-            return small
-        affordable = (finds or small.epsilon <= _MOST_EPSILON * epsilon) and more <= _MOST * delta
-        if affordable and (seeks or plain.delta > _DEAR * delta):
-            raise _Needs(_Spare(_ROOM * small.epsilon, max(spare.delta, _ROOM * more)))
-        if not least <= _MOST_EPSILON * epsilon:
-            raise NotApplicable(
-                f"the errors of capped slopes add {least:.3g} to epsilon", "take more noise, or fewer steps"
-            )
-        if seeks and least <= spare.epsilon:
-            return plain
-        if not (seeks or added <= _MOST * delta):
-            raise _no_room(question, added, rounding)
-        raise _Needs(_Spare(_ROOM * least, spare.delta if seeks else _ROOM * added))
+        epsilon, seeks = row.value if finds else float(question.epsilon or 0.0), question.log_delta is None
+        delta = math.exp(row.log_delta or -math.inf) if seeks else _delta(question)
+        plain, small = rounding.cost(epsilon), rounding.cost_in_epsilon(epsilon)
+        ways = [
+            way for way in (plain, small)
+            if (finds or way.epsilon <= self.most * epsilon) and (seeks or _more(way, delta) <= _MOST * delta)
+        ]  # fmt: skip
+        if not ways:
+            self.dear = self.dear or _pays(rounding, epsilon, delta, _MOST)
+            raise _no_room(question, plain, rounding)
+        if seeks:
+            ways = [plain] if plain in ways and _more(plain, delta) <= _SHARE * delta else ways[-1:]
+        for way in ways:
+            if (finds or way.epsilon <= spare.epsilon) and (seeks or _more(way, delta) <= spare.delta):
+                return way
+        if epsilon and not seeks:
+            ways.sort(key=lambda way: _DELTAS * way.epsilon / epsilon + _more(way, delta) / delta)
+        more = 0.0 if seeks else _ROOM * _more(ways[0], delta)
+        raise _Needs(_Spare(max(spare.epsilon, _ROOM * ways[0].epsilon), max(spare.delta, more)))
 
     def _asked(self, row: Result) -> dict[str, Any]:
         """Return the budget asked as the fields of a row, but for what the row itself has found."""
@@ -382,8 +360,10 @@ class _Rounded:
         return fields
 
     def _details(self, row: Result, rounding: Rounding, cost: Cost) -> dict[str, Any]:
+        finds = row.quantity == Quantity.EPSILON
         rounded: dict[str, Any] = {
-            "of": rounding.what, "probability": rounding.miss, "epsilon": cost.epsilon, "delta": cost.delta,
+            "of": rounding.what, "probability": rounding.miss, "delta": cost.delta,
+            "epsilon": cost.epsilon if finds else max(cost.epsilon, self.spare.epsilon),
             **({} if rounding.grid is None else {"grid": rounding.grid}), **({} if row.mu is None else {"mu": row.mu}),
         }  # fmt: skip
         details = {**(row.details or {}), "floating_point": rounded}
@@ -414,7 +394,10 @@ def _raised(epsilon: float, cost: Cost) -> float:
 def rounding_note(row: Result) -> Rounded:
     """Return what is said of the rounding that a row accounts for."""
     details = (row.details or {})["floating_point"]
-    return Rounded(**{name: details.get(name) for name in ("of", "grid", "epsilon", "delta")})
+    share = details["epsilon"] / row.epsilon if row.epsilon else 0.0
+    share += details["delta"] / (_DELTAS * row.delta) if row.delta else 0.0
+    kind = DearRounding if share > _LITTLE else Rounded
+    return kind(**{name: details.get(name) for name in ("of", "grid", "epsilon", "delta")})
 
 
 def leaves_room(draft: Draft, columns: int) -> bool:
@@ -425,7 +408,7 @@ def leaves_room(draft: Draft, columns: int) -> bool:
         )
     except NotApplicable:
         return False
-    return _affordable(rounding, float(draft.question.epsilon or 0.0), _delta(draft.question))
+    return _pays(rounding, float(draft.question.epsilon or 0.0), _delta(draft.question), _LITTLE)
 
 
 def _more(cost: Cost, delta: float) -> float:
@@ -456,7 +439,15 @@ def _delta(question: Question) -> float:
     return math.exp(question.safe_log_delta)
 
 
-def _no_room(question: Question, added: float, rounding: Rounding | None = None) -> NotApplicable:
+def _no_room(question: Question, plain: Cost, rounding: Rounding | None = None) -> NotApplicable:
+    epsilon = float(question.epsilon or 0.0)
+    if question.epsilon is not None and not plain.epsilon <= _MOST * epsilon:
+        return NotApplicable(
+            f"rounding in floating point adds {plain.epsilon:.3g} to epsilon, which is {epsilon!r}"
+            if math.isfinite(plain.epsilon) else "rounding in floating point hides as much as the noise of a step",
+            "take longer or fewer steps, a smaller --radius, or more noise", parameters=("step_size",),
+        )  # fmt: skip
+    added = plain.delta
     least = None if rounding is None else _with_room(question, rounding)
     larger = f"a delta of {2.0 * added:.1g} or more, " if added < _MOST_HINTED else ""
     return NotApplicable(
@@ -473,9 +464,10 @@ def _with_room(question: Question, rounding: Rounding) -> int | None:
     What it adds to delta grows with e^epsilon.
     """
     first = min(math.ceil(float(question.epsilon or 0.0)) - 1, _LARGEST_HINTED)
-    return next((e for e in range(first, 0, -1) if _affordable(rounding, float(e), _delta(question))), None)
+    return next((e for e in range(first, 0, -1) if _pays(rounding, float(e), _delta(question), _MOST)), None)
 
 
-def _affordable(rounding: Rounding, epsilon: float, delta: float) -> bool:
+def _pays(rounding: Rounding, epsilon: float, delta: float, most: float) -> bool:
+    """Return whether rounding costs at most a share of epsilon, and half of delta."""
     costs = rounding.cost(epsilon), rounding.cost_in_epsilon(epsilon)
-    return any(c.epsilon <= _MOST_EPSILON * epsilon and _more(c, delta) <= _MOST * delta for c in costs)
+    return any(c.epsilon <= most * epsilon and _more(c, delta) <= _MOST * delta for c in costs)

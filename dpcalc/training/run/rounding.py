@@ -5,10 +5,11 @@ the real number is within that error of the middle between two points of the gri
 they differ with probability P at most, on any records, a run that is (epsilon, delta)-private on real numbers is
 (epsilon, delta + (1 + e^epsilon) P)-private as it is executed (`docs/method.md`).
 
-How far rounding errors can move the iterates of a run that stays hidden, and how its outcome is rounded for that.
+How far rounding errors can move the steps of a run that stays hidden, and how its outcome is rounded for that.
 
-A step that brings no two points further apart passes an error on as it is: the errors of the steps add up. That needs a
-smooth convex loss and steps of at most 2/smoothness.
+A step's errors move the mean of its noisy iterate, given all that came before, by a small part of its noise. Moves of
+fresh noise compose as private steps do: the root of the sum of their squares counts, and not their sum. That needs
+steps that bring no two points further apart: a smooth convex loss and steps of at most 2/smoothness.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcalc.errors import NotApplicable
 from dpcalc.model.algorithm import Release
@@ -28,10 +30,11 @@ from dpcalc.training.run.checks import lipschitz_of
 from dpcalc.training.run.exact_sums import grid_of
 from dpcalc.training.run.plan import Plan
 
+Array = NDArray[np.float64]
 UNIT = 2.0**-53
 _ROOM = 1.0 + 1e-9  # more than the curvature of a density over a rounding error, and the rounding of these formulas
-_MANY = 100.0  # draws that a layer of the tail is expected to have, past which they are counted by a closed form
-_DEEP = 12.0  # standard deviations, past which a shift of a normal law is not accounted for by its odds
+_DEEP = 9.0  # standard deviations, past which a shift is not accounted for by its odds
+_TOO_DEEP = 2.6e-18  # above e^(-_DEEP^2/2)
 _MOST_CELLS = 16.0  # a scale in cells of its grid is at least 8 and below this
 
 
@@ -49,10 +52,9 @@ class Law(NamedTuple):
         near: up to where `stretch` compares cell by cell.
         spacing: units of roundoff between two draws where |Z| <= near + 1/2, at most.
         rare: an upper bound on the probability that |Z| is above ``near``, and rounded to another cell.
-        layers: of the tail, from within out: (upper bound on the probability that |Z| is in it or beyond, units of
-            roundoff between two draws in it, at most).
-        last: where the last layer ends.
-        outside: |Z| is larger than ``last`` less 1/4 with a probability of at most this.
+        above: an upper bound on the probability that |Z| is above ``near`` less 1/4, or in a cell across it.
+        coarse: units of roundoff between two draws where |Z| <= far, at most, which is 7 or 14.
+        tail: an upper bound on the mean of a draw's error where |Z| is above that, and of 0 elsewhere.
     """
 
     density: float
@@ -65,19 +67,17 @@ class Law(NamedTuple):
     near: float
     spacing: float
     rare: float
-    layers: tuple[tuple[float, float], ...]
-    last: float
-    outside: float
+    above: float
+    coarse: float
+    tail: float
 
 
 LAWS = {
     Noise.GAUSSIAN: Law(
-        0.3989423, 0.7978846, 0.2419708, 0.0, 8.0, 20.0, 8.1e-87, 6.0, 4e4, 2e-18,
-        ((1.0, 8e2), (4e-8, 2e5), (3e-12, 2e7)), 8.25, 1.3e-15,  # to 5.5, 7 and 8.25
+        0.3989423, 0.7978846, 0.2419708, 0.0, 8.0, 20.0, 8.1e-87, 6.0, 4e4, 2e-18, 3e-8, 2e5, 2e-22
     ),
     Noise.LAPLACE: Law(
-        0.5, 1.0, 0.1839398, 3.0, 8.0, 128.0, 3.4e-56, 14.0, 4e3, 1e-15,
-        ((1.0, 2e3), (9e-7, 6e6), (3e-10, 2e10)), 30.0, 1.3e-13,  # to 14, 22 and 30
+        0.5, 1.0, 0.1839398, 3.0, 8.0, 128.0, 3.4e-56, 14.0, 4e3, 1e-15, 4e-6, 4e3, 6e-18
     ),
 }  # fmt: skip
 """numpy draws both by a ziggurat: whole numbers of 52 or 53 bits times the width of a layer, at most 3.66 and 7.7.
@@ -87,7 +87,8 @@ Past the last layer, at c = 3.6541... or 7.6971..., it draws c - ln(1 - U)/c or 
 the whole tail that adds .02 and 1 units to the mean error, where ``absolute`` has 4 to spare. Cell by cell it counts:
 up to ``near`` as ``spacing``, three or four times what it is, and beyond in ``rare``: 16 cells a scale, two slivers,
 the integral of density and spacing (2.5e-5 u and .014 u), the mass of what is never drawn (2e-34 and 5e-20), and 1e-10
-of the tail for what comparisons of doubles decide; at least three times the sum.
+of the tail for what comparisons of doubles decide; at least three times the sum. ``coarse`` and ``tail`` are three
+times what they are as well: the spacing at 7 and at 14, and the integral beyond with the excess of what is never drawn.
 """
 
 ASSUMED = (
@@ -148,63 +149,46 @@ def output_miss(noise: str, error: float, scale: float, grid: float) -> float:
     return 2.0 * error * (1.0 / grid + LAWS[Noise(noise)].density / scale) * _ROOM
 
 
-def stretch(noise: str, entries: float, error_in_cells: float, *, hidden: bool = False) -> tuple[float, float]:
+def stretch(noise: str, entries: float, error_in_cells: float) -> tuple[float, float]:
     """Return (h, tau) of the rounded laws as executed, P', and on real numbers, P.
 
     P'(S) <= e^h P(S) + tau and P(S) <= e^h P'(S) + tau. The scale of the noise is at least 8 cells of the grid. Of a
-    cell where |Z| <= r an error of at most a cells adds two slivers: of width a each, and of a density that is at most
-    e^(l (r + l)) times that in the cell, with l = 1/8 + a/4 (e^l for Laplace noise). Beyond r, the law's ``near``, the
-    two agree but for a probability of ``rare``; for hidden runs r is ``last``, and what is ``outside`` is rare.
+    cell where |Z| <= r, the law's ``near``, an error of at most a cells adds two slivers: of width a each, and of a
+    density that is at most e^(l (r + l)) times that in the cell, with l = 1/8 + a/4 (e^l for Laplace noise). Beyond r
+    the two agree but for a probability of ``rare``, and of wider slivers than those of sums: 2 a ``above`` at most.
 
     Args:
         noise: whose draws are independent of each other and of all else that decides about an entry.
         entries: how many numbers are rounded.
         error_in_cells: a, below 1/4; of an entry whose draw is at most r.
-        hidden: whether the numbers are what a hidden run releases, and not noisy sums.
     """
     law = LAWS[Noise(noise)]
-    reach, rare = (law.last, law.outside) if hidden else (law.near, law.rare)
     if not error_in_cells < 0.25:
         return math.inf, 1.0
     length = 0.125 + 0.25 * error_in_cells
-    steepness = reach + length if noise == Noise.GAUSSIAN else 1.0
+    steepness = law.near + length if noise == Noise.GAUSSIAN else 1.0
     share = 2.0 * error_in_cells * math.exp(length * steepness) * _ROOM
     if not share < 0.5:
         return math.inf, 1.0
     log_factor = up(entries * share / (1.0 - share), 8.0)
-    return log_factor, up(4.0 * entries * rare * math.exp(min(log_factor, 1.0) * 4.0), 8.0)
+    if not log_factor < 0.1:
+        return math.inf, 1.0
+    slivers = 2.0 * error_in_cells * law.above if error_in_cells > sum_error(noise) else 0.0  # rare has those of sums
+    rare = law.rare + slivers
+    return log_factor, up(4.0 * entries * rare * math.exp(4.0 * log_factor), 8.0)
 
 
-def inexact_slopes(shift: float) -> tuple[float, float]:
-    """Return (h, tau), as of `stretch`, where errors move the means of Gaussian steps by at most ``shift`` in all.
+def shifted(shift: float) -> tuple[float, float]:
+    """Return (h, tau), as of `stretch`, where errors move the means of a run's fresh noise by ``shift`` in all.
 
     Args:
-        shift: the root of the sum of squares of what they move a step's mean by, in units of its noise; at most 0.1.
+        shift: nu, the root of the sum of squares of what they move the mean of a step by, in units of its noise; of
+            Laplace noise in the 1-norm.
 
     Returns:
-        h = 12 shift, and tau above Phi(-12 + shift/2).
+        h = 9 nu + nu^2/2, and tau = e^-40.5, above the probability that the log-likelihood ratio is larger.
     """
-    return (up(_DEEP * shift, 2.0), 4e-33) if shift > 0.0 else (0.0, 0.0)
-
-
-def drawn_error(noise: str, draws: float) -> tuple[float, float]:
-    """Return what the errors of so many draws add up to beyond the usual, in units of roundoff, and how likely more is.
-
-    Every draw counts as one in the first layer of the tail. In each layer further out there are at most k more, where
-    (N p)^(k+1)/(k+1)! bounds the probability that there are others; outside the last one there are none.
-    """
-    law = LAWS[Noise(noise)]
-    allowed = draws * law.outside
-    total = draws * law.layers[0][1]
-    for probability, spacing in law.layers[1:]:
-        count, bound = 0, draws * probability
-        if bound > _MANY:  # (e N p/(k+1))^(k+1) bounds it, too, and is below e^-860 here
-            count, bound = math.ceil(8.0 * bound), 0.0
-        while bound > allowed and count < draws:
-            count += 1
-            bound *= draws * probability / (count + 1)
-        total += count * spacing
-    return up(total, 8.0), up(allowed * len(law.layers), 8.0)
+    return (up(_DEEP * shift + 0.5 * shift * shift, 4.0), _TOO_DEEP) if shift > 0.0 else (0.0, 0.0)
 
 
 def sum_error(noise: str) -> float:
@@ -221,8 +205,7 @@ class Rounding(NamedTuple):
         miss: a bound on the probability that any of them is another one than on real numbers.
         log_factor, tail: h and tau of `stretch` for all of them; inf and 1 where no such bound is known.
         grid: of the released numbers; None where every noisy sum is rounded, to a grid of its own.
-        error: the largest error of a released number before it is rounded; None where sums are exact.
-        slopes: h and tau, as of `stretch`, for slopes that are known up to an error (`dpcalc.training.run.capped`).
+        shift: h and tau of `shifted`, for the errors of steps that stay hidden; 0 and 0 where sums are exact.
         functions: what is assumed of the functions that slopes are made of, in words; None for nothing.
     """
 
@@ -230,25 +213,27 @@ class Rounding(NamedTuple):
     log_factor: float = math.inf
     tail: float = 1.0
     grid: float | None = None
-    error: float | None = None
-    slopes: tuple[float, float] = (0.0, 0.0)
+    shift: tuple[float, float] = (0.0, 0.0)
     functions: str | None = None
 
     def cost(self, epsilon: float) -> Cost:
-        """Return what is added to delta at this epsilon, the same to epsilon where slopes are exact."""
-        log_factor, tail = self.slopes
+        """Return what is added to delta at this epsilon, and to epsilon where steps stay hidden."""
+        log_factor, tail = self.shift
         if not log_factor:
-            return Cost(0.0, 1.0, _both(epsilon, self.miss))
+            return Cost(0.0, 1.0, _both(epsilon, up(self.miss + tail)))
+        if not log_factor < _MOST_STRETCH:
+            return _NO_BOUND
         return _of_both(epsilon, log_factor, up(up(math.exp(log_factor), 4.0) * (self.miss + tail), 4.0))
 
     def cost_in_epsilon(self, epsilon: float) -> Cost:
         """Return what is added to epsilon, and to delta at the epsilon that this makes: little even if it is large."""
         log_factor, tail = self.log_factor, self.tail
-        if self.slopes[0]:
-            log_factor = up(log_factor + self.slopes[0])
-            tail = up(up(math.exp(min(log_factor, 1.0)), 4.0) * (tail + self.slopes[1]), 4.0)
-        if not log_factor < 0.1:
-            return Cost(math.inf, 1.0, 1.0)
+        if self.shift[0]:
+            log_factor = up(log_factor + self.shift[0])
+        if not log_factor < _MOST_STRETCH:
+            return _NO_BOUND
+        if self.shift[0]:
+            tail = up(up(math.exp(log_factor), 4.0) * (tail + self.shift[1]), 4.0)
         return _of_both(epsilon, log_factor, tail)
 
     @property
@@ -265,6 +250,10 @@ class Cost(NamedTuple):
     delta: float
 
 
+_NO_BOUND = Cost(math.inf, 1.0, 1.0)
+_MOST_STRETCH = 1.0  # an h past which nobody would pay for it: twice that is added to epsilon
+
+
 def _of_both(epsilon: float, log_factor: float, tail: float) -> Cost:
     """Return what it costs that both laws are as executed: see `stretch`."""
     factor, added = up(math.exp(log_factor), 4.0), up(2.0 * log_factor)
@@ -276,7 +265,6 @@ def _both(epsilon: float, probability: float) -> float:
     return min(1.0, up((1.0 + math.exp(min(epsilon, 700.0))) * probability, 8.0)) if epsilon <= 700.0 else 1.0
 
 
-_MOST_SHIFT = 0.01  # a tenth of what `inexact_slopes` holds for; its h is 12 times as large
 _COMPOSITION = (
     "take --algorithm noisy-gd or noisy-sgd, whose accounting by composition lets every noisy sum be rounded; or a "
     "smooth --loss and --step-size <= 2/smoothness"
@@ -299,66 +287,54 @@ def output_rounding(plan: Plan, loss: Loss) -> Rounding:
 
 
 class _Errors:
-    """The rounding errors of a hidden run."""
+    """The rounding errors of a hidden run, all in the Euclidean norm: see `docs/method.md`."""
 
     def __init__(self, plan: Plan, loss: Loss) -> None:
         self.plan, self.loss, self.law = plan, loss, LAWS[Noise(plan.noise)]
         self.noisy, self.lipschitz = np.multiply(plan.step_size, plan.scale), lipschitz_of(plan, loss)
-        clipped = 0.0 if plan.clip is None else plan.columns + 8.0  # the norm of a row, and the cap that it gives
-        # Units of roundoff that a step's error is at most, per length in it: see `largest`.
-        self.roundings = clipped + 6.0 * plan.columns + max(batch.size for batch in plan.batches) + 64.0
+        self.root = math.sqrt(plan.columns)
+        self.scale = plan.output_scale or float(np.min(self.noisy))
 
     def rounding(self) -> Rounding:
         """Return how the outcome is rounded."""
-        plan, law = self.plan, self.law
+        self._refuse_spreading()
+        plan = self.plan
         laps = plan.passes if plan.release is Release.PASS else 1
-        error = self.largest()
-        scale = plan.output_scale or float(np.min(self.noisy))
-        grid = grid_of(scale)
-        rare = 2.0 * law.beyond * plan.columns * (1 if plan.output_scale else plan.steps)  # of a draw, or a sum of them
-        miss = laps * plan.columns * output_miss(plan.noise, error, scale, grid) + rare
-        slopes = inexact_slopes(self.shift()) if plan.capped else (0.0, 0.0)
+        grid = grid_of(self.scale)
+        miss = laps * plan.columns * output_miss(plan.noise, self.of_release(0.0), self.scale, grid)
+        # The second of several releases depends on where in its cell the first one lies.
+        cells = self.of_release(self.law.spacing) / grid if laps == 1 else math.inf
+        log_factor, tail = stretch(plan.noise, plan.columns, cells)
+        log_shift, unlikely = shifted(self.shift())
         functions = CAPPED_FUNCTIONS if plan.capped else LOSS_FUNCTIONS.get(self.loss.name)
-        if laps > 1:  # the second release depends on where in its cell the first one lies
-            return Rounding(miss, grid=grid, error=error, slopes=slopes, functions=functions)
-        # Cell by cell, the mean error of draws in the tail is not enough.
-        units, unlikely = drawn_error(plan.noise, float(plan.columns * (1 if plan.output_scale else plan.steps)))
-        largest = plan.output_scale or float(np.max(self.noisy))
-        log_factor, tail = stretch(plan.noise, plan.columns, (error + 2.0 * UNIT * units * largest) / grid, hidden=True)
-        return Rounding(miss, log_factor, tail + unlikely + rare, grid, error, slopes, functions)
+        return Rounding(miss, log_factor, tail, grid, (log_shift, unlikely + self.unlikely()), functions)
 
     def shift(self) -> float:
-        """Return how far errors can move the means of the steps, in units of their noise, where slopes are capped.
+        """Return how far errors move the means of the noise, in units of it: the root of the sum of squares.
 
-        A slope is off by at most e, and so a gradient by e B, and the mean of a batch; rounding adds what it adds
-        before the noise. Given the past, a step is a Gaussian whose mean is moved by that, and of the run as a whole
-        the root of the sum of squares counts. Without noise in the steps, their errors add up to one of the output.
-
-        Raises:
-            NotApplicable: scores may be too far apart, or the shift is too large.
+        Given the past, a step moves the mean of its iterate by the errors before its noise, and by those that came with
+        and after the noise of the step before. Without noise in the steps all errors add up, and move the output.
         """
-        plan, bound, furthest = self.plan, self.loss.feature_bound, self.furthest
-        clip = plan.accounted["clip"]
-        apart = 2.0 * bound * furthest * (1.0 + 2.0 * plan.steps * (plan.columns + 64.0) * UNIT)
-        if not apart <= WIDEST:
-            raise NotApplicable(
-                "the scores of a capped softmax may get too far apart for slopes with a known error",
-                "give --radius, or a smaller step size", parameters=("radius",),
-            )  # fmt: skip
-        error = slope_error(self.loss.scores, apart, abs(math.log(clip / bound)) + 1.0)
-        eta, ratio = plan.step_size, max(batch.size / batch.divisor for batch in plan.batches)
-        moved = np.multiply(eta, error * bound * ratio)
-        moved = moved + 2.0 * UNIT * self.roundings * (furthest + np.multiply(eta, self.lipschitz))
+        plan = self.plan
+        before, after = self.before_noise(), self.after_noise(self.law.coarse)
         if plan.output_scale:
-            shift = plan.steps * float(np.mean(moved)) / plan.output_scale
-        else:
-            shift = math.sqrt(plan.steps * float(np.mean(np.square(moved / self.noisy))))
-        if not shift <= _MOST_SHIFT:
-            raise NotApplicable(
-                "the slopes of the capped softmax are not known well enough for so little noise",
-                "take a larger --clip, or fewer steps", parameters=("clip",),
-            )  # fmt: skip
-        return up(shift, 64.0)
+            averaged = UNIT * (plan.steps + 4.0) * self.furthest
+            return up(((plan.steps + plan.started) * float(np.mean(before + after)) + averaged) / plan.output_scale, 64)
+        moved = (before + np.roll(after, 1)) / self.noisy
+        norm = self.root if plan.noise == Noise.LAPLACE else 1.0  # the 1-norm over that
+        return up(norm * math.sqrt(plan.steps * float(np.mean(np.square(moved)))), 64.0)
+
+    def unlikely(self) -> float:
+        """Return how likely a draw, or a sum of draws, is longer than its reach, or too far out for its spacing.
+
+        Where ``coarse`` ends, an error moves the next mean by its part of the noise there, and costs as much of the
+        probability as the largest density says.
+        """
+        plan, law = self.plan, self.law
+        if plan.output_scale:
+            return 2.0 * law.beyond * plan.columns
+        uneven = float(np.max(self.noisy)) / float(np.min(self.noisy))
+        return up(plan.columns * plan.steps * (2.0 * law.beyond + law.tail * law.density * uneven), 8.0)
 
     @property
     def furthest(self) -> float:
@@ -373,44 +349,68 @@ class _Errors:
         power = 2.0 if plan.noise == Noise.GAUSSIAN else 1.0
         pull = plan.steps * float(np.mean(np.multiply(plan.step_size, self.lipschitz)))
         push = float((plan.steps * np.mean(self.noisy**power)) ** (1.0 / power))
-        return (pull + push * self.law.reach * math.sqrt(plan.columns)) * (1.0 + 64.0 * UNIT)
+        return (pull + push * self.law.reach * self.root) * (1.0 + 64.0 * (plan.steps + 1.0) * UNIT)
 
-    def largest(self) -> float:
-        """Return a bound on the distance of a released vector from that of the algorithm on real numbers.
+    def before_noise(self) -> Array:
+        """Return what a step's mean is off by, at most: the projection before it, scores, slopes and their sum.
 
-        With u = 2^-53, a step of a batch of b in d dimensions makes an error of less than (6 d + b + 64) u times the
-        sum of |w|, the lengths of the gradient's and of the noise's step, and Y/B for labels: scores and norms (any
-        order of summation) 3 d + 16, the projection 3 d + 22, the sum b + 3, slopes 16, the rest less than 7. Where
-        gradients are clipped, the norm of a row and the cap that it gives add less than d + 8. For K classes d K stands
-        for d: the scores of a class need d alone, which leaves 3 d (K - 1) for the softmax. Its sum and its quotient
-        take K + 4 of the 16 and of that, its differences of scores 2 (1 + sqrt(K)). The noise's own errors come to
-        that. All is doubled, for terms of higher order. The projection of a model that a run goes on from counts as a
-        step.
+        With u = 2^-53, in d dimensions and a batch of b: of a projection less than (3 d + 22) u R; of scores, in any
+        order of summation, less than (d + 16) u |w| B, which moves a gradient by the smoothness times that over B;
+        and of slopes, of caps, of the sum and of its factor, less than b + d + 4 K + 32 units of L + B max(1, Y). For K
+        classes d K stands for d: the scores of a class need d alone, and the softmax the rest. Slopes of the logistic
+        loss, as (y - tanh(z/2))/2, are off by less than 2.5 u, whatever they are. That takes a tanh, and other slopes
+        an exp, within 4 units in the last place: the report says that this is assumed. Each has room for terms of
+        higher order. The slopes of a capped softmax are off by more: `dpcalc.training.run.capped`.
 
-        Slopes of the logistic loss, as (y - tanh(z/2))/2, are off by less than 2.5 u, whatever they are: as
-        eta B^2 <= 8, that moves an iterate by less than 20 u/B, where Y/B is 1/B and nothing else is counted for
-        labels. That takes a tanh, and the 16 of other slopes an exp, within 4 units in the last place: the report says
-        that this is assumed.
+        Raises:
+            NotApplicable: the scores of a capped softmax may be too far apart.
         """
-        self._refuse_spreading()
-        plan, loss, law = self.plan, self.loss, self.law
-        root, reach = math.sqrt(plan.columns), law.reach
-        pull = np.multiply(plan.step_size, self.lipschitz)
-        push = self.noisy * (reach * root)
-        furthest = self.furthest
-        labels = (1.0 if loss.label_bound is None else loss.label_bound) / loss.feature_bound
-        rounded = self.roundings
-        if plan.capped:  # all but the sum with the noise, and the projection, is a part of the shift
-            rounded = 16.0 + (3.0 * plan.columns + 22.0 if math.isfinite(plan.domain.radius) else 0.0)
-        drawn = (law.relative * reach + law.absolute) * root
-        steps = 2.0 * UNIT * (rounded * (furthest + pull + push + labels) + drawn * self.noisy)
-        grows = 1.0 + plan.steps * 4.0 * (plan.columns + 8) * UNIT
-        error = (plan.steps + plan.started) * float(np.mean(steps)) * grows
-        if plan.release is Release.AVERAGE:
-            error += 2.0 * UNIT * (plan.steps + 4.0) * furthest
-        if plan.output_scale:
-            error += 2.0 * UNIT * plan.output_scale * (4.0 * reach * root + drawn)
-        return error
+        plan, loss, furthest = self.plan, self.loss, self.furthest
+        assert loss.smoothness is not None
+        eta = np.multiply(plan.step_size, max(batch.size / batch.divisor for batch in plan.batches))
+        projected = 3.0 * plan.columns + 22.0 if math.isfinite(plan.domain.radius) else 0.0
+        steepest = self.lipschitz + loss.feature_bound * max(1.0, loss.label_bound or 0.0)
+        summed = max(batch.size for batch in plan.batches) + plan.columns + 4.0 * loss.scores + 32.0
+        off = (projected + eta * loss.smoothness * (plan.columns + 16.0)) * furthest + summed * eta * steepest
+        off = UNIT * off * (1.0 + 4.0 * summed * UNIT)
+        capped = self.slope_error() * loss.feature_bound if plan.capped else 0.0
+        return np.asarray(off + eta * capped)
+
+    def after_noise(self, spacing: float) -> Array:
+        """Return what an iterate is off by, at most, from its mean and its noise: 6 roundings, and the errors of draws.
+
+        Args:
+            spacing: of draws, in units of roundoff.
+        """
+        pull = np.multiply(self.plan.step_size, self.lipschitz)
+        added = 16.0 * UNIT * (self.furthest + pull + self.noisy * (self.law.reach * self.root))
+        return np.asarray(added + self.drawn(spacing) * self.noisy)
+
+    def of_release(self, spacing: float) -> float:
+        """Return what a released vector is off by from its mean and its noise; see `after_noise`."""
+        scale = self.plan.output_scale
+        if not scale:
+            return float(np.max(self.after_noise(spacing)))
+        return 8.0 * UNIT * (self.furthest + scale * self.law.reach * self.root) + self.drawn(spacing) * scale
+
+    def drawn(self, spacing: float) -> float:
+        """Return how long the errors of a vector of draws are, over their scale; with a spacing of 0, on average."""
+        return UNIT * (self.law.relative * self.law.reach + self.law.absolute + spacing) * self.root * _ROOM
+
+    def slope_error(self) -> float:
+        """Return what a slope of a capped softmax is off by, at most.
+
+        Raises:
+            NotApplicable: scores may be too far apart.
+        """
+        plan, bound = self.plan, self.loss.feature_bound
+        apart = 2.0 * bound * self.furthest * (1.0 + 2.0 * plan.steps * (plan.columns + 64.0) * UNIT)
+        if not apart <= WIDEST:
+            raise NotApplicable(
+                "the scores of a capped softmax may get too far apart for slopes with a known error",
+                "give --radius, or a smaller step size", parameters=("radius",),
+            )  # fmt: skip
+        return slope_error(self.loss.scores, apart, abs(math.log(plan.accounted["clip"] / bound)) + 1.0)
 
     def _refuse_spreading(self) -> None:
         """Refuse steps that may bring two points further apart.

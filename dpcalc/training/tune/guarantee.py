@@ -118,7 +118,7 @@ def _with_spare(
     # A rounding that loses at least as much as each of these; its grid is that of the first.
     rounding = roundings[0]._replace(
         miss=max(one.miss for one in roundings), log_factor=max(one.log_factor for one in roundings),
-        tail=max(one.tail for one in roundings), slopes=max(one.slopes for one in roundings),
+        tail=max(one.tail for one in roundings), shift=max(one.shift for one in roundings),
     )  # fmt: skip
     if not _room(part, tuning, rounding, stated, log_delta, question.safe_log_delta):
         return None
@@ -256,7 +256,7 @@ def _room(
     of the profile of one run.
     """
     all_runs = rounding._replace(miss=min(1.0, up(tuning.mean * rounding.miss, 4.0)))
-    lost = all_runs.cost(epsilon).delta if not rounding.slopes[0] else 1.0
+    lost = all_runs.cost(epsilon).delta if not rounding.shift[0] else 1.0
     if lost < 1.0 and _sum_up(log_delta, lost) <= log_most:
         return True
     if isinstance(part, Box):
