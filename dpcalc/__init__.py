@@ -54,7 +54,7 @@ _PUBLIC = {
     "GateFailed": "dpcalc.errors",
     "WorkerLost": "dpcalc.errors",
     "PrivacyWarning": "dpcalc.errors",
-    "Accountant": "dpcalc.recipes.ledgers.charge",
+    "Accountant": "dpcalc.recipes.ledgers.accountant",
     "Ledger": "dpcalc.recipes.ledgers.live",
 }
 

@@ -15,7 +15,7 @@ from dpcalc.errors import NotConverged as NotConverged
 from dpcalc.errors import PrivacyWarning as PrivacyWarning
 from dpcalc.errors import SpecError as SpecError
 from dpcalc.errors import WorkerLost as WorkerLost
-from dpcalc.recipes.ledgers.charge import Accountant as Accountant
+from dpcalc.recipes.ledgers.accountant import Accountant as Accountant
 from dpcalc.recipes.ledgers.live import Ledger as Ledger
 from dpcalc.report import Case as Case
 from dpcalc.report import Report as Report
@@ -1899,6 +1899,7 @@ def train(
     centre: bool | None = ...,
     executor: Executor | None = ...,
     unlearn: str | None = ...,
+    ledger: Any = ...,
     algorithm: Word = ...,
     release: Word = ...,
     loss: Word = ...,
@@ -1968,6 +1969,8 @@ def train(
             file.
         unlearn: path of a model that is trained on until it has forgotten the records that are not in ``data``, a path;
             with ``start_distance`` (docs/after-training.md).
+        ledger: what is charged before anything is trained: the path of a ledger, a `dpcalc.Ledger` or a
+            `dpcalc.Accountant` that all fits to these records share. Without one, a second fit in a process warns.
         solver: ``descent``, or ``sums`` for least squares from noisy sums of products. By default as the rule has it.
         centre: whether rows are centred on a noisy mean, which is part of what is accounted. By default as the rule has
             it.
@@ -2015,6 +2018,7 @@ def train(
 
     Raises:
         SpecError: malformed parameters or data.
+        GateFailed: the budget of the ledger has no room; nothing is trained.
         NotApplicable, Infeasible: as in `rdp`.
 
     >>> found = train(data="example:breast-cancer", epsilon=1, delta=1e-5).cases[0]

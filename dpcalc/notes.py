@@ -475,6 +475,31 @@ class ModelFile(Note):
     card: str | None = None
 
 
+class Charged(Note):
+    """A release was charged to a ledger before it was made.
+
+    Attributes:
+        file, entry: what it was charged to, and the name of its entry there.
+        entries: how many there are with it.
+        spent: epsilon of all of them together, at ``delta``; None where it is not known.
+        epsilon, delta: the budget; None where there is none.
+        group_size: of the records that all this is about.
+        remaining: what one more release may take, as of a ledger's report; None where it is not known.
+        begun: the other entries that were charged, and are not known to have been released.
+    """
+
+    kind: str = "charged"
+    file: str
+    entry: str
+    entries: int
+    spent: float | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    group_size: int = 1
+    remaining: Mapping[str, float] | None = None
+    begun: Sequence[str] = ()
+
+
 class SeveralModels(Note):
     """Several models were trained from the same records."""
 

@@ -19,6 +19,8 @@ from dpcalc.report import Case, Report
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from dpcalc.training.rule.account import Account
+
 
 @mirrors("train")
 def train(
@@ -50,6 +52,7 @@ def train(
     centre: bool | None = None,
     executor: Executor | None = None,
     unlearn: str | None = None,
+    ledger: Any = None,
     **given: Any,
 ) -> Report:
     """Train a linear model by an algorithm whose privacy is accounted first; nothing is trained where a gate fails.
@@ -86,6 +89,8 @@ def train(
             file.
         unlearn: path of a model that is trained on until it has forgotten the records that are not in ``data``, a path;
             with ``start_distance`` (docs/after-training.md).
+        ledger: what is charged before anything is trained: the path of a ledger, a `dpcalc.Ledger` or a
+            `dpcalc.Accountant` that all fits to these records share. Without one, a second fit in a process warns.
         solver: ``descent``, or ``sums`` for least squares from noisy sums of products. By default as the rule has it.
         centre: whether rows are centred on a noisy mean, which is part of what is accounted. By default as the rule has
             it.
@@ -99,6 +104,7 @@ def train(
 
     Raises:
         SpecError: malformed parameters or data.
+        GateFailed: the budget of the ledger has no room; nothing is trained.
         NotApplicable, Infeasible: as in `rdp`.
 
     >>> found = train(data="example:breast-cancer", epsilon=1, delta=1e-5).cases[0]
@@ -116,7 +122,7 @@ def train(
         workers=workers, output=output, labels=labels, card=card, target_range=target_range, average=average,
         reference=reference, show_unprotected_metrics=show_unprotected_metrics,
         tune=TuneRequest(tune, tune_runs, tune_law, tune_score).tune(), solver=solver,
-        centre=centre, executor=executor, unlearn=unlearn,
+        centre=centre, executor=executor, unlearn=unlearn, account=_account(ledger),
     )  # fmt: skip
     asked = read("train", **given)
     check_setup(setup, len(asked.runs))
@@ -147,7 +153,33 @@ def train(
             except DpcalcError as error:
                 warnings.warn(f"there is no privacy card beside the model: {error.message}", stacklevel=2)
                 whole = report("train", [without_card(case) for case in cases])
+    if setup.account is not None:
+        setup.account.finish()
+    elif trained := [case.training for case in cases if case.training and case.training["private"]]:
+        from dpcalc.training.rule.account import warn_if_again
+
+        warn_if_again(trained[0]["dimension"])
     return whole
+
+
+def _account(ledger: Any) -> Account | None:
+    """Return the account that a ledger is, by whatever a user names it.
+
+    Raises:
+        SpecError: it is none.
+    """
+    if ledger is None:
+        return None
+    if isinstance(ledger, (str, os.PathLike)):
+        from dpcalc.recipes.ledgers.charge import LedgerFile
+
+        return LedgerFile(os.fspath(ledger))
+    if not hasattr(ledger, "take"):
+        raise SpecError(
+            f"ledger is a {type(ledger).__name__}", "give the path of a ledger, a dpcalc.Ledger or a dpcalc.Accountant"
+        )
+    account: Account = ledger
+    return account
 
 
 @mirrors("compare")

@@ -190,11 +190,13 @@ class Entry(NamedTuple):
     Attributes:
         name: as written.
         command: of a described run; empty for a mechanism.
-        given: the parameters of the run, or those of a mechanism; delta as its logarithm, ``log_delta``.
+        given: the parameters of the run, or those of a mechanism; delta as its logarithm, ``log_delta``. Beside mu it
+            is a distance: what is released is within it, in total variation, of what is mu-GDP.
         times: how often it is done.
         part: the part of the records that it is about; empty for all of them.
         tuning: how many runs the best is chosen from; None for a run whose settings were fixed.
         adjacency: its own, where it says so.
+        begun: whether it was charged, and is not known to have been released: it counts.
     """
 
     name: str
@@ -204,6 +206,7 @@ class Entry(NamedTuple):
     part: str = ""
     tuning: Tuning | None = None
     adjacency: Adjacency | None = None
+    begun: bool = False
 
 
 class Ledger(NamedTuple):

@@ -107,6 +107,7 @@ class _Evaluation:
         yield f"private for the test rows: {guarantee}; discrete Laplace noise, exact"
         charged = f"charged to {printable(ledger['file'])}" if ledger["file"] else "for the ledger of the test rows"
         yield f"{charged}: {ledger['entry']}"
+        yield from [ledger["says"]] if ledger.get("says") else []
 
     def model(self) -> str:
         """Return what the model's file says of the records that it was trained on."""

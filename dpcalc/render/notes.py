@@ -14,6 +14,7 @@ from dpcalc.notes import (
     BetterThanPublished,
     Calibrated,
     Centred,
+    Charged,
     CostOfTries,
     DearRounding,
     DefaultRule,
@@ -54,7 +55,7 @@ from dpcalc.notes import (
     UnreadableCells,
     Vacuous,
 )
-from dpcalc.render.numbers import MAXIMISED, Digits, Side, number
+from dpcalc.render.numbers import MAXIMISED, SIX, Digits, Side, number
 from dpcalc.render.words.allocation import allocation_lines
 from dpcalc.render.words.positions import ALSO_CALLED, worst_positions
 from dpcalc.report import Case, Report, Result
@@ -481,9 +482,27 @@ def _model_file(note: ModelFile) -> str:
     return f"the model is {where}"
 
 
+def words_of(note: Charged) -> str:
+    """Return what a charge came to: what is spent, what is left, and what was charged and not released."""
+    from dpcalc.render.words.ledger import remaining_text
+
+    of = "" if note.group_size == 1 else f" for any {note.group_size} records together"
+    at = "" if not note.delta else f" at delta = {number(note.delta, side=Side.AS_GIVEN)}"
+    spent = f"{note.entries} charged" if note.spent is None else f"epsilon <= {number(note.spent, 4, Side.UP)}"
+    if note.epsilon is not None:
+        spent += f" of {number(note.epsilon, side=Side.AS_GIVEN)}"
+    left = "; it has no budget, so that nothing is refused" if note.epsilon is None else ""
+    if text := remaining_text(note.remaining, SIX.at_most(4)):
+        left = f"; {text}"
+    begun = f"; charged and not known to be released: {', '.join(note.begun)}" if note.begun else ""
+    return f"{note.file}: {spent}{at}{of} is spent{left}{begun}"
+
+
 def model_facts(case: Case) -> Iterator[tuple[str, str]]:
     """Yield where a trained model is, and what to do next, each with its label; nothing where there is no model."""
     for note in case.note_data:
+        if isinstance(note, Charged):
+            yield "ledger", words_of(note)
         if isinstance(note, ModelFile) and note.path:
             yield "model", note.path + (f", with its privacy card {note.card}" if note.card else "")
             verify = f"; dpcalc verify {note.card}" if note.card else ""
@@ -546,5 +565,6 @@ _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
     Rounded: _rounded,
     DearRounding: _dear_rounding,
     ModelFile: _model_file,
+    Charged: lambda note: f"charged before training to {words_of(note)}",
 }
 """What any other note says; nothing where that is empty."""

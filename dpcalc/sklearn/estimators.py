@@ -9,7 +9,7 @@ for the rows that were trained on together with their targets, are not covered b
 
 Several fits to the same records are less private together than each: an ``accountant`` that they share adds them up,
 and refuses the next one before it is trained where a budget would be exceeded. Without one, a second fit to rows of as
-many columns in a process warns.
+many columns in a process warns, once.
 
 What surrounds a fit, as far as it can be noticed: searches, steps of a pipeline, earlier fits of this process.
 """
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
@@ -44,6 +43,7 @@ from dpcalc.training.fit import fit
 from dpcalc.training.release.model import Model
 from dpcalc.training.release.outcome import covered
 from dpcalc.training.release.prediction import predictor, probabilities
+from dpcalc.training.rule.account import warn_if_again
 from dpcalc.training.rule.setup import Setup, Task, interval
 from dpcalc.training.run import kernel as several
 
@@ -52,31 +52,14 @@ SELECTION = (
     "within the budget by dpcalc train --tune, or score by dpcalc evaluate --private"
 )
 STEPS = "the steps before it in a pipeline learn from the records without noise ({names})"
-AGAIN = (
-    "another model was fitted in this process to rows of as many columns: if they share records, both together are "
-    "less private than each; give all of them one accountant (dpcalc.sklearn.Accountant), which adds them up"
-)
 OUTSIDE = (
     "some values lie outside the public ranges and were brought within them. This warning depends on the records, and "
     "no guarantee covers it: do not publish it, and do not choose ranges by it"
 )
 
-_fitted: set[int] = set()
-"""The numbers of columns of what was fitted without an accountant: they are public, unlike what the rows hold."""
-_lock = threading.Lock()
-
 
 class OutsideRangesWarning(PrivacyWarning):
     """Values outside the public ranges were brought within them; given only where unprotected metrics are asked for."""
-
-
-def warn_if_again(columns: int) -> None:
-    """Warn where this is not the first fit without an accountant to rows of so many columns in this process."""
-    with _lock:
-        again = columns in _fitted
-        _fitted.add(columns)
-    if again:
-        warn(AGAIN)
 
 
 def _frames() -> Iterator[FrameType]:
@@ -162,13 +145,14 @@ class _Linear(BaseEstimator):
         seed = None if self.random_state is None else int(check_random_state(self.random_state).randint(1 << 31))
         epsilon, delta = float(check("epsilon", self.epsilon)), float(check("delta", self.delta))
         question = Question(epsilon, delta, math.log(delta))
-        if self.accountant is not None:
-            self.accountant.charge(type(self).__name__, epsilon=epsilon, delta=delta)
         with with_one_blas_thread():
             asked = Setup(
-                data=(mapped, targets), seed=seed, show_unprotected_metrics=self.show_unprotected_metrics, **setup
-            )
+                data=(mapped, targets), seed=seed, show_unprotected_metrics=self.show_unprotected_metrics,
+                account=self.accountant, **setup,
+            )  # fmt: skip
             case, model = fit(Task(given, question, asked))
+        if self.accountant is not None:
+            self.accountant.finish()
         assert model is not None
         assert case.training is not None
         names = getattr(self, "feature_names_in_", None)
@@ -257,7 +241,7 @@ class DPClassifier(ClassifierMixin, _Linear):
         ranges: (low, high), numbers or arrays of shape (d,), that are mapped to [-1, 1]; public. None: columns are in
             [-1, 1] already. Rows are then shortened to a norm of at most 1; nan counts as the middle.
         random_state: a seed for experiments: the model is then not private.
-        accountant: a `dpcalc.Accountant`, which the fit is charged to before it is trained.
+        accountant: a `dpcalc.Accountant` or a `dpcalc.Ledger`, which the fit is charged to before it is trained.
         show_unprotected_metrics: whether ``uncovered_`` has what is computed of the records without noise, and values
             outside the ranges warn (`OutsideRangesWarning`): no guarantee covers either.
     """
@@ -394,7 +378,7 @@ class DPRegressor(RegressorMixin, _Linear):
         target_range: (low, high) of the target, public; targets outside it are cut, and nan counts as the middle. A fit
             without it is refused.
         random_state: a seed for experiments: the model is then not private.
-        accountant: a `dpcalc.Accountant`, which the fit is charged to before it is trained.
+        accountant: a `dpcalc.Accountant` or a `dpcalc.Ledger`, which the fit is charged to before it is trained.
         show_unprotected_metrics: whether ``uncovered_`` has what is computed of the records without noise, and values
             outside the ranges warn (`OutsideRangesWarning`): no guarantee covers either.
     """

@@ -18,11 +18,12 @@ import pytest
 import dpcalc
 from dpcalc.cli.main import main
 from dpcalc.errors import SpecError
-from dpcalc.recipes.ledgers.charge import charge
+from dpcalc.recipes.ledgers.charge import LedgerFile
 from dpcalc.recipes.ledgers.ledger import read_ledger
 from dpcalc.training.data import tables
 from dpcalc.training.release import model
 from dpcalc.training.release.model import load, save
+from dpcalc.training.rule.account import Release
 from dpcalc.training.run import single
 from tests.training.test_model import MODEL
 from tests.training.test_prediction import REGRESSION
@@ -139,6 +140,10 @@ def test_a_private_evaluation_is_charged_to_the_ledger(folder: Path, ask: Any) -
     assert {entry.name: entry.given["epsilon"] for entry in ledger.entries} == {"evaluation": 0.5, "evaluation-2": 0.25}
     total = json.loads(ask("ledger spent.yaml -d 1e-12 --json"))["cases"][0]["results"][0]
     assert total["epsilon"] == pytest.approx(0.75, rel=1e-6)
+
+
+def charge(path: str, name: str, epsilon: float) -> str:
+    return LedgerFile(path).take(Release(name, epsilon)).entry
 
 
 LEDGERS = {
@@ -342,7 +347,7 @@ def test_a_ledger_for_another_adjacency_is_not_charged(
     Path("l.yaml").write_text(text, encoding="utf-8")
     ask("ledger l.yaml -d 1e-6")
     said = failed("evaluate model.json --data rows.csv --private -e 0.5 --ledger l.yaml", capsys)
-    assert "for adjacency add-remove, and a private evaluation for replace-one" in said
+    assert "for adjacency add-remove, and what is charged for replace-one" in said
     assert Path("l.yaml").read_text(encoding="utf-8") == text
 
 

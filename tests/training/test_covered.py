@@ -28,16 +28,31 @@ LABELS = np.arange(30) % 2
 def sklearn() -> Iterator[Any]:
     """The estimators, in a process that has not fitted any."""
     import dpcalc.sklearn
-    from dpcalc.sklearn import estimators
+    from dpcalc.training.rule import account
 
-    before = set(estimators._fitted)
-    estimators._fitted.clear()
+    before = set(account._fitted), list(account._warned)
+    account._fitted.clear()
+    account._warned.clear()
     yield dpcalc.sklearn
-    estimators._fitted.update(before)
+    account._fitted.update(before[0])
+    account._warned[:] = before[1]
 
 
 def private(sklearn: Any, **given: Any) -> Any:
     return sklearn.DPClassifier(epsilon=2.0, classes=(0, 1), ranges=(-1.0, 1.0), **given)
+
+
+def gdp_delta(epsilon: float, mu: float) -> float:
+    """Return delta of mu-GDP, by scipy's normal law."""
+    from scipy.stats import norm
+
+    return float(norm.cdf(-epsilon / mu + mu / 2) - np.exp(epsilon) * norm.cdf(-epsilon / mu - mu / 2))
+
+
+def gdp_mu(epsilon: float, delta: float) -> float:
+    from scipy.optimize import brentq
+
+    return float(brentq(lambda mu: gdp_delta(epsilon, mu) - delta, 0.01, 10.0))
 
 
 def said(action: Any) -> list[warnings.WarningMessage]:
@@ -106,7 +121,8 @@ def test_a_regression_without_a_target_range_is_refused(sklearn: Any) -> None:
 def test_the_second_fit_in_a_process_warns(sklearn: Any) -> None:
     assert said(lambda: private(sklearn).fit(ROWS, LABELS)) == []
     [warning] = said(lambda: private(sklearn).fit(ROWS[:20], LABELS[:20]))
-    assert "one accountant" in str(warning.message)
+    assert "one account (dpcalc.Accountant" in str(warning.message)
+    assert said(lambda: private(sklearn).fit(ROWS[:20], LABELS[:20])) == []  # once
     assert said(lambda: private(sklearn).fit(ROWS[:, :1], LABELS)) == []
     assert said(lambda: private(sklearn, accountant=sklearn.Accountant()).fit(ROWS, LABELS)) == []
 
@@ -145,21 +161,19 @@ def test_steps_of_a_pipeline_that_look_at_the_records_are_noticed(sklearn: Any) 
 
 @needs_sklearn
 def test_an_accountant_adds_fits_up_and_refuses_before_training(sklearn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import dpcalc.sklearn.estimators as module
+    from dpcalc.training.run import single
 
-    trained = []
-    fit = module.fit
-    monkeypatch.setattr(module, "fit", lambda *given: (trained.append(1), fit(*given))[1])
-    account = sklearn.Accountant(epsilon=4.5, delta=1e-4)
+    trained, train = [], single.train
+    monkeypatch.setattr(single, "train", lambda *given, **more: (trained.append(1), train(*given, **more))[1])
+    account = sklearn.Accountant(epsilon=2.8, delta=1e-4)
     model = private(sklearn, accountant=account)
     model.fit(ROWS, LABELS).fit(ROWS, LABELS)
     with pytest.raises(dpcalc.GateFailed, match="3 releases"):
         model.fit(ROWS, LABELS)
     assert len(trained) == len(account.entries) == 2
     total = account.report().cases[0].best
-    entry = {"epsilon": 2.0, "delta": 1e-5}
-    assert total.epsilon == dpcalc.ledger([entry, entry], delta=1e-4).cases[0].best.epsilon  # type: ignore[union-attr]
-    assert 3.9 < total.epsilon < 4.0  # basic composition says 4 at 2e-5
+    mu = 2**0.5 * gdp_mu(2.0, 1e-5)
+    assert pytest.approx(gdp_delta(total.epsilon, mu), rel=2e-3) == 1e-4  # type: ignore[union-attr]
 
 
 @needs_sklearn
@@ -168,7 +182,7 @@ def test_the_copies_of_a_search_share_the_accountant(sklearn: Any) -> None:
 
     account = sklearn.Accountant(delta=1e-3)
     said(lambda: cross_val_score(private(sklearn, accountant=account), ROWS, LABELS, cv=3))
-    assert list(account.entries) == ["DPClassifier", "DPClassifier-2", "DPClassifier-3"]
+    assert list(account.entries) == ["train", "train-2", "train-3"]
     with pytest.raises(dpcalc.SpecError, match="one process"):
         pickle.dumps(private(sklearn, accountant=account))
 

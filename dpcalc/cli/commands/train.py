@@ -17,10 +17,11 @@ from dpcalc.cli.output.printing import emit
 from dpcalc.cli.query import Askers, Command, run_cases, training_options
 from dpcalc.cli.types import FILE, ONE_OVER_RECORDS
 from dpcalc.errors import DpcalcError, SpecError
-from dpcalc.files.output import say
+from dpcalc.files.output import check_outputs, say
 from dpcalc.render.notes import report
 
 if TYPE_CHECKING:
+    from dpcalc.recipes.ledgers.charge import LedgerFile
     from dpcalc.report import Case
 
 _OWN = (
@@ -78,6 +79,7 @@ _PAUSE = 0.1  # seconds between two looks of a bar
 @click.option(
     "--unlearn", metavar="MODEL", type=FILE, help="Train this model on, until it has forgotten who is not in --data."
 )
+@click.option("--ledger", type=FILE, help="Charge this ledger before training; refused where its budget has no room.")
 @click.option("--seed", type=int, help="Draw noise and order from a seed: for experiments. The result is NOT PRIVATE.")
 @click.option("--noise-source", type=click.Choice(["os", "secure"]), default="os", help="secure: AES in counter mode.")
 @click.option("--replicas", type=int, default=1, help="So many independent runs: quantiles of the metrics, no model.")
@@ -87,7 +89,7 @@ _PAUSE = 0.1  # seconds between two looks of a bar
 @training_options("train")
 def command(
     *, cluster: str | None, insecure: bool, no_card: bool, tune: tuple[str, ...], tune_runs: str | None,
-    tune_law: str | None, tune_score: str | None, **flags: Any,
+    tune_law: str | None, tune_score: str | None, ledger: str | None, **flags: Any,
 ) -> None:  # fmt: skip
     """Train a linear model by an algorithm whose privacy is accounted: budget in, model out.
 
@@ -118,6 +120,12 @@ def command(
     Predict a number:
       dpcalc train --data table.csv --target price --target-range 0,1000 \\
         --ranges columns.yaml -e 1 -d 1e-6
+    A ledger of what this table has cost, spent.yaml, which refuses what would
+    exceed its budget before anything is trained:
+        dpcalc: ledger/1
+        adjacency: replace-one
+        budget: {epsilon: 3, delta: 1e-5}
+      dpcalc train --data example:breast-cancer -e 1 -d 1e-6 --ledger spent.yaml
     A model that forgets: --data without the records to be forgotten
       dpcalc train --data example:breast-cancer --regularisation 0.01 -R 5 \\
         --no-centre -e 1 -d 1e-6 -o old.json
@@ -140,7 +148,10 @@ def command(
 
     output = flags["output"]
     choice = TuneRequest(tune, tune_runs, tune_law, tune_score).tune()
-    setup = Setup(**{name: flags.pop(name) for name in _OWN}, output=output, card=not no_card, tune=choice)
+    account = _account(ledger, flags)
+    setup = Setup(
+        **{name: flags.pop(name) for name in _OWN}, output=output, card=not no_card, tune=choice, account=account
+    )
     if flags.get("plot") and (setup.replicas > 1 or _cases(flags) > 1):
         setup = setup._replace(reference=True)  # what is drawn is the excess risk
     machines = there_of(cluster, insecure, setup.workers)
@@ -168,7 +179,8 @@ def command(
         with entered as executor:
             cases, printing = run_cases("train", flags, Askers(asker(fitting.fit), asker(fitting.fit_one_of_several)))
     except KeyboardInterrupt:
-        say("nothing was released: no model and no metrics")
+        kept = "" if account is None or not account.begun else f"; {ledger} keeps what was charged"
+        say(f"nothing was released: no model and no metrics{kept}")
         raise
     if output is not None and models[0] is not None:
         from dpcalc.render.evaluation import render_statement
@@ -177,7 +189,28 @@ def command(
         save(models[0], output, statement=render_statement(report("train", cases)).strip())
         if setup.card:
             cases = _write_card(cases, output)
+    if account is not None:
+        _finish(account)
     emit("train", cases, printing._replace(file=None))
+
+
+def _account(ledger: str | None, flags: dict[str, Any]) -> LedgerFile | None:
+    """Return the ledger that is named, after a look whether it can be written and is no other file."""
+    if ledger is None:
+        return None
+    from dpcalc.recipes.ledgers.charge import LedgerFile
+
+    inputs = [flags[name] for name in ("data", "ranges", "unlearn", "output")]
+    check_outputs([(ledger, "--ledger")], [path for path in inputs if isinstance(path, str)])
+    return LedgerFile(ledger)
+
+
+def _finish(account: LedgerFile) -> None:
+    """Say in the ledger that the model was released; what prevents that is a warning, as the model is there."""
+    try:
+        account.finish()
+    except DpcalcError as error:
+        say(f"warning: the entry in the ledger still says that the release is only begun: {error.message}")
 
 
 def _write_card(cases: list[Case], model: str) -> list[Case]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,13 +13,15 @@ from dpcalc.engine.evaluate import contenders, guarantee_of, refuse_groups
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import ALGORITHMS, Source
 from dpcalc.model.draft import Description
-from dpcalc.model.quantities import Adjacency
+from dpcalc.model.quantities import Adjacency, Quantity
 from dpcalc.model.question import Entry, Ledger, Question
 from dpcalc.model.run import Run
+from dpcalc.notions.composition import Profile
 from dpcalc.notions.conversions import Total, compose_all
 from dpcalc.notions.guarantee import Box, Composition, Gdp, Guarantee, Point
 from dpcalc.notions.tuning import tuned
-from dpcalc.numerics.floats import UNIT, log_sum_exp, ratio_up, up
+from dpcalc.numerics.floats import UNIT, log_add_exp, log_sum_exp, ratio_up, up
+from dpcalc.numerics.roots import near_minimum
 from dpcalc.report import LOG_DELTA_ALONE
 from dpcalc.theorems.record import for_algorithm
 
@@ -71,6 +74,8 @@ def check_entries(ledger: Ledger) -> None:
             "write partition: kept if it stays in its part, or use adjacency add-remove",
         )
     for entry in entries:
+        if entry.tuning is not None and not entry.command and _is_near(entry):
+            raise SpecError(f"{entry.name}: mu with a delta is not that of a tuned release", "leave out delta")
         if entry.tuning is not None and ledger.adjacency in ONE_WAY:
             raise SpecError(
                 f"{entry.name}: what tuning costs needs both directions, and the adjacency is {ledger.adjacency}",
@@ -129,7 +134,7 @@ def chosen_of(entry: Entry, ledger: Ledger, log_delta: float, total: int, *, qui
     ranked = []
     for place, part in enumerate(parts):
         try:
-            totals = compose_all([(part, entry.times)], one_way=one_way)
+            totals = [apart(total, [entry]) for total in compose_all([(part, entry.times)], one_way=one_way)]
             ranked.append((min(_epsilon(composed, log_delta) for composed in totals), place))
         except (NotApplicable, Infeasible):
             continue
@@ -187,11 +192,12 @@ def mechanism(entry: Entry, *, replaced: bool = False) -> Guarantee:
     given = {name: value for name, value in entry.given.items() if value is not None and name != "delta"}
     kinds = [name for name in ("mu", "epsilon", "noise_multiplier", "noise_std", "laplace_scale") if name in given]
     scaled = kinds in (["noise_std"], ["laplace_scale"])
-    if len(kinds) != 1 or ("sensitivity" in given) != scaled or ("log_delta" in given and kinds != ["epsilon"]):
+    near = "log_delta" in given and kinds not in (["epsilon"], ["mu"])
+    if len(kinds) != 1 or ("sensitivity" in given) != scaled or near:
         raise SpecError(
             _incomplete(entry.name, kinds, given),
-            "give mu, or epsilon (and delta), or noise_multiplier, or noise_std and sensitivity, or laplace_scale and "
-            "sensitivity; or algorithm and the parameters of a run",
+            "give mu (and delta), or epsilon (and delta), or noise_multiplier, or noise_std and sensitivity, or "
+            "laplace_scale and sensitivity; or algorithm and the parameters of a run",
         )
     value = float(given[kinds[0]])
     if kinds == ["epsilon"]:
@@ -206,6 +212,42 @@ def mechanism(entry: Entry, *, replaced: bool = False) -> Guarantee:
 
         return Composition([(pld.laplace(ratio=ratio), 1)])
     return Gdp(ratio)
+
+
+def apart(total: Total, entries: Sequence[Entry]) -> Total:
+    """Return a total of what is mu-GDP as one of what is released, which is near it.
+
+    Where all entries together are within T of what was composed, in total variation, whatever the records, a delta at
+    epsilon is larger by (1 + e^epsilon) T at most. That sum is convex in e^epsilon: past its least value it is kept.
+    """
+    near = [e.given["log_delta"] + math.log(e.times) for e in entries if not e.command and _is_near(e)]
+    if not near:
+        return total
+    log_distance, curve = log_sum_exp(near), total.guarantee.privacy_profile()
+    log_distance += UNIT * (16.0 + 8.0 * abs(log_distance))  # of log, log_sum_exp and the decimals typed
+
+    def sum_at(epsilon: float) -> float:
+        log_added = log_distance + epsilon + math.log1p(math.exp(-epsilon))
+        value = log_add_exp(curve(epsilon), log_added)
+        return value + UNIT * (32.0 + 16.0 * abs(value) + 4.0 * epsilon)  # of some ten operations
+
+    @functools.cache
+    def end() -> tuple[float, float]:
+        least = near_minimum(sum_at, 0.0, max(0.0, -log_distance), _SECTIONS)
+        return least, sum_at(least)
+
+    def log_delta(epsilon: float) -> float:
+        least, at_least = end()
+        return min(0.0, at_least if epsilon >= least else max(sum_at(epsilon), at_least))
+
+    return total._replace(guarantee=Profile(log_delta))
+
+
+_SECTIONS = 40  # each leaves .618 of an interval of at most 745: to 3e-6, and whatever is found is an upper bound
+
+
+def _is_near(entry: Entry) -> bool:
+    return entry.given.get(Quantity.MU) is not None and entry.given.get("log_delta") is not None
 
 
 def _incomplete(name: str, kinds: Sequence[str], given: Mapping[str, Any]) -> str:
@@ -321,6 +363,8 @@ def line_of(one: Chosen) -> dict[str, Any]:
         line["algorithm"] = str(entry.given.get("algorithm", COMMANDS[entry.command].default))
     if part.mu is not None:
         line["mu"] = part.mu
+    if entry.begun:
+        line["begun"] = True
     if entry.part:
         line["part"] = entry.part
     if entry.tuning is not None:

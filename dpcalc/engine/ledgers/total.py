@@ -12,6 +12,7 @@ from dpcalc.engine.gate import judged
 from dpcalc.engine.ledgers.entries import (
     ONE_WAY,
     Chosen,
+    apart,
     check_entries,
     chosen_of,
     described_run,
@@ -200,8 +201,9 @@ def _totals(ledger: Ledger, chosen: Sequence[Chosen], part: str, chained: bool) 
     about = [one for one in chosen if one.entry.part in ("", part)]
     one_way = ledger.adjacency in ONE_WAY
     of_groups = [] if chained or ledger.group_size == 1 else _in_groups(about)
+    entries = [one.entry for one in about]
     if of_groups and not any(isinstance(one.group, Box) for one in about):
-        return of_groups  # pairs of groups are exact, and the chain is not
+        return [apart(total, entries) for total in of_groups]  # pairs of groups are exact, and the chain is not
     selections = [
         [one.parts[0] for one in about],
         _selection(about, Gdp),
@@ -223,7 +225,8 @@ def _totals(ledger: Ledger, chosen: Sequence[Chosen], part: str, chained: bool) 
     if not totals:
         raise NotApplicable("nothing composes these entries", "give each in another form")
     size = ledger.group_size * (2 if chained else 1)
-    return of_groups + [total._replace(guarantee=total.guarantee.grouped(size)) for total in totals.values()]
+    found = of_groups + [total._replace(guarantee=total.guarantee.grouped(size)) for total in totals.values()]
+    return [apart(total, entries) for total in found]
 
 
 def _in_groups(about: Sequence[Chosen]) -> list[Total]:
@@ -310,7 +313,8 @@ def _row(total: Total, ledger: Ledger, question: Question, chained: bool) -> Res
         quantity, epsilon, log_delta = Quantity.DELTA, question.epsilon, answer.value
     if answer.order is not None and math.isfinite(answer.order):
         fields["order"] = answer.order
-    conversion = "exact" if total.form == "gdp" else "profile" if answer.conversion == "profile" else answer.conversion
+    exact = total.form == "gdp" and guarantee.mu is not None
+    conversion = "exact" if exact else "profile" if answer.conversion == "profile" else answer.conversion
     return Result(
         f"ledger.{total.form}", title, quantity, value, Kind.UPPER, epsilon=epsilon, delta=delta, log_delta=log_delta,
         conversion=conversion, **fields,
@@ -438,7 +442,7 @@ def _remaining(ledger: Ledger, chosen: Sequence[Chosen], question: Question, cha
         return left
 
     def keeps(value: float) -> bool:
-        totals_with = compose_all([*about, (Gdp(value), 1)])
+        totals_with = [apart(total, ledger.entries) for total in compose_all([*about, (Gdp(value), 1)])]
         return all(_excess(composed, epsilon, log_delta) <= 0.0 for composed in totals_with)
 
     return {**left, "mu": _largest(keeps, 1e-6, 10.0 * epsilon + 10.0)}

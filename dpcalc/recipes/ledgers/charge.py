@@ -1,6 +1,4 @@
-"""Charging a release to a ledger file: one more entry, written before the release is made.
-
-An accountant: what several fits about the same records cost together, and a budget that stops the next one.
+"""Charging a release to a ledger file before it is made: under a lock, and refused where the budget has no room for it.
 
 The evaluation of a model file: what is reported, and what it is charged to.
 """
@@ -11,9 +9,10 @@ import contextlib
 import itertools
 import json
 import os
-import threading
+import re
 from collections.abc import Iterator
-from typing import Any, NoReturn, Self
+from fractions import Fraction
+from typing import Any
 
 from dpcalc.engine.ledgers.entries import of_one_adjacency
 from dpcalc.engine.ledgers.total import answer_ledger
@@ -21,44 +20,111 @@ from dpcalc.errors import GateFailed, NotApplicable, SpecError
 from dpcalc.files.output import write_bytes
 from dpcalc.files.reading import read_document, reported
 from dpcalc.inert import json_text
-from dpcalc.model.parameter import check
-from dpcalc.model.question import Ledger
-from dpcalc.recipes.ledgers.ledger import VERSION, ledger_of, parse_ledger, with_asked
-from dpcalc.render.notes import report
-from dpcalc.report import Case, Report
+from dpcalc.model.quantities import Adjacency
+from dpcalc.model.question import Ledger, Question
+from dpcalc.notes import Charged
+from dpcalc.recipes.ledgers.entries import BEGUN
+from dpcalc.recipes.ledgers.ledger import VERSION, parse_ledger
+from dpcalc.render.notes import words_of
+from dpcalc.report import Case
+from dpcalc.training.rule.account import Release
 from dpcalc.version import __version__
 
 _OPTION = "--ledger"
+_ADJACENCY = str(Adjacency.REPLACE_ONE)
+"""Of every release that is charged here."""
 
 
-def entry_of(epsilon: float) -> dict[str, float | str]:
-    """Return the entry of a pure release under replace-one adjacency."""
-    return {"epsilon": epsilon, "adjacency": "replace-one"}
+def entry_of(release: Release, *, begun: bool = False) -> dict[str, float | str]:
+    """Return the entry of a release under replace-one adjacency: what is near mu-GDP where that is known."""
+    if release.mu is not None:
+        known, delta = {"mu": release.mu}, release.distance
+    else:
+        known, delta = {"epsilon": release.epsilon}, release.delta
+    return {
+        **known,
+        **({"delta": delta} if delta else {}),
+        "adjacency": _ADJACENCY,
+        **({"state": BEGUN} if begun else {}),
+    }
 
 
-def line_of(name: str, epsilon: float) -> str:
+def line_of(name: str, release: Release, *, begun: bool = False) -> str:
     """Return the entry as a line of a ledger in YAML."""
-    fields = ", ".join(
-        f"{key}: {value!r}" if key == "epsilon" else f"{key}: {value}" for key, value in entry_of(epsilon).items()
-    )
-    return f"{name}: {{{fields}}}"
+    fields = entry_of(release, begun=begun).items()
+    return f"{name}: {{{', '.join(f'{key}: {value}' for key, value in fields)}}}"
 
 
-def charge(path: str, name: str, epsilon: float) -> str:
-    """Add a pure release to the ledger in a file, which is made where there is none, and return the entry's name.
+class LedgerFile:
+    """A ledger in a file, to which releases are charged before they are made; it is made where there is none.
 
-    Processes that charge at the same time wait for each other, where the system has locks.
+    Nothing ties it to a data set but whoever names it: neither the records nor their hash, which would tell of them.
 
     Args:
-        path: YAML or JSON.
-        name: of the entry; a number is added to it where it is taken.
-        epsilon: of the release, with delta = 0, under replace-one adjacency.
-
-    Raises:
-        SpecError: the file is no ledger, or an entry cannot be added to it; it is as it was.
+        path: YAML or JSON. Its ``budget`` says how much all entries may cost together; without one nothing is refused.
     """
-    with alone(path):
-        return _charge(path, name, epsilon)
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._open: list[tuple[str, Release]] = []
+
+    def take(self, release: Release) -> Charged:
+        """Add a release to the ledger, and return what is left.
+
+        Processes that charge at the same time wait for each other, where the system has locks. The entry says that the
+        release is begun, until `finish`: so does that of a process that was killed between the two.
+
+        Raises:
+            GateFailed: all entries together would exceed the budget; the file is as it was.
+            SpecError: the file is no ledger for replace-one adjacency, or cannot be written; it is as it was.
+        """
+        with alone(self.path):
+            name, raw, ledger, question = self._held(release)
+            question = self._budget(question)
+            case = within_budget(self.path, name, ledger, question, exact=_LONG.search(raw) is None)
+            write_bytes(raw, self.path, _OPTION, link=False)
+        self._open.append((name, release))
+        return charged_of(self.path, name, ledger, question, case)
+
+    def finish(self) -> None:
+        """Say of the entries charged here that they were released.
+
+        Raises:
+            SpecError: the file cannot be read or written.
+        """
+        if not self._open:
+            return
+        with alone(self.path):
+            raw = read_document(self.path, "ledger")
+            for name, release in self._open:
+                raw = _finished(self.path, raw, name, release)
+            write_bytes(raw, self.path, _OPTION, link=False)
+        self._open.clear()
+
+    @property
+    def begun(self) -> bool:
+        """Whether something was charged that is not known to have been released."""
+        return bool(self._open)
+
+    def _budget(self, stated: Question) -> Question:
+        """Return the budget, from the one that the file states."""
+        return stated
+
+    def _held(self, release: Release) -> tuple[str, bytes, Ledger, Question]:
+        """Return the name of the new entry, the text of the ledger with it, that ledger, and its budget."""
+        path = self.path
+        if not os.path.exists(path):
+            raw = _new(path, release)
+            return (release.name, raw, *parse_ledger(path, raw))
+        raw = read_document(path, "ledger")
+        before, _ = parse_ledger(path, raw, empty=True)
+        names = [entry.name for entry in before.entries]
+        spellings = itertools.chain([release.name], (f"{release.name}-{n}" for n in itertools.count(2)))
+        name = next(spelling for spelling in spellings if spelling not in names)
+        longer = _longer(path, raw, before, name, release)
+        ledger, question = _holding(path, longer, [*names, name], line_of(name, release))
+        _refuse_mixed(path, before, ledger)
+        return name, longer, ledger, question
 
 
 @contextlib.contextmanager
@@ -78,31 +144,64 @@ def alone(path: str) -> Iterator[None]:
         os.close(folder)
 
 
-def _charge(path: str, name: str, epsilon: float) -> str:
-    if not os.path.exists(path):
-        if path.endswith(".json"):
-            new = json_text({"dpcalc": VERSION, "adjacency": "replace-one", "entries": {name: entry_of(epsilon)}}, 2)
-        else:
-            new = f"dpcalc: {VERSION}\nadjacency: replace-one\nentries:\n  {line_of(name, epsilon)}"
-        write_bytes((new + "\n").encode(), path, _OPTION, link=False)
-        return name
-    raw = read_document(path, "ledger")
-    ledger, column = parse_ledger(path, raw)
-    names = [entry.name for entry in ledger.entries]
-    spellings = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
-    free = next(spelling for spelling in spellings if spelling not in names)
-    new_raw = _with_entry(path, raw, column, free, epsilon)
-    if not _holds(path, new_raw, [*names, free]):
+# --- the text of a ledger ---------------------------------------------------------------------------------------------
+
+
+def _new(path: str, release: Release) -> bytes:
+    if path.endswith(".json"):
+        entries = {release.name: entry_of(release, begun=True)}
+        return (json_text({"dpcalc": VERSION, "adjacency": _ADJACENCY, "entries": entries}, 2) + "\n").encode()
+    line = line_of(release.name, release, begun=True)
+    return f"dpcalc: {VERSION}\nadjacency: {_ADJACENCY}\nentries:\n  {line}\n".encode()
+
+
+def _longer(path: str, raw: bytes, before: Ledger, name: str, release: Release) -> bytes:
+    """Return a text with one more entry at its end."""
+    if path.endswith(".json"):
+        body = json.loads(raw)
+        body.setdefault("entries", {})[name] = entry_of(release, begun=True)
+        return (json_text(body, 2) + "\n").encode()
+    end = b"" if raw.endswith(b"\n") else b"\n"
+    indent = _indent(raw) if before.entries else 2
+    head = "" if before.entries else "entries:\n"
+    return raw + end + f"{head}{' ' * indent}{line_of(name, release, begun=True)}\n".encode()
+
+
+def _indent(raw: bytes) -> int:
+    """Return how far entries are indented, by the first of them."""
+    found = re.search(rb"^entries:[^\n]*\n(?:[ ]*(?:#[^\n]*)?\n)*([ ]*)", raw, re.M)
+    return len(found[1]) if found else 2
+
+
+def _finished(path: str, raw: bytes, name: str, release: Release) -> bytes:
+    """Return a text in which an entry is no longer begun; as it is where somebody changed it."""
+    if path.endswith(".json"):
+        body = json.loads(raw)
+        body["entries"].get(name, {}).pop("state", None)
+        return (json_text(body, 2) + "\n").encode()
+    begun, done = (f" {line_of(name, release, begun=state)}".encode() for state in (True, False))
+    return raw.replace(begun, done) if raw.count(begun) == 1 else raw
+
+
+def _holding(path: str, raw: bytes, names: list[str], line: str) -> tuple[Ledger, Question]:
+    """Return the ledger that a text with a new entry is.
+
+    Raises:
+        SpecError: it is none with these entries.
+    """
+    try:
+        ledger, question = parse_ledger(path, raw)
+        held = [entry.name for entry in ledger.entries] == names
+    except SpecError:
+        held = False
+    if not held:
         raise SpecError(
-            f"{path}: no entry can be added to the end of this file",
-            f"write it under entries: by hand: {line_of(free, epsilon)}",
+            f"{path}: no entry can be added to the end of this file", f"write it under entries: by hand: {line}"
         )
-    _refuse_mixed(path, parse_ledger(path, new_raw)[0])
-    write_bytes(new_raw, path, _OPTION, link=False)
-    return free
+    return ledger, question
 
 
-def _refuse_mixed(path: str, ledger: Ledger) -> None:
+def _refuse_mixed(path: str, before: Ledger, ledger: Ledger) -> None:
     """Refuse a ledger that could not be answered, as its adjacencies do not compose.
 
     Raises:
@@ -111,132 +210,102 @@ def _refuse_mixed(path: str, ledger: Ledger) -> None:
     try:
         of_one_adjacency(ledger)
     except SpecError:
-        kept = {str(entry.adjacency or ledger.adjacency) for entry in ledger.entries[:-1]} | {str(ledger.adjacency)}
-        others = " and ".join(sorted(kept - {"replace-one"}))
+        kept = {str(entry.adjacency or before.adjacency) for entry in before.entries} | {str(before.adjacency)}
+        others = " and ".join(sorted(kept - {_ADJACENCY}))
         raise SpecError(
-            f"{path} is for adjacency {others}, and a private evaluation for replace-one: nothing composes both",
-            "charge it to a ledger for replace-one, whose entries are all for replace-one",
+            f"{path} is for adjacency {others}, and what is charged for {_ADJACENCY}: nothing composes both",
+            f"charge it to a ledger for {_ADJACENCY}, whose entries are all for {_ADJACENCY}",
         ) from None
 
 
-def _with_entry(path: str, raw: bytes, column: int, name: str, epsilon: float) -> bytes:
-    if path.endswith(".json"):
-        body = json.loads(raw)
-        body["entries"][name] = entry_of(epsilon)
-        return (json_text(body, 2) + "\n").encode()
-    end = b"" if raw.endswith(b"\n") else b"\n"
-    return raw + end + (" " * (column - 1) + line_of(name, epsilon) + "\n").encode()
+# --- the budget -------------------------------------------------------------------------------------------------------
 
 
-def _holds(path: str, raw: bytes, names: list[str]) -> bool:
-    """Return whether a text is a ledger with these entries."""
-    try:
-        return [entry.name for entry in parse_ledger(path, raw)[0].entries] == names
-    except SpecError:
-        return False
-
-
-Entry = dict[str, float | str]
-
-
-class Accountant:
-    """An account of releases about the same records, under replace-one adjacency, composed as `dpcalc.ledger` does.
-
-    Every release enters as (epsilon, delta), which is all that is promised of it. How many there are and what each may
-    spend must be fixed beforehand: it may not depend on what earlier ones released.
-
-    Copies are the same accountant, so that the copies of an estimator that scikit-learn makes share one account.
+def within_budget(owner: str, name: str, ledger: Ledger, question: Question, *, exact: bool = True) -> Case | None:
+    """Return the answer of a ledger that keeps its budget; None where no theorem is needed, or there is no budget.
 
     Args:
-        epsilon: budget of all releases together; without it nothing is refused.
-        delta: of all releases together, above the sum of their deltas.
+        owner: of the budget, for errors.
+        name: of the last entry.
+        ledger: with that entry.
+        question: the budget; epsilon alone has a delta of 0.
+        exact: whether every number is the shortest decimal of its double.
 
     Raises:
-        dpcalc.SpecError: epsilon is given without delta, or one of the two is out of range.
-
-    >>> account = Accountant(epsilon=1.5, delta=1e-4)
-    >>> account.charge("model", epsilon=1.0, delta=1e-6)
-    >>> round(account.report().cases[0].best.epsilon, 4)
-    0.9999
+        GateFailed: it exceeds the budget.
     """
-
-    def __init__(self, epsilon: float | None = None, delta: float | None = None) -> None:
-        if epsilon is not None and delta is None:
-            raise SpecError("a budget of epsilon alone", "give delta too, above the sum of the deltas of the releases")
-        self.epsilon = None if epsilon is None else float(check("epsilon", epsilon))
-        self.delta = None if delta is None else float(check("delta", delta))
-        self._entries: dict[str, Entry] = {}
-        self._lock = threading.RLock()
-
-    @property
-    def entries(self) -> dict[str, Entry]:
-        """The releases by name, as the entries of a ledger."""
-        with self._lock:
-            return {name: dict(entry) for name, entry in self._entries.items()}
-
-    def charge(self, name: str, *, epsilon: float, delta: float = 0.0) -> None:
-        """Add a release, before it is made.
-
-        Args:
-            name: what is released; a number is added to it where it is taken.
-            epsilon, delta: what is promised of it.
-
-        Raises:
-            dpcalc.GateFailed: all together would exceed the budget; nothing is added.
-            dpcalc.SpecError: epsilon or delta is out of range.
-        """
-        entry: Entry = {"epsilon": epsilon, "adjacency": "replace-one", **({"delta": delta} if delta else {})}
-        with self._lock:
-            count = sum(1 for taken in self._entries if taken == name or taken.startswith(f"{name}-"))
-            name = f"{name}-{count + 1}" if count else name
-            after = {**self._entries, name: entry}
-            if self.epsilon is not None:
-                self._refuse_more(name, after, self.epsilon)
-            self._entries = after
-
-    def report(self, delta: float | None = None) -> Report:
-        """Return what all releases together cost, as `dpcalc.ledger`.
-
-        Args:
-            delta: at which epsilon is asked; None: that of the budget.
-
-        Raises:
-            dpcalc.SpecError: there is no release, or no delta.
-            dpcalc.NotApplicable: the deltas of the releases come to more than delta.
-        """
-        asked = self.delta if delta is None else delta
-        if asked is None:
-            raise SpecError("the account has no delta to answer at", "give delta")
-        return report("ledger", [_total(self.entries, asked)])
-
-    def _refuse_more(self, name: str, entries: dict[str, Entry], budget: float) -> None:
-        assert self.delta is not None
-        hint = "nothing was trained; use a larger budget, or less epsilon and delta for each release"
-        try:
-            best = _total(entries, self.delta).best
-        except NotApplicable as error:
-            raise GateFailed(f"{name} does not fit into the budget: {error.message}", hint) from None
-        assert best is not None
-        assert best.epsilon is not None
-        if not best.epsilon <= budget:
-            cost = f"{len(entries)} releases cost epsilon = {best.epsilon:.6g} at delta = {self.delta:g}"
-            raise GateFailed(f"with {name}, {cost}, and the budget is {budget:g}", hint)
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Self:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise SpecError(
-            "an accountant is of one process, and would lose what others spend",
-            "use n_jobs=1; to store an estimator, set_params(accountant=None) first",
-        )
+    if question.epsilon is None:
+        return None
+    hint = "nothing was released; use a larger budget, or less epsilon and delta for each release"
+    case, why = None, "nothing composes the entries"
+    try:
+        case = answer_ledger(ledger, question)
+    except NotApplicable as error:
+        why = error.message
+    if case is not None and not case.failed and _delta_kept(case, question):
+        return case
+    if exact and _adds_up(ledger, question):
+        return None
+    if case is None or case.best is None:
+        raise GateFailed(f"{name} does not fit into the budget of {owner}: {why}", hint)
+    reached = (
+        "" if question.log_delta is None else f" cost epsilon = {case.best.value:.6g} at delta = {question.delta:g}"
+    )
+    count = sum(entry.times for entry in ledger.entries)
+    releases = "release" if count == 1 else "releases"
+    raise GateFailed(
+        f"with {name}, {count} {releases}{reached or ' have a delta above 0'}, and the budget of {owner} is epsilon = "
+        f"{question.epsilon:g}", hint,
+    )  # fmt: skip
 
 
-def _total(entries: dict[str, Entry], delta: float) -> Case:
-    return answer_ledger(*with_asked(*ledger_of(entries), delta=repr(delta)), [])
+def _delta_kept(case: Case, question: Question) -> bool:
+    """Return whether epsilon is kept at the delta of the budget, which is 0 where it states none."""
+    best = case.best
+    if best is None:
+        return False
+    if question.log_delta is None:
+        return best.delta == 0.0
+    return best.value <= question.safe_epsilon
+
+
+def _adds_up(ledger: Ledger, question: Question) -> bool:
+    """Return whether the epsilons and deltas of the entries add up to no more than the budget, in exact arithmetic.
+
+    Rounded outwards, entries that take the budget to its last digit would seem to exceed it.
+    """
+    if ledger.group_size > 1 or question.epsilon is None:
+        return False
+    sums = [Fraction(0), Fraction(0)]
+    for entry in ledger.entries:
+        small = entry.given.get("log_delta") is not None and not entry.given["delta"] > 0.0
+        if entry.command or entry.tuning is not None or "epsilon" not in entry.given or small:
+            return False
+        for place, key in enumerate(("epsilon", "delta")):
+            sums[place] += entry.times * Fraction(repr(entry.given.get(key) or 0.0))
+    budget = (question.epsilon, question.delta or 0.0)
+    return all(total <= Fraction(repr(most)) for total, most in zip(sums, budget, strict=True))
+
+
+_LONG = re.compile(rb"[0-9][0-9._]{15,}")
+"""A number of more digits than a double tells apart: the shortest decimal of its double may be a smaller one."""
+
+
+def charged_of(path: str, name: str, ledger: Ledger, question: Question, case: Case | None) -> Charged:
+    """Return what is said of a charge: what all entries cost, and what is left."""
+    begun = [entry.name for entry in ledger.entries if entry.begun and entry.name != name]
+    if case is None and question.log_delta is not None and question.epsilon is None:
+        with contextlib.suppress(NotApplicable):  # it is charged, and without a budget nothing else is asked
+            case = answer_ledger(ledger, question)
+    best = case.best if case is not None else None
+    spent = best.value if best is not None and question.log_delta is not None else question.epsilon
+    remaining = (case.ledger or {}).get("remaining") if case is not None else None
+    if question.epsilon is not None and case is None:
+        remaining = {"epsilon": 0.0}  # it was kept to the last digit
+    return Charged(
+        file=path, entry=name, entries=len(ledger.entries), spent=spent, epsilon=question.epsilon,
+        delta=question.delta, group_size=ledger.group_size, remaining=remaining, begun=begun,
+    )  # fmt: skip
 
 
 SCHEMA = "dpcalc.evaluation/1"
@@ -291,18 +360,24 @@ def evaluate(
         return {**head, "records": measured.records, "private": False, "why_not_private": NOT_PRIVATE,
                 "metrics": measured.metrics, **of_classes, "unreadable": measured.unreadable,
                 "remarks": list(_remarks(measured.unreadable, measured.records))}  # fmt: skip
-    charged = [NAME]
+    account, release = LedgerFile(ledger) if ledger is not None else None, Release(NAME, epsilon)
+    charges: list[Charged] = []
 
     def charging() -> None:
-        if ledger is not None:
-            charged[0] = charge(ledger, NAME, epsilon)
+        if account is not None:
+            charges.append(account.take(release))
 
     released = metrics.released(predicting, data, epsilon, error_bound=error_bound, charge=charging)
+    if account is not None:
+        account.finish()
     return {
         **head, "records": released.records, "private": True, "epsilon": epsilon, "delta": 0.0,
         "adjacency": "replace_one", "noise": "discrete Laplace, sampled exactly", "noise_std": released.noise_std,
         "error_bound": released.error_bound, "confidence": metrics.CONFIDENCE,
         "metrics": {name: interval._asdict() for name, interval in released.metrics.items()},
         "population": None if released.population is None else list(released.population),
-        "ledger": {"file": ledger, "entry": line_of(charged[0], epsilon)},
+        "ledger": {
+            "file": ledger, "entry": line_of(charges[0].entry if charges else NAME, release),
+            **({"says": words_of(charges[0])} if charges else {}),
+        },
     }  # fmt: skip

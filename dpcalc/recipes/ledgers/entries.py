@@ -23,7 +23,10 @@ from dpcalc.recipes.reading.recipe import refuse_keys
 from dpcalc.recipes.reading.reference import Files
 from dpcalc.recipes.reading.settings import QUESTION, by_name, follow, read_command, read_settings, suggestion
 
-OWN = ("times", "part", "tuning", "description")
+OWN = ("times", "part", "tuning", "description", "state")
+BEGUN = "begun"
+"""The state of an entry that was charged before its release was made, and is not known to have been released."""
+
 _TUNING = "write tuning.distribution=geometric tuning.mean=10; in a file, tuning: {distribution: geometric, mean: 10}"
 """The keys of an entry that describe no run."""
 
@@ -75,7 +78,7 @@ class Reader:
         if times * runs > MOST_TIMES:
             raise field.place.error(f"more than {MOST_TIMES} runs", "use fewer")
         stated = adjacency or (None if command else self._stated)
-        return Entry(name, command, given, times * runs, part, tuning, stated)
+        return Entry(name, command, given, times * runs, part, tuning, stated, _begun(own["state"]))
 
     def entry_or_case(self, name: str, field: Field, earlier: Mapping[str, Sequence[Case]]) -> Entry:
         """Return an entry of a case of a recipe: ``{case: NAME}`` is the run of an earlier case.
@@ -241,6 +244,14 @@ def adjacency_of(field: Field | None) -> Adjacency | None:
         return Adjacency(str(check("adjacency", text(field.node, "adjacency"))))
     except SpecError as error:
         raise field.place.error(error.message, error.hint) from None
+
+
+def _begun(field: Field | None) -> bool:
+    if field is None:
+        return False
+    if text(field.node, "state") != BEGUN:
+        raise field.place.error(f"state can only be {BEGUN}", "leave it out where the release was made")
+    return True
 
 
 def _part(field: Field | None) -> str:

@@ -47,15 +47,17 @@ def read_ledger(path: str | None, added: Sequence[str] = ()) -> tuple[Ledger, Qu
     return _ledger(body, files, dict(zip(_free_names(body), lines, strict=False)))
 
 
-def parse_ledger(path: str, raw: bytes) -> tuple[Ledger, int]:
-    """Return the ledger that a text is, for a file of this name, and the column in which its last entry begins.
+def parse_ledger(path: str, raw: bytes, *, empty: bool = False) -> tuple[Ledger, Question]:
+    """Return the ledger that a text is, for a file of this name, and the budget that it states.
+
+    Args:
+        path, raw: of the file.
+        empty: whether it may have no entries yet.
 
     Raises:
         SpecError: it is none; the message says where.
     """
-    body = _parsed(path, raw)
-    ledger, _ = _ledger(body, Files(path), {})
-    return ledger, [field.place.column for field in entries_of(body).values()][-1]
+    return _ledger(_parsed(path, raw), Files(path), {}, empty=empty)
 
 
 def ledger_of(
@@ -111,7 +113,7 @@ def _field(place: Place, value: Any) -> Field:
     return Field(place, Scalar(place, repr(value) if isinstance(value, float) else str(value)))
 
 
-def _ledger(body: Table, files: Files, added: Mapping[str, Field]) -> tuple[Ledger, Question]:
+def _ledger(body: Table, files: Files, added: Mapping[str, Field], *, empty: bool = False) -> tuple[Ledger, Question]:
     """Return the ledger that a mapping describes, with entries that are added to it, and its budget."""
     fields = body.fields
     refuse_keys(fields, KEYS)
@@ -120,7 +122,7 @@ def _ledger(body: Table, files: Files, added: Mapping[str, Field]) -> tuple[Ledg
     reader, plain = Reader(files, stated), Reader(files)
     entries = [reader.entry(name, field) for name, field in written.items()]
     entries += [plain.entry(name, field) for name, field in added.items()]
-    if not entries:
+    if not entries and not empty:
         raise body.place.error("there are no entries", "write them under entries:, each with a name of its own")
     group_size = reader.whole(fields.get("group_size"), "group_size", _MOST_IN_A_GROUP)
     ledger = Ledger(tuple(entries), stated or _common(entries), group_size, _kept(fields.get("partition")))
@@ -129,7 +131,7 @@ def _ledger(body: Table, files: Files, added: Mapping[str, Field]) -> tuple[Ledg
 
 def _common(entries: Sequence[Entry]) -> Adjacency:
     """Return the adjacency that all entries state; replace-one where they differ, or one states none."""
-    adjacencies = {entry.adjacency for entry in entries}
+    adjacencies = {entry.adjacency for entry in entries} or {None}
     only = adjacencies.pop()
     return Adjacency.REPLACE_ONE if only is None or adjacencies else only
 

@@ -11,14 +11,17 @@ from dpcalc.errors import SpecError
 from dpcalc.files.output import write_bytes
 from dpcalc.files.reading import read_document
 from dpcalc.inert import json_text
+from dpcalc.model.numbers import parse_delta
 from dpcalc.model.parameter import check
-from dpcalc.recipes.ledgers.charge import alone
+from dpcalc.model.quantities import Adjacency
+from dpcalc.model.question import Question
+from dpcalc.recipes.ledgers.charge import LedgerFile, alone
 from dpcalc.recipes.ledgers.ledger import VERSION, ledger_of, parse_ledger, with_asked
 
 _MOST_STEPS = 10**12  # no more are looked for
 
 
-class Ledger:
+class Ledger(LedgerFile):
     """What DP-SGD has spent, in phases of equal steps, saved before each; `dpcalc ledger FILE` reads the same file.
 
     Steps are charged before they are taken, so that a process that dies has spent no more than the file says. Rates,
@@ -26,11 +29,14 @@ class Ledger:
     at no data. After one that looks at results, as early stopping, quote what the planned steps cost (`epsilon_after`),
     not what was taken.
 
+    `dpcalc.train` and the estimators take it as well, under replace-one adjacency, and charge their fits to it.
+
     Args:
         path: of a JSON file; what is in it was spent.
         delta: in (0, 1), at which epsilon is asked.
         adjacency: as of `dpcalc.dp_sgd`.
         sampling: how batches are drawn; a sample rate describes Poisson batches alone.
+        epsilon: budget of all that is charged; None: that of the file, or none.
 
     Raises:
         SpecError: the file is no ledger of this adjacency, or a value is out of range.
@@ -43,13 +49,22 @@ class Ledger:
         delta: float,
         adjacency: str = "add-remove",
         sampling: str = "poisson",
+        epsilon: float | None = None,
     ) -> None:
-        self.path = os.fspath(path)
+        super().__init__(os.fspath(path))
         if not self.path.endswith(".json"):
             raise SpecError(f"{self.path} is not named as JSON", "use a name that ends in .json")
         self.delta = float(check("delta", delta))
         self.adjacency, self.sampling = str(check("adjacency", adjacency)), str(check("sampling", sampling))
+        self._most = None if epsilon is None else float(check("epsilon", epsilon))
         self._read()
+
+    def _budget(self, stated: Question) -> Question:
+        """Return the budget of the file where none is given here, at the delta given here."""
+        if self.adjacency != Adjacency.REPLACE_ONE:
+            raise SpecError(f"the ledger is for {self.adjacency}, and fits are for replace-one", "use another ledger")
+        epsilon = stated.epsilon if self._most is None else self._most
+        return Question(epsilon, self.delta, parse_delta(repr(self.delta))[1])
 
     @property
     def epsilon(self) -> float:
@@ -69,7 +84,7 @@ class Ledger:
         """
         with alone(self.path):
             entries = self._with(self._read(), steps, noise_multiplier, sample_rate)
-            body = {"dpcalc": VERSION, "adjacency": self.adjacency, "entries": entries}
+            body = {**self._body(), "dpcalc": VERSION, "adjacency": self.adjacency, "entries": entries}
             write_bytes((json_text(body, 2) + "\n").encode(), self.path, "Ledger", link=False)
 
     def epsilon_after(self, steps: int, *, noise_multiplier: float, sample_rate: float) -> float:
@@ -92,18 +107,23 @@ class Ledger:
         return not self.epsilon_after(steps, noise_multiplier=noise_multiplier, sample_rate=sample_rate) <= epsilon
 
     def _read(self) -> dict[str, dict[str, Any]]:
-        if not os.path.exists(self.path):
-            return {}
-        raw = read_document(self.path, "ledger")
-        parse_ledger(self.path, raw)  # refuses what is no ledger
-        body: dict[str, Any] = json.loads(raw)
-        if body.get("adjacency") != self.adjacency:
+        body = self._body()
+        if body and body.get("adjacency") != self.adjacency:
             raise SpecError(
                 f"{self.path} is for adjacency {body.get('adjacency')}, and {self.adjacency} is asked",
                 "use the same adjacency, or another file",
             )
-        entries: dict[str, dict[str, Any]] = body["entries"]
+        entries: dict[str, dict[str, Any]] = body.get("entries", {})
         return entries
+
+    def _body(self) -> dict[str, Any]:
+        """Return what is in the file; nothing where there is none."""
+        if not os.path.exists(self.path):
+            return {}
+        raw = read_document(self.path, "ledger")
+        parse_ledger(self.path, raw, empty=True)  # refuses what is no ledger
+        body: dict[str, Any] = json.loads(raw)
+        return body
 
     def _with(
         self, entries: dict[str, dict[str, Any]], steps: int, noise_multiplier: float, sample_rate: float

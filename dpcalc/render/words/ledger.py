@@ -30,7 +30,9 @@ def entry_rows(case: Case, digits: Digits) -> list[tuple[str, ...]]:
     rows = [
         (
             line["name"],
-            _what(line["given"], line.get("algorithm"), line.get("part")) + _chosen(line.get("tuning")),
+            _what(line["given"], line.get("algorithm"), line.get("part"))
+            + _chosen(line.get("tuning"))
+            + (", begun" if line.get("begun") else ""),
             str(line["times"]),
             digits.number(line["epsilon"], Side.UP),
         )
@@ -49,7 +51,8 @@ def _what(given: Given, algorithm: str | None, part: object) -> str:
         text = algorithm
     elif given.get("log_delta") is not None:
         delta = Digits().delta(given["delta"], given["log_delta"], Side.AS_GIVEN)
-        text = f"epsilon = {number(given['epsilon'], side=Side.AS_GIVEN)}, delta = {delta}"
+        kind = "mu" if given.get("mu") is not None else "epsilon"
+        text = f"{kind} = {number(given[kind], side=Side.AS_GIVEN)}, delta = {delta}"
     else:
         text = ", ".join(f"{name} = {number(value, side=Side.AS_GIVEN)}" for name, value in given.items())
     return text if part is None else f"{text}, of part {part}"
@@ -69,12 +72,20 @@ def ledger_lines(case: Case, digits: Digits) -> list[str]:
         lines.append(f"worst off are the records of part {case.ledger['part']}")
     if case.ledger.get("chained"):
         lines.append("replacement is a record removed and one added: every entry is for add-remove")
-    remaining = case.ledger.get("remaining")
-    if remaining and remaining["epsilon"] > 0.0:
-        mu = remaining.get("mu")
-        gaussian = "" if mu is None else f", or Gaussian with mu <= {digits.number(mu, Side.DOWN)}"
-        most = digits.number(remaining["epsilon"], Side.DOWN)
-        lines.append(f"left of the budget: one more release that is pure with epsilon <= {most}{gaussian}")
-    elif remaining:
-        lines.append("nothing is left of the budget")
+    if begun := [line["name"] for line in case.ledger["entries"] if line.get("begun")]:
+        lines.append(f"charged, and not known to have been released: {', '.join(begun)}; the charge stays")
+    if text := remaining_text(case.ledger.get("remaining"), digits):
+        lines.append(text)
     return lines
+
+
+def remaining_text(remaining: Mapping[str, float] | None, digits: Digits) -> str:
+    """Return what is left of a budget; empty where that is not known."""
+    if remaining is None:
+        return ""
+    if not remaining["epsilon"] > 0.0:
+        return "nothing is left of the budget"
+    mu = remaining.get("mu")
+    gaussian = "" if mu is None else f", or Gaussian with mu <= {digits.number(mu, Side.DOWN)}"
+    most = digits.number(remaining["epsilon"], Side.DOWN)
+    return f"left of the budget: one more release that is pure with epsilon <= {most}{gaussian}"

@@ -13,6 +13,7 @@ from dpcalc.model.quantities import LossName
 from dpcalc.notes import Centred, CostOfTries, Note, NotTrained, SumsOfProducts
 from dpcalc.report import Assertion, Case
 from dpcalc.training.rule import batches, full_batches, sums_of_products
+from dpcalc.training.rule.account import charged, release_of
 from dpcalc.training.rule.calibration import COUNTS, Calibrating
 from dpcalc.training.rule.defaults import fill_loss, fill_split, fill_steps
 from dpcalc.training.rule.draft import Draft
@@ -212,6 +213,7 @@ def _executed(case: Case, made: Guaranteed | None, run: Described, task: Task, c
     if setup.average == Average.TAIL:
         planned = planned.averaged()
     refuse_unwritable_model(setup, draft, planned, records.shape[1])
+    case = charged(case, setup.account, release_of("train", best))
     source, centre = source_of(setup), None
     if centring is not None:
         from dpcalc.training.release.centring import centred

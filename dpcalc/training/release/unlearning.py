@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.engine.ask import ask
-from dpcalc.errors import GateRefused, MissingParameter, SpecError, refuse
+from dpcalc.errors import GateRefused, MissingParameter, NotApplicable, SpecError, refuse
 from dpcalc.model import loss as losses
 from dpcalc.model.algorithm import FORGETTING, Source
 from dpcalc.model.draft import Description
@@ -28,8 +28,9 @@ from dpcalc.training.data.progress import Phases
 from dpcalc.training.release.fitting import Fit, judged_case
 from dpcalc.training.release.model import Model, load
 from dpcalc.training.release.outcome import Outcome
+from dpcalc.training.rule.account import charged, release_of
 from dpcalc.training.rule.draft import Draft
-from dpcalc.training.rule.guarantee import Accounting, Carried, accounted_run, guarantee
+from dpcalc.training.rule.guarantee import Accounting, Carried, Guaranteed, accounted_run, guarantee
 from dpcalc.training.rule.records import Records
 from dpcalc.training.rule.setup import OF_UNLEARNING, Average, Setup, Solver, Task
 from dpcalc.training.run.plan import plan
@@ -94,6 +95,8 @@ def fit_unlearned(task: Task) -> Fit:
     case = judged_case(made.case, draft, None, task)
     if case.failed:
         return Fit(case, None)
+    if setup.account is not None:
+        case = charged(case, setup.account, release_of("unlearn", _for_the_rest(draft, made)))
     weights = start.weights
     with np.errstate(over="ignore"):  # of the square of its norm
         made.plan.domain.project(weights)
@@ -131,6 +134,25 @@ class _Unlearning(Accounting):
         described = {name: value for name, value in self.draft.items() if name not in OF_UNLEARNING}
         run = accounted_run(Draft(Description({**described, "steps": self.draft["clean_steps"]})), row)
         return Carried(run, plan(run, *self.shape)._replace(algorithm=FORGETTING, started=True))
+
+
+def _for_the_rest(draft: Draft, made: Guaranteed) -> Result:
+    """Return what the steps guarantee of the records kept, as those of a descent, at the delta that is asked.
+
+    Raises:
+        NotApplicable: nothing.
+    """
+    described = {name: value for name, value in draft.items() if name not in OF_UNLEARNING}
+    noise = {"noise_std": made.run.noise_std, "steps": draft["clean_steps"]}
+    asked = Question(None, draft.question.delta, draft.question.log_delta)
+    descent = Draft(Description({**described, **noise}), asked)
+    hint = "leave out --ledger, or give more noise with --noise-std"
+    try:
+        best = guarantee(Accounting(descent, (made.plan.records, made.plan.columns))).case.best
+    except NotApplicable as error:
+        raise NotApplicable(f"a ledger is of the records kept, and of them {error.message}", hint) from None
+    assert best is not None
+    return best
 
 
 def _check(setup: Setup) -> None:

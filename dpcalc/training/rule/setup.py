@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from dpcalc.training.data.cells import Classes, Labels
+    from dpcalc.training.rule.account import Account
 
 
 class NoiseSource(PlainEnum):
@@ -82,6 +83,7 @@ class Setup(NamedTuple):
         centre: whether rows are centred (`dpcalc.training.release.centring`); None: as the default rule has it.
         executor: what computes the replicas; None: this machine does.
         unlearn: path of a model that is to forget the records that are not among the data, or None.
+        account: what the release is charged to before it is made, or None.
     """
 
     data: Any = None
@@ -108,6 +110,7 @@ class Setup(NamedTuple):
     centre: bool | None = None
     executor: Executor | None = None
     unlearn: str | None = None
+    account: Account | None = None
 
     @property
     def example(self) -> str | None:
@@ -211,6 +214,15 @@ def check_setup(setup: Setup, cases: int = 1) -> None:
             f"leave out {only_files}",
         ),
     )  # fmt: skip
+    if setup.account is not None:
+        uncharged = {
+            "--replicas": many, "--seed": setup.seed is not None, "--synthetic": setup.synthetic is not None,
+            "several cases": cases > 1,
+        }  # fmt: skip
+        refuse(
+            *((given, f"a ledger is charged with one release of its records, and not with {name}",
+               f"leave out --ledger, or give no {name}") for name, given in uncharged.items())
+        )  # fmt: skip
     _ = setup.label_rule  # refused if it is malformed
     if setup.centre:
         contradictions = {

@@ -33,6 +33,7 @@ from dpcalc.training.data.progress import silent
 from dpcalc.training.release import discrete_laplace, execution
 from dpcalc.training.release.fitting import Described, Fit, described, gated_case
 from dpcalc.training.release.outcome import Outcome, refuse_unwritable_model
+from dpcalc.training.rule.account import charged, release_of
 from dpcalc.training.rule.candidates import TRAVEL, Tune
 from dpcalc.training.rule.defaults import CLASSIFYING, fill_steps
 from dpcalc.training.rule.draft import Draft
@@ -277,6 +278,7 @@ def _executed(
         for made, candidate in zip(found.made, candidates, strict=True)
     ]
     _refuse(plans, candidates, setup)
+    case = charged(case, setup.account, release_of("tune", found.row))
     choice = _told(found, tune, scored)
     note = Tuned(
         law=str(tune.law), mean=tune.tuning.mean, candidates=len(candidates), on=choice["score"]["on"],
