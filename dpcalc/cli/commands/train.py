@@ -18,6 +18,7 @@ from dpcalc.cli.query import Askers, Command, run_cases, training_options
 from dpcalc.cli.types import FILE, ONE_OVER_RECORDS
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.output import check_outputs, say
+from dpcalc.inert import printable
 from dpcalc.render.notes import report
 
 if TYPE_CHECKING:
@@ -163,12 +164,18 @@ def command(
         raise SpecError("--delta 1/n needs --records, which come from the data here", "write a number, as 1e-6")
     check_setup(setup, _cases(flags))
     models: list[Any] = []
+    said: list[str] = []
     entered = machines.entered() if machines is not None else contextlib.nullcontext(None)
+
+    def warned(text: str) -> None:
+        said.append(text)
+        say(printable(f"warning: {text}"))
 
     def asker(answer: Callable[..., Any]) -> Callable[..., Case]:
         def asked(command: str, given: Any, question: Any, *, notes: bool, brief: bool, **more: Any) -> Case:
             with contextlib.closing(_Bars()) as bars:
-                fitted = answer(Task(given, question, setup._replace(executor=executor), phases=bars, **more))
+                settled = setup._replace(executor=executor)
+                fitted = answer(Task(given, question, settled, phases=bars, warned=warned, **more))
             models.append(fitted.model)
             case: Case = fitted.case
             return case
@@ -191,7 +198,7 @@ def command(
             cases = _write_card(cases, output)
     if account is not None:
         _finish(account)
-    emit("train", cases, printing._replace(file=None))
+    emit("train", cases, printing._replace(file=None), said=said)
 
 
 def _account(ledger: str | None, flags: dict[str, Any]) -> LedgerFile | None:

@@ -196,8 +196,9 @@ def _printed(
 
 
 def emit(
-    command: str, cases: Sequence[Case], output: Output, completed: Callable[[Report], Report] = lambda result: result
-) -> None:
+    command: str, cases: Sequence[Case], output: Output, completed: Callable[[Report], Report] = lambda result: result,
+    said: Sequence[str] = (),
+) -> None:  # fmt: skip
     """Print or write the report and its plot, each though the other fail; warnings go to stderr.
 
     Args:
@@ -205,6 +206,7 @@ def emit(
         cases: its answers.
         output: how and where they are printed.
         completed: adds to the report what is no answer.
+        said: warnings that were printed already.
 
     Raises:
         SpecError: the report has nothing to draw.
@@ -214,6 +216,8 @@ def emit(
     picture, lost = _picture(result, output)
     for case in cases:
         for warning in case.warnings:
+            if warning in said:
+                continue
             say(printable(f"warning: {warning}"))
     if isinstance(picture, bytes):
         path = str(output.plot)

@@ -97,8 +97,10 @@ def judged_case(case: Case, draft: Draft, rule: Rule | None, task: Task) -> Case
     Raises:
         NotApplicable: nothing is guaranteed.
     """
-    warnings = (*case.warnings, *(rule.warnings() if rule else ()))
-    case = case._replace(inputs=draft.with_sources(case.inputs), warnings=warnings)
+    warnings = () if rule is None else rule.warnings(draft)
+    for text in warnings:
+        task.warned(text)
+    case = case._replace(inputs=draft.with_sources(case.inputs), warnings=(*case.warnings, *warnings))
     if case.best is not None and case.best.delta == 1.0:
         raise NotApplicable("nothing is guaranteed: delta is 1", "use more noise, or a larger --epsilon")
     return gated_case(case, task)

@@ -84,7 +84,7 @@ def fill(draft: Draft, asked: Setup, columns: int) -> tuple[Rule, Average]:
     if asked.average is None:
         why = "one iterate alone may be seen" if hides else "every iterate is accounted as public"
         picks["average"] = Pick(average, Source.DERIVED, why)
-    return Rule(kappa, choice.mu, travel, picks), Average(average)
+    return Rule(kappa, choice.mu, columns, travel, picks), Average(average)
 
 
 def _sampled(draft: Draft) -> _Way:

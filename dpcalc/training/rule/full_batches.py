@@ -22,6 +22,7 @@ from dpcalc.model.loss.base import flag_of
 from dpcalc.model.quantities import LossName, Releases
 from dpcalc.model.question import Question
 from dpcalc.notes import DefaultRule
+from dpcalc.training.rule import faint
 from dpcalc.training.rule.calibration import Calibrating, calibrating
 from dpcalc.training.rule.defaults import CLASSIFYING
 from dpcalc.training.rule.draft import Draft
@@ -45,9 +46,6 @@ CONSTANT = 0.2
 
 CONSTANT_NUMBERS = 0.3
 """The same where rows are centred to predict a number and noise weighs more than bias; chosen with the units there."""
-
-FEW = 3.0
-"""The kappa below which a model is little better than chance."""
 
 SUFFICIENT = 1000.0
 """The kappa from which least squares are solved by noisy sums of products: noise hides the bias of clipping no more."""
@@ -163,13 +161,14 @@ class Rule(NamedTuple):
     """What the rule came to.
 
     Attributes:
-        kappa, mu, travel: see above; travel is in units of rows of norm 1, and None where nothing descends.
+        kappa, mu, columns, travel: see above; travel is in units of rows of norm 1, and None where nothing descends.
         picks: name -> what was chosen; what was given is not among them.
         calibrating: how scores become log-odds; None where they stay what they are.
     """
 
     kappa: float
     mu: float
+    columns: int
     travel: float | None
     picks: dict[str, Pick]
     calibrating: Calibrating | None = None
@@ -184,14 +183,12 @@ class Rule(NamedTuple):
         words = (f"{name.replace('_', ' ')} {_said(pick.value)}" for name, pick in self.picks.items())
         return DefaultRule(signal_to_noise=self.kappa, picked=", ".join(words))
 
-    def warnings(self) -> tuple[str, ...]:
-        """Return a warning where the noise is likely to drown what there is to learn."""
-        if self.kappa >= FEW:
-            return ()
-        return (
-            f"kappa, the signal to noise, is {self.kappa:.2g}, below {FEW:g}: expect a model little better than "
-            "chance; use more records, fewer columns or a larger epsilon",
-        )
+    def warnings(self, draft: Draft) -> tuple[str, ...]:
+        """Return a warning where the noise may drown what there is to learn."""
+        shape = int(draft["records"]), self.columns
+        classifies = draft.get("loss") in CLASSIFYING
+        text = faint.warning(self.kappa, self.mu, shape, draft.question, classifies=classifies)
+        return () if text is None else (text,)
 
 
 def applies(draft: Draft) -> bool:
@@ -450,7 +447,7 @@ def fill(draft: Draft, asked: Setup, columns: int, *, centred: bool = False) -> 
     travel = choice.travel(kappa, steps)
     step_size = float(f"{choice.step_size(travel, steps):.4g}")
     choice.pick("step_size", step_size, Source.DERIVED, f"A/(C T) for a travel of A = {travel:.4g}: {kind.why}")
-    return Rule(choice.kappa, choice.mu, travel, choice.picks, choice.calibrating())
+    return Rule(choice.kappa, choice.mu, columns, travel, choice.picks, choice.calibrating())
 
 
 def fill_sums(draft: Draft, asked: Setup, columns: int) -> Rule | None:
@@ -469,7 +466,7 @@ def fill_sums(draft: Draft, asked: Setup, columns: int) -> Rule | None:
         why = f"from kappa = {SUFFICIENT:g} on: a descent is biased by its clipping, and noisy sums are not"
         choice.picks["solver"] = Pick(Solver.SUMS, Source.DERIVED, why)
     choice.pick_intercept()
-    return Rule(choice.kappa, choice.mu, None, choice.picks)
+    return Rule(choice.kappa, choice.mu, columns, None, choice.picks)
 
 
 def _said(value: Any) -> str:

@@ -20,7 +20,7 @@ from dpcalc.model.question import Question
 from dpcalc.notions.tuning import Law
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.training.data.intervals import is_interval
-from dpcalc.training.data.progress import Phases, silent
+from dpcalc.training.data.progress import Phases, Warned, silent, unheard
 from dpcalc.training.rule.candidates import Tune
 
 if TYPE_CHECKING:
@@ -330,6 +330,7 @@ class Task(NamedTuple):
         sources: parameter name -> source.
         gates: parsed assertions; nothing is executed where one fails.
         phases: makes the progress callback of each phase of the work.
+        warned: takes what is warned of before records are used; the case has it as well.
         accepting: whether gates are judged although the model is not private; the caller then says that it is not.
     """
 
@@ -339,4 +340,5 @@ class Task(NamedTuple):
     sources: Mapping[str, Source] = {}
     gates: Sequence[Gate] = ()
     phases: Phases = silent
+    warned: Warned = unheard
     accepting: bool = False

@@ -135,8 +135,10 @@ def fit_tuned(task: Task) -> Fit:
     makes = [lambda budget, place=place: runs.made(place, budget, reader) for place in range(len(tune.candidates))]
     tuned = tuned_guarantee(makes, tune, question)
     case = _case(tuned, runs.candidates[0].draft, question, task.gates, tune)
-    rules = (candidate.rule for candidate in runs.candidates)
-    warned = {text: None for rule in rules if rule for text in rule.warnings()}
+    ruled = [candidate for candidate in runs.candidates if candidate.rule is not None]
+    warned = {text: None for one in ruled if one.rule for text in one.rule.warnings(one.draft)}
+    for text in warned:
+        task.warned(text)
     if tuned.ledger is None:
         setup = setup._replace(card=False)
         warned[_NO_CARD] = None

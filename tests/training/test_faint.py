@@ -1,0 +1,105 @@
+"""What is said before a run of which little can be expected: by public numbers, and before a record is used."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpcalc.cli.main import main
+from dpcalc.training.release import execution
+from tests.training.test_rule import case_of, delta_of, mu_of
+
+
+def table(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(4)
+    return rng.uniform(-1.0, 1.0, (rows, columns)), np.where(rng.uniform(size=rows) < 0.5, 1.0, -1.0)
+
+
+def warned(rows: int, columns: int, **given: Any) -> str:
+    case = case_of(**{"data": table(rows, columns), "positive": "1", **given})
+    return " ".join(case.warnings)
+
+
+def test_more_columns_than_records() -> None:
+    """400 columns and 200 rows: kappa is 1.3, and 10 would be needed."""
+    said = warned(200, 400)
+    assert "kappa, the signal to noise of 200 records in 401 columns, is 1.3: " in said
+    assert "it is likely that nothing can be learned at this budget" in said
+    assert "no better than always answering the commonest class" in said
+    assert "--regularisation" in said
+    [epsilon] = re.findall(r"epsilon ([0-9.]+)", said)
+    needed = 10.0 * 2.0 * math.sqrt(401) / 200.0
+    assert delta_of(needed, float(epsilon)) <= 1e-5 <= delta_of(needed, float(epsilon) - 0.1)
+    [columns] = re.findall(r"at most (\d+) columns", said)
+    mu = mu_of(1.0, 1e-5)
+    assert 200 * mu / (2.0 * math.sqrt(int(columns) + 1)) >= 10.0 > 200 * mu / (2.0 * math.sqrt(int(columns) + 2))
+
+
+def test_little_signal_is_no_verdict() -> None:
+    said = warned(57, 8)
+    assert "is 2.5: at this budget it is left to the noise how much is learned, and it may be nothing" in said
+    assert "right for 0.46 to 0.96 of new records" in said
+    assert "likely that nothing" not in said
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "expected"), [(20, 8, True), (30, 8, False), (72, 8, None), (500, 60, None)]
+)
+def test_how_much_is_said(rows: int, columns: int, expected: bool | None) -> None:
+    said = warned(rows, columns)
+    assert ("kappa" in said) == (expected is not None)
+    assert ("likely that nothing can be learned" in said) == bool(expected)
+
+
+def test_strong_signals_in_many_columns_are_left_alone() -> None:
+    assert "kappa" in warned(100, 120, epsilon=8)
+    assert "kappa" not in warned(400, 420, epsilon=8)
+
+
+def test_numbers_and_other_rules() -> None:
+    said = warned(30, 8, positive=None, target_range=(-1, 1))
+    assert "may be worse than always answering the middle of the range" in said
+    assert "commonest" not in said
+    assert "kappa" in warned(60, 8, batch_size=10, epochs=2)
+    assert "kappa" in warned(30, 8, tune={"clip": [0.1, 0.2]}, tune_runs=1)
+    assert not warned(30, 8, radius=5)
+
+
+def test_the_records_do_not_decide_what_is_said() -> None:
+    x, y = table(60, 80)
+    assert warned(60, 80) == warned(60, 80, data=(0.0 * x, y)) == warned(60, 80, data=(x, -y))
+
+
+@pytest.mark.parametrize("form", ["plain", "json"])
+def test_it_is_said_before_training(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once, on standard error; the report has it too."""
+    x, y = table(30, 40)
+    path, seen = tmp_path / "t.csv", []
+    rows = "\n".join(",".join(map(str, [*row, label])) for row, label in zip(x, y, strict=True))
+    path.write_text(",".join([*(f"x{place}" for place in range(40)), "y"]) + "\n" + rows + "\n")
+    outcome = execution.Execution.outcome
+
+    def trained(self: Any) -> Any:
+        seen.append(capsys.readouterr().err)
+        return outcome(self)
+
+    monkeypatch.setattr(execution.Execution, "outcome", trained)
+    given = ["train", "--data", str(path), "--positive", "1", "-e", "1", "-d", "1e-5", "--format", form]
+    with pytest.raises(SystemExit) as stop:
+        main(given)
+    assert not stop.value.code
+    printed = capsys.readouterr()
+    assert len(seen) == 1
+    assert "likely that nothing can be learned" in " ".join(seen[0].split())
+    assert "nothing can be learned" not in printed.err
+    if form == "json":
+        [text] = json.loads(printed.out)["cases"][0]["warnings"]
+        assert "nothing can be learned" in text
