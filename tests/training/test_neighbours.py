@@ -64,7 +64,7 @@ def said(words: str, *formats: str) -> list[tuple[int, str, str]]:
 
 
 def covered(output: str) -> Any:
-    """Return a report in JSON without what it calls uncovered, measured on test records, and without what is released."""
+    """Return a report in JSON without what it calls uncovered, of test records, and without what is released."""
     report = json.loads(output, parse_constant=pytest.fail)
     for case in report["cases"]:
         case["training"].pop("uncovered", None)
