@@ -17,6 +17,7 @@ from dpcalc.render.layout import wrapped
 from dpcalc.render.notes import improvement_sentences
 from dpcalc.render.numbers import MAXIMISED, SIX, Digits, Side, equation, number, symbol_of
 from dpcalc.render.words import risk
+from dpcalc.render.words.brief import kept
 from dpcalc.render.words.comparison import cost_kind, cost_run, derivation
 from dpcalc.render.words.risk import audit_cells, audit_names, audited_together, refuted, risk_cells, risk_names
 from dpcalc.render.words.sentences import GIVEN, certified_counts, factor_text, inputs_by_group
@@ -239,6 +240,10 @@ def explain_result(result: Result, case: Case, digits: Digits = SIX) -> str:
     names = [name for name in (*bound.parameters, "epsilon", "delta") if name in case.inputs]
     numbers = [("" if place else "with", _number_of(case, name)) for place, name in enumerate(names)]
     refutation, promised = refuted(case), f"[{' ' if result.kind == Kind.CONDITIONAL else 'x'}]"
+    # A run that was carried out saw to what is assumed of its steps, and its rounding assumes more.
+    assumed, left, done = bound.assumes, bound.assumes, ""
+    if case.training and result.best:
+        assumed, left, done = result.assumes, kept(case), ", or done by this run"
     lines = [
         *([*wrapped(refutation, COLUMNS), ""] if refutation else []),
         *_head(bound),
@@ -248,9 +253,9 @@ def explain_result(result: Result, case: Case, digits: Digits = SIX) -> str:
         *_labelled("gives", answer + (f"   ({derived})" if derived else "")),
         *_source(bound),
         "",
-        "assumes    [x] checked against the numbers given   [ ] yours to keep",
+        f"assumes    [x] checked against the numbers given{done}   [ ] yours to keep",
         *(line for requirement in bound.conditions for line in _item("[x]", requirement.text)),
-        *(line for text in bound.assumes for line in _item("[ ]", text)),
+        *(line for text in assumed for line in _item(f"[{' ' if text in left else 'x'}]", text)),
         *(line for demand in bound.promises for line in _item(promised, f"{demand.text} (promised)")),
         *_remarks(bound),
         "",

@@ -33,6 +33,9 @@ HIDDEN = {
 }
 """Assumptions that nobody can check afterwards, and what each asks of those who run it: what must stay unseen."""
 
+ROUNDED = "released numbers are rounded to a grid that does not depend on the records"
+"""What training assumes of itself beside its theorem, and does."""
+
 PERMITTED = frozenset(
     {
         "every iterate may be released",

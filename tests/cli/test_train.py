@@ -142,7 +142,7 @@ def test_defaults_do_not_depend_on_the_records(tmp_path: Path, ask_json: Any) ->
     for scale in (1.0, 1e-3):
         path = tmp_path / "t.npy"
         np.save(path, np.column_stack([generator.standard_normal((200, 3)) * scale, np.arange(200) % 2]))
-        [case] = ask_json(f"train --data {path} --loss logistic -R 2 -e 1 -d 1e-6")
+        [case] = ask_json(f"train --data {path} --loss logistic --positive 1 -R 2 -e 1 -d 1e-6")
         chosen.append((case["inputs"]["steps"], case["inputs"]["step_size"], best(case)["value"]))
     assert chosen[0] == chosen[1]
 
@@ -190,7 +190,9 @@ def test_whether_there_is_a_model_tells_nothing_of_the_labels(tmp_path: Path, as
     for last in (0, 1):  # neighbours: the second has one label only
         path = tmp_path / "t.csv"
         path.write_text("x,y\n" + "0.5,1\n" * 9 + f"0.5,{last}\n")
-        text = ask(f"train --data {path} --loss logistic -R 1 -e 1 -d 1e-5 -o {written} --show-unprotected-metrics -vv")
+        text = ask(
+            f"train --data {path} --loss logistic --positive 1 -R 1 -e 1 -d 1e-5 -o {written} --show-unprotected-metrics -vv"
+        )
         assert load(str(written)).privacy["private"] is True
         assert ("the target is 1 for every training record" in text) == (last == 1)
         written.unlink()
@@ -201,7 +203,7 @@ def test_rows_that_all_were_shortened_are_remarked_upon(more: str, said: bool, t
     (tmp_path / "r.csv").write_text("column,low,high\nage,0,100\n")
     path = tmp_path / "t.csv"
     path.write_text("age,y\n" + "".join(f"{20 + k},{k % 2}\n" for k in range(20)))
-    line = f"train --data {path} --loss logistic -R 1 -e 1 -d 1e-5 --show-unprotected-metrics -vv"
+    line = f"train --data {path} --loss logistic --positive 1 -R 1 -e 1 -d 1e-5 --show-unprotected-metrics -vv"
     line += f" {more.format(tmp_path / 'r.csv')}"
     assert ("every row was shortened, so that only directions are left" in ask(line)) == said
 
@@ -211,8 +213,7 @@ def test_rows_that_all_were_shortened_are_remarked_upon(more: str, said: bool, t
     [
         ("x,w,y\n" + "0.1,red,1\n0.2,blue,0\n" * 20, "--positive 1", "as a whole column has: --ranges declares", "cut"),
         ("x,w,y\n" + "0.1,red,1\n0.2,,0\n0.1,2,1\n" * 9, "--positive 1", None, "as a whole column has"),
-        ("x,y\n" + "0.1,yes\n0.2,no\n" * 20, "--loss logistic", "--labels NO,YES says what they are", "whole column"),
-        ("x,y\n" + "0.1,0\n0.2,0\n" * 20, "--loss logistic", "nothing to learn", "--labels"),
+        ("x,y\n" + "0.1,0\n0.2,0\n" * 20, "--positive 1", "nothing to learn", "--labels"),
         ("x,y\n" + "0.1,Yes\n0.2,No\n" * 20, "--labels no,yes", "the target is no for every", "--labels"),
         ("x,y\n" + "0.1,Yes\n0.2,No\n" * 20, "--labels no,yes", "none of the labels, letter by letter", "--labels"),
         ("x,y\n" + "0.1,Yes\n0.2,No\n" * 20, "--positive yes", "the target is not yes for every", "--labels"),

@@ -25,13 +25,13 @@ HOSTILE = (
 )  # fmt: skip
 HEADER = b"a,b,y\n"
 LINES = (
-    "--loss logistic -R 1 -e 1 -d 1e-2",
+    "--loss logistic --positive 1 -R 1 -e 1 -d 1e-2",
     "--loss logistic -R 1 -e 1 -d 1e-2 --labels no,yes --intercept",
     "--loss hinge --positive 1 -R 1 --sigma 2 -d 1e-2 --steps 5 --eta 0.1 --test-fraction 0.2",
     "--loss squares --label-bound 2 -R 3 -e 1 -d 1e-2 --ranges ranges.csv",
     "--loss absolute --power 1.5 --label-bound 1e100 -R 1 --sigma 2 -d 1e-2 --steps 5 --eta 0.1",
     "--loss huber --huber-threshold 1 --label-bound 1e150 --algorithm shuffled --sigma 2 -d 1e-2 --eta 0.1",
-    "--loss logistic --algorithm pnsgd --noise laplace --laplace-scale 2 -R 1 -d 1e-2 --eta 0.1",
+    "--loss logistic --positive 1 --algorithm pnsgd --noise laplace --laplace-scale 2 -R 1 -d 1e-2 --eta 0.1",
     "--labels no,yes,2 -e 1 -d 1e-2 --ranges ranges.csv",
     "--loss softmax --classes 4 --algorithm cyclic -R 1 --sigma 2 -d 1e-2 --eta 0.1 --intercept",
     "--loss squares -e 1 -d 1e-2 --solver sums --intercept",
@@ -105,18 +105,31 @@ def test_what_is_said_of_neighbours_is_the_same(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("labels", ["a a a c", "a a b c", "a a a a", "c c c c", "1 2 3 4", "nan inf x 0"])
-@pytest.mark.parametrize("more", ["", "--labels a,c", "--positive c"])
+@pytest.mark.parametrize("more", ["--labels a,c", "--positive c"])
 def test_no_set_of_labels_is_refused(labels: str, more: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"0.5,{label}\n" for label in labels.split()))
     [(code, out, _)] = said(f"train --data {tmp_path / 't.csv'} --loss logistic -R 1 -e 1 -d 1e-2 -vv {more}", "plain")
     assert code == 0
-    rule = "'c' in the target counts as +1" if more else "finite numbers above 0 in the target count as +1"
-    assert f"note: labels: {rule}, everything else as -1" in " ".join(out.split())
+    assert "note: labels: 'c' in the target counts as +1, everything else as -1" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("labels", ["yes no no", "1 2 3", "1 yes 0"])
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+def test_classes_of_a_file_are_named_whatever_stands_in_it(labels: str, loss: str, tmp_path: Path) -> None:
+    """Words would all count as -1; a refusal that looked at them would tell of the records."""
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"0.5,{label}\n" for label in labels.split()))
+    line = f"train --data {tmp_path / 't.csv'} --loss {loss} -R 1 -e 1 -d 1e-2"
+    [(code, out, err)] = said(line, "plain")
+    assert (code, out) == (2, "")
+    assert "may be words, which would all count as -1" in err
+    assert "--labels NO,YES, or --labels 0,1" in err
+    [(code, _, _)] = said(f"{line} --labels 0,1", "plain")
+    assert code == 0
 
 
 def test_a_run_that_might_overflow_is_refused_on_every_table(tmp_path: Path) -> None:
     """Without a projection some records drive the weights beyond the doubles, and others do not."""
-    line = f"train --data {tmp_path / 't.csv'} --loss logistic --regularisation 2 --sigma 30 -d 1e-2"
+    line = f"train --data {tmp_path / 't.csv'} --loss logistic --positive 1 --regularisation 2 --sigma 30 -d 1e-2"
     for rows in ("0,0\n0,0\n", "1,1\n1,1\n"):
         (tmp_path / "t.csv").write_text("x,y\n" + rows)
         for more, expected in (("--eta 0.5 --steps 9", 0), ("--eta 3 --steps 5000", 2)):

@@ -12,7 +12,7 @@ from dpcalc.model.quantities import Model, Quantity, Releases, Sampling
 from dpcalc.render.numbers import Digits, Side, number
 from dpcalc.render.words.positions import ALSO_CALLED, INDEX, group_size, record_meant
 from dpcalc.report import Case, Result
-from dpcalc.theorems.conditions import HIDDEN, PERMITTED
+from dpcalc.theorems.conditions import HIDDEN, PERMITTED, ROUNDED
 from dpcalc.theorems.record import all_bounds, lookup
 
 _BATCHES = {
@@ -75,7 +75,7 @@ def kept(case: Case) -> tuple[str, ...]:
         return ()
     seen_to: Collection[str] = PERMITTED
     if case.training and not case.ledger and best.bound in all_bounds():
-        seen_to = {*PERMITTED, *lookup(best.bound).assumes}
+        seen_to = {*PERMITTED, *lookup(best.bound).assumes, ROUNDED}
     return tuple(text for text in best.assumes if text not in seen_to)
 
 

@@ -22,6 +22,9 @@ MAX_STEPS = 1000
 CLASSIFYING = (*SIGNED, LossName.SOFTMAX)
 """Losses of classes."""
 
+_OF_NUMBERS = (".npy", ".npz")
+"""How names of files end whose cells are numbers."""
+
 _SYNTHETIC_LOSSES = {"logistic": "logistic", "linear": "squares"}
 
 
@@ -36,6 +39,7 @@ def fill_loss(draft: Draft, setup: Setup) -> None:
 
     if draft.get("loss") is None:
         draft.default("loss", _usual_loss(setup))
+    _refuse_unnamed_labels(str(draft["loss"]), setup)
     if draft["loss"] in CLASSIFYING and setup.target_range is not None:
         raise SpecError(f"the {draft['loss']} loss has labels, and a target range is given", "leave out --target-range")
     draft.default("feature_bound", 1.0)
@@ -47,6 +51,24 @@ def fill_loss(draft: Draft, setup: Setup) -> None:
         draft.default("classes", len(as_classes(setup.label_rule, draft.get("classes")).names), Source.DERIVED)
     elif isinstance(setup.label_rule, Classes):
         raise SpecError(f"the {draft['loss']} loss has two labels, and more are given", "take --loss softmax")
+
+
+def _refuse_unnamed_labels(loss: str, setup: Setup) -> None:
+    """Refuse two classes of a file whose cells may be words, where nothing says what the labels are.
+
+    Words would all count as -1, and the model be useless. Whether the cells are words is not looked at: a refusal that
+    depends on the records would tell of them.
+
+    Raises:
+        SpecError: see above.
+    """
+    path = setup.data if isinstance(setup.data, str) and not setup.example else ""
+    named = setup.labels is not None or setup.positive is not None
+    if loss in SIGNED and path and not named and not path.lower().endswith(_OF_NUMBERS):
+        raise SpecError(
+            f"the labels of the {loss} loss are not known: in {path} they may be words, which would all count as -1",
+            "give --labels NO,YES, or --labels 0,1 where they are numbers",
+        )
 
 
 def _usual_loss(setup: Setup) -> str:
@@ -64,7 +86,7 @@ def _usual_loss(setup: Setup) -> str:
     if not labelled and not ranged:
         raise MissingParameter(
             "whether to classify or to predict a number is not known, and the records do not decide it",
-            "to classify give --positive YES or --labels NO,YES (or --loss logistic); to predict a number give "
+            "to classify give --positive YES or --labels NO,YES; to predict a number give "
             "--target-range LOW,HIGH (or --loss squares)",
         )
     if not labelled:

@@ -31,6 +31,7 @@ from dpcalc.model.run import Run
 from dpcalc.notes import DearRounding, LossDomain, Note, Rounded
 from dpcalc.numerics.floats import down, up
 from dpcalc.report import Case, Obstacle, Result
+from dpcalc.theorems.conditions import ROUNDED
 from dpcalc.theorems.record import for_algorithm, lookup
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.run.plan import Plan, plan
@@ -116,7 +117,6 @@ _LARGEST_HINTED = 100  # an epsilon beyond which rounding would cost too much in
 _MOST_HINTED = 0.1  # a delta that nobody should be told to give is larger
 _ROOM = 1.0625  # over what was needed: more noise needs a little less, so that the next try is likely to be the last
 _TRIES = 8  # each of which sets aside what the one before needed
-ROUNDED = "released numbers are rounded to a grid that does not depend on the records"
 
 
 class Guaranteed(NamedTuple):

@@ -31,9 +31,10 @@ from dpcalc.notions.guarantee import Box, Gdp, Guarantee, Profile, Rdp
 from dpcalc.notions.tuning import Tuning, growth, least_epsilon, tuned, tuned_epsilon, tuned_log_delta
 from dpcalc.numerics.floats import UNIT, down, log_add_exp, up
 from dpcalc.report import Result
+from dpcalc.theorems.conditions import ROUNDED
 from dpcalc.theorems.record import lookup
 from dpcalc.training.rule.candidates import Tune
-from dpcalc.training.rule.guarantee import ROUNDED, Guaranteed
+from dpcalc.training.rule.guarantee import Guaranteed
 from dpcalc.training.run.rounding import Rounding, assumption
 
 _SET_ASIDE = (
