@@ -78,6 +78,8 @@ def _readings(report: Mapping[str, Any]) -> Iterator[str]:
         f"per unit: what one unit of the column adds to {_unit(report)} of a row of mapped length up to {bound}; a row "
         f"of length r > {bound} is shortened, and one unit adds about {bound}/r as much"
     )
+    if report["temperature"] is not None:
+        yield f"all were divided by {report['temperature']:.4g}, to be log-odds; the noise of that is common to all"
     if report["centred_bound"] is not None:
         yield f"rows are then centred and shortened to {report['centred_bound']:.4g}: far from the mean units add less"
     yield (

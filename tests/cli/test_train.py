@@ -190,9 +190,8 @@ def test_whether_there_is_a_model_tells_nothing_of_the_labels(tmp_path: Path, as
     for last in (0, 1):  # neighbours: the second has one label only
         path = tmp_path / "t.csv"
         path.write_text("x,y\n" + "0.5,1\n" * 9 + f"0.5,{last}\n")
-        text = ask(
-            f"train --data {path} --loss logistic --positive 1 -R 1 -e 1 -d 1e-5 -o {written} --show-unprotected-metrics -vv"
-        )
+        line = f"train --data {path} --labels 0,1 -R 1 -e 1 -d 1e-5 -o {written}"
+        text = ask(f"{line} --show-unprotected-metrics -vv")
         assert load(str(written)).privacy["private"] is True
         assert ("the target is 1 for every training record" in text) == (last == 1)
         written.unlink()

@@ -95,8 +95,10 @@ def test_the_noise_of_trained_models_is_found(records: int, columns: int, epsilo
     for seed in range(10):
         dpcalc.train(data=(x, y), loss="logistic", epsilon=epsilon, delta=1e-5, seed=seed, output=path)
         models.append(load(path))
-    spread = math.sqrt(np.var([model.weights for model in models], axis=0, ddof=1).mean())
-    stated = np.array([model.noise_std or math.nan for model in models])
+    factors = [model.temperature or 1.0 for model in models]  # common to all weights, with noise of their own
+    weights = [model.weights * factor for model, factor in zip(models, factors, strict=True)]
+    spread = math.sqrt(np.var(weights, axis=0, ddof=1).mean())
+    stated = np.array([(model.noise_std or math.nan) * factor for model, factor in zip(models, factors, strict=True)])
     assert 0.6 <= np.exp(np.log(stated / spread).mean()) <= 1.5
     assert 1.0 / 3.0 <= (stated / spread).min() <= (stated / spread).max() <= 3.0
 

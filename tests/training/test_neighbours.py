@@ -73,8 +73,9 @@ def covered(output: str) -> Any:
 
 
 def model(path: Path) -> dict[str, Any]:
-    """Return what stands in a model file beside the weights, which are the release."""
+    """Return what stands in a model file beside the weights, which are the release, and what follows from iterates."""
     fields: dict[str, Any] = json.loads(path.read_text())
+    assert isinstance(fields.pop("noise_std", 1.0), float)
     several = "classes" in fields
     for name in ("weights", "intercept"):
         numbers = np.array(fields.pop(name))
