@@ -144,6 +144,9 @@ def compare(
     participations: Whole = ...,
     separation: Whole = ...,
     scaling: Word = ...,
+    momentum: Real = ...,
+    decay: Real = ...,
+    cool_down: Real = ...,
     schedule: str | os.PathLike[str] | None = ...,
     epsilon: Real = ...,
     delta: float | str | Iterable[float | str] | None = ...,
@@ -215,11 +218,14 @@ def compare(
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
-        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums; one of identity, tree, sqrt, banded-sqrt, bisr, blt, best.
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt), or that of --matrix FILE (file); best takes the one with the least noise in the iterates; one of identity, tree, sqrt, banded-sqrt, bisr, blt, file, best.
         bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
         participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
         separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
         scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
+        momentum: share of the last update that the next one keeps; for the noise in the iterates alone; a number >= 0 and < 1.
+        decay: share of the iterate that a step takes away, the learning rate times the weight decay; for the noise in the iterates alone; a number >= 0 and < 1.
+        cool_down: share of the steps, the last ones, over which the learning rate falls to 0; for the noise in the iterates alone; a number >= 0 and <= 1.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
@@ -1094,8 +1100,12 @@ def dp_ftrl(
     clip: Real = ...,
     noise_multiplier: Real = ...,
     scaling: Word = ...,
+    momentum: Real = ...,
+    decay: Real = ...,
+    cool_down: Real = ...,
     adjacency: Word = ...,
     group_size: Whole = ...,
+    schedule: str | os.PathLike[str] | None = ...,
     epsilon: Real = ...,
     delta: float | str | Iterable[float | str] | None = ...,
     order: float | Iterable[float] = ...,
@@ -1120,15 +1130,19 @@ def dp_ftrl(
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
         sample_rate: probability with which a record is in the batch of a step; a number > 0 and <= 1.
         sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step chosen at random (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
-        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums; one of identity, tree, sqrt, banded-sqrt, bisr, blt, best.
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt), or that of --matrix FILE (file); best takes the one with the least noise in the iterates; one of identity, tree, sqrt, banded-sqrt, bisr, blt, file, best.
         bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
         participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
         separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
         noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
+        momentum: share of the last update that the next one keeps; for the noise in the iterates alone; a number >= 0 and < 1.
+        decay: share of the iterate that a step takes away, the learning rate times the weight decay; for the noise in the iterates alone; a number >= 0 and < 1.
+        cool_down: share of the steps, the last ones, over which the learning rate falls to 0; for the noise in the iterates alone; a number >= 0 and <= 1.
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
+        schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
         order: order or orders of Renyi divergence; without a budget the divergence itself is reported.
@@ -1315,6 +1329,9 @@ def statement(
     participations: Whole = ...,
     separation: Whole = ...,
     scaling: Word = ...,
+    momentum: Real = ...,
+    decay: Real = ...,
+    cool_down: Real = ...,
     schedule: str | os.PathLike[str] | None = ...,
     epsilon: Real = ...,
     delta: float | str | Iterable[float | str] | None = ...,
@@ -1384,11 +1401,14 @@ def statement(
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
-        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums; one of identity, tree, sqrt, banded-sqrt, bisr, blt, best.
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt), or that of --matrix FILE (file); best takes the one with the least noise in the iterates; one of identity, tree, sqrt, banded-sqrt, bisr, blt, file, best.
         bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
         participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
         separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
         scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
+        momentum: share of the last update that the next one keeps; for the noise in the iterates alone; a number >= 0 and < 1.
+        decay: share of the iterate that a step takes away, the learning rate times the weight decay; for the noise in the iterates alone; a number >= 0 and < 1.
+        cool_down: share of the steps, the last ones, over which the learning rate falls to 0; for the noise in the iterates alone; a number >= 0 and <= 1.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
@@ -1469,6 +1489,9 @@ def explain(
     participations: Whole = ...,
     separation: Whole = ...,
     scaling: Word = ...,
+    momentum: Real = ...,
+    decay: Real = ...,
+    cool_down: Real = ...,
     schedule: str | os.PathLike[str] | None = ...,
     epsilon: Real = ...,
     delta: float | str | Iterable[float | str] | None = ...,
@@ -1538,11 +1561,14 @@ def explain(
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
-        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums; one of identity, tree, sqrt, banded-sqrt, bisr, blt, best.
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt), or that of --matrix FILE (file); best takes the one with the least noise in the iterates; one of identity, tree, sqrt, banded-sqrt, bisr, blt, file, best.
         bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
         participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
         separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
         scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
+        momentum: share of the last update that the next one keeps; for the noise in the iterates alone; a number >= 0 and < 1.
+        decay: share of the iterate that a step takes away, the learning rate times the weight decay; for the noise in the iterates alone; a number >= 0 and < 1.
+        cool_down: share of the steps, the last ones, over which the learning rate falls to 0; for the noise in the iterates alone; a number >= 0 and <= 1.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
@@ -1627,6 +1653,9 @@ def cite(
     participations: Whole = ...,
     separation: Whole = ...,
     scaling: Word = ...,
+    momentum: Real = ...,
+    decay: Real = ...,
+    cool_down: Real = ...,
     schedule: str | os.PathLike[str] | None = ...,
     epsilon: Real = ...,
     delta: float | str | Iterable[float | str] | None = ...,
@@ -1696,11 +1725,14 @@ def cite(
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
-        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums; one of identity, tree, sqrt, banded-sqrt, bisr, blt, best.
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt), or that of --matrix FILE (file); best takes the one with the least noise in the iterates; one of identity, tree, sqrt, banded-sqrt, bisr, blt, file, best.
         bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
         participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
         separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
         scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
+        momentum: share of the last update that the next one keeps; for the noise in the iterates alone; a number >= 0 and < 1.
+        decay: share of the iterate that a step takes away, the learning rate times the weight decay; for the noise in the iterates alone; a number >= 0 and < 1.
+        cool_down: share of the steps, the last ones, over which the learning rate falls to 0; for the noise in the iterates alone; a number >= 0 and <= 1.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
@@ -2096,6 +2128,9 @@ def audit(
     participations: Whole = ...,
     separation: Whole = ...,
     scaling: Word = ...,
+    momentum: Real = ...,
+    decay: Real = ...,
+    cool_down: Real = ...,
     schedule: str | os.PathLike[str] | None = ...,
     epsilon: Real = ...,
     delta: float | str | Iterable[float | str] | None = ...,
@@ -2180,11 +2215,14 @@ def audit(
         holder_constant: constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v; a number > 0 (gradient units per parameter unit^alpha).
         gradient_at_zero: bound on the gradient of every record's loss at w = 0; a number >= 0 (gradient units).
         loss_at_zero: bound on every record's loss at w = 0; losses are >= 0; a number >= 0 (loss units).
-        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums; one of identity, tree, sqrt, banded-sqrt, bisr, blt, best.
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt), or that of --matrix FILE (file); best takes the one with the least noise in the iterates; one of identity, tree, sqrt, banded-sqrt, bisr, blt, file, best.
         bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
         participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
         separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
         scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
+        momentum: share of the last update that the next one keeps; for the noise in the iterates alone; a number >= 0 and < 1.
+        decay: share of the iterate that a step takes away, the learning rate times the weight decay; for the noise in the iterates alone; a number >= 0 and < 1.
+        cool_down: share of the steps, the last ones, over which the learning rate falls to 0; for the noise in the iterates alone; a number >= 0 and <= 1.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.

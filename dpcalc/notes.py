@@ -227,10 +227,11 @@ class AccountantPrints(Note):
 
 
 class PrefixNoise(Note):
-    """Standard deviations of the noise in prefix sums of clipped gradients, in clipping norms; no guarantee.
+    """Standard deviations of the noise in iterates, in clipping norms times the learning rate; no guarantee.
 
     Attributes:
-        rms, largest: root mean square over the steps, and that of the noisiest prefix.
+        rms, largest: root mean square over the steps, and that of the noisiest iterate.
+        workload: what makes iterates of gradients, beside their sum: momentum, decay and cool_down.
         others: of other matrices and ways to draw batches, at the same guarantee, the least first: ``mechanism``,
             ``bands``, ``rms`` and, of sampled batches, ``sampling``, ``algorithm`` and ``noise_multiplier``.
     """
@@ -238,6 +239,7 @@ class PrefixNoise(Note):
     kind: str = "prefix_noise"
     rms: float
     largest: float
+    workload: Mapping[str, float]
     others: Sequence[Mapping[str, Any]]
 
 

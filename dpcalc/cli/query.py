@@ -17,7 +17,7 @@ from dpcalc.cli.help.option import WithHelp
 from dpcalc.cli.output.printing import Output, emit, output_options, sweep_options
 from dpcalc.cli.types import FILE, Choice, Delta, DeltaSweep, Sweep, Word, delta_of
 from dpcalc.engine.ask import FEW, ask, best_of, side_by_side
-from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.commands import COMMANDS, MATRIX
 from dpcalc.engine.question import aimed
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Source
@@ -226,9 +226,10 @@ class Command(WithHelp):
 def parameter_options(command: str) -> Decorator:
     """Return the decorator that adds a command's parameters and the question's as options.
 
-    A command has ``--schedule`` where it takes columns of one.
+    A command has ``--schedule`` where it takes columns of one, and ``--matrix`` in its place where that is a matrix.
     """
-    scheduled = (_SCHEDULE,) if COMMANDS[command].columns else ()
+    columns = COMMANDS[command].columns
+    scheduled = (_MATRIX if columns == MATRIX else _SCHEDULE,) if columns else ()
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for target in reversed(TARGETS.values()):
@@ -338,6 +339,10 @@ _RISKS = (
 
 _SCHEDULE = click.option(
     "--schedule", type=FILE, help="Values per step (of dp-sgd per phase): CSV with a header, NPY, NPZ, YAML."
+)
+
+_MATRIX = click.option(
+    "--matrix", "schedule", type=FILE, help="The matrix C: NPY, or CSV without a header, a row for every step."
 )
 
 _ATTACKS = (click.option("--risk", is_flag=True, help="What an attacker can do, beside the answer."), *_RISKS)

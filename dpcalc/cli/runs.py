@@ -215,8 +215,8 @@ RUNS = {
           dpcalc dp-ftrl --mechanism sqrt --steps 1000 --epochs 5 -e 2 \\
             --adjacency zero-out -d 1e-6
         Which matrix leaves the least noise, and how much less than DP-SGD?
-          dpcalc dp-ftrl --mechanism best --steps 1000 --epochs 5 -e 2 \\
-            --adjacency zero-out -d 1e-6
+          dpcalc dp-ftrl --steps 1000 --epochs 5 -e 2 --adjacency zero-out \\
+            -d 1e-6
         Ten bands, each record in a random step of its group in every epoch:
           dpcalc dp-ftrl --mechanism banded-sqrt --bands 10 --steps 1000 \\
             --epochs 5 --noise-multiplier 1.2 --scaling columns \\

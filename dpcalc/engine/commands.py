@@ -15,6 +15,9 @@ from dpcalc.model.phases import COLUMNS as PHASES
 from dpcalc.model.quantities import ATTACKS, Given
 from dpcalc.model.question import Question
 
+MATRIX = ("matrix",)
+"""The columns of a command whose schedule is one matrix."""
+
 _USUAL = (
     "algorithm", "records", "epochs", "batch_size", "lipschitz", "smoothness", "step_size", "noise_std", "epsilon",
     "delta", "release", "diameter", "as_json", "verbose",
@@ -198,6 +201,7 @@ COMMANDS: dict[str, Command] = {
             "Correlated noise: DP-FTRL, trees and banded matrices, in a fixed order or amplified by sampling.",
             ("correlated",),
             ("correlated",),
+            columns=MATRIX,
             usual=(
                 "mechanism",
                 "bands",

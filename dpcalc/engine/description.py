@@ -163,6 +163,11 @@ def _read_schedule(command: Command, algorithm: str, description: Description) -
     from dpcalc.model.chain import resolve
 
     record = ALGORITHMS[algorithm]
+    if record.correlated:
+        from dpcalc.model.matrix_file import read_matrix
+
+        description.put("schedule", read_matrix(str(description.take("schedule"))), Source.FILE)
+        return
     if record.clipped:
         phases.fill_in(description)
         return

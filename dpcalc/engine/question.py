@@ -164,7 +164,8 @@ class Sought(NamedTuple):
                 f"cannot solve for {name} with a schedule: privacy need not be monotone in it",
                 "try values with --index",
             )
-        if run.algorithm.clipped and (run.schedule is None) is (name == "schedule_factor"):
+        phased = run.algorithm.clipped and not run.algorithm.correlated
+        if phased and (run.schedule is None) is (name == "schedule_factor"):
             raise SpecError(
                 f"{name} cannot be solved for {'without' if run.schedule is None else 'with'} a schedule of the steps",
                 "with one, --solve schedule-factor scales its noise",

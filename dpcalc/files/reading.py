@@ -51,6 +51,12 @@ SCHEDULE_STEPS = 20_000_000
 SCHEDULE_YAML_BYTES = 5_000_000
 """Of a schedule in YAML, whose parser is a hundred times slower than that of CSV."""
 
+MATRIX_STEPS = 4000
+"""Rows of a matrix that correlates the noise: it and its products are held, at 128 MB each."""
+
+MATRIX_BYTES = 1 << 29
+"""Of such a file: 32 characters for every number."""
+
 # --- lines and tables -------------------------------------------------------------------------------------------------
 
 LINE_BYTES = 1 << 20

@@ -121,6 +121,11 @@ class Algorithm(NamedTuple):
         return "sampling" in self.parameters
 
     @property
+    def correlated(self) -> bool:
+        """Whether a matrix correlates the noise of the steps."""
+        return "mechanism" in self.parameters
+
+    @property
     def full_batch(self) -> bool:
         """Whether every step uses all records."""
         return self.order is Order.FULL
@@ -194,7 +199,8 @@ _CLIPPED = (
 )  # fmt: skip
 _CORRELATED = (
     "records", "epochs", "steps", "batch_size", "sample_rate", "sampling", "mechanism", "bands", "participations",
-    "separation", "clip", "noise_multiplier", "scaling", "adjacency", "group_size",
+    "separation", "clip", "noise_multiplier", "scaling", "momentum", "decay", "cool_down", "adjacency",
+    "group_size",
 )  # fmt: skip
 _CHAIN = (
     "steps", "index", "shift", "contraction", "step_size", "noise_std", "laplace_scale", "start_distance", "diameter",

@@ -126,7 +126,8 @@ GLOSSED: dict[str, Glossed] = {
             "banded-sqrt": "its first bands",
             "bisr": "the inverse of the first bands of its inverse",
             "blt": "a sum of geometric sequences, close to the square root",
-            "best": "of these, the one with the least noise in prefix sums",
+            "file": "that of --matrix FILE",
+            "best": "of all but that of a file, the one with the least noise in the iterates",
         },
     ),
     "scaling": Glossed(

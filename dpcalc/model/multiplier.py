@@ -9,11 +9,12 @@ from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Algorithm, Source
 from dpcalc.model.clipping import check_model
 from dpcalc.model.parameter import to_give
-from dpcalc.model.quantities import Mechanism, Sampling
+from dpcalc.model.quantities import BANDED, Mechanism, Sampling
 from dpcalc.numerics.floats import UNIT, down, up
 
 if TYPE_CHECKING:
     from dpcalc.model.draft import Description
+    from dpcalc.model.matrix_file import Matrix
 
 
 def fill_in(algorithm: Algorithm, draft: Description) -> None:
@@ -25,10 +26,14 @@ def fill_in(algorithm: Algorithm, draft: Description) -> None:
     check_model(draft)
     if draft.has("schedule_factor") and not draft.has("schedule"):
         raise SpecError("schedule_factor is on the noise of a schedule, and there is none", "give --schedule")
-    if "separation" in algorithm.parameters:
+    if algorithm.correlated:
+        if draft.has("schedule"):
+            _describe_matrix(draft)
         _fill_uses(draft)
-        if draft.get("mechanism") is Mechanism.BEST:
-            _choose_mechanism(draft)
+        mechanism = draft.get("mechanism")
+        left_open = mechanism is None or (mechanism in BANDED and not draft.has("bands"))
+        if mechanism is Mechanism.BEST or (left_open and not draft.has("noise_multiplier")):
+            _choose_matrix(draft)
     if draft.get("sampling") is Sampling.FULL:
         _fill_full(draft)
     else:
@@ -78,28 +83,45 @@ def _fill_uses(draft: Description) -> None:
     draft.fill("separation", 1 if draft.get("sampling") is Sampling.SHUFFLE else length, Source.DERIVED)
 
 
-def _choose_mechanism(draft: Description) -> None:
-    """Put the matrix with the least noise in prefix sums in the place of the word that asks for it.
+def _describe_matrix(draft: Description) -> None:
+    """Fill in what a matrix from a file says of the run.
 
     Raises:
-        SpecError: it cannot be known.
+        SpecError: it is also given.
     """
+    matrix: Matrix = draft["schedule"]
+    of_matrix = {"mechanism": Mechanism.FILE, "steps": len(matrix), "bands": matrix.bands}
+    for name, value in of_matrix.items():
+        if draft.get(name, value) != value or (name in draft and name == "bands"):
+            raise SpecError(f"{name} is that of the matrix in {matrix.path}, {value}, and also given", "leave it out")
+        draft.fill(name, value, Source.DERIVED)
+
+
+def _choose_matrix(draft: Description) -> None:
+    """Put the matrix with the least noise in the iterates in the place of what is not said of it.
+
+    Raises:
+        SpecError: the best one is asked for, and cannot be known.
+    """
+    wanted = draft.get("mechanism", Mechanism.BEST)
     if not draft.has("steps", "participations", "separation") or draft.get("sampling") not in (None, Sampling.SHUFFLE):
-        raise SpecError(
-            "the best mechanism is chosen for batches in a public order, whose passes are known",
-            "give --steps and --epochs, and leave out --sampling",
-        )
-    from dpcalc.model.strategy import at_most, best
+        if draft.has("mechanism") and wanted is Mechanism.BEST:
+            raise SpecError(
+                "the best mechanism is chosen for batches in a public order, whose passes are known",
+                "give --steps and --epochs, and leave out --sampling",
+            )
+        return
+    from dpcalc.model.strategy import at_most, best, strategies
+    from dpcalc.model.workload import Workload
 
     steps, separation = draft["steps"], draft["separation"]
-    chosen = best(
-        steps,
-        at_most(draft["participations"], steps, separation),
-        separation,
-        repeats=draft.sources["separation"] is Source.DERIVED and separation > 1,
-    )
-    draft.put("mechanism", chosen.mechanism, draft.sources["mechanism"])  # as if given: the same in a changed run
-    if chosen.mechanism in (Mechanism.BANDED_SQRT, Mechanism.BISR):
+    repeats = draft.sources["separation"] is Source.DERIVED and separation > 1
+    workload = Workload.of(draft.get)
+    uses = at_most(draft["participations"], steps, separation)
+    chosen = best(strategies(steps, uses, separation, wanted, repeats=repeats, workload=workload), separation, workload)
+    # As if given: the same in a run with other noise.
+    draft.put("mechanism", chosen.mechanism, draft.sources.get("mechanism", Source.ARGUMENT))
+    if chosen.mechanism in BANDED:
         draft.put("bands", chosen.bands, draft.sources["mechanism"])
 
 

@@ -364,10 +364,27 @@ PARAMETERS: dict[str, Parameter] = {
             "mechanism", "",
             "which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the "
             "matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum "
-            "of geometric sequences close to it (blt); best takes the one with the least noise in prefix sums",
+            "of geometric sequences close to it (blt), or that of --matrix FILE (file); best takes the one with the "
+            "least noise in the iterates",
             choices=tuple(Mechanism), synonyms=("strategy",),
         ),
         _count("bands", "p", "bands of the matrix C, or of its inverse (bisr)", unit="bands", synonyms=("num_bands",)),
+        Parameter(
+            "momentum", "", "share of the last update that the next one keeps; for the noise in the iterates alone",
+            high=1.0, open_ends="high",
+        ),
+        Parameter(
+            "decay", "",
+            "share of the iterate that a step takes away, the learning rate times the weight decay; for the noise in "
+            "the iterates alone",
+            high=1.0, open_ends="high", synonyms=("weight_decay",),
+        ),
+        Parameter(
+            "cool_down", "",
+            "share of the steps, the last ones, over which the learning rate falls to 0; for the noise in the iterates "
+            "alone",
+            high=1.0, open_ends="none",
+        ),
         _count(
             "participations", "k", "in how many steps a record is used at most (default: epochs)", unit="steps",
             synonyms=("max_participations",),

@@ -145,7 +145,12 @@ class Mechanism(PlainEnum):
     BANDED_SQRT = "banded-sqrt"  # its first bands
     BISR = "bisr"  # the inverse of the first bands of its inverse
     BLT = "blt"  # a sum of geometric sequences, close to the square root
-    BEST = "best"  # of these, the one with the least noise in prefix sums
+    FILE = "file"
+    BEST = "best"  # of all but that of a file, the one with the least noise in prefix sums
+
+
+BANDED = (Mechanism.BANDED_SQRT, Mechanism.BISR)
+"""The mechanisms that have a number of bands of their own."""
 
 
 class Scaling(PlainEnum):

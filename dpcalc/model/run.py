@@ -106,7 +106,7 @@ class Run(Frozen):
     epsilon: float | None = None  # the budget, where a cost in risk depends on it
     log_delta: float | None = None
 
-    schedule: Any = None  # of sampled steps `Phases`, else a `Chain`
+    schedule: Any = None  # of sampled steps `Phases`, of correlated noise a `Matrix`, else a `Chain`
     shift: float | None = None
     contraction: float | None = None
     start_distance: float | None = None
@@ -117,6 +117,9 @@ class Run(Frozen):
 
     mechanism: Mechanism | None = None
     bands: int | None = None
+    momentum: float | None = None
+    decay: float | None = None
+    cool_down: float | None = None
     participations: int | None = None
     separation: int | None = None
     scaling: Scaling | None = None

@@ -1,7 +1,7 @@
 """The matrices C of correlated noise: how much one record moves C G, and the error that C^-1 Z leaves in prefix sums.
 
-Step t releases g_t + (C^-1 Z)_t. All but the tree are lower-triangular Toeplitz matrices whose first column is
-non-negative and does not increase. The worst uses of such a matrix are then the earliest: 0, b, ..., (k-1) b
+Step t releases g_t + (C^-1 Z)_t. All but the tree and those of files are lower-triangular Toeplitz matrices whose first
+column is non-negative and does not increase. The worst uses of such a matrix are then the earliest: 0, b, ..., (k-1) b
 (Kalinin and Lampert 2024, Theorem 2; the proof term by term is in docs/method.md).
 """
 
@@ -12,12 +12,15 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from dpcalc.model.quantities import Mechanism
+from dpcalc.model.quantities import BANDED, Mechanism
+from dpcalc.model.workload import SUMS, Workload
 from dpcalc.numerics.floats import down, up
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from dpcalc.model.matrix_file import Matrix
 
     Array = npt.NDArray[np.float64]
 
@@ -129,18 +132,20 @@ def _filtered(numerator: Array | list[float], denominator: Array | list[float], 
 
 @functools.lru_cache(maxsize=8)
 def _column(strategy: Strategy) -> Column:
+    if strategy.matrix is not None:
+        return Column(strategy.matrix.entries[:, 0], 1.0)  # what was an integer may have been rounded
     return _COLUMNS[strategy.mechanism](strategy.steps, min(strategy.bands, strategy.steps), strategy.uses)
 
 
 # --- the matrix -------------------------------------------------------------------------------------------------------
 
 
-class PrefixError(NamedTuple):
-    """Standard deviations of the noise in prefix sums of gradients, where the entries of Z have standard deviation 1.
+class NoiseOfIterates(NamedTuple):
+    """Standard deviations of the noise in iterates, such as prefix sums, where the entries of Z have that of 1.
 
     Attributes:
         rms: root of the mean over steps of the variance.
-        largest: that of the noisiest prefix.
+        largest: that of the noisiest iterate.
     """
 
     rms: float
@@ -155,42 +160,51 @@ class Strategy(NamedTuple):
         steps: T >= 1, its size.
         bands: p >= 1, which the banded mechanisms read.
         uses: k >= 1, in how many steps a record is used at most; the matrix of BLT depends on it too.
+        matrix: C where it is from a file.
+        repeats: whether a record that is used again is so exactly `separation` steps later; of a tree it always is.
     """
 
     mechanism: Mechanism
     steps: int
     bands: int = 1
     uses: int = 1
+    matrix: Matrix | None = None
+    repeats: bool = False
 
     def sensitivity(self, separation: int) -> float:
         """Return the norm of what one record adds to C G, in clipping norms, rounded up.
 
         Args:
-            separation: b >= 1, the least number of steps from a use to the next one; for the tree exactly so many.
+            separation: b >= 1, the least number of steps from a use to the next one.
         """
         uses = at_most(self.uses, self.steps, separation)
+        if self.matrix is not None and not self.matrix.falls:
+            return self.matrix.sensitivity(uses, separation, repeats=self.repeats)
         if self.mechanism == Mechanism.TREE:
             return up(math.sqrt(tree_sensitivity_squared(steps=self.steps, uses=uses, separation=separation)), 2.0)
         first = _column(self)
         return _norm(_at_uses(first.entries, uses, separation), first.ulps + 2.0 * uses.bit_length())[1]
 
     def column_norm(self) -> tuple[float, float]:
-        """Return the largest norm of a column of C, that of the first one, rounded down and up."""
+        """Return the largest norm of a column of C, rounded down and up: that of the first, but of files."""
+        if self.matrix is not None:
+            return self.matrix.column_norm
         if self.mechanism == Mechanism.TREE:
             norm = math.sqrt(tree_sensitivity_squared(steps=self.steps, uses=1, separation=self.steps))
             return down(norm, 2.0), up(norm, 2.0)
         first = _column(self)
         return _norm(first.entries, first.ulps)
 
-    def prefix_error(self) -> PrefixError:
-        """Return the error of all prefix sums, to nearest: how useful the matrix is; it guarantees nothing."""
-        import numpy as np
+    def noise(self, workload: Workload = SUMS) -> NoiseOfIterates:
+        """Return the noise of all iterates, to nearest: how useful the matrix is; it guarantees nothing.
 
+        The nodes of a tree are summed as prefix sums have it, whatever the workload.
+        """
         if self.mechanism == Mechanism.TREE:
             variances = _tree_variances(self.steps)
         else:
-            variances = np.cumsum(np.cumsum(_inverse(self)) ** 2)
-        return PrefixError(math.sqrt(float(variances.mean())), math.sqrt(float(variances.max())))
+            variances = workload.variances(self.matrix.inverse if self.matrix is not None else _inverse(self))
+        return NoiseOfIterates(math.sqrt(float(variances.mean())), math.sqrt(float(variances.max())))
 
 
 def at_most(uses: int, steps: int, separation: int) -> int:
@@ -287,21 +301,43 @@ def _tree_variances(steps: int) -> Array:
 # --- the best of them -------------------------------------------------------------------------------------------------
 
 _BANDS = (4, 16, 64, 256)
-"""Bands that are tried: between them the error changes by some 10 %."""
+"""Bands that are tried of every mechanism: between them the error changes by some 10 %."""
+_MORE_BANDS = tuple(2**k for k in range(11))
+"""Bands that are tried of one mechanism: the error changes by some 3 % between them."""
+_MOST_PRODUCTS = 1e8
+"""Steps times bands up to which they are tried: a tenth of a second each."""
 
 
-def noise_at(strategy: Strategy, separation: int) -> float:
-    """Return the root mean square of the noise in prefix sums at the same guarantee, up to a common factor."""
-    return strategy.sensitivity(separation) * strategy.prefix_error().rms
+def noise_at(strategy: Strategy, separation: int, workload: Workload = SUMS) -> float:
+    """Return the root mean square of the noise in iterates at the same guarantee, up to a common factor."""
+    return strategy.sensitivity(separation) * strategy.noise(workload).rms
 
 
-def strategies(steps: int, uses: int, *, repeats: bool) -> list[Strategy]:
-    """Return the matrices to choose from; a tree where every pass ``repeats`` the order of the first alone."""
-    plain = [Mechanism.IDENTITY, Mechanism.SQRT, Mechanism.BLT, *([Mechanism.TREE] if repeats else [])]
-    banded = [(m, p) for m in (Mechanism.BANDED_SQRT, Mechanism.BISR) for p in _BANDS if p < steps]
-    return [Strategy(m, steps, p, uses) for m, p in (*((m, 1) for m in plain), *banded)]
+def strategies(
+    steps: int,
+    uses: int,
+    separation: int,
+    wanted: Mechanism = Mechanism.BEST,
+    *,
+    repeats: bool,
+    workload: Workload = SUMS,
+) -> list[Strategy]:
+    """Return the matrices to choose from.
+
+    Args:
+        steps, uses, separation: T, k and b. With b bands no two uses of a record meet, which is often best.
+        wanted: the mechanism, if not all are.
+        repeats: whether every pass repeats the order of the first: else there is no tree among them.
+        workload: that in which their noise is compared; a tree is for sums alone.
+    """
+    every = wanted is Mechanism.BEST
+    trees = [Mechanism.TREE] if repeats and workload == SUMS else []
+    tried = [Mechanism.IDENTITY, Mechanism.SQRT, Mechanism.BLT, *trees, *BANDED] if every else [wanted]
+    most = min(steps - 1.0, _MOST_PRODUCTS / steps)
+    bands = sorted(p for p in {*(_BANDS if every else _MORE_BANDS), separation, 2 * separation} if p <= most) or [1]
+    return [Strategy(m, steps, p, uses) for m in tried for p in (bands if m in BANDED else (1,))]
 
 
-def best(steps: int, uses: int, separation: int, *, repeats: bool) -> Strategy:
-    """Return the matrix that leaves the least noise in prefix sums where batches come in a public order."""
-    return min(strategies(steps, uses, repeats=repeats), key=lambda of: noise_at(of, separation))
+def best(candidates: list[Strategy], separation: int, workload: Workload = SUMS) -> Strategy:
+    """Return the matrix that leaves the least noise in iterates where batches come in a public order."""
+    return min(candidates, key=lambda of: noise_at(of, separation, workload))

@@ -64,6 +64,7 @@ from dpcalc.render.words.sentences import (
     released,
     shift_lines,
     tightness_text,
+    with_matrix,
 )
 from dpcalc.report import Assertion, Case, Report, Result
 
@@ -180,6 +181,8 @@ class One:
         case, digits = self.case, self.digits
         met = budget_met if case.training else answer_alone
         lines = [met(result, digits) or answer_alone(result, digits) for result in case.answers]
+        if not case.training:
+            lines = [with_matrix(case, line) for line in lines]
         rests = ", ".join(facts(case, digits)) if not case.training else str(case.value("adjacency") or "")
         beside = f"{lines[-1]}   {rests}".rstrip()
         if len(beside) <= COLUMNS:
@@ -294,7 +297,8 @@ class One:
 
     def _headlines(self) -> Iterator[Block]:
         """Yield the best results."""
-        yield from (Paragraph(line, style=Style.ANSWER) for line in headline(self.case, self.digits))
+        lines = (with_matrix(self.case, line) for line in headline(self.case, self.digits))
+        yield from (Paragraph(line, style=Style.ANSWER) for line in lines)
 
     def _costs(self, *, assumed: bool) -> Iterator[Block]:
         """Yield of each kind of risk the best bound and the run that has it; what it assumes, and the next ones."""

@@ -58,6 +58,7 @@ from dpcalc.notes import (
 from dpcalc.render.numbers import MAXIMISED, SIX, Digits, Side, number
 from dpcalc.render.words.allocation import allocation_lines
 from dpcalc.render.words.positions import ALSO_CALLED, worst_positions
+from dpcalc.render.words.sentences import DP_SGD, iterates
 from dpcalc.report import Case, Report, Result
 from dpcalc.theorems.record import lookup
 
@@ -334,20 +335,16 @@ def _other_adjacencies(note: OtherAdjacencies) -> str:
 
 
 def _prefix_noise(note: PrefixNoise) -> str:
-    """Return the noise in prefix sums, the least one that is known, and what independent noise has with sampling."""
-    text = f"noise in prefix sums: {note.rms:.3g} clips (root mean square), at most {note.largest:.3g}"
+    """Return the noise in the iterates, the least one that is known, and what independent noise has with sampling."""
+    text = f"noise in {iterates(note)}: {note.rms:.3g} clips (rms), at most {note.largest:.3g}"
     less = [other for other in note.others[:1] if other["rms"] < 0.995 * note.rms]
-    shown = [*less, *(other for other in note.others[len(less) :] if other.get("algorithm") == _DP_SGD)]
-    listed = ", ".join(f"{_matrix(other)} {other['rms']:.3g} ({other['rms'] / note.rms:.2g} times)" for other in shown)
-    return f"{text}; at the same guarantee {listed}" if shown else text
-
-
-_DP_SGD = "dp-sgd"
+    shown = [*less, *(other for other in note.others[len(less) :] if other.get("algorithm") == DP_SGD)]
+    return "; ".join([text, *(f"{_matrix(other)} {other['rms']:.3g}" for other in shown)])
 
 
 def _matrix(other: Mapping[str, Any]) -> str:
-    if other.get("algorithm") == _DP_SGD:
-        return "DP-SGD with Poisson batches"
+    if other.get("algorithm") == DP_SGD:
+        return "Poisson DP-SGD"
     bands = f" with {other['bands']} bands" if other["bands"] > 1 else ""
     return f"{other['mechanism']}{bands}{' and Poisson batches' if 'sampling' in other else ''}"
 

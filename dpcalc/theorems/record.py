@@ -344,12 +344,13 @@ class Theorem(NamedTuple):
         """Return why the theorem does not apply to this run and what would make it, or None."""
         known = run.values
         unread = [obstacle for name, obstacle in _CHANGES.items() if name in known and name not in self.reads]
+        obstacles = [obstacle for condition in self.conditions if (obstacle := condition.check(run))]
+        unneeded = [obstacle for obstacle in obstacles if isinstance(obstacle, NotNeeded)]
         if unread and run.schedule is not None:
-            return unread[0]
+            return (unneeded or unread)[0]
         if not self.weakly_convex and (run.strong_convexity or 0.0) < 0.0:
             return NOT_CONVEX
-        obstacles = [obstacle for condition in self.conditions if (obstacle := condition.check(run))]
-        if unneeded := [obstacle for obstacle in obstacles if isinstance(obstacle, NotNeeded)]:
+        if unneeded:
             return unneeded[0]
         if unread:
             return unread[0]

@@ -87,7 +87,7 @@ BOUNDS = (
     "linear.forgetting", "linear.forgetting_passes", "linear.forgetting_released", "linear.stop_forgetting",
     "linear.skip_forgetting", "linear.once_curved_released", "linear.shuffled_stop_curved",
     "linear.epochs_curved", "linear.epochs_curved_released",
-    "correlated.gaussian", "correlated.banded_poisson", "correlated.banded_balls",
+    "correlated.gaussian", "correlated.matrix", "correlated.banded_poisson", "correlated.banded_balls",
     "sampled.poisson", "sampled.fixed", "sampled.with_replacement", "sampled.full", "sampled.balls_in_bins",
     "sampled.shuffle", "sampled.truncated", "sampled.scheduled", "sampled.known_places", "sampled.total_lower",
     "sampled.shuffle_lower", "sampled.hidden_lower", "sampled.hidden", "sampled.hidden_shuffle", "sampled.hidden_full",

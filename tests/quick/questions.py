@@ -21,6 +21,7 @@ _ONLY_SHARD = sealed(
 
 FILES = {
     "release.json": card_text(dpcalc.convert(mu=1, delta=1e-5).card()),
+    "signed.csv": "1,0,0,0\n-0.5,1,0,0\n0,0.25,1,0\n0.125,0,-0.5,2\n",
     "steps.csv": "step_size,noise_std\n0.5,1.5\n0.25,2\n0.5,1\n0.5,1.5\n",
     "stops.csv": "step_size,noise_std,probability\n0.5,1.5,0.125\n0.25,2,0.25\n0.5,1,0.125\n0.5,1.5,0.5\n",
     "spent.csv": (
@@ -473,6 +474,11 @@ QUESTIONS = (
         "correlated",
         "dp-ftrl --mechanism sqrt --steps 20 --epochs 2 --noise-multiplier 5 --adjacency zero-out -d 1e-5",
         "correlated.gaussian",
+    ),
+    Question(
+        "correlated",
+        "dp-ftrl --matrix signed.csv --epochs 2 --noise-multiplier 5 --adjacency zero-out -d 1e-5",
+        "correlated.matrix",
     ),
     Question(
         "correlated",

@@ -43,8 +43,8 @@ def _banded_poisson(i: RunInputs) -> float:
 
 CORRELATED: dict[str, Callable[[RunInputs], float]] = {
     "sensitivity": lambda i: _strategy(i).sensitivity(int(i["separation"])),
-    "prefix_error_rms": lambda i: _strategy(i).prefix_error().rms,
-    "prefix_error_max": lambda i: _strategy(i).prefix_error().largest,
+    "prefix_error_rms": lambda i: _strategy(i).noise().rms,
+    "prefix_error_max": lambda i: _strategy(i).noise().largest,
     "tree_sensitivity_squared": lambda i: tree_sensitivity_squared(
         steps=int(i["steps"]), uses=int(i["uses"]), separation=int(i["separation"])
     ),

@@ -18,6 +18,7 @@ from dpcalc.model.chain import Chain
 from dpcalc.theorems.record import Theorem, all_bounds
 from tests.formulas import run_of
 from tests.oracles import log_uniform, position, whole
+from tests.oracles.correlated import matrix_of
 
 MOST = 10**15
 _FRONT = 60.0  # milliseconds that a question takes through the front door
@@ -234,6 +235,8 @@ def _drawn(bound: Theorem, r: random.Random, number: Regime) -> dict[str, Any]:
             chain.shift *= 0.0
         if "index" in bound.optional and r.random() < 0.3:
             del values["index"]
+    if bound.id == "correlated.matrix":
+        values.update(schedule=matrix_of(r, values["steps"]), mechanism="file")
     return values
 
 

@@ -33,6 +33,7 @@ from dpcalc.theorems.lower.linear_losses import FLAT
 from dpcalc.theorems.record import FAMILIES, GIVES, KINDS, Theorem, all_bounds, for_algorithm, lookup
 from tests.formulas import run_of
 from tests.oracles import draws, log_uniform, whole
+from tests.oracles.correlated import matrix_of
 
 BOUNDS = {
     name: bound for name, bound in all_bounds().items() if not name.startswith("shifted.") and bound.notion != "cost"
@@ -211,6 +212,9 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         values.update(schedule=chain_of(r, steps), records=steps, index=r.randint(1, steps))
         if bound.family == "unlearning":
             values["schedule"].shift *= 0.0
+    if bound.id == "correlated.matrix":
+        values.update(mechanism="file", bands=1, steps=whole(r, 1, 30), separation=whole(r, 1, 8))
+        values.update(schedule=matrix_of(r, values["steps"]), epochs=1)
     return values
 
 
@@ -452,7 +456,8 @@ def solvable(bound: Theorem) -> list[str]:
 def described(bound: Theorem, values: dict[str, Any]) -> Run:
     """The run in the terms of its user."""
     if bound.family == "correlated":
-        names = [name for name in bound.parameters if values.get(name) is not None]
+        follows = ("epochs", "bands", "steps") if bound.id == "correlated.matrix" else ()
+        names = [name for name in bound.parameters if values.get(name) is not None and name not in follows]
         return describe("correlated", {name: values[name] for name in names})
     if bound.family == "sampled":
         names = ["records", "steps", "noise_multiplier", "sampling", "adjacency"]
@@ -738,6 +743,7 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"holder_exponent": 1.0, "step_size": 3.0 / v["holder_constant"]},
     lambda v: {"mechanism": None},
     lambda v: {"mechanism": "sqrt"},
+    lambda v: {"mechanism": "file"},
     lambda v: {"scaling": "sensitivity"},
     lambda v: {"bands": 8, "separation": 9, "sample_rate": 0.5},
     lambda v: {"holder_exponent": 0.5, "lipschitz": None, "radius": None, "loss_at_zero": None},

@@ -20,6 +20,7 @@ from dpcalc.theorems.conditions import BALANCED, UNBOUNDED
 from dpcalc.theorems.record import Theorem, lookup
 from tests.formulas import run_of
 from tests.oracles import log_uniform, whole
+from tests.oracles.correlated import matrix_of
 from tests.theorems.test_registry import BOUNDS, EVERY, SINGLE, chain_of, losses, parameters
 
 EVERY_BUT_SLOW = pytest.mark.parametrize(
@@ -80,6 +81,9 @@ ALLOWS_ONLY: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("pure privacy has no delta", ("epoch_delta",), ("released.pure",)),
     ("follows from smoothness in these runs", ("contraction",), (
         "unlearning.distance", "unlearning.minimiser", "unlearning.run", "unlearning.whole_run",
+    )),
+    ("says that the matrix is from a file, and which order repeats", ("mechanism", "sampling", "epochs"), (
+        "correlated.matrix",
     )),
     ("each is about one way to draw batches", ("sampling",), (
         "sampled.poisson", "sampled.fixed", "sampled.with_replacement", "sampled.full", "sampled.balls_in_bins",
@@ -146,7 +150,8 @@ def changed(name: str, values: dict[str, Any], r: random.Random) -> dict[str, An
     """The run with another value of a parameter, or None where there is none to try."""
     value = values.get(name)
     if name == "schedule":
-        return {**values, name: chain_of(r, len(values[name]))}
+        other = matrix_of if values.get("mechanism") == "file" else chain_of
+        return {**values, name: other(r, len(values[name]))}
     if value is None:
         return None
     if name in WORDS:

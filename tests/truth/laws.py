@@ -158,10 +158,13 @@ def clipped_steps(told: dict[str, Any], epsilon: float) -> float:
 
 
 def correlated_steps(told: dict[str, Any], epsilon: float) -> float:
-    """delta of linear losses in a fixed order: one Gaussian pair in all steps, for the worst phase."""
-    c = correlated.dense(told["mechanism"], told["steps"], told["bands"])
-    apart = told["steps"] // told["epochs"]
-    mu = max(float(np.linalg.norm(c[:, phase::apart].sum(axis=1))) for phase in range(apart)) / told["noise_multiplier"]
+    """delta of linear losses in a fixed order: one Gaussian pair in all steps, for the worst phase and signs."""
+    rows = told.get("schedule")
+    c = np.array([*rows.values()]) if rows else correlated.dense(told["mechanism"], told["steps"], told["bands"])
+    apart = c.shape[1] // told["epochs"]
+    signs = list(itertools.product((1.0, -1.0), repeat=told["epochs"]))
+    moved = [float(np.linalg.norm(c[:, phase::apart] @ chosen)) for phase in range(apart) for chosen in signs]
+    mu = max(moved) / told["noise_multiplier"]
     return max(0.0, hockey_stick_of(mu, epsilon) - 1e-12)
 
 

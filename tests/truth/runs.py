@@ -74,6 +74,10 @@ CLIPPED: Told = {"records": 2, "batch_size": 1, "epochs": 1, "noise_multiplier":
 LAST: Told = {
     **CLIPPED, "epochs": 2, "release": "last", "model": "linear", "smoothness": 0.0625, "step_size": 1.0,
 }  # fmt: skip
+SIGNED: Told = {
+    "row 1": (1.0, 0.0, 0.0, 0.0), "row 2": (-0.5, 1.0, 0.0, 0.0), "row 3": (0.25, -0.5, 1.0, 0.0),
+    "row 4": (0.0, 0.25, -0.5, 1.0),
+}  # fmt: skip
 CORRELATED: Told = {"steps": 4, "epochs": 2, "bands": 2, "noise_multiplier": 2.0, "adjacency": "null-record"}
 WIDE: Told = {"step_size": 0.5, "radius": 100.0, "holder_exponent": 1.0, "holder_constant": 1.0}
 GROWING: Told = {
@@ -234,6 +238,10 @@ RUNS: tuple[Run, ...] = (
     *(
         _run("correlated", CORRELATED, closed(correlated_steps), mechanism=mechanism)
         for mechanism in ("identity", "tree", "sqrt", "banded-sqrt", "bisr")
+    ),
+    _run(
+        "correlated", {"epochs": 2, "noise_multiplier": 2.0, "adjacency": "null-record"}, closed(correlated_steps),
+        schedule=SIGNED,
     ),
     _run(
         "correlated", {"steps": 4, "bands": 2, "noise_multiplier": 2.0, "sample_rate": 0.25}, closed(banded_draws),

@@ -97,7 +97,9 @@ def asked(run: Run, **question: Any) -> Answer:
         if "schedule" in told:
             told["schedule"] = str(Path(folder, "steps.csv"))
             columns = run.told["schedule"]
-            lines = [",".join(columns), *(",".join(map(repr, row)) for row in zip(*columns.values(), strict=True))]
+            of_matrix = run.algorithm == "correlated"  # whose file has its rows, and no header
+            rows = columns.values() if of_matrix else [columns, *zip(*columns.values(), strict=True)]
+            lines = [",".join(map(str, row)) for row in rows]
             Path(told["schedule"]).write_text("\n".join(lines))
         if run.algorithm == "chain":
             return dpcalc.shifted(**told, **question).cases[0]

@@ -22,6 +22,7 @@ _LIMIT = "matrices of very many steps, and blt, whose ratios are doubles"
 
 
 @defines("correlated.gaussian", Gdp, slack=1e-8, weight=500.0, limit=_LIMIT)
+@defines("correlated.matrix", Gdp, slack=1e-8, weight=500.0, limit="large matrices, and uses whose order varies")
 def _gaussian(v: RunInputs) -> arb:
     apart = arb(2 if v.adjacency == Adjacency.REPLACE_ONE else 1)
     if v.scaling == Scaling.SENSITIVITY:
@@ -60,8 +61,10 @@ def _column_norm(v: RunInputs) -> arb:
 
 
 def _sensitivity(v: RunInputs, uses: int) -> arb:
-    """Return the norm of the sum of the columns that so many earliest uses have."""
+    """Return the norm of the sum of the columns that so many earliest uses have; of a file a bound on the worst sum."""
     steps, separation = int(v.steps), int(v.separation or 1)
+    if v.mechanism == Mechanism.FILE:
+        return _of_any_signs(v, steps, separation, uses)
     if v.mechanism == Mechanism.TREE:
         if uses == 1:
             return arb(steps.bit_length()).sqrt()
@@ -75,6 +78,23 @@ def _sensitivity(v: RunInputs, uses: int) -> arb:
         entry = sum((entries[place] for place in places if place < len(entries)), arb(0))
         total += entry * entry
     return total.sqrt()
+
+
+def _of_any_signs(v: RunInputs, steps: int, separation: int, uses: int) -> arb:
+    """Return the root of the largest sum of |<c_i, c_j>| over the uses s, s + b, ... of a matrix's columns c."""
+    if uses > 1 and (v.epochs is None or v.sampling is not None):
+        raise OutOfReach("uses whose order varies")
+    if steps * steps * uses > _MOST_PRODUCTS:
+        raise OutOfReach("a matrix of so many steps and uses")
+    columns = [list(map(arb, column)) for column in v.schedule.entries.T.tolist()]
+    starts = range(separation if uses > 1 else steps)
+    places = (range(start, steps, separation)[:uses] for start in starts)
+    sums = [sum((abs(_product(columns[i], columns[j])) for i in at for j in at), arb(0)) for at in places]
+    return max(sums, key=lambda total: float(total.mid())).sqrt()
+
+
+def _product(one: list[arb], other: list[arb]) -> arb:
+    return sum((x * y for x, y in zip(one, other, strict=True)), arb(0))
 
 
 def _nodes(steps: int, used: list[int]) -> int:

@@ -1,4 +1,4 @@
-"""The noise that correlated noise leaves in prefix sums of gradients, beside that of other matrices and of sampling."""
+"""The noise that correlated noise leaves in the iterates, beside that of other matrices and of sampling."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dpcalc.model.quantities import Mechanism, Sampling, Scaling
 from dpcalc.model.question import Question
 from dpcalc.model.run import Run, describe
 from dpcalc.model.strategy import Strategy, at_most, noise_at, strategies
+from dpcalc.model.workload import SUMS, Workload
 from dpcalc.notes import PrefixNoise
 from dpcalc.numerics.floats import up
 
@@ -26,29 +27,37 @@ _MOST_STEPS = 100_000
 
 
 def prefix_noise(asked: Asked) -> Iterator[PrefixNoise]:
-    """Yield the noise in prefix sums, and at the same guarantee that of other matrices and of sampled batches.
+    """Yield the noise in the iterates, and at the same guarantee that of other matrices and of sampled batches.
 
     Independent noise on Poisson batches is there unless its search is long, the other matrices where every bound is
     asked for: in a public order they need no search, but each column is summed and filtered anew.
     """
     run, best = asked.run, asked.best
     multiplier = best.value if best.quantity == "noise_multiplier" else run.noise_multiplier
+    workload = Workload.of(run.value)
     if run.steps is None or multiplier is None or run.scaling is None:
         return
     own = _of(run)
-    scale = multiplier * _unit(own, run.scaling, run.separation or run.steps)
-    error = own.prefix_error()
+    if own.mechanism is Mechanism.TREE and workload != SUMS:
+        return
+    unit, noise = multiplier * _unit(own, run.scaling, run.separation or run.steps), own.noise(workload)
+    if not math.isfinite(noise.largest):  # a matrix that is as good as singular
+        return
     others: list[dict[str, Any]] = []
     if asked.command.compares and run.sampling is None and run.separation:
-        factor = multiplier * _unit(own, run.scaling, run.separation) / own.sensitivity(run.separation)
+        factor = unit / own.sensitivity(run.separation)
         given = run.typed("participations") or run.typed("separation")
         others += [
-            {"mechanism": str(of.mechanism), "bands": of.bands, "rms": factor * noise_at(of, run.separation)}
-            for of in strategies(run.steps, own.uses, repeats=not given)
-        ]
-    others += _sampled(asked, run, best)
+            {
+                "mechanism": str(of.mechanism), "bands": of.bands,
+                "rms": factor * noise_at(of, run.separation, workload),
+            }
+            for of in strategies(run.steps, own.uses, run.separation, repeats=not given, workload=workload)
+        ]  # fmt: skip
+    others += _sampled(asked, run, best, workload)
     yield PrefixNoise(
-        rms=scale * error.rms, largest=scale * error.largest,
+        rms=unit * noise.rms, largest=unit * noise.largest,
+        workload={name: value for name, value in workload._asdict().items() if value},
         others=sorted(others, key=lambda other: float(other["rms"])),
     )  # fmt: skip
 
@@ -58,7 +67,8 @@ def _of(run: Run) -> Strategy:
     steps = run.steps or 1
     return Strategy(
         run.mechanism or Mechanism.IDENTITY, steps, run.bands or 1,
-        at_most(run.participations or 1, steps, run.separation or steps),
+        at_most(run.participations or 1, steps, run.separation or steps), run.schedule,
+        run.epochs is not None and run.sampling is None,
     )  # fmt: skip
 
 
@@ -69,7 +79,7 @@ def _unit(of: Strategy, scaling: Scaling, separation: int) -> float:
     return of.column_norm()[1] if scaling is Scaling.COLUMNS else 1.0
 
 
-def _sampled(asked: Asked, run: Run, best: Any) -> Iterator[dict[str, Any]]:
+def _sampled(asked: Asked, run: Run, best: Any, workload: Workload) -> Iterator[dict[str, Any]]:
     """Yield the noise with Poisson batches of the same mean size, by the budget that the answer has."""
     rate = run.sample_rate if run.sampling is Sampling.POISSON else up(1.0 / run.separation) if run.separation else None
     epsilon = asked.question.epsilon if asked.solved else best.epsilon
@@ -83,20 +93,24 @@ def _sampled(asked: Asked, run: Run, best: Any) -> Iterator[dict[str, Any]]:
         "steps": run.steps, "sampling": Sampling.POISSON, "sample_rate": rate, "adjacency": run.adjacency,
     }  # fmt: skip
     identity = Strategy(Mechanism.IDENTITY, run.steps or 1)
-    yield from _solved(run.algorithm.nearest[0], shared, identity, question)
+    yield from _solved(run.algorithm.nearest[0], shared, identity, question, workload)
     for bands in _BANDS if asked.command.compares else ():
         banded = {**shared, "mechanism": Mechanism.BANDED_SQRT, "bands": bands, "scaling": Scaling.COLUMNS}
-        yield from _solved(run.algorithm.name, banded, Strategy(Mechanism.BANDED_SQRT, run.steps or 1, bands), question)
+        yield from _solved(
+            run.algorithm.name, banded, Strategy(Mechanism.BANDED_SQRT, run.steps or 1, bands), question, workload
+        )
 
 
-def _solved(algorithm: str, given: dict[str, Any], of: Strategy, question: Question) -> Iterator[dict[str, Any]]:
+def _solved(
+    algorithm: str, given: dict[str, Any], of: Strategy, question: Question, workload: Workload
+) -> Iterator[dict[str, Any]]:
     """Yield the noise of a run whose noise multiplier, over columns of norm 1, meets the budget; if there is one."""
     try:
         best = answer(describe(algorithm, given, dict.fromkeys(given, Source.ARGUMENT)), question).best
     except DpcalcError:
         return
     if best is not None:
-        rms = best.value * of.column_norm()[1] * of.prefix_error().rms
+        rms = best.value * of.column_norm()[1] * of.noise(workload).rms
         yield {
             "algorithm": ALGORITHMS[algorithm].name, "mechanism": str(of.mechanism), "bands": of.bands,
             "sampling": str(Sampling.POISSON), "noise_multiplier": best.value, "rms": rms,

@@ -6,7 +6,7 @@ The noise has covariance (C'C)^-1, so that gradients may depend on all that was 
 
 from __future__ import annotations
 
-from dpcalc.model.quantities import Adjacency, Mechanism, Sampling, Scaling
+from dpcalc.model.quantities import BANDED, Adjacency, Mechanism, Sampling, Scaling
 from dpcalc.model.run import Run
 from dpcalc.model.strategy import Strategy, at_most
 from dpcalc.notions.guarantee import Composition, Gdp
@@ -17,7 +17,6 @@ from dpcalc.theorems.sampled.sampled_steps import CLIPPED, CONSTANT, ENDS_IN_SHU
 from dpcalc.theorems.sampled.settings import EpochsOfBatches, SampledSteps
 from dpcalc.theorems.setting import Setting
 
-_BANDED = (Mechanism.BANDED_SQRT, Mechanism.BISR)
 _MOST_STEPS = 10**7
 """Entries of a column: ten million doubles are 80 MB."""
 _MOST_PRODUCTS = 10**9
@@ -42,7 +41,8 @@ class CorrelatedSteps(Setting):
     def strategy(self) -> Strategy:
         """The matrix; where batches are sampled, the uses of a record are not known, and no mechanism reads them."""
         uses = at_most(self.participations, self.steps, self.separation) if "participations" in self.known else 1
-        return Strategy(self.mechanism, self.steps, self.bands, uses)
+        repeats = "epochs" in self.known and "sampling" not in self.known
+        return Strategy(self.mechanism, self.steps, self.bands, uses, self.known.get("schedule"), repeats)
 
     @property
     def multiplier_of_columns(self) -> float:
@@ -51,14 +51,24 @@ class CorrelatedSteps(Setting):
             return self.noise_multiplier
         return down(self.noise_multiplier / self.strategy.column_norm()[1], 4.0)
 
+    @property
+    def one_pair(self) -> Gdp:
+        """What the whole run is dominated by where a record's steps are public."""
+        apart = 2.0 if self.adjacency == Adjacency.REPLACE_ONE else 1.0
+        if self.scaling == Scaling.SENSITIVITY:
+            return Gdp(up(apart / self.noise_multiplier, 2.0))
+        scale = self.strategy.column_norm()[0] if self.scaling == Scaling.COLUMNS else 1.0
+        return Gdp(up(apart * self.strategy.sensitivity(self.separation) / (scale * self.noise_multiplier), 4.0))
+
 
 # --- conditions -------------------------------------------------------------------------------------------------------
 
 
 def _known_matrix(run: Run) -> Obstacle | None:
-    if run.mechanism is None:
-        return Missing(("mechanism",), "needs to know which matrix correlates the noise", "give --mechanism, or best")
-    if run.mechanism in _BANDED and run.bands is None:
+    if run.mechanism is None or (run.mechanism == Mechanism.FILE and run.schedule is None):
+        what = "needs to know which matrix correlates the noise"
+        return Missing(("mechanism",), what, "give --mechanism sqrt or another, or --matrix FILE")
+    if run.mechanism in BANDED and run.bands is None:
         return Missing(("bands",), f"needs to know how many bands {run.mechanism} has", "give --bands")
     if run.mechanism == Mechanism.TREE and run.sampling is Sampling.SHUFFLE:
         return Unmet(
@@ -83,9 +93,19 @@ _NOT_SAMPLED = requires(
     lambda run: run.sampling in (None, Sampling.SHUFFLE),
     lambda run: NotNeeded(f"is for public orders, and the sampling is {run.sampling}", "leave out --sampling"),
 )
+_FROM_A_FILE = requires(
+    "the matrix is from a file",
+    lambda run: run.mechanism in (Mechanism.FILE, None),
+    NotNeeded("is for matrices from files", "give --matrix FILE", ("mechanism",)),
+)
+_NAMED = requires(
+    "the matrix is not from a file",
+    lambda run: run.mechanism != Mechanism.FILE,
+    NotNeeded("is for matrices that a mechanism names", "leave out --matrix", ("mechanism",)),
+)
 _BANDED_MATRIX = requires(
     "C is banded",
-    lambda run: run.mechanism in (Mechanism.BANDED_SQRT, Mechanism.IDENTITY, None),
+    lambda run: run.mechanism in (Mechanism.BANDED_SQRT, Mechanism.IDENTITY, Mechanism.FILE, None),
     lambda run: Unmet(
         f"is for banded matrices, and that of {run.mechanism} has entries in all rows of a column",
         "use --mechanism banded-sqrt, or leave out --sampling",
@@ -136,7 +156,7 @@ _WHOLE_BLOCKS = requires(
     formula="mu = L sens/(z s), sens = |c + shift^b c + ... + shift^((k-1) b) c|, L = 1 (zero-out), 2 (replace-one), "
     "s = 1 (matrix), |c| (columns), sens (sensitivity); tree: sens^2 = the largest sum over complete nodes of squared "
     "numbers of uses",
-    conditions=(_KNOWN_MATRIX, _NOT_SAMPLED, ENDS_IN_SHUFFLED),
+    conditions=(_NAMED, _KNOWN_MATRIX, _NOT_SAMPLED, ENDS_IN_SHUFFLED),
     assumes=(
         "a record is used in at most participations steps, at least separation steps apart (of a tree: exactly so "
         "many), by a rule that ignores the other records; the order may be public", CLIPPED, _NOISE, CONSTANT, SEEN,
@@ -153,11 +173,43 @@ def gaussian(run: CorrelatedSteps) -> Gdp:
     >>> round(gaussian(run).mu, 9)
     1.037606578
     """
-    apart = 2.0 if run.adjacency == Adjacency.REPLACE_ONE else 1.0
-    if run.scaling == Scaling.SENSITIVITY:
-        return Gdp(up(apart / run.noise_multiplier, 2.0))
-    scale = run.strategy.column_norm()[0] if run.scaling == Scaling.COLUMNS else 1.0
-    return Gdp(up(apart * run.strategy.sensitivity(run.separation) / (scale * run.noise_multiplier), 4.0))
+    return run.one_pair
+
+
+@theorem(
+    "correlated.matrix",
+    title="Noise correlated by any matrix, in a public order",
+    needs=(
+        "mechanism", "schedule?", "steps", "participations", "separation", "noise_multiplier", "scaling", "adjacency",
+        "epochs?", "sampling?",
+    ),
+    algorithms=("correlated",),
+    reference="choquette2023",
+    locator="with absolute values, for gradients that depend on what was released: docs/method.md",
+    formula="mu = L sens/(z s), sens^2 = max sum of |C'C| over a record's uses (at most, if only their separation is "
+    "known), L = 1 (zero-out), 2 (replace-one), s = 1 (matrix), max |column of C| (columns), sens (sensitivity)",
+    conditions=(_FROM_A_FILE, _KNOWN_MATRIX, _NOT_SAMPLED, ENDS_IN_SHUFFLED),
+    assumes=(
+        "C is the matrix of the file, to all digits",
+        "a record is used in at most participations steps, at least separation steps apart (with epochs and without "
+        "sampling: exactly so many), by a rule that ignores the other records; the order may be public",
+        CLIPPED, _NOISE, CONSTANT, SEEN,
+    ),
+    not_monotone_in=("steps",),
+    slack="entries of C'C below 0, and uses whose order varies: sums along their best partners bound the best uses",
+)  # fmt: skip
+def of_any_matrix(run: CorrelatedSteps) -> Gdp:
+    """The whole run is one Gaussian mechanism; what a record adds is bounded whatever the signs in C.
+
+    >>> import numpy as np
+    >>> from dpcalc.model.matrix_file import Matrix
+    >>> signed = Matrix(np.array([[1.0, 0.0], [-0.5, 1.0]]), "signed.npy")
+    >>> run = CorrelatedSteps(mechanism="file", schedule=signed, steps=2, participations=2, separation=1,
+    ...                       noise_multiplier=2.0, scaling="matrix", adjacency="null-record")
+    >>> round(of_any_matrix(run).mu ** 2 * 2.0 ** 2, 9)
+    3.25
+    """
+    return run.one_pair
 
 
 @theorem(
@@ -165,6 +217,7 @@ def gaussian(run: CorrelatedSteps) -> Gdp:
     title="Banded noise with Poisson batches from groups",
     needs=(
         "sampling", "mechanism", "steps", "sample_rate", "noise_multiplier", "scaling", "adjacency", "bands?",
+        "schedule?",
     ),
     algorithms=("correlated",),
     reference="choquette2023",
@@ -196,6 +249,7 @@ def banded_poisson(run: CorrelatedSteps) -> Composition:
     title="Banded noise with balls in bins in groups",
     needs=(
         "sampling", "mechanism", "steps", "separation", "noise_multiplier", "scaling", "adjacency", "bands?",
+        "schedule?",
     ),
     algorithms=("correlated",),
     reference="choquette2025",

@@ -1,0 +1,100 @@
+"""What an optimiser makes of noisy gradients: sums, with momentum, weight decay and a cool-down of the learning rate.
+
+With learning rate 1 before the cool-down, iterates are x_t = (1 - decay r_t) x_{t-1} + r_t m_t with
+m_t = momentum m_{t-1} + g_t; r_t falls linearly to 0 over the cool-down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Array = npt.NDArray[np.float64]
+
+_POINTS = 65
+"""Steps of a cool-down whose variance is computed, each by a transform; between them it is interpolated."""
+
+
+class Workload(NamedTuple):
+    """Iterates as linear functions of the gradients; by default their sums.
+
+    Attributes:
+        momentum: in [0, 1), the share of the last update that is kept.
+        decay: in [0, 1), the share of the iterate that a step takes away, at the full learning rate.
+        cool_down: in [0, 1], the share of the steps, the last ones, over which the learning rate falls to 0.
+    """
+
+    momentum: float = 0.0
+    decay: float = 0.0
+    cool_down: float = 0.0
+
+    @classmethod
+    def of(cls, value: Callable[[str], float | None]) -> Workload:
+        """Return that of a run, whose parameters ``value`` gives by their names; None where one is not known."""
+        return cls(*(value(name) or 0.0 for name in cls._fields))
+
+    def rates(self, steps: int) -> Array:
+        """Return the learning rate of every step, shape (steps,)."""
+        import numpy as np
+
+        cooled = round(self.cool_down * steps)
+        return np.concatenate((np.ones(steps - cooled), 1.0 - np.arange(cooled) / max(cooled, 1)))
+
+    def variances(self, inverse: Array) -> Array:
+        """Return the variance of every iterate under noise C^-1 Z, to nearest.
+
+        Args:
+            inverse: C^-1, shape (steps, steps), or its first column where all others are that one shifted down.
+        """
+        import numpy as np
+
+        steady = _fading(inverse, self.momentum) if self.momentum else inverse
+        rates = self.rates(len(inverse))
+        if inverse.ndim == 2:
+            return self._of_rows(steady, rates)
+        variances: Array = np.cumsum(_fading(steady, 1.0 - self.decay) ** 2)
+        first = int(np.count_nonzero(rates == 1.0))
+        if first < len(rates):
+            points = np.unique(np.linspace(first, len(rates) - 1, _POINTS).astype(int))
+            cooled = [self._at(steady, rates, point) for point in points]
+            variances[first:] = np.interp(np.arange(first, len(rates)), points, cooled)
+        return variances
+
+    def _of_rows(self, steady: Array, rates: Array) -> Array:
+        import numpy as np
+
+        iterate, variances = np.zeros(len(rates)), np.empty(len(rates))
+        for t, rate in enumerate(rates):
+            iterate = (1.0 - self.decay * rate) * iterate + rate * steady[t]
+            variances[t] = iterate @ iterate
+        return variances
+
+    def _at(self, steady: Array, rates: Array, last: int) -> float:
+        """Return the variance of one iterate: its weights on past updates, correlated with their noise."""
+        import numpy as np
+        from scipy.signal import fftconvolve
+
+        kept = np.append(1.0 - self.decay * rates[1 : last + 1], 1.0)
+        weights = rates[: last + 1] * np.cumprod(kept[::-1])[::-1]
+        # A transform errs by some 1e-16 of the largest entry: these are errors of a mechanism, not guarantees.
+        row = fftconvolve(weights[::-1], steady[: last + 1])[: last + 1]
+        return float(row @ row)
+
+
+def _fading(series: Array, kept: float) -> Array:
+    """Return the sums of a series along its first axis, of which each step keeps a share."""
+    import numpy as np
+
+    if kept == 1.0:
+        return np.cumsum(series, axis=0)
+    from scipy.signal import lfilter
+
+    summed: Array = lfilter([1.0], [1.0, -kept], series, axis=0)
+    return summed
+
+
+SUMS = Workload()
