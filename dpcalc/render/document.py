@@ -21,7 +21,14 @@ from dpcalc.notes import (
 from dpcalc.render.asked import FULL
 from dpcalc.render.blocks import COLUMNS, GAP, LABEL, STAYS, Block, Paragraph, Style, Table, aligned, fitted
 from dpcalc.render.layout import counted
-from dpcalc.render.notes import advice, best_improvement, improvement_sentences, model_facts, sentences_about
+from dpcalc.render.notes import (
+    advice,
+    best_improvement,
+    improvement_sentences,
+    model_facts,
+    sentences_about,
+    with_matrix,
+)
 from dpcalc.render.numbers import Digits, Side, number
 from dpcalc.render.several import (
     common_inputs,
@@ -64,7 +71,6 @@ from dpcalc.render.words.sentences import (
     released,
     shift_lines,
     tightness_text,
-    with_matrix,
 )
 from dpcalc.report import Assertion, Case, Report, Result
 

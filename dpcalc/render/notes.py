@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dpcalc.model.algorithm import ALGORITHMS
-from dpcalc.model.quantities import Adjacency, Quantity
+from dpcalc.model.quantities import BANDED, Adjacency, Quantity
 from dpcalc.notes import (
     AccountantPrints,
     Alternative,
@@ -58,7 +58,6 @@ from dpcalc.notes import (
 from dpcalc.render.numbers import MAXIMISED, SIX, Digits, Side, number
 from dpcalc.render.words.allocation import allocation_lines
 from dpcalc.render.words.positions import ALSO_CALLED, worst_positions
-from dpcalc.render.words.sentences import DP_SGD, iterates
 from dpcalc.report import Case, Report, Result
 from dpcalc.theorems.record import lookup
 
@@ -332,6 +331,30 @@ def _other_adjacencies(note: OtherAdjacencies) -> str:
         for answer in note.answers
     )
     return f"other adjacencies{_at(note.at)}: {note.quantity} {listed}"
+
+
+DP_SGD = "dp-sgd"
+
+
+def with_matrix(case: Case, answered: str) -> str:
+    """Return an answer with the matrix that correlates the noise, and how much of it is left beside DP-SGD's."""
+    mechanism = case.value("mechanism")
+    if mechanism is None:
+        return answered
+    named = "the matrix given" if case.value("schedule") else mechanism
+    bands = f" of {case.value('bands')} bands" if mechanism in BANDED else ""
+    sampled = (
+        f": {number(note.rms / other['rms'], 2)} times the noise of DP-SGD in {iterates(note)}"
+        for note in case.note_data if isinstance(note, PrefixNoise)
+        for other in note.others if other.get("algorithm") == DP_SGD
+    )  # fmt: skip
+    return f"{answered} with {named}{bands}{next(sampled, '')}"
+
+
+def iterates(note: PrefixNoise) -> str:
+    """Return of what the noise is."""
+    told = " and ".join(f"{name.replace('_', '-')} {value:g}" for name, value in note.workload.items())
+    return f"iterates with {told}" if told else "prefix sums"
 
 
 def _prefix_noise(note: PrefixNoise) -> str:

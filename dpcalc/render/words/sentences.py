@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from dpcalc.model.algorithm import ALGORITHMS, Source
-from dpcalc.model.quantities import BANDED, RISKS, SUFFICIENT, Quantity, Releases
-from dpcalc.notes import PrefixNoise
+from dpcalc.model.quantities import RISKS, SUFFICIENT, Quantity, Releases
 from dpcalc.render.numbers import MAXIMISED, Digits, Side, number, symbol_of
 from dpcalc.render.words import risk
 from dpcalc.render.words.allocation import allocation_lines
@@ -130,30 +129,6 @@ def headline(case: Case, digits: Digits) -> list[str]:
         unmet = UNMET if uncovered else ""
         return [unmet + _headline(result, digits) for result in best]
     return [f"{': '.join(cost_sentences(result, digits))} ({result.bound})" for result in best]
-
-
-DP_SGD = "dp-sgd"
-
-
-def with_matrix(case: Case, answered: str) -> str:
-    """Return an answer with the matrix that correlates the noise, and how much of it is left beside DP-SGD's."""
-    mechanism = case.value("mechanism")
-    if mechanism is None:
-        return answered
-    named = "the matrix given" if case.value("schedule") else mechanism
-    bands = f" of {case.value('bands')} bands" if mechanism in BANDED else ""
-    sampled = (
-        f": {number(note.rms / other['rms'], 2)} times the noise of DP-SGD in {iterates(note)}"
-        for note in case.note_data if isinstance(note, PrefixNoise)
-        for other in note.others if other.get("algorithm") == DP_SGD
-    )  # fmt: skip
-    return f"{answered} with {named}{bands}{next(sampled, '')}"
-
-
-def iterates(note: PrefixNoise) -> str:
-    """Return of what the noise is."""
-    told = " and ".join(f"{name.replace('_', '-')} {value:g}" for name, value in note.workload.items())
-    return f"iterates with {told}" if told else "prefix sums"
 
 
 UNMET = "Not of this model, only with noise that nobody can draw again: "
