@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _EXACT = 1 << 14  # values that are told apart: twelve terms of two values each, and sorting takes no time
 _LATTICE = 1 << 13  # points: the square of them, one convolution, takes some milliseconds
+_ADDED = 3.0 * _EXACT  # units of roundoff of a mass that is a sum of so many products at most, and of what is left
 _BLOCK = 0.004  # f^B >= 1 - this: B terms count as the first one, by half of this too large on the average
 _SPARED = 1e-5  # of the reach: terms that add less are counted as a constant, far below a step of the lattice
 _MANY = 1000.0  # successes: from here on Chernoff's bound is within some per cent of 1e-6 quantiles
@@ -99,17 +100,17 @@ def discounted(term: Law, factor: float, count: int, reach: float = math.inf) ->
     left = term.most * geometric(factor, count)
     reach = min(reach, left)
     term = term.within(reach)
-    result, terms = term, 1
+    result, terms, error = term, 1, 8.0
     for bit in bin(count)[3:]:
-        result, terms = _plus(result, result, factor**terms, reach), 2 * terms
+        result, terms, error = _plus(result, result, factor**terms, reach), 2 * terms, 2.0 * error + _ADDED
         if bit == "1":
-            result, terms = _plus(term, result, factor, reach), terms + 1
+            result, terms, error = _plus(term, result, factor, reach), terms + 1, error + 8.0 + _ADDED
         if factor**terms * left < reach * _SPARED:
             break
     exact = math.frexp(factor)[0] == 0.5 and terms <= 50  # powers of 2, and sums of a few of them
     beyond = 0.0 if terms == count else up(factor**terms * left, 8.0) + 1e-300  # the other terms, at their largest
     slack = 1.0 if exact else 1.0 + 16.0 * UNIT * (count.bit_length() + 1)
-    grown = 1.0 + 8.0 * UNIT * (count.bit_length() + 1)  # products and sums of the masses
+    grown = 1.0 + 2.0 * UNIT * error  # products and sums of the masses
     most = up(term.most * geometric(factor, count), 4.0) + beyond
     return Law(result.values * slack + beyond, result.masses * grown, result.rest * grown, most)
 
@@ -235,7 +236,11 @@ def uses_down(
     """
     folds = math.ceil(20.0 / -math.log(factor)) if 0.0 < factor < 1.0 else 1 if factor <= 0.0 else count
     shown = -(-min(count, folds) // period) * period
-    most = cut(trials, chance, factor, count, -40.0) if period == 1 else geometric(factor**period, count // period)
+    most = (
+        cut(trials, chance, factor, count, -40.0)
+        if period == 1
+        else trials * geometric(factor**period, count // period)
+    )
     whole = (factor >= 1.0 or shown == 1) and most <= points  # whole numbers are points, in spite of roundoff
     step, law, terms = 1.0 - 32.0 * UNIT if whole else up(most) / points, np.ones(1), 0
     for values, masses in _terms_down(trials, chance, factor, min(shown, count), period):
@@ -250,7 +255,8 @@ def _terms_down(trials: int, chance: Fraction, factor: float, shown: int, period
     if period > 1:
         places = factor ** np.arange(period, dtype=float) * (1.0 - 4.0 * UNIT)
         for start in range(0, shown, period):
-            yield places * (factor**start if start else 1.0), np.full(period, (1.0 - 4.0 * UNIT) / period)
+            for _ in range(trials):
+                yield places * (factor**start if start else 1.0), np.full(period, (1.0 - 4.0 * UNIT) / period)
         return
     block = shown if factor >= 1.0 else -(-shown // 2048)
     term = binomial_blocks(trials * block, chance)

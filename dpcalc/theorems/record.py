@@ -55,6 +55,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "lower.common_losses",
         "lower.curved_orders",
         "lower.forgetting",
+        "lower.hidden_batches",
     ),
     "correlated": ("correlated.correlated",),
     "dp_sgd": ("holder.dp_sgd",),

@@ -365,6 +365,12 @@ QUESTIONS = (
     ),
     Question(
         "noisy-sgd",
+        "compare --algorithm noisy-sgd -n 20 --epochs 3 -L 1 --smoothness 1 --strong-convexity 0.1 --eta 0.5 --sigma 8 "
+        "-d 1e-3",
+        "noisy_sgd.hidden linear.sampled_curved",
+    ),
+    Question(
+        "noisy-sgd",
         "multi-epoch --algorithm noisy-sgd -n 20 --epochs 3 -L 1 --loss-class convex --eta 0.5 --sigma 8 -D 1 -d 1e-3",
         "noisy_sgd.composition expanding.sampled expanding.domain",
     ),

@@ -189,3 +189,31 @@ def test_the_lower_value_is_that_of_a_run(sampling: str, adjacency: str) -> None
         assert found == pytest.approx(truth, rel=2e-2)
         assert found <= truth * (1.0 + 1e-4)
         assert truth <= math.exp(upper.log_delta(epsilon).value)
+
+
+def test_the_lower_value_of_curved_losses_is_that_of_a_run() -> None:
+    """One of two records is drawn in each step; gradients of 1 and -1, or another one of -1, and groups of two."""
+    c, noise, steps, line = 0.8, 0.7, 6, Line(np.linspace(-12.0, 12.0, 2401))
+    start = np.zeros(2401)
+    start[1200] = 1.0
+    step = {by: line.step(c * line.points + by, noise) for by in (1, 0, -1)}
+    told = {
+        "records": 2, "batch_size": 1, "steps": steps, "lipschitz": 1.0, "noise_std": noise, "step_size": 1.0,
+        "smoothness": 0.2, "strong_convexity": 0.2,
+    }  # fmt: skip
+    for size, n in ((1, 2), (1, 5), (2, 5)):
+        found = guarantee_of(
+            lookup("linear.sampled_curved"), describe("noisy-sgd", {**told, "records": n, "group_size": size})
+        )
+        share = size / n
+        laws = {}
+        for name, others, own in (("x", 0, 1), ("x'", 0, -1), ("2", -1, 1), ("0", -1, -1)):
+            mixed, law = (1.0 - share) * step[others] + share * step[own], start
+            for _ in range(steps):
+                law = law @ mixed
+            laws[name] = law
+        for epsilon in (0.0, 0.4, 1.5):
+            truth = max(hockey_stick(laws["x"], laws["x'"], epsilon), hockey_stick(laws["2"], laws["0"], epsilon))
+            value = math.exp(found.log_delta(epsilon).value)
+            assert value <= truth * (1.0 + 1e-4)
+            assert size > 1 or value == pytest.approx(truth, rel=2e-2)  # of a group one member counts here

@@ -40,6 +40,7 @@ TRUTH = {
     "sampled.known_places": "reference/test_groups.py::test_known_places_are_those_of_all_orders",
     "sampled.total_lower": "reference/test_groups.py::test_the_total_is_no_more_than_all_steps",
     "sampled.hidden_lower": "theorems/test_hidden_past.py::test_the_lower_value_is_that_of_a_run",
+    "linear.sampled_curved": "theorems/test_hidden_past.py::test_the_lower_value_of_curved_losses_is_that_of_a_run",
     "sampled.shuffle_lower": "theorems/test_sampled_steps.py::test_the_lower_value_of_shuffled_batches_is_one",
     "sampled.last_iterate_heuristic": "theorems/test_last_iterate.py::test_the_heuristic_is_what_linear_losses_reveal",
     "correlated.banded_poisson": "theorems/test_correlated.py::test_no_small_banded_run_is_less_private",

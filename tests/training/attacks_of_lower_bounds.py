@@ -38,6 +38,7 @@ SHOWN_BY: dict[str, Shown] = {
     "linear.sampled": Shown(_LINEAR, _SAME),
     "multi_epoch.quadratic": Shown(_LINEAR, _REGULARISED),
     "noisy_gd.quadratic": Shown(_LINEAR, _REGULARISED),
+    "linear.sampled_curved": Shown(_LINEAR, _REGULARISED),
     "noisy_gd.langevin_lower": Shown(_LINEAR, f"{_REGULARISED}; it bounds no epsilon"),
     "linear.curved": Shown(_CURVED, _STEEP),
     "linear.curved_passes": Shown(_CURVED, _STEEP),

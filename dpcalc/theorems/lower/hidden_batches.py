@@ -9,22 +9,27 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.model.quantities import Adjacency, Sampling
 from dpcalc.notions.guarantee import Profile
 from dpcalc.numerics import discounted_sums
 from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.floats import down, up
-from dpcalc.theorems.lower.quadratic import NO_GUARANTEE
-from dpcalc.theorems.record import Unmet, requires, theorem
+from dpcalc.theorems.conditions import BATCH_WITHIN, GAUSSIAN, ONE_RELEASE, UNBOUNDED
+from dpcalc.theorems.lower.quadratic import NO_GUARANTEE, QUADRATIC
+from dpcalc.theorems.record import NotNeeded, Unmet, requires, theorem
+from dpcalc.theorems.sampled.hidden_past import Draws
 from dpcalc.theorems.sampled.sampled_hidden import (
     DRAWN_AT_RANDOM,
     LEAVES_ONE_OUT,
+    LEAVES_OTHERS,
     LINEAR_MODEL,
     ONLY_THE_LAST,
     HiddenRun,
 )
+from dpcalc.theorems.setting import GAUSSIAN_STEP, Setting
 
 if TYPE_CHECKING:
     from dpcalc.numerics.normal_arrays import Mixture
@@ -35,7 +40,7 @@ if TYPE_CHECKING:
     title="Random batches with hidden iterates: a run that tells so much",
     needs=(
         "sampling", "adjacency", "records", "batch_size", "sample_rate", "steps", "noise_multiplier", "step_size",
-        "regularisation?",
+        "regularisation?", "group_size?",
     ),
     algorithms=("dp-sgd",),
     kind="lower",
@@ -44,7 +49,7 @@ if TYPE_CHECKING:
     formula="P(A) - e^eps Q(A), P = sum_x P(x) N(a x/s, 1), Q = N(0, 1), or N(-x/s, 1) mixed where a record is "
     "replaced, x = sum_i c^i N_i, N_i uses in a step, s = z sqrt(1 + c^2 + ... + c^(2T-2))",
     conditions=(
-        LINEAR_MODEL, DRAWN_AT_RANDOM, LEAVES_ONE_OUT, ONLY_THE_LAST,
+        LINEAR_MODEL, DRAWN_AT_RANDOM, LEAVES_ONE_OUT, LEAVES_OTHERS, ONLY_THE_LAST,
         requires(
             "no domain",
             lambda run: run.diameter is None,
@@ -74,39 +79,118 @@ def hidden_batches(run: HiddenRun) -> Profile:
     0.038292
     """
 
-    @functools.cache
-    def laws() -> list[tuple[Mixture, Mixture]]:
-        return _laws(run)
+    shrunk = run.step_size * run.regularisation
+    return Profile(_LinearRun(_least_draws(run), shrunk, run.steps, up(run.noise_multiplier), _gradients(run)).profile)
 
-    def profile(epsilon: float) -> float:
+
+@theorem(
+    "linear.sampled_curved",
+    title="Steps on random batches: linear losses and a common curvature",
+    needs=("records", "batch_size", "steps", *GAUSSIAN_STEP, "step_size", "strong_convexity", "group_size?"),
+    kind="lower",
+    algorithms=("noisy-sgd",),
+    reference="dpcalc",
+    locator="linear losses and a common curvature: the best half-line",
+    formula="as sampled.hidden_lower with c = 1 - eta m, z = b sigma/L, for fixed size and replacement",
+    conditions=(
+        BATCH_WITHIN, UNBOUNDED,
+        requires(
+            "strong_convexity > 0, step_size <= 1/strong_convexity",
+            lambda run: (
+                (run.strong_convexity or 0.0) > 0.0
+                and (run.step_size is None or run.step_size * (run.strong_convexity or 0.0) <= 1.0)
+            ),
+            NotNeeded("speaks of strongly convex losses and short steps", "see linear.sampled", ("strong_convexity",)),
+        ),
+    ),
+    assumes=(QUADRATIC, GAUSSIAN, ONE_RELEASE),
+    caution=NO_GUARANTEE,
+    slack="uses are rounded down to a lattice",
+    slow=True,
+    not_monotone_in=("records", "batch_size", "steps", "step_size", "epochs"),
+)  # fmt: skip
+def curved(run: Setting) -> Profile:
+    """Every step forgets a share of what was done before, and no more than the least curvature makes it.
+
+    >>> run = Setting(records=100, batch_size=10, steps=1, sensitivity=2.0, noise_std=0.2, adjacency="replace-one",
+    ...               step_size=0.5, strong_convexity=1.0)
+    >>> round(curved(run).profile(1.0), 6)  # one step: as linear.sampled
+    -8.482205
+    """
+    noise = up(2.0 * run.noise_std * run.batch_size / run.sensitivity, 4.0)
+    draws, shrunk = _of_fixed_size(run), run.step_size * run.strong_convexity
+    return Profile(_LinearRun(draws, shrunk, run.steps, noise, [(1.0, -1.0), (2.0, 0.0)]).profile)
+
+
+class _LinearRun(NamedTuple):
+    """Steps that multiply by 1 - ``shrunk``, and lengths in units of half of what a use moves at most.
+
+    Attributes:
+        draws: how often records that differ are used in a step, from below.
+        shrunk: the step size times the curvature.
+        steps: T.
+        noise: of a step, rounded up.
+        gradients: by how much a use moves an iterate with one data set and with the other, in every order.
+    """
+
+    draws: Draws
+    shrunk: float
+    steps: int
+    noise: float
+    gradients: Sequence[tuple[float, float]]
+
+    def profile(self, epsilon: float) -> float:
+        """Return ln delta, rounded down."""
         from dpcalc.numerics.normal_arrays import likelihood_ratio_threshold, log_advantage_down
 
-        thresholds = [(p, q, likelihood_ratio_threshold(p, q, epsilon)) for p, q in laws()]
+        places, below, above = _uses(self.draws, self.shrunk, self.steps)
+        unit = down(1.0 / up(self.noise * _spread(self.shrunk, self.steps), 8.0), 4.0)
+        pairs = [(_moved(p, unit, places, below), _moved(q, unit, places, above)) for p, q in self.gradients]
+        thresholds = [(p, q, likelihood_ratio_threshold(p, q, epsilon)) for p, q in pairs]
         return min(0.0, max(log_advantage_down(p, q, epsilon, above) for p, q, above in thresholds))
 
-    return Profile(profile)
 
-
-def _laws(run: HiddenRun) -> list[tuple[Mixture, Mixture]]:
-    """Return pairs (P, Q) of laws of the last iterate in units of its noise, P from below and Q from above."""
+def _moved(by: float, unit: float, places: Array, weights: Array) -> Mixture:
     from dpcalc.numerics.normal_arrays import Mixture
 
-    shrunk = run.step_size * run.regularisation
-    low, high = (max(0.0, down(1.0 - up(shrunk))), min(1.0, up(1.0 - down(shrunk)))) if shrunk else (1.0, 1.0)
-    draws = run.draws
-    values, masses = discounted_sums.uses_down(draws.trials, draws.chance, low, run.steps, draws.period)
-    spread = math.sqrt(discounted_sums.geometric(min(1.0, up(high * high)) if shrunk else 1.0, run.steps))
-    unit = down(1.0 / up(run.noise_multiplier * spread, 8.0), 4.0)
-    least = masses > 0.0
-    places, below = values[least], masses[least]
+    if not by:
+        return Mixture(np.zeros(1), np.zeros(1), np.ones(1))
+    return Mixture(np.log(weights), unit * by * places, np.ones(len(places)))
+
+
+def _spread(shrunk: float, steps: int) -> float:
+    """Return the standard deviation of the noise of all steps, that of one being 1, rounded up."""
+    high = min(1.0, up(1.0 - down(shrunk))) if shrunk else 1.0
+    return math.sqrt(discounted_sums.geometric(min(1.0, up(high * high)) if shrunk else 1.0, steps))
+
+
+@functools.lru_cache(maxsize=8)
+def _uses(draws: Draws, shrunk: float, steps: int) -> tuple[Array, Array, Array]:
+    """Return discounted sums of uses, and their probabilities from below and from above."""
+    low = max(0.0, down(1.0 - up(shrunk))) if shrunk else 1.0
+    values, masses = discounted_sums.uses_down(draws.trials, draws.chance, low, steps, draws.period)
+    places, below = values[masses > 0.0], masses[masses > 0.0]
     above = below.copy()
     above[0] += 1.0 - math.fsum(below)
-    ones, alone = np.ones(len(below)), Mixture(np.zeros(1), np.zeros(1), np.ones(1))
+    return places, below, above * (1.0 + 1e-12)
 
-    def moved(by: float, weights: Array) -> Mixture:
-        return Mixture(np.log(weights), unit * by * places, ones) if by else alone
 
-    return [(moved(p, below), moved(q, above * (1.0 + 1e-12))) for p, q in _gradients(run)]
+def _least_draws(run: HiddenRun) -> Draws:
+    """Return how often records of the group are in a batch, from below."""
+    if run.sampling == Sampling.FIXED:
+        return _of_fixed_size(run)
+    return run.draws._replace(trials=run.group_size) if run.sampling == Sampling.BALLS_IN_BINS else run.draws
+
+
+def _of_fixed_size(run: Setting) -> Draws:
+    """Return draws of a batch of fixed size: of j members each is in with at least the chance (b-j+1)/n, whichever are.
+
+    Where a batch has few records, some of the group count.
+    """
+    from fractions import Fraction
+
+    counted = min(run.group_size, (run.batch_size + 1) // 2)
+    return Draws(counted, Fraction(run.batch_size - counted + 1, run.records))
 
 
 def _gradients(run: HiddenRun) -> list[tuple[float, float]]:
