@@ -217,3 +217,13 @@ def test_the_lower_value_of_curved_losses_is_that_of_a_run() -> None:
             value = math.exp(found.log_delta(epsilon).value)
             assert value <= truth * (1.0 + 1e-4)
             assert size > 1 or value == pytest.approx(truth, rel=2e-2)  # of a group one member counts here
+
+
+def test_a_run_that_is_used_all_but_surely_has_a_lower_value() -> None:
+    """Without the record there is N(0), with it no use has the probability (2/3)^T: the loss is at most its -ln."""
+    told = {
+        "sampling": "poisson", "adjacency": "add", "records": 3, "batch_size": 1, "steps": 5000, "clip": 1.0,
+        "noise_multiplier": 0.1, "step_size": 1.0, "smoothness": 1.0, "model": "linear", "release": "last",
+    }  # fmt: skip
+    found = guarantee_of(lookup("sampled.hidden_lower"), describe("dp-sgd", told))
+    assert found.epsilon(math.log(1e-6)).value <= 5000 * math.log(1.5)

@@ -143,19 +143,21 @@ class _LinearRun(NamedTuple):
         """Return ln delta, rounded down."""
         from dpcalc.numerics.normal_arrays import likelihood_ratio_threshold, log_advantage_down
 
-        places, below, above = _uses(self.draws, self.shrunk, self.steps)
+        below, above = _uses(self.draws, self.shrunk, self.steps)
         unit = down(1.0 / up(self.noise * _spread(self.shrunk, self.steps), 8.0), 4.0)
-        pairs = [(_moved(p, unit, places, below), _moved(q, unit, places, above)) for p, q in self.gradients]
+        pairs = [(_moved(p * unit, below), _moved(q * unit, above)) for p, q in self.gradients]
         thresholds = [(p, q, likelihood_ratio_threshold(p, q, epsilon)) for p, q in pairs]
         return min(0.0, max(log_advantage_down(p, q, epsilon, above) for p, q, above in thresholds))
 
 
-def _moved(by: float, unit: float, places: Array, weights: Array) -> Mixture:
+def _moved(by: float, uses: tuple[Array, Array]) -> Mixture:
+    """Return normal laws at so many times the sums of uses, with their probabilities."""
     from dpcalc.numerics.normal_arrays import Mixture
 
+    places, masses = uses
     if not by:
         return Mixture(np.zeros(1), np.zeros(1), np.ones(1))
-    return Mixture(np.log(weights), unit * by * places, np.ones(len(places)))
+    return Mixture(np.log(masses), by * places, np.ones(len(places)))
 
 
 def _spread(shrunk: float, steps: int) -> float:
@@ -165,14 +167,17 @@ def _spread(shrunk: float, steps: int) -> float:
 
 
 @functools.lru_cache(maxsize=8)
-def _uses(draws: Draws, shrunk: float, steps: int) -> tuple[Array, Array, Array]:
-    """Return discounted sums of uses, and their probabilities from below and from above."""
+def _uses(draws: Draws, shrunk: float, steps: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """Return discounted sums of uses and their probabilities, which are from below and then from above.
+
+    What is left of the probabilities from below is at no use, even where that is too rare for a double.
+    """
     low = max(0.0, down(1.0 - up(shrunk))) if shrunk else 1.0
     values, masses = discounted_sums.uses_down(draws.trials, draws.chance, low, steps, draws.period)
-    places, below = values[masses > 0.0], masses[masses > 0.0]
-    above = below.copy()
-    above[0] += 1.0 - math.fsum(below)
-    return places, below, above * (1.0 + 1e-12)
+    above = masses.copy()
+    above[0] += max(0.0, 1.0 - math.fsum(masses)) + 1e-300
+    likely = masses > 0.0
+    return (values[likely], masses[likely]), (values[above > 0.0], above[above > 0.0] * (1.0 + 1e-12))
 
 
 def _least_draws(run: HiddenRun) -> Draws:
