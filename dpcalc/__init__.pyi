@@ -1923,6 +1923,7 @@ def train(
     average: str | None = ...,
     reference: bool = ...,
     show_unprotected_metrics: bool = ...,
+    evaluate_share: float | str | None = ...,
     tune: Mapping[str, Sequence[float]] | Sequence[str] = ...,
     tune_runs: float | None = ...,
     tune_law: str | None = ...,
@@ -1993,6 +1994,7 @@ def train(
             private. What prevents it is a warning, as the model is there.
         reference: whether to compare with the non-private minimiser, which takes most of the time of a run.
         show_unprotected_metrics: whether the model is measured on the training records without noise.
+        evaluate_share: the share of epsilon by which the model is measured with noise, such as 0.05 or ``"5%"``.
         tune: settings to choose from, such as ``{"clip": [0.05, 0.1], "travel": [10, 30]}``: the best of a random
             number of runs is released, and what the choice costs is part of the guarantee.
         tune_runs: the mean of that number, 10 by default.

@@ -697,6 +697,9 @@ def _measured(case: Case) -> dict[str, Any]:
     if not case.training:
         return {}
     cells: dict[str, Any] = {"model_private": case.training["private"]}
+    for name, value in (case.training.get("evaluation") or {"metrics": {}})["metrics"].items():
+        cells.update({f"private_{name}": value["value"], f"private_{name}_low": value["low"]})
+        cells.update({f"private_{name}_high": value["high"]})
     for model, prefix in (("metrics", ""), ("non_private", "non_private_")):
         for part in PARTS:
             values = case.not_covered.get(model, {}).get(part, {})

@@ -44,6 +44,7 @@ def train(
     average: str | None = None,
     reference: bool = False,
     show_unprotected_metrics: bool = False,
+    evaluate_share: float | str | None = None,
     tune: Mapping[str, Sequence[float]] | Sequence[str] = (),
     tune_runs: float | None = None,
     tune_law: str | None = None,
@@ -81,6 +82,7 @@ def train(
             private. What prevents it is a warning, as the model is there.
         reference: whether to compare with the non-private minimiser, which takes most of the time of a run.
         show_unprotected_metrics: whether the model is measured on the training records without noise.
+        evaluate_share: the share of epsilon by which the model is measured with noise, such as 0.05 or ``"5%"``.
         tune: settings to choose from, such as ``{"clip": [0.05, 0.1], "travel": [10, 30]}``: the best of a random
             number of runs is released, and what the choice costs is part of the guarantee.
         tune_runs: the mean of that number, 10 by default.
@@ -121,6 +123,7 @@ def train(
         intercept=intercept, test_fraction=test_fraction, seed=seed, noise_source=noise_source, replicas=replicas,
         workers=workers, output=output, labels=labels, card=card, target_range=target_range, average=average,
         reference=reference, show_unprotected_metrics=show_unprotected_metrics,
+        evaluate_share=evaluate_share,
         tune=TuneRequest(tune, tune_runs, tune_law, tune_score).tune(), solver=solver,
         centre=centre, executor=executor, unlearn=unlearn, account=_account(ledger),
     )  # fmt: skip

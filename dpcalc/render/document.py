@@ -240,6 +240,7 @@ class One:
             yield Paragraph(noise_enough(best, digits), "cost")
         else:
             yield from self._source()
+        yield from [Paragraph(text, "private")] if (text := risk.measured_privately(case, digits)) else []
         yield from [Paragraph(f"uncovered: {text}", rank=3)] if (text := risk.measured(case, digits)) else []
         yield from (Paragraph(text, label) for label, text in model_facts(case))
 

@@ -504,7 +504,7 @@ def _model_file(note: ModelFile) -> str:
 
 def words_of(note: Charged) -> str:
     """Return what a charge came to: what is spent, what is left, and what was charged and not released."""
-    from dpcalc.render.words.ledger import remaining_text
+    from dpcalc.render.words.ledger import remaining_briefly
 
     of = "" if note.group_size == 1 else f" for any {note.group_size} records together"
     at = "" if not note.delta else f" at delta = {number(note.delta, side=Side.AS_GIVEN)}"
@@ -512,8 +512,8 @@ def words_of(note: Charged) -> str:
     if note.epsilon is not None:
         spent += f" of {number(note.epsilon, side=Side.AS_GIVEN)}"
     left = "; it has no budget, so that nothing is refused" if note.epsilon is None else ""
-    if text := remaining_text(note.remaining, SIX.at_most(4)):
-        left = f"; {text}"
+    if note.remaining is not None:
+        left = f"; {remaining_briefly(note.remaining, SIX.at_most(4))}"
     begun = f"; charged and not known to be released: {', '.join(note.begun)}" if note.begun else ""
     return f"{note.file}: {spent}{at}{of} is spent{left}{begun}"
 
@@ -554,7 +554,7 @@ _TEMPLATES: dict[type[Note], str] = {
     NotCovered: "the metrics of this run and the remarks on its records are {note.because}",
     NothingDrawn: "the number of runs that was drawn is 0: nothing is released",
     NotMeasured: "how good the model is was not measured, as that would tell of the records: "
-    "--test-fraction 0.2 and --show-unprotected-metrics do, outside the guarantee",
+    "--evaluate-share 5% does within the budget, --test-fraction 0.2 and --show-unprotected-metrics outside it",
     SeveralModels: "several models were trained on the same records: the guarantee covers one of them, not all",
 }
 """What a note says, with its fields as they are."""

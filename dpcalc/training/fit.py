@@ -5,11 +5,15 @@ What is executed is derived from what was accounted and from nothing else (`dpca
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from dpcalc.engine.ask import without_guarantee
-from dpcalc.errors import Infeasible, NotApplicable, NotConverged
+from dpcalc.errors import Infeasible, MissingParameter, NotApplicable, NotConverged, SpecError
+from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.notes import SeveralModels
+from dpcalc.numerics.floats import down
 from dpcalc.training.release.fitting import Fit, fit_described
-from dpcalc.training.rule.setup import Task
+from dpcalc.training.rule.setup import Task, share_of
 
 
 def fit(task: Task) -> Fit:
@@ -21,6 +25,8 @@ def fit(task: Task) -> Fit:
         SpecError: description or data are malformed.
         NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`; or the guarantee says nothing.
     """
+    if task.setup.evaluate_share is not None:
+        task = _shared(task)
     setup = task.setup
     if setup.tune is not None:
         from dpcalc.training.tune.fit import fit_tuned
@@ -47,6 +53,27 @@ def _with_coefficients(fitted: Fit) -> Fit:
 
     rows = coefficients_of(predictor(fitted.model)).largest
     return fitted._replace(case=fitted.case._replace(training={**(fitted.case.training or {}), "coefficients": rows}))
+
+
+def _shared(task: Task) -> Task:
+    """Return the task with the budget parted between the model and its measurement: their epsilons add up.
+
+    Raises:
+        MissingParameter: there is no epsilon to part.
+        SpecError: the noise is given, so that nothing would be parted.
+    """
+    epsilon, share = task.question.epsilon, share_of(task.setup.evaluate_share)
+    noisy = next((name for name in (*NOISE_SCALES, "noise_multiplier") if task.given.get(name) is not None), None)
+    if epsilon is None:
+        raise MissingParameter("a share of epsilon is asked for, and epsilon is not given", "give --epsilon")
+    if noisy is not None:
+        raise SpecError(f"a share of epsilon is asked for, and {noisy} is given", f"leave out --{noisy}, or the share")
+    measured = float(f"{share * epsilon:.4g}")
+    rest = float(f"{epsilon - measured:.12g}")
+    if Fraction(repr(measured)) + Fraction(repr(rest)) > Fraction(repr(epsilon)):
+        rest = down(rest, 1e5)  # by more than a half of the twelfth digit, so that the sum is at most epsilon
+    question = task.question._replace(epsilon=rest)
+    return task._replace(question=question, setup=task.setup._replace(evaluate_epsilon=(measured, epsilon)))
 
 
 def fit_one_of_several(task: Task) -> Fit:

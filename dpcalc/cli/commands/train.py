@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _OWN = (
     "data", "synthetic", "target", "labels", "positive", "ignore", "ranges", "intercept", "test_fraction", "seed",
     "noise_source", "replicas", "workers", "target_range", "average",
-    "reference", "show_unprotected_metrics", "solver", "centre", "unlearn",
+    "reference", "show_unprotected_metrics", "evaluate_share", "solver", "centre", "unlearn",
 )  # fmt: skip
 
 
@@ -77,6 +77,7 @@ _PAUSE = 0.1  # seconds between two looks of a bar
 @click.option(
     "--show-unprotected-metrics", is_flag=True, help="Measure on the training records without noise: NOT covered."
 )
+@click.option("--evaluate-share", metavar="SHARE", help="Measure the model privately by this share of epsilon, as 5%.")
 @click.option(
     "--unlearn", metavar="MODEL", type=FILE, help="Train this model on, until it has forgotten who is not in --data."
 )

@@ -67,21 +67,22 @@ class Accountant:
         """
         self.take(Release(name, epsilon, delta))
 
-    def take(self, release: Release) -> Charged:
-        """Add a release as training describes it, which may be near what is Gaussian private, before it is made.
+    def take(self, *releases: Release) -> Charged:
+        """Add releases as training describes them, which may be near what is Gaussian private, before they are made.
 
         Raises:
             dpcalc.GateFailed, dpcalc.SpecError: as `charge`.
         """
         with self._lock:
-            name = release.name
-            count = sum(1 for taken in self._entries if taken == name or taken.startswith(f"{name}-"))
-            name = f"{name}-{count + 1}" if count else name
-            after = {**self._entries, name: entry_of(release)}
+            after, names = dict(self._entries), []
+            for release in releases:
+                count = sum(1 for taken in after if taken == release.name or taken.startswith(f"{release.name}-"))
+                names.append(f"{release.name}-{count + 1}" if count else release.name)
+                after[names[-1]] = entry_of(release)
             ledger, question = _asked(after, self.epsilon, self.delta)
-            case = within_budget("the accountant", name, ledger, question)
+            case = within_budget("the accountant", " and ".join(names), ledger, question)
             self._entries = after
-        return charged_of("the accountant", name, ledger, question, case)
+        return charged_of("the accountant", names, ledger, question, case)
 
     def finish(self) -> None:
         """Do nothing: what was charged in a process ends with it."""

@@ -10,7 +10,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -68,8 +68,8 @@ class LedgerFile:
         self.path = path
         self._open: list[tuple[str, Release]] = []
 
-    def take(self, release: Release) -> Charged:
-        """Add a release to the ledger, and return what is left.
+    def take(self, *releases: Release) -> Charged:
+        """Add releases to the ledger, all or none, and return what is left.
 
         Processes that charge at the same time wait for each other, where the system has locks. The entry says that the
         release is begun, until `finish`: so does that of a process that was killed between the two.
@@ -79,12 +79,15 @@ class LedgerFile:
             SpecError: the file is no ledger for replace-one adjacency, or cannot be written; it is as it was.
         """
         with alone(self.path):
-            name, raw, ledger, question = self._held(release)
+            raw, names = self._text(), []
+            for release in releases:
+                name, raw, ledger, question = self._held(raw, release)
+                names.append(name)
             question = self._budget(question)
-            case = within_budget(self.path, name, ledger, question, exact=_LONG.search(raw) is None)
+            case = within_budget(self.path, " and ".join(names), ledger, question, exact=_LONG.search(raw) is None)
             write_bytes(raw, self.path, _OPTION, link=False)
-        self._open.append((name, release))
-        return charged_of(self.path, name, ledger, question, case)
+        self._open += zip(names, releases, strict=True)
+        return charged_of(self.path, names, ledger, question, case)
 
     def finish(self) -> None:
         """Say of the entries charged here that they were released.
@@ -110,13 +113,17 @@ class LedgerFile:
         """Return the budget, from the one that the file states."""
         return stated
 
-    def _held(self, release: Release) -> tuple[str, bytes, Ledger, Question]:
-        """Return the name of the new entry, the text of the ledger with it, that ledger, and its budget."""
+    def _text(self) -> bytes:
+        """Return the text of the file; that of a ledger without entries where there is none."""
+        if os.path.exists(self.path):
+            return read_document(self.path, "ledger")
+        if self.path.endswith(".json"):
+            return (json_text({"dpcalc": VERSION, "adjacency": _ADJACENCY}, 2) + "\n").encode()
+        return f"dpcalc: {VERSION}\nadjacency: {_ADJACENCY}\n".encode()
+
+    def _held(self, raw: bytes, release: Release) -> tuple[str, bytes, Ledger, Question]:
+        """Return the name of the new entry, a text of the ledger with it, that ledger, and its budget."""
         path = self.path
-        if not os.path.exists(path):
-            raw = _new(path, release)
-            return (release.name, raw, *parse_ledger(path, raw))
-        raw = read_document(path, "ledger")
         before, _ = parse_ledger(path, raw, empty=True)
         names = [entry.name for entry in before.entries]
         spellings = itertools.chain([release.name], (f"{release.name}-{n}" for n in itertools.count(2)))
@@ -145,14 +152,6 @@ def alone(path: str) -> Iterator[None]:
 
 
 # --- the text of a ledger ---------------------------------------------------------------------------------------------
-
-
-def _new(path: str, release: Release) -> bytes:
-    if path.endswith(".json"):
-        entries = {release.name: entry_of(release, begun=True)}
-        return (json_text({"dpcalc": VERSION, "adjacency": _ADJACENCY, "entries": entries}, 2) + "\n").encode()
-    line = line_of(release.name, release, begun=True)
-    return f"dpcalc: {VERSION}\nadjacency: {_ADJACENCY}\nentries:\n  {line}\n".encode()
 
 
 def _longer(path: str, raw: bytes, before: Ledger, name: str, release: Release) -> bytes:
@@ -291,9 +290,9 @@ _LONG = re.compile(rb"[0-9][0-9._]{15,}")
 """A number of more digits than a double tells apart: the shortest decimal of its double may be a smaller one."""
 
 
-def charged_of(path: str, name: str, ledger: Ledger, question: Question, case: Case | None) -> Charged:
+def charged_of(path: str, names: Sequence[str], ledger: Ledger, question: Question, case: Case | None) -> Charged:
     """Return what is said of a charge: what all entries cost, and what is left."""
-    begun = [entry.name for entry in ledger.entries if entry.begun and entry.name != name]
+    begun = [entry.name for entry in ledger.entries if entry.begun and entry.name not in names]
     if case is None and question.log_delta is not None and question.epsilon is None:
         with contextlib.suppress(NotApplicable):  # it is charged, and without a budget nothing else is asked
             case = answer_ledger(ledger, question)
@@ -303,7 +302,7 @@ def charged_of(path: str, name: str, ledger: Ledger, question: Question, case: C
     if question.epsilon is not None and case is None:
         remaining = {"epsilon": 0.0}  # it was kept to the last digit
     return Charged(
-        file=path, entry=name, entries=len(ledger.entries), spent=spent, epsilon=question.epsilon,
+        file=path, entry=names[0], entries=len(ledger.entries), spent=spent, epsilon=question.epsilon,
         delta=question.delta, group_size=ledger.group_size, remaining=remaining, begun=begun,
     )  # fmt: skip
 

@@ -87,5 +87,17 @@ def remaining_text(remaining: Mapping[str, float] | None, digits: Digits) -> str
         return "nothing is left of the budget"
     mu = remaining.get("mu")
     gaussian = "" if mu is None else f", or Gaussian with mu <= {digits.number(mu, Side.DOWN)}"
-    most = digits.number(remaining["epsilon"], Side.DOWN)
-    return f"left of the budget: one more release that is pure with epsilon <= {most}{gaussian}"
+    return f"left of the budget: one more release that is pure with epsilon <= {_pure(remaining, digits)}{gaussian}"
+
+
+def remaining_briefly(remaining: Mapping[str, float], digits: Digits) -> str:
+    """Return the same in fewer words."""
+    if not remaining["epsilon"] > 0.0:
+        return "nothing is left"
+    mu = remaining.get("mu")
+    gaussian = "" if mu is None else f", or mu <= {digits.number(mu, Side.DOWN)}"
+    return f"left for one more: pure epsilon <= {_pure(remaining, digits)}{gaussian}"
+
+
+def _pure(remaining: Mapping[str, float], digits: Digits) -> str:
+    return digits.number(remaining["epsilon"], Side.DOWN)

@@ -344,6 +344,24 @@ def measured(case: Case, digits: Digits) -> str:
     return "; ".join(cells)
 
 
+def measured_privately(case: Case, digits: Digits) -> str:
+    """Return what was measured with noise, with its intervals and its part of the budget; empty where nothing was."""
+    found = (case.training or {}).get("evaluation")
+    if not found:
+        return ""
+    four = digits.at_most(4)
+    values = [
+        f"{_METRIC_NAMES[name]} {four.number(value['value'])} "
+        f"[{four.number(value['low'], Side.DOWN)}, {four.number(value['high'], Side.UP)}]"
+        for name, value in found["metrics"].items()
+    ]
+    epsilons = [digits.number(found[name], Side.AS_GIVEN) for name in ("epsilon", "epsilon_with_model")]
+    return (
+        f"{', '.join(values)} on {found['records']} {found['on']} records ({found['confidence']:.0%} over the noise); "
+        f"epsilon = {epsilons[0]}, with the model {epsilons[1]}"
+    )
+
+
 def chosen(case: Case) -> str:
     """Return in a sentence what was chosen by a tuned run, and how; empty where nothing was."""
     tuning = (case.training or {}).get("tuning")
@@ -409,7 +427,8 @@ def training_lines(case: Case, digits: Digits) -> list[str]:
         lines.append(f"{_RISKS[bound['quantity']]} <= {value} ({bound['bound']}{empty})")
     elif case.not_covered.get("non_private"):
         lines.append(f"excess risk: {training['excess_risk_bound_because']}")
-    return [*lines, *_uncovered_lines(case)]
+    private = [f"private: {text}"] if (text := measured_privately(case, digits)) else []
+    return [*lines, *private, *_uncovered_lines(case)]
 
 
 def _uncovered_lines(case: Case) -> Iterator[str]:

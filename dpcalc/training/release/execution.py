@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+import secrets
 import time
 import warnings
 from typing import Any, NamedTuple
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 from dpcalc.model.loss import Loss
 from dpcalc.training.data.progress import Phases, silent
 from dpcalc.training.release import calibration, metrics
-from dpcalc.training.release.metrics import Optimum
+from dpcalc.training.release.metrics import Optimum, Released
 from dpcalc.training.rule.calibration import Calibrating
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.records import Records
@@ -63,6 +65,7 @@ class Trained(NamedTuple):
         temperature: what a model divides both by, so that scores are log-odds; None where they stay what they are.
         randomness: where its noise came from.
         metrics: how good it is.
+        measured: how good it is, with noise, if a share of the budget is for that.
     """
 
     weights: Array
@@ -70,6 +73,7 @@ class Trained(NamedTuple):
     randomness: Randomness
     metrics: Metrics
     temperature: float | None = None
+    measured: Released | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what is reported, JSON types only."""
@@ -184,7 +188,19 @@ class Execution(NamedTuple):
             temperature = calibration.temperature(*given)
             used = weights / temperature
         randomness = randomness_of(self.setup, self.source.label)
-        return Trained(weights, released, randomness, measured(used, parts, self.setup, self.phases), temperature)
+        found = measured(used, parts, self.setup, self.phases)
+        return Trained(weights, released, randomness, found, temperature, self._measured(used, parts))
+
+    def _measured(self, weights: Array, parts: Parts) -> Released | None:
+        """Return how good a model is on the test records, or else on those trained on, with noise."""
+        if self.setup.evaluate_epsilon is None:
+            return None
+        ranges = self.records.ranges
+        interval = ranges.target if ranges is not None else None
+        width = 2.0 * float(self.draft.get("label_bound", 1.0)) if interval is None else interval[1] - interval[0]
+        part = parts.get("test", parts["train"])
+        below = secrets.randbelow if self.setup.seed is None else random.Random(self.setup.seed).randrange
+        return metrics.of_problem(weights, part, self.setup.evaluate_epsilon[0], width, below)
 
     def _replicas(self, parts: Parts) -> Replicas:
         setup, problem, seed = self.setup, parts["train"], self.setup.seed or 0
@@ -212,7 +228,7 @@ def measured(weights: Array, parts: Parts, setup: Setup, phases: Phases = silent
     return {
         name: metrics.measure(weights, part, phases(f"measured {name} records"))
         for name, part in parts.items()
-        if name == "test" or setup.unprotected
+        if setup.unprotected or (name == "test" and setup.evaluate_epsilon is None)
     }
 
 

@@ -13,7 +13,7 @@ from dpcalc.model.quantities import LossName
 from dpcalc.notes import Centred, CostOfTries, Note, NotTrained, SumsOfProducts
 from dpcalc.report import Assertion, Case
 from dpcalc.training.rule import batches, full_batches, sums_of_products
-from dpcalc.training.rule.account import charged, release_of
+from dpcalc.training.rule.account import Release, charged, release_of
 from dpcalc.training.rule.calibration import COUNTS, Calibrating
 from dpcalc.training.rule.defaults import fill_loss, fill_split, fill_steps
 from dpcalc.training.rule.draft import Draft
@@ -201,7 +201,7 @@ def _executed(case: Case, made: Guaranteed | None, run: Described, task: Task, c
     Rows are centred by the first steps where ``centring`` says how many of them, and how.
     """
     from dpcalc.training.release.execution import Execution, source_of
-    from dpcalc.training.release.outcome import Outcome, refuse_unwritable_model
+    from dpcalc.training.release.outcome import Outcome, refuse_unmeasurable, refuse_unwritable_model
     from dpcalc.training.run.plan import plan
 
     draft, setup, records, rule = run
@@ -215,7 +215,10 @@ def _executed(case: Case, made: Guaranteed | None, run: Described, task: Task, c
     if setup.average == Average.TAIL:
         planned = planned.averaged()
     refuse_unwritable_model(setup, draft, planned, records.shape[1])
-    case = charged(case, setup.account, release_of("train", best))
+    if setup.evaluate_epsilon is not None:
+        refuse_unmeasurable(draft, setup.evaluate_epsilon[0])
+    measured = [] if setup.evaluate_epsilon is None else [Release("evaluation", setup.evaluate_epsilon[0])]
+    case = charged(case, setup.account, release_of("train", best), *measured)
     source, centre = source_of(setup), None
     if centring is not None:
         from dpcalc.training.release.centring import centred

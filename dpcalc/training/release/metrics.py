@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
+import secrets
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -377,15 +378,50 @@ def released(
     Raises:
         SpecError: the rows cannot be read, there are none, or a number is out of range.
     """
-    if not _LEAST <= epsilon <= _MOST:
-        raise SpecError(f"epsilon is {epsilon:g}; it must be from {_LEAST:g} to {_MOST:g}", "for example --epsilon 0.5")
+    refuse_epsilon(epsilon)
     bound = _error_bound(predicting, error_bound)
     sums = counted(predicting, source, bound)
+    charge()
+    return _noisy(sums, epsilon, bound, secrets.randbelow if below is None else below)
+
+
+def of_problem(
+    weights: Array, problem: Problem, epsilon: float, width: float, below: discrete_laplace.Below
+) -> Released:
+    """Return metrics of weights on records, as `released` does of a model; labels are within their bound.
+
+    Args:
+        weights: shape (d,).
+        problem: the records and the loss, whose label bound errors of a regression are cut to twice.
+        epsilon: of the release.
+        width: of the target's range, in its own units; it stands for twice the label bound.
+        below: the source of randomness.
+    """
+    records, loss = len(problem.labels), problem.loss
+    if loss.signed or loss.classified:
+        right = round(float(measure_all(weights[np.newaxis], problem)["accuracy"][0]) * records)
+        return _noisy(Sums(records, (right,), 1), epsilon, None, below)
+    totals = [0, 0]
+    for x, y in problem.pieces(_BLOCK):
+        _add_errors(totals, np.abs(x @ weights - y) / (2.0 * float(loss.label_bound or 1.0)))
+    return _noisy(Sums(records, (totals[0], totals[1]), _LEVELS), epsilon, width, below)
+
+
+def refuse_epsilon(epsilon: float) -> None:
+    """Refuse an epsilon of a release that is out of range.
+
+    Raises:
+        SpecError: it is.
+    """
+    if not _LEAST <= epsilon <= _MOST:
+        raise SpecError(f"epsilon is {epsilon:g}; it must be from {_LEAST:g} to {_MOST:g}", "for example --epsilon 0.5")
+
+
+def _noisy(sums: Sums, epsilon: float, bound: float | None, below: discrete_laplace.Below) -> Released:
+    """Return what is released of sums; ``bound`` is that of errors, None of a classification."""
     # The number typed may be a little less than its double.
     rate = Fraction(down(epsilon, 1.0)) / (len(sums.sums) * sums.most)
-    charge()
-    draw = {} if below is None else {"below": below}
-    noisy = [total + discrete_laplace.draw(rate, **draw) for total in sums.sums]
+    noisy = [total + discrete_laplace.draw(rate, below) for total in sums.sums]
     deviation = discrete_laplace.deviation(rate)
     if bound is None:
         accuracy, population = _accuracy(noisy[0], sums.records, rate)
@@ -415,13 +451,17 @@ def counted(predicting: Predictor, source: Any, bound: float | None) -> Sums:
             if bound is None:
                 totals[0] += int(np.count_nonzero(predicting.right(scores, targets)))
                 continue
-            errors = np.abs(_readable(targets, predicting) - predicting.targets(scores)) / bound
-            shares = np.where(errors < 1.0, errors, 1.0)  # 1 for what is no number
-            for place, share in enumerate((shares, np.square(shares))):
-                totals[place] += int(np.floor(share * _LEVELS).astype(np.int64).sum())
+            _add_errors(totals, np.abs(_readable(targets, predicting) - predicting.targets(scores)) / bound)
     if not records:
         raise SpecError("there are no test rows", "add some")
     return Sums(records, tuple(totals), most)
+
+
+def _add_errors(totals: list[int], errors: Array) -> None:
+    """Add errors, in units of their bound, and their squares to the totals: cut to 1, and rounded down to a grid."""
+    shares = np.where(errors < 1.0, errors, 1.0)  # 1 for what is no number
+    for place, share in enumerate((shares, np.square(shares))):
+        totals[place] += int(np.floor(share * _LEVELS).astype(np.int64).sum())
 
 
 def _accuracy(noisy: int, records: int, rate: Fraction) -> tuple[Interval, tuple[float, float]]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcalc.errors import SpecError
 from dpcalc.notes import (
     Calibrated,
     LabelReading,
@@ -24,6 +25,7 @@ from dpcalc.notes import (
 from dpcalc.report import Case
 from dpcalc.training.data.bounds import Centre
 from dpcalc.training.data.cells import Classes
+from dpcalc.training.release import metrics
 from dpcalc.training.release.execution import Metrics, NonPrivate, Replicas, Trained, finite
 from dpcalc.training.release.model import Model, refuse_too_large
 from dpcalc.training.release.privacy_noise import deviation
@@ -158,6 +160,7 @@ class Outcome(NamedTuple):
             "released": self.setup.output,
             "iterates_released": self._iterates_released,
             **self.trained.to_json(),
+            **self._evaluation(),
             **(
                 {"excess_risk_bound": None, "excess_risk_bound_because": "no known bound covers exactly this run"}
                 if self.risk is None
@@ -169,7 +172,7 @@ class Outcome(NamedTuple):
     @property
     def _measures(self) -> bool:
         """Whether anything is said of the records that the guarantee does not cover: only what was asked for."""
-        return self.setup.unprotected or self.records.test is not None
+        return self.setup.unprotected or (self.records.test is not None and self.setup.evaluate_epsilon is None)
 
     def _uncovered(self) -> dict[str, Any]:
         """Return what is said of the records without noise, and that no guarantee covers it."""
@@ -181,6 +184,21 @@ class Outcome(NamedTuple):
             **(self.records.counts if self.setup.unprotected else {}),
             "remarks": list(self._remarks()),
         }
+
+    def _evaluation(self) -> dict[str, Any]:
+        """Return what was measured with noise, which is released beside the model."""
+        measured, shared = getattr(self.trained, "measured", None), self.setup.evaluate_epsilon
+        if measured is None or shared is None:
+            return {}
+        return {
+            "evaluation": {
+                "on": "test" if self.records.test is not None else "train", "records": measured.records,
+                "epsilon": shared[0], "delta": 0.0, "epsilon_with_model": shared[1],
+                "noise": "discrete Laplace, sampled exactly", "noise_std": measured.noise_std,
+                "error_bound": measured.error_bound, "confidence": metrics.CONFIDENCE,
+                "metrics": {name: interval._asdict() for name, interval in measured.metrics.items()},
+            }
+        }  # fmt: skip
 
     def _centre(self, centre: Centre) -> dict[str, Any]:
         """Return what is said of centred rows; all of it is released."""
@@ -235,7 +253,10 @@ class Outcome(NamedTuple):
             yield UnreadableCells()
         if self.trained.randomness.why_not_private:
             yield NotPrivate(because=self.trained.randomness.why_not_private)
-        yield NotCovered(because=UNCOVERED) if self._measures else NotMeasured()
+        if self._measures:
+            yield NotCovered(because=UNCOVERED)
+        elif self.setup.evaluate_epsilon is None:
+            yield NotMeasured()
         if self.setup.replicas == 1:
             yield self._model_file()
 
@@ -303,6 +324,17 @@ def refuse_unwritable_model(setup: Setup, draft: Draft, plan: Plan, columns: int
     if setup.output is not None:
         iterates = plan.iterates_released if draft.given("release") else 1
         refuse_too_large(setup.output, iterates * (columns + 1) * draft.loss.scores + columns)
+
+
+def refuse_unmeasurable(draft: Draft, epsilon: float) -> None:
+    """Refuse a private measurement that cannot be made, before anything is trained.
+
+    Raises:
+        SpecError: epsilon is out of range, or nothing bounds the errors of a regression.
+    """
+    if draft["loss"] not in CLASSIFYING and draft.get("label_bound") is None:
+        raise SpecError("nothing bounds the errors that --evaluate-share measures", "give --target-range LOW,HIGH")
+    metrics.refuse_epsilon(epsilon)
 
 
 def _parted(weights: Array, constant: float, classes: int | None) -> tuple[Array, Any]:

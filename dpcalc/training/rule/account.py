@@ -43,8 +43,8 @@ class Release(NamedTuple):
 class Account(Protocol):
     """What releases are charged to: `dpcalc.Accountant`, `dpcalc.Ledger`, or a ledger in a file."""
 
-    def take(self, release: Release) -> Charged:
-        """Charge a release before it is made.
+    def take(self, *releases: Release) -> Charged:
+        """Charge releases before they are made, all or none.
 
         Raises:
             GateFailed: the budget has no room for it.
@@ -55,28 +55,31 @@ class Account(Protocol):
 
 
 def release_of(name: str, best: Result) -> Release:
-    """Return what is charged for a result: what was rounded, as it is near what is not, where that is Gaussian."""
+    """Return what is charged for a result: exact noisy sums that are rounded are near what is not, which is Gaussian.
+
+    Of what is rounded after hidden steps, to a grid of its own, (epsilon, delta) alone is kept.
+    """
     assert best.epsilon is not None
     assert best.delta is not None
     assert best.adjacency == Adjacency.REPLACE_ONE
     rounded = (best.details or {}).get("floating_point") or {}
-    mu, epsilon = rounded.get("mu"), rounded.get("epsilon")
-    if mu is not None and epsilon == 0.0 and best.log_delta is not None:
+    mu = rounded.get("mu")
+    if mu is not None and rounded.get("grid") is None and best.log_delta is not None:
         reached = gaussian.epsilon(mu=mu, log_delta_target=best.log_delta)
         if reached >= _NEAR * best.epsilon:
             return Release(name, best.epsilon, best.delta, mu, rounded["probability"])
     return Release(name, best.epsilon, best.delta)
 
 
-def charged(case: Case, account: Account | None, release: Release) -> Case:
-    """Return the case with a note on the account, to which its release is charged.
+def charged(case: Case, account: Account | None, *releases: Release) -> Case:
+    """Return the case with a note on the account, to which its releases are charged.
 
     Raises:
         GateFailed: the budget of the account has no room for it.
     """
     if account is None:
         return case
-    return case._replace(note_data=(*case.note_data, account.take(release)))
+    return case._replace(note_data=(*case.note_data, account.take(*releases)))
 
 
 def warn_if_again(columns: int) -> None:

@@ -84,6 +84,9 @@ class Setup(NamedTuple):
         executor: what computes the replicas; None: this machine does.
         unlearn: path of a model that is to forget the records that are not among the data, or None.
         account: what the release is charged to before it is made, or None.
+        evaluate_share: the share of epsilon by which the model is measured with noise, or a text "5%"; None: it is not.
+        evaluate_epsilon: that share, of a measurement whose delta is 0, and epsilon of the model with it;
+            `dpcalc.training.fit` sets both.
     """
 
     data: Any = None
@@ -111,6 +114,8 @@ class Setup(NamedTuple):
     executor: Executor | None = None
     unlearn: str | None = None
     account: Account | None = None
+    evaluate_share: Any = None
+    evaluate_epsilon: tuple[float, float] | None = None
 
     @property
     def example(self) -> str | None:
@@ -168,6 +173,22 @@ def interval(text: Any) -> tuple[float, float]:
     return low, high
 
 
+def share_of(typed: Any) -> float:
+    """Return the share of a budget that a number or a text such as "5%" means.
+
+    Raises:
+        SpecError: it is none above 0 and below 1.
+    """
+    try:
+        text = str(typed).strip()
+        share = parse_number(text[:-1]) / 100.0 if text.endswith("%") else parse_number(text)
+    except SpecError:
+        share = math.nan
+    if not 0.0 < share < 1.0:
+        raise SpecError(f"the share of epsilon is {str(typed)[:60]!r}", "give one above 0 and below 1, for example 5%")
+    return share
+
+
 _OF_FILES = ("target", "labels", "positive", "ignore", "ranges", "target_range")
 
 
@@ -214,6 +235,15 @@ def check_setup(setup: Setup, cases: int = 1) -> None:
             f"leave out {only_files}",
         ),
     )  # fmt: skip
+    if setup.evaluate_share is not None:
+        share_of(setup.evaluate_share)
+        strange = {
+            "--replicas": many, "--tune": setup.tune is not None, "--unlearn": setup.unlearn is not None,
+        }  # fmt: skip
+        refuse(
+            *((given, f"a private measurement is of one model of a budget, and not with {name}",
+               f"leave out --evaluate-share, or {name}") for name, given in strange.items())
+        )  # fmt: skip
     if setup.account is not None:
         uncharged = {
             "--replicas": many, "--seed": setup.seed is not None, "--synthetic": setup.synthetic is not None,
