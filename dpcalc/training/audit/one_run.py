@@ -24,10 +24,10 @@ Array = NDArray[np.float64]
 Cuts = Sequence[tuple[float, float]]
 """Points (epsilon, delta) of a privacy profile, in both orders."""
 
-_LARGEST = 30.0  # no epsilon is looked at beyond: a guess is then right but for 1e-13
+LARGEST = 30.0  # no epsilon is looked at beyond: a guess is then right but for 1e-13
 _HALVINGS = 60  # an interval of this length has then shrunk below the spacing of doubles
 _STEPS = (0.02, 1.02)  # of the grid of the walk: even up to 1, then by this factor
-_MOST_IN_PROGRAMME = 60  # guesses; a programme of more takes minutes
+MOST_IN_PROGRAMME = 200  # guesses; a programme of more takes more than half a second
 MOST_IN_WALK = 4000  # guesses: a step of the walk then takes some hundredths of a second
 
 
@@ -67,20 +67,22 @@ def published_p_value(correct: int, guesses: int, canaries: int, epsilon: float,
 
 def epsilon_lower(correct: int, guesses: int, canaries: int, delta: float, alpha: float) -> float:
     """Return the largest epsilon whose p-value is at most alpha, rounded down; 0 where there is none."""
-    return largest(lambda epsilon: p_value(correct, guesses, canaries, epsilon, delta), alpha, _LARGEST)
+    return largest(lambda epsilon: p_value(correct, guesses, canaries, epsilon, delta), alpha, LARGEST)
 
 
-def largest(p: Callable[[float], float], alpha: float, most: float, halvings: int = _HALVINGS) -> float:
-    """Return where a p-value that rises reaches alpha, rounded down; 0 if it starts above, ``most`` if it stays below.
+def largest(
+    p: Callable[[float], float], alpha: float, most: float, halvings: int = _HALVINGS, least: float = 0.0
+) -> float:
+    """Return where a p-value that rises reaches alpha, rounded down; ``least`` if it starts above, or ``most``.
 
     >>> largest(lambda x: x / 10.0, 0.05, 30.0)
     0.5
     """
-    if p(0.0) > alpha:
-        return 0.0
+    if p(least) > alpha:
+        return least
     if p(most) <= alpha:
         return most
-    low, high = 0.0, most
+    low, high = least, most
     for _ in range(halvings):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if p(middle) <= alpha else (low, middle)
@@ -119,12 +121,12 @@ def walk_epsilon_lower(
 ) -> float:
     """Return the last point of a fixed grid before the first whose p-value exceeds alpha; 0 where that is the first."""
     epsilon, step = 0.0, _STEPS[0]
-    while epsilon < _LARGEST:
+    while epsilon < LARGEST:
         following = epsilon + step if epsilon < 1.0 else epsilon * _STEPS[1]
         if walk_p_value(correct, guesses, canaries, following, delta) > alpha:
-            return down(epsilon)
+            return max(0.0, down(epsilon))
         epsilon = following
-    return down(epsilon)
+    return max(0.0, down(epsilon))
 
 
 def _tails(guesses: int, chance: float) -> Array:
@@ -147,7 +149,7 @@ def curve_p_value(correct: int, guesses: int, canaries: int, cuts: Cuts, *, join
         joint: whether to look at all points at once.
     """
     alone = min(p_value(correct, guesses, canaries, epsilon, delta) for epsilon, delta in cuts)
-    if not joint or guesses > _MOST_IN_PROGRAMME or correct == 0:
+    if not joint or guesses > MOST_IN_PROGRAMME or correct == 0:
         return alone
     return min(alone, _programme(correct, guesses, canaries, cuts))
 
@@ -155,32 +157,31 @@ def curve_p_value(correct: int, guesses: int, canaries: int, cuts: Cuts, *, join
 def _programme(correct: int, guesses: int, canaries: int, cuts: Cuts) -> float:
     """Return the largest P(V >= v) over laws h of V that no flip of a coin tells apart by more than the cuts.
 
-    For each cut, sum_k (k h_k - g (r-k+1) h_(k-1))_+ + sum_k ((r-k) h_k - g (k+1) h_(k+1))_+ <= m delta. Whatever the
-    solver returns, its multipliers, put into their domain, give a bound by weak duality.
+    For each cut, sum_k (k h_k - g (r-k+1) h_(k-1))_+ is at most m delta; the terms of right guesses that become wrong
+    are 0 where the maximum is, and left out. Whatever the solver returns, its multipliers, put into their domain, give
+    a bound by weak duality.
     """
     from scipy import sparse
     from scipy.optimize import linprog
 
-    k = np.arange(guesses + 1.0)
+    k, ones = np.arange(guesses + 1.0), np.ones((1, guesses))
     wins = (k >= correct).astype(float)
-    flips = []
-    for epsilon, _ in cuts:
-        g = math.exp(epsilon)
-        up_flips = np.diag(k)[1:] - g * np.eye(guesses, guesses + 1) * (guesses - k[:-1])[:, None]
-        down_flips = np.diag(guesses - k)[:-1] - g * np.eye(guesses, guesses + 1, 1) * k[1:][:, None]
-        flips.append(np.concatenate((up_flips, down_flips)))
-    rows, room = np.concatenate(flips), np.array([canaries * delta for _, delta in cuts])
-    excess = sparse.kron(sparse.eye(len(cuts)), np.ones((1, 2 * guesses)))
-    above = sparse.bmat([[sparse.csr_matrix(rows), -sparse.eye(len(rows))], [None, excess]], format="csr")
+    flips = [
+        sparse.diags([k[1:], -math.exp(epsilon) * (guesses - k[:-1])], [1, 0], shape=(guesses, guesses + 1))
+        for epsilon, _ in cuts
+    ]
+    rows, room = sparse.vstack(flips).tocsr(), np.array([canaries * delta for _, delta in cuts])
+    count = rows.shape[0]
+    above = sparse.bmat([[rows, -sparse.eye(count)], [None, sparse.kron(sparse.eye(len(cuts)), ones)]], format="csr")
     solved = linprog(
-        np.concatenate((-wins, np.zeros(len(rows)))), A_ub=above, b_ub=np.concatenate((np.zeros(len(rows)), room)),
-        A_eq=np.concatenate((np.ones(guesses + 1), np.zeros(len(rows))))[None, :], b_eq=[1.0], method="highs",
+        np.concatenate((-wins, np.zeros(count))), A_ub=above, b_ub=np.concatenate((np.zeros(count), room)),
+        A_eq=np.concatenate((np.ones(guesses + 1), np.zeros(count)))[None, :], b_eq=[1.0], method="highs-ds",
     )  # fmt: skip
-    if solved.ineqlin is None or len(solved.ineqlin.marginals) != len(rows) + len(cuts):
+    if solved.status != 0:
         return 1.0
     multipliers = np.nan_to_num(np.maximum(-solved.ineqlin.marginals, 0.0))
-    weights = multipliers[len(rows) :]
-    parts = np.minimum(multipliers[: len(rows)], np.repeat(weights, 2 * guesses))
-    terms = parts[:, None] * rows
-    error = UNIT * (len(rows) + 64.0) * float(np.abs(terms).sum(axis=0).max() + weights @ room + 1.0)
-    return min(1.0, float((wins - terms.sum(axis=0)).max() + weights @ room) + error)
+    weights = multipliers[count:]
+    parts = np.minimum(multipliers[:count], np.repeat(weights, guesses))
+    size = float((abs(rows).T @ parts).max() + weights @ room + 1.0)
+    bound = float((wins - rows.T @ parts).max() + weights @ room)
+    return float(min(1.0, bound + UNIT * (count + 64.0) * size))

@@ -1,14 +1,16 @@
 """Lower bounds on epsilon and mu from scores of canaries that somebody else computed.
 
-Independent runs, with the canary and without: the threshold is the j-th largest score of one side, whose probability
-on that side is below a quantile of a beta law, and given it the other side is binomial (Clopper and Pearson). One run,
+Independent runs, with the canary and without: the threshold is the j-th largest score of one side, beyond which that
+side has a rate with a beta law, and given it the hits of the other side are binomial. One run,
 each canary in by its own fair coin: right guesses are bounded by `dpcalc.training.audit.one_run`. How many bounds are
 looked at is fixed by the number of scores alone, and they hold together with the confidence (docs/method.md).
 """
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,14 +28,21 @@ from dpcalc.training.audit.estimate import Event, Seen, Setup
 from dpcalc.training.audit.one_run import Cuts
 
 Array = NDArray[np.float64]
+Curve = Callable[[Array], Array]
+"""From the probability of an event on one side to the largest on the other."""
 
 _BYTES = 1 << 28  # of a file: some millions of scores
 _MOST = 5_000_000  # scores
 _CORNERS = 60  # of the curve of the scores themselves
 _MOST_MU = 20.0  # no mu is looked at beyond
-_EPSILONS = tuple(0.1 * 1.4**k for k in range(14))  # at which a Gaussian curve is cut; up to 8
+_CUTS = 25  # of a Gaussian curve: of 60 the p-value is some 0.003 less
+_PROGRAMMES = 8  # halvings of the interval of mu by linear programmes: to a thousandth of it
+_OF_EPSILON = 0.9  # of alpha: for epsilon of one run, beside mu and the curve
 _HALVINGS = 25  # of the interval of mu: to some 1e-6
-_SURE = 0.1  # of alpha: the walk takes m delta off alpha, and is used where that is less
+_SURE = 0.5  # of alpha: the walk takes less than m delta off alpha, and is used where that is at most this part
+_SHOWN = 0.25  # of alpha: for the bounds on the rates of each event, which are drawn
+_CELLS, _DEEPEST = 641, 40.0  # of the law of a rate: its tail falls by 2^(-1/16) from cell to cell, down to 2^-40
+_ERROR = 1e-9  # far more than an incomplete beta function errs by
 _NUMBERS = 24  # of guesses that the walk looks at
 IN, OUT = ("1", "in", "true", "member", "yes"), ("0", "out", "false", "non-member", "no")
 """What a cell may say of a canary."""
@@ -72,22 +81,31 @@ class Scores(NamedTuple):
         return self._of_one_run(delta, cuts, alpha) if self.one_run else self._of_many(delta, cuts, alpha)
 
     def _of_many(self, delta: float | None, cuts: Cuts, alpha: float) -> Proved:
-        seen = self._at_threshold(alpha) if self.threshold is not None else self._at_ranks(alpha)
+        if self.threshold is None:
+            return self._at_ranks(delta, cuts, alpha)
+        seen = self._at_threshold(alpha)
         epsilon = None if delta is None else max(one.epsilon(delta) for one in seen)
         beyond = max((_excess(one, cuts) for one in seen), default=0.0) if cuts else 0.0
-        method = "threshold" if self.threshold is not None else "order statistics"
-        return Proved(method, epsilon, max(one.mu() for one in seen), beyond > 0.0, tuple(seen), ())
+        return Proved("threshold", epsilon, max(one.mu() for one in seen), beyond > 0.0, tuple(seen), ())
 
-    def _at_ranks(self, alpha: float) -> list[Seen]:
-        """Return what is seen at thresholds that are scores of the side for which the event is rare."""
-        above = [
-            seen._replace(event=Event(True, math.nextafter(at, math.inf)))
-            for at, seen in _ranked(self.inside, self.outside, alpha / 2.0)
-        ]
-        below = [
-            seen._replace(event=Event(False, -at)) for at, seen in _ranked(-self.outside, -self.inside, alpha / 2.0)
-        ]
-        return [*above, *below]
+    def _at_ranks(self, delta: float | None, cuts: Cuts, alpha: float) -> Proved:
+        """Return what is proved at thresholds that are scores of the side for which the event is rare."""
+        inside, outside = self._in_order()
+        ways = (True, inside, outside, self.outside), (False, -outside, -inside, self.inside)
+        looks = [look for upwards, *sides in ways for look in _looks(upwards, *sides)]
+        each, shown = (1.0 - _SHOWN) * alpha / len(looks), _SHOWN * alpha / (2.0 * len(looks))
+        epsilon = None if delta is None else _best(looks, lambda e: _below([(e, delta)]), each, one_run.LARGEST)
+        mu = _best(looks, _of_gaussian, each, _MOST_MU)
+        refuted = bool(cuts) and any(look.p_value(_below(cuts)) <= each for look in looks)
+        return Proved("order statistics", epsilon, mu, refuted, tuple(look.seen(shown) for look in looks), ())
+
+    def _in_order(self) -> tuple[Array, Array]:
+        """Return the places of both sides in the order of all scores, equal ones in random order."""
+        scores = np.concatenate((self.inside, self.outside))
+        coins = np.random.default_rng(self.seed).random(len(scores))
+        places = np.empty(len(scores))
+        places[np.lexsort((coins, scores))] = np.arange(len(scores))
+        return places[: len(self.inside)], places[len(self.inside) :]
 
     def _at_threshold(self, alpha: float) -> list[Seen]:
         assert self.threshold is not None
@@ -99,25 +117,23 @@ class Scores(NamedTuple):
         return found
 
     def _of_one_run(self, delta: float | None, cuts: Cuts, alpha: float) -> Proved:
-        """Return what guesses of the coins prove: epsilon with one half of alpha, mu and the curve with the other."""
+        """Return what guesses of the coins prove: epsilon with most of alpha, mu and the curve with the rest."""
         right = self._right_guesses()
-        canaries, at, half = len(right), delta or 0.0, alpha / 2.0
+        canaries, at = len(right), delta or 0.0
+        of_epsilon, rest = (0.0, alpha) if delta is None else (_OF_EPSILON * alpha, (1.0 - _OF_EPSILON) * alpha)
         number = min(self.guesses or max(1, canaries // 10), canaries)
-        walked = self.guesses is None and canaries * at <= _SURE * half
+        walked = self.guesses is None and canaries * at <= _SURE * of_epsilon
         numbers = _numbers(canaries) if walked else [number]
         correct = [int(right[:count].sum()) for count in numbers]
         alone = int(right[:number].sum())
         epsilon = None
         if delta is not None and walked:
-            epsilon = one_run.walk_epsilon_lower(correct, numbers, canaries, at, half)
+            epsilon = one_run.walk_epsilon_lower(correct, numbers, canaries, at, of_epsilon)
         elif delta is not None:
-            epsilon = one_run.epsilon_lower(alone, number, canaries, at, half)
-        mu = one_run.largest(
-            lambda mu: one_run.curve_p_value(alone, number, canaries, _gaussian(mu), joint=False), half, _MOST_MU,
-            _HALVINGS,
-        )  # fmt: skip
-        refuted = bool(cuts) and one_run.curve_p_value(alone, number, canaries, cuts) <= half
+            epsilon = one_run.epsilon_lower(alone, number, canaries, at, of_epsilon)
+        refuted = bool(cuts) and one_run.curve_p_value(alone, number, canaries, cuts) <= rest
         method = f"one run, {'any number of' if walked else number} guesses"
+        mu = _mu_of_one_run(alone, number, canaries, rest)
         return Proved(method, epsilon, mu, refuted, (), tuple(zip(numbers, correct, strict=True)))
 
     def _right_guesses(self) -> NDArray[np.bool_]:
@@ -180,17 +196,84 @@ class Proved(NamedTuple):
         }  # fmt: skip
 
 
-def _ranked(first: Array, second: Array, alpha: float) -> list[tuple[float, Seen]]:
-    """Return the thresholds at ranks 1, 2, 4, ... of the second side, and what is seen strictly above them."""
-    falling = np.sort(second)[::-1]
-    ranks = [2**k for k in range(len(falling).bit_length())]
-    each = alpha / (2.0 * len(ranks))
-    found = []
-    for rank in ranks:
-        at = float(falling[rank - 1])
-        hits, false = int((first > at).sum()), int((second > at).sum())
-        found.append((at, _seen(Event(True, at), hits, len(first), false, rank - 1, len(second), each)))
-    return found
+class Look(NamedTuple):
+    """How many scores of one side are beyond the j-th one of the other.
+
+    Attributes:
+        event: what is looked for.
+        hits, of: scores of the side that it speaks for beyond the threshold, and all of them.
+        rank, others: j, and the scores of the side that the threshold is one of.
+        rates: of the event on that side, as numbers of a grid; their law is Beta(j, others - j + 1).
+        masses: of the cells between them; the last one is beyond.
+    """
+
+    event: Event
+    hits: int
+    of: int
+    rank: int
+    others: int
+    rates: Array
+    masses: Array
+
+    def p_value(self, curve: Curve) -> float:
+        """Return a bound on the probability of so many hits, for all runs below a curve.
+
+        Given its rate on the one side, the event has at most the probability that the curve says on the other, where
+        hits are binomial; every cell of rates counts with its largest.
+        """
+        from scipy.special import betainc
+
+        if self.hits == 0:
+            return 1.0
+        chances = np.minimum(curve(self.rates) * (1.0 + _ERROR), 1.0)
+        tails = betainc(float(self.hits), float(self.of - self.hits + 1), chances)
+        return float(self.masses[:-1] @ tails + self.masses[-1]) * (1.0 + _ERROR) + _ERROR
+
+    def seen(self, alpha: float) -> Seen:
+        """Return bounds on the two probabilities, each of which fails with probability at most alpha."""
+        return _seen(self.event, self.hits, self.of, self.rank - 1, self.rank - 1, self.others, alpha)
+
+
+def _looks(upwards: bool, first: Array, second: Array, scores: Array) -> list[Look]:
+    """Return what is seen beyond ranks 1, 2, 4, ... of the second side; all by the place of a score among all."""
+    from scipy.special import betainc, betaincinv
+
+    order = np.argsort(-second)
+    looks = []
+    for rank in [2**k for k in range(len(second).bit_length())]:
+        place = order[rank - 1]
+        law = float(rank), float(len(second) - rank + 1)
+        rates = betaincinv(*law, 1.0 - 2.0 ** -np.linspace(0.0, _DEEPEST, _CELLS)[1:])
+        masses = np.diff(betainc(*law, rates), prepend=0.0, append=1.0)
+        at = float(scores[place])
+        event = Event(upwards, math.nextafter(at, math.inf) if upwards else at)
+        looks.append(Look(event, int((first > second[place]).sum()), len(first), rank, len(second), rates, masses))
+    return looks
+
+
+def _best(looks: Sequence[Look], curve_of: Callable[[float], Curve], alpha: float, most: float) -> float:
+    """Return the largest epsilon, or mu, that a look refutes at the level alpha, rounded down; 0 where none does."""
+    best = 0.0
+    for look in looks:
+        if look.p_value(curve_of(best)) <= alpha:
+            best = one_run.largest(functools.partial(_p_at, look, curve_of), alpha, most, _HALVINGS)
+    return best
+
+
+def _p_at(look: Look, curve_of: Callable[[float], Curve], value: float) -> float:
+    return look.p_value(curve_of(value))
+
+
+def _below(cuts: Cuts) -> Curve:
+    """Return the curve of points of a profile: the least of e^epsilon q + delta."""
+    return lambda rates: np.min([math.exp(e) * rates + delta for e, delta in cuts], axis=0)
+
+
+def _of_gaussian(mu: float) -> Curve:
+    """Return the curve of Gaussian privacy, Phi(Phi^-1(q) + mu)."""
+    from scipy.special import ndtr, ndtri
+
+    return lambda rates: ndtr(ndtri(rates) + mu)
 
 
 def _seen(event: Event, hits: int, of: int, false: int, most: int, others: int, alpha: float) -> Seen:
@@ -204,11 +287,24 @@ def _excess(seen: Seen, cuts: Cuts) -> float:
     return max(max(0.0, seen.tpr - up(math.exp(e) * seen.fpr + delta, 8.0)) for e, delta in cuts)
 
 
+def _mu_of_one_run(correct: int, guesses: int, canaries: int, alpha: float) -> float:
+    """Return what mu is at least: by single points of the profile, and from there by all of them at once."""
+
+    def p(mu: float, *, joint: bool = False) -> float:
+        return one_run.curve_p_value(correct, guesses, canaries, _gaussian(mu), joint=joint)
+
+    alone = one_run.largest(p, alpha, _MOST_MU, _HALVINGS)
+    if guesses > one_run.MOST_IN_PROGRAMME:
+        return alone
+    return one_run.largest(functools.partial(p, joint=True), alpha, 1.25 * alone + 0.25, _PROGRAMMES, alone)
+
+
 def _gaussian(mu: float) -> Cuts:
     """Return points of the profile of a Gaussian mechanism."""
     if mu == 0.0:
         return [(0.0, 0.0)]
-    return [(e, math.exp(gaussian.log_delta(mu=mu, epsilon=e))) for e in _EPSILONS]
+    farthest = min(one_run.LARGEST, mu * (0.5 * mu + 4.0) + 4.0)  # at mu 1 up to 8.5
+    return [(e, math.exp(gaussian.log_delta(mu=mu, epsilon=e))) for e in np.linspace(0.0, farthest, _CUTS).tolist()]
 
 
 def _numbers(canaries: int) -> list[int]:
