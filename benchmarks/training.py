@@ -38,6 +38,7 @@ from dpcalc.training.run import ensemble, kernel, single
 from dpcalc.training.run.exact_sums import ExactSums
 from dpcalc.training.run.plan import Plan, plan
 from dpcalc.training.run.problem import Problem
+from dpcalc.training.run.rounding import Rounding
 
 ETA, SIGMA, RADIUS = 0.1, 1.0, 1.0
 HELD = RADIUS * (1.0 - 1e-12)
@@ -294,6 +295,7 @@ def one_run(columns: int, batch: int, repeats: int) -> None:
     extra: Timed = {
         "noise alone": lambda: kernel.seeded(SEED).generator.standard_normal((steps, columns)),
         "dpcalc, OS seed": lambda: single.train(ours, problem, kernel.from_os()),
+        "dpcalc, sums rounded": lambda: single.train(ours, problem, kernel.seeded(SEED), rounding=Rounding(1e-10)),
     }
     try:
         kernel.secure()
@@ -363,7 +365,7 @@ def runs_together(columns: int, replicas: int, repeats: int) -> None:
     problem = data(steps, columns)
     x, y, _ = problem
     fixed, shuffled = planned("pnsgd", problem), planned("shuffled", problem)
-    edges = ensemble._edges(fixed, replicas, False)
+    edges = ensemble._edges(fixed, replicas)
     first = ensemble.train(fixed, problem, replicas, SEED, workers=1)
     generator = ensemble._generator(np.random.SeedSequence(SEED), 0, 0)
     some = -generator.standard_normal((steps, columns, edges[1]))[:, :, :3]

@@ -407,7 +407,7 @@ class Rounded(Note):
 
 
 class DearRounding(Rounded):
-    """As `Rounded`, where it costs more than a hundredth of the noise."""
+    """As `Rounded`, where it costs more than a hundredth of the budget."""
 
     kind: str = "dear_rounding"
 

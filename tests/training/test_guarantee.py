@@ -92,7 +92,8 @@ def test_rounding_costs_less_than_a_hundredth_of_the_noise_at_real_sizes(
         best = made.case.best
         assert best is not None
         assert 1.0 <= best.value / real < 1.01
-        assert not [note for note in made.case.note_data if isinstance(note, DearRounding)]
+        dear = [note for note in made.case.note_data if isinstance(note, DearRounding)]
+        assert epsilon < 1.0 or not dear  # noise that hides a position goes down slowly: 2% of .1 cost .3% of it
 
 
 def test_a_bound_whose_rounding_is_dear_is_kept_where_it_needs_the_least_noise() -> None:

@@ -61,6 +61,21 @@ def test_sums_are_exact_in_any_order(loss: Any, capped: bool, columns: int) -> N
     assert all(sum(entry**2 for entry in one) < Fraction(0.1) ** 2 for one in ones)
 
 
+@pytest.mark.parametrize("loss", [loss for loss, _ in SUMMED if not loss.classified], ids=str)
+def test_one_record_is_summed_as_several_are(loss: Any) -> None:
+    """A slope may be another by its last place, and is cut far above that: but for a unit they agree."""
+    problem = problem_of(loss, 60, 5)
+    sums, rows = ExactSums(problem, 0.3, 1), np.arange(60)[:, np.newaxis]
+    w = 2.0 * np.random.default_rng(4).normal(size=5)
+    ones = [move(w) for move in sums.of_steps(rows, 60)]
+    for i, one in enumerate(ones):
+        whole = sums._sum([(sums.features[i : i + 1], problem.labels[i : i + 1], sums.steepest[i : i + 1])], w)
+        assert np.abs(one - whole).max() <= sums.slope_unit * np.abs(sums.features[i]).max()
+        assert [Fraction(float(each)) % Fraction(sums.unit * sums.slope_unit) for each in one] == [0] * 5
+        assert sum(Fraction(float(each)) ** 2 for each in one) < Fraction(0.3) ** 2
+    assert max(np.abs(one).max() for one in ones) > 0.1
+
+
 def test_a_gradient_is_that_of_the_loss_cut_off_at_its_bound() -> None:
     problem = problem_of(LOGISTIC, 50, 4)
     w = np.array([3.0, -1.0, 0.5, 2.0])

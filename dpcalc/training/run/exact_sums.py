@@ -150,6 +150,7 @@ class ExactSums:
         self.norm, self.capped = norm, capped
         self.most = bound * (1.0 - max(_ROOM, 4.0 * (columns + loss.scores + 8) * _UNIT))
         self.scaled = None if loss.classified else loss.scaled_descent()
+        self.slope = None if loss.classified else loss.scalar_descent()
         self.rows = max(1, (_CAPPED_ENTRIES if capped else _ENTRIES) // columns)  # taken at once
         self.labels, self.features = problem.labels, new_table("what is cut of the features", *problem.features.shape)
         self.steepest = new_table("the slopes of the records", self.count, 1)[:, 0]
@@ -224,6 +225,10 @@ class ExactSums:
             return
         # The records of several small steps are gathered together.
         for x, y, steepest in self._pieces(rows.reshape(-1), self.rows // size * size):
+            if size == 1 and self.slope is not None:  # one record needs no array of slopes
+                ones = zip(x, y.tolist(), steepest.tolist(), strict=True)
+                yield from (functools.partial(self._of_one, *one) for one in ones)
+                continue
             for first in range(0, len(y), size):
                 of = slice(first, first + size)
                 yield functools.partial(self._sum, [(x[of], y[of], steepest[of])])
@@ -250,6 +255,13 @@ class ExactSums:
             total = part if total is None else total + part
         assert total is not None
         return total
+
+    def _of_one(self, x: Array, y: float, steepest: float, w: Array) -> Array:
+        """As `_of`, of one record."""
+        assert self.slope is not None
+        slope = self.slope(float(np.dot(cut_iterate(w, self.kept, 1.0), x)), y) / self.slope_unit
+        slope = max(-steepest, min(steepest, slope)) if not math.isnan(slope) else steepest
+        return np.asarray(x * (math.trunc(slope) * self.slope_unit))
 
     def _of(self, x: Array, y: Array, steepest: Array, w: Array) -> Array:
         """Return the sum over some records.
