@@ -8,6 +8,7 @@ import math
 import random
 import tracemalloc
 import zipfile
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -299,6 +300,19 @@ def test_an_archive_that_lies_about_its_size_is_refused(tmp_path: Path) -> None:
             bad.writestr("X.npy", large if name == "X.npy" else raw)
             bad.writestr("y.npy", large if name == "y.npy" else y)
         assert "not a readable .npz" in refused(str(tmp_path / "c.npz")).message
+
+
+@pytest.mark.parametrize(("digits", "places"), [(7, 2), (38, 10), (60, 30)])
+def test_decimal_columns_of_parquet_are_numbers(tmp_path: Path, digits: int, places: int) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    kind = arrow.decimal128(digits, places) if digits <= 38 else arrow.decimal256(digits, places)
+    values = [Decimal("12345.67"), Decimal("-0.01"), None, Decimal(0)]
+    parquet.write_table(
+        arrow.table({"a": arrow.array(values, kind), "y": arrow.array(values[::-1], kind)}), tmp_path / "d.parquet"
+    )
+    found = tables.read(str(tmp_path / "d.parquet")).cells
+    wanted = np.array([NAN if value is None else float(value) for value in values])
+    np.testing.assert_allclose(found, np.column_stack([wanted, wanted[::-1]]), rtol=1e-15)
 
 
 def test_parquet_is_read_or_names_the_extra(tmp_path: Path) -> None:

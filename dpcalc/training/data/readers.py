@@ -298,7 +298,8 @@ class _Parquet(Reader):
             for name in wanted.names if len(batch) else ():
                 column = batch.column(batch.schema.names.index(name))
                 # By the type in the schema: nulls, too, would change that of the values.
-                if pyarrow.types.is_primitive(column.type) and not pyarrow.types.is_temporal(column.type):
+                kind, types = column.type, pyarrow.types
+                if types.is_decimal(kind) or (types.is_primitive(kind) and not types.is_temporal(kind)):
                     column = column.cast(pyarrow.float64(), safe=False)
                 columns.append(column.to_numpy(False))
             if columns:
