@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import NamedTuple, Protocol
 
-from dpcalc.errors import warn
+from dpcalc.errors import GateFailed, warn
 from dpcalc.model.quantities import Adjacency
 from dpcalc.notes import Charged
 from dpcalc.notions import gaussian
@@ -74,12 +74,23 @@ def release_of(name: str, best: Result) -> Release:
 def charged(case: Case, account: Account | None, *releases: Release) -> Case:
     """Return the case with a note on the account, to which its releases are charged.
 
+    The distance of what is near mu-GDP costs more at a small delta than what rounding adds to epsilon: where it does
+    not fit, (epsilon, delta) may, as in a budget that is that of the run.
+
     Raises:
         GateFailed: the budget of the account has no room for it.
     """
     if account is None:
         return case
-    return case._replace(note_data=(*case.note_data, account.take(*releases)))
+    try:
+        note = account.take(*releases)
+    except GateFailed as error:
+        plain = [release._replace(mu=None) for release in releases]
+        try:
+            note = account.take(*plain)
+        except GateFailed:
+            raise error from None
+    return case._replace(note_data=(*case.note_data, note))
 
 
 def warn_if_again(columns: int) -> None:
