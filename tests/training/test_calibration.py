@@ -315,3 +315,16 @@ def test_the_statement_says_which_step_it_is(tmp_path: Path) -> None:
     statement = json.loads(path.read_text())["privacy"]["statement"]
     assert "The first 12 of the 113 accounted steps are noisy sums too" in statement
     assert "The last of the accounted steps is a noisy sum" in statement
+
+
+def test_predict_and_evaluate_use_log_odds(tmp_path: Path) -> None:
+    x, y, _ = drawn_table(2000)
+    model = model_of(tmp_path, (x, y), positive="1")
+    path = str(tmp_path / "m.json")
+    raw = model.raw_scores(x)
+    found = dpcalc.predict(path, x)["probability"]
+    assert found == pytest.approx(1.0 / (1.0 + np.exp(-raw / model.temperature)), rel=1e-9)
+    metrics = dpcalc.evaluate(path, (x, y))["metrics"]
+    assert metrics["log_loss"] == pytest.approx(log_loss(raw / model.temperature, y), rel=1e-9)
+    assert metrics["log_loss"] < log_loss(raw, y) - 0.05
+    assert metrics["accuracy"] == pytest.approx(float(np.mean((raw > 0.0) == (y > 0.0))))
