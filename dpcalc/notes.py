@@ -226,6 +226,9 @@ class AccountantPrints(Note):
     at: Mapping[str, Any] | None = None
 
 
+DP_SGD = "dp-sgd"
+
+
 class PrefixNoise(Note):
     """Standard deviations of the noise in iterates, in clipping norms times the learning rate; no guarantee.
 
@@ -241,6 +244,11 @@ class PrefixNoise(Note):
     largest: float
     workload: Mapping[str, float]
     others: Sequence[Mapping[str, Any]]
+
+    @property
+    def of_dp_sgd(self) -> float | None:
+        """The root mean square with independent noise and Poisson batches; None if it is not known."""
+        return next((other["rms"] for other in self.others if other.get("algorithm") == DP_SGD), None)
 
 
 # --- about the description -------------------------------------------------------------------------------------------

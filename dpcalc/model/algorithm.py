@@ -466,6 +466,7 @@ class Source(PlainEnum):
     DEFAULT = "default"
     WORST_CASE = "worst case"
     DERIVED = "derived"
+    CHOSEN = "chosen"  # the best of several, for the run as it was given
 
     @property
     def typed(self) -> bool:
@@ -474,5 +475,5 @@ class Source(PlainEnum):
 
     @property
     def given(self) -> bool:
-        """Whether the value was given, or is that of what was: of a file, or of a loss by its name."""
-        return self.typed or self in (Source.FILE, Source.LOSS)
+        """Whether the value was given or chosen, or is that of what was given: of a file, or of a loss by its name."""
+        return self.typed or self in (Source.FILE, Source.LOSS, Source.CHOSEN)

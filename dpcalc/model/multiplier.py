@@ -119,10 +119,10 @@ def _choose_matrix(draft: Description) -> None:
     workload = Workload.of(draft.get)
     uses = at_most(draft["participations"], steps, separation)
     chosen = best(strategies(steps, uses, separation, wanted, repeats=repeats, workload=workload), separation, workload)
-    # As if given: the same in a run with other noise.
-    draft.put("mechanism", chosen.mechanism, draft.sources.get("mechanism", Source.ARGUMENT))
+    if wanted is Mechanism.BEST:
+        draft.put("mechanism", chosen.mechanism, Source.CHOSEN)
     if chosen.mechanism in BANDED:
-        draft.put("bands", chosen.bands, draft.sources["mechanism"])
+        draft.put("bands", chosen.bands, Source.CHOSEN)
 
 
 def _fill_full(draft: Description) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.quantities import BANDED, Adjacency, Quantity
 from dpcalc.notes import (
+    DP_SGD,
     AccountantPrints,
     Alternative,
     BetterThanPublished,
@@ -333,9 +334,6 @@ def _other_adjacencies(note: OtherAdjacencies) -> str:
     return f"other adjacencies{_at(note.at)}: {note.quantity} {listed}"
 
 
-DP_SGD = "dp-sgd"
-
-
 def with_matrix(case: Case, answered: str) -> str:
     """Return an answer with the matrix that correlates the noise, and how much of it is left beside DP-SGD's."""
     mechanism = case.value("mechanism")
@@ -344,9 +342,8 @@ def with_matrix(case: Case, answered: str) -> str:
     named = "the matrix given" if case.value("schedule") else mechanism
     bands = f" of {case.value('bands')} bands" if mechanism in BANDED else ""
     sampled = (
-        f": {number(note.rms / other['rms'], 2)} times the noise of DP-SGD in {iterates(note)}"
-        for note in case.note_data if isinstance(note, PrefixNoise)
-        for other in note.others if other.get("algorithm") == DP_SGD
+        f": {number(note.rms / note.of_dp_sgd, 2)} times the noise of DP-SGD in {iterates(note)}"
+        for note in case.note_data if isinstance(note, PrefixNoise) and note.of_dp_sgd
     )  # fmt: skip
     return f"{answered} with {named}{bands}{next(sampled, '')}"
 

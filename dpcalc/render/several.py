@@ -91,7 +91,7 @@ def varying(report: Report) -> list[str]:
     """Return the inputs (and ``algorithm``) in which the cases of a report differ."""
     differing = [ALGORITHM] if len({case.algorithm for case in report.cases}) > 1 else []
     described = [case.inputs for case in report.cases if case.inputs]
-    typed = (Source.FLAG, Source.ARGUMENT)
+    typed = (Source.FLAG, Source.ARGUMENT, Source.CHOSEN)
     names = dict.fromkeys(name for inputs in described for name in inputs)
     given = {name for inputs in described for name, (_, source) in inputs.items() if source in typed}
     return differing + [

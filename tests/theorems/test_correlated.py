@@ -20,6 +20,7 @@ from dpcalc.model.run import describe
 from dpcalc.model.strategy import Strategy, noise_at
 from dpcalc.model.workload import Workload
 from dpcalc.notions import gaussian
+from dpcalc.render.chart import chart
 from dpcalc.theorems.record import lookup
 from tests.oracles import sampling as oracle
 from tests.oracles.correlated import dense
@@ -296,6 +297,25 @@ def test_the_best_matrix_is_that_for_the_iterates_that_are_asked_about() -> None
     """With an iterate that forgets at once independent noise is best, for sums it is the worst."""
     runs = [describe("correlated", {"steps": 300, "epochs": 3, "decay": decay}) for decay in (0.999, 0.0)]
     assert runs[0].mechanism == Mechanism.IDENTITY != runs[1].mechanism
+
+
+def test_a_sweep_draws_the_noise_beside_that_of_dp_sgd() -> None:
+    """Against epochs the curves go on where the matrix that is chosen changes."""
+    given: dict[str, Any] = {"steps": 240, "epsilon": 4.0, "delta": 1e-6, "adjacency": "zero-out"}
+    by_epochs = dpcalc.dp_ftrl(epochs=[1, 4, 12], **given)
+    by_bands = dpcalc.dp_ftrl(epochs=4, mechanism="banded-sqrt", bands=[2, 32, 60], **given)
+    for report in (by_epochs, by_bands):
+        panel = chart(report).panels[-1]
+        assert [series.label for series in panel.series] == ["noise", "DP-SGD"]
+        for case, own, sampled in zip(report.cases, *(series.ys for series in panel.series), strict=True):
+            of = Strategy(Mechanism(case.value("mechanism")), 240, case.value("bands") or 1, case.value("epochs"))
+            assert own == pytest.approx(case.best.value * of.noise().rms, rel=1e-9)
+            rate = case.value("epochs") / 240
+            alone = dpcalc.noise_multiplier(
+                epsilon=4.0, delta=1e-6, sampling="poisson", adjacency="zero-out", sample_rate=rate, steps=240
+            )
+            assert sampled == pytest.approx(alone * math.sqrt(241 / 2), rel=1e-3)
+    assert len({case.value("mechanism") for case in by_epochs.cases}) > 1
 
 
 def test_the_best_mechanism_needs_passes() -> None:

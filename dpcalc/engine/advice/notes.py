@@ -47,7 +47,7 @@ def notes_on(asked: Asked, bounds: Sequence[Theorem]) -> tuple[Note, ...]:
         bounds: those of its command.
     """
     if asked.brief:
-        return asked.improvements()
+        return (*asked.improvements(), *_of_iterates(asked))
     run, best = asked.run, asked.best
     if run.algorithm.clipped:
         return (*asked.other_release(), *clipped_notes(asked))
@@ -132,6 +132,14 @@ _SAME = 1e-5
 """Answers that differ by this factor or less, less one, are the same."""
 
 
+def _of_iterates(asked: Asked) -> Iterator[Note]:
+    """Yield the noise in the iterates where a matrix correlates it."""
+    if asked.run.mechanism is not None:
+        from dpcalc.engine.advice.prefix_noise import prefix_noise
+
+        yield from prefix_noise(asked)
+
+
 def clipped_notes(asked: Asked) -> Iterator[Note]:
     """Yield the notes on an answer about epsilon or delta, or about a parameter that was solved for.
 
@@ -140,10 +148,7 @@ def clipped_notes(asked: Asked) -> Iterator[Note]:
     best = asked.best
     if (best.details or {}).get("any"):
         return
-    if asked.run.mechanism is not None:
-        from dpcalc.engine.advice.prefix_noise import prefix_noise
-
-        yield from prefix_noise(asked)
+    yield from _of_iterates(asked)
     if asked.solved:
         value = int(best.value) if DIRECTIONS[best.quantity].integer else best.value
         at: dict[str, Any] | None = {best.quantity: value}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -105,13 +106,20 @@ def _solved(
     algorithm: str, given: dict[str, Any], of: Strategy, question: Question, workload: Workload
 ) -> Iterator[dict[str, Any]]:
     """Yield the noise of a run whose noise multiplier, over columns of norm 1, meets the budget; if there is one."""
-    try:
-        best = answer(describe(algorithm, given, dict.fromkeys(given, Source.ARGUMENT)), question).best
-    except DpcalcError:
-        return
-    if best is not None:
-        rms = best.value * of.column_norm()[1] * of.noise(workload).rms
+    multiplier = _multiplier(algorithm, tuple(given.items()), question)
+    if multiplier is not None:
+        rms = multiplier * of.column_norm()[1] * of.noise(workload).rms
         yield {
             "algorithm": ALGORITHMS[algorithm].name, "mechanism": str(of.mechanism), "bands": of.bands,
-            "sampling": str(Sampling.POISSON), "noise_multiplier": best.value, "rms": rms,
+            "sampling": str(Sampling.POISSON), "noise_multiplier": multiplier, "rms": rms,
         }  # fmt: skip
+
+
+@functools.lru_cache(maxsize=16)  # the cases of a sweep are beside the same run of DP-SGD
+def _multiplier(algorithm: str, given: tuple[tuple[str, Any], ...], question: Question) -> float | None:
+    """Return the noise multiplier that is enough for the question; None if nothing is."""
+    try:
+        best = answer(describe(algorithm, dict(given), dict.fromkeys(dict(given), Source.ARGUMENT)), question).best
+    except DpcalcError:
+        return None
+    return None if best is None else best.value

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.model.quantities import Kind, Quantity
+from dpcalc.notes import PrefixNoise
 from dpcalc.render.chart import ENVELOPE, MAX_SERIES, Axis, Chart, Panel, Series, is_wide
 from dpcalc.render.chart.figure import rate_panels, schedule_panels
 from dpcalc.render.chart.sweep import (
@@ -57,11 +58,33 @@ def sweep_chart(report: Report, only: Sequence[str]) -> Chart:
     sweep = sweep_of(report, only)
     notes: list[str] = []
     panel = _answers(sweep, bool(only), notes)
-    panels = (panel, *rate_panels(sweep, panel.x), *schedule_panels(sweep, panel.x), *_risk_panels(report))
+    panels = (
+        panel, *rate_panels(sweep, panel.x), *schedule_panels(sweep, panel.x), *_noise_panels(report, sweep, panel.x),
+        *_risk_panels(report),
+    )  # fmt: skip
     algorithms = {point.inputs["algorithm"] for point in sweep.points}
     name = algorithms.pop() if len(algorithms) == 1 else report.command
     title = f"{name}: {plain_name(sweep.quantity)}{condition(sweep)} against {plain_name(sweep.x)}"
     return Chart(title, fixed_inputs(report, sweep), panels, tuple(notes))
+
+
+def _noise_panels(report: Report, sweep: Sweep, ticks: Axis) -> list[Panel]:
+    """Return the panel of the noise in the iterates, beside that of DP-SGD, where a matrix correlates it."""
+    noises = {
+        id(result): note
+        for case in report.cases
+        for note in case.note_data if isinstance(note, PrefixNoise)
+        for result in case.results if result.best
+    }  # fmt: skip
+    series = []
+    for (_, key), points in grouped(sweep, lambda point: "" if id(point.result) in noises else None).items():
+        xs = tuple(abscissa(sweep, ticks, point.inputs[sweep.x]) for point in points)
+        notes = [noises[id(point.result)] for point in points]
+        own, sampled = tuple(note.rms for note in notes), tuple(note.of_dp_sgd for note in notes)
+        series += [Series(with_key("noise", key), xs, own), Series(with_key("DP-SGD", key), xs, sampled)]
+    values = [y for one in series for y in one.ys if y is not None]
+    label = "root mean square of the noise in iterates, in clips"
+    return [Panel("", ticks, Axis(label, is_wide(values)), tuple(series[:MAX_SERIES]))] if series else []
 
 
 def _risk_panels(report: Report) -> list[Panel]:

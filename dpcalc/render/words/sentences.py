@@ -51,6 +51,7 @@ def inputs_by_group(case: Case) -> list[tuple[str, str]]:
     groups: dict[str, list[str]] = {GIVEN: [], DEFAULT: [], DERIVED: []}
     for name, _, source in facts:
         mark = f" ({_SOURCES[source]})" if source in _SOURCES else in_other_words(case, name)
+        mark += " (chosen)" if source == Source.CHOSEN else ""
         mark += " (default)" if name == _ADJACENCY and source == Source.DEFAULT else ""
         label = symbol_of(name)
         label = name if symbols[label.partition(" ")[2]] > 1 else label  # on a screen a symbol has one meaning
