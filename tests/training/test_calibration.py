@@ -260,7 +260,7 @@ def test_few_records_have_a_public_temperature_alone() -> None:
     "given",
     [
         {"clip": 0.2}, {"steps": 50}, {"step_size": 3}, {"regularisation": 0.01}, {"average": "none"},
-        {"loss": "hinge"}, {"loss": "squares"}, {"radius": 5}, {"release": "last", "radius": 1}, {"replicas": 2},
+        {"loss": "hinge"}, {"loss": "squares"}, {"radius": 5}, {"release": "last", "radius": 1},
         {"loss": "softmax", "classes": 2}, {"batch_size": 50},
     ],
     ids=str,

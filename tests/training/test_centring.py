@@ -323,7 +323,7 @@ def test_several_classes_in_few_columns_have_longer_units(
 def test_what_is_described_is_not_centred_unless_asked() -> None:
     for more in (
         {"clip": 0.1}, {"steps": 50}, {"step_size": 1.0}, {"regularisation": 0.1}, {"intercept": False},
-        {"average": "none"}, {"algorithm": "noisy-gd", "steps": 9}, {"batch_size": 100}, {"replicas": 2},
+        {"average": "none"}, {"algorithm": "noisy-gd", "steps": 9}, {"batch_size": 100},
     ):  # fmt: skip
         assert "centre" not in case_of(data=CANCER, **more).training
     case = case_of(data=CANCER, steps=50, clip=0.2, centre=True)
@@ -338,7 +338,7 @@ def test_what_is_described_is_not_centred_unless_asked() -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        {"intercept": False}, {"average": "none"}, {"replicas": 2}, {"tune": ["clip=0.1,0.2"]}, {"solver": "sums"},
+        {"intercept": False}, {"average": "none"}, {"tune": ["clip=0.1,0.2"]}, {"solver": "sums"},
         {"algorithm": "noisy-gd"}, {"batch_size": 100}, {"noise_std": 0.1}, {"feature_bound": 1e125},
         {"loss": "squares", "solver": "sums"},
     ],

@@ -7,11 +7,13 @@ import random
 import secrets
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcalc.errors import SpecError
 from dpcalc.model.loss import Loss
 from dpcalc.training.data.progress import Phases, silent
 from dpcalc.training.release import calibration, metrics
@@ -103,6 +105,15 @@ class Replicas(NamedTuple):
     seconds: float
     metrics: Metrics
     quantiles: dict[str, dict[str, list[float]]]
+
+    @classmethod
+    def of(cls, columns: dict[str, dict[str, Array]], seed: int, begun: float) -> Replicas:
+        """Return what is said of models with these metrics, part -> metric -> one number a model."""
+        means = {name: {metric: float(c.mean()) for metric, c in of.items()} for name, of in columns.items()}
+        quantiles = {name: {metric: metrics.quantiles(c) for metric, c in of.items()} for name, of in columns.items()}
+        count = len(next(iter(columns["train"].values())))
+        seconds = round(time.perf_counter() - begun, 3)
+        return cls(count, Randomness(f"seed {seed}", seed, EXPERIMENT), seconds, means, quantiles)
 
     def to_json(self) -> dict[str, Any]:
         """As `Trained.to_json`."""
@@ -210,11 +221,37 @@ class Execution(NamedTuple):
             self.plan, problem, setup.replicas, seed, workers=setup.workers, progress=self.phases("replicas"),
             there=there,
         )  # fmt: skip
-        seconds = round(time.perf_counter() - begun, 3)
-        columns = {name: metrics.measure_all(weights, part) for name, part in parts.items()}
-        means = {name: {metric: float(c.mean()) for metric, c in of.items()} for name, of in columns.items()}
-        quantiles = {name: {metric: metrics.quantiles(c) for metric, c in of.items()} for name, of in columns.items()}
-        return Replicas(setup.replicas, Randomness(f"seed {seed}", seed, EXPERIMENT), seconds, means, quantiles)
+        if self.calibrating is not None:
+            weights = weights / self.calibrating.temperature
+        return Replicas.of({name: metrics.measure_all(weights, part) for name, part in parts.items()}, seed, begun)
+
+
+def repeated(run: Callable[[Setup, kernel.Source], Execution], setup: Setup, phases: Phases) -> Replicas:
+    """Return many runs that each take noisy sums of their own before or after the descent, one after the other.
+
+    Args:
+        run: from the setup of one run and its noise to what is carried out.
+        setup: how many runs, and the seed.
+        phases: as of `Execution`.
+
+    Raises:
+        SpecError: another machine is to compute them.
+    """
+    if setup.executor is not None:
+        raise SpecError("replicas of such a run are computed on this machine", "leave out --cluster, or the executor")
+    begun, seed, progress = time.perf_counter(), setup.seed or 0, phases("replicas")
+    alone = setup._replace(replicas=1, show_unprotected_metrics=True)
+    columns: dict[str, dict[str, list[float]]] = {}
+    for number, one in enumerate(np.random.SeedSequence(seed).generate_state(setup.replicas, np.uint64).tolist()):
+        trained, _ = run(alone, kernel.seeded(one)).outcome()
+        assert isinstance(trained, Trained)
+        for part, measures in trained.metrics.items():
+            for name, value in measures.items():
+                columns.setdefault(part, {}).setdefault(name, []).append(value)
+        if progress is not None:
+            progress(number + 1, setup.replicas)
+    arrays = {part: {name: np.array(values) for name, values in of.items()} for part, of in columns.items()}
+    return Replicas.of(arrays, seed, begun)
 
 
 def parts_of(records: Records, loss: Loss) -> Parts:

@@ -23,9 +23,15 @@ from dpcalc.training.rule.guarantee import account, accounted_run, takes_dimensi
 from dpcalc.training.rule.setup import OF_UNLEARNING, Average, Setup, Solver, Task
 
 if TYPE_CHECKING:
+    from dpcalc.training.data.bounds import Centre
+    from dpcalc.training.data.progress import Phases
+    from dpcalc.training.release.execution import Execution, NonPrivate, Replicas, Trained
     from dpcalc.training.release.model import Model
     from dpcalc.training.rule.guarantee import Guaranteed
     from dpcalc.training.rule.records import Records
+    from dpcalc.training.run import kernel
+    from dpcalc.training.run.plan import Plan
+    from dpcalc.training.run.rounding import Rounding
 
 _RUNS = 10  # a usual number of tries, of which a note states the cost
 
@@ -83,7 +89,8 @@ def fit_described(task: Task) -> Fit:
             draft.choose("steps", int(draft["steps"]) + centring.sums)
         if run.counts:
             draft.choose("steps", int(draft["steps"]) + 1)
-        made = None if run.setup.replicas > 1 else guarantee(Accounting(draft, run.shape, run.counts), task.gates)
+        alike = run.setup.replicas > 1 and centring is None and not run.counts  # replicas that take the same steps
+        made = None if alike else guarantee(Accounting(draft, run.shape, run.counts), task.gates)
     except MissingParameter as error:
         raise full_batches.without(error, draft) from None
     case = account(draft, task.gates) if made is None else made.case
@@ -195,12 +202,44 @@ def _check_names(draft: Draft) -> None:
         raise SpecError(f"algorithm is {algorithm!r}; to train it must be one of {', '.join(train.algorithms)}")
 
 
+class _Ready(NamedTuple):
+    """A run that was accounted, with all but its noise: how it is carried out, once or many times.
+
+    Attributes:
+        run, plan, rounding: what is carried out.
+        centring: how rows are centred by the first steps, if they are.
+        phases: as of `dpcalc.training.release.execution.Execution`.
+    """
+
+    run: Described
+    plan: Plan
+    rounding: Rounding | None
+    centring: Centring | None
+    phases: Phases
+
+    def execution(self, setup: Setup, source: kernel.Source, records: Records) -> tuple[Execution, Centre | None]:
+        """Return what is left to carry out once rows are centred, and how they were; records are changed in place."""
+        from dpcalc.training.release.centring import centred
+        from dpcalc.training.release.execution import Execution
+
+        plan, centre = self.plan, None
+        if self.centring is not None:
+            assert self.rounding is not None  # as of every run that is centred
+            given = plan, self.run.draft.loss, records, source, self.rounding, self.centring
+            records, centre, plan = centred(*given)
+        if self.run.counts:
+            plan = plan.without(1)
+        return Execution(
+            plan, records, self.run.draft, setup, self.phases, self.rounding, source, calibrating=self.run.calibrating
+        ), centre
+
+
 def _executed(case: Case, made: Guaranteed | None, run: Described, task: Task, centring: Centring | None = None) -> Fit:
-    """Carry out what is guaranteed; for replicas, which are an experiment, what was accounted on real numbers.
+    """Carry out what is guaranteed; for replicas that take the same steps, what was accounted on real numbers.
 
     Rows are centred by the first steps where ``centring`` says how many of them, and how.
     """
-    from dpcalc.training.release.execution import Execution, source_of
+    from dpcalc.training.release.execution import repeated, source_of
     from dpcalc.training.release.outcome import Outcome, refuse_unmeasurable, refuse_unwritable_model
     from dpcalc.training.run.plan import plan
 
@@ -219,18 +258,20 @@ def _executed(case: Case, made: Guaranteed | None, run: Described, task: Task, c
         refuse_unmeasurable(draft, setup.evaluate_epsilon[0])
     measured = [] if setup.evaluate_epsilon is None else [Release("evaluation", setup.evaluate_epsilon[0])]
     case = charged(case, setup.account, release_of("train", best), *measured)
-    source, centre = source_of(setup), None
     if centring is not None:
-        from dpcalc.training.release.centring import centred
-
-        assert rounding is not None  # replicas are not centred
         note = Centred(mean_sums=centring.mean, distance_sums=centring.distance, accounted_steps=planned.steps)
         case = case._replace(note_data=(*case.note_data, note))
-        records, centre, planned = centred(planned, draft.loss, records, source, rounding, centring)
-    if run.counts:
-        planned = planned.without(1)
-    executed = Execution(planned, records, draft, setup, task.phases, rounding, source, calibrating=run.calibrating)
-    trained, non_private = executed.outcome()
+    ready = _Ready(run, planned, rounding, centring, task.phases)
+    centre: Centre | None = None
+    non_private: NonPrivate | None = None
+    trained: Trained | Replicas
+    if setup.replicas > 1 and made is not None:
+        trained = repeated(lambda one, source: ready.execution(one, source, records.copied())[0], setup, task.phases)
+        planned = planned.without((centring.sums if centring else 0) + (1 if run.counts else 0))
+    else:
+        executed, centre = ready.execution(setup, source_of(setup), records)
+        trained, non_private = executed.outcome()
+        records, planned = executed.records, executed.plan
     unknown = planned.tail or setup.solver == Solver.SUMS or draft.loss.classified
     risk = None if unknown else least_risk(draft, accounted, best, run.records.shape[1])
     outcome = Outcome(draft, setup, records, planned, trained, non_private, risk, rule, centre=centre)

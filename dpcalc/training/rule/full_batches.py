@@ -280,7 +280,7 @@ def centres(draft: Draft, asked: Setup, rows: int, columns: int, *, ruled: bool)
         return bool(asked.centre)
     contradicted = (
         asked.intercept is False or asked.average == Average.NONE or asked.synthetic is not None
-        or asked.replicas > 1 or asked.tune is not None or asked.solver == Solver.SUMS
+        or asked.tune is not None or asked.solver == Solver.SUMS
         or any(draft.given(name) for name in _DESCRIBED)
     )  # fmt: skip
     if contradicted:
@@ -391,7 +391,7 @@ class Choice:
         asked, classes = self.asked, int(self.draft.get("classes", 2))
         probable = self.kind is SEVERAL or self.draft["loss"] == LossName.LOGISTIC
         described = asked.average == Average.NONE or any(self.draft.given(name) for name in _DESCRIBED)
-        if not probable or described or asked.replicas > 1 or asked.tune is not None:
+        if not probable or described or asked.tune is not None:
             return None
         return calibrating(self.draft["records"], self.mu, self.columns, classes, self.kappa)
 

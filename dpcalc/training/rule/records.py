@@ -47,6 +47,13 @@ class Records(NamedTuple):
     bound: float
     centred: bool = False
 
+    def copied(self) -> Records:
+        """Return records whose features may be changed in place."""
+        parts = (part and part._replace(features=part.features.copy()) for part in (self.train, self.test))
+        train, test = parts
+        assert train is not None
+        return self._replace(train=train, test=test)
+
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers of training records and of columns."""

@@ -257,7 +257,7 @@ def check_setup(setup: Setup, cases: int = 1) -> None:
     if setup.centre:
         contradictions = {
             "--no-intercept": setup.intercept is False, "--average none": setup.average == Average.NONE,
-            "--solver sums": setup.solver == Solver.SUMS, "--replicas": many, "--tune": setup.tune is not None,
+            "--solver sums": setup.solver == Solver.SUMS, "--tune": setup.tune is not None,
         }  # fmt: skip
         refuse(
             *((given, f"rows are not centred with {flag}", f"leave out {flag}, or --centre")
