@@ -213,12 +213,15 @@ def _event(shown: str, node: Node) -> RunFile | None:
     if not phases:
         raise NotApplicable(f"{shown}: the event releases nothing", "it costs no privacy")
     sampled = "poisson" if any(phase.rate is not None for phase in phases) else "full"
-    facts = {"sampling": Said(sampled, shown, sampled), "tool": Said("dp_accounting", shown, "dp_accounting")}
+    facts = {
+        "sampling": Said(sampled, f"{shown}: events", sampled),
+        "tool": Said("dp_accounting", shown, "dp_accounting"),
+    }
     if caps:
         if len(set(caps)) > 1 or len(caps) < len(phases):
             raise NotApplicable(f"{shown}: batches of several largest sizes are not accounted for", "write one event")
         for name, value in zip(("records", "max_batch_size"), caps[0], strict=True):
-            facts[name] = Said(value, shown, str(value))
+            facts[name] = Said(value, f"{shown}: events", str(value))
     return RunFile(shown, "an event of dp_accounting", facts, phases)
 
 
@@ -308,9 +311,9 @@ def _plan(shown: str, node: Node) -> RunFile | None:
         facts["bands"] = Said(None, f"{shown}: strategy", "not written out")
     if "records" in facts:
         facts.setdefault("adjacency", Said("null-record", f"{shown}: num_examples", "zero-out, as n is public"))
-    facts["sampling"] = Said("poisson", shown, "Poisson within each group")
+    facts["sampling"] = Said("poisson", f"{shown}: plan", "Poisson within each group")
     facts["tool"] = Said("jax-privacy", shown, "jax-privacy")
-    facts.setdefault("sample_rate", Said(1.0, shown, "1, the default"))
+    facts.setdefault("sample_rate", Said(1.0, f"{shown}: plan", "1, the default"))
     unused = tuple(key for key in run.unused if not key.startswith("strategy"))
     return run._replace(facts=facts, unused=unused)
 
