@@ -90,7 +90,6 @@ _RANKS_OF_INPUTS = {DEFAULT: 6, DERIVED: 8}
 
 _DECISIVE = (
     RunRead, OtherReading, RunRemark, LeftOut, OnePass, Vacuous, NotCertified, NotTrained, NothingDrawn, NewestRecord,
-    DearRounding,
 )  # fmt: skip
 """Notes without which an answer would be misread."""
 
@@ -237,7 +236,9 @@ class One:
         yield from self._number()
         yield Paragraph(risk.trained(case), "trained")
         if best := next(filter(lambda result: budget_met(result, digits), case.answers), None):
-            yield Paragraph(noise_enough(best, digits), "cost")
+            dear = [note.epsilon for note in case.note_data if isinstance(note, DearRounding)]
+            rounding = f"; {digits.at_most(3).number(dear[0], Side.UP)} of epsilon is for rounding" if dear else ""
+            yield Paragraph(noise_enough(best, digits) + rounding, "cost")
         else:
             yield from self._source()
         yield from [Paragraph(text, "private")] if (text := risk.measured_privately(case, digits)) else []

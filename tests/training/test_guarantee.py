@@ -105,6 +105,17 @@ def test_a_bound_whose_rounding_is_dear_is_kept_where_it_needs_the_least_noise()
     assert [note for note in made.case.note_data if isinstance(note, DearRounding)]
 
 
+def test_the_first_screen_says_where_rounding_is_dear() -> None:
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((2000, 4)), rng.choice([-1.0, 1.0], 2000)
+    given: dict[str, Any] = {"data": data, "loss": "logistic", "radius": 1.0, "epsilon": 1, "delta": 1e-6}
+    texts = [
+        " ".join(str(dpcalc.train(**given, algorithm="pnsgd", step_size=step_size)).split())
+        for step_size in (1e-11, 1e-2)
+    ]
+    assert ["of epsilon is for rounding" in text for text in texts] == [True, False]
+
+
 # --- what is assumed of functions -------------------------------------------------------------------------------------
 
 USED = {"math.exp", "numpy.exp", "numpy.tanh", "numpy.log", "numpy.log1p", "numpy.power", "numpy.logaddexp"}
