@@ -201,6 +201,8 @@ def _refuse_not_monotone(run: Run, name: str) -> None:
         "batch_size": _noise_of_the_batch,
         "index": _index_not_monotone,
         "clean_steps": _clean_steps_not_monotone,
+        "bands": lambda run: "the best ones are chosen where the noise is sought and --bands is left out",
+        "epochs": _epochs_not_monotone,
     }.get(name)
     if reason is not None and (why := reason(run)):
         raise SpecError(f"cannot solve for {name}: {why}", f"sweep --{name.replace('_', '-')} instead")
@@ -241,6 +243,10 @@ def _batches_move_with_records(run: Run) -> str:
     if not (run.algorithm.fixed_order and run.algorithm.one_pass):
         return "a short last batch breaks the order"
     return "" if run.typed("index") else "a short last batch breaks the order (give --index)"
+
+
+def _epochs_not_monotone(run: Run) -> str:
+    return "they are divisors of the steps that are given" if run.algorithm.correlated and run.typed("steps") else ""
 
 
 def _step_size_not_monotone(run: Run) -> str:

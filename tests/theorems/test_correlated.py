@@ -318,6 +318,13 @@ def test_a_sweep_draws_the_noise_beside_that_of_dp_sgd() -> None:
     assert len({case.value("mechanism") for case in by_epochs.cases}) > 1
 
 
+@pytest.mark.parametrize(("name", "why"), [("epochs", "divisors of the steps"), ("bands", "the best ones are chosen")])
+def test_what_cannot_be_solved_for_is_refused(name: str, why: str) -> None:
+    given: dict[str, Any] = {"mechanism": "sqrt", "steps": 200, "noise_multiplier": 5.0, "epsilon": 4.0, "delta": 1e-6}
+    with pytest.raises(SpecError, match=why):
+        dpcalc.dp_ftrl(**given, solve=name)
+
+
 def test_the_best_mechanism_needs_passes() -> None:
     with pytest.raises(SpecError, match="public order"):
         describe("correlated", {"mechanism": "best", "steps": 80})
