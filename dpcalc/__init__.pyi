@@ -1962,6 +1962,9 @@ def train(
     c2: Real = ...,
     decay_exponent: Real = ...,
     schedule_factor: Real = ...,
+    mechanism: Word = ...,
+    bands: Whole = ...,
+    sampling: Word = ...,
     start_distance: Real = ...,
     clean_steps: Whole = ...,
     epsilon: Real = ...,
@@ -2010,7 +2013,7 @@ def train(
             it.
         executor: what computes the replicas in place of this machine: any `concurrent.futures.Executor`. It is sent the
             records as text.
-        algorithm: what is run and released; one of noisy-gd, noisy-sgd, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, pnsgd, skip, stop, shuffled, rotation, shuffled-stop, online, dp-sgd-gradient, dp-sgd-output.
+        algorithm: what is run and released; one of noisy-gd, noisy-sgd, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, pnsgd, skip, stop, shuffled, rotation, shuffled-stop, online, dp-sgd-gradient, dp-sgd-output, correlated.
         release: what is released: the last iterate alone, or the iterate after every epoch (dp-sgd: every iterate, unless this says last); one of last, epoch.
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
         feature_bound: largest norm of a feature vector; a number > 0 (feature units).
@@ -2039,6 +2042,9 @@ def train(
         c2: constant of the noise schedule; a number.
         decay_exponent: exponent of the noise schedule of a stream; a number > 0 and <= 64.
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
+        mechanism: which matrix C correlates the noise of the steps: none (identity), a binary tree, the square root of the matrix of prefix sums (sqrt), its first bands, the inverse of the bands of its inverse (bisr), or a sum of geometric sequences close to it (blt), or that of --matrix FILE (file); best takes the one with the least noise in the iterates; one of identity, tree, sqrt, banded-sqrt, bisr, blt, file, best.
+        bands: bands of the matrix C, or of its inverse (bisr); a whole number from 1 to 1e+15 (bands).
+        sampling: how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times (with-replacement); every epoch each record in one step chosen at random (balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full); one of poisson, fixed, with-replacement, balls-in-bins, shuffle, full.
         start_distance: distance of the two starting points; a number >= 0 (parameter units).
         clean_steps: noisy steps on the records kept alone, after all that used the others; a whole number from 1 to 1e+15 (steps).
         epsilon: the budget.

@@ -19,6 +19,7 @@ PINS: dict[str, tuple[str, ...]] = {
     "prv-accountant": ("prv-accountant==0.2.0",),
     "autodp": ("autodp==0.2.3.1",),
     "pld-accounting": ("PLD_accounting==2.0", "dp-accounting==0.6.0"),
+    "jax-privacy": ("jax-privacy==2.0.0", "dp-accounting==0.6.0"),
     "truth": ("mpmath==1.4.1", "python-flint==0.9.0", "numpy==2.4.6"),
 }
 """What is installed where; numpy and scipy are pinned for all of them by `COMMON`."""

@@ -45,6 +45,15 @@ def _balls(section: str, sigma: float, bins: int, epochs: int, delta: float) -> 
     return Question(section, "balls", {"sigma": sigma, "bins": bins, "epochs": epochs, "delta": delta})
 
 
+def _ordered(kind: str, sigma: float, steps: int, epochs: int) -> Question:
+    return Question("correlated", kind, {"sigma": sigma, "steps": steps, "epochs": epochs, "delta": 1e-6})
+
+
+def _banded(sigma: float, rate: float, bands: int, steps: int) -> Question:
+    given = {"sigma": sigma, "rate": rate, "bands": bands, "steps": steps, "delta": 1e-6}
+    return Question("correlated", "banded", given)
+
+
 def _laplace(section: str, scale: float, count: int, delta: float) -> Question:
     return Question(section, "laplace", {"scale": scale, "count": count, "delta": delta})
 
@@ -64,10 +73,15 @@ SECTIONS = {
     "inverse": "The least noise for a budget",
     "composition": "Composition of (epsilon0, delta0)",
     "extremes": "Extremes",
+    "correlated": "Correlated noise",
     "hidden": "What only dpcalc answers: hidden iterates",
 }
 
 INTRODUCTIONS = {
+    "correlated": (
+        "The sensitivity is that of jax-privacy, and epsilon of it dp-accounting's, as in the guides of both; banded "
+        "noise is composed as JAX-Privacy's `amplified_bandmf_event`. Neither rounds outwards."
+    ),
     "inverse": "An answer below the truth is too little noise.",
     "hidden": (
         "Only the last iterate is released, and the loss is convex and smooth. A peer has no theorem for that and "
@@ -100,6 +114,10 @@ QUESTIONS = (
     _poisson("extremes", 1.0, 0.01, 1000, 1e-100),
     _poisson("extremes", 1.0, 0.001, 1000000, 1e-6),
     _balls("extremes", 1.0, 1000, 1, 1e-20),
+    _ordered("square root", 5.0, 1000, 5),
+    _ordered("square root", 20.0, 10000, 20),
+    _ordered("tree", 8.0, 1000, 1),
+    _banded(1.2, 0.005, 10, 1000),
     _run("run: fixed order", epochs=20, noise_std=0.05),
     _run("run: fixed order, noise", epochs=20, epsilon=1.0),
     _run("run: new order", epochs=20, noise_std=0.05),
@@ -115,6 +133,9 @@ KINDS = {
     "balls": "Gaussian mechanism on balls in bins, one of so many bins in every epoch, one record left out",
     "laplace": "Laplace mechanism, count times",
     "repeated": "(epsilon0, delta0)-private mechanisms, count times",
+    "square root": "noise by the square root of prefix sums, batches in a fixed order, one record left out",
+    "tree": "noise by a binary tree, one pass, one record left out",
+    "banded": "banded noise, columns of norm 1, with Poisson batches from groups, one record added or removed",
     "run: fixed order": "training in a fixed order",
     "run: fixed order, noise": "training in a fixed order: the least noise",
     "run: new order": "training in a new random order every epoch",

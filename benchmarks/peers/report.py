@@ -13,7 +13,7 @@ Row = dict[str, Any]
 
 ENOUGH = 5  # timings: the median of fewer moves with whatever else the machine does
 ROUGH = "So few timings are rough: a ratio between 0.5 and 2 says little."
-SHARP = ("gaussian", "gaussian noise", "repeated")
+SHARP = ("gaussian", "gaussian noise", "repeated", "square root", "tree")
 ROUNDING = 1e-12  # a shortfall below this, relatively, is called rounding
 QUADRATURE = 1e-8  # what the truth of the other kinds may be off by
 

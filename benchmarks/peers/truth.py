@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.oracles import pld as oracle
 
 DIGITS = 60
-SHARP = {"gaussian": 1e-15, "gaussian noise": 1e-15, "repeated": 1e-15}
+SHARP = dict.fromkeys(("gaussian", "gaussian noise", "repeated", "square root", "tree"), 1e-15)
 QUADRATURE = 1e-8
 """What a truth may be off by, relatively, where `SHARP` does not say."""
 
@@ -210,6 +210,28 @@ def _falsi(decreasing: Callable[[Any], Any], low: Any, high: Any, tolerance: Any
     return high
 
 
+def square_root(given: Given) -> float:
+    """Epsilon of the sum of the columns that a record uses, epochs of them in equal distances, in many digits."""
+    steps, apart = given["steps"], given["steps"] // given["epochs"]
+    with mpmath.workdps(DIGITS):
+        column = [mpmath.mpf(1)]
+        for j in range(1, steps):
+            column.append(column[-1] * (2 * j - 1) / (2 * j))
+        used = [mpmath.fsum(column[row - start] for start in range(0, row + 1, apart)) for row in range(steps)]
+        return gaussian(given | {"count": mpmath.fsum(entry**2 for entry in used)})
+
+
+def tree(given: Given) -> float:
+    """Epsilon of the complete nodes of a binary tree that hold one leaf, where that is in the most."""
+    return gaussian(given | {"count": given["steps"].bit_length()})
+
+
+def banded(given: Given) -> float:
+    """Epsilon of the rounds of one group."""
+    rounds = given | {"rate": given["bands"] * given["rate"], "count": -(-given["steps"] // given["bands"])}
+    return METHODS["poisson"]["truth"](rounds)
+
+
 METHODS: dict[str, dict[str, Callable[[Given], float]]] = {
     "gaussian": {"truth": gaussian},
     "gaussian noise": {"truth": gaussian_noise},
@@ -219,4 +241,7 @@ METHODS: dict[str, dict[str, Callable[[Given], float]]] = {
     "batches noise": {"truth": _sampled_noise(_batch_laws)},
     "laplace": {"truth": laplace},
     "repeated": {"truth": repeated},
+    "square root": {"truth": square_root},
+    "tree": {"truth": tree},
+    "banded": {"truth": banded},
 }

@@ -309,11 +309,11 @@ def _cap(stated: Stated) -> Mapping[str, int]:
     most = stated.get("max_batch_size")
     if most is None:
         return {}
-    if stated.count("bands") > 1:
-        raise NotApplicable(
-            f"batches of {stated.get('bands')} groups are cut to {most} records: no account is made", None
-        )
-    return {"records": int(stated.need("records", "what a cut batch keeps depends on n")), "max_batch_size": int(most)}
+    records = int(stated.need("records", "what a cut batch keeps depends on n"))
+    groups = stated.count("bands")
+    if groups > 1:  # all of one size: JAX-Privacy discards those left over
+        stated.remarks.append(f"batches are cut in groups of {records // groups} records, {records}/{groups}")
+    return {"records": records // groups, "max_batch_size": int(most)}
 
 
 def _is_number(text: str | None) -> bool:

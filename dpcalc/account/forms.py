@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -13,6 +14,8 @@ from dpcalc.files.documents import Rules, parse_json, parse_python, parse_toml, 
 from dpcalc.files.nodes import Field, Items, Node, Scalar, Table
 from dpcalc.files.place import clipped
 from dpcalc.files.reading import document_place, read_document
+from dpcalc.model.numbers import parse_number
+from dpcalc.numerics.floats import up
 
 SNIPPET = """\
 import json
@@ -286,7 +289,9 @@ def _event_fields(shown: str, node: Node) -> tuple[str, dict[str, Node]]:
 
 # --- plans and configurations -----------------------------------------------------------------------------------------
 
-_PLAN = "BandMFExecutionPlanConfig"
+_PLANS = ("BandMFConfig", "BandMFExecutionPlanConfig")
+_OF_A_PLAN = ("sampling_prob", "expected_participations")
+"""How plans of JAX-Privacy say how often a record is drawn: from its group in a step, or in all steps on average."""
 
 
 def _of_dpcalc(shown: str, node: Node) -> RunFile | None:
@@ -299,7 +304,13 @@ def _plan(shown: str, node: Node) -> RunFile | None:
     """Return a plan of JAX-Privacy: cyclic Poisson sampling, and the noise of banded matrices with unit columns."""
     if not isinstance(node, Table):
         return None
-    if _class_of(node) != _PLAN and not {"iterations", "sampling_prob"} <= set(node.fields):
+    if {"buf_decay", "output_scale"} <= set(node.fields):
+        raise NotApplicable(
+            f"{shown} has the buffers of a BLT, whose noise is for batches in a public order, and no sampling",
+            "ask `dpcalc dp-ftrl --mechanism blt` about dpcalc's own buffers, whose sensitivity is known",
+        )
+    drawn = next((name for name in _OF_A_PLAN if name in node.fields), None)
+    if _class_of(node) not in _PLANS and (drawn is None or "iterations" not in node.fields):
         return None
     run = _walked(shown, "an execution plan of JAX-Privacy", node)
     facts = dict(run.facts)
@@ -307,15 +318,47 @@ def _plan(shown: str, node: Node) -> RunFile | None:
     if strategy is not None and isinstance(strategy.node, Items):
         count = len(strategy.node.items)
         facts["bands"] = Said(max(1, count), f"{shown}: strategy", f"{count} coefficients")
+        _refuse_little_noise(shown, node, strategy.node)
     elif "bands" not in facts:
         facts["bands"] = Said(None, f"{shown}: strategy", "not written out")
+    if drawn == "expected_participations" and facts["bands"].value and "steps" in facts and facts["steps"].value:
+        facts["sample_rate"] = _rate_of_group(shown, node, facts["bands"].value, facts["steps"].value)
     if "records" in facts:
         facts.setdefault("adjacency", Said("null-record", f"{shown}: num_examples", "zero-out, as n is public"))
     facts["sampling"] = Said("poisson", f"{shown}: plan", "Poisson within each group")
     facts["tool"] = Said("jax-privacy", shown, "jax-privacy")
     facts.setdefault("sample_rate", Said(1.0, f"{shown}: plan", "1, the default"))
-    unused = tuple(key for key in run.unused if not key.startswith("strategy"))
+    unused = tuple(key for key in run.unused if not key.startswith(("strategy", "column_normalize", *_OF_A_PLAN)))
     return run._replace(facts=facts, unused=unused)
+
+
+def _rate_of_group(shown: str, node: Table, bands: int, steps: int) -> Said:
+    """Return the probability with which a record is drawn in a step of its group, rounded up."""
+    expected = node.fields["expected_participations"].node
+    uses = float(_strict(shown, "epochs", expected))
+    rate = up(uses * bands / steps, 4.0)
+    if not rate <= 1.0 + 1e-12:
+        raise SpecError(
+            f"{shown}: {uses:g} participations of a record in {steps} steps of {bands} groups", "at most one a round"
+        )
+    return Said(min(1.0, rate), f"{shown}: expected_participations", f"{uses:g} x {bands}/{steps}")
+
+
+def _refuse_little_noise(shown: str, node: Table, strategy: Items) -> None:
+    """Refuse columns that are normalised to 1 while the noise is that for shorter ones.
+
+    Raises:
+        NotApplicable: they may be.
+    """
+    field = node.fields.get("column_normalize")
+    if field is None or not isinstance(field.node, Scalar) or field.node.text.lower() != "true":
+        return
+    numbers = [item.text for item in strategy.items if isinstance(item, Scalar)]
+    if not math.hypot(*(parse_number(text) for text in numbers)) >= 1.0:
+        raise NotApplicable(
+            f"{shown}: columns are normalised, and the noise is less than noise_multiplier of them",
+            "write a strategy whose norm is 1 or more",
+        )
 
 
 def _configuration(shown: str, node: Node) -> RunFile:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
-from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, HOLDER, NAMED, Source
+from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, HOLDER, NAMED, OF_TRAINING, Source
 from dpcalc.model.phases import COLUMNS as PHASES
 from dpcalc.model.quantities import ATTACKS, Given
 from dpcalc.model.question import Question
@@ -83,10 +83,10 @@ def _either(*algorithms: str) -> tuple[str, ...]:
 
 def _command(
     name: str, help: str, algorithms: tuple[str, ...], families: tuple[str, ...], columns: tuple[str, ...] = (),
-    *, chooses_index: bool = False, usual: tuple[str, ...] = _USUAL,
+    *, chooses_index: bool = False, usual: tuple[str, ...] = _USUAL, immaterial: tuple[str, ...] = (),
 ) -> Command:  # fmt: skip
-    """Return the command that takes the parameters which its algorithms share."""
-    parameters = _shared(*algorithms)
+    """Return the command that takes the parameters which its algorithms share, but for what is immaterial to it."""
+    parameters = tuple(name for name in _shared(*algorithms) if name not in immaterial)
     return Command(name, help, algorithms, parameters, columns, families, chooses_index=chooses_index, usual=usual)
 
 
@@ -202,6 +202,7 @@ COMMANDS: dict[str, Command] = {
             ("correlated",),
             ("correlated",),
             columns=MATRIX,
+            immaterial=OF_TRAINING,
             usual=(
                 "mechanism",
                 "bands",
@@ -262,6 +263,7 @@ COMMANDS["train"] = Command(
         "algorithm", "release", *CATALOGUE, "records", "dimension", "epochs", "steps", "batch_size", "last_batch",
         "permutation", "step_size", "clip", "model", "noise_std", "noise_multiplier", "laplace_scale", "noise", "c1",
         "c2", "decay_exponent", "schedule_factor",  # no index: a model is to protect the record that is worst off
+        "mechanism", "bands", "sampling",
         "start_distance", "clean_steps",
     ),
     trains=True,

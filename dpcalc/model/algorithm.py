@@ -202,6 +202,8 @@ _CORRELATED = (
     "separation", "clip", "noise_multiplier", "scaling", "momentum", "decay", "cool_down", "adjacency",
     "group_size",
 )  # fmt: skip
+OF_TRAINING = ("step_size", "model", *CATALOGUE)
+"""What describes a run with correlated noise that is carried out: its guarantee depends on none of it."""
 _CHAIN = (
     "steps", "index", "shift", "contraction", "step_size", "noise_std", "laplace_scale", "start_distance", "diameter",
 )  # fmt: skip
@@ -381,9 +383,8 @@ ALGORITHMS: dict[str, Algorithm] = {
         Algorithm(
             "correlated",
             "steps on clipped gradients whose noise is correlated by a matrix; every iterate may be released",
-            Order.FIXED, Length.STEPS, Release.STEP, _CORRELATED, ("correlated",),
+            Order.FIXED, Length.STEPS, Release.STEP, (*_CORRELATED, *OF_TRAINING), ("correlated",),
             defaults={"adjacency": Adjacency.REPLACE_ONE, "scaling": Scaling.MATRIX}, indexed=False,
-            executed=False,
             synonyms=("dp-ftrl", "ftrl", "matrix-factorization", "matrix-factorisation", "dp-mf", "blt", "tree"),
             nearest=("dp-sgd",),
         ),

@@ -185,6 +185,18 @@ class Strategy(NamedTuple):
         first = _column(self)
         return _norm(_at_uses(first.entries, uses, separation), first.ulps + 2.0 * uses.bit_length())[1]
 
+    def column(self) -> Column:
+        """Return the first column of a Toeplitz matrix: any but the tree."""
+        return _column(self)
+
+    def inverse(self) -> Array:
+        """Return the first column of the inverse of a Toeplitz matrix, shape (steps,), to nearest."""
+        return _inverse(self)
+
+    def buffers(self) -> tuple[Array, Array]:
+        """Return the ratios and the weights of the geometric sequences that the column of BLT is the sum of."""
+        return _buffers(self.steps, self.uses)
+
     def column_norm(self) -> tuple[float, float]:
         """Return the largest norm of a column of C, rounded down and up: that of the first, but of files."""
         if self.matrix is not None:

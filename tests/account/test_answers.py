@@ -169,6 +169,17 @@ def test_a_run_against_its_plan(written: Written, run: dict[str, Any], words: st
     assert case.failed is not kept
 
 
+def test_cut_batches_of_groups_are_those_of_one_group(written: Written) -> None:
+    """As JAX-Privacy's truncated_amplified_bandmf_event: records // bands in a group, and its rounds alone."""
+    plan = {"iterations": 100, "expected_participations": 2, "strategy": [1, 0.5, 0.25], "noise_multiplier": 1.2,
+            "truncated_batch_size": 80, "num_examples": 3001}  # fmt: skip
+    found = epsilon_of(case_of(written("plan.json", plan)))
+    one = dpcalc.dp_sgd(records=1000, sample_rate=0.06, steps=34, noise_multiplier=1.2, sampling="poisson",
+                        max_batch_size=80, adjacency="zero-out", delta=1e-5)  # fmt: skip
+    assert one.epsilon is not None
+    assert one.epsilon <= found <= one.epsilon * (1.0 + 1e-9)
+
+
 def test_more_phases_than_a_schedule_takes_are_composed_with_the_least_noise(written: Written) -> None:
     history = [[8.0 + k / 1000, 0.01, 1] for k in range(240)]
     case, recipe = accounted([written("h.json", history)], {"delta": "1e-5", "sampling": "poisson"})

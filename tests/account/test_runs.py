@@ -42,6 +42,11 @@ PLAN = (
     "l2_clip_norm=1.0, rescale_to_unit_norm=True, normalize_by=128.0, sampling_prob=0.3, truncated_batch_size=None, "
     "num_examples=60000, column_normalize=False)"
 )
+CONFIG = (
+    "BandMFConfig(iterations=1000, expected_participations=100.0, strategy=array([1. , 0.5, 0.25]), "
+    "noise_multiplier=1.2, l2_clip_norm=1.0, rescale_to_unit_norm=True, normalize_by=128.0, truncated_batch_size=None, "
+    "num_examples=None, column_normalize=False)"
+)
 TRANSFORMERS = """
 output_dir: out
 per_device_train_batch_size: 8
@@ -120,6 +125,9 @@ RUNS: list[tuple[str, str, Any, str, Sequence[Phase], str]] = [
     ("full-batch-event", "event.json", {"class_name": "GaussianDpEvent", "noise_multiplier": 3}, "", [P(3, None, 1)],
      "full"),
     ("plan", "plan.txt", PLAN, "", [P(1.2, 0.3, 334)], "poisson"),
+    ("plan-by-participations", "plan.txt", CONFIG, "", [P(1.2, 0.3, 334)], "poisson"),
+    ("plan-as-json", "plan.json", {"iterations": 1000, "expected_participations": 5, "strategy": [1.0, 0.5, 0.3, 0.2],
+     "noise_multiplier": 1.2, "column_normalize": True}, "", [P(1.2, 0.02, 250)], "poisson"),
     ("opacus-loader", "c.yaml", "tool: opacus\nrecords: 570\nbatch_size: 200\ndrop_last: true\nepochs: 30\n"
      "noise_multiplier: 2\npoisson_sampling: true", "", [P(2.0, 0.5, 60)], "poisson"),
     ("opacus-quirk", "c.json", {"records": 9300, "batch_size": 100, "epochs": 3, "noise_multiplier": 1,
@@ -269,6 +277,11 @@ def test_delta_is_asked_for(written: Written) -> None:
         ({"records": 1001, "batch_size": 100, "epochs": 2, "noise_multiplier": 1, "drop_last": False}, "--devices 2 "
          "--batch-size 100 --sampling shuffle", NotApplicable, "twice"),
         ('{"history": [[NaN, 0.5, 1]]}', "", SpecError, "noise_multiplier"),
+        ({"buf_decay": [0.9, 0.5], "output_scale": [0.2, 0.1]}, "", NotApplicable, "buffers of a BLT"),
+        ({"iterations": 10, "expected_participations": 4, "strategy": [1, 0.5, 0.25], "noise_multiplier": 1}, "",
+         SpecError, "4 participations of a record in 10 steps of 3 groups"),
+        ({"iterations": 10, "expected_participations": 2, "strategy": [0.5, 0.25], "noise_multiplier": 1,
+          "column_normalize": True}, "", NotApplicable, "columns are normalised"),
         ({"class_name": "MixtureOfGaussiansDpEvent", "standard_deviation": 1}, "", NotApplicable, "Mixture"),
         ({"class_name": "ComposedDpEvent", "events": [TRUNCATED, EVENT]}, "", NotApplicable, "several largest"),
         ({"class_name": "GaussianDpEvent", "noise_multiplier": 1, "more": 2}, "", SpecError, "more"),

@@ -152,6 +152,8 @@ def test_every_algorithm_trains(algorithm: str, ask_json: Any) -> None:
     more = "--steps 20 --sigma 2 -d 1e-5" if algorithm in ("noisy-sgd", "dp-sgd-gradient") else "-e 1 -d 1e-5"
     if algorithm == "online":
         more = "-d 1e-5 --eta 0.1 --c1 100 --c2 100 --decay-exponent 1.5"
+    if algorithm == "correlated":
+        more += " --batch-size 20 --epochs 2 --clip 0.5 --eta 0.1"
     [case] = ask_json(f"{SYNTHETIC} --algorithm {algorithm} {more} --reference")
     training = case["training"]
     assert training["private"] is True

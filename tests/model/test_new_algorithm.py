@@ -20,8 +20,8 @@ from tests.truth.words import NOTES
 
 ROOT = Path(__file__).resolve().parents[2]
 
-WITHOUT_LAW = ("online", "local")
-"""Executed algorithms whose law need not be compared: their steps are, in tests/training/test_single.py."""
+WITHOUT_LAW = ("online", "local", "correlated")
+"""Executed algorithms whose law is compared elsewhere: tests/training/test_single.py and test_correlation.py."""
 
 
 def text_of(path: str) -> str:

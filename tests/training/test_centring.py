@@ -24,7 +24,6 @@ from dpcalc.training.release.centring import centred
 from dpcalc.training.release.model import load
 from dpcalc.training.rule.full_batches import Centring
 from dpcalc.training.rule.records import Records
-from dpcalc.training.run import exact_sums
 from dpcalc.training.run.exact_sums import ExactSums, rounded_sum
 from dpcalc.training.run.kernel import Source
 from dpcalc.training.run.plan import plan
@@ -174,7 +173,7 @@ def test_what_is_spent_is_what_is_guaranteed(monkeypatch: pytest.MonkeyPatch) ->
         spent.append((2.0, scale))
         return rounded_sum(total, noise, scale)
 
-    moves, rounded_move = ExactSums.moves, exact_sums._rounded_move
+    moves, rounded_move = ExactSums.moves, ExactSums._rounded_move
 
     def moves_of(self: Any, stretch: Any, eta: Any, scale: Any, noise: Any) -> Any:
         spent.extend((0.2, each) for each in scale * stretch.divisor)
@@ -187,7 +186,7 @@ def test_what_is_spent_is_what_is_guaranteed(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(centring, "rounded_sum", recorded)
     monkeypatch.setattr(calibration, "rounded_sum", recorded)
     monkeypatch.setattr(ExactSums, "moves", moves_of)
-    monkeypatch.setattr(exact_sums, "_rounded_move", counted)
+    monkeypatch.setattr(ExactSums, "_rounded_move", counted)
     case = case_of(data=CANCER)
     assert [most for most, _ in spent] == [2.0] * 12 + [0.2] * 100 + [2.0]
     assert len(taken) == 100

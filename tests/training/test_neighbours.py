@@ -35,6 +35,7 @@ LINES = (
     "--labels no,yes,2 -e 1 -d 1e-2 --ranges ranges.csv",
     "--loss softmax --classes 4 --algorithm cyclic -R 1 --sigma 2 -d 1e-2 --eta 0.1 --intercept",
     "--loss squares -e 1 -d 1e-2 --solver sums --intercept",
+    "--loss logistic --algorithm correlated --mechanism tree --batch-size 2 --epochs 3 -e 1 -d 1e-2",
     "--loss squares -R 1 --feature-bound 1e140 --algorithm stop --sigma 1e150 -d 1e-2 --eta 1e-290 --target a",
 )
 

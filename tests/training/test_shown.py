@@ -96,6 +96,9 @@ SIZES: dict[str, dict[str, Any]] = {
         "holder_constant": 1.0,
     },
     "dp-sgd-gradient": {"lipschitz": 1.0, "noise_std": 1.0, "step_size": 0.5},
+    "correlated": {
+        "clip": 1.0, "noise_multiplier": 1.0, "step_size": 0.5, "batch_size": 1, "epochs": 2, "mechanism": "tree",
+    },
 }  # fmt: skip
 
 

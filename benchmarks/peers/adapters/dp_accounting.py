@@ -80,7 +80,22 @@ def _passes_noise(given):
     return multiplier * 2.0 * given["lipschitz"] / given["batch"]
 
 
+def _tree(given):
+    event = dp_accounting.SingleEpochTreeAggregationDpEvent(given["sigma"], given["steps"])
+    fresh = RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_SPECIAL)
+    return fresh.compose(event).get_epsilon(given["delta"])
+
+
+def _banded(given):
+    """As JAX-Privacy's amplified_bandmf_event: rounds of one group, at so many times the rate."""
+    bands = given["bands"]
+    rounds = {"rate": given["rate"] * bands, "count": -(-given["steps"] // bands), "delta": given["delta"]}
+    return _spent(PLDAccountant, _poisson(given["sigma"], rounds), rounds)
+
+
 METHODS = {
+    "tree": {"RDP": _tree},
+    "banded": {"PLD": _banded},
     "gaussian": {
         "closed form": _closed,
         "PLD": lambda given: _spent(PLDAccountant, _gaussian(given["sigma"], given), given),

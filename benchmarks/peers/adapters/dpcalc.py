@@ -39,6 +39,20 @@ def _balls(given):
     ))  # fmt: skip
 
 
+def _ordered(mechanism):
+    return lambda given: _best(dpcalc.dp_ftrl(
+        mechanism=mechanism, steps=given["steps"], epochs=given["epochs"], noise_multiplier=given["sigma"],
+        adjacency="zero-out", delta=given["delta"],
+    ))  # fmt: skip
+
+
+def _banded(given):
+    return _best(dpcalc.dp_ftrl(
+        sampling="poisson", mechanism="banded-sqrt", bands=given["bands"], steps=given["steps"], scaling="columns",
+        sample_rate=given["rate"], noise_multiplier=given["sigma"], adjacency="add-remove", delta=given["delta"],
+    ))  # fmt: skip
+
+
 def _laplace(given):
     entry = {"laplace_scale": given["scale"], "sensitivity": 1, "times": given["count"]}
     return _best(dpcalc.ledger([entry], delta=given["delta"]))
@@ -92,6 +106,9 @@ METHODS = {
     "balls": {"command": _balls},
     "laplace": {"command": _laplace},
     "repeated": {"command": _repeated},
+    "square root": {"command": _ordered("sqrt")},
+    "tree": {"command": _ordered("tree")},
+    "banded": {"command": _banded},
     "run: fixed order": {
         "last iterate": _run("cyclic"),
         "every iterate": _run("cyclic", "epoch"),

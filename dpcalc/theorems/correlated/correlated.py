@@ -161,6 +161,7 @@ _WHOLE_BLOCKS = requires(
         "a record is used in at most participations steps, at least separation steps apart (of a tree: exactly so "
         "many), by a rule that ignores the other records; the order may be public", CLIPPED, _NOISE, CONSTANT, SEEN,
     ),
+    public_sums=True,
     not_monotone_in=("steps",),  # with noise over columns a longer column hides more
     erratum="Sensitivities from a search over the signs of gradients are no guarantee: three columns at 120 degrees "
     "have 4 by signs and 4.5 by vectors.",
@@ -227,6 +228,7 @@ def of_any_matrix(run: CorrelatedSteps) -> Gdp:
     assumes=(_GROUPS, "each of its records by itself", CLIPPED, _NOISE, CONSTANT, SEEN),
     slack="the lattice of losses, some 1e-4 in ln delta",
     slow=True,
+    public_sums=True,
 )  # fmt: skip
 def banded_poisson(run: CorrelatedSteps) -> Composition:
     """A use touches as many rows as C has bands, and its group is drawn from again only after these.
@@ -265,6 +267,7 @@ def banded_poisson(run: CorrelatedSteps) -> Composition:
     ),
     slack="the grid of likelihood ratios, some 1e-3 of epsilon",
     slow=True,
+    public_sums=True,
 )  # fmt: skip
 def banded_balls(run: CorrelatedSteps) -> Composition:
     """What a record adds is hidden among the rounds of its group in an epoch.

@@ -203,7 +203,7 @@ def pairs(run: Run, plan: Plan, attack: str = Attack.BEST) -> list[Pair]:
         NotApplicable: the attack is on no such run.
     """
     refuse_unfit(run)
-    lengths = [float(length) for length in (run.lipschitz, run.gradient_at_zero) if length is not None]
+    lengths = [float(length) for length in (run.lipschitz, run.gradient_at_zero, run.clip) if length is not None]
     if not lengths:
         raise MissingParameter(
             "the gradients of an audit are as long as the run allows, and no Lipschitz constant is known",

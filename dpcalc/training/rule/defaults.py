@@ -11,7 +11,7 @@ import math
 from dpcalc.errors import MissingParameter, SpecError
 from dpcalc.model.algorithm import Order, Source
 from dpcalc.model.loss import SIGNED
-from dpcalc.model.quantities import LastBatch, LossName
+from dpcalc.model.quantities import LastBatch, LossName, Mechanism
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.guarantee import noise_scale
 from dpcalc.training.rule.setup import Setup
@@ -98,11 +98,21 @@ def fill_split(draft: Draft) -> None:
     """Fill in batches of sizes that differ by at most one, where passes go through all records.
 
     A short last batch would hide its few records least, and dropping them would waste them. Where the batch size
-    divides the number of records, every split is the same.
+    divides the number of records, every split is the same. Correlated noise has sums over one constant, and the matrix
+    with the least noise in prefix sums where none is named.
+
+    Raises:
+        MissingParameter: noise is correlated, and the batch size is not known.
     """
     algorithm = draft.algorithm
+    if "mechanism" in algorithm.parameters:
+        if "batch_size" not in draft:
+            raise MissingParameter(
+                "correlated noise is for batches, and their size is not known", "give --batch-size; for example 100"
+            )
+        draft.default("mechanism", Mechanism.BEST)
     in_passes = algorithm.order in (Order.FIXED, Order.SHUFFLE, Order.SHUFFLE_ONCE, Order.ROTATION)
-    if in_passes and not algorithm.single and draft.get("batch_size", 1) > 1:
+    if in_passes and "last_batch" in algorithm.parameters and not algorithm.single and draft.get("batch_size", 1) > 1:
         draft.default("last_batch", LastBatch.BALANCED)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dpcalc.model import loss as losses
-from dpcalc.model.algorithm import ALGORITHMS, FULL_BATCH, Algorithm, Order, Source
+from dpcalc.model.algorithm import ALGORITHMS, FULL_BATCH, Algorithm, Order, Release, Source
 from dpcalc.model.draft import Description
 from dpcalc.model.loss import Loss
 from dpcalc.model.quantities import LossName, Model, Noise
@@ -66,7 +66,8 @@ class Draft(Mapping[str, Any]):
         compose, which needs nothing, and short gradients take less time.
         """
         if self["loss"] == LossName.SOFTMAX and self["classes"] > 2 and self.clip is not None:
-            composed = self.algorithm.order in (Order.FULL, Order.SAMPLE, Order.DRAW)
+            public = self.algorithm.release is Release.STEP
+            composed = public or self.algorithm.order in (Order.FULL, Order.SAMPLE, Order.DRAW)
             self.default("model", Model.ANY if composed else Model.CAPPED)
 
     def given(self, name: str) -> bool:

@@ -17,7 +17,7 @@ import math
 from typing import Any, NamedTuple
 
 from dpcalc.errors import MissingParameter, SpecError
-from dpcalc.model.algorithm import Source
+from dpcalc.model.algorithm import Release, Source
 from dpcalc.model.loss.base import flag_of
 from dpcalc.model.quantities import LossName, Releases
 from dpcalc.model.question import Question
@@ -222,7 +222,7 @@ def settle(setup: Setup, draft: Draft, *, ruled: bool, batched: bool = False) ->
         SpecError: a mean is wanted of iterates that are said to stay hidden.
     """
     average = setup.average or (Average.TAIL if ruled and not batched else Average.NONE)
-    if average == Average.TAIL:
+    if average == Average.TAIL and draft.algorithm.release is not Release.STEP:
         draft.default("release", Releases.EPOCH, Source.DERIVED)
         if draft["release"] != Releases.EPOCH:
             raise SpecError("a mean of iterates is covered only where each of them is", "give --release epoch")

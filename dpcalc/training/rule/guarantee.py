@@ -35,7 +35,7 @@ from dpcalc.theorems.conditions import ROUNDED
 from dpcalc.theorems.record import for_algorithm, lookup
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.run.plan import Plan, plan
-from dpcalc.training.run.rounding import Cost, Rounding, assumption, output_rounding, stretch, sum_error, sum_miss
+from dpcalc.training.run.rounding import Cost, Rounding, assumption, output_rounding, sums_rounding
 
 _CURES = {
     "strong_convexity": "give --regularisation",
@@ -85,6 +85,8 @@ def noise_scale(draft: Draft) -> float:
         if name in draft:
             return float(draft[name])
     run = described_run(draft)
+    if run.noise_std is not None:  # of a noise multiplier
+        return run.noise_std
     bounds = [b for b in for_algorithm(run.algorithm.name) if b.guarantee and not b.unpromised(run)]
     try:
         best = answer(run, draft.question, [bound for bound in bounds if not bound.slow]).best
@@ -94,12 +96,13 @@ def noise_scale(draft: Draft) -> float:
             return min(known)
         best = account(draft).best
     assert best is not None
-    return best.value
+    return best.value if best.quantity in NOISE_SCALES else accounted_run(draft, best).noise_std or best.value
 
 
 def accounted_run(draft: Draft, best: Result) -> Run:
     """Return the run as accounted, with the noise that it needs where that was sought."""
-    return described_run(draft.replacing(**{best.quantity: best.value}) if best.quantity in NOISE_SCALES else draft)
+    found = best.quantity in (*NOISE_SCALES, "noise_multiplier")
+    return described_run(draft.replacing(**{best.quantity: best.value}) if found else draft)
 
 
 def described_run(draft: Draft) -> Run:
@@ -428,9 +431,7 @@ def rounding_of(bound: str, planned: Plan, loss: Loss | None, more: int = 0) -> 
                 "its iterates stay hidden, and the sums of products are released", "take --solver descent"
             )
         return output_rounding(planned, loss)
-    entries = float(planned.steps * planned.columns + more)
-    log_factor, tail = stretch(planned.noise, entries, sum_error(planned.noise))
-    return Rounding(up(entries * sum_miss(planned.noise), 4.0), log_factor, tail)
+    return sums_rounding(planned, more)
 
 
 def _delta(question: Question) -> float:

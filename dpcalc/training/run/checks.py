@@ -17,6 +17,7 @@ Array = NDArray[np.float64]
 _MAX_RELEASED = 1 << 28  # numbers that are held in memory: 2 GiB
 _WIDEST = 1e150  # the square of a norm is a double
 _STEEPEST = 1e290  # of the gradients of all records together
+_MOST_CORRELATED = 2.0**10  # entries of a row of an inverse add up to less in absolute value
 _LARGEST_DRAW = 100.0  # no normal or exponential variable that a generator of doubles draws is larger
 
 
@@ -80,7 +81,8 @@ def check_loss(plan: Plan, loss: Loss) -> None:
 
 def lipschitz_of(plan: Plan, loss: Loss) -> float:
     """Return the bound on the gradients of the data part that was accounted, else that of the loss on the domain."""
-    return plan.accounted.get("lipschitz") or gradient_bound(loss.changed(regularisation=0.0), plan)
+    bound = plan.accounted.get("lipschitz") or gradient_bound(loss.changed(regularisation=0.0), plan)
+    return bound if plan.clip is None else min(bound, plan.clip)
 
 
 def gradient_bound(loss: Loss, plan: Plan) -> float:
@@ -131,7 +133,7 @@ def refuse_overflow(plan: Plan, loss: Loss) -> None:
     growth = max(1.0, abs(1.0 - eta * loss.regularisation))
     gradient = loss.lipschitz if plan.clip is None else plan.clip
     draw = _LARGEST_DRAW * plan.columns
-    noise = 0.0 if plan.output_scale else draw * float(np.max(plan.scale))
+    noise = 0.0 if plan.output_scale else draw * float(np.max(plan.scale)) * _MOST_CORRELATED
     bounded = math.isfinite(plan.domain.radius)
     steps = 1 if bounded else plan.steps
     start = plan.domain.radius if bounded else 0.0

@@ -18,11 +18,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcalc.errors import SpecError
+from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.model.algorithm import Order, Release
 from dpcalc.training.data.progress import Progress
 from dpcalc.training.run import orders
 from dpcalc.training.run.checks import starting_point
+from dpcalc.training.run.correlation import released_by
 from dpcalc.training.run.kernel import Kernel, Move, PlainSums, fill, plain_move
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import Problem
@@ -36,6 +37,7 @@ Statistic = Callable[[Array], Array]
 _ENTRIES = 1 << 15  # of a block's state, and of the noise drawn at once: 256 KiB
 _ORDERS = 1 << 24  # indices of a block's orders: 64 MiB
 _MUCH = 1 << 22  # numbers of noise, which take more time than the copies of a process
+_FINE = 2.0**20  # cells of a scale of correlated noise, which is rounded: an experiment does not see it
 _BEATS = 1 << 22  # numbers of noise between two calls of progress
 
 
@@ -189,6 +191,10 @@ class _Runs:
             raise SpecError(f"{replicas} runs are asked for", "ask for one or more")
         if seed is not None and seed < 0:
             raise SpecError(f"the seed is {seed}; it must be a whole number >= 0", "see --seed")
+        if plan.sampling is not None:
+            raise NotApplicable(
+                "runs side by side draw no batches from groups of records", "leave out --sampling, or --replicas"
+            )
         last = plan._replace(release=Release.LAST) if plan.release in (Release.PASS, Release.STEP) else plan
         self.start = starting_point(last, problem, None)
         self.plan, self.problem, self.replicas, self.trace = plan, problem, replicas, trace
@@ -258,12 +264,23 @@ class _Block:
         plan = self.plan
         many = max(1, min(plan.steps, _ENTRIES // (plan.columns * self.width))) if not plan.output_scale else 1
         noise = np.empty((many, plan.columns, self.width))
+        correlated = None if plan.strategy is None else released_by(plan.strategy, noise[0].size, self._fine_row)
         while True:
             if plan.output_scale:
                 noise.fill(0.0)
             else:
                 fill(self.generator, plan.noise, noise)
-            yield from noise
+            if correlated is None:
+                yield from noise
+                continue
+            for fresh in noise:
+                row = correlated(np.zeros(fresh.size), fresh.ravel() * _FINE)
+                yield (row / _FINE).reshape(fresh.shape)
+
+    def _fine_row(self) -> Array:
+        row = np.empty(self.plan.columns * self.width)
+        fill(self.generator, self.plan.noise, row)
+        return row * _FINE
 
     def _move(self, step: orders.Step, noise: Array) -> Move:
         """Return what a step adds to the iterates; noise is added as drawn, as its law is symmetric."""

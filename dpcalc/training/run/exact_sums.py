@@ -147,7 +147,7 @@ class ExactSums:
         self.kept, self.limit = kept, size * bound
         if not min(self.unit, self.slope_unit, self.unit * self.slope_unit) >= _LEAST:
             raise _too_short(bound)
-        self.norm, self.capped = norm, capped
+        self.norm, self.capped, self.released = norm, capped, rounded_cells
         self.most = bound * (1.0 - max(_ROOM, 4.0 * (columns + loss.scores + 8) * _UNIT))
         self.scaled = None if loss.classified else loss.scaled_descent()
         self.slope = None if loss.classified else loss.scalar_descent()
@@ -164,9 +164,7 @@ class ExactSums:
         Raises:
             SpecError: the noise is too small, or the bounds on the data are.
         """
-        size = max(batch.size for batch in plan.batches)
-        bound = lipschitz_of(plan, problem.loss)
-        sums = cls(problem, bound, size, plan.norm, plan.capped)
+        sums = cls(problem, lipschitz_of(plan, problem.loss), plan.largest_sum, plan.norm, plan.capped)
         sums.check_scale(float(np.min(plan.scale)) * min(batch.divisor for batch in plan.batches))
         return sums
 
@@ -181,7 +179,13 @@ class ExactSums:
         factors = (eta / stretch.divisor * grids).tolist()
         given = zip(self.of_steps(stretch.rows, stretch.steps), grids.tolist(), noise, factors, strict=True)
         for descent, grid, drawn, factor in given:
-            yield functools.partial(_rounded_move, descent, grid, drawn, factor)
+            yield functools.partial(self._rounded_move, descent, grid, drawn, factor)
+
+    def _rounded_move(self, descent: Move, grid: float, noise: Array, factor: float, w: Array) -> Array:
+        """Return factor times the noisy sum in cells of the grid."""
+        cells = self.released(descent(w) / grid, noise)
+        cells *= factor
+        return cells
 
     def _steepest(self, x: Array) -> Array:
         """Return how steep the loss of every record may be in its score, in units of slopes.
@@ -219,7 +223,7 @@ class ExactSums:
             steps: how many.
         """
         size = self.count if rows is None else rows.shape[1]
-        if rows is None or 2 * size > self.rows:
+        if rows is None or 2 * size > self.rows or not size:
             for k in range(steps):
                 yield functools.partial(self._sum, self._pieces(None if rows is None else rows[k], self.rows))
             return
@@ -249,11 +253,9 @@ class ExactSums:
     def _sum(self, pieces: Iterable[Piece], w: Array) -> Array:
         """Return the sum over records that are cut."""
         w = cut_iterate(w, self.kept, 1.0 if self.scaled is None else self.scaled.inner)
-        total = None
+        total = np.zeros(len(w))
         for piece in pieces:
-            part = self._of(*piece, w)
-            total = part if total is None else total + part
-        assert total is not None
+            total += self._of(*piece, w)
         return total
 
     def _of_one(self, x: Array, y: float, steepest: float, w: Array) -> Array:
@@ -282,13 +284,6 @@ class ExactSums:
         total = np.dot(slopes, x)
         np.multiply(total, self.slope_unit, total)  # exact
         return total
-
-
-def _rounded_move(descent: Move, grid: float, noise: Array, factor: float, w: Array) -> Array:
-    """Return factor times the noisy sum in cells of the grid."""
-    cells = rounded_cells(descent(w) / grid, noise)
-    cells *= factor
-    return cells
 
 
 def _too_short(bound: float) -> SpecError:

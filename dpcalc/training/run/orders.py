@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.model.algorithm import Order
+from dpcalc.model.quantities import Sampling
 from dpcalc.training.run.plan import Plan
 
 Index = NDArray[np.int64]
@@ -114,6 +116,8 @@ def _all(plan: Plan, generator: np.random.Generator) -> Iterator[Stretch]:
         yield Stretch(0, None, batch.steps, batch.size, batch.divisor, True)
     elif plan.order in (Order.SAMPLE, Order.DRAW):
         yield from _sampled(plan, generator)
+    elif plan.sampling is not None:
+        yield from _from_groups(plan, generator)
     else:
         order: Index | None = None
         offset = int(generator.integers(plan.records)) if plan.order is Order.ROTATION else 0
@@ -162,6 +166,32 @@ def _sampled(plan: Plan, generator: np.random.Generator) -> Iterator[Stretch]:
             for row in rows:
                 row[:] = generator.choice(records, size, replace=False)  # the order within a batch is uniform as well
         yield Stretch(first, rows, steps, size, divisor, first + steps == total)
+
+
+def _from_groups(plan: Plan, generator: np.random.Generator) -> Iterator[Stretch]:
+    """Yield steps on batches that are drawn from groups of records, one for each band: a record's follows its number.
+
+    A record comes with bands times the overall probability, or into one of the steps of its group in every pass. How
+    many records a batch has is not public: its size counts as the constant that the sum is divided by.
+    """
+    steps, _, divisor = plan.batches[0]
+    assert plan.strategy is not None
+    bands = plan.strategy.bands
+    rate = min(1.0, bands * divisor / plan.records)
+    few = math.floor(rate * 2.0**53)  # a uniform whole number is below it with no larger probability than the rate
+    group_of = np.arange(plan.records) % bands
+    by_step = starts = group_of
+    for number in range(plan.steps):
+        if plan.sampling is Sampling.POISSON:
+            group = np.arange(number % bands, plan.records, bands)
+            rows = group[generator.integers(0, 1 << 53, size=len(group)) < few]
+        else:
+            if number % steps == 0:
+                step_of = group_of + bands * generator.integers(0, steps // bands, size=plan.records)
+                by_step = np.argsort(step_of, kind="stable")
+                starts = np.searchsorted(step_of[by_step], np.arange(steps + 1))
+            rows = by_step[starts[number % steps] : starts[number % steps + 1]]
+        yield Stretch(number, rows[np.newaxis], 1, divisor, divisor, (number + 1) % steps == 0)
 
 
 def own_steps(plan: Plan, generator: np.random.Generator, runs: int) -> Iterator[Step]:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length, Order, Release, Source
-from dpcalc.model.quantities import LastBatch, Model, Noise
+from dpcalc.model.quantities import LastBatch, Mechanism, Model, Noise, Sampling, Scaling
 from dpcalc.model.run import Run
+from dpcalc.model.strategy import Strategy, at_most
 from dpcalc.numerics.floats import up
 from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.contraction.stream_noise import Stream
@@ -42,7 +43,7 @@ class Plan(NamedTuple):
         records, columns: how many records there are, and how many weights: of K classes K for each column.
         order: ``fixed`` (that of the data), ``rotation`` (from a uniform record on), ``shuffle`` (a fresh uniform order
             each pass), ``shuffle-once`` (one for all), ``sample`` (fresh uniform batches without replacement),
-            ``draw`` (single records with replacement), ``full``.
+            ``draw`` (single records with replacement), ``full``. Of correlated noise ``sampling`` says more.
         passes: how often ``batches`` is gone through.
         batches: the steps of a pass (of the whole run, where there are no passes).
         step_size, scale: eta_t and the scale of Z: numbers, or arrays of shape (steps,).
@@ -61,6 +62,10 @@ class Plan(NamedTuple):
             accounted as public, so that the mean is post-processing.
         started: whether the run goes on from a model, which is projected first.
         capped: whether clipped slopes of several classes are those of a capped softmax, and not shortened.
+        strategy: the matrix that correlates the noise of the steps, if one does: Z is then a row of C^-1 Z. Every
+            iterate may be public, and none but the last, or a mean, is kept.
+        sampling: how its batches are drawn from the groups of a banded matrix, if they are. A batch is then of any
+            size up to that of its group.
     """
 
     algorithm: str
@@ -83,6 +88,8 @@ class Plan(NamedTuple):
     tail: bool = False
     started: bool = False
     capped: bool = False
+    strategy: Strategy | None = None
+    sampling: Sampling | None = None
 
     @property
     def steps_per_pass(self) -> int:
@@ -98,6 +105,13 @@ class Plan(NamedTuple):
     def iterates_released(self) -> int:
         """How many iterates are released."""
         return {Release.STEP: self.steps, Release.PASS: self.passes}.get(self.release, 1)
+
+    @property
+    def largest_sum(self) -> int:
+        """How many records the largest sum that gets noise is over: of a tree that of its largest node."""
+        size = max(batch.size for batch in self.batches)
+        tree = self.strategy is not None and self.strategy.mechanism == Mechanism.TREE
+        return size << (self.steps.bit_length() - 1) if tree else size
 
     @property
     def clip(self) -> float | None:
@@ -118,7 +132,7 @@ class Plan(NamedTuple):
         Raises:
             SpecError: iterates stay hidden.
         """
-        if self.release not in (Release.PASS, Release.STEP):
+        if self.release not in (Release.PASS, Release.STEP) and self.strategy is None:
             raise SpecError("a mean of iterates is covered only where each of them is", "give --release epoch")
         return self._replace(tail=True)
 
@@ -129,7 +143,7 @@ class Plan(NamedTuple):
 
     def averages(self, steps: int) -> bool:
         """Return whether the iterate after so many steps is one of those whose mean is wanted."""
-        interval = 1 if self.release is Release.STEP else self.steps_per_pass
+        interval = 1 if self.release is Release.STEP or self.strategy is not None else self.steps_per_pass
         return self.tail and steps % interval == 0 and steps // interval > self.steps // interval // 2
 
     @property
@@ -152,21 +166,62 @@ def plan(run: Run, rows: int, columns: int) -> Plan:
     algorithm = run.algorithm
     refuse_unexecutable(algorithm)
     _refuse_other_shape(run, rows, columns)
+    if run.mechanism is not None:
+        return _correlated(run, rows, columns)
     batches = _batches(run, rows)
     passes = int(_need(run, "epochs")) if algorithm.length is Length.PASSES else 1
     step_size, scale = _step_sizes_and_scales(run, passes * sum(batch.steps for batch in batches))
     _refuse_extremes(step_size, scale, run.lipschitz or 0.0)
     stop_law = _stop_law(run)
     on_output = algorithm.noisy_output
-    constants = {name: run.value(name) for name in _CONSTANTS if run.value(name) is not None}
     return Plan(
         algorithm=algorithm.name, records=rows, columns=columns, order=algorithm.order, passes=passes, batches=batches,
         step_size=step_size, scale=0.0 if on_output else scale, noise=run.noise or Noise.GAUSSIAN,
         output_scale=float(np.max(scale)) if on_output else 0.0, domain=_domain(run),
         longest_skip=rows // 2 if algorithm.skips else 0, stops=algorithm.stops, stop_law=stop_law,
-        from_zero=on_output, release=algorithm.release, accounted=constants,
+        from_zero=on_output, release=algorithm.release, accounted=_constants(run),
         capped=run.model == Model.CAPPED,
     )  # fmt: skip
+
+
+def _correlated(run: Run, rows: int, columns: int) -> Plan:
+    """Return the plan of a run whose noise is correlated.
+
+    Raises:
+        SpecError: steps are no whole passes, or the noise is over something else than the clip.
+        NotApplicable: the matrix is one of a file.
+    """
+    if run.mechanism is Mechanism.FILE:
+        raise NotApplicable("the matrix of a file is accounted for, and not carried out", "use another --mechanism")
+    size, steps, sampling = min(int(_need(run, "batch_size")), rows), int(_need(run, "steps")), run.sampling
+    passes, rest = divmod(steps, -(-rows // size))
+    if rest or not passes:
+        raise SpecError(f"{steps} steps on batches of {size} of {rows} records are no whole passes", "give --epochs")
+    if run.scaling != Scaling.MATRIX:
+        raise SpecError(f"a run is carried out with noise over the clip, not over {run.scaling}", "leave out --scaling")
+    grouped = sampling in (Sampling.POISSON, Sampling.BALLS_IN_BINS)
+    if grouped:
+        batches: tuple[Batch, ...] = (Batch(steps // passes, -(-rows // (run.bands or 1)), size),)
+    else:
+        cut = layout(rows, size, LastBatch.NOMINAL)  # sums are divided by a constant
+        batches = tuple(Batch(alike.steps, alike.size, size) for alike in reversed(cut.positions))
+    step_size, clip = float(_need(run, "step_size")), float(_need(run, "clip"))
+    scale = up(_need(run, "noise_multiplier") * clip / size, 4.0)
+    _refuse_extremes(step_size, scale, clip)
+    uses = at_most(run.participations or 1, steps, run.separation or 1)
+    return Plan(
+        algorithm=run.algorithm.name, records=rows, columns=columns,
+        order=Order.SHUFFLE if sampling is Sampling.SHUFFLE else Order.FIXED, passes=passes, batches=batches,
+        step_size=step_size, scale=scale, noise=Noise.GAUSSIAN, output_scale=0.0, domain=_domain(run), longest_skip=0,
+        stops=False, stop_law=None, from_zero=False, release=Release.LAST, accounted=_constants(run),
+        strategy=Strategy(run.mechanism or Mechanism.IDENTITY, steps, run.bands or 1, 1 if grouped else uses),
+        sampling=sampling if grouped else None,
+    )  # fmt: skip
+
+
+def _constants(run: Run) -> dict[str, float]:
+    """Return the constants of the loss that the accounting used."""
+    return {name: run.value(name) for name in _CONSTANTS if run.value(name) is not None}
 
 
 def _need(run: Run, name: str) -> Any:

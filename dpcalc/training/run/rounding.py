@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 from dpcalc.errors import NotApplicable
 from dpcalc.model.algorithm import Release
 from dpcalc.model.loss import Loss
-from dpcalc.model.quantities import LossName, Noise
+from dpcalc.model.quantities import LossName, Mechanism, Noise
 from dpcalc.numerics.floats import up
 from dpcalc.training.run.capped import WIDEST, slope_error
 from dpcalc.training.run.checks import lipschitz_of
+from dpcalc.training.run.correlation import BEYOND, nodes, shift_of
 from dpcalc.training.run.exact_sums import grid_of
 from dpcalc.training.run.plan import Plan
 
@@ -265,6 +266,24 @@ def _both(epsilon: float, probability: float) -> float:
     return min(1.0, up((1.0 + math.exp(min(epsilon, 700.0))) * probability, 8.0)) if epsilon <= 700.0 else 1.0
 
 
+def sums_rounding(plan: Plan, more: int = 0) -> Rounding:
+    """Return how every noisy sum of a plan is rounded; correlated noise besides moves means by what K errs.
+
+    Args:
+        plan: what is executed.
+        more: numbers that are rounded besides.
+    """
+    sums, shift = float(plan.steps), (0.0, 0.0)
+    if plan.strategy is not None:
+        sums = float(nodes(plan.steps)) if plan.strategy.mechanism == Mechanism.TREE else sums
+        bound, scale = plan.accounted["clip"], plan.scale_at(0) * plan.batches[0].divisor
+        h, tail = shifted(shift_of(plan.strategy, plan.columns, plan.largest_sum * bound / scale))
+        shift = h, up(tail + 2.0 * sums * plan.columns * BEYOND, 4.0) if h else 0.0
+    entries = sums * plan.columns + more
+    log_factor, tail = stretch(plan.noise, entries, sum_error(plan.noise))
+    return Rounding(up(entries * sum_miss(plan.noise), 4.0), log_factor, tail, shift=shift)
+
+
 _COMPOSITION = (
     "take --algorithm noisy-gd or noisy-sgd, whose accounting by composition lets every noisy sum be rounded; or a "
     "smooth --loss and --step-size <= 2/smoothness"
@@ -281,7 +300,7 @@ def output_rounding(plan: Plan, loss: Loss) -> Rounding:
     Raises:
         NotApplicable: a step may spread errors, or every iterate is released.
     """
-    if plan.release is Release.STEP:
+    if plan.release is Release.STEP or plan.strategy is not None:
         raise NotApplicable("every iterate is released, and rounding is accounted for hidden ones", _COMPOSITION)
     return _Errors(plan, loss).rounding()
 

@@ -17,12 +17,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcalc.errors import DpcalcError
+from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.model.algorithm import Release
 from dpcalc.training.data.progress import Progress
 from dpcalc.training.run import orders
 from dpcalc.training.run.checks import starting_point
-from dpcalc.training.run.exact_sums import ExactSums, rounded
+from dpcalc.training.run.correlation import released_by
+from dpcalc.training.run.exact_sums import ExactSums, grid_of, rounded
 from dpcalc.training.run.kernel import Kernel, PlainSums, Source, fill
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import Problem
@@ -75,6 +76,10 @@ class _Run:
         self.grid = None if rounding is None else rounding.grid
         exact = rounding is not None and rounding.grid is None
         self.sums = ExactSums.of(plan, problem) if exact else PlainSums(plan, problem)
+        if plan.strategy is not None:
+            if not isinstance(self.sums, ExactSums):
+                raise SpecError("correlated noise is drawn for sums that are rounded", "give their rounding")
+            self.sums.released = released_by(plan.strategy, plan.columns, self._row_in_cells)
         self.kernel = Kernel(plan, problem.loss.regularisation, start, keep_unprojected=self.grid is not None)
         self.released: list[Array] = []
 
@@ -114,6 +119,13 @@ class _Run:
                 for step, move in zip(part.each(), self.sums.moves(part, eta, scale, noise), strict=True):
                     self.kernel.take(step, move)
                     yield step
+
+    def _row_in_cells(self) -> Array:
+        """Return a fresh row of noise in cells of the grid that all steps have."""
+        row, scale = np.empty(self.plan.columns), self.plan.scale_at(0) * self.plan.batches[0].divisor
+        fill(self.generator, self.plan.noise, row)
+        row *= scale / grid_of(scale)
+        return row
 
     def _rounded_iterate(self) -> Array:
         """Return the last iterate as it is released: rounded before it is projected, as a projection has atoms."""
