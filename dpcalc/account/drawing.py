@@ -160,6 +160,7 @@ def _of_batches(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str
             f"workers share {records} records, no whole batches: samplers use some twice in an epoch to fill up",
             "drop the last batch (drop_last), or train on a number of records that makes whole batches",
         )
+    _refuse_carried_over(stated, records)
     rate = min(1.0, stated.count("uses") / length)
     claimed = tuple(phase._replace(rate=rate) for phase in phases)
     reading = f"Poisson sampling at rate {rate:.6g}, which accountants assume,"
@@ -177,6 +178,24 @@ def _of_batches(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str
     phases = _after_resuming(phases, draws, whole) if resumed else _in_epochs(phases, draws, whole)
     uses = {"uses": used // records} if used > records else {}
     return phases, {"records": records, "batch_size": size, **uses}
+
+
+def _refuse_carried_over(stated: Stated, records: int) -> None:
+    """Refuse accumulated batches that do not fill the last step of an epoch.
+
+    A program that keeps them for the first step of the next epoch may use a record twice in that step.
+    """
+    k, one = stated.count("accumulation"), stated.get("per_device_batch_size")
+    batches = stated.get("loader_length")
+    if batches is None and one is not None:
+        share = one * stated.count("devices") * stated.count("nodes")
+        batches = loader.loader_length(records * stated.count("uses"), int(share), drop_last=bool(stated.get("drop_last")))
+    if batches is not None and batches % k:
+        raise NotApplicable(
+            f"an epoch has {batches} batches, and {k} make a step: those left over may join the next epoch's first step, "
+            "which may then use a record twice",
+            "let the accumulated batches divide those of an epoch",
+        )
 
 
 def _timed(stated: Stated, length: int | None) -> Phases:

@@ -67,12 +67,12 @@ class _Evaluation:
         """Yield the confusion matrix, and how right probabilities are."""
         names = [row["class"] for row in self.classes]
         counts = [(name, *map(str, row)) for name, row in zip(names, self.report["confusion"], strict=True)]
-        yield from (GAP, Paragraph("rows of the class of a line that are taken for that of a column, uncovered"))
+        yield from (GAP, Paragraph("rows by true class (line) and predicted class (column), uncovered"))
         yield Table([("", *names), *counts])
         if self.report["calibration"] is None:
             return
         of = names[1] if len(names) == _TWO else "the class that is predicted"
-        yield from (GAP, Paragraph(f"probability of {of} beside how often it is right, uncovered"))
+        yield from (GAP, Paragraph(f"predicted probability of {of} beside the observed share, uncovered"))
         table = [("probability", "rows", "predicted", "observed")]
         for cell in self.report["calibration"]["cells"]:
             within = f"{cell['from']:.1f} to {cell['to']:.1f}"

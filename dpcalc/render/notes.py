@@ -508,7 +508,7 @@ def words_of(note: Charged) -> str:
     spent = f"{note.entries} charged" if note.spent is None else f"epsilon <= {number(note.spent, 4, Side.UP)}"
     if note.epsilon is not None:
         spent += f" of {number(note.epsilon, side=Side.AS_GIVEN)}"
-    left = "; it has no budget, so that nothing is refused" if note.epsilon is None else ""
+    left = "; it has no budget and refuses nothing" if note.epsilon is None else ""
     if note.remaining is not None:
         left = f"; {remaining_briefly(note.remaining, SIX.at_most(4))}"
     begun = f"; charged and not known to be released: {', '.join(note.begun)}" if note.begun else ""
