@@ -189,11 +189,13 @@ def _refuse_carried_over(stated: Stated, records: int) -> None:
     batches = stated.get("loader_length")
     if batches is None and one is not None:
         share = one * stated.count("devices") * stated.count("nodes")
-        batches = loader.loader_length(records * stated.count("uses"), int(share), drop_last=bool(stated.get("drop_last")))
+        batches = loader.loader_length(
+            records * stated.count("uses"), int(share), drop_last=bool(stated.get("drop_last"))
+        )
     if batches is not None and batches % k:
         raise NotApplicable(
-            f"an epoch has {batches} batches, and {k} make a step: those left over may join the next epoch's first step, "
-            "which may then use a record twice",
+            f"an epoch has {batches} batches, and {k} make a step: those left over may join the first step of the next "
+            "epoch, which may then use a record twice",
             "let the accumulated batches divide those of an epoch",
         )
 

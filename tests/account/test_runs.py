@@ -237,6 +237,18 @@ def test_noise_that_is_said_twice_must_agree(written: Written, content: Any, fla
         read(written("run", content), flags)
 
 
+@pytest.mark.parametrize(("accumulation", "refused"), [(2, True), (5, False)])
+def test_batches_left_over_may_use_a_record_twice(written: Written, accumulation: int, refused: bool) -> None:
+    """Of 25 batches, 2 of each step: the last one of an epoch and the first of the next are one step."""
+    content = f"records: 250\nper_device_train_batch_size: 10\ngradient_accumulation_steps: {accumulation}\n"
+    path = written("run.yaml", content + "num_gpus: 1\nepochs: 2\nnoise_multiplier: 4\ndataloader_drop_last: false\n")
+    if not refused:
+        assert read(path, "--sampling shuffle").steps == 10
+        return
+    with pytest.raises(NotApplicable, match="use a record twice"):
+        read(path, "--sampling shuffle")
+
+
 def test_delta_is_asked_for(written: Written) -> None:
     with pytest.raises(Missing, match="delta"):
         accounted([written("run.json", EVENT)], {})
