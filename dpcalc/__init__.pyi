@@ -224,7 +224,7 @@ def compare(
         separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
         scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
         momentum: share of the last update that the next one keeps; for the noise in the iterates alone; a number >= 0 and < 1.
-        decay: share of the iterate that a step takes away, the learning rate times the weight decay; for the noise in the iterates alone; a number >= 0 and < 1.
+        decay: share of the iterate that a step takes away: learning rate times weight decay; for the noise in iterates alone; a number >= 0 and < 1.
         cool_down: share of the steps, the last ones, over which the learning rate falls to 0; for the noise in the iterates alone; a number >= 0 and <= 1.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
@@ -1138,7 +1138,7 @@ def dp_ftrl(
         noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
         scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
         momentum: share of the last update that the next one keeps; for the noise in the iterates alone; a number >= 0 and < 1.
-        decay: share of the iterate that a step takes away, the learning rate times the weight decay; for the noise in the iterates alone; a number >= 0 and < 1.
+        decay: share of the iterate that a step takes away: learning rate times weight decay; for the noise in iterates alone; a number >= 0 and < 1.
         cool_down: share of the steps, the last ones, over which the learning rate falls to 0; for the noise in the iterates alone; a number >= 0 and <= 1.
         adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
@@ -1407,7 +1407,7 @@ def statement(
         separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
         scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
         momentum: share of the last update that the next one keeps; for the noise in the iterates alone; a number >= 0 and < 1.
-        decay: share of the iterate that a step takes away, the learning rate times the weight decay; for the noise in the iterates alone; a number >= 0 and < 1.
+        decay: share of the iterate that a step takes away: learning rate times weight decay; for the noise in iterates alone; a number >= 0 and < 1.
         cool_down: share of the steps, the last ones, over which the learning rate falls to 0; for the noise in the iterates alone; a number >= 0 and <= 1.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
@@ -1567,7 +1567,7 @@ def explain(
         separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
         scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
         momentum: share of the last update that the next one keeps; for the noise in the iterates alone; a number >= 0 and < 1.
-        decay: share of the iterate that a step takes away, the learning rate times the weight decay; for the noise in the iterates alone; a number >= 0 and < 1.
+        decay: share of the iterate that a step takes away: learning rate times weight decay; for the noise in iterates alone; a number >= 0 and < 1.
         cool_down: share of the steps, the last ones, over which the learning rate falls to 0; for the noise in the iterates alone; a number >= 0 and <= 1.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
@@ -1731,7 +1731,7 @@ def cite(
         separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
         scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
         momentum: share of the last update that the next one keeps; for the noise in the iterates alone; a number >= 0 and < 1.
-        decay: share of the iterate that a step takes away, the learning rate times the weight decay; for the noise in the iterates alone; a number >= 0 and < 1.
+        decay: share of the iterate that a step takes away: learning rate times weight decay; for the noise in iterates alone; a number >= 0 and < 1.
         cool_down: share of the steps, the last ones, over which the learning rate falls to 0; for the noise in the iterates alone; a number >= 0 and <= 1.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
@@ -2229,7 +2229,7 @@ def audit(
         separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
         scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
         momentum: share of the last update that the next one keeps; for the noise in the iterates alone; a number >= 0 and < 1.
-        decay: share of the iterate that a step takes away, the learning rate times the weight decay; for the noise in the iterates alone; a number >= 0 and < 1.
+        decay: share of the iterate that a step takes away: learning rate times weight decay; for the noise in iterates alone; a number >= 0 and < 1.
         cool_down: share of the steps, the last ones, over which the learning rate falls to 0; for the noise in the iterates alone; a number >= 0 and <= 1.
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.

@@ -451,7 +451,7 @@ EXAMPLES: dict[str, Any] = {
     "contraction": 0.9, "epoch_epsilon": 0.1, "dimension": 10, "sampling": "poisson", "loss": "logistic",
     "epoch_delta": 1e-6, "failure_probability": 0.1, "classes": 3, "advantage": 0.1, "tpr": 0.05, "success": 0.6,
     "reconstruction": 0.01, "start_distance": 0.01, "gradient_norm": 1e-6, "clean_steps": 100, "fpr": 0.01,
-    "prior": 0.5, "baseline": 0.001,
+    "prior": 0.5, "baseline": 0.001, "momentum": 0.9, "decay": 0.01, "cool_down": 0.2,
 }  # fmt: skip
 """Usual values, what is asked of attacks among them; 1 for all other parameters."""
 

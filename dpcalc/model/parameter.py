@@ -375,9 +375,9 @@ PARAMETERS: dict[str, Parameter] = {
         ),
         Parameter(
             "decay", "",
-            "share of the iterate that a step takes away, the learning rate times the weight decay; for the noise in "
-            "the iterates alone",
-            high=1.0, open_ends="high", synonyms=("weight_decay",),
+            "share of the iterate that a step takes away: learning rate times weight decay; for the noise in iterates "
+            "alone",
+            high=1.0, open_ends="high",
         ),
         Parameter(
             "cool_down", "",

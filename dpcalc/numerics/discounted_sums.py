@@ -94,7 +94,7 @@ def discounted(term: Law, factor: float, count: int, reach: float = math.inf) ->
 
     >>> from fractions import Fraction
     >>> law = discounted(counts(1, Fraction(1, 2)), 0.5, 3)
-    >>> law.values.tolist(), round(law.tail(1.0), 12)
+    >>> law.values.tolist(), round(law.tail(1.0), 9)
     ([0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75], 0.375)
     """
     left = term.most * geometric(factor, count)

@@ -505,14 +505,14 @@ def words_of(note: Charged) -> str:
 
     of = "" if note.group_size == 1 else f" for any {note.group_size} records together"
     at = "" if not note.delta else f" at delta = {number(note.delta, side=Side.AS_GIVEN)}"
-    spent = f"{note.entries} charged" if note.spent is None else f"epsilon <= {number(note.spent, 4, Side.UP)}"
+    spent = f"{note.entries} entries" if note.spent is None else f"epsilon <= {number(note.spent, 4, Side.UP)}"
     if note.epsilon is not None:
         spent += f" of {number(note.epsilon, side=Side.AS_GIVEN)}"
     left = "; it has no budget and refuses nothing" if note.epsilon is None else ""
     if note.remaining is not None:
         left = f"; {remaining_briefly(note.remaining, SIX.at_most(4))}"
     begun = f"; charged and not known to be released: {', '.join(note.begun)}" if note.begun else ""
-    return f"{note.file}: {spent}{at}{of} is spent{left}{begun}"
+    return f"{note.file}: {spent}{at}{of}{'' if note.spent is None else ' is spent'}{left}{begun}"
 
 
 def model_facts(case: Case) -> Iterator[tuple[str, str]]:

@@ -38,6 +38,8 @@ RUNS = {
     "noisy-gd": f"{PASS} --steps 4",
     "dp-sgd-gradient": f"{SAMPLED} --batch-size 2",
     "dp-sgd-output": SAMPLED,
+    "correlated": "-n 6 --loss logistic --feature-bound 1 --batch-size 2 --epochs 2 --clip 0.5 --eta 0.5 "
+    "--mechanism sqrt --noise-multiplier 1.5 --adjacency zero-out",
 }
 EXACT = "audit --algorithm noisy-gd -n 3 --steps 4 -L 1 --smoothness 1 --eta 0.5 --sigma 1 -d 0.05 --replicas 2e4"
 

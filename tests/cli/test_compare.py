@@ -79,8 +79,8 @@ def test_the_best_is_that_of_the_algorithms_own_commands(ask_json: Any, algorith
     known = {bound.id for bound in all_bounds().values() if algorithm in bound.algorithms and bound.notion != "cost"}
     shown = {result["bound"] for result in case["results"]} | {why["bound"] for why in case["not_applicable"]}
     assert shown <= known
-    # Bounds for maps that expand, and for other ways to draw batches, are not spoken of where sharper ones hold.
-    assert {id.partition(".")[0] for id in known - shown} <= {"expanding", "sampled", "correlated"}
+    # Bounds for maps that expand or contract, and for other ways to draw batches, are not spoken of where others hold.
+    assert {id.partition(".")[0] for id in known - shown} <= {"expanding", "sampled", "correlated", "linear"}
     assert all(why["because"] and why["hint"] for why in case["not_applicable"])
 
 

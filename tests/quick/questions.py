@@ -365,9 +365,9 @@ QUESTIONS = (
     ),
     Question(
         "noisy-sgd",
-        "compare --algorithm noisy-sgd -n 20 --epochs 3 -L 1 --smoothness 1 --strong-convexity 0.1 --eta 0.5 --sigma 8 "
+        "compare --algorithm noisy-sgd -n 20 --epochs 1 -L 1 --smoothness 1 --strong-convexity 0.1 --eta 0.5 --sigma 8 "
         "-d 1e-3",
-        "noisy_sgd.hidden linear.sampled_curved",
+        "noisy_sgd.composition noisy_sgd.hidden linear.sampled_curved",
     ),
     Question(
         "noisy-sgd",

@@ -262,7 +262,7 @@ LEAKS = {
     "a name twice in YAML": ("s.yml", f"{SECRET}: 1\n{SECRET}: 1\n", SCHEDULED % "s.yml"),
     "a number in YAML": ("s.yml", f"step_size: ['1,{SECRET}']\n", SCHEDULED % "s.yml"),
     "a table's header": ("s.csv", f"{SECRET},y\nx,2\n", "{command: train, data: s.csv, target: z}"),
-    "a table's cell": ("s.csv", f"a,y\n1,0\n{SECRET},1\n", "{command: train, data: s.csv}"),
+    "a table's cell": ("s.csv", f"a,y\n1,0\n{SECRET},1\n", "{command: train, data: s.csv, positive: '1'}"),
     "a table's label": ("s.csv", f"a,y\n1,a\n2,b\n3,{SECRET}\n", "{command: train, data: s.csv, positive: a}"),
     "ranges": ("s.csv", f"column,low,high\n{SECRET},1,2\n", "{command: train, data: t.csv, ranges: s.csv}"),
     "a range's end": ("s.csv", f"column,low,high\na,1,{SECRET}\n", "{command: train, data: t.csv, ranges: s.csv}"),

@@ -194,6 +194,15 @@ SAID = [
     ),
     (notes.NotCovered(because="not covered"), "the metrics of this run and the remarks on its records are not covered"),
     (notes.NotMeasured(), "--test-fraction 0.2"),
+    (
+        notes.Charged(
+            file="s.yaml", entry="train", entries=2, spent=0.87244, epsilon=3.0, delta=1e-5,
+            remaining={"epsilon": 2.132419, "mu": 0.67}, begun=["old"],
+        ),
+        "charged before training to s.yaml: epsilon <= 0.8725 of 3 at delta = 1e-05 is spent; left for one more: pure "
+        "epsilon <= 2.132, or mu <= 0.67; charged and not known to be released: old",
+    ),
+    (notes.Charged(file="s.yaml", entry="train", entries=2), "s.yaml: 2 entries; it has no budget"),
     (notes.ModelFile(), "the model is not kept: give -o"),
     (notes.ModelFile(path="m.json"), "the model is written to m.json"),
     (notes.SeveralModels(), "the guarantee covers one of them, not all"),
@@ -209,13 +218,12 @@ SAID = [
     ),
     (
         notes.PrefixNoise(
-            rms=8.5, largest=9.9, others=[{"mechanism": "bisr", "bands": 64, "rms": 8.0}, {
+            rms=8.5, largest=9.9, workload={}, others=[{"mechanism": "bisr", "bands": 64, "rms": 8.0}, {
                 "algorithm": "dp-sgd", "mechanism": "identity", "bands": 1, "sampling": "poisson", "rms": 17.0,
                 "noise_multiplier": 1.0,
             }],
         ),
-        "8.5 clips (root mean square), at most 9.9; at the same guarantee bisr with 64 bands 8 (0.94 times), "
-        "DP-SGD with Poisson batches 17 (2 times)",
+        "noise in prefix sums: 8.5 clips (rms), at most 9.9; bisr with 64 bands 8; Poisson DP-SGD 17",
     ),
     (
         notes.RunRead(what="the history of an Opacus accountant", taken={"steps": "h.json: steps"}, unused=["lr"]),

@@ -107,7 +107,9 @@ def plans(r: random.Random, case: Case, run: HiddenRun) -> Plan:
     return Plan(composed, whole(r, 1, composed), r.choice((0.05, 0.3, 0.8)), counted, past if counted else None)
 
 
-@pytest.mark.parametrize("adjacency", ["remove", "add", "replace-one", "null-record"])
+@pytest.mark.parametrize(
+    "adjacency", ["remove", "add", "replace-one", pytest.param("null-record", marks=pytest.mark.campaign)]
+)
 @pytest.mark.parametrize("sampling", ["poisson", "fixed", "with-replacement", "balls-in-bins"])
 def test_no_group_of_a_small_run_tells_more(sampling: str, adjacency: str) -> None:
     for r in cases(f"hidden groups {sampling} {adjacency}", 2, 200):

@@ -46,7 +46,8 @@ def test_refused_where_the_losses_are_not_in_the_class(algorithm: str) -> None:
             if re.search("curved|forgetting", bound.id) and "strong_convexity" in change:
                 assert bound.obstacle(run_of(values)) is None
                 continue
-            found = bound.obstacle(run_of(values))
+            more = {"strong_convexity": 0.5} if bound.id == "linear.sampled_curved" else {}
+            found = bound.obstacle(run_of({**values, **more}))
             assert found is not None, bound.id
             assert word in found[0]
             assert found[1]

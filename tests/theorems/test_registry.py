@@ -172,6 +172,8 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         values.update(mechanism=r.choice(("banded-sqrt",) if sampling else ("banded-sqrt", "bisr", "sqrt", "identity")))
         values.update(scaling=r.choice(("matrix", "columns")), steps=bands * bins * whole(r, 1, 5))
         values.update(noise_multiplier=log_uniform(r, 0.5, 10.0), sample_rate=log_uniform(r, 1e-4, 0.1))
+    if bound.id == "linear.sampled_curved":
+        values["step_size"] = min(values["step_size"], 1.0 / values["strong_convexity"])
     if bound.id == "sampled.scheduled":
         many = np.array([1.0, whole(r, 1, 100)])
         values.update(sampling="poisson", schedule=Phases(np.array([0.01, 0.02]), np.array([2.0, 1.5]), many, "test"))
@@ -207,7 +209,7 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         if start != "run":
             values["adjacency"] = "replace-one" if start == "minimiser" else "null-record"
         values.update(clean_steps=whole(r, 1, 20), records=values["batch_size"] * whole(r, 1, 20))
-    if "schedule" in bound.parameters and bound.family != "sampled":
+    if "schedule" in bound.parameters and bound.family not in ("sampled", "correlated"):
         steps = r.randint(1, 12)
         values.update(schedule=chain_of(r, steps), records=steps, index=r.randint(1, steps))
         if bound.family == "unlearning":

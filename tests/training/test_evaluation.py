@@ -83,7 +83,7 @@ def test_the_rate_of_the_noise_is_what_epsilon_allows(
     predicting: Any, targets: Any, parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rates: list[Fraction] = []
-    monkeypatch.setattr(metrics.discrete_laplace, "draw", lambda rate: rates.append(rate) or 0)
+    monkeypatch.setattr(metrics.discrete_laplace, "draw", lambda rate, below: rates.append(rate) or 0)
     found = metrics.released(predicting, (X, targets), 0.1)
     most = metrics.counted(predicting, (X, targets), found.error_bound).most
     # A row moves each of the sums by ``most``: together that costs the sum of the rates times ``most``.

@@ -31,7 +31,7 @@ def drawn(seed: int, mu: float, canaries: int, *, coins: bool = False, **said: o
 
 
 @pytest.mark.parametrize("said", [{}, {"threshold": 0.5}, {"coins": True}, {"coins": True, "guesses": 40}])
-@pytest.mark.parametrize("mu", [0.0, 1.0])
+@pytest.mark.parametrize("mu", [0.0, pytest.param(1.0, marks=pytest.mark.campaign)])
 def test_bounds_hold_as_often_as_they_say(said: dict[str, object], mu: float) -> None:
     delta, times = 1e-5, 10 if said == {"coins": True} else 100
     truth = gaussian.epsilon(mu=mu, log_delta_target=math.log(delta)) if mu else 0.0

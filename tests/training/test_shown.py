@@ -40,6 +40,7 @@ NEAR: dict[str, Near] = {
     "linear.once": Near("rotation-epochs", {**LINEAR, "records": 3, "batch_size": 2, "epochs": 2}, 0.8),
     "linear.epochs": Near("shuffled-epochs", {**LINEAR, "records": 3, "batch_size": 2, "epochs": 2}, 0.8),
     "linear.sampled": Near("noisy-sgd", {**LINEAR, "records": 2, "steps": 3}, 0.8),
+    "linear.sampled_curved": Near("noisy-sgd", {**LINEAR, "records": 2, "steps": 4, "strong_convexity": 0.25}, 0.8),
     "multi_epoch.quadratic": Near("cyclic", {**LINEAR, "records": 2, "epochs": 2, "strong_convexity": 0.25}, 0.8),
     "noisy_gd.quadratic": Near("noisy-gd", {**LINEAR, "records": 2, "steps": 4, "strong_convexity": 0.25}, 0.8),
     "linear.curved": Near("pnsgd", {**CURVED, "records": 8, "index": 8}, 0.7),

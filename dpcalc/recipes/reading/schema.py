@@ -302,7 +302,10 @@ def _one_each(values: Iterator[Found], remarks: list[str]) -> dict[str, Found]:
 def _written(name: str, command: str, algorithm: str | None, taken: dict[str, Found], remarks: list[str]) -> Draft:
     own = taken_by(algorithm) if algorithm else set(COMMANDS[command].parameters)
     used = {key: one for key, one in taken.items() if key in own or key in ("epsilon", "delta")}
-    remarks += [f"{one.key}: {algorithm or command} takes no {key}" for key, one in taken.items() if key not in used]
+    for key, one in taken.items():
+        why = not_covered(key)
+        if key not in used and not (why and _is_off(one.node, (one.key,))):
+            remarks.append(f"{one.key}: {why or f'{algorithm or command} takes no {key}'}")
     gate = used.pop("epsilon", None) if any(key in used for key in _NOISE) else None
     lines = [
         f"# Written by `dpcalc init` from {printable(name)}: read it before you rely on it.",

@@ -198,6 +198,7 @@ def gaussian(run: CorrelatedSteps) -> Gdp:
     ),
     not_monotone_in=("steps",),
     slack="entries of C'C below 0, and uses whose order varies: sums along their best partners bound the best uses",
+    public_sums=True,
 )  # fmt: skip
 def of_any_matrix(run: CorrelatedSteps) -> Gdp:
     """The whole run is one Gaussian mechanism; what a record adds is bounded whatever the signs in C.

@@ -100,7 +100,10 @@ def hidden_batches(run: HiddenRun) -> Profile:
                 (run.strong_convexity or 0.0) > 0.0
                 and (run.step_size is None or run.step_size * (run.strong_convexity or 0.0) <= 1.0)
             ),
-            NotNeeded("speaks of strongly convex losses and short steps", "see linear.sampled", ("strong_convexity",)),
+            NotNeeded(
+                "speaks of strong_convexity > 0 and short steps", "give --strong-convexity, or see linear.sampled",
+                ("strong_convexity",),
+            ),
         ),
     ),
     assumes=(QUADRATIC, GAUSSIAN, ONE_RELEASE),

@@ -47,7 +47,7 @@ def calibrating(records: int, mu: float, columns: int, classes: int, kappa: floa
         classes: K, 2 for one score.
 
     >>> calibrating(455, 0.27, 31, 2, 11.0)
-    Calibrating(temperature=1.982, counts=True)
+    Calibrating(temperature=1.99, counts=True)
     """
     steepness = max(1.0, _STEEPEST * columns ** (-1.0 / _ROOT) * math.sqrt(2.0 / classes))
     few = _FEW / max(0.5 * records * mu, 1e-9)
