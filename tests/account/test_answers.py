@@ -180,6 +180,7 @@ def test_cut_batches_of_groups_are_those_of_one_group(written: Written) -> None:
     assert one.epsilon <= found <= one.epsilon * (1.0 + 1e-9)
 
 
+@pytest.mark.campaign
 def test_more_phases_than_a_schedule_takes_are_composed_with_the_least_noise(written: Written) -> None:
     history = [[8.0 + k / 1000, 0.01, 1] for k in range(240)]
     case, recipe = accounted([written("h.json", history)], {"delta": "1e-5", "sampling": "poisson"})

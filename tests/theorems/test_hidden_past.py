@@ -135,8 +135,13 @@ KINDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("adjacency", KINDS)
-@pytest.mark.parametrize("sampling", ["poisson", "balls-in-bins"])
+@pytest.mark.parametrize(
+    ("sampling", "adjacency"),
+    [
+        *(("poisson", adjacency) for adjacency in KINDS), ("balls-in-bins", "remove"), ("balls-in-bins", "add"),
+        pytest.param("balls-in-bins", "replace-one", marks=pytest.mark.campaign),
+    ],
+)  # fmt: skip
 def test_no_law_of_a_small_run_is_above_a_plan(sampling: str, adjacency: str) -> None:
     for r in cases(f"hidden past {sampling} {adjacency}", 12, 400):
         run = small(r, sampling)
