@@ -164,3 +164,10 @@ def test_scores_stand_beside_a_claim(tmp_path: Path, shift: float, failed: int) 
         dpcalc.audit(scores=path, epsilon=2.0)
     with pytest.raises(SpecError, match="Which algorithm"):
         dpcalc.audit(scores=path, epsilon=2.0, delta=1e-5, records=100)
+
+
+@pytest.mark.parametrize("one_run", [False, True])
+def test_a_claim_beyond_all_doubles_is_not_contradicted(tmp_path: Path, one_run: bool) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text("in,out\n" + "".join(f"{9 + k},{-k}\n" for k in range(50)))
+    assert dpcalc.audit(scores=path, one_run=one_run, epsilon=1e9, delta=1e-5).failed == 0

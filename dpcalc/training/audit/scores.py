@@ -32,6 +32,7 @@ Curve = Callable[[Array], Array]
 """From the probability of an event on one side to the largest on the other."""
 
 _BYTES = 1 << 28  # of a file: some millions of scores
+_MOST_CUT = 700.0  # e^epsilon is a double up to there; no scores contradict a guarantee beyond
 _MOST = 5_000_000  # scores
 _CORNERS = 60  # of the curve of the scores themselves
 _MOST_MU = 20.0  # no mu is looked at beyond
@@ -78,6 +79,7 @@ class Scores(NamedTuple):
             cuts: points (epsilon, delta) of the guarantee.
         """
         alpha = down(1.0 - self.confidence, 4.0)
+        cuts = [(epsilon, at) for epsilon, at in cuts if epsilon <= _MOST_CUT]
         return self._of_one_run(delta, cuts, alpha) if self.one_run else self._of_many(delta, cuts, alpha)
 
     def _of_many(self, delta: float | None, cuts: Cuts, alpha: float) -> Proved:
