@@ -65,8 +65,7 @@ def _banded_sqrt(steps: int, bands: int, uses: int) -> Column:
 
 def _bisr(steps: int, bands: int, uses: int) -> Column:
     """Return the inverse of the first coefficients of (1-x)^(1/2): c_n = sum_j a_j c_{n-j}, all terms positive."""
-    # p + 2 roundings a step, those of the coefficients included, and an entry has at most n steps behind it.
-    return Column(_filtered([1.0], _inverse_sqrt(bands), _impulse(steps)), steps * (bands + 2.0))
+    return Column(_reciprocal(_inverse_sqrt(bands), steps), 5.0 * steps)  # see there
 
 
 def _inverse_sqrt(bands: int) -> Array:
@@ -94,7 +93,9 @@ def _blt(steps: int, bands: int, uses: int) -> Column:
     entries = np.zeros(steps)
     for ratio, weight in zip(ratios, weights, strict=True):
         entries += weight * _products(np.full(steps - 1, ratio))
-    return Column(entries, steps + BUFFERS + 2.0)
+    # A point errs by at most 64 units, by its logarithm of at most 17 and the spacing, and so does each of the factors:
+    # the column is that of the numbers that are meant as well as that of the doubles that noise is drawn by.
+    return Column(entries, 80.0 * steps)
 
 
 def _buffers(steps: int, uses: int) -> tuple[Array, Array]:
@@ -104,7 +105,7 @@ def _buffers(steps: int, uses: int) -> tuple[Array, Array]:
     """
     import numpy as np
 
-    points = np.linspace(-3.0, max(math.log(steps / uses) + 1.0, -2.0), BUFFERS)
+    points = np.linspace(-3.0, math.log(steps / uses) + 1.0, BUFFERS)
     ratios = 1.0 / (1.0 + np.exp(-points))
     weights = np.sqrt(ratios * (1.0 - ratios))
     return ratios, weights / weights.sum()
@@ -122,12 +123,25 @@ def _impulse(steps: int) -> Array:
     return np.concatenate(([1.0], np.zeros(steps - 1)))
 
 
-def _filtered(numerator: Array | list[float], denominator: Array | list[float], series: Array) -> Array:
-    """Return the power series times a quotient of polynomials, by direct sums: a transform errs absolutely."""
-    from scipy.signal import lfilter
+def _reciprocal(series: Array, steps: int) -> Array:
+    """Return the first coefficients of 1 over a power series that begins with 1: c_n = -sum_j b_j c_{n-j}, j >= 1.
 
-    filtered: Array = lfilter(numerator, denominator, series)
-    return filtered
+    Term by term at first; then twice as many at once, as c times what is left over of -b c. If b_j < 0 and errs by at
+    most 2 j units of roundoff, all terms are positive and c_n errs by at most 5 n units: a term with b_j costs 2 j + 1
+    and at most j sums behind it, so 4 n at first, and one of the at most 2 n/m later products 4 p of m >= 4 p.
+    """
+    import numpy as np
+
+    left = -np.append(series[1:steps], 0.0)
+    entries = np.zeros(min(steps, 4 * series.size))
+    entries[0] = 1.0
+    for n in range(entries.size - 1):
+        behind = entries[n + 1 : n + 1 + left.size]
+        behind += left[: behind.size] * entries[n]
+    while entries.size < steps:
+        over = np.convolve(left, entries[-left.size :])[left.size - 1 :]
+        entries = np.append(entries, np.convolve(entries, over)[: entries.size])
+    return entries[:steps]
 
 
 @functools.lru_cache(maxsize=8)
@@ -196,6 +210,20 @@ class Strategy(NamedTuple):
     def buffers(self) -> tuple[Array, Array]:
         """Return the ratios and the weights of the geometric sequences that the column of BLT is the sum of."""
         return _buffers(self.steps, self.uses)
+
+    def responses(self) -> Array:
+        """Return what each buffer of BLT has of a row of Z in the steps after it, shape (buffers, steps), to nearest.
+
+        With v the weights times the ratios, buffers follow diag(ratios) - 1 v', which is symmetric in other units.
+        """
+        import numpy as np
+
+        ratios, weights = _buffers(self.steps, self.uses)
+        units = np.sqrt(weights * ratios)
+        values, vectors = np.linalg.eigh(np.diag(ratios) - np.outer(units, units))
+        parts = vectors / units[:, np.newaxis] * (vectors.T @ units)
+        responses: Array = parts @ np.power(values[:, np.newaxis], np.arange(self.steps))
+        return responses
 
     def column_norm(self) -> tuple[float, float]:
         """Return the largest norm of a column of C, rounded down and up: that of the first, but of files."""
@@ -288,12 +316,8 @@ def _inverse(strategy: Strategy) -> Array:
         return _inverse_sqrt(steps)
     if mechanism == Mechanism.BLT:
         ratios, weights = _buffers(steps, strategy.uses)
-        factors = [np.poly1d([-ratio, 1.0]) for ratio in ratios]
-        bottom = math.prod(factors, start=np.poly1d([1.0]))
-        others = [math.prod(factors[:j] + factors[j + 1 :], start=np.poly1d([1.0])) for j in range(BUFFERS)]
-        top = sum((weight * rest for weight, rest in zip(weights, others, strict=True)), np.poly1d([0.0]))
-        return _filtered(bottom.coeffs[::-1], top.coeffs[::-1], _impulse(steps))
-    return _filtered([1.0], _column(strategy).entries[:bands], _impulse(steps))
+        return np.append(1.0, -(weights * ratios) @ strategy.responses()[:, : steps - 1])
+    return _reciprocal(_column(strategy).entries[:bands], steps)
 
 
 def _tree_variances(steps: int) -> Array:

@@ -52,10 +52,10 @@ class Workload(NamedTuple):
         """
         import numpy as np
 
-        steady = _fading(inverse, self.momentum) if self.momentum else inverse
         rates = self.rates(len(inverse))
         if inverse.ndim == 2:
-            return self._of_rows(steady, rates)
+            return self._of_rows(inverse, rates)
+        steady = _fading(inverse, self.momentum) if self.momentum else inverse
         variances: Array = np.cumsum(_fading(steady, 1.0 - self.decay) ** 2)
         first = int(np.count_nonzero(rates == 1.0))
         if first < len(rates):
@@ -64,37 +64,43 @@ class Workload(NamedTuple):
             variances[first:] = np.interp(np.arange(first, len(rates)), points, cooled)
         return variances
 
-    def _of_rows(self, steady: Array, rates: Array) -> Array:
+    def _of_rows(self, inverse: Array, rates: Array) -> Array:
         import numpy as np
 
-        iterate, variances = np.zeros(len(rates)), np.empty(len(rates))
+        update, iterate, variances = np.zeros(len(rates)), np.zeros(len(rates)), np.empty(len(rates))
         for t, rate in enumerate(rates):
-            iterate = (1.0 - self.decay * rate) * iterate + rate * steady[t]
+            update = self.momentum * update + inverse[t]
+            iterate = (1.0 - self.decay * rate) * iterate + rate * update
             variances[t] = iterate @ iterate
         return variances
 
     def _at(self, steady: Array, rates: Array, last: int) -> float:
         """Return the variance of one iterate: its weights on past updates, correlated with their noise."""
         import numpy as np
-        from scipy.signal import fftconvolve
 
         kept = np.append(1.0 - self.decay * rates[1 : last + 1], 1.0)
         weights = rates[: last + 1] * np.cumprod(kept[::-1])[::-1]
-        # A transform errs by some 1e-16 of the largest entry: these are errors of a mechanism, not guarantees.
-        row = fftconvolve(weights[::-1], steady[: last + 1])[: last + 1]
+        row = _convolved(weights[::-1], steady[: last + 1])
         return float(row @ row)
 
 
 def _fading(series: Array, kept: float) -> Array:
-    """Return the sums of a series along its first axis, of which each step keeps a share."""
+    """Return the sums of a series of which each step keeps a share."""
     import numpy as np
 
-    if kept == 1.0:
-        return np.cumsum(series, axis=0)
-    from scipy.signal import lfilter
+    return np.cumsum(series) if kept == 1.0 else _convolved(series, np.power(kept, np.arange(float(len(series)))))
 
-    summed: Array = lfilter([1.0], [1.0, -kept], series, axis=0)
-    return summed
+
+def _convolved(one: Array, other: Array) -> Array:
+    """Return the first terms of the product of two power series: by a transform, for errors and no guarantees.
+
+    It errs by some 1e-16 of the largest entry.
+    """
+    import numpy as np
+
+    size = 1 << (2 * len(one) - 1).bit_length()
+    product: Array = np.fft.irfft(np.fft.rfft(one, size) * np.fft.rfft(other, size), size)
+    return product[: len(one)]
 
 
 SUMS = Workload()

@@ -265,7 +265,7 @@ def _correlated(bound: Theorem, r: random.Random, values: dict[str, Any], number
     """What makes a matrix, the passes and the way to sample fit together."""
     length, bands = whole(r, 1, r.choice((1, 2, 7, 60))), whole(r, 1, r.choice((1, 2, 5)))
     sampled = bound.id.removeprefix("correlated.banded_") if "banded" in bound.id else ""
-    matrices = ("identity", "banded-sqrt") if sampled else ("identity", "banded-sqrt", "bisr", "sqrt", "tree")
+    matrices = ("identity", "banded-sqrt") if sampled else ("identity", "banded-sqrt", "bisr", "sqrt", "tree", "blt")
     values.update(
         bands=bands, noise_multiplier=number(r, 0.3, 30.0),
         scaling=r.choice(("matrix", "columns") if sampled else ("matrix", "columns", "sensitivity")),

@@ -18,7 +18,7 @@ from dpcalc.certify.table import defines
 from dpcalc.model.quantities import Adjacency, Mechanism, Scaling
 
 _MOST_PRODUCTS = 2_000_000  # some seconds
-_LIMIT = "matrices of very many steps, and blt, whose ratios are doubles"
+_LIMIT = "matrices of very many steps"
 
 
 @defines("correlated.gaussian", Gdp, slack=1e-8, weight=500.0, limit=_LIMIT)
@@ -87,7 +87,7 @@ def _of_any_signs(v: RunInputs, steps: int, separation: int, uses: int) -> arb:
     if steps * steps * uses > _MOST_PRODUCTS:
         raise OutOfReach("a matrix of so many steps and uses")
     columns = [list(map(arb, column)) for column in v.schedule.entries.T.tolist()]
-    starts = range(separation if uses > 1 else steps)
+    starts = range(max(min(separation, steps), steps - (uses - 1) * separation))
     places = (range(start, steps, separation)[:uses] for start in starts)
     sums = [sum((abs(_product(columns[i], columns[j])) for i in at for j in at), arb(0)) for at in places]
     return max(sums, key=lambda total: float(total.mid())).sqrt()
@@ -115,13 +115,28 @@ def _column(v: RunInputs, steps: int) -> list[arb]:
     if v.mechanism == Mechanism.IDENTITY:
         return [arb(1)]
     if v.mechanism == Mechanism.BLT:
-        raise OutOfReach("the ratios of blt are doubles")
+        return _geometric(v, steps)
     if v.mechanism == Mechanism.BISR:
         if steps * bands > _MOST_PRODUCTS:
             raise OutOfReach("a matrix of so many steps and bands")
         return _inverted([entry for entry, _ in zip(_binomial(fmpq(1, 2)), range(bands), strict=False)], steps)
     length = bands if v.mechanism == Mechanism.BANDED_SQRT else steps
     return [entry for entry, _ in zip(_binomial(fmpq(-1, 2)), range(length), strict=False)]
+
+
+def _geometric(v: RunInputs, steps: int) -> list[arb]:
+    """Return c_n = sum_j w_j th_j^n: th_j = 1/(1 + e^-u_j), u_j equally spaced, and w_j as sqrt(th_j (1 - th_j))."""
+    if 40 * steps > _MOST_PRODUCTS:  # a step takes as long as forty products
+        raise OutOfReach("a matrix of so many steps and buffers")
+    end = arb(fmpq(steps, _uses(v))).log() + 1
+    points = [(end + 3) * arb(fmpq(j, 5)) - 3 for j in range(6)]
+    ratios = [1 / (1 + (-point).exp()) for point in points]
+    terms = [(ratio * (1 - ratio)).sqrt() for ratio in ratios]
+    total, entries = sum(terms, arb(0)), []
+    for _ in range(steps):
+        entries.append(sum(terms, arb(0)) / total)
+        terms = [term * ratio for term, ratio in zip(terms, ratios, strict=True)]
+    return entries
 
 
 def _binomial(power: fmpq) -> Iterator[arb]:

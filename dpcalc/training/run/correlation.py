@@ -197,15 +197,9 @@ def _of_buffers(strategy: Strategy) -> tuple[float, float]:
     """Return bounds on K, and on its error in units of roundoff.
 
     A buffer takes an error of u (2 |B| + 2 |W|) in every step, and forgets by its ratio. The sum of the rows of C^-1 is
-    at most 2, as c is log-convex (Kaluza): so is |W| over that of a row of Z. The buffers are those of a linear
-    recursion, diag(ratios) - 1 v', which is symmetric in other units, and whose powers follow from its eigenvalues.
+    at most 2, as c is log-convex (Kaluza): so is |W| over that of a row of Z.
     """
     ratios, weights = strategy.buffers()
-    past = weights * ratios
-    units = np.sqrt(past)
-    values, vectors = np.linalg.eigh(np.diag(ratios) - np.outer(units, units))
-    parts = vectors / units[:, np.newaxis] * (vectors.T @ units)
-    powers = np.power(values[:, np.newaxis], np.arange(strategy.steps))
-    reach = _REACH * np.abs(parts @ powers).sum(axis=1)  # of each buffer
+    past, reach = weights * ratios, _REACH * np.abs(strategy.responses()).sum(axis=1)  # of each buffer
     error = 8.0 * reach + (2.0 * reach + 4.0 * _REACH) / (1.0 - ratios)
     return float(past @ reach), float(past @ error)
