@@ -1,4 +1,4 @@
-"""What every query of the README and the tour costs: whole processes, each timed beside ``python -c 'import numpy'``.
+"""What every query of the README costs: whole processes, each timed beside ``python -c 'import numpy'``.
 
 Run ``python benchmarks/queries.py``, or with ``--only WORD`` the queries that have a word in them. Each round starts
 the two processes one after the other. The table shows the least processor time of a query over the rounds, and its
@@ -19,7 +19,7 @@ from pathlib import Path
 from prompt import ENVIRONMENT, cost
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = (ROOT / "README.md", ROOT / "docs" / "tour.md")
+README = ROOT / "README.md"
 CASES = 10_000
 MATRIX = {
     f"check, {CASES} closed forms": ("order: 8", "rdp"),
@@ -31,7 +31,7 @@ MORE = (
     "compare --algorithm shuffled-epochs -n 60000 --batch-size 256 --epochs 20 -L 1 --smoothness 1 --eta 0.1 "
     "--sigma 0.05 -d 1e-6",
 )
-"""Queries that neither shows."""
+"""Queries that it does not show."""
 
 
 def recipe(asked: str, gated: str) -> str:
@@ -54,8 +54,8 @@ def recipe(asked: str, gated: str) -> str:
 
 
 def blocks(language: str) -> list[str]:
-    """Return the blocks of one language in the README and the tour."""
-    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    """Return the blocks of one language in the README."""
+    text = README.read_text(encoding="utf-8")
     found = re.findall(r"^ *```(\w*)\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
     return [textwrap.dedent(body) for name, body in found if name == language]
 

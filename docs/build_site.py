@@ -25,8 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 NAVIGATION: dict[str, tuple[str, ...]] = {
     "Start": (
-        "README.md", "docs/tutorial.md", "docs/tour.md", "docs/guides/opacus.md", "docs/guides/auditors.md",
-        "docs/guides/ci.md",
+        "README.md", "docs/tutorial.md", "docs/guides/opacus.md", "docs/guides/ci.md",
     ),
     "How to": (
         "docs/training.md", "docs/after-training.md", "docs/ledger.md", "docs/cards.md", "docs/audit.md",

@@ -182,7 +182,7 @@ def test_every_erratum_of_the_method_is_collected(pages: dict[str, str]) -> None
     assert len(told) >= 5
     assert all(line in pages["errata.md"] for line in told)
     rows = re.findall(r"^\| .*\| (?:unsafe|safe|claim|gap|loose|omission) \|$", method, re.MULTILINE)
-    assert len(rows) >= 25
+    assert len(rows) >= 14
     assert all(row in pages["errata.md"] for row in rows)
 
 

@@ -64,15 +64,3 @@ SHOWN_BY: dict[str, Shown] = {
     "sampled.total_lower": Shown((), "DP-SGD on sampled batches is not carried out here"),
 }
 """By the name of the lower value; a test asks for all."""
-
-
-def table() -> str:
-    """Return a table in Markdown, a row for all lower values of which the same holds."""
-    rows: dict[Shown, list[str]] = {}
-    for bound, shown in SHOWN_BY.items():
-        rows.setdefault(shown, []).append(f"`{bound}`")
-    lines = ["| lower value | attack | how its losses compare, or why there is no attack |", "|---|---|---|"]
-    for shown, bounds in rows.items():
-        attacks = ", ".join(f"`{attack}`" for attack in shown.attacks) or "none"
-        lines.append(f"| {', '.join(bounds)} | {attacks} | {shown.how} |")
-    return "\n".join(lines)
