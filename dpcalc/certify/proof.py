@@ -53,8 +53,7 @@ def proof_by(quantity: str, enclosure: Enclosure) -> Proof:
 def proof_between(quantity: str, low: arb, high: arb, bits: int, place: str) -> Proof:
     """Return the proof that a quantity lies between two balls; their union would be wider."""
     lower = Enclosure(low, bits, place).ends(_DIGITS)[0]
-    upper = Enclosure(high, bits, place).ends(_DIGITS)[1]
-    return Proof(quantity, lower, upper, bits, place)
+    return Proof(quantity, lower, Enclosure(high, bits, place).ends(_DIGITS)[1], bits, place)
 
 
 def weakest(proofs: Iterable[Proof]) -> Proof:

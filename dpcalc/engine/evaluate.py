@@ -45,10 +45,7 @@ def guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...] = ()) -> Gu
     cases = worst_cases(run) if "index" in bound.reads else (run,)
     guarantees = [guarantee_from(bound, bound.prove(case), orders) for case in cases]
     proved = guarantees[0] if len(guarantees) == 1 else worst(guarantees)
-    if (run.group_size or 1) == 1:
-        return proved
-
-    return for_groups(bound, run, proved)
+    return proved if (run.group_size or 1) == 1 else for_groups(bound, run, proved)
 
 
 def guarantee_from(bound: Theorem, proved: Guarantee, orders: tuple[float, ...]) -> Guarantee:

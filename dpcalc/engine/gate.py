@@ -132,9 +132,7 @@ def parse(text: str) -> Gate:
 def risks_of(gates: Iterable[Gate], asked: RiskQuestion | None = None) -> RiskQuestion | None:
     """Return what is asked about attacks, and what gates speak of; None where nothing is."""
     spoken = [(gate.name, gate.at) for gate in gates if gate.of_attack]
-    if not spoken:
-        return asked
-    return (asked or NO_RISKS).adding(spoken)
+    return asked if not spoken else (asked or NO_RISKS).adding(spoken)
 
 
 def judge(gate: Gate, case: Case) -> Assertion:
@@ -228,9 +226,7 @@ def refuse_vacuous(gate: Gate) -> None:
 def _ends(name: str) -> tuple[float, float]:
     """Return the least and the largest value that an answer can have, or that says anything."""
     direction = DIRECTIONS.get(name)
-    if direction is not None:
-        return direction.low, direction.high
-    return 0.0, _MOST.get(name, HIGHEST)
+    return (direction.low, direction.high) if direction is not None else (0.0, _MOST.get(name, HIGHEST))
 
 
 _MOST = {"delta": 1.0, "log_delta": 0.0, **dict.fromkeys(ATTACKS, 1.0)}

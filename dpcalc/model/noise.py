@@ -119,8 +119,7 @@ def scale(
     Raises:
         NotApplicable: the schedule is undefined at x, or the scale is not a positive double.
     """
-    high = reach(noise, log_x, c1, c2)[1]
-    value = displacement * diameter / step_size / high
+    value = displacement * diameter / step_size / reach(noise, log_x, c1, c2)[1]
     if not 0.0 < value < math.inf:
         raise NotApplicable(f"the noise schedule gives a scale of {value:g}", "other constants --c1 and --c2")
     return down(value, 8.0)

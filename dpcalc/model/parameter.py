@@ -616,9 +616,7 @@ def check(name: str, value: float | int | str) -> float | int | str:
         SpecError: it does not, or is not a number where one is needed.
     """
     parameter = EVERY[name]
-    if parameter.choices:
-        return _word(parameter, value)
-    return _number(parameter, value)
+    return _word(parameter, value) if parameter.choices else _number(parameter, value)
 
 
 def _word(parameter: Parameter, value: float | int | str) -> float | int | str:

@@ -448,8 +448,7 @@ def _fill_index(algorithm: Algorithm, draft: Description) -> None:
 def _dropped(draft: Description | Given) -> int:
     """Return how many records at the end no pass in a fixed order uses."""
     records, size = draft["records"], draft.get("batch_size", 1)
-    drops = draft.get("last_batch") is LastBatch.DROP and records > size
-    return int(records % size) if drops else 0
+    return int(records % size) if draft.get("last_batch") is LastBatch.DROP and records > size else 0
 
 
 def _index_of_window(draft: Description) -> None:

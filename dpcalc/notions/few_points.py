@@ -146,9 +146,7 @@ def _lowest(points: Sequence[tuple[float, float]]) -> float:
 def _between(nodes: Nodes, epsilon: float) -> float:
     """Return ln delta between two points, rounded up."""
     place = bisect.bisect_right(nodes, epsilon, key=_epsilon) - 1
-    if place == len(nodes) - 1:
-        return nodes[-1][1]
-    return chord(*nodes[place], *nodes[place + 1], epsilon)
+    return nodes[-1][1] if place == len(nodes) - 1 else chord(*nodes[place], *nodes[place + 1], epsilon)
 
 
 def _epsilon(node: tuple[float, float]) -> float:

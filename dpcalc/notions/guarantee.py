@@ -197,9 +197,7 @@ class Box(Curved):
         return Answer(self.privacy_profile()(epsilon), None, "profile")
 
     def rdp(self, order: float) -> float:
-        if not self.has_renyi:
-            return super().rdp(order)
-        return response_renyi(self.epsilon0, order)
+        return super().rdp(order) if not self.has_renyi else response_renyi(self.epsilon0, order)
 
     def pairs(self, log_delta: float, *, second: bool = False) -> Sequence[tuple[Pair, int]]:
         return box_pairs(*self.point)

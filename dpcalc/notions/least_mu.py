@@ -270,8 +270,7 @@ def regret(curve: Curve, mu: float, top: float) -> float:
         return max(0.0, up(gap, 4.0)) * math.exp(-log_exp1p(low)) * (1.0 + UNIT * (8.0 + 2.0 * low))
 
     def at(epsilon: float) -> float:
-        gap = gaussian_delta(epsilon) - exp_down(curve(epsilon))
-        return gap * math.exp(-log_exp1p(epsilon))
+        return (gaussian_delta(epsilon) - exp_down(curve(epsilon))) * math.exp(-log_exp1p(epsilon))
 
     tail = gaussian_delta(top) * math.exp(-log_exp1p(top))
     cells = [(-bound(0.0, top), 0.0, top)]

@@ -92,9 +92,7 @@ def epsilon(*, epsilon0: float, log_delta0: float, count: int, log_delta_target:
 
 def _log_none_revealed_down(log_delta0: float, count: int) -> float:
     """Return count ln(1 - delta0), rounded down."""
-    if log_delta0 < -700.0:
-        return -1e-280
-    return -up(-count * log_one_minus_exp(log_delta0), 8.0)
+    return -1e-280 if log_delta0 < -700.0 else -up(-count * log_one_minus_exp(log_delta0), 8.0)
 
 
 def _log_any_revealed_up(log_delta0: float, count: int, log_none: float) -> float:

@@ -258,8 +258,7 @@ def _integral(log_integrand: Callable[[Array], Array], edges: Array, rounds: int
         with np.errstate(invalid="ignore", over="ignore"):
             gap = fine + np.log(np.maximum(np.abs(np.expm1(np.minimum(coarse - fine, 50.0))), 1e-300))
         gap = np.where(np.isnan(gap) | (fine == -np.inf), coarse, gap)
-        whole = log_add_exp(total, _log_sum(fine))
-        rough = (gap > whole - 34.0) & (round < rounds)
+        rough = (gap > log_add_exp(total, _log_sum(fine)) - 34.0) & (round < rounds)
         total = log_add_exp(total, log_add_exp(_log_sum(fine[~rough]), _log_sum(gap[~rough])))
         if not rough.any() or len(left) > 4 * _MOST_PANELS:
             return total if not rough.any() else log_add_exp(total, _log_sum(np.logaddexp(fine, gap)[rough]))

@@ -358,9 +358,7 @@ def _vertex(x: float, at_x: float, w: float, at_w: float, v: float, at_v: float)
     """Return how far from x the vertex of the parabola through three points is; None where there is none."""
     r, q = (x - w) * (at_x - at_v), (x - v) * (at_x - at_w)
     bend = 2.0 * (q - r)
-    if bend == 0.0 or not math.isfinite(bend):
-        return None
-    return ((x - w) * r - (x - v) * q) / bend
+    return None if bend == 0.0 or not math.isfinite(bend) else ((x - w) * r - (x - v) * q) / bend
 
 
 def _round_up(*terms: float) -> float:

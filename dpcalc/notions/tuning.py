@@ -191,8 +191,7 @@ def tuned_log_delta(curve: Curve, tuning: Tuning, grown: float, epsilon: float) 
     Below the growth c it is at most E K delta(0) + e^c - e^epsilon, since delta falls by at most as much as e^epsilon
     grows.
     """
-    inside = curve(max(0.0, down(epsilon - grown, 2.0)))
-    value = inside + math.log(tuning.mean)
+    value = curve(max(0.0, down(epsilon - grown, 2.0))) + math.log(tuning.mean)
     if epsilon < grown:
         if grown > 1.0:
             return 0.0

@@ -270,8 +270,7 @@ def _group_after(before: Group | None, trials: int, one_in: int) -> Group | None
         return top, _log_lower_tail_up(top, trials, one_in), 0.0
     start = 0 if before is None else before[0] + 1
     beyond = max(0.0, start - mean - 10.0 * spread) if mean > 1000.0 else max(0.0, start - mean - 1000.0)
-    width = max(1, int(spread / 16.0), int(beyond / 64.0))
-    top = min(trials, start + width - 1)
+    top = min(trials, start + max(1, int(spread / 16.0), int(beyond / 64.0)) - 1)
     peak = min(max((trials + 1) // one_in, start), top)
     weight = log_mass_up(peak, trials=trials, one_in=one_in) + math.log(top - start + 1)
     if start > mean:
@@ -355,8 +354,7 @@ def _log_geometric(slope: Array, count: Array) -> Array:
     """Return ln(1 + e^s + ... + e^(s (count-1))) for the slope s, elementwise."""
     s = np.where(np.abs(slope) < 1e-12, 1e-12, slope)
     down = -np.abs(s)
-    value = np.log(np.expm1(down * count) / np.expm1(down))
-    return value + np.where(s > 0.0, s * (count - 1.0), 0.0)
+    return np.log(np.expm1(down * count) / np.expm1(down)) + np.where(s > 0.0, s * (count - 1.0), 0.0)
 
 
 def _log_tail_up(trials: int, chance: Fraction, number: int) -> float:
@@ -366,8 +364,7 @@ def _log_tail_up(trials: int, chance: Fraction, number: int) -> float:
     gap = share * math.log(share / p) if share > 0.0 else 0.0
     if share < 1.0:
         gap += (1.0 - share) * (math.log1p(-share) - math.log1p(-p))
-    size = abs(math.log(p)) + abs(math.log1p(-p)) + 1.0
-    return -trials * max(0.0, gap - 64.0 * UNIT * size)
+    return -trials * max(0.0, gap - 64.0 * UNIT * (abs(math.log(p)) + abs(math.log1p(-p)) + 1.0))
 
 
 def log_masses(trials: int, chance: float) -> Array:

@@ -76,8 +76,7 @@ class Law(NamedTuple):
 def counts(trials: int, chance: Fraction) -> Law:
     """Return the law of the number of successes of so many trials."""
     if trials == 1:
-        p = float(chance)
-        return Law(np.array([0.0, 1.0]), np.array([up(float(1 - chance)), up(p)]), most=1.0)
+        return Law(np.array([0.0, 1.0]), np.array([up(float(1 - chance)), up(float(chance))]), most=1.0)
     blocks = binomial_blocks(trials, chance)
     order = np.argsort(blocks.high, kind="stable")
     return Law(blocks.high[order], np.exp(blocks.log_above[order]) * (1.0 + 4.0 * UNIT), most=float(trials))
@@ -201,8 +200,7 @@ class _Sums(NamedTuple):
             return (self.cumulant(math.exp(log_t)) - log_failure) / math.exp(log_t)
 
         # Any t bounds the sum; the golden ratio to the power of 90 is below a unit of roundoff.
-        least = at(near_minimum(at, -40.0, 40.0, steps=90))
-        return min(self.most, up(least, _ROUNDED) + self.beyond)
+        return min(self.most, up(at(near_minimum(at, -40.0, 40.0, steps=90)), _ROUNDED) + self.beyond)
 
     def law(self) -> Law:
         """Return a law by the bounds of some hundred t."""

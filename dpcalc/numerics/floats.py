@@ -181,9 +181,7 @@ def log_sum_exp(logs: Iterable[float]) -> float:
     """Return ln of the sum of exp(x) over ``logs``; -inf for none."""
     terms = list(logs)
     peak = max(terms, default=-math.inf)
-    if math.isinf(peak):
-        return peak
-    return peak + math.log(math.fsum(math.exp(x - peak) for x in terms))
+    return peak if math.isinf(peak) else peak + math.log(math.fsum(math.exp(x - peak) for x in terms))
 
 
 def log_add_exp(a: float, b: float) -> float:

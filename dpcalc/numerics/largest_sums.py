@@ -100,8 +100,7 @@ def _single(bins: int, spread: float, high: float, low: float, epochs: int) -> t
     above = above + error + 1e-300
     positive = below > 0.0
     ratio = np.log(below[positive]) - np.log(above[positive])
-    mean = float(below[positive] @ ratio)
-    deviation = math.sqrt(float(below[positive] @ (ratio - mean) ** 2))
+    deviation = math.sqrt(float(below[positive] @ (ratio - float(below[positive] @ ratio)) ** 2))
     step = max(_REACH * math.sqrt(epochs) * deviation, 0.5 * float(ratio.max() - ratio.min())) / _POINTS
     score = np.full(len(positive), round(float(ratio.min()) / step))  # any score will do for what is not told
     score[positive] = np.rint(ratio / step)

@@ -207,8 +207,7 @@ def _about_quantile(log_tail: float) -> float:
     """
     if not -1e15 < log_tail < -_LN2:
         return 0.0
-    square = -2.0 * (log_tail + _LN2)
-    z = math.sqrt(square)
+    z = math.sqrt(-2.0 * (log_tail + _LN2))
     for _ in range(8):
         ratio = mills(z)
         gap = log_phi(z) + math.log(ratio) - log_tail

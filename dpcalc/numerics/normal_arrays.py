@@ -69,8 +69,7 @@ def _at_any_threshold(e: Array, r: Array) -> Array:
     below = e < 0.0
     if below.any():
         # H(e) = 1 - exp(e) + exp(e) H(-e).
-        rest = np.log(-np.expm1(e[below]))
-        mixed = np.logaddexp(rest, e[below] + value[below])
+        mixed = np.logaddexp(np.log(-np.expm1(e[below])), e[below] + value[below])
         value[below] = np.minimum(0.0, mixed + UNIT * (16.0 + 4.0 * np.abs(mixed)))
     return value
 
@@ -99,8 +98,7 @@ def _at_non_negative_threshold(e: Array, r: Array) -> Array:
     near = x < -1.0
     if near.any():
         x1, y1 = x[near], x[near] + r[near]
-        half = 0.5 * x1 * x1
-        gap = INV_SQRT_2PI * np.exp(-half) * (mills(-x1) + mills(y1))
+        gap = INV_SQRT_2PI * np.exp(-(0.5 * x1 * x1)) * (mills(-x1) + mills(y1))
         # Here H > 0.3; the complement's relative error becomes that of the logarithm (the last term: among subnormal
         # numbers relative errors mean nothing).
         value[near] = np.log1p(-np.minimum(gap, 0.9)) * (1.0 - np.minimum(error[near] * 2.0 + 64.0 * UNIT, 1.0))
@@ -216,9 +214,7 @@ def _far_difference(x: Array, r: Array) -> Array:
 def log_sum_exp(logs: Array) -> float:
     """Return ln of the sum of exp(logs); -inf for none."""
     peak = float(logs.max(initial=-math.inf))
-    if peak == -math.inf:
-        return peak
-    return peak + math.log(float(np.exp(logs - peak).sum()))
+    return peak if peak == -math.inf else peak + math.log(float(np.exp(logs - peak).sum()))
 
 
 def log_one_minus_exp(x: Array) -> Array:

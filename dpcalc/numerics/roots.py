@@ -150,8 +150,7 @@ def _enclose_from_value(z: float) -> tuple[float, float]:
     w = z / (1.0 + z)
     for _ in range(6):
         w += w * (z * math.exp(-w) / w - 1.0) / (1.0 + w)
-    residual = z * math.exp(-w) / w - 1.0
-    return _widen(w, 1.01 * abs(residual) + 7.0 * UNIT)
+    return _widen(w, 1.01 * abs(z * math.exp(-w) / w - 1.0) + 7.0 * UNIT)
 
 
 def _enclose_from_log(log_z: float) -> tuple[float, float]:

@@ -239,8 +239,7 @@ def log_sum_decreasing_up(
     bounds = terms(nodes)
     for _ in range(_MOST_ROUNDS):
         sums, peak = _block_sums(nodes, bounds)
-        total = float(sums[0].sum())
-        loss = sums[1] / total
+        loss = sums[1] / float(sums[0].sum())
         if float(loss.sum()) <= tolerance or len(nodes) >= _MOST_NODES:
             break
         added = _between(nodes, loss, tolerance)

@@ -287,8 +287,7 @@ class Theorem(NamedTuple):
     @property
     def statement(self) -> str:
         """The first paragraph of the function's docstring."""
-        text = (self.function.__doc__ or "").strip().split("\n\n")[0]
-        return " ".join(text.split())
+        return " ".join((self.function.__doc__ or "").strip().split("\n\n")[0].split())
 
     @property
     def guarantee(self) -> bool:

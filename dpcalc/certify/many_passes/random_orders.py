@@ -100,8 +100,7 @@ def _released_once(v: RunInputs) -> arb:
     ratio = _ratio(v, "scale") * arb(v.epochs).sqrt()
     if v.diameter is None and v.exact("strong_convexity") == 0:
         return _pass_mean(v, ratio)
-    plain = SamePlaces(Pace(v, contracts=False), 1, None, arb(1))
-    return _mean(v, ratio, [plain, _same_places(v, 1)])
+    return _mean(v, ratio, [SamePlaces(Pace(v, contracts=False), 1, None, arb(1)), _same_places(v, 1)])
 
 
 def places_curve(v: RunInputs, *, deep: bool = True) -> Callable[[arb], arb] | None:

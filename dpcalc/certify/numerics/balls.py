@@ -99,8 +99,7 @@ class Inputs:
 
     def quotient(self, top: Sequence[str | int], bottom: Sequence[str | int]) -> arb:
         """Return a quotient of products of parameters and whole numbers; it is exact where none is derived."""
-        names = [x for x in (*top, *bottom) if isinstance(x, str)]
-        if any(name in self._derived for name in names):
+        if any(name in self._derived for name in [x for x in (*top, *bottom) if isinstance(x, str)]):
             balls = [getattr(self, x) if isinstance(x, str) else arb(x) for x in (*top, *bottom)]
             return math.prod(balls[: len(top)], start=arb(1)) / math.prod(balls[len(top) :], start=arb(1))
         rationals = [self.exact(x) if isinstance(x, str) else fmpq(x) for x in (*top, *bottom)]
@@ -122,8 +121,7 @@ def rational(value: float, typed: bool) -> fmpq:
         return fmpq(*value.as_integer_ratio())
     digits, _, exponent = repr(value).partition("e")
     whole, _, fraction = digits.partition(".")
-    power = int(exponent or 0) - len(fraction)
-    return fmpq(int(whole + fraction)) * fmpq(10) ** power
+    return fmpq(int(whole + fraction)) * fmpq(10) ** (int(exponent or 0) - len(fraction))
 
 
 @contextmanager

@@ -251,8 +251,7 @@ def _tilt_of(rough: Sequence[_Rough], epsilon: float, about: float) -> _Tilt:
 
     def bound(x: float) -> float:
         c = math.exp(x)
-        total = sum(each[1] * _moments(each, c)[0] for each in rough)
-        return total - c * epsilon - x - math.log1p(c)
+        return sum(each[1] * _moments(each, c)[0] for each in rough) - c * epsilon - x - math.log1p(c)
 
     low, high = -12.0, 16.0
     for _ in range(40):
@@ -306,9 +305,7 @@ def _step(rough: Sequence[_Rough], c: float, parts: Sequence[Part]) -> float:
 def _exact_step(step: float, parts: Sequence[Part]) -> arb:
     """Return the step, of which the largest loss is a multiple where it has mass."""
     atoms = [part.atom for part in parts if part.atom is not None]
-    if atoms:
-        return atoms[0] / max(1, math.ceil(float(atoms[0].mid()) / step))
-    return arb(step)
+    return atoms[0] / max(1, math.ceil(float(atoms[0].mid()) / step)) if atoms else arb(step)
 
 
 # --- the law of a part -----------------------------------------------------------------------------------------------

@@ -341,8 +341,7 @@ class _OfPieces(Moments):
         self.panels.append(_panel(mass, piece, start, end))
 
     def at(self, t: arb) -> acb:
-        turns = (value * (acb(0, 1) * t * loss).exp() for value, loss in self.nodes)
-        return sum(turns, self.ball)
+        return sum((value * (acb(0, 1) * t * loss).exp() for value, loss in self.nodes), self.ball)
 
     def on_grid(self, step: arb) -> Iterator[acb]:
         return (x + self.ball for x in sums_on_grid([(value, acb(0, 1) * step * loss) for value, loss in self.nodes]))

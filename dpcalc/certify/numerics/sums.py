@@ -188,8 +188,7 @@ def _maclaurin(curve: Curve, start: int, n: int) -> arb:
             total += sign * arb(fmpq.bernoulli(2 * j)) * slopes[2 * j - 2] / (2 * j * (2 * j - 1))
     rest = arb(0)
     for left, right in _blocks(curve, start, n):
-        largest = abs(curve.slope(arb(left).union(arb(right)), 2 * p)[2 * p - 1])
-        rest += largest * (right - left)
+        rest += abs(curve.slope(arb(left).union(arb(right)), 2 * p)[2 * p - 1]) * (right - left)
         if curve.exponent(float(right)) < -4 * _QUIET and right > _peak(curve):
             # f^(2p) from here on: f' falls, so that its derivatives on discs of radius 1 are below it.
             rest += abs(curve.slope(arb(right), 1)[0]) * arb(n) * arb(2) ** 80

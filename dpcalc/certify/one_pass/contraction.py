@@ -62,8 +62,7 @@ def _shift(v: RunInputs) -> arb:
 @defines("contraction.laplace_shift", Profile, slack=1e-9, weight=6.0, limit="1500 steps")
 def _laplace_shift(v: RunInputs) -> arb:
     size, later = v.batch_behind()
-    run = run_without_shift(v, size)
-    return laplace_shift(run.own, later, v.epsilon)
+    return laplace_shift(run_without_shift(v, size).own, later, v.epsilon)
 
 
 @defines("contraction.laplace_mixture", Profile, slack=1e-6, weight=4.0, limit="2000 steps")

@@ -59,8 +59,7 @@ def _skip(v: RunInputs) -> arb:
 @defines("iteration.skip_rdp", Rdp)
 def _skip_rdp(v: RunInputs) -> arb:
     r, k = _single(v)
-    full = v.order * r * r / (2 * k)
-    return _mixed_rdp(v.order, used(v), full)
+    return _mixed_rdp(v.order, used(v), v.order * r * r / (2 * k))
 
 
 def _mixed_rdp(order: arb, share: arb, full: arb) -> arb:
@@ -108,8 +107,7 @@ def _stop_harmonic(v: RunInputs) -> arb:
 @defines("iteration.stop_linear", Rdp, limit="x <= 1")
 def _stop_linear(v: RunInputs) -> arb:
     n = v.records
-    constant = n * (sums.expm1_reciprocals(arb(1), n) / n).log1p()
-    return v.order * _unit_exponent(v) * constant / (2 * n)
+    return v.order * _unit_exponent(v) * (n * (sums.expm1_reciprocals(arb(1), n) / n).log1p()) / (2 * n)
 
 
 @defines("iteration.local", Gdp)

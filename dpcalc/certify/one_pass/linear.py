@@ -164,8 +164,7 @@ def _behind(v: RunInputs, nearest: int) -> arb:
     c = _contraction(v)
     if c == 1:
         return arb(nearest)
-    variance = room(c, nearest) / power(c, 2 * (nearest - 1))
-    return variance.min(arb(10) ** 250)
+    return (room(c, nearest) / power(c, 2 * (nearest - 1))).min(arb(10) ** 250)
 
 
 def _quantile(log_tail: float) -> float:

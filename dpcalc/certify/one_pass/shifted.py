@@ -54,8 +54,7 @@ def hull_cost(inflow: Sequence[arb], factor: Sequence[arb], scale: Sequence[arb]
     weights.reverse()
     blocks: list[tuple[arb, arb]] = []  # (shift, variance), slopes rising
     for t, weight in enumerate(weights):
-        carried = weight * (inflow[t] + (factor[0] * start if t == 0 else 0))
-        block = (carried, square(weight * scale[t]))
+        block = (weight * (inflow[t] + (factor[0] * start if t == 0 else 0)), square(weight * scale[t]))
         while blocks and (blocks[-1][1].is_zero() or not blocks[-1][0] * block[1] < block[0] * blocks[-1][1]):
             # Pooling where the slopes cannot be distinguished costs no more than the width of the balls.
             before = blocks.pop()

@@ -175,8 +175,7 @@ def _shuffled_epochs(v: RunInputs) -> list[Part]:
 
 @defines("released.shuffled_epochs_point", Searched, slack=1e-3, weight=60.0, limit=f"{MOST_PASSES} passes")
 def _point(v: RunInputs) -> arb:
-    certificate = v.certified()
-    at = rational(float(certificate["point"]), typed=False)
+    at = rational(float(v.certified()["point"]), typed=False)
     there = v.changed(epsilon=at)
     ways = [log_step(v.noise, there.epsilon, own_ratio(v))]
     if v.displacement is not None and v.diameter is not None:
@@ -283,8 +282,7 @@ def _laplace(v: RunInputs) -> list[Part]:
         return [Part(laplace_step(ratio), v.steps, ratio)]
     ratio = 2 * v.quotient(["lipschitz"], [size, "scale"])
     share = fmpq(size, v.records)
-    largest = (arb(share) * ratio.expm1()).log1p()
-    return [Part(_sampled(laplace_step(ratio), share), v.steps, largest)]
+    return [Part(_sampled(laplace_step(ratio), share), v.steps, (arb(share) * ratio.expm1()).log1p())]
 
 
 def laplace_step(ratio: arb) -> Curve:

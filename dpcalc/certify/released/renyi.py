@@ -162,9 +162,7 @@ def _span(low: arb, high: arb, at_low: arb, at_high: arb, order: arb) -> _Span:
 
 def _exponential(rate: arb, low: arb, high: arb) -> arb:
     """Return the integral of e^(rate x)."""
-    if rate.is_zero():
-        return high - low
-    return (rate * low).exp() * (rate * (high - low)).expm1() / rate
+    return high - low if rate.is_zero() else (rate * low).exp() * (rate * (high - low)).expm1() / rate
 
 
 def _beyond(end: arb, order: arb, own: arb) -> arb:

@@ -156,13 +156,11 @@ def _harmonic(v: RunInputs) -> arb:
 
 def _many_tasks(v: RunInputs) -> arb:
     """Return ln delta at the order 4 ln(1/delta)/eps, by Mironov's conversion."""
-    target = -v.log_delta
-    order = 4 * target / v.epsilon
+    order = 4 * -v.log_delta / v.epsilon
     ratio = square(2 * v.lipschitz / v.sigma)
     if less(arb(2), order * (order - 1) * ratio):
         raise OutOfReach("a (a-1) Delta^2 > 2 sigma^2 at the paper's order")
-    rdp = v.tasks * order * ratio * sums.harmonic(v.records) / v.records
-    return (order - 1) * (rdp - v.epsilon)
+    return (order - 1) * (v.tasks * order * ratio * sums.harmonic(v.records) / v.records - v.epsilon)
 
 
 def _half_printed(v: RunInputs) -> arb:

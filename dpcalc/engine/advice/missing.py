@@ -66,8 +66,7 @@ def of_question(error: Incomplete, run: Run, question: Question, bounds: Sequenc
     """
     lacking = _lacking(run, bounds, "")
     left = {name: example_of(name) for name in ("epsilon", "delta") if getattr(question, name) is None}
-    noise = _noise(run)
-    first = {**lacking, **noise, **({"delta": left["delta"]} if len(left) == 2 else {})}
+    first = {**lacking, **_noise(run), **({"delta": left["delta"]} if len(left) == 2 else {})}
     message = f"{error.message}. Also needed: {', '.join(lacking)}" if lacking else error.message
     shown, asked = _asked(first)
     return Incomplete(message, f"for example {typed(shown)}; or, in place of the noise, {typed(left)}{asked}")

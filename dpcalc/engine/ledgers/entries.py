@@ -227,8 +227,7 @@ def apart(total: Total, entries: Sequence[Entry]) -> Total:
     log_distance += UNIT * (16.0 + 8.0 * abs(log_distance))  # of log, log_sum_exp and the decimals typed
 
     def sum_at(epsilon: float) -> float:
-        log_added = log_distance + epsilon + math.log1p(math.exp(-epsilon))
-        value = log_add_exp(curve(epsilon), log_added)
+        value = log_add_exp(curve(epsilon), log_distance + epsilon + math.log1p(math.exp(-epsilon)))
         return value + UNIT * (32.0 + 16.0 * abs(value) + 4.0 * epsilon)  # of some ten operations
 
     @functools.cache

@@ -259,8 +259,7 @@ class Loss(Frozen):
 
     def _reach_on_ball(self, why: str) -> float:
         """Return the largest reach on the ball, rounded up."""
-        start = self._reach_at_zero
-        return up(start + self.feature_bound * self._need("radius", why), 3.0)
+        return up(self._reach_at_zero + self.feature_bound * self._need("radius", why), 3.0)
 
     def _checked_constant(self, exponent: float) -> float:
         if not 0.0 <= exponent <= 1.0:

@@ -158,9 +158,7 @@ class PowerLoss(Loss):
         return self.power * up(power_of(max(0.0, up(reach - self._free)), self.power - 1.0), 4.0)
 
     def _height(self, reach: float) -> float:
-        if reach <= self._free:
-            return 0.0
-        return up(power_of(up(reach - self._free), self.power), 6.0)
+        return 0.0 if reach <= self._free else up(power_of(up(reach - self._free), self.power), 6.0)
 
     def _hoelder_constant_of_data(self, exponent: float) -> float:
         self._refuse_other(exponent)

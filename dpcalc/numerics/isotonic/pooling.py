@@ -67,9 +67,7 @@ class WideFloat:
         return WideFloat(self.m + math.ldexp(other.m, other.e - self.e), self.e)
 
     def __lt__(self, other: WideFloat) -> bool:
-        if not self.m or not other.m:
-            return self.m < other.m
-        return (self.e, self.m) < (other.e, other.m)
+        return self.m < other.m if not self.m or not other.m else (self.e, self.m) < (other.e, other.m)
 
 
 Number = TypeVar("Number", float, WideFloat)
@@ -88,8 +86,7 @@ def plain_floor(s: Array, v: Array, c: Array, levels: tuple[float, ...]) -> floa
     log_c = np.log2(np.where(c > 0, c, 1.0))
     growth = float(np.maximum(log_c, 0.0).sum())
     lost = np.cumsum(np.where(s > 0, 0.0, np.maximum(-log_c, 0.0)))
-    before = np.maximum.accumulate(np.where(s > 0, lost, 0.0))
-    s_low = smallest - float((lost - before).max())
+    s_low = smallest - float((lost - np.maximum.accumulate(np.where(s > 0, lost, 0.0))).max())
     steps = math.log2(len(s) + 1)
     s_high, v_high = largest + growth + steps, v_high + 2 * growth + steps
     floor = min(s_low - s_high, (v_low - v_high) / 2) - 64
@@ -99,9 +96,7 @@ def plain_floor(s: Array, v: Array, c: Array, levels: tuple[float, ...]) -> floa
 
 
 def _log2_range(positive: Array) -> tuple[float, float]:
-    if not positive.size:
-        return 0.0, 0.0
-    return math.log2(positive.min()), math.log2(positive.max())
+    return (0.0, 0.0) if not positive.size else (math.log2(positive.min()), math.log2(positive.max()))
 
 
 def reversed_steps(

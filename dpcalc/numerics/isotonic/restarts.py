@@ -267,8 +267,7 @@ def _reduce(runs: _Runs) -> tuple[_Runs, int]:
         fresh = np.flatnonzero(np.diff(runs.block, prepend=-1))
         if len(fresh) == len(runs.block):
             return runs, levels
-        sizes = np.diff(fresh, append=len(runs.block))
-        rank = np.arange(len(runs.block)) - np.repeat(fresh, sizes)
+        rank = np.arange(len(runs.block)) - np.repeat(fresh, np.diff(fresh, append=len(runs.block)))
         left = np.flatnonzero(rank % 2 == 0)
         paired = np.append(rank, 0)[left + 1] > 0
         runs = _join(runs, left, paired)

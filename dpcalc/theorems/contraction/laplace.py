@@ -160,8 +160,7 @@ def _excess(t: float) -> float:
 def _stirling_error(a: float) -> float:
     """Return ln Gamma(a+1) - ((a + 1/2) ln a - a + ln(2 pi)/2), rounded down, for a >= 1."""
     if a < 64.0:
-        exact = math.lgamma(a + 1.0) - ((a + 0.5) * math.log(a) - a + 0.9189385332046728)
-        return exact - 1e-13
+        return math.lgamma(a + 1.0) - ((a + 0.5) * math.log(a) - a + 0.9189385332046728) - 1e-13
     return 1.0 / (12.0 * a) - 1.0 / (360.0 * a**3)
 
 

@@ -85,8 +85,7 @@ def log_complement(noise: Noise, epsilon: float, ratio: float) -> float:
 
     if ratio == 0.0 or math.isinf(ratio):
         return 0.0 if ratio == 0.0 else -math.inf
-    half = 0.5 * ratio
-    a = epsilon / ratio - half
+    a = epsilon / ratio - 0.5 * ratio
     return log_add_exp(log_ndtr(a), epsilon + log_ndtr(-(a + ratio)))
 
 
@@ -147,9 +146,7 @@ def product_sum(trace: Trace, terms: int) -> float:
 def product_falling_sum(trace: Trace, terms: int) -> float:
     """Return ln(A (terms + (terms-1) B + ... + B^(terms-1))), rounded up."""
     first = trace.log_first
-    if first == -math.inf:
-        return first
-    return _grown(first + _log_falling(trace.log_factor, terms), 16.0)
+    return first if first == -math.inf else _grown(first + _log_falling(trace.log_factor, terms), 16.0)
 
 
 def _grown(value: float, ulps: float) -> float:
@@ -329,8 +326,7 @@ def total(trace: Trace, terms: int, *, falling: bool = False, weight: Callable[[
             break
         summed += height * _block_sum(trace, block)
         blocks += 1
-    value = peak + heaviest + math.log(summed)
-    return _grown(value, 4.0 * blocks + 64.0)
+    return _grown(peak + heaviest + math.log(summed), 4.0 * blocks + 64.0)
 
 
 def _in_chords(trace: Trace, terms: int) -> bool:
@@ -391,9 +387,7 @@ def _shift_mean(epsilon: float, block: _Block, mu: float, offset: int) -> float:
 
     if first > mode * 1.000001:
         return 0.5 * (relative(first) + relative(final))
-    if final < mode * 0.999999 and first > 0.0:
-        return relative(0.5 * (first + final))
-    return 1.0
+    return relative(0.5 * (first + final)) if final < mode * 0.999999 and first > 0.0 else 1.0
 
 
 # --- the shift bound ------------------------------------------------------------------------------------------------
@@ -420,8 +414,7 @@ def shift_log_mu(first: float, reach: float, rate: float, later: int) -> float:
     best = log_first - 0.5 * log_exp1p(log_sum)
     if reach < math.inf:
         best = min(best, math.log(reach) - 0.5 * log_sum)
-    error = UNIT * (4.0 * (abs(log_first) + abs(log_sum) + abs(best)) + 16.0)
-    return best + error
+    return best + UNIT * (4.0 * (abs(log_first) + abs(log_sum) + abs(best)) + 16.0)
 
 
 def rate_of(factor: float) -> float:

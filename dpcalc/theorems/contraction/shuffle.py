@@ -171,8 +171,7 @@ def _laplace_shifted(trace: Trace, terms: int, behind: Behind) -> float:
         return shift.mixture_sum(terms)
     together = behind.steps + terms
     of_all = shift.mixture_sum(together) - math.log(together)
-    of_last = shift.mixture(behind.steps)
-    return min(of_all, of_last) + math.log(terms) + 4.0 * UNIT * math.log(together)
+    return min(of_all, shift.mixture(behind.steps)) + math.log(terms) + 4.0 * UNIT * math.log(together)
 
 
 @functools.lru_cache(maxsize=64)
@@ -342,8 +341,7 @@ def _over_square(log_sum: float, run: ShuffledPass) -> float:
     if log_sum == -math.inf:
         return log_sum
     log_n = math.log(run.records)
-    value = log_sum - 2.0 * log_n
-    return min(0.0, value + UNIT * (4.0 * abs(log_sum) + 8.0 * log_n + 4.0))
+    return min(0.0, log_sum - 2.0 * log_n + UNIT * (4.0 * abs(log_sum) + 8.0 * log_n + 4.0))
 
 
 @theorem(
@@ -453,8 +451,7 @@ def nonlinear_limit(run: Setting) -> Profile:
         if y == 1.0 or log_c < math.log(2.0 * math.atanh(y)):
             return 0.0
         if y > 0.9:
-            inner = 1.0 / y - (1.0 / (y * y) - 1.0) * math.atanh(y)
-            return math.log(inner) - log_c
+            return math.log(1.0 / y - (1.0 / (y * y) - 1.0) * math.atanh(y)) - log_c
         # y times the sum of 2 y^(2j)/((2j+1)(2j+3)).
         series = math.fsum(2.0 * y ** (2 * j) / ((2 * j + 1) * (2 * j + 3)) for j in range(200))
         return -0.5 * epsilon + math.log(series) - log_c

@@ -80,9 +80,7 @@ class Stream(Frozen):
 
     def own_ratio(self, sensitivity: float, index: int) -> float:
         """Return r_A = Delta/scale_i, rounded up."""
-        if self.unit == 0.0:
-            return math.inf
-        return up(sensitivity / self.unit * self.reach(index)[1], 8.0)
+        return math.inf if self.unit == 0.0 else up(sensitivity / self.unit * self.reach(index)[1], 8.0)
 
     # --- how the terms vary along the stream
 

@@ -200,8 +200,7 @@ def _pass_pair(run: FreshPasses) -> Pair:
     plan = run.layout
     own = run.ratio(plan.least_divisor)
     curves = [shuffle_curves.own_step(Noise.GAUSSIAN, own)]
-    reach = later_ratio(run.displacement, run.diameter, run.step_size, run.noise_std)
-    if reach < _FARTHEST:
+    if later_ratio(run.displacement, run.diameter, run.step_size, run.noise_std) < _FARTHEST:
         assert run.displacement is not None  # else the reach is infinite
         curves.append(
             shuffle_curves.shuffled_product(

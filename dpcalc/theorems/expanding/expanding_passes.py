@@ -272,8 +272,7 @@ class ExpandingPasses(Expanding):
 
         Each is hidden by its own pass; or the diameter, from right after a use on, and j more uses are.
         """
-        pass_room = room(self.growth, period)
-        one = ratio / math.sqrt(pass_room)
+        one = ratio / math.sqrt(room(self.growth, period))
         least = (self.epochs - 1) * one * one
         if self.reach < math.inf and self.epochs > 1:
             for j in (0, *grid()):

@@ -270,8 +270,7 @@ def after_hits(*, hits: int, steps: int, use: float, drift: float) -> float:
         return 0.0
     if use >= MAX:
         return math.inf
-    a = min(drift, use)
-    return up((hits - 1) * use + math.hypot(use, math.sqrt(steps - hits) * a), 16.0)
+    return up((hits - 1) * use + math.hypot(use, math.sqrt(steps - hits) * min(drift, use)), 16.0)
 
 
 def after_hits_curved(*, hits: int, use: float, shrink: float) -> float:

@@ -130,8 +130,7 @@ def known_cases(passes: Passes) -> tuple[Earlier, Blocks | None]:
     """
     if not passes.bare or len(passes.plan.weights) > 1:
         return cases_of(passes, _FINE, _FEWER).earlier, places_of(passes.plan).grouping(_ROWS)
-    two = passes.epochs == 2
-    return Earlier(0, (), (_PARTS_OF_TWO,) if two else (_PARTS, _PARTS_OF_FIRST)), None
+    return Earlier(0, (), (_PARTS_OF_TWO,) if passes.epochs == 2 else (_PARTS, _PARTS_OF_FIRST)), None
 
 
 def _unused(passes: Passes, epsilon: float) -> float:
@@ -209,8 +208,7 @@ def _values(part: _Part, passes: Passes, epsilon: float) -> TermBounds:
     # Where delta_G is concave in mu^2 it is at most its value at the mean.
     low, mean = mu.min(axis=0), gdp(passes.ratio, part.bent @ part.costs * (1.0 + 64.0 * UNIT))
     concave = epsilon <= low * np.sqrt(1.0 + 0.25 * np.minimum(low, 1e70) ** 2) * (1.0 - 1e-9)
-    at_mean = log_hockey_stick_up(epsilon, mean)
-    least = np.where(concave, np.minimum(flat, at_mean), flat)
+    least = np.where(concave, np.minimum(flat, log_hockey_stick_up(epsilon, mean)), flat)
     return TermBounds(least[None], _log_mean(log_delta, part.bent)[None], convex[None])
 
 

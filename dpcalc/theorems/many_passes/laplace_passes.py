@@ -76,9 +76,7 @@ def hidden_by(ratio: float, steps: int) -> Callable[[float], float]:
     def profile(epsilon: float) -> float:
         shift = laplace.LaplaceShift(ratio, epsilon)
         mixed = shift.mixture(steps - 1)
-        if epsilon < _NEAR * ratio:
-            return mixed
-        return min(mixed, shift.composed(steps - 1))
+        return mixed if epsilon < _NEAR * ratio else min(mixed, shift.composed(steps - 1))
 
     return profile
 
@@ -88,9 +86,7 @@ def _pair(ratio: float, steps: int) -> Pair:
     """Return the pair of laws of a use that ``steps`` hide."""
     from dpcalc.notions import pld
 
-    if steps == 1:
-        return pld.laplace(ratio=ratio)
-    return _tabulated(hidden_by(ratio, steps), ratio)
+    return pld.laplace(ratio=ratio) if steps == 1 else _tabulated(hidden_by(ratio, steps), ratio)
 
 
 def _tabulated(log_delta: Callable[[float], float], ratio: float) -> Pair:

@@ -101,8 +101,7 @@ class Pace(NamedTuple):
     def quiet(self, start: Any, stop: Any) -> Stretch:
         """Return the steps from ``start`` to ``stop`` with nothing to carry; none where the two are the same."""
         if len(self.pieces) == 1:
-            only = stretch(0.0, np.subtract(start, stop), self.pieces[0][1])
-            return only._replace(carried=0.0)
+            return stretch(0.0, np.subtract(start, stop), self.pieces[0][1])._replace(carried=0.0)
         joined, low = Stretch(0.0, 0.0, 1.0), 0.0
         for top, rate in self.pieces:  # from the end: each piece stands before what is joined already
             steps = np.maximum(np.minimum(start, top) - np.maximum(stop, low), 0.0)
@@ -177,8 +176,7 @@ def restarts(reach: float, size: float, exponent: float, most: int) -> list[int]
     removed = reach * -math.expm1(-exponent) / size if exponent else 0.0
     far = reach / size if exponent == 0.0 else (-math.log1p(-removed) / exponent if removed < 1.0 else math.inf)
     near = int(min(far, 1e15))
-    tried = {1, 2, 3, near // 2, *range(near - 2, near + 3), most}
-    return sorted(j for j in tried if 1 <= j <= most)
+    return sorted(j for j in {1, 2, 3, near // 2, *range(near - 2, near + 3), most} if 1 <= j <= most)
 
 
 def cost(*stretches: Stretch) -> Array:

@@ -226,8 +226,7 @@ def schedule(run: Setting) -> Gdp:
     >>> round(schedule(Setting(schedule=steps, noise_std=1.0, start_distance=1.0)).mu, 12)  # 1/sqrt(4)
     0.5
     """
-    start = min(run.start_distance, run.diameter)
-    cost = optimal(run.schedule, start, None).cost
+    cost = optimal(run.schedule, min(run.start_distance, run.diameter), None).cost
     return Gdp(up(math.sqrt(cost) / run.noise_std, 4.0) if cost < math.inf else math.inf)
 
 
@@ -305,10 +304,8 @@ def run(run: Trained) -> Gdp:
     >>> round(run(trained).mu, 12)
     0.06762804843
     """
-    rate = in_range(run.rate)
-    gathered = total(rate, run.period, run.epochs)
-    moved = (run.step_size, run.sensitivity, gathered)
-    hidden = run.hidden(*moved, over=(run.batch_size,), slack=16.0)
+    gathered = total(in_range(run.rate), run.period, run.epochs)
+    hidden = run.hidden(*(run.step_size, run.sensitivity, gathered), over=(run.batch_size,), slack=16.0)
     return run.within(run.diameter, hidden)
 
 
@@ -364,9 +361,7 @@ def _rate_of(contraction: float) -> float:
     if contraction > 1.0:
         return -up(math.log1p(min(up(contraction), MAX) - 1.0), 4.0)
     above = min(up(contraction), 1.0)
-    if above < 0.5:
-        return down(-math.log(above), 4.0)
-    return max(0.0, down(-math.log1p(above - 1.0), 4.0))
+    return down(-math.log(above), 4.0) if above < 0.5 else max(0.0, down(-math.log1p(above - 1.0), 4.0))
 
 
 def _gathered(rate: float, steps: int, requests: int) -> float:

@@ -385,8 +385,7 @@ class LaplaceSpending:
             return linear
         a1, w = order - 1.0, 2.0 * order - 1.0
         # R'(u) = a (1 - y)/(a + (a-1) y), y = e^(-w u); its ratio to u tends to order as u -> 0.
-        y = np.exp(-np.minimum(w * u, 700.0))
-        slope = order * -np.expm1(-w * u) / (order + a1 * y)
+        slope = order * -np.expm1(-w * u) / (order + a1 * np.exp(-np.minimum(w * u, 700.0)))
         ratio = np.where(u > 1e-12, slope / np.where(u > 1e-12, u, 1.0), order)
         quadratic: Array = scale * scale / ratio
         return quadratic
@@ -409,8 +408,7 @@ def _divergences(u: Array, order: float) -> Array:
         return _expm1_minus(-u)
     with np.errstate(over="ignore", invalid="ignore"):
         small = a1 * u < 1.0
-        inner = (order * _expm1_minus(a1 * u) + a1 * _expm1_minus(-order * u)) / w
-        near = np.log1p(inner) / a1
+        near = np.log1p((order * _expm1_minus(a1 * u) + a1 * _expm1_minus(-order * u)) / w) / a1
         far = u + np.log1p(a1 / w * np.expm1(-w * u)) / a1
     return np.where(small, near, far)
 

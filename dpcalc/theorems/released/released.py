@@ -230,8 +230,7 @@ def advanced(run: Setting) -> Profile:
         deviations = min(down(down(down(epsilon) - drift) / spread, 2.0), _MOST)
         if deviations <= 0.0:
             return 0.0
-        total = log_add_exp(log_share, -down(deviations * deviations, 2.0))
-        return min(0.0, up(total, 8.0) + 2.0**-50)
+        return min(0.0, up(log_add_exp(log_share, -down(deviations * deviations, 2.0)), 8.0) + 2.0**-50)
 
     return Profile(profile)
 
