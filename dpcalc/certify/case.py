@@ -6,15 +6,18 @@ and for the decimals that they print as. Whether the formula is a theorem is ano
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from dpcalc.certify.guarantee import Proof
 from dpcalc.errors import BoundFailed, Disproved, NotConverged, SpecError, isolate_failure
 from dpcalc.notes import NotCertified
 from dpcalc.report import Case, Result, uncertified
+from dpcalc.version import __version__
 
 if TYPE_CHECKING:
-    from dpcalc.certify.proof import Proof
+    from dpcalc.certify.guarantee import Proof
     from dpcalc.model.question import Question
     from dpcalc.model.run import Run
 
@@ -51,8 +54,7 @@ def certify(
         for result in case.results
     )
     case = case._replace(results=tuple(results))
-    notes = tuple(_note(result, case) for result in uncertified(case))
-    return case._replace(note_data=(*case.note_data, *notes))
+    return case._replace(note_data=(*case.note_data, *tuple(_note(result, case) for result in uncertified(case))))
 
 
 def has_definition(bound: str) -> bool:
@@ -88,7 +90,6 @@ def _certified(
     Raises:
         Disproved: the result is below the truth.
     """
-    from dpcalc.certify.bug_report import bug_report
     from dpcalc.certify.numerics.sums import BELOW
 
     try:
@@ -114,9 +115,8 @@ def _proof(
     Raises:
         Open: there is none.
     """
-    from dpcalc.certify.cost_proof import proof_of_cost
-    from dpcalc.certify.proof import Open
-    from dpcalc.certify.result_proof import proof_of
+    from dpcalc.certify.guarantee import Open
+    from dpcalc.certify.result_proof import proof_of, proof_of_cost
 
     if result.bound in undefined:
         raise Open(undefined[result.bound])
@@ -137,3 +137,18 @@ def _note(result: Result, case: Case) -> NotCertified:
                 bound=result.bound, because=reason, instead=other.bound, any=any_value, **other.value_fields
             )
     return NotCertified(bound=result.bound, because=reason)
+
+
+def bug_report(result: Result, case: Case, proof: Proof) -> str:
+    """Return the versions, the run, the result and the enclosure that contradicts it."""
+    inputs = ", ".join(f"{name}={value!r}" for name, (value, _) in case.inputs.items())
+    return "\n".join(
+        (
+            f"dpcalc {__version__}, Python {platform.python_version()}, {platform.platform()}",
+            f"algorithm: {case.algorithm}",
+            f"inputs: {inputs}",
+            f"bound: {result.bound}, {result.quantity} = {result.value!r}, epsilon = {result.epsilon!r}, "
+            f"log_delta = {result.log_delta!r}, order = {result.order!r}, conversion = {result.conversion!r}",
+            f"proved: {proof.quantity} in [{proof.lower}, {proof.upper}] ({proof.bits} bits)",
+        )
+    )

@@ -1,25 +1,115 @@
-"""The proof of one result about a run: by the definition of its bound, in the worse of the two readings."""
+"""The proof of one result about a run: by the definition of its bound, in the worse of the two readings.
+
+Whether the label of a result says what its definition was evaluated for: the adjacency, and what is assumed.
+
+Definitions for groups of k records, by a chain of data sets each of which differs from the next in one.
+
+* mu-GDP: k mu.
+* A Renyi curve: D_a(P||S) <= (1 + l/j)/p D_pa(P||Q) + D_b(Q||S), b = a k/l, with j links before Q and l = k - j behind
+  it, for p = 1 + (l/j)(a - 1)/a (Bun and Steinke 2016, as docs/method.md has it).
+
+The proof of an excess risk: of the risk at the reported run, and that the noise of this run keeps the budget.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Set
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Set
+from typing import TYPE_CHECKING, Any
 
-from dpcalc.certify.groups import of_groups
-from dpcalc.certify.guarantee import Guarantee, proof_of_value
-from dpcalc.certify.labels import check_label
-from dpcalc.certify.numerics.balls import OutOfReach, Undecided, double
-from dpcalc.certify.numerics.sums import BELOW, PROVED, place_of
-from dpcalc.certify.proof import Open, Proof, weakest
-from dpcalc.certify.reading import cases_of, readings_of
-from dpcalc.certify.table import Definition, definition_of
+from flint import arb, fmpq
+
+from dpcalc.certify.guarantee import Gdp, Guarantee, Open, Proof, Rdp, proof_by, proof_of_parts, proof_of_value, weakest
+from dpcalc.certify.numerics.balls import START, OutOfReach, Undecided, double, precision
+from dpcalc.certify.numerics.composition import Part
+from dpcalc.certify.numerics.sums import BELOW, PROVED, Enclosure, enclosed, place_of
+from dpcalc.certify.reading import asked_log_delta, cases_of, readings_of
+from dpcalc.certify.risk.costs import Price, price_of
+from dpcalc.certify.runs.run import HIDDEN, RunInputs
+from dpcalc.certify.table import Definition, Formula, definition_of
 from dpcalc.model.quantities import Quantity
-from dpcalc.report import Result
+from dpcalc.report import Case, Result
 
 if TYPE_CHECKING:
     from dpcalc.model.question import Question
     from dpcalc.model.run import Run
+
+_NO_GROUPS = "groups of records have a definition for Gaussian privacy and Renyi curves alone"
+
+
+def of_groups(definition: Definition, size: int, records: int) -> Definition:
+    """Return the definition of what a bound says of groups.
+
+    Args:
+        definition: of one record.
+        size: k > 1.
+        records: how many records may be the worst off.
+
+    Raises:
+        Open: there is none.
+    """
+    if issubclass(definition.gives, Gdp):
+        return definition._replace(formula=lambda v: size * definition.formula(v))
+    # The worst record may be another one at every order.
+    if issubclass(definition.gives, Rdp) and records == 1:
+        return definition._replace(formula=lambda v: _renyi(definition.formula, v, v.order, size))
+    raise Open(_NO_GROUPS)
+
+
+def _renyi(formula: Formula, v: RunInputs, order: arb | None, size: int) -> arb:
+    """Return the Renyi divergence of groups of so many at an order; None is infinity."""
+    if size == 1:
+        value: arb = formula(v.changed(order=order))
+        return value
+    if order is None:
+        return size * _renyi(formula, v, None, 1)
+    after = size // 2
+    ratio = fmpq(after, size - after)
+    exponent = 1 + ratio * (order - 1) / order
+    first = _renyi(formula, v, order * exponent, size - after)
+    return (1 + ratio) / exponent * first + _renyi(formula, v, order * fmpq(size, after), after)
+
+
+_SAID: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
+    (("diameter", "displacement"), "the domain is bounded", ("domain", "projected", "noise of its schedule")),
+    (("smoothness", "strong_convexity"), "the losses are of a class", ("smooth", "Lipschitz", "convex", "class")),
+    (("laplace_scale", "noise_std", "noise_multiplier", "scale"), "there is noise", ("noise",)),
+)
+"""(what a definition reads, what the label must say then, words of which one says it)."""
+
+
+def check_label(result: Result, values: Mapping[str, Any], read: Collection[str]) -> None:
+    """Do nothing where the label of a result says what its proof rests on.
+
+    Args:
+        result: with its label.
+        values: of the parameters, as its definition had them.
+        read: the names of those that the definition read and the theorem takes, and that have a value.
+
+    Raises:
+        Open: it does not.
+    """
+    check_adjacency(result, str(values.get("adjacency") or "by-shift"))
+    text = " ".join(result.assumes)
+    for names, assumption, words in _SAID:
+        if any(name in read for name in names) and not any(word in text for word in words):
+            raise Open(f"its assumptions do not say that {assumption}, which its definition uses")
+    certificate = (result.details or {}).get("certificate") or {}
+    theorems = {certificate.get("theorem"), (certificate.get("inner") or {}).get("theorem")}
+    if HIDDEN in theorems and "secret" not in text:
+        raise Open("its assumptions do not say that the order stays secret, which its definition uses")
+
+
+def check_adjacency(result: Result, adjacency: str) -> None:
+    """Do nothing where the label names the adjacency for which the definition was evaluated.
+
+    Raises:
+        Open: it names another.
+    """
+    if result.adjacency != adjacency:
+        raise Open(f"it is said of data sets that differ by {result.adjacency}, and the definition is of {adjacency}")
+
 
 NOT_DEFINED = "no definition of it has been written"
 OPEN_AT_CAP = "open at the most digits that are tried"
@@ -103,3 +193,74 @@ _PROOFS: dict[str, Callable[[Guarantee], Proof]] = {
     Quantity.EPSILON: _epsilon_proof,
 }
 """The proof of each quantity; any other is a parameter that was solved for, which must keep to the budget."""
+
+
+_PROVED: deque[Any] = deque(maxlen=16)
+"""The compositions that were proved last, by what they read: several risks have the same noise."""
+
+
+def proof_of_cost(result: Result, case: Case, question: Question) -> Proof:
+    """Return what is proved of an excess risk, by the worse of the two readings of its inputs.
+
+    Raises:
+        Open: nothing is proved; the text says why.
+    """
+    price = price_of(result.bound)
+    if price is None:
+        raise Open(NOT_DEFINED)
+    check_adjacency(result, "replace-one")
+    parameters = _parameters(result, case, question)
+    try:
+        return weakest([_proof(price, result, question, parameters, typed) for typed in (False, True)])
+    except Undecided:
+        raise Open(OPEN_AT_CAP) from None
+    except OutOfReach as reason:
+        raise Open(str(reason)) from None
+
+
+def _parameters(result: Result, case: Case, question: Question) -> dict[str, Any]:
+    """Return what the user gave, and the run behind the risk as ``sigma``, ``eta`` and ``count``."""
+    chosen = result.details or {}
+    return {
+        **{name: value for name, (value, _) in case.inputs.items()},
+        "log_delta": question.log_delta,
+        "sigma": chosen.get("noise_std"),
+        "eta": chosen.get("step_size"),
+        "count": chosen.get("steps"),
+    }
+
+
+def _proof(price: Price, result: Result, question: Question, parameters: dict[str, Any], typed: bool) -> Proof:
+    v = RunInputs(parameters, typed, exactly=("log_delta",))
+    enclosure = enclosed(lambda: price.risk(v), result.value)
+    if price.private is not None and result.epsilon is not None:
+        enclosure = _within_budget(enclosure, price, v, question)
+    if price.parts is not None and enclosure.place == PROVED:
+        _prove_composed(price.parts, RunInputs(parameters, typed, exactly=("log_delta",)), question)
+    return proof_by(result.quantity, enclosure)
+
+
+def _prove_composed(parts: Callable[[RunInputs], list[Part]], v: RunInputs, question: Question) -> None:
+    """Prove that the composed run keeps the budget.
+
+    Raises:
+        Open: the enclosure of ln delta does not end below that asked for.
+    """
+    with precision(START):
+        composed, epsilon = parts(v), arb(v.epsilon)
+    names = (*v.read, "sigma", "count", "epsilon", "log_delta")
+    key = (parts, v.typed, tuple(sorted((name, repr(v.given(name))) for name in names)))
+    if key not in _PROVED:
+        proof_of_parts(composed, epsilon, v.as_double("log_delta"), lambda: asked_log_delta(question, v.typed))
+        _PROVED.append(key)
+
+
+def _within_budget(enclosure: Enclosure, price: Price, v: RunInputs, question: Question) -> Enclosure:
+    """Return the enclosure of the risk, proved only if ln delta is proved to be at most that asked for as well."""
+    private = price.private
+    assert private is not None
+    place, bits = place_of(lambda: private(v) - asked_log_delta(question, v.typed))
+    return enclosure._replace(
+        place=enclosure.place if place == PROVED else place,
+        bits=max(bits, enclosure.bits),
+    )

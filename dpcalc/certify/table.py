@@ -49,7 +49,7 @@ class Definition(NamedTuple):
 
 _TABLE: dict[str, Definition] = {}
 _MODULES = (
-    "one_pass.iteration", "one_pass.shifted", "one_pass.contraction", "one_pass.shuffle", "one_pass.streams",
+    "one_pass.iteration", "one_pass.contraction", "one_pass.streams",
     "one_pass.linear", "many_passes.passes",
     "many_passes.random_orders", "sampled.noisy_output",
     "sampled.clipped_steps", "sampled.correlated",

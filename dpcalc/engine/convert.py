@@ -66,8 +66,7 @@ def convert(
     to = str(check("to", values["to"])) if "to" in values else ""
     premise, question, typed = premise_of(values, question)
     target = _target(premise, to, question)
-    rows = _rows(premise, target, question)
-    results = tuple(_result(premise, row)._replace(best=True) for row in rows)
+    results = tuple(_result(premise, row)._replace(best=True) for row in _rows(premise, target, question))
     written = {**typed, "to": target}
     inputs = inputs_of(written, {**dict.fromkeys(written, question.source), **(sources or {})}, question)
     if premise.is_point:

@@ -41,8 +41,7 @@ def run_of(command: Command, description: Description) -> tuple[Command, Run, tu
         notes += (LossDomain(radius=description["radius"]),)
     loss, model, classes = (description.get(name) for name in ("loss", "model", "classes"))
     if description.has("clip") and convex_if_clipped(loss, model, classes):
-        regularised = bool(description.get("regularisation"))
-        notes += (LinearClip(regularised=regularised, capped=model == Model.CAPPED),)
+        notes += (LinearClip(regularised=bool(description.get("regularisation")), capped=model == Model.CAPPED),)
     if not ALGORITHMS[algorithm].clipped and description.take("release", Releases.LAST) == Releases.EPOCH:
         algorithm = released(algorithm)
     if description.has("schedule", "noise_multiplier") and not ALGORITHMS[algorithm].clipped:
@@ -186,6 +185,6 @@ def _read_schedule(command: Command, algorithm: str, description: Description) -
     if command.compares and record.fixed_order:
         raise SpecError("which record is worst off depends on the bound, with a schedule", "give --index")
     if command.chooses_index:
-        from dpcalc.theorems.one_pass.scheduled import worst_index
+        from dpcalc.theorems.one_pass.iteration import worst_index
 
         description.put("index", worst_index(description["schedule"]), Source.WORST_CASE)

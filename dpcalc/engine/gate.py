@@ -97,8 +97,7 @@ def _refuse_sign(text: str, name: str, sign: Sign) -> None:
             f"{text!r}: {name} is the most that is enough, so only >= and > can be promised", f"write {name}>=..."
         )
     if name in DIRECTIONS and sign != Sign.EQUAL:
-        is_least = DIRECTIONS[name].more_is_private
-        meaning, allowed = ("enough", _UPPER) if is_least else ("allowed", _LOWER)
+        meaning, allowed = ("enough", _UPPER) if DIRECTIONS[name].more_is_private else ("allowed", _LOWER)
         if sign not in allowed:
             why = f"the answer for {name} says that much is {meaning}"
             raise SpecError(

@@ -161,8 +161,7 @@ def _refuse_two_marks(text: str, whole: bool) -> None:
     pattern = rf"\d{{1,3}}(?:\.\d{{3}})+{tail},\d+|\d{{1,3}}(?:,\d{{3}})*,0\d\d\.\d+"
     if not ("." in text and "," in text and re.fullmatch(pattern, text.strip(" "))):
         return
-    comma = text.rindex(",") > text.rindex(".")
-    plain = text.replace(".", "").replace(",", ".") if comma else text.replace(",", "")
+    plain = text.replace(".", "").replace(",", ".") if text.rindex(",") > text.rindex(".") else text.replace(",", "")
     number = plain.partition(".")[0] if whole else plain
     otherwise = "a whole number has no fraction" if whole else "for several values, put a blank after each comma"
     raise SpecError(f"{text!r} may be {plain}, and may be a list", f"write {number}; {otherwise}")
@@ -281,8 +280,7 @@ class _Written(NamedTuple):
             return self._power(self.text[:-1]) / 100
         numerator, slash, denominator = self.text.partition("/")
         if not slash:
-            plain = _PLAIN.issuperset(self.text)
-            return self._decimal(self.text, _MAX_EXPONENT) if plain else self._power(self.text)
+            return self._decimal(self.text, _MAX_EXPONENT) if _PLAIN.issuperset(self.text) else self._power(self.text)
         below = self._power(denominator)
         if below == 0:
             raise SpecError(f"{self.text!r} divides by zero", "write a quotient with another denominator")

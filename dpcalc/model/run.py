@@ -358,8 +358,7 @@ def _tuned_noise(draft: Description) -> None:
     """Fill in the scale of the n-dependent schedule (Sordello et al., Theorems 3 and 4)."""
     from dpcalc.model.noise import scale
 
-    needed = ("c2", "records", "step_size", "diameter", "displacement")
-    missing = [name for name in needed if name not in draft]
+    missing = [name for name in ("c2", "records", "step_size", "diameter", "displacement") if name not in draft]
     if missing:
         missing = [name if name != "displacement" else "lipschitz" for name in missing]  # it follows from that
         missing = [name for name in missing if name not in draft]

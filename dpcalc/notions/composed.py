@@ -124,8 +124,7 @@ def _log_delta(pairs: Pairs, epsilon: float, expected: float | None, rough: bool
         if bound.value < -1.0 or epsilon == 0.0 or bound.rounding + bound.lattice < _ACCURATE:
             break
         # For a very large epsilon the bound may be mostly rounding; a bound at a smaller epsilon holds there, too.
-        nearer = pld.log_delta(pairs, epsilon=math.ldexp(epsilon, -halvings))
-        bound = min(bound, nearer, key=lambda b: b.value)
+        bound = min(bound, pld.log_delta(pairs, epsilon=math.ldexp(epsilon, -halvings)), key=lambda b: b.value)
     return Answer(bound.value, None, "pld", False, bound.rounding, bound.lattice)
 
 

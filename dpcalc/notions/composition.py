@@ -229,9 +229,7 @@ class Composition(OfProfile):
         return self.group_mu(1)
 
     def group_mu(self, size: int) -> float:
-        if self.log_failure > -math.inf:
-            return math.inf
-        return max(way.whole_mu(size) for way in self.ways)
+        return math.inf if self.log_failure > -math.inf else max(way.whole_mu(size) for way in self.ways)
 
     def epsilon(self, log_delta: float, *, rough: bool = False) -> Answer:
         if (log_rest := self._without_failure(log_delta)) == -math.inf:

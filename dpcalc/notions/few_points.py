@@ -138,9 +138,7 @@ def _lowest(points: Sequence[tuple[float, float]]) -> float:
     (a, high), (b, low), (c, other) = points
     falling, rising = (low - high) / (b - a), (other - low) / (c - b)
     bend = (rising - falling) / (c - a)
-    if not 0.0 < bend < math.inf:
-        return b
-    return min(max(b - 0.5 * (falling + bend * (b - a)) / bend, a), c)
+    return b if not 0.0 < bend < math.inf else min(max(b - 0.5 * (falling + bend * (b - a)) / bend, a), c)
 
 
 def _between(nodes: Nodes, epsilon: float) -> float:

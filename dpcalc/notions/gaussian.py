@@ -80,8 +80,7 @@ def epsilon(*, mu: float, log_delta_target: float) -> float:
         return log_delta(mu=mu, epsilon=e) - log_delta_target
 
     # delta <= exp(-x^2/2)/2 at epsilon = mu x + mu^2/2, x >= 0.
-    ceiling = up(max(mu, 1e-300) * (0.5 * mu + math.sqrt(2.0 * -log_delta_target) + 1e-7), 8.0)
-    return least(excess, 0.0, ceiling)
+    return least(excess, 0.0, up(max(mu, 1e-300) * (0.5 * mu + math.sqrt(2.0 * -log_delta_target) + 1e-7), 8.0))
 
 
 def largest_mu(*, epsilon: float, log_delta_target: float) -> float:
@@ -101,8 +100,7 @@ def largest_mu(*, epsilon: float, log_delta_target: float) -> float:
     # delta <= exp(-x^2/2)/2 at mu = 2 epsilon/(sqrt(x^2 + 2 epsilon) + x); at epsilon = 0, delta ~ mu/sqrt(2 pi).
     x = math.sqrt(-2.0 * log_delta_target)
     epsilon = min(epsilon, 1e300)  # of which the double is a number
-    guess = 2.0 * epsilon / (math.sqrt(x * x + 2.0 * epsilon) + x)
-    floor = 0.999 * max(guess, 2.5 * math.exp(log_delta_target))
+    floor = 0.999 * max(2.0 * epsilon / (math.sqrt(x * x + 2.0 * epsilon) + x), 2.5 * math.exp(log_delta_target))
     if excess(floor) > 0.0:
         floor = 0.0
     ceiling = max(floor, 1e-290)

@@ -65,8 +65,7 @@ def with_regret(
     curve: CurveWithFloor, mu: float, log_delta: float, nodes: Sequence[tuple[float, float]] = ()
 ) -> LeastMu:
     """Return a mu that holds at every epsilon, with what it overstates."""
-    top = _window(curve, max(-_FARTHEST, log_delta))
-    return LeastMu(mu, -math.inf, regret(_below(curve, nodes), mu, top))
+    return LeastMu(mu, -math.inf, regret(_below(curve, nodes), mu, _window(curve, max(-_FARTHEST, log_delta))))
 
 
 def _below(curve: Curve, nodes: Sequence[tuple[float, float]]) -> Curve:
@@ -183,8 +182,7 @@ def _corner(epsilon: float, log_delta: float, next_epsilon: float, next_log_delt
     rise = math.exp(min(0.0, epsilon + log_fpr + error))
     if log_delta < -1.0 and rise < 0.25:
         tpr = up(math.exp(log_delta) * (1.0 + UNIT * (8.0 + 2.0 * abs(log_delta))) + rise, 4.0)
-        z_tpr = quantile(math.log(tpr) * (1.0 - 8.0 * UNIT), upwards=False)
-        return max(0.0, up(z_high - z_tpr, 2.0)), z_low, z_high
+        return max(0.0, up(z_high - quantile(math.log(tpr) * (1.0 - 8.0 * UNIT), upwards=False), 2.0)), z_low, z_high
     missed = -math.expm1(log_delta) * (1.0 - 8.0 * UNIT) - up(rise, 4.0)
     if missed <= 1e-300:
         return math.inf, z_low, z_high

@@ -121,8 +121,7 @@ class _Pure(NamedTuple):
             return 0.0, -math.inf
         if self.epsilon0 < _TINY:
             # Here 1 - exp(-g) is g, and d proportional to (epsilon0, epsilon), up to a relative 1e-200.
-            scaled = _Pure(math.ldexp(self.epsilon0, _SCALE), self.copies)
-            value, rest = scaled.log_parts(math.ldexp(epsilon, _SCALE))
+            value, rest = _Pure(math.ldexp(self.epsilon0, _SCALE), self.copies).log_parts(math.ldexp(epsilon, _SCALE))
             return value - _SCALE * _LN_2 + 4.0 * UNIT * (abs(value) + _SCALE), rest
         small = math.exp(-self.epsilon0)
         mode = self.copies - int(self.copies * small / (1.0 + small))  # about count p

@@ -163,8 +163,7 @@ def chords(nodes: Array, values: Array) -> Callable[[Array], Array]:
             share = np.clip(share * (1.0 - 64.0 * UNIT) - 1e-300, 0.0, 1.0)
             value = np.logaddexp(values[place] + np.log1p(-share), values[place + 1] + np.log(share))
         value = np.where(e >= nodes[-1], values[-1], np.where(np.isnan(value), values[place], value))
-        finite = np.where(np.isfinite(value), np.abs(value), 0.0)
-        return np.minimum(0.0, value + UNIT * (16.0 + 8.0 * finite))
+        return np.minimum(0.0, value + UNIT * (16.0 + 8.0 * np.where(np.isfinite(value), np.abs(value), 0.0)))
 
     return interpolated
 
@@ -228,8 +227,7 @@ def renyi(
         return math.inf
     start = np.minimum(0.5 * scale, end) * np.exp(np.linspace(-30.0, 0.0, 76))
     edges = np.concatenate(([0.0], start, np.arange(scale, end, 0.5 * scale), [end], [b for b in breaks if b < end]))
-    total = _integral(log_integrand, distinct(edges), rounds)
-    log_integral = log_add_exp(total, _tail(own, order, end))
+    log_integral = log_add_exp(_integral(log_integrand, distinct(edges), rounds), _tail(own, order, end))
     if log_integral == -math.inf:
         return 0.0
     log_integral += 1e-13

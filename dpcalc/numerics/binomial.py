@@ -323,8 +323,7 @@ def binomial_blocks(trials: int, chance: Fraction) -> BinomialBlocks:
     error = UNIT * (64.0 * np.abs(logs) + 256.0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         slope = np.where(count > 1.0, (logs_end - logs) / np.maximum(count - 1.0, 1.0), 0.0)
-        odds = float(chance / (1 - chance))
-        ratio = np.log((trials - starts.astype(float)) / (starts.astype(float) + 1.0) * odds)
+        ratio = np.log((trials - starts.astype(float)) / (starts.astype(float) + 1.0) * float(chance / (1 - chance)))
     ratio = np.where(np.isfinite(ratio), ratio, 0.0)
     below = logs + _log_geometric(slope, count) - error
     above = np.minimum(0.0, np.where(count > 1.0, logs + _log_geometric(ratio, count), logs) + error)

@@ -142,8 +142,7 @@ def uses(trials: int, chance: Fraction, factor: float, count: int) -> Law:
     if trials * float(chance) * geometric(factor, count) > _MANY:
         return sums.law()
     scaled = factor if block == 1 else min(1.0, up(factor**block, 4.0))
-    reach = _SPARE * sums.cut(-_DEEP)
-    return discounted(counts(trials * block, chance), scaled, -(-count // block), reach)
+    return discounted(counts(trials * block, chance), scaled, -(-count // block), _SPARE * sums.cut(-_DEEP))
 
 
 def uses_of_periods(period: int, factor: float, count: int) -> Law:
@@ -205,8 +204,7 @@ class _Sums(NamedTuple):
     def law(self) -> Law:
         """Return a law by the bounds of some hundred t."""
         mean = self.trials * self.chance * float(self.weights.sum())
-        spread = math.sqrt(self.trials * self.chance * float((self.weights**2).sum()))
-        t = np.geomspace(1e-2 / spread, 3.0, 160)
+        t = np.geomspace(1e-2 / math.sqrt(self.trials * self.chance * float((self.weights**2).sum())), 3.0, 160)
         cumulants = np.array([self.cumulant(each) for each in t.tolist()])
         log_tails = -np.concatenate((np.linspace(0.05, 3.0, 20), np.linspace(3.25, _DEEP, 160)))
         values = ((cumulants[None, :] - log_tails[:, None]) / t[None, :]).min(axis=1)

@@ -102,8 +102,7 @@ def enclose_sum(
     a, b = cut + 0.5, last + 0.5
     head, start = _direct(slow, first, cut), _ends(slow, a)
     integral = _integral(slow, a, b, head.size)
-    remainder = 0.0263 * _SPREAD * slow.radius(a) ** -7.0 * integral.size
-    parts = [head, start, integral, _Part(0.0, 0.0, remainder)]
+    parts = [head, start, integral, _Part(0.0, 0.0, 0.0263 * _SPREAD * slow.radius(a) ** -7.0 * integral.size)]
     if math.isfinite(b):
         value, size, error = _ends(slow, b)
         parts.append(_Part(-value, size, error))

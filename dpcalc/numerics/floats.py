@@ -222,6 +222,4 @@ def exp_down(log_probability: float) -> float:
 
 def exp_up(log_probability: float) -> float:
     """Return the probability with this logarithm, rounded up, at most 1; never 0 except for ln 0 = -inf."""
-    if log_probability == -math.inf:
-        return 0.0
-    return min(1.0, up(math.exp(max(log_probability, -745.0)), 4.0))
+    return 0.0 if log_probability == -math.inf else min(1.0, up(math.exp(max(log_probability, -745.0)), 4.0))

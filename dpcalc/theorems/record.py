@@ -22,7 +22,7 @@ from dpcalc.theorems.setting import Setting
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "iteration": ("one_pass.iteration", "one_pass.random_stop", "one_pass.linear_models"),
-    "scheduled": ("one_pass.scheduled",),
+    "scheduled": ("one_pass.iteration",),
     "shifted": ("one_pass.shifted",),
     "multi_epoch": (
         "many_passes.multi_epoch", "lower.quadratic", "many_passes.laplace_passes",
@@ -63,7 +63,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "tasks": ("risk.tasks",),
     "smoothing": ("risk.generalisation",),
     "langevin": ("risk.langevin",),
-    "descent": ("risk.descent",),
+    "descent": ("risk.langevin",),
     "holder_cost": ("risk.holder_cost",),
 }  # fmt: skip
 """The modules (below this package) that hold the theorems ``family.name``, in the order in which they are listed."""

@@ -10,7 +10,7 @@ from flint import arb
 
 from dpcalc.certify.numerics import gaussian
 from dpcalc.certify.numerics import sums as certified
-from dpcalc.certify.runs.random_positions import log_integral
+from dpcalc.certify.runs.divergence import log_integral
 from dpcalc.numerics import sums
 from tests.oracles import adaptive, ball, call, draws, exact, log_uniform, not_below, tight, whole
 

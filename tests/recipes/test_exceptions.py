@@ -255,10 +255,10 @@ def test_a_strict_check_leaves_no_case_out(write: Write) -> None:
 
 
 def test_what_is_not_certified_fails_where_it_could_be(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpcalc.certify import proof, result_proof
+    from dpcalc.certify import guarantee, result_proof
 
     def undecided(*_: Any) -> None:
-        raise proof.Open("open at 99 bits")
+        raise guarantee.Open("open at 99 bits")
 
     path = write(f"a: {GATED}\nb: {{command: rdp, noise_std: 2}}")
     assert {check.status for check in checked(path, certify=True).values()} == {"passed"}

@@ -29,7 +29,7 @@ from dpcalc.model.run import describe
 from dpcalc.notions import conversions, gaussian, groups, optimal_composition, pld, profiles, renyi
 from dpcalc.notions.guarantee import Box, Composition, Gdp, Profile
 from dpcalc.notions.randomised_response import at_negative
-from dpcalc.numerics import binomial, chi_square, clopper_pearson, discounted_sums, isotonic, roots, sums
+from dpcalc.numerics import binomial, clopper_pearson, discounted_sums, isotonic, normal, roots, sums
 from dpcalc.numerics.floats import down, exp_up, product_up, quotient_up, ratio_up, up
 from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.contraction import (
@@ -49,7 +49,7 @@ from dpcalc.theorems.holder.published_gradient_noise import Theorem11
 from dpcalc.theorems.lower import quadratic
 from dpcalc.theorems.many_passes import multi_epoch, noisy_gd, shuffled_epochs
 from dpcalc.theorems.many_passes.repeated_allocation import Pace, rate_in_range
-from dpcalc.theorems.one_pass import iteration, random_stop, scheduled
+from dpcalc.theorems.one_pass import iteration, random_stop
 from dpcalc.theorems.record import lookup
 from dpcalc.theorems.risk import generalisation, holder_sgd, langevin, tasks, utility
 from dpcalc.theorems.risk.averaging import averaged_risk
@@ -129,7 +129,9 @@ def _one_use(i: _Inputs) -> float:
     schedule = Chain(
         step_size=i.array("eta"), noise=i.array("sigma"), contraction=i.array("c"), shift=None, spend=None, path=""
     )
-    mu = evaluated(scheduled.pnsgd, schedule=schedule, index=i.whole("t"), sensitivity=2.0 * i("L"), noise_std=1.0)
+    mu = evaluated(
+        iteration.scheduled_pnsgd, schedule=schedule, index=i.whole("t"), sensitivity=2.0 * i("L"), noise_std=1.0
+    )
     return product_up(mu, mu)
 
 
@@ -963,9 +965,9 @@ _HOLDER: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
         stability=i("gamma_us"), **_holder(i, "Bmax", "n"), log_share=holder.log_each(i.log("gamma"), 2)
     ),
     "gen_rms": lambda i: _sgd(i).gap_by_index(i("eta"), i.log("g0")),
-    "chi2_upper_quantile": lambda i: chi_square.quantile_up(i.log("gamma"), freedom=i.whole("dof")),
-    "chi2_laurent_massart": lambda i: chi_square.laurent_massart_quantile_up(i.log("gamma"), freedom=i.whole("dof")),
-    "chi2_paper_lemma15": lambda i: chi_square.published(i.log("gamma"), freedom=i.whole("dof")),
+    "chi2_upper_quantile": lambda i: normal.quantile_up(i.log("gamma"), freedom=i.whole("dof")),
+    "chi2_laurent_massart": lambda i: normal.laurent_massart_quantile_up(i.log("gamma"), freedom=i.whole("dof")),
+    "chi2_paper_lemma15": lambda i: normal.published(i.log("gamma"), freedom=i.whole("dof")),
     "loss_range_bound": lambda i: holder.range_bound(
         **_holder(i, "R", "M0", "alpha", "L", "M"), gradient=math.inf
     ),

@@ -10,10 +10,10 @@ from flint import arb
 from scipy import optimize, special, stats
 
 from dpcalc.certify import case as certified_case
-from dpcalc.certify.cost_proof import proof_of_cost
+from dpcalc.certify.guarantee import Open
 from dpcalc.certify.numerics.balls import precision
 from dpcalc.certify.numerics.sums import BELOW
-from dpcalc.certify.proof import Open
+from dpcalc.certify.result_proof import proof_of_cost
 from dpcalc.certify.risk import holder_costs
 from dpcalc.certify.risk.costs import PRICES
 from dpcalc.certify.runs.run import RunInputs

@@ -9,8 +9,8 @@ import pytest
 
 from dpcalc.certify.case import certify
 from dpcalc.certify.guarantee import Composition
-from dpcalc.certify.labels import check_label
 from dpcalc.certify.numerics.balls import OutOfReach, Undecided, precision
+from dpcalc.certify.result_proof import check_label
 from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import definitions
 from dpcalc.engine.answer import answer

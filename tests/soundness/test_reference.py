@@ -18,7 +18,7 @@ from flint import arb, fmpq
 
 from dpcalc.certify.numerics import balls, gaussian
 from dpcalc.certify.numerics.balls import infinite, least, precision, settle
-from dpcalc.certify.one_pass import shifted, streams
+from dpcalc.certify.one_pass import iteration, streams
 from dpcalc.certify.released import passes as released
 from dpcalc.certify.risk import costs
 from dpcalc.certify.runs import allocation, divergence
@@ -118,9 +118,9 @@ def _allocated(i: Raw) -> arb:
     s, v, c = ([arb(rational(x)) for x in i.raw[name]] for name in "svc")
     scale = [x.sqrt() for x in v]
     start = arb(i("z0")) if "z0" in i.raw else arb(0)
-    sums = [shifted.hull_cost(s, c, scale, start)]
+    sums = [iteration.hull_cost(s, c, scale, start)]
     if "D" in i.raw:
-        sums += [shifted.hull_cost(s[t:], c[t:], scale[t:], arb(i("D"))) for t in range(1, len(s))]
+        sums += [iteration.hull_cost(s[t:], c[t:], scale[t:], arb(i("D"))) for t in range(1, len(s))]
     return least(*sums)
 
 

@@ -19,7 +19,7 @@ from dpcalc.model.run import describe
 from dpcalc.notions import pld
 from dpcalc.notions.pld.repeated_draws import weights_of
 from dpcalc.numerics import binomial
-from dpcalc.numerics.largest_sums import log_delta_down, total_scores
+from dpcalc.numerics.sums import log_delta_down, total_scores
 from dpcalc.theorems.record import for_algorithm, lookup
 from tests.oracles import draws, log_uniform
 from tests.oracles import sampling as oracle

@@ -14,7 +14,7 @@ from dpcalc.engine.ask import ask
 from dpcalc.errors import DpcalcError
 from dpcalc.model.chain import Chain
 from dpcalc.model.question import Question
-from dpcalc.theorems.one_pass import scheduled
+from dpcalc.theorems.one_pass import iteration
 from tests.formulas import evaluated
 from tests.oracles import READINGS, ball, draws, log_uniform, not_below, tight
 
@@ -44,10 +44,10 @@ def test_worst_index_is_the_worst() -> None:
         eta, noise, c = drawn(r)
         schedule = chain(eta, noise, c)
         each = [
-            evaluated(scheduled.pnsgd, schedule=schedule, index=i, sensitivity=1.0, noise_std=1.0)
+            evaluated(iteration.scheduled_pnsgd, schedule=schedule, index=i, sensitivity=1.0, noise_std=1.0)
             for i in range(1, len(eta) + 1)
         ]
-        assert each[scheduled.worst_index(schedule) - 1] >= max(each) * (1.0 - 1e-9), (eta, noise, c)
+        assert each[iteration.worst_index(schedule) - 1] >= max(each) * (1.0 - 1e-9), (eta, noise, c)
 
 
 @pytest.mark.parametrize("eta", [1e-300, 1e-160, 1e-100, 1.0, 1e100, 1e154, 1e300])
@@ -57,12 +57,14 @@ def test_extreme_schedules_never_give_nan(eta: float, noise: float, c: float) ->
     schedule = chain([eta] * 5, [noise] * 5, [c] * 5)
     for index in (1, 3, 5):
         for sensitivity in (1e-300, 1.0, 1e300):
-            found = evaluated(scheduled.pnsgd, schedule=schedule, index=index, sensitivity=sensitivity, noise_std=1.0)
+            found = evaluated(
+                iteration.scheduled_pnsgd, schedule=schedule, index=index, sensitivity=sensitivity, noise_std=1.0
+            )
             assert not math.isnan(found)
             assert found > 0.0
             exactly = sensitivity / noise if index == 5 and 1e-300 < sensitivity / noise < 1e300 else 0.0
             assert found >= exactly * (1.0 - 1e-15)
-    assert 1 <= scheduled.worst_index(schedule) <= 5
+    assert 1 <= iteration.worst_index(schedule) <= 5
 
 
 def test_no_bound_for_equal_steps_answers_for_a_schedule(tmp_path: Path) -> None:
@@ -92,7 +94,7 @@ def test_the_index_is_not_solved_for_where_it_is_not_monotone(tmp_path: Path) ->
 def test_long_sums_stay_tight() -> None:
     steps = 200_000
     schedule = chain(np.full(steps, 0.1), np.full(steps, 0.3), np.ones(steps))
-    found = evaluated(scheduled.pnsgd, schedule=schedule, index=1, sensitivity=2.0, noise_std=1.0)
+    found = evaluated(iteration.scheduled_pnsgd, schedule=schedule, index=1, sensitivity=2.0, noise_std=1.0)
     for of in READINGS:
         value = ball(of(2.0) / of(0.3)) / ball(steps).sqrt()
         not_below(found, value, "200000 equal steps")

@@ -17,8 +17,7 @@ from dpcalc.notions import gaussian
 from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.hidden import fresh_places, hidden_position
 from dpcalc.theorems.many_passes import shuffled_epochs
-from dpcalc.theorems.many_passes.passes import Passes
-from dpcalc.theorems.many_passes.repeated_allocation import Pace
+from dpcalc.theorems.many_passes.repeated_allocation import Pace, Passes
 from tests.formulas import evaluated
 from tests.oracles import draws
 from tests.oracles.epochs import Passes as ExactPasses

@@ -19,11 +19,11 @@ from dpcalc.certify.guarantee import Composition, Gdp, Profile, Rdp
 from dpcalc.certify.numerics.balls import OutOfReach, composed, least, mixture, power, settle, square
 from dpcalc.certify.numerics.composition import Part
 from dpcalc.certify.numerics.gaussian import log_step
-from dpcalc.certify.one_pass.shifted import hull_cost, steps_of
-from dpcalc.certify.one_pass.shuffle import averaged
+from dpcalc.certify.one_pass.contraction import averaged
+from dpcalc.certify.one_pass.iteration import hull_cost, steps_of
 from dpcalc.certify.released.compositions import delta_of, laplace_step
 from dpcalc.certify.runs.allocation import passes_cost, quadratic_cost, restarts_cost, room
-from dpcalc.certify.runs.random_positions import laplace_left
+from dpcalc.certify.runs.divergence import laplace_left
 from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import defines
 from dpcalc.model.quantities import Noise

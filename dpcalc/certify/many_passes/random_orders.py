@@ -71,8 +71,7 @@ def _pass_mean(v: RunInputs, ratio: arb) -> arb:
     """Return ln of the mean of delta_G(eps; r_k/sqrt k) over the positions of one pass."""
     places, total = _places(v), arb(0)
     for alike, size in zip(places.classes, places.sizes, strict=True):
-        last = alike.first + alike.steps - 1
-        total += alike.size * sums.hockey_sticks(v.epsilon, ratio * size, last, alike.first)
+        total += alike.size * sums.hockey_sticks(v.epsilon, ratio * size, alike.first + alike.steps - 1, alike.first)
     return log(total / places.records)
 
 

@@ -131,8 +131,7 @@ def _near(parts: Sequence[Part], epsilon: arb, about: float) -> arb:
     middle = float(epsilon.mid())
     try:
         coarse = [_rough(part, _ends(part, _RAREST)) for part in parts]
-        tilts = _narrow(coarse, _tilt_of(coarse, middle, about), middle, about)
-        delta = _by_moments(parts, epsilon, tilts, about)
+        delta = _by_moments(parts, epsilon, _narrow(coarse, _tilt_of(coarse, middle, about), middle, about), about)
     except (OverflowError, ZeroDivisionError, ValueError, OutOfReach, OutOfHand):
         return arb(0)
     return arb(0) if delta is None else log(delta.upper())
@@ -242,8 +241,7 @@ def _moments(rough: _Rough, c: float) -> tuple[float, float, float, float]:
     total = sum(w for _, w in weights)
     mean = sum(w * z for z, w in weights) / total
     variance = sum(w * (z - mean) ** 2 for z, w in weights) / total
-    cubed = sum(w * abs(z - mean) ** 3 for z, w in weights) / total
-    return peak + math.log(total), mean, variance, cubed
+    return peak + math.log(total), mean, variance, sum(w * abs(z - mean) ** 3 for z, w in weights) / total
 
 
 def _tilt_of(rough: Sequence[_Rough], epsilon: float, about: float) -> _Tilt:

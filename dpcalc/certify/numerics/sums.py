@@ -148,9 +148,7 @@ def _level(curve: Curve, first: int, n: int) -> tuple[int, arb]:
             middle = (low + high) // 2
             low, high = (middle, high) if curve.exponent(float(middle)) < -_QUIET else (low, middle)
         start = low
-    if start == first:
-        return first, arb(0)
-    return start, (start - first) * curve.at(arb(start)).union(arb(1))
+    return (first, arb(0)) if start == first else (start, (start - first) * curve.at(arb(start)).union(arb(1)))
 
 
 def _end_of_fall(curve: Curve, middle: int, n: int) -> int:

@@ -1,15 +1,22 @@
-"""Definitions of `iteration`: one pass in a fixed order, stopped or begun at random, and one message."""
+"""Definitions of `iteration`: one pass in a fixed order, stopped or begun at random, and one message.
+
+Definitions of `shifted` and `scheduled`: any sequence of steps, by the columns of a schedule.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
 from flint import arb
 
-from dpcalc.certify.guarantee import Gdp, Point, Profile, Rdp
+from dpcalc.certify.guarantee import Gdp, Point, Profile, Rdp, SearchedRdp
 from dpcalc.certify.numerics import sums
-from dpcalc.certify.numerics.balls import OutOfReach, log, power, square
+from dpcalc.certify.numerics.balls import OutOfReach, least, log, power, square
 from dpcalc.certify.numerics.gaussian import classic_factor, classic_holds, log_delta
 from dpcalc.certify.runs.allocation import room
-from dpcalc.certify.runs.run import RunInputs
+from dpcalc.certify.runs.run import OF_ANOTHER_RUN, RunInputs
 from dpcalc.certify.table import defines
 
 
@@ -126,3 +133,136 @@ def _local_classic(v: RunInputs) -> arb:
     if not classic_holds(epsilon, v.log_delta):
         raise OutOfReach("the classic calibration is false at this epsilon")
     return epsilon
+
+
+LONGEST = 20_000  # steps of a schedule
+
+
+class Steps(NamedTuple):
+    """The columns of a schedule as balls; step sizes times noise are in units of the run's scale."""
+
+    scale: list[arb]
+    factor: list[arb]
+    shift: list[arb]
+    step_size: list[arb]
+
+
+def steps_of(v: RunInputs) -> Steps:
+    """Return the schedule's columns.
+
+    Raises:
+        OutOfReach: it is longer than `LONGEST`.
+    """
+    chain: Any = v.schedule
+    if len(chain) > LONGEST:
+        raise OutOfReach(f"a schedule of more than {LONGEST} steps")
+    step_size = v.column(chain.step_size)
+    noise = v.column(chain.noise)
+    shift = v.column(chain.shift) if chain.shift is not None else []
+    scale = [eta * s for eta, s in zip(step_size, noise, strict=True)]
+    return Steps(scale, v.column(chain.contraction), shift, step_size)
+
+
+def hull_cost(inflow: Sequence[arb], factor: Sequence[arb], scale: Sequence[arb], start: arb) -> arb:
+    """Return the least sum of a_t^2/v_t with z_t = c_t z_(t-1) + s_t - a_t >= 0, z_T = 0, z_0 = start.
+
+    The lower convex hull of (cumulated variance, cumulated shift), both measured at the end of the run.
+    """
+    last = arb(1)
+    weights = []
+    for c in reversed(factor):
+        weights.append(last)
+        last *= c
+    weights.reverse()
+    blocks: list[tuple[arb, arb]] = []  # (shift, variance), slopes rising
+    for t, weight in enumerate(weights):
+        block = (weight * (inflow[t] + (factor[0] * start if t == 0 else 0)), square(weight * scale[t]))
+        while blocks and (blocks[-1][1].is_zero() or not blocks[-1][0] * block[1] < block[0] * blocks[-1][1]):
+            # Pooling where the slopes cannot be distinguished costs no more than the width of the balls.
+            before = blocks.pop()
+            block = (before[0] + block[0], before[1] + block[1])
+        blocks.append(block)
+    return sum((s * s / w for s, w in blocks if not s.is_zero()), arb(0))
+
+
+@defines("shifted.gaussian", Gdp, slack=1e-11, weight=3.0)
+def _shifted(v: RunInputs) -> arb:
+    s = steps_of(v)
+    return hull_cost(s.shift, s.factor, s.scale, v.start_distance).sqrt() / v.noise_std
+
+
+@defines("shifted.gaussian_domain", Gdp, slack=1e-11, weight=10.0)
+def _shifted_domain(v: RunInputs) -> arb:
+    s = steps_of(v)
+    count = len(s.scale)
+    if count > 2000:
+        raise OutOfReach("a schedule of more than 2000 steps, with restarts")
+    costs = [
+        hull_cost(s.shift[t:], s.factor[t:], s.scale[t:], v.diameter if t else v.start_distance) for t in range(count)
+    ]
+    return least(*costs).sqrt() / v.noise_std
+
+
+@defines("shifted.given_spend", Gdp, slack=math.inf, weight=3.0)  # what rounding leaves is spent in the last step
+def _given_spend(v: RunInputs) -> arb:
+    s = steps_of(v)
+    chain: Any = v.schedule
+    z, total = v.start_distance, arb(0)
+    spend = v.column(chain.spend)
+    for t, a in enumerate(spend):
+        z = s.factor[t] * z + s.shift[t] - a
+        if t == len(spend) - 1:
+            a += z  # what rounding left unspent
+        total += square(a / s.scale[t])
+    return total.sqrt() / v.noise_std
+
+
+@defines("shifted.laplace", SearchedRdp, slack=1e-9, weight=5.0)
+def _laplace(v: RunInputs) -> arb:
+    return _spent(v, v.start_distance)
+
+
+@defines("shifted.laplace_domain", SearchedRdp, slack=1e-9, weight=5.0)
+def _laplace_domain(v: RunInputs) -> arb:
+    return _spent(v, v.start_distance, v.diameter)
+
+
+def _spent(v: RunInputs, first: arb, diameter: arb | None = None) -> arb:
+    """Return the sum of Laplace divergences of the allocation that the certificate holds.
+
+    A step never spends more than there is, and the last one spends what is left: every certificate gives a bound.
+
+    Raises:
+        OutOfReach: the certificate is of another run, or there is none.
+    """
+    values, s = v.certified()["values"], steps_of(v)
+    start, spent = values["start"], values["spent"]
+    if len(spent) != len(s.scale) - start or not (start == 0 or (diameter is not None and 0 < start < len(s.scale))):
+        raise OutOfReach(OF_ANOTHER_RUN)
+    z, total = first if diameter is None or not start else diameter, arb(0)
+    for t, planned in enumerate(spent, start):
+        here = s.factor[t] * z + s.shift[t]
+        a = here if t == len(s.scale) - 1 else arb(float(planned)).max(arb(0)).min(here)
+        z = here - a
+        if not a.is_zero():
+            total += laplace_divergence(v.order, a / (s.scale[t] * v.laplace_scale))
+    return total
+
+
+def laplace_divergence(order: arb, u: arb) -> arb:
+    """Return the Renyi divergence of Laplace noise from itself moved by u scales."""
+    if order == 1:
+        return u + (-u).expm1()
+    rest = order - 1
+    return ((order * (rest * u).exp() + rest * (-order * u).exp()) / (2 * order - 1)).log() / rest
+
+
+@defines("scheduled.pnsgd", Gdp, weight=2.0)
+def _scheduled(v: RunInputs) -> arb:
+    s = steps_of(v)
+    product, total = arb(1), arb(0)
+    for j in range(len(s.scale) - 1, v.index - 2, -1):
+        total += square(product * s.scale[j])
+        if j >= v.index:
+            product *= s.factor[j]
+    return product * s.step_size[v.index - 1] * v.sensitivity / (v.noise_std * total.sqrt())

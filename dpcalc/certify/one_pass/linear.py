@@ -94,8 +94,7 @@ def _equal(v: RunInputs, uses: int) -> arb:
     (length, size, divisor), *others = v.sizes()
     if others or length * size < v.records or size < divisor:
         raise OutOfReach("batches of more than one size, or records that are dropped")
-    r = v.quotient(["sensitivity"], [size, "noise_std"])
-    return log_delta(v.epsilon, r * (arb(uses) / length).sqrt())
+    return log_delta(v.epsilon, v.quotient(["sensitivity"], [size, "noise_std"]) * (arb(uses) / length).sqrt())
 
 
 @defines("linear.shuffled", Profile, slack=1e-9, lower=True, weight=3.0, limit="batches of one size")
@@ -162,9 +161,7 @@ def _contraction(v: RunInputs) -> arb:
 def _behind(v: RunInputs, nearest: int) -> arb:
     """Return the room of the record's own step and the steps behind it."""
     c = _contraction(v)
-    if c == 1:
-        return arb(nearest)
-    return (room(c, nearest) / power(c, 2 * (nearest - 1))).min(arb(10) ** 250)
+    return arb(nearest) if c == 1 else (room(c, nearest) / power(c, 2 * (nearest - 1))).min(arb(10) ** 250)
 
 
 def _quantile(log_tail: float) -> float:

@@ -37,8 +37,7 @@ class Stream:
     def reach(self, t: int) -> arb:
         """Return r_B at step t."""
         v = self.v
-        x = (arb(t).log() * v.decay_exponent).exp()
-        return schedule_reach(v.noise, x, v.c1, v.c2) / v.schedule_factor
+        return schedule_reach(v.noise, (arb(t).log() * v.decay_exponent).exp(), v.c1, v.c2) / v.schedule_factor
 
     def scale(self, t: int) -> arb:
         """Return the noise scale of record t."""
@@ -87,8 +86,7 @@ def _online_shift(v: RunInputs) -> arb:
 
 @defines("online.hybrid", Profile, slack=1e-8, weight=40.0, limit=f"{LONGEST} later records")
 def _online_hybrid(v: RunInputs) -> arb:
-    stream = Stream(v)
-    return least(_online_product(v), stream.recursion(v.is_nonexpansive() and v.noise == Noise.GAUSSIAN))
+    return least(_online_product(v), Stream(v).recursion(v.is_nonexpansive() and v.noise == Noise.GAUSSIAN))
 
 
 @defines("online.laplace_shift", Profile, slack=1e-6, weight=40.0, limit="200 later records")

@@ -16,12 +16,11 @@ from dpcalc.certify.many_passes.random_orders import places_curve, shuffled, shu
 from dpcalc.certify.numerics.balls import OutOfReach, Undecided, infinite, least, log, power, rational
 from dpcalc.certify.numerics.composition import Curve, Part
 from dpcalc.certify.numerics.gaussian import log_step
-from dpcalc.certify.one_pass.shuffle import averaged, hybrid
+from dpcalc.certify.one_pass.contraction import averaged, hybrid
 from dpcalc.certify.released.passes import MOST_PASSES, optimal
 from dpcalc.certify.runs.allocation import room
-from dpcalc.certify.runs.divergence import product_last, run_without_shift
+from dpcalc.certify.runs.divergence import laplace_left, positions_left, product_last, product_left, run_without_shift
 from dpcalc.certify.runs.matching import hockey_stick
-from dpcalc.certify.runs.random_positions import laplace_left, positions_left, product_left
 from dpcalc.certify.runs.run import COMPOSED, HIDDEN, OF_ANOTHER_RUN, SPLIT, RunInputs
 from dpcalc.certify.runs.uses import classes
 from dpcalc.certify.sampled.hidden_past import Shifts, Uses

@@ -19,8 +19,7 @@ MOST_POSITIONS = 1500
 
 @defines("released.own_noise", Gdp)
 def _own_noise(v: RunInputs) -> arb:
-    size = min(divisor for _, _, divisor in v.sizes())
-    return arb(v.epochs).sqrt() * v.quotient(["sensitivity"], [size, "scale"])
+    return arb(v.epochs).sqrt() * v.quotient(["sensitivity"], [min(divisor for _, _, divisor in v.sizes()), "scale"])
 
 
 @defines("released.cyclic", Gdp)
@@ -70,8 +69,7 @@ def _advanced(v: RunInputs) -> arb:
         return arb(0)
     if not spare > 0:
         raise Undecided
-    exceeded = (-((spare / v.epoch_epsilon) ** 2) / (2 * v.epochs)).exp()
-    return (v.epochs * v.epoch_delta + exceeded).log().min(0)
+    return (v.epochs * v.epoch_delta + (-((spare / v.epoch_epsilon) ** 2) / (2 * v.epochs)).exp()).log().min(0)
 
 
 @defines("released.pure", Gdp, slack=math.inf, weight=2.0)

@@ -176,8 +176,7 @@ def _beyond(end: arb, order: arb, own: arb) -> arb:
     delta = plain - end.exp() * back
     other = (-order * end).exp() / order * delta
     if order == 1:
-        density = (-(x * x) / 2).exp() / (2 * arb.pi()).sqrt()
-        return own * density + (own * own / 2 - end) * plain - delta + other
+        return own * ((-(x * x) / 2).exp() / (2 * arb.pi()).sqrt()) + (own * own / 2 - end) * plain - delta + other
     tilted = (order * (order - 1) * own * own / 2 + log_upper_tail(x - (order - 1) * own)).exp()
     whole = tilted / (order * (order - 1)) - ((order - 1) * end).exp() * plain / (order - 1)
     return whole + (order * end).exp() * back / order + other

@@ -234,8 +234,7 @@ def _anywhere(v: RunInputs) -> arb:
 
 def _last(v: RunInputs) -> arb:
     """Return R^2/(2 eta T) + eta d sigma^2 H_T."""
-    noise = v.eta * v.dimension * square(v.sigma) * sums.harmonic(v.count)
-    return square(v.radius) / (2 * v.eta * v.count) + noise
+    return square(v.radius) / (2 * v.eta * v.count) + v.eta * v.dimension * square(v.sigma) * sums.harmonic(v.count)
 
 
 def _explicit(v: RunInputs) -> arb:
@@ -249,8 +248,7 @@ def _holder_gap(v: RunInputs, noise: arb) -> arb:
     rest = 1 - v.exact("holder_exponent")
     a = arb(0)
     if rest:
-        x = v.holder_constant * v.eta * (-v.holder_exponent * arb(2).log()).exp()
-        a = drift_square(v, x).sqrt()
+        a = drift_square(v, v.holder_constant * v.eta * (-v.holder_exponent * arb(2).log()).exp()).sqrt()
     a = least(a, 2 * v.eta * g)
     regret = square(v.radius) / (2 * v.eta * steps) + v.eta / 2 * (square(g) + noise)
     return regret + g * (v.eta * g * (steps - 1) / v.records + a * arb(steps).sqrt() * 2 / 3)

@@ -114,8 +114,7 @@ def _loss_range(v: RunInputs) -> arb:
     """Return B: the least of M_0 + G R and M_0 + M R + L R^(1 + alpha)/(1 + alpha)."""
     ways = [v.loss_at_zero + _gradient(v) * v.radius]
     if v.gradient_at_zero is not None:
-        power = (v.radius.log() * (1 + v.holder_exponent)).exp()
-        curved = v.holder_constant * power / (1 + v.holder_exponent)
+        curved = v.holder_constant * (v.radius.log() * (1 + v.holder_exponent)).exp() / (1 + v.holder_exponent)
         ways.append(v.loss_at_zero + v.gradient_at_zero * v.radius + curved)
     return least(*ways)
 

@@ -128,8 +128,7 @@ class Pace:
             return period
         log_all = q.log() * count
         carried = period.carried * (log_all.expm1() / q.log().expm1())
-        room = period.room * ((2 * log_all).expm1() / (2 * q.log()).expm1())
-        return Stretch(carried, room, log_all.exp())
+        return Stretch(carried, period.room * ((2 * log_all).expm1() / (2 * q.log()).expm1()), log_all.exp())
 
 
 def _steady(steps: int, factor: arb) -> Stretch:

@@ -139,9 +139,7 @@ def _example(name: str, run: Run) -> Any:
         return min(usual, run.records)
     if name == "step_size" and run.smoothness:
         return min(usual, float(f"{1.0 / run.smoothness:.1g}"))
-    if name == "smoothness" and run.step_size:
-        return min(usual, float(f"{1.0 / run.step_size:.1g}"))
-    return usual
+    return min(usual, float(f"{1.0 / run.step_size:.1g}")) if name == "smoothness" and run.step_size else usual
 
 
 _HALF_A_DIGIT = 5e-4

@@ -425,8 +425,7 @@ def _search_batch(problem: Problem) -> int:
     records = _records_of(problem)
     low = [b for b in range(1, min(math.isqrt(records), 10**6) + 1) if records % b == 0]
     sizes = sorted({*low, *(records // b for b in low)})
-    place = extreme_integer(lambda k: problem.excess(sizes[k]), problem.direction, 0, len(sizes) - 1)
-    return sizes[place]
+    return sizes[extreme_integer(lambda k: problem.excess(sizes[k]), problem.direction, 0, len(sizes) - 1)]
 
 
 def _better_guess(problem: Problem, guess: float, excess: float) -> float:

@@ -294,8 +294,7 @@ def _product(
     p = x * y
     x_head, y_head = _head(x), _head(y)
     x_tail, y_tail = x - x_head, y - y_head
-    error = ((x_head * y_head - p) + x_head * y_tail + x_tail * y_head) + x_tail * y_tail
-    low = error + (x * y_low + x_low * y)
+    low = ((x_head * y_head - p) + x_head * y_tail + x_tail * y_head) + x_tail * y_tail + (x * y_low + x_low * y)
     high = p + low
     low -= high - p
     m, shift = np.frexp(high)

@@ -375,5 +375,4 @@ def stop_published(run: Pass) -> Profile:
 def log_published(run: Pass, epsilon: float) -> float:
     """Return ln of A/(n (1 - B)) as published: it may exceed 1, at the paper's values by 10^86858897."""
     trace = run.trace(epsilon, run.own)
-    hidden = recursion.log_complement(run.noise, epsilon, run.following)
-    return trace.log_first - math.log(run.records) - hidden
+    return trace.log_first - math.log(run.records) - recursion.log_complement(run.noise, epsilon, run.following)

@@ -113,9 +113,7 @@ class Trace(NamedTuple):
     @property
     def log_first(self) -> float:
         """ln e_0."""
-        if self.start is not None:
-            return self.start
-        return log_one_step(self.noise, self.epsilon, self.first)
+        return self.start if self.start is not None else log_one_step(self.noise, self.epsilon, self.first)
 
     @property
     def log_factor(self) -> float:
@@ -138,9 +136,7 @@ def product_last(trace: Trace, later: int) -> float:
 def product_sum(trace: Trace, terms: int) -> float:
     """Return ln(A (1 + B + ... + B^(terms-1))), rounded up."""
     first = trace.log_first
-    if first == -math.inf:
-        return first
-    return _grown(first + _log_geometric(trace.log_factor, terms), 16.0)
+    return first if first == -math.inf else _grown(first + _log_geometric(trace.log_factor, terms), 16.0)
 
 
 def product_falling_sum(trace: Trace, terms: int) -> float:
@@ -163,8 +159,7 @@ def _log_geometric(log_factor: float, terms: int) -> float:
     denominator = log_one_minus_exp(log_factor)
     value = numerator - denominator
     # Each logarithm errs by a unit of itself or of 1; the exact value is at most ln(terms).
-    error = UNIT * (4.0 * (abs(numerator) + abs(denominator)) + 16.0)
-    return min(_grown(math.log(terms), 2.0), value + error)
+    return min(_grown(math.log(terms), 2.0), value + UNIT * (4.0 * (abs(numerator) + abs(denominator)) + 16.0))
 
 
 def _log_falling(log_factor: float, terms: int) -> float:

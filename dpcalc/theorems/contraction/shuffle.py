@@ -33,7 +33,7 @@ from dpcalc.theorems.contraction.contraction import DISPLACED, FRESH, LIPSCHITZ_
 from dpcalc.theorems.contraction.laplace import NoisyPass
 from dpcalc.theorems.contraction.recursion import SLACK, Trace
 from dpcalc.theorems.many_passes.epochs import once_log_delta
-from dpcalc.theorems.many_passes.passes import Passes
+from dpcalc.theorems.many_passes.repeated_allocation import Passes
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import BATCHES, BOUNDED_STEP, NOISY_STEP, Setting
 
@@ -179,8 +179,7 @@ def mean_of_shifts(*, steps: int, after: int, ratio: float, epsilon: float) -> f
     """Return an upper bound on ln of the mean of delta_G(eps; ratio/sqrt(k)) over k = after+1 .. after+steps."""
     if ratio > 1e90:
         return 0.0
-    total = log_sum_hockey_sticks_up(epsilon, max(ratio, 1e-290), steps + after, 1 + after)
-    value = total - math.log(steps)
+    value = log_sum_hockey_sticks_up(epsilon, max(ratio, 1e-290), steps + after, 1 + after) - math.log(steps)
     return min(0.0, value + 4.0 * UNIT * (abs(value) + math.log(steps)) + 1e-323)
 
 

@@ -17,7 +17,7 @@ from dpcalc.theorems.batch_layout import Layout
 from dpcalc.theorems.contraction.laplace import later_ratio, own_ratio
 from dpcalc.theorems.contraction.recursion import log_one_steps
 from dpcalc.theorems.many_passes.epochs import same_places
-from dpcalc.theorems.many_passes.passes import Passes
+from dpcalc.theorems.many_passes.repeated_allocation import Passes
 
 if TYPE_CHECKING:
     Curve = Callable[[Array], Array]

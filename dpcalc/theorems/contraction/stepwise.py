@@ -74,7 +74,7 @@ class Steps(Setting):
     @functools.cached_property
     def shift_mus(self) -> Array:
         """The GDP parameter of the shift bound for every position."""
-        from dpcalc.theorems.one_pass.scheduled import remaining_variance
+        from dpcalc.theorems.one_pass.iteration import remaining_variance
 
         chain = self.schedule
         spread = remaining_variance(chain.step_size, chain.noise * (self.scale * (1.0 - 4.0 * UNIT)), chain.contraction)

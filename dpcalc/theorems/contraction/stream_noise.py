@@ -147,8 +147,7 @@ class Stream(Frozen):
 
     def log_product(self, epsilon: float, sensitivity: float, index: int, last: float) -> float:
         """Return ln(A_i prod_{t=i+1}^{last} B_t), rounded up; -inf where a factor is 0."""
-        first = self.log_first(epsilon, sensitivity, index)
-        return _joined(first, self.log_factors(epsilon, index, last)[1])
+        return _joined(self.log_first(epsilon, sensitivity, index), self.log_factors(epsilon, index, last)[1])
 
     def log_integral(self, epsilon: float, lower: float, upper: float = math.inf) -> float:
         """Return int_lower^upper ln B_x dx, to 1e-12 relatively, by Gauss-Legendre on geometric panels."""

@@ -102,8 +102,7 @@ def _steps_to_hide(run: BoundedSteps) -> float:
     """Return about the number of sampled steps from which the diameter bounds less than composition; no bound."""
     from dpcalc.theorems.sampled import noisy_sgd
 
-    endless = run.changed(steps=10**15)
-    return noisy_sgd.steps_to_reach(run.part(noisy_sgd.SampledSteps), domain(endless).mu)
+    return noisy_sgd.steps_to_reach(run.part(noisy_sgd.SampledSteps), domain(run.changed(steps=10**15)).mu)
 
 
 @theorem(
@@ -281,8 +280,7 @@ def laplace(run: Setting) -> Composition:
     if run.steps is not None:
         times, divisor, rate = run.steps, min(size, run.records), min(1.0, size / run.records)
     else:
-        plan = layout(run.records, size, run.last_batch)
-        times, divisor, rate = run.epochs or 1, plan.least_divisor, 1.0
+        times, divisor, rate = run.epochs or 1, layout(run.records, size, run.last_batch).least_divisor, 1.0
     if rate == 1.0:
         ratio = quotient_up((run.sensitivity,), (float(divisor), run.scale))
         if ratio > 1e15:

@@ -52,10 +52,9 @@ from dpcalc.theorems.conditions import (
     WHERE_BOUNDED,
 )
 from dpcalc.theorems.contraction.laplace import expands_nothing
-from dpcalc.theorems.contraction_powers import variance
 from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, Unmet, lacking, needs, theorem
 from dpcalc.theorems.sampled import hidden_past, noisy_sgd
-from dpcalc.theorems.setting import GAUSSIAN_STEP, Setting
+from dpcalc.theorems.setting import GAUSSIAN_STEP, Setting, variance
 
 RANDOM = ("shuffle-once", "rotation-epochs", "shuffled-epochs")
 ALL = ("cyclic", *RANDOM, "noisy-sgd", "noisy-gd")
@@ -183,8 +182,7 @@ def harmonic(terms: int, ratio: float = 1.0) -> float:
     first = math.fsum(shrunk / -math.expm1(-log * j) for j in few)
     if terms <= _SUMMED:
         return up(first, 16.0)
-    tail = _tail(log, terms + 0.5) - _tail(log, _SUMMED + 0.5)
-    return up(first + shrunk * ((terms - _SUMMED) + tail), 64.0)
+    return up(first + shrunk * ((terms - _SUMMED) + (_tail(log, terms + 0.5) - _tail(log, _SUMMED + 0.5))), 64.0)
 
 
 def _tail(log: float, x: float) -> float:

@@ -33,8 +33,17 @@ from dpcalc.numerics.arrays import Array, distinct, np
 from dpcalc.numerics.binomial import upper_groups
 from dpcalc.numerics.floats import UNIT, log_add_exp
 from dpcalc.theorems.batch_layout import Layout
-from dpcalc.theorems.many_passes.passes import Passes
-from dpcalc.theorems.many_passes.repeated_allocation import Pace, Stretch, cost, gdp, join, pooled, repeat, restarts
+from dpcalc.theorems.many_passes.repeated_allocation import (
+    Pace,
+    Passes,
+    Stretch,
+    cost,
+    gdp,
+    join,
+    pooled,
+    repeat,
+    restarts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,7 +21,7 @@ from dpcalc.theorems.contraction.shuffle import ShuffledPass, mixture
 from dpcalc.theorems.hidden.position_certificates import MOST, Cell, Curve, Mixture, Proof, where_met
 from dpcalc.theorems.hidden.positions import places_of
 from dpcalc.theorems.many_passes.epochs import same_places
-from dpcalc.theorems.many_passes.passes import Passes
+from dpcalc.theorems.many_passes.repeated_allocation import Passes
 from dpcalc.theorems.record import Unmet, requires, theorem
 from dpcalc.theorems.setting import BATCHES, NOISY_STEP
 

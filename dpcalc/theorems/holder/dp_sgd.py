@@ -404,8 +404,7 @@ def gradient_lemma(run: GradientNoise) -> Rdp:
 
     def curve(order: float) -> float:
         square = down(1.0 / run.mu / run.mu, 4.0) if 1e-140 < run.mu < 1e140 else 0.0
-        single = holder.lemma_step(order=_whole_order(order), rate=run.share, square=square)
-        return up(run.steps * single, 2.0)
+        return up(run.steps * holder.lemma_step(order=_whole_order(order), rate=run.share, square=square), 2.0)
 
     return Rdp(curve)
 

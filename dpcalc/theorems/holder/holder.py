@@ -74,8 +74,7 @@ def log_drift(
     -2305.692146981
     """
     if holder_exponent == 1.0:
-        outside = exceeds_two(step_size, holder_constant, strong_convexity, strong_convexity)
-        return math.inf if outside else -math.inf
+        return math.inf if exceeds_two(step_size, holder_constant, strong_convexity, strong_convexity) else -math.inf
     low, high = _to_one(holder_exponent)
     logs = math.log(holder_constant), math.log(step_size)
     top = math.fsum((*logs, -holder_exponent * _LN2)) + UNIT * (4.0 + 2.0 * abs(logs[0]) + 2.0 * abs(logs[1]))

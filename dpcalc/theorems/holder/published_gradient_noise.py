@@ -136,6 +136,4 @@ def least_epsilon(*, records: int, steps: int, batch_size: int, ratio: float, lo
         needed = budget.least_ratio()
         return needed / ratio - 1.0 if math.isfinite(needed) else 1e300
 
-    if excess(30.0) > 0.0:
-        return math.inf
-    return up(math.exp(least(excess, 0.0, 30.0, ulps=1 << 16) - 16.0), 8.0)
+    return math.inf if excess(30.0) > 0.0 else up(math.exp(least(excess, 0.0, 30.0, ulps=1 << 16) - 16.0), 8.0)

@@ -28,8 +28,7 @@ from dpcalc.theorems.conditions import (
     STEP_OF_SMOOTH,
     UNBOUNDED,
 )
-from dpcalc.theorems.lower.averages import gaussian_log_delta, log_average, log_sum
-from dpcalc.theorems.lower.linear_losses import WHOLE_SPACE
+from dpcalc.theorems.lower.linear_losses import WHOLE_SPACE, gaussian_log_delta, log_average, log_sum
 from dpcalc.theorems.lower.quadratic import quadratic_mu
 from dpcalc.theorems.many_passes.repeated_allocation import Uses
 from dpcalc.theorems.record import theorem

@@ -34,8 +34,8 @@ from dpcalc.theorems.conditions import (
     STEP_WITHIN,
     UNBOUNDED,
 )
-from dpcalc.theorems.lower.averages import gaussian_log_delta, log_average, log_sum, log_sum_of_gaussians
 from dpcalc.theorems.lower.common_losses import CURVED, NO_SUCH_GUARANTEE, largest
+from dpcalc.theorems.lower.linear_losses import gaussian_log_delta, log_average, log_sum, log_sum_of_gaussians
 from dpcalc.theorems.lower.random_linear_losses import after_fresh_noise, times
 from dpcalc.theorems.record import Unmet, requires, theorem
 from dpcalc.theorems.setting import BATCHES, CURVED_STEP, GAUSSIAN_STEP, Setting

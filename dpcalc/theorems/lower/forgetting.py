@@ -29,8 +29,8 @@ from dpcalc.theorems.conditions import (
     STEP_WITHIN,
     UNBOUNDED,
 )
-from dpcalc.theorems.lower.averages import gaussian_log_delta, log_average, log_sum
 from dpcalc.theorems.lower.common_losses import largest
+from dpcalc.theorems.lower.linear_losses import gaussian_log_delta, log_average, log_sum
 from dpcalc.theorems.lower.random_linear_losses import times
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, PLACE, Setting

@@ -24,12 +24,11 @@ from dpcalc.theorems.conditions import (
     STRONGLY_CONVEX,
     UNBOUNDED,
 )
-from dpcalc.theorems.contraction_powers import DEEPEST, factors, half_tanh, in_range, lost
 from dpcalc.theorems.many_passes.multi_epoch import ORDER, Passes
 from dpcalc.theorems.many_passes.noisy_gd import FULL, Descent, saturation
 from dpcalc.theorems.many_passes.repeated_allocation import Uses
 from dpcalc.theorems.record import theorem
-from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, PLACE
+from dpcalc.theorems.setting import CURVED_STEP, DEEPEST, GAUSSIAN_STEP, PLACE, factors, half_tanh, in_range, lost
 
 QUADRATIC = (
     "a lower bound: quadratic losses of curvature m (linear for m = 0, concave below) whose gradients differ by Delta"

@@ -19,8 +19,7 @@ from dpcalc.notions.guarantee import Profile
 from dpcalc.numerics.arrays import np
 from dpcalc.numerics.floats import UNIT, quotient_down
 from dpcalc.theorems.conditions import BATCH_WITHIN, GAUSSIAN, ONE_RELEASE
-from dpcalc.theorems.lower.averages import LARGEST, SMALLEST, gaussian_log_delta
-from dpcalc.theorems.lower.linear_losses import LINEAR, WHOLE_SPACE
+from dpcalc.theorems.lower.linear_losses import LARGEST, LINEAR, SMALLEST, WHOLE_SPACE, gaussian_log_delta
 from dpcalc.theorems.lower.quadratic import NO_GUARANTEE
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import BATCHES, GAUSSIAN_STEP, Setting

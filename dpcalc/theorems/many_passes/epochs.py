@@ -27,8 +27,7 @@ from dpcalc.numerics.sums import TermBounds, log_sum_decreasing_up
 from dpcalc.theorems.batch_layout import Positions
 from dpcalc.theorems.hidden.fresh_places import SamePlaces, cases_of
 from dpcalc.theorems.hidden.positions import places_of
-from dpcalc.theorems.many_passes.passes import Passes
-from dpcalc.theorems.many_passes.repeated_allocation import cost, gdp, periods, stretch
+from dpcalc.theorems.many_passes.repeated_allocation import Passes, cost, gdp, periods, stretch
 
 _SLACK = 1e-11  # ln of what rounding may take from the sums and weights here, many times over
 _LARGEST = 1e90  # an epsilon beyond this one counts as this one
@@ -240,7 +239,6 @@ def _fresh_part(passes: Passes, k: Array) -> _Part:
     if epochs == 3:
         costs = cost(stretch(1.0, length + v - u), *ends)
     else:
-        before = 1.0 / (length + v - 1.0) + (epochs - 4) / length
-        costs = before + cost(stretch(1.0, length + 1.0 - u), *ends)
+        costs = 1.0 / (length + v - 1.0) + (epochs - 4) / length + cost(stretch(1.0, length + 1.0 - u), *ends)
     flat, bent = (np.outer(a, b).ravel() for a, b in ((first.flat, later.flat), (first.bent, later.bent)))
     return _Part(costs.reshape(-1, len(k)), flat, bent)

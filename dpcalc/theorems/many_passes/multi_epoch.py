@@ -34,11 +34,10 @@ from dpcalc.theorems.conditions import (
     STEP_WITHIN,
     STRONGLY_CONVEX,
 )
-from dpcalc.theorems.contraction_powers import in_range, kept, lost, total, variance
 from dpcalc.theorems.many_passes.noisy_gd import EXPONENT, FULL, STRONG, Descent, saturation
 from dpcalc.theorems.many_passes.repeated_allocation import Uses, apart, bounded_mu, contracting_mu
 from dpcalc.theorems.record import theorem
-from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, PLACE, Setting
+from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, PLACE, Setting, in_range, kept, lost, total, variance
 
 ORDER = "the same fixed order in every pass"
 PASSES = (ORDER, CONVEX_SMOOTH, GAUSSIAN, ONE_RELEASE, NO_CLIPPING)

@@ -26,8 +26,7 @@ from dpcalc.theorems.hidden.hidden_position import SECRET, least_of, secret_orde
 from dpcalc.theorems.hidden.position_certificates import Cell, Mixture
 from dpcalc.theorems.hidden.positions import places_of
 from dpcalc.theorems.many_passes.epochs import fresh_log_delta, known_cases, once_log_delta
-from dpcalc.theorems.many_passes.passes import Passes
-from dpcalc.theorems.many_passes.repeated_allocation import Uses, bounded_mu, contracting_mu
+from dpcalc.theorems.many_passes.repeated_allocation import Passes, Uses, bounded_mu, contracting_mu
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import BATCHES, GAUSSIAN_STEP, Setting
 

@@ -17,11 +17,10 @@ from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Gdp
 from dpcalc.numerics.floats import MAX, down, quotient_up, up
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, STEP_WITHIN, STRONGLY_CONVEX
-from dpcalc.theorems.contraction_powers import factors, in_range, lost, total, variance
 from dpcalc.theorems.many_passes.repeated_allocation import Uses, unrestarted
 from dpcalc.theorems.one_pass.allocation import optimal
 from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Unmet, requires, theorem
-from dpcalc.theorems.setting import Setting, decay_rate
+from dpcalc.theorems.setting import Setting, decay_rate, factors, in_range, lost, total, variance
 
 CLEAN = (
     "the steps use the records kept alone: neither their maps nor their batches depend on the records to be forgotten"

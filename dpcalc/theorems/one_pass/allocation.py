@@ -84,8 +84,7 @@ class EqualSteps(NamedTuple):
 
     def spent(self, step: Any) -> Any:
         """Return a_j of steps counted from 1."""
-        slope = self.arriving(self.steps) / self.room(self.steps)
-        return slope * self.variance * self.factor(self.steps - step)
+        return self.arriving(self.steps) / self.room(self.steps) * self.variance * self.factor(self.steps - step)
 
     def left(self, step: Any) -> Any:
         """Return z_j: what is not yet spent after steps counted from 1."""

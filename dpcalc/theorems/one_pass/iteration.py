@@ -7,15 +7,22 @@ hold in both directions. Every value is rounded up.
 
 The noise of a record's own step alone: what protects it although every iterate is public (Feldman et al. 2018,
 Lemma 27).
+
+One fixed-order pass whose step size, noise or contraction changes from step to step.
+
+The record is used once, at step t, and moves the iterate by at most eta_t Delta. In units of its own step, the noise of
+that step and all later ones is worth the variance R_t = sum_{j>=t} (P_j/P_t)^2 eta_j^2 sigma_j^2, P_j = prod_{u>j} c_u.
 """
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from dpcalc.notions import conversions, renyi
 from dpcalc.notions.guarantee import Gdp, Point, Rdp
-from dpcalc.numerics.floats import ratio_up, up
+from dpcalc.numerics.arrays import Array, np
+from dpcalc.numerics.floats import MAX, UNIT, ratio_up, up
 from dpcalc.theorems.conditions import (
     CONVEX_SMOOTH,
     CONVEXITY_WITHIN,
@@ -23,7 +30,9 @@ from dpcalc.theorems.conditions import (
     EQUAL_MAPS,
     FIXED_ORDER,
     GAUSSIAN,
+    GAUSSIAN_NOISE,
     INDEX_IN_RANGE,
+    LIPSCHITZ_CHAIN,
     NO_CLIPPING,
     ONE_RELEASE,
     STEP_WITHIN,
@@ -31,6 +40,9 @@ from dpcalc.theorems.conditions import (
 )
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, PLACE, Setting, decay_rate
+
+if TYPE_CHECKING:
+    from dpcalc.model.chain import Chain
 
 PAPER = "feldman2018"
 PASS = (FIXED_ORDER, CONVEX_SMOOTH, GAUSSIAN, ONE_RELEASE, NO_CLIPPING)
@@ -128,8 +140,7 @@ def pnsgd_contraction(run: Setting) -> Gdp:
     0.003382913347
     """
     ratio, steps = ratio_up(run.sensitivity, run.own_batch * run.noise_std), run.steps_to_end
-    rate = decay_rate(run.step_size, run.smoothness, run.strong_convexity)
-    return Gdp(_faded(ratio, rate, steps - 1, steps))
+    return Gdp(_faded(ratio, decay_rate(run.step_size, run.smoothness, run.strong_convexity), steps - 1, steps))
 
 
 @theorem(
@@ -158,8 +169,7 @@ def pnsgd_domain(run: Setting) -> Gdp:
     if later == 0:
         return Gdp(math.inf)
     ratio = up(run.diameter / run.step_size / run.noise_std, 4.0)
-    rate = decay_rate(run.step_size, run.smoothness, run.strong_convexity)
-    return Gdp(_faded(ratio, rate, later, later))
+    return Gdp(_faded(ratio, decay_rate(run.step_size, run.smoothness, run.strong_convexity), later, later))
 
 
 def _faded(ratio: float, rate: float, lag: int, steps: int) -> float:
@@ -262,3 +272,80 @@ def local_classic(run: Setting) -> Point:
         return epsilon if epsilon <= conversions.epsilon_max(log_delta) else math.inf
 
     return Point(rule)
+
+
+@theorem(
+    "scheduled.pnsgd",
+    title="Amplification by iteration with a schedule, mu-GDP form",
+    needs=("schedule", "index", *GAUSSIAN_STEP),
+    algorithms=("pnsgd",),
+    reference="feldman2018",
+    locator="Theorem 22 for one use with the optimal shifts, per-step step sizes and noise",
+    formula="mu^2 = (P_t eta_t Delta)^2/sum_{j>=t} P_j^2 eta_j^2 sigma_j^2, P_j = prod_{u>j} c_u",
+    conditions=(INDEX_IN_RANGE, LIPSCHITZ_CHAIN, GAUSSIAN_NOISE),
+    assumes=(FIXED_ORDER, CONVEX_SMOOTH + " in every step", GAUSSIAN, ONE_RELEASE, NO_CLIPPING),
+    weakly_convex=True,
+)
+def scheduled_pnsgd(run: Setting) -> Gdp:
+    """With per-step step sizes and noise, the shift of the record's step is spent against all the noise that follows.
+
+    mu is infinite where it exceeds the doubles.
+    """
+    mu = _at_unit_noise(run.schedule, run.index, run.sensitivity) / run.noise_std
+    return Gdp(up(mu, 4.0) if mu < MAX else math.inf)
+
+
+def _at_unit_noise(chain: Chain, index: int, sensitivity: float) -> float:
+    """Return mu where the schedule's noise is all there is, rounded up."""
+    own = slice(index - 1, None)
+    later = chain.contraction[index:]
+    spread = float(remaining_variance(chain.step_size[own], chain.noise[own], chain.contraction[own])[0])
+    shift = float(chain.step_size[index - 1]) * sensitivity
+    if spread == 0.0 or math.isinf(shift):
+        return math.inf
+    # Per step of the recursion: two roundings each for the variance and the quotients, one for the sum; mu has half.
+    slack = 4.0 * (len(later) + 1) + 16.0 if (later != 1.0).any() else 24.0
+    mu = max(shift, 5e-324) / math.sqrt(spread)
+    return up(mu, slack) if mu < MAX else math.inf
+
+
+def worst_index(chain: Chain) -> int:
+    """Return the 1-based step at which one use costs the most (the last of equals)."""
+    spread = remaining_variance(chain.step_size, chain.noise, chain.contraction)
+    with np.errstate(over="ignore", divide="ignore"):
+        ratio = chain.step_size / np.sqrt(spread)
+    return len(ratio) - int(np.argmax(ratio[::-1]))
+
+
+def remaining_variance(step_size: Array, noise_std: Array, contraction: Array) -> Array:
+    """Return R_t = sum_{j>=t} (P_j/P_t)^2 eta_j^2 sigma_j^2 for every t, shape (T,), within 8 (T - t + 2) units.
+
+    Where every later contraction is 1 the sums are exact to one rounding. A step that forgets everything leaves so much
+    that mu is nearly 0.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        # Too small is the safe side: what underflows is lost, what overflows is cut.
+        variance = np.minimum(np.square(step_size * noise_std), MAX / (4.0 * len(step_size)))
+    if (contraction[1:] == 1.0).all():
+        return _exact_suffix_sums(variance)
+    following = [*contraction[1:].tolist(), 1.0]
+    spread, result = 0.0, np.empty(len(variance))
+    for t in range(len(variance) - 1, -1, -1):
+        c = following[t]
+        spread = min(spread / c / c, MAX / 4.0) if c > 0.0 else MAX / 4.0
+        spread += float(variance[t])
+        result[t] = spread
+    return result
+
+
+def _exact_suffix_sums(values: Array) -> Array:
+    """Return suffix sums of non-negative values, carried in two doubles so that 1e7 of them lose nothing visible."""
+    total, error = 0.0, 0.0
+    result: Array = np.empty(len(values))
+    for t, value in enumerate(reversed(values.tolist())):
+        s = total + value
+        b = s - total
+        error += (total - (s - b)) + (value - b)
+        total = s
+        result[len(values) - 1 - t] = total + error
+    return result * (1.0 - 4.0 * UNIT)

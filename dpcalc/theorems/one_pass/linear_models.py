@@ -133,8 +133,7 @@ class _Before(NamedTuple):
         moved = self.error * (spread + 1.0)
         square = (self.own * self.own + 2.0 * self.own * moved) / self.volume + moved * moved + self.past
         square = max(square, _LEAST_SQUARE)
-        farther = self.error * _TAIL * math.exp(-spread) / (spread + 1.0) ** 2
-        return (math.sqrt(square) + farther) * _ROUNDED
+        return (math.sqrt(square) + self.error * _TAIL * math.exp(-spread) / (spread + 1.0) ** 2) * _ROUNDED
 
 
 class _Maps(Frozen):

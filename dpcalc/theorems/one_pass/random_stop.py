@@ -186,8 +186,7 @@ def stop_published(run: Setting) -> Rdp:
     """
 
     def curve(order: float) -> float:
-        outside = run.records < 3 or _too_large(own_step(run, order), order)
-        return math.inf if outside else stop_printed(run, order)
+        return math.inf if run.records < 3 or _too_large(own_step(run, order), order) else stop_printed(run, order)
 
     return Rdp(curve)
 

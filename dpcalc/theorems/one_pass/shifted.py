@@ -158,8 +158,7 @@ def given_spend(run: NoisyChain) -> Gdp:
     """
     from dpcalc.numerics.isotonic import cost_of
 
-    spent = own_shares(run.schedule, run.start_distance)
-    return _spent(cost_of(spent, run.schedule.variance), run.noise_std)
+    return _spent(cost_of(own_shares(run.schedule, run.start_distance), run.schedule.variance), run.noise_std)
 
 
 def _spent(cost: float, noise_std: float) -> Gdp:

@@ -34,7 +34,7 @@ from dpcalc.theorems.contraction.contraction import FRESH, LIPSCHITZ_STEPS
 from dpcalc.theorems.contraction.laplace import later_ratio, own_ratio
 from dpcalc.theorems.hidden.hidden_position import SECRET, SecretPass, least_of, secret_order
 from dpcalc.theorems.many_passes.epochs import once_log_delta
-from dpcalc.theorems.many_passes.passes import Passes
+from dpcalc.theorems.many_passes.repeated_allocation import Passes
 from dpcalc.theorems.record import Unmet, requires, theorem
 from dpcalc.theorems.setting import BATCHES, BOUNDED_STEP, NOISY_STEP, PLACE, Setting
 
@@ -143,8 +143,7 @@ def cyclic_curve(run: Setting) -> Composition:
 )  # fmt: skip
 def shuffle_once(run: ReleasedPasses) -> Profile:
     """A record that falls late is late in every pass: composition first, and the average over positions last."""
-    one_pass = run.part(shuffle.ShuffledPass)
-    plain = shuffle.mixture(one_pass.changed(sensitivity=composed(run.sensitivity, run.epochs)))
+    plain = shuffle.mixture(run.part(shuffle.ShuffledPass).changed(sensitivity=composed(run.sensitivity, run.epochs)))
     together = run.together
     if together.bare or together.ratio > _LARGEST:
         return plain
@@ -262,5 +261,4 @@ def shuffle_once_secret(run: ReleasedPasses) -> Profile:
     """
     one_pass = run.part(SecretPass).passes
     together = one_pass._replace(ratio=one_pass.ratio * math.sqrt(run.epochs) * (1.0 + 1e-15))
-    public = shuffle_once(run.part(ReleasedPasses)).profile
-    return least_of(public, lambda: secret_order(together, run.adjacency))
+    return least_of(shuffle_once(run.part(ReleasedPasses)).profile, lambda: secret_order(together, run.adjacency))

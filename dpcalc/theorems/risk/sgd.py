@@ -11,7 +11,7 @@ import math
 from typing import NamedTuple
 
 from dpcalc.errors import NotApplicable
-from dpcalc.numerics import chi_square
+from dpcalc.numerics import normal
 from dpcalc.numerics.floats import down, up
 from dpcalc.theorems.holder import holder
 from dpcalc.theorems.risk import generalisation
@@ -145,7 +145,7 @@ class Sgd(NamedTuple):
 
     def step_noise_likely(self, step_size: float, noise_std: float, log_chance: float) -> float:
         """Return (eta sigma^2/(2T)) chi^2_(Td) + sigma (2R + eta G) sqrt(2 l/T), l = ln(1/chance)."""
-        square = chi_square.quantile_up(log_chance, freedom=self.steps * self.dimension)
+        square = normal.quantile_up(log_chance, freedom=self.steps * self.dimension)
         reach = 2.0 * self.radius + step_size * self.gradient
         along = noise_std * reach * math.sqrt(2.0 * -log_chance / self.steps)
         return up(0.5 * step_size * noise_std * noise_std * (square / self.steps) + along, 24.0)
@@ -171,8 +171,8 @@ class Sgd(NamedTuple):
         0.238708407083
         """
         half = down(log_chance - _LN2, 2.0)
-        along = self.gradient * noise_std * chi_square.normal_quantile_up(half)
-        length = noise_std * math.sqrt(chi_square.quantile_up(half, freedom=self.dimension))
+        along = self.gradient * noise_std * normal.normal_quantile_up(half)
+        length = noise_std * math.sqrt(normal.quantile_up(half, freedom=self.dimension))
         return up(along + self._curved(up(length, 4.0)), 8.0)
 
     def output_noise_published(self, noise_std: float, log_chance: float) -> float:

@@ -426,16 +426,16 @@ def shuffle_lower(run: EpochsOfBatches) -> Profile:
 
 def _largest_sums(bins: int, noise: float, moved: float, epochs: int, epsilon: float) -> float:
     """Return ln of a lower bound on delta from the largest sum of every epoch; with less noise no less is told."""
-    from dpcalc.numerics import largest_sums
+    from dpcalc.numerics import sums
 
-    if noise > largest_sums.WIDEST or epsilon > 1e6:
+    if noise > sums.WIDEST or epsilon > 1e6:
         return -math.inf
-    apart, noise = 2.0 - moved, max(noise, largest_sums.NARROWEST)
-    enough = (largest_sums.MOST_APART * noise / apart) ** 2
-    epochs = min(epochs, largest_sums.MOST_EPOCHS, math.ceil(enough))
-    noise = max(noise, apart * math.sqrt(epochs) / largest_sums.MOST_APART)
-    scores, step = largest_sums.total_scores(bins, noise, 2.0, moved, epochs)
-    return largest_sums.log_delta_down(scores, step, epsilon)
+    apart, noise = 2.0 - moved, max(noise, sums.NARROWEST)
+    enough = (sums.MOST_APART * noise / apart) ** 2
+    epochs = min(epochs, sums.MOST_EPOCHS, math.ceil(enough))
+    noise = max(noise, apart * math.sqrt(epochs) / sums.MOST_APART)
+    scores, step = sums.total_scores(bins, noise, 2.0, moved, epochs)
+    return sums.log_delta_down(scores, step, epsilon)
 
 
 def _largest_sum(bins: int, noise: float, moved: float, epsilon: float) -> float:
