@@ -132,7 +132,7 @@ def composed(phases: Sequence[Phase]) -> Sequence[Phase]:
     """
     if len(phases) <= MOST:
         return phases
-    from dpcalc.numerics.arrays import np
+    from dpcalc.numerics.floats import np
 
     rates, noises, steps = np.array([(p.rate or 1.0, p.noise_multiplier, float(p.steps)) for p in phases]).T
     known = phases[0].rate is not None

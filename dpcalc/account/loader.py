@@ -146,7 +146,7 @@ def shared_seed_epsilon(
         cells: into which the line is cut.
     """
     from dpcalc.notions.pld import epsilon, from_curve
-    from dpcalc.numerics.arrays import np
+    from dpcalc.numerics.floats import np
 
     far = workers / noise_multiplier
     edges = np.concatenate(([-np.inf], np.linspace(-9.0, far + 9.0, cells - 1), [np.inf]))
@@ -160,7 +160,7 @@ def shared_seed_epsilon(
 
 def _cell_masses(edges: Any) -> Any:
     """Return the normal masses between edges, from the tail that is the smaller one."""
-    from dpcalc.numerics.arrays import np
+    from dpcalc.numerics.floats import np
     from dpcalc.numerics.normal_arrays import log_upper_tail
 
     low, high = edges[:-1], edges[1:]
@@ -170,7 +170,7 @@ def _cell_masses(edges: Any) -> Any:
 
 def _excess(first: Any, second: Any, epsilons: Any) -> Any:
     """Return ln of the sum of (p - e^epsilon q)_+ over the cells, for an array of epsilons."""
-    from dpcalc.numerics.arrays import np
+    from dpcalc.numerics.floats import np
 
     with np.errstate(all="ignore"):
         sums = [np.maximum(first - np.exp(min(e, 700.0)) * second, 0.0).sum() for e in np.ravel(epsilons)]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flint import arb, ctx, fmpq
 
-from dpcalc.certify.numerics import composition, gaussian
+from dpcalc.certify.numerics import balls, composition
 from dpcalc.certify.numerics.balls import CAP, START, ZERO, Undecided, double, infinite, log_sum, precision
 from dpcalc.certify.numerics.sums import BELOW, PROVED, UNDECIDED, Enclosure, enclosed, place_of
 from dpcalc.certify.runs.run import RunInputs
@@ -163,7 +163,7 @@ class Guarantee:
         value = self.reading.result.log_delta
         assert value is not None
         epsilon = self.reading.epsilon()
-        return proof_of_value(LOG_DELTA, value, lambda: gaussian.capped(self.log_delta(epsilon)))
+        return proof_of_value(LOG_DELTA, value, lambda: balls.capped(self.log_delta(epsilon)))
 
     def budget_proof(self) -> Proof:
         """Return the proof that the solved parameter keeps to the epsilon that was asked for."""
@@ -182,7 +182,7 @@ class Profile(Guarantee):
         return least_argument(
             EPSILON,
             self.reading.result.value,
-            lambda epsilon: gaussian.capped(self.log_delta(epsilon)) - self.reading.log_delta(),
+            lambda epsilon: balls.capped(self.log_delta(epsilon)) - self.reading.log_delta(),
         )
 
     def budget_proof(self) -> Proof:
@@ -336,7 +336,7 @@ class Gdp(Profile):
 
     def log_delta(self, epsilon: arb | fmpq) -> arb:
         """Return ln delta at an epsilon."""
-        return gaussian.log_delta(arb(epsilon), self.mu())
+        return balls.log_delta(arb(epsilon), self.mu())
 
 
 class Rdp(Guarantee):
@@ -350,14 +350,14 @@ class Rdp(Guarantee):
         """Return ln delta at an epsilon, by the conversion of Canonne et al."""
         if self.reading.result.order is None:
             raise Open("no order gives a delta below 1")
-        return gaussian.canonne_log_delta(self.reading.order(), self.rdp(), arb(epsilon))
+        return balls.canonne_log_delta(self.reading.order(), self.rdp(), arb(epsilon))
 
     def epsilon(self) -> arb:
         """Return epsilon at the delta that was asked for, by the order and the conversion of the result."""
         result = self.reading.result
-        if result.order is None or str(result.conversion) not in gaussian.EDGES:
+        if result.order is None or str(result.conversion) not in balls.EDGES:
             raise Open(f"the conversion {result.conversion} is not written down")
-        edge = gaussian.EDGES[str(result.conversion)]
+        edge = balls.EDGES[str(result.conversion)]
         return edge(self.reading.order(), self.rdp(), self.reading.log_delta()).max(arb(0))
 
     def epsilon_proof(self) -> Proof:
@@ -377,11 +377,11 @@ class Rdp(Guarantee):
 
     @property
     def _exact(self) -> bool:
-        return self.reading.result.conversion == gaussian.EXACT
+        return self.reading.result.conversion == balls.EXACT
 
     def _excess(self, epsilon: arb) -> arb:
         """Return -1 where the exact conversion allows an epsilon, and 1 where it does not."""
-        allowed = gaussian.exact_suffices(self.reading.order(), self.rdp(), self.reading.log_delta(), epsilon)
+        allowed = balls.exact_suffices(self.reading.order(), self.rdp(), self.reading.log_delta(), epsilon)
         return arb(-1 if allowed else 1)
 
 
@@ -469,7 +469,7 @@ def proof_by_certificate(formula: Callable[[], arb], limit: Callable[[], arb]) -
             except Undecided:
                 ball = most = arb.nan()
             if infinite(ball) or ball <= most or (ball <= 0 and most >= 0):
-                return proof_by(LOG_DELTA, Enclosure(gaussian.capped(ball), bits, PROVED))
+                return proof_by(LOG_DELTA, Enclosure(balls.capped(ball), bits, PROVED))
             if ball > most:
                 break
         bits *= 2

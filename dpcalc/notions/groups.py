@@ -26,8 +26,7 @@ from dpcalc.notions import gaussian, profiles
 from dpcalc.notions.curves import Curve
 from dpcalc.notions.pld.discretisation import hull, slopes_of
 from dpcalc.notions.randomised_response import at_negative
-from dpcalc.numerics.arrays import Array, Integers, np
-from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.floats import UNIT, Array, Integers, np, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 from dpcalc.numerics.roots import least
 

@@ -14,8 +14,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from dpcalc.numerics.arrays import Array, distinct, np
-from dpcalc.numerics.floats import UNIT, log_add_exp, up
+from dpcalc.numerics.floats import UNIT, Array, distinct, log_add_exp, np, up
 from dpcalc.numerics.roots import gauss_legendre
 
 _DEEPEST = -1e5  # no smaller ln delta is told apart

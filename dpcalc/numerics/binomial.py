@@ -11,8 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from dpcalc.numerics.arrays import Array, Integers, np
-from dpcalc.numerics.floats import UNIT, log_add_exp
+from dpcalc.numerics.floats import UNIT, Array, Integers, log_add_exp, np
 from dpcalc.numerics.normal import LN_SQRT_2PI
 
 if TYPE_CHECKING:

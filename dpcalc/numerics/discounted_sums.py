@@ -13,9 +13,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from dpcalc.numerics.arrays import Array, Integers, distinct, np
 from dpcalc.numerics.binomial import binomial_blocks
-from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.floats import UNIT, Array, Integers, distinct, np, up
 from dpcalc.numerics.roots import near_minimum
 
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""Floating-point building blocks: error-free transformations and outward rounding.
+"""Floating-point building blocks: error-free transformations and outward rounding; arrays of doubles.
+
+``np`` is numpy, imported when it is first used: a question that needs no arrays does not wait for it, which takes
+longer than most answers. Modules that compute with arrays import ``np`` from here, and need no import in each function.
 
 Quotients of products of non-negative numbers, rounded up or down; no intermediate result over- or underflows.
 
@@ -10,6 +13,46 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    import numpy
+    from numpy.typing import NDArray
+
+    np = numpy
+    Array = NDArray[np.float64]
+    Booleans = NDArray[np.bool_]
+    Integers = NDArray[np.int64]
+    Scalar = TypeVar("Scalar", bound=np.generic)
+else:
+    Array = Booleans = Integers = Any
+
+    class _Numpy:
+        def __getattr__(self, name: str) -> Any:
+            import numpy
+
+            if not self.__dict__:
+                numpy.empty(1 << 21)  # glibc keeps freed memory for later arrays once one of 16 MiB has been freed
+            value = self.__dict__[name] = getattr(numpy, name)
+            return value
+
+    np = _Numpy()
+
+
+def distinct(*parts: NDArray[Scalar]) -> NDArray[Scalar]:
+    """Return the values of the parts, rising and without repetitions; none is nan.
+
+    `numpy.unique` imports the masked arrays, a sixth of what numpy itself takes.
+
+    >>> import numpy as np
+    >>> distinct(np.array([3, 1]), np.array([1, 2])).tolist()
+    [1, 2, 3]
+    """
+    values = np.sort(np.concatenate(parts))
+    return values[np.append(True, values[1:] != values[:-1])[: len(values)]]
+
 
 UNIT = 2.0**-53
 """Unit roundoff of a double: one correctly rounded operation errs by at most this, relatively."""

@@ -14,8 +14,7 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT
+from dpcalc.numerics.floats import UNIT, Array, np
 from dpcalc.numerics.normal import (
     CELL_LAST,
     FIRST_DOWNWARDS,

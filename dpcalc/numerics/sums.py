@@ -25,8 +25,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dpcalc.numerics.arrays import Array, Booleans, distinct, np
-from dpcalc.numerics.floats import UNIT, log_expm1, up
+from dpcalc.numerics.floats import UNIT, Array, Booleans, distinct, log_expm1, np, up
 from dpcalc.numerics.normal import log_hockey_stick, log_hockey_stick_error
 from dpcalc.numerics.roots import integrate
 

@@ -118,7 +118,7 @@ ROOMS = {
     "files": "output",
     "model": "algorithm draft loss_class noise numbers parameter phases quantities question run",
     "notions": "composed composition conversions curves gaussian guarantee notion randomised_response renyi trade_off",
-    "numerics": "arrays floats normal roots sums",
+    "numerics": "floats normal roots sums",
     "render": "asked layout notes numbers words words.allocation words.positions",
     "theorems": "batch_layout conditions record setting",
 }

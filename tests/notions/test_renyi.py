@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from flint import arb
 
-from dpcalc.certify.numerics import gaussian as certified
+from dpcalc.certify.numerics import balls as certified
 from dpcalc.notions import renyi
 from tests.oracles import ball, draws, exact, log_uniform
 from tests.oracles import gaussian as oracle

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
-from dpcalc.certify.numerics import gaussian
+from dpcalc.certify.numerics import balls
 from dpcalc.certify.numerics import sums as certified
 from dpcalc.certify.runs.divergence import log_integral
 from dpcalc.numerics import sums
@@ -30,7 +30,7 @@ def sum_hockey_sticks(epsilon: Fraction, r: Fraction, n: int) -> arb:
 def log_sum_hockey_sticks(epsilon: Fraction, r: Fraction, n: int) -> arb:
     """The logarithm, wherever it lies."""
     if epsilon / r - r / 2 > 200:  # every later term is below e^-20000 of the first
-        first = adaptive(lambda: gaussian.log_delta(ball(epsilon), ball(r)))
+        first = adaptive(lambda: balls.log_delta(ball(epsilon), ball(r)))
         return first.union(first + (arb(-10000)).exp())
     return sum_hockey_sticks(epsilon, r, n).log()
 
@@ -103,7 +103,7 @@ def test_integral_of_hockey_sticks() -> None:
         e, upper = r.choice((0.0, log_uniform(r, 1e-9, 1e4))), log_uniform(r, 1, 1e15)
         mu = r.choice((2.0 * math.sqrt(e + 1.0), log_uniform(r, 0.1, 10.0))) * log_uniform(r, 0.1, 10.0)
         ratio = min(mu * math.sqrt(whole(r, 1, 10**6)), 1e6)
-        if gaussian.log_delta(arb(e), arb(ratio / math.sqrt(upper))) > -1e-200:
+        if balls.log_delta(arb(e), arb(ratio / math.sqrt(upper))) > -1e-200:
             continue  # all of it is within, and its logarithm is that of its length
         found = sums.log_integral_hockey_sticks_up(e, ratio, upper)
         value = adaptive(lambda e=e, ratio=ratio, upper=upper: log_integral(arb(e), arb(ratio), arb(upper)))

@@ -7,7 +7,7 @@ from typing import Any
 
 from flint import arb
 
-from dpcalc.certify.numerics import gaussian as certified
+from dpcalc.certify.numerics import balls as certified
 from tests.oracles import adaptive, ball, root
 
 

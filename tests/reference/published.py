@@ -13,8 +13,7 @@ from dpcalc.notions import gaussian, renyi
 from dpcalc.notions.curves import Curve
 from dpcalc.notions.renyi import _round_up
 from dpcalc.notions.trade_off import _LEAST_EPSILON, SECTIONS
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT, down, exp_up, log_exp1p, log_expm1, log_sum_exp, quotient_up, up
+from dpcalc.numerics.floats import UNIT, Array, down, exp_up, log_exp1p, log_expm1, log_sum_exp, np, quotient_up, up
 from dpcalc.numerics.roots import greatest, least, near_minimum
 from dpcalc.numerics.sums import TermBounds, log_sum_decreasing_up, log_sum_expm1_reciprocals_up
 from dpcalc.theorems.contraction.recursion import _HALF_LN_2PI

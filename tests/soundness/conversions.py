@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from flint import arb
 
-from dpcalc.certify.numerics import gaussian as balls
+from dpcalc.certify.numerics import balls
 from dpcalc.certify.numerics.balls import Undecided, log
 from dpcalc.certify.runs.run import RunInputs
 from dpcalc.notions import gaussian, renyi

@@ -11,9 +11,9 @@ from flint import arb
 from dpcalc.certify import guarantee
 from dpcalc.certify.case import certify
 from dpcalc.certify.many_passes import passes
+from dpcalc.certify.numerics.balls import log_delta as log_gaussian
 from dpcalc.certify.numerics.balls import precision
 from dpcalc.certify.numerics.composition import Part, log_delta
-from dpcalc.certify.numerics.gaussian import log_delta as log_gaussian
 from dpcalc.certify.reading import readings_of
 from dpcalc.certify.runs.matching import hockey_stick
 from dpcalc.certify.runs.run import RunInputs

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 from flint import arb, fmpq
 
-from dpcalc.certify.numerics import balls, gaussian
+from dpcalc.certify.numerics import balls
 from dpcalc.certify.numerics.balls import infinite, least, precision, settle
 from dpcalc.certify.one_pass import iteration, streams
 from dpcalc.certify.released import passes as released
@@ -152,13 +152,13 @@ def _once(i: Raw) -> arb:
 def _edge(name: str) -> Callable[[Raw], arb]:
     def value(i: Raw) -> arb:
         order, rdp = (i("alpha"), i("rdp")) if "alpha" in i.raw else (i("order"), i("rho"))
-        return gaussian.EDGES[name](arb(order), arb(rdp), i.log("delta"))
+        return balls.EDGES[name](arb(order), arb(rdp), i.log("delta"))
 
     return value
 
 
 def _classic(i: Raw) -> arb:
-    return gaussian.log_delta(arb(i("eps")), arb(i("eps")) / gaussian.classic_factor(i.log("delta"))).exp()
+    return balls.log_delta(arb(i("eps")), arb(i("eps")) / balls.classic_factor(i.log("delta"))).exp()
 
 
 # --- contraction
@@ -178,11 +178,11 @@ def _full(i: Raw, at: str = "i") -> dict[str, Any]:
 
 
 def _own(i: Raw) -> arb:
-    return gaussian.log_step(str(i.raw["noise"]), arb(i("eps")), arb(2 * i("L") / i("scale")))
+    return balls.log_step(str(i.raw["noise"]), arb(i("eps")), arb(2 * i("L") / i("scale")))
 
 
 def _following(i: Raw) -> arb:
-    return gaussian.log_step(str(i.raw["noise"]), arb(i("eps")), arb(i("M") * i("D") / (i("eta") * i("scale"))))
+    return balls.log_step(str(i.raw["noise"]), arb(i("eps")), arb(i("M") * i("D") / (i("eta") * i("scale"))))
 
 
 def _ratios(i: Raw, records: int, index: int) -> dict[str, Any]:
@@ -325,7 +325,7 @@ def _budget(i: Raw) -> dict[str, Any]:
 
 
 def _classic_noise(v: RunInputs) -> arb:
-    return 2 * v.lipschitz * gaussian.classic_factor(v.log_delta) / v.epsilon
+    return 2 * v.lipschitz * balls.classic_factor(v.log_delta) / v.epsilon
 
 
 def _priced(bound: str) -> Callable[[Raw], arb]:
@@ -431,11 +431,11 @@ QUANTITIES: dict[str, Callable[[Raw], arb]] = {
     "rdp_to_dp_mironov": _edge("mironov"),
     "rdp_to_dp_cks": _edge("canonne"),
     "rdp_to_dp_alcks": _edge("asoodeh"),
-    "cks_delta": lambda i: gaussian.canonne_log_delta(arb(i("alpha")), arb(i("rdp")), arb(i("eps"))).exp(),
-    "gdp_ln_delta": lambda i: gaussian.log_delta(arb(i("eps")), arb(i("mu"))),
+    "cks_delta": lambda i: balls.canonne_log_delta(arb(i("alpha")), arb(i("rdp")), arb(i("eps"))).exp(),
+    "gdp_ln_delta": lambda i: balls.log_delta(arb(i("eps")), arb(i("mu"))),
     "classic_true_delta": _classic,
-    "theta": lambda i: gaussian.log_delta(arb(i("eps")), arb(i("r"))),
-    "laplace_hockey_stick": lambda i: gaussian.log_step("laplace", arb(i("eps")), arb(i("s"))),
+    "theta": lambda i: balls.log_delta(arb(i("eps")), arb(i("r"))),
+    "laplace_hockey_stick": lambda i: balls.log_step("laplace", arb(i("eps")), arb(i("s"))),
     "A": _own,
     "B": _following,
     "delta_fixed_index": lambda i: of("contraction.product", _full(i)),
@@ -455,7 +455,7 @@ QUANTITIES: dict[str, Callable[[Raw], arb]] = {
     "nonlinear_delta_shuffled": _on_average("shuffle.nonlinear"),
     "hybrid_delta_after_k_steps": _after("contraction.hybrid"),
     "gdp_shift_mu": _shift,
-    "gdp_shift_delta": lambda i: gaussian.log_delta(arb(i("eps")), _shift(i)),
+    "gdp_shift_delta": lambda i: balls.log_delta(arb(i("eps")), _shift(i)),
     "laplace_shift_delta": lambda i: balls.composed(arb(2 * i("L") / i("v")), i.whole("k") + 1, arb(i("eps"))),
     "online_scale": _stream_scale,
     "online_A": lambda i: streams.Stream(run(_stream(i, "i", "i"))).first(),

@@ -10,8 +10,7 @@ from flint import arb
 from mpmath import mp, mpf, ncdf, quad
 
 from dpcalc.certify.case import certify
-from dpcalc.certify.numerics.balls import precision
-from dpcalc.certify.numerics.gaussian import log_delta
+from dpcalc.certify.numerics.balls import log_delta, precision
 from dpcalc.certify.released import renyi as released_renyi
 from dpcalc.certify.runs.run import RunInputs
 from dpcalc.engine.answer import answer

@@ -12,8 +12,7 @@ from flint import arb
 
 from dpcalc.certify.case import may_stay_open
 from dpcalc.certify.guarantee import Profile
-from dpcalc.certify.numerics.balls import precision
-from dpcalc.certify.numerics.gaussian import log_delta
+from dpcalc.certify.numerics.balls import log_delta, precision
 from dpcalc.certify.numerics.sums import BELOW, PROVED, enclosed, expm1_reciprocals, hockey_sticks
 from dpcalc.certify.risk.costs import PRICES
 from dpcalc.certify.runs.run import RunInputs

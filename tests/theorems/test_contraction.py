@@ -14,8 +14,7 @@ import pytest
 from flint import arb
 
 from dpcalc.certify.numerics import balls as certified
-from dpcalc.certify.numerics.balls import log_sum, settle
-from dpcalc.certify.numerics.gaussian import log_step
+from dpcalc.certify.numerics.balls import log_step, log_sum, settle
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.errors import NotApplicable
 from dpcalc.model import loss_class as loss

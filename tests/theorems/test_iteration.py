@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 
 from dpcalc.certify.numerics import sums
-from dpcalc.certify.numerics.gaussian import classic_holds
+from dpcalc.certify.numerics.balls import classic_holds
 from dpcalc.notions import conversions, gaussian
 from dpcalc.theorems.one_pass import iteration, random_stop
 from tests.formulas import evaluated

@@ -7,8 +7,7 @@ import math
 from flint import arb, fmpq
 
 from dpcalc.certify.guarantee import Gdp, Profile
-from dpcalc.certify.numerics.balls import OutOfReach, least, log, square
-from dpcalc.certify.numerics.gaussian import log_delta
+from dpcalc.certify.numerics.balls import OutOfReach, least, log, log_delta, square
 from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import defines
 from dpcalc.model.quantities import LossClass

@@ -16,9 +16,8 @@ from __future__ import annotations
 from flint import arb
 
 from dpcalc.certify.guarantee import Composition, Gdp, Profile, Rdp
-from dpcalc.certify.numerics.balls import OutOfReach, composed, least, mixture, power, settle, square
+from dpcalc.certify.numerics.balls import OutOfReach, composed, least, log_step, mixture, power, settle, square
 from dpcalc.certify.numerics.composition import Part
-from dpcalc.certify.numerics.gaussian import log_step
 from dpcalc.certify.one_pass.contraction import averaged
 from dpcalc.certify.one_pass.iteration import hull_cost, steps_of
 from dpcalc.certify.released.compositions import delta_of, laplace_step

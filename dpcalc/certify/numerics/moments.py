@@ -22,8 +22,7 @@ from typing import NamedTuple
 
 from flint import acb, arb
 
-from dpcalc.certify.numerics.balls import precision, square
-from dpcalc.certify.numerics.gaussian import upper_tail
+from dpcalc.certify.numerics.balls import precision, square, upper_tail
 
 _POINTS = 24  # of a rule, with an error of some 4^-46 of the largest value on the ellipse, or 10^-27
 _AXIS = 2.125  # half lengths of a panel in the longer semi-axis of that ellipse: (4 + 1/4)/2

@@ -11,8 +11,21 @@ from typing import NamedTuple
 
 from flint import arb, arb_series, ctx, fmpq
 
-from dpcalc.certify.numerics.balls import ABYSS, CAP, START, ZERO, Undecided, double, infinite, precision, small
-from dpcalc.certify.numerics.gaussian import density, log_delta, mills, upper_tail
+from dpcalc.certify.numerics.balls import (
+    ABYSS,
+    CAP,
+    START,
+    ZERO,
+    Undecided,
+    density,
+    double,
+    infinite,
+    log_delta,
+    mills,
+    precision,
+    small,
+    upper_tail,
+)
 
 _DIRECT = 300
 _HALF_TERMS = 14  # Euler-Maclaurin: derivatives up to twice that

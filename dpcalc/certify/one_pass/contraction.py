@@ -11,8 +11,7 @@ from flint import arb, fmpq
 
 from dpcalc.certify.guarantee import Gdp, Profile
 from dpcalc.certify.many_passes.random_orders import MOST_POSITIONS, places_curve
-from dpcalc.certify.numerics.balls import OutOfReach, infinite, laplace_shift, least, log, log_sum, mixture
-from dpcalc.certify.numerics.gaussian import log_step
+from dpcalc.certify.numerics.balls import OutOfReach, infinite, laplace_shift, least, log, log_step, log_sum, mixture
 from dpcalc.certify.runs.divergence import (
     LONGEST,
     SLACK,

@@ -13,8 +13,16 @@ from flint import arb
 
 from dpcalc.certify.guarantee import Gdp, Point, Profile, Rdp, SearchedRdp
 from dpcalc.certify.numerics import sums
-from dpcalc.certify.numerics.balls import OutOfReach, least, log, power, square
-from dpcalc.certify.numerics.gaussian import classic_factor, classic_holds, log_delta
+from dpcalc.certify.numerics.balls import (
+    OutOfReach,
+    classic_factor,
+    classic_holds,
+    least,
+    log,
+    log_delta,
+    power,
+    square,
+)
 from dpcalc.certify.runs.allocation import room
 from dpcalc.certify.runs.run import OF_ANOTHER_RUN, RunInputs
 from dpcalc.certify.table import defines

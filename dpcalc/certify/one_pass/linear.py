@@ -12,8 +12,17 @@ from flint import arb, fmpq
 
 from dpcalc.certify.guarantee import Gdp, Profile
 from dpcalc.certify.many_passes.passes import full_ratio
-from dpcalc.certify.numerics.balls import OutOfReach, log, log_sum, power, square
-from dpcalc.certify.numerics.gaussian import log_delta, log_mixed, log_upper_tail, mills
+from dpcalc.certify.numerics.balls import (
+    OutOfReach,
+    log,
+    log_delta,
+    log_mixed,
+    log_sum,
+    log_upper_tail,
+    mills,
+    power,
+    square,
+)
 from dpcalc.certify.runs.allocation import passes_cost, room
 from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.runs.uses import classes

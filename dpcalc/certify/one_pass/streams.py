@@ -8,8 +8,18 @@ from typing import Any
 from flint import arb
 
 from dpcalc.certify.guarantee import Gdp, Profile
-from dpcalc.certify.numerics.balls import ABYSS, ZERO, OutOfReach, composed, infinite, least, mixture, square
-from dpcalc.certify.numerics.gaussian import log_delta, log_step
+from dpcalc.certify.numerics.balls import (
+    ABYSS,
+    ZERO,
+    OutOfReach,
+    composed,
+    infinite,
+    least,
+    log_delta,
+    log_step,
+    mixture,
+    square,
+)
 from dpcalc.certify.runs.allocation import schedule_reach
 from dpcalc.certify.runs.divergence import shrunk
 from dpcalc.certify.runs.run import RunInputs

@@ -13,9 +13,8 @@ from flint import arb, fmpq
 from dpcalc.certify.guarantee import Composition, Searched
 from dpcalc.certify.hidden.expanding import carried, factor, room_of
 from dpcalc.certify.many_passes.random_orders import places_curve, shuffled, shuffled_at
-from dpcalc.certify.numerics.balls import OutOfReach, Undecided, infinite, least, log, power, rational
+from dpcalc.certify.numerics.balls import OutOfReach, Undecided, infinite, least, log, log_step, power, rational
 from dpcalc.certify.numerics.composition import Curve, Part
-from dpcalc.certify.numerics.gaussian import log_step
 from dpcalc.certify.one_pass.contraction import averaged, hybrid
 from dpcalc.certify.released.passes import MOST_PASSES, optimal
 from dpcalc.certify.runs.allocation import room

@@ -7,8 +7,7 @@ import math
 from flint import arb, fmpq, fmpz
 
 from dpcalc.certify.guarantee import Gdp, Profile
-from dpcalc.certify.numerics.balls import ZERO, OutOfReach, Undecided, infinite
-from dpcalc.certify.numerics.gaussian import log_upper_tail
+from dpcalc.certify.numerics.balls import ZERO, OutOfReach, Undecided, infinite, log_upper_tail
 from dpcalc.certify.runs.divergence import run_of, shift_log_mu
 from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import defines

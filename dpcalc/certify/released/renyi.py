@@ -22,9 +22,8 @@ from flint import arb, fmpq
 
 from dpcalc.certify.guarantee import EnclosedRdp
 from dpcalc.certify.many_passes.random_orders import places_of_pass
-from dpcalc.certify.numerics.balls import OutOfReach, Undecided, least
+from dpcalc.certify.numerics.balls import OutOfReach, Undecided, least, log_upper_tail
 from dpcalc.certify.numerics.composition import Curve
-from dpcalc.certify.numerics.gaussian import log_upper_tail
 from dpcalc.certify.released.compositions import MOST_POSITIONS, few_steps, own_ratio, pass_curves
 from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.runs.uses import classes

@@ -12,9 +12,18 @@ from typing import NamedTuple
 from flint import arb
 
 from dpcalc.certify.numerics import sums
-from dpcalc.certify.numerics.balls import OutOfReach, least, less, log, power, precision, square
+from dpcalc.certify.numerics.balls import (
+    OutOfReach,
+    canonne_log_delta,
+    least,
+    less,
+    log,
+    log_delta,
+    power,
+    precision,
+    square,
+)
 from dpcalc.certify.numerics.composition import Part
-from dpcalc.certify.numerics.gaussian import canonne_log_delta, log_delta
 from dpcalc.certify.risk import holder_costs
 from dpcalc.certify.runs.allocation import passes_cost
 from dpcalc.certify.runs.run import RunInputs

@@ -10,9 +10,8 @@ from collections.abc import Callable
 
 from flint import arb, fmpq
 
-from dpcalc.certify.numerics.balls import least, less, square
+from dpcalc.certify.numerics.balls import least, less, log_upper_tail, square
 from dpcalc.certify.numerics.composition import Part
-from dpcalc.certify.numerics.gaussian import log_upper_tail
 from dpcalc.certify.released.compositions import sampled_steps
 from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.sampled.noisy_output import drift, gradient, log_delta_of_output

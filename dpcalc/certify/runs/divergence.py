@@ -16,8 +16,21 @@ from typing import NamedTuple
 from flint import arb
 
 from dpcalc.certify.numerics import sums
-from dpcalc.certify.numerics.balls import ABYSS, ZERO, OutOfReach, infinite, least, log, log_sum, mixture
-from dpcalc.certify.numerics.gaussian import density, log_delta, log_step, mills, upper_tail
+from dpcalc.certify.numerics.balls import (
+    ABYSS,
+    ZERO,
+    OutOfReach,
+    density,
+    infinite,
+    least,
+    log,
+    log_delta,
+    log_step,
+    log_sum,
+    mills,
+    mixture,
+    upper_tail,
+)
 from dpcalc.certify.runs.run import RunInputs
 from dpcalc.model.quantities import LossClass, Noise
 

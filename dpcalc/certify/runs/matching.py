@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from flint import arb, fmpz
 
-from dpcalc.certify.numerics.balls import OutOfReach
-from dpcalc.certify.numerics.gaussian import upper_tail
+from dpcalc.certify.numerics.balls import OutOfReach, upper_tail
 from dpcalc.certify.runs.run import OF_ANOTHER_RUN
 from dpcalc.certify.runs.uses import Alike
 

@@ -11,9 +11,8 @@ from typing import Any
 from flint import arb, fmpq
 
 from dpcalc.certify.guarantee import Gdp, InOrders
-from dpcalc.certify.numerics.balls import ZERO, OutOfReach, log, power
+from dpcalc.certify.numerics.balls import ZERO, OutOfReach, log, power, upper_tail
 from dpcalc.certify.numerics.composition import Curve, Part
-from dpcalc.certify.numerics.gaussian import upper_tail
 from dpcalc.certify.numerics.moments import ALONE, Loss, Mixture, Piece
 from dpcalc.certify.released.compositions import geometric, plan_of
 from dpcalc.certify.runs.allocation import room

@@ -15,9 +15,19 @@ from collections.abc import Callable, Sequence
 from flint import arb, fmpq, fmpz
 
 from dpcalc.certify.guarantee import Point, Profile, Rdp
-from dpcalc.certify.numerics.balls import ZERO, OutOfReach, infinite, least, log, power, square
+from dpcalc.certify.numerics.balls import (
+    ZERO,
+    OutOfReach,
+    classic_factor,
+    classic_holds,
+    infinite,
+    least,
+    log,
+    log_delta,
+    power,
+    square,
+)
 from dpcalc.certify.numerics.composition import Curve
-from dpcalc.certify.numerics.gaussian import classic_factor, classic_holds, log_delta
 from dpcalc.certify.runs.matching import hockey_stick
 from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import defines

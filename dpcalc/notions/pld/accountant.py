@@ -12,8 +12,7 @@ from dpcalc.notions import gaussian
 from dpcalc.notions.pld.discretisation import Pair, discretise, gaussian_sum
 from dpcalc.notions.pld.lattice import Grid, TiltedLaw, tilted_law
 from dpcalc.notions.pld.tilting import Components, component_of, log_any, with_infinity
-from dpcalc.numerics.arrays import np
-from dpcalc.numerics.floats import UNIT, log_add_exp, log_less, up
+from dpcalc.numerics.floats import UNIT, log_add_exp, log_less, np, up
 from dpcalc.numerics.roots import least
 
 RESOLUTION = 2048

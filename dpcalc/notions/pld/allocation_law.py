@@ -34,8 +34,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpcalc.errors import SpecError
 from dpcalc.notions import profiles
 from dpcalc.notions.pld.discretisation import Pair, from_curve, gaussian
-from dpcalc.numerics.arrays import Array, Integers, distinct, np
-from dpcalc.numerics.floats import UNIT
+from dpcalc.numerics.floats import UNIT, Array, Integers, distinct, np
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up, mills
 
 if TYPE_CHECKING:

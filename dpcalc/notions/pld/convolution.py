@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from dpcalc.numerics.arrays import Array, Integers, np
-from dpcalc.numerics.floats import UNIT
+from dpcalc.numerics.floats import UNIT, Array, Integers, np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

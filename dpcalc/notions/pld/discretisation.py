@@ -32,8 +32,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.notions.gaussian import together
-from dpcalc.numerics.arrays import Array, distinct, np
-from dpcalc.numerics.floats import UNIT
+from dpcalc.numerics.floats import UNIT, Array, distinct, np
 from dpcalc.numerics.normal_arrays import log_difference, log_hockey_stick_up, log_one_minus_exp
 
 if TYPE_CHECKING:

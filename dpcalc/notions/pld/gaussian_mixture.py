@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpcalc.notions import profiles
 from dpcalc.notions.pld.discretisation import Pair
 from dpcalc.notions.pld.grouped_gaussian import in_blocks, log_sum
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.floats import UNIT, Array, np, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
 if TYPE_CHECKING:

@@ -27,8 +27,7 @@ from typing import NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.notions.pld.discretisation import Pair, gaussian
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.floats import UNIT, Array, np, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
 LARGEST = 32

@@ -36,8 +36,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.notions.pld.convolution import Shares, convolution_power
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT, log_add_exp, log_less
+from dpcalc.numerics.floats import UNIT, Array, log_add_exp, log_less, np
 from dpcalc.numerics.normal_arrays import log_sum_exp
 
 if TYPE_CHECKING:

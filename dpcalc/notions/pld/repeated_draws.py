@@ -35,8 +35,7 @@ from dpcalc.notions.pld.grouped_gaussian import (
     log_sum,
     rounded_down,
 )
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.floats import UNIT, Array, np, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
 if TYPE_CHECKING:

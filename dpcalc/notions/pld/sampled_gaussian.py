@@ -26,9 +26,8 @@ from collections.abc import Callable, Sequence
 
 from dpcalc.errors import SpecError
 from dpcalc.notions.pld.discretisation import LogProfile, Pair, gaussian, gaussian_sum, subsampled_gaussian
-from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.binomial import upper_groups
-from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.floats import UNIT, Array, np, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
 _BLOCK = 64  # thresholds at a time

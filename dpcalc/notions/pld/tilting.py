@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.notions.pld.discretisation import DiscreteLoss, discretise
 from dpcalc.notions.pld.lattice import Grid, TiltedLaw, compose, tilted_law
-from dpcalc.numerics.arrays import Array, Integers, distinct, np
-from dpcalc.numerics.floats import UNIT, log_add_exp, log_one_minus_exp
+from dpcalc.numerics.floats import UNIT, Array, Integers, distinct, log_add_exp, log_one_minus_exp, np
 from dpcalc.numerics.normal import mills
 from dpcalc.numerics.normal_arrays import log_sum_exp
 

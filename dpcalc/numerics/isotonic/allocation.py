@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpcalc.numerics.arrays import Array, Integers, np
-from dpcalc.numerics.floats import UNIT
+from dpcalc.numerics.floats import UNIT, Array, Integers, np
 from dpcalc.numerics.isotonic.pooling import CHUNK, check_level, checked_steps, pieces, pooled_blocks
 from dpcalc.numerics.isotonic.restarts import (
     best_restart,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, MutableSequence
 from itertools import chain
 from typing import Any, Final, TypeVar
 
-from dpcalc.numerics.arrays import Array, Integers, np
+from dpcalc.numerics.floats import Array, Integers, np
 
 CHUNK: Final = 1 << 16  # steps turned into Python numbers, or reduced by one tree, at a time
 

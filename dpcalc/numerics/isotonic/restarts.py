@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, MutableSequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dpcalc.numerics.arrays import Array, Booleans, Integers, np
-from dpcalc.numerics.floats import SPLITTER
+from dpcalc.numerics.floats import SPLITTER, Array, Booleans, Integers, np
 from dpcalc.numerics.isotonic import pooling
 from dpcalc.numerics.isotonic.pooling import CHUNK, Number, WideFloat, hull_range, pieces, reversed_steps
 

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 
 from dpcalc.model.quantities import Noise
 from dpcalc.notions import gaussian
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT, down, log_exp1p, log_expm1, log_one_minus_exp, up
+from dpcalc.numerics.floats import UNIT, Array, down, log_exp1p, log_expm1, log_one_minus_exp, np, up
 from dpcalc.theorems.contraction.chords import Chord, chords, drift, next_length
 
 _EXACT_STEPS = 4096

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dpcalc.model.quantities import Noise
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT, decimal_quotient_up, up
+from dpcalc.numerics.floats import UNIT, Array, decimal_quotient_up, np, up
 from dpcalc.theorems.batch_layout import Layout
 from dpcalc.theorems.contraction.laplace import later_ratio, own_ratio
 from dpcalc.theorems.contraction.recursion import log_one_steps

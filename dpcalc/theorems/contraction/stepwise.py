@@ -15,8 +15,7 @@ from typing import Any
 from dpcalc.errors import MissingParameter
 from dpcalc.model.quantities import Noise
 from dpcalc.notions.guarantee import Profile
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT, log_expm1, up
+from dpcalc.numerics.floats import UNIT, Array, log_expm1, np, up
 from dpcalc.theorems.conditions import DOMAIN, FIXED_ORDER, ONE_RELEASE
 from dpcalc.theorems.contraction import recursion
 from dpcalc.theorems.contraction.contraction import DISPLACED, FRESH, LIPSCHITZ_STEPS, PAPER

@@ -19,8 +19,7 @@ from dpcalc.errors import NotApplicable
 from dpcalc.model.quantities import Noise
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition, Gdp
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT, quotient_up, up
+from dpcalc.numerics.floats import UNIT, Array, np, quotient_up, up
 from dpcalc.theorems.batch_layout import Positions, layout
 from dpcalc.theorems.conditions import DOMAIN, GAUSSIAN, GAUSSIAN_NOISE, ONE_RELEASE
 from dpcalc.theorems.contraction.laplace import later_ratio

@@ -37,8 +37,7 @@ from dpcalc.model.quantities import LossClass
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Composition, Gdp, Profile
 from dpcalc.notions.profiles import COMPOSED, Certificate
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT, log_add_exp, quotient_up, up
+from dpcalc.numerics.floats import UNIT, Array, log_add_exp, np, quotient_up, up
 from dpcalc.numerics.sums import TermBounds, log_sum_decreasing_up
 from dpcalc.theorems.batch_layout import Positions
 from dpcalc.theorems.conditions import (

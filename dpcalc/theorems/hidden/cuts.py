@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 
 from dpcalc.notions.profiles import Matching
-from dpcalc.numerics.arrays import np
+from dpcalc.numerics.floats import np
 from dpcalc.theorems.hidden.exchanges import Comparison, Exchange, log_deltas
 from dpcalc.theorems.hidden.positions import SINGLE
 

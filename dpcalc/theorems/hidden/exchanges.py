@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.notions.profiles import Matching
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT
+from dpcalc.numerics.floats import UNIT, Array, np
 from dpcalc.theorems.hidden.positions import Distances, Rows
 
 if TYPE_CHECKING:

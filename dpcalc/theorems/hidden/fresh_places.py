@@ -29,9 +29,8 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.notions.profiles import Earlier
-from dpcalc.numerics.arrays import Array, distinct, np
 from dpcalc.numerics.binomial import upper_groups
-from dpcalc.numerics.floats import UNIT, log_add_exp
+from dpcalc.numerics.floats import UNIT, Array, distinct, log_add_exp, np
 from dpcalc.theorems.batch_layout import Layout
 from dpcalc.theorems.many_passes.repeated_allocation import (
     Pace,

@@ -24,8 +24,7 @@ from typing import NamedTuple
 
 from dpcalc.notions import gaussian
 from dpcalc.notions.profiles import Matching
-from dpcalc.numerics.arrays import np
-from dpcalc.numerics.floats import log_add_exp
+from dpcalc.numerics.floats import log_add_exp, np
 from dpcalc.theorems.hidden.cuts import ENOUGH, FEW, FLAT, ROUGHLY, Cuts, search
 from dpcalc.theorems.hidden.exchanges import Comparison, Exchange, log_deltas, public_log_deltas
 from dpcalc.theorems.hidden.positions import Distances, Places, rows_of, rows_of_all

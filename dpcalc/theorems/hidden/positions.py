@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from dpcalc.notions.profiles import Blocks
-from dpcalc.numerics.arrays import Array, distinct, np
+from dpcalc.numerics.floats import Array, distinct, np
 from dpcalc.theorems.batch_layout import Layout
 
 SINGLE = 1000  # rows that are blocks of their own: all of a usual pass

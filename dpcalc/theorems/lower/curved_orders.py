@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpcalc.model.algorithm import Release, in_one_random_order
 from dpcalc.model.quantities import Permutation
 from dpcalc.notions.guarantee import Profile
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT, down, log_add_exp, quotient_down, up
+from dpcalc.numerics.floats import UNIT, Array, down, log_add_exp, np, quotient_down, up
 from dpcalc.theorems.batch_layout import Layout
 from dpcalc.theorems.conditions import (
     BALANCED,

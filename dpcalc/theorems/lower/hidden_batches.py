@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpcalc.model.quantities import Adjacency, Sampling
 from dpcalc.notions.guarantee import Profile
 from dpcalc.numerics import discounted_sums
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import down, up
+from dpcalc.numerics.floats import Array, down, np, up
 from dpcalc.theorems.conditions import BATCH_WITHIN, GAUSSIAN, ONE_RELEASE, UNBOUNDED
 from dpcalc.theorems.lower.quadratic import NO_GUARANTEE, QUADRATIC
 from dpcalc.theorems.record import NotNeeded, Unmet, requires, theorem

@@ -18,8 +18,7 @@ from itertools import pairwise
 
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Gdp
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT, quotient_down
+from dpcalc.numerics.floats import UNIT, Array, np, quotient_down
 from dpcalc.theorems.conditions import GAUSSIAN, INDEX_IN_RANGE, ONE_RELEASE, UNBOUNDED
 from dpcalc.theorems.lower.quadratic import NO_GUARANTEE
 from dpcalc.theorems.record import Unmet, requires, theorem

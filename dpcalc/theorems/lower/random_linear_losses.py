@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpcalc.model.algorithm import Release, in_one_random_order
 from dpcalc.model.quantities import Adjacency
 from dpcalc.notions.guarantee import Profile
-from dpcalc.numerics.arrays import np
-from dpcalc.numerics.floats import UNIT, quotient_down
+from dpcalc.numerics.floats import UNIT, np, quotient_down
 from dpcalc.theorems.conditions import BATCH_WITHIN, GAUSSIAN, ONE_RELEASE
 from dpcalc.theorems.lower.linear_losses import LARGEST, LINEAR, SMALLEST, WHOLE_SPACE, gaussian_log_delta
 from dpcalc.theorems.lower.quadratic import NO_GUARANTEE

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 
 from dpcalc.notions import gaussian
 from dpcalc.notions.profiles import Blocks, Earlier
-from dpcalc.numerics.arrays import Array, distinct, np
-from dpcalc.numerics.floats import UNIT, log_add_exp, up
+from dpcalc.numerics.floats import UNIT, Array, distinct, log_add_exp, np, up
 from dpcalc.numerics.sums import TermBounds, log_sum_decreasing_up
 from dpcalc.theorems.batch_layout import Positions
 from dpcalc.theorems.hidden.fresh_places import SamePlaces, cases_of

@@ -24,8 +24,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT, quotient_up, ratio_up, up
+from dpcalc.numerics.floats import UNIT, Array, np, quotient_up, ratio_up, up
 from dpcalc.theorems.batch_layout import Layout
 from dpcalc.theorems.setting import Setting, decay_rate, factors, half_tanh, in_range, kept, lost, total, variance
 

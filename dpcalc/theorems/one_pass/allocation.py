@@ -29,8 +29,7 @@ from weakref import WeakKeyDictionary
 from dpcalc.errors import SpecError
 from dpcalc.model.chain import Chain
 from dpcalc.notions.profiles import ALLOCATION, Certificate
-from dpcalc.numerics.arrays import Array, distinct, np
-from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.floats import UNIT, Array, distinct, np, up
 
 if TYPE_CHECKING:
     from dpcalc.numerics.isotonic import Allocation

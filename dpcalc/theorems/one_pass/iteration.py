@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING
 
 from dpcalc.notions import conversions, renyi
 from dpcalc.notions.guarantee import Gdp, Point, Rdp
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import MAX, UNIT, ratio_up, up
+from dpcalc.numerics.floats import MAX, UNIT, Array, np, ratio_up, up
 from dpcalc.theorems.conditions import (
     CONVEX_SMOOTH,
     CONVEXITY_WITHIN,

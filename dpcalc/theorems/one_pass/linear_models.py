@@ -27,8 +27,7 @@ from dpcalc.model.quantities import Adjacency, LossName, Model
 from dpcalc.model.run import Run
 from dpcalc.notions.gaussian import log_delta
 from dpcalc.notions.guarantee import Profile
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT, down, ratio_up, up
+from dpcalc.numerics.floats import UNIT, Array, down, np, ratio_up, up
 from dpcalc.numerics.normal import LN_SQRT_2PI, log_ndtr, quantile
 from dpcalc.theorems.batch_layout import Positions
 from dpcalc.theorems.conditions import (

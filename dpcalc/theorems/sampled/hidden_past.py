@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpcalc.notions import gaussian
 from dpcalc.notions.profiles import SPLIT, Certificate
 from dpcalc.numerics import discounted_sums
-from dpcalc.numerics.arrays import Array, np
 from dpcalc.numerics.binomial import log_any_tail_up
-from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.floats import UNIT, Array, np, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 from dpcalc.plain_enum import PlainEnum
 

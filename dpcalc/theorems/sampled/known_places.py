@@ -16,8 +16,7 @@ from dpcalc.model.run import Run
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition, Profile
 from dpcalc.notions.pld.gaussian_mixture import revealed_shift
-from dpcalc.numerics.arrays import Array, np
-from dpcalc.numerics.floats import UNIT, down, up
+from dpcalc.numerics.floats import UNIT, Array, down, np, up
 from dpcalc.numerics.normal_arrays import log_upper_tail
 from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, Unmet, requires, theorem
 from dpcalc.theorems.sampled.sampled_steps import (
