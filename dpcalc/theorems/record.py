@@ -33,21 +33,15 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "hidden_position": ("hidden.hidden_position",),
     "online": ("contraction.online",),
     "stepwise": ("contraction.stepwise",),
-    "noisy_gd": (
-        "many_passes.noisy_gd", "lower.quadratic", "many_passes.multi_epoch", "many_passes.laplace_passes",
-    ),
+    "noisy_gd": ("many_passes.noisy_gd", "lower.quadratic", "many_passes.multi_epoch", "many_passes.laplace_passes"),
     "noisy_sgd": ("sampled.noisy_sgd",),
     "sampled": (
         "sampled.sampled_steps", "sampled.known_places", "sampled.sampled_hidden", "lower.hidden_batches",
         "sampled.last_iterate",
     ),
-    "released": (
-        "released.released", "released.released_fresh_orders",
-    ),
+    "released": ("released.released", "released.released_fresh_orders"),
     "shuffled_epochs": ("many_passes.shuffled_epochs", "many_passes.laplace_passes", "one_pass.linear_models"),
-    "expanding": (
-        "expanding.expanding", "expanding.expanding_passes",
-    ),
+    "expanding": ("expanding.expanding", "expanding.expanding_passes"),
     "unlearning": ("many_passes.unlearning",),
     "linear": (
         "lower.linear_losses",

@@ -15,7 +15,7 @@ pytest.importorskip("flint")
 
 from flint import arb
 
-from dpcalc.certify.numerics import composition
+from dpcalc.certify.numerics import composition, products
 from dpcalc.certify.numerics.balls import precision
 from dpcalc.certify.numerics.moments import Loss, Mixture, Piece
 from dpcalc.certify.sampled import clipped_steps
@@ -100,8 +100,8 @@ def two_steps(loss: Loss, epsilon: float) -> float:
 def test_two_steps(name: str, exchanged: bool) -> None:
     with precision(128):
         loss = loss_of(name, 1.0, 0.25, exchanged=exchanged)
-        product = composition._Product([(loss.moments(arb(6.0)), 2)])
-        delta = composition._by_terms(product, arb(0), arb(6.0), arb(0.4), 30.0, arb(0))
+        product = products.Product([(loss.moments(arb(6.0)), 2)])
+        delta = products.sum_of_terms(product, arb(0), arb(6.0), arb(0.4), 30.0, arb(0))
         assert delta is not None
         assert float(delta) == pytest.approx(two_steps(loss, 0.4), rel=1e-6)
 
@@ -111,8 +111,8 @@ def test_no_term_where_errors_are_not_bounded() -> None:
     with precision(128):
         loss = clipped_steps._loss_either(arb(1e-4), arb(0.01))
         c, epsilon, period = 365_000.0, 5.5e-6, 2.4e-4
-        product = composition._Product([(loss.moments(arb(c)), 30)])
-        assert composition._by_terms(product, arb(0), arb(c), arb(epsilon), period, arb(0)) is None
+        product = products.Product([(loss.moments(arb(c)), 30)])
+        assert products.sum_of_terms(product, arb(0), arb(c), arb(epsilon), period, arb(0)) is None
 
 
 def test_moments_are_nearer_than_a_lattice() -> None:

@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from flint import acb, arb
 
 from dpcalc.certify.numerics.balls import OutOfReach, log, precision, square
-from dpcalc.certify.numerics.moments import LARGEST_T, Loss, Moments, OutOfHand, sums_on_grid
+from dpcalc.certify.numerics.moments import Kernel, Loss, OutOfHand, spread_of, sums_on_grid
+from dpcalc.certify.numerics.products import MOST_TERMS, Product, sum_of_terms, terms_needed
 
 Curve = Callable[[arb], arb]
 """z >= 0 -> delta; it need not be convex."""
@@ -32,9 +33,6 @@ _BITS = 128
 _GROWTH = 1 / 400  # of the distance between knots, in proportion: up to 400 steps they are one step apart
 _MOST_POINTS, _FEW_POINTS = 1 << 17, 1 << 15
 _FAR = 18.0  # so many standard deviations from the middle the characteristic function is no longer evaluated
-_REST, _USUAL = 2.0**-26, 2.0**-22  # of delta: what moments far out may add, and what most answers leave for that
-_FIRST_LOOK, _MOST_TERMS = 16, 4000  # terms before a first look at that, and at most
-_FARTHER, _MOST_WIDTHS = 8, 24  # how much farther moments are bounded one by one on intervals, and on how many
 _RAREST = -500.0  # ln of losses that are left out of a first look at moments, and which exp(c L) must not bring back
 _BEYOND = 22.0  # -ln of what losses beyond a period may weigh, tilted
 _GENTLER = (
@@ -93,7 +91,7 @@ class _Law(NamedTuple):
     """A law of losses: (multiple of the step, probability), that of an infinite loss, and how often it counts."""
 
     atoms: list[tuple[int, arb]]
-    told: arb
+    infinite: arb
     copies: int
 
 
@@ -142,7 +140,7 @@ def _on_lattice(parts: Sequence[Part], epsilon: arb, about: float, fineness: int
     rare = about - 16.0
     ends = [_ends(part, rare) for part in parts]
     try:
-        coarse = [_rough(part, each) for part, each in zip(parts, ends, strict=True)]
+        coarse = [_rough(part, end) for part, end in zip(parts, ends, strict=True)]
         tilt = _tilt_of(coarse, float(epsilon.mid()), about)
         widest = _step(coarse, tilt.at, parts)
     except (OverflowError, ZeroDivisionError):
@@ -173,8 +171,8 @@ def _by_step(
         OutOfReach: it would take too many points.
     """
     h = _exact_step(step, parts)
-    laws = [_law(part, each, h, fineness) for part, each in zip(parts, ends, strict=True)]
-    return _finite(laws, h, epsilon, tilt, few=few) + sum((law.copies * law.told for law in laws), arb(0))
+    laws = [_law(part, end, h, fineness) for part, end in zip(parts, ends, strict=True)]
+    return _finite(laws, h, epsilon, tilt, few=few) + sum((law.copies * law.infinite for law in laws), arb(0))
 
 
 # --- a first look, in doubles ----------------------------------------------------------------------------------------
@@ -221,7 +219,7 @@ def _rough(part: Part, ends: _Ends, knots: int = 160) -> _Rough:
     rises = [*below, *above]
     values = [-math.expm1(z) + math.exp(z) * float(part.back(arb(-z)).mid()) for z in below]
     values += [float(part.curve(arb(z)).mid()) for z in above]
-    found, before = [], (values[0] - 1.0) / math.exp(rises[0])
+    masses, before = [], (values[0] - 1.0) / math.exp(rises[0])
     for i, z in enumerate(rises):
         after = 0.0
         if i + 1 < len(rises):
@@ -229,8 +227,8 @@ def _rough(part: Part, ends: _Ends, knots: int = 160) -> _Rough:
         mass = math.exp(z) * (after - before)
         before = after
         if mass > 0.0:
-            found.append((z, math.log(mass)))
-    return found, part.copies
+            masses.append((z, math.log(mass)))
+    return masses, part.copies
 
 
 def _moments(rough: _Rough, c: float) -> tuple[float, float, float, float]:
@@ -249,14 +247,14 @@ def _tilt_of(rough: Sequence[_Rough], epsilon: float, about: float) -> _Tilt:
 
     def bound(x: float) -> float:
         c = math.exp(x)
-        return sum(each[1] * _moments(each, c)[0] for each in rough) - c * epsilon - x - math.log1p(c)
+        return sum(one[1] * _moments(one, c)[0] for one in rough) - c * epsilon - x - math.log1p(c)
 
     low, high = -12.0, 16.0
     for _ in range(40):
         a, b = low + 0.382 * (high - low), low + 0.618 * (high - low)
         low, high = (low, b) if bound(a) < bound(b) else (a, high)
     c = math.exp(0.5 * (low + high))
-    spread = math.sqrt(sum(each[1] * _moments(each, c)[2] for each in rough))
+    spread = math.sqrt(sum(one[1] * _moments(one, c)[2] for one in rough))
     return _Tilt(c, spread, max((20.0 - about) / c, 12.0 * spread))
 
 
@@ -268,7 +266,7 @@ def _narrow(rough: Sequence[_Rough], tilt: _Tilt, epsilon: float, about: float) 
     """
     for power in range(1, 40):
         c = 1.5**power
-        if c < tilt.at and sum(each[1] * _moments(each, c)[0] for each in rough) - c * epsilon < about - _WELL_BELOW:
+        if c < tilt.at and sum(one[1] * _moments(one, c)[0] for one in rough) - c * epsilon < about - _WELL_BELOW:
             return [_of_period(rough, c, epsilon, about)]
     gentler = min((_of_period(rough, tilt.at * share, epsilon, about) for share in _GENTLER), key=lambda x: x.period)
     return [gentler, *(_of_period(rough, tilt.at * share, epsilon, about) for share in _STEEPER)]
@@ -276,14 +274,14 @@ def _narrow(rough: Sequence[_Rough], tilt: _Tilt, epsilon: float, about: float) 
 
 def _of_period(rough: Sequence[_Rough], c: float, epsilon: float, about: float) -> _Tilt:
     """Return a tilt, and a period beyond which losses weigh next to nothing over exp(c epsilon) times delta."""
-    laws = [(each, copies, _moments((each, copies), c)) for each, copies in rough]
+    laws = [(losses, copies, _moments((losses, copies), c)) for losses, copies in rough]
     excess = max(0.0, sum(copies * law[0] for _, copies, law in laws) - c * epsilon - about)
     middle = sum(copies * law[1] for _, copies, law in laws)
     spread = math.sqrt(sum(copies * law[2] for _, copies, law in laws))
     counts = [
         z
-        for each, copies, law in laws
-        for z, mass in each
+        for losses, copies, law in laws
+        for z, mass in losses
         if mass + c * z - law[0] + math.log(copies) > -_BEYOND - excess
     ]
     wide = middle - epsilon + _WIDE * spread * math.sqrt(2.0 * (_BEYOND + excess))
@@ -293,8 +291,8 @@ def _of_period(rough: Sequence[_Rough], c: float, epsilon: float, about: float) 
 def _step(rough: Sequence[_Rough], c: float, parts: Sequence[Part]) -> float:
     """Return the step: a small share of the deviation of a loss, or of how far its rare values lie."""
     steps = []
-    for each in rough:
-        _, _, variance, cubed = _moments(each, c)
+    for one in rough:
+        _, _, variance, cubed = _moments(one, c)
         if variance > 0.0:
             steps.append(max(math.sqrt(variance) / 250.0, cubed / variance / 2500.0))
     return min(steps, default=1.0)
@@ -340,15 +338,15 @@ def _knots(end: float, h: arb, fineness: int) -> list[int]:
 
 def _hull(points: Sequence[tuple[arb, arb, int]]) -> list[tuple[arb, arb, int]]:
     """Return the corners of the lower convex hull, as far as balls can tell; a profile is convex and below it."""
-    found: list[tuple[arb, arb, int]] = []
+    corners: list[tuple[arb, arb, int]] = []
     for point in points:
-        while len(found) > 1:
-            (x0, y0, _), (x1, y1, _), (x2, y2, _) = found[-2], found[-1], point
+        while len(corners) > 1:
+            (x0, y0, _), (x1, y1, _), (x2, y2, _) = corners[-2], corners[-1], point
             if (y1 - y0) * (x2 - x1) <= (y2 - y1) * (x1 - x0):
                 break
-            found.pop()
-        found.append(point)
-    return found
+            corners.pop()
+        corners.append(point)
+    return corners
 
 
 # --- the integral, where moments are known ---------------------------------------------------------------------------
@@ -368,104 +366,22 @@ def _by_moments(parts: Sequence[Part], epsilon: arb, tilts: Sequence[_Tilt], abo
     best = None
     for tilt in tilts:
         c = arb(tilt.at)
-        product = _Product([(part.loss.moments(c), part.copies) for part in parts if part.loss is not None])
-        size = product.whole([each.at(arb(0)).real for each, _ in product.moments])
+        product = Product([(part.loss.moments(c), part.copies) for part in parts if part.loss is not None])
+        size = product.whole([moments.at(arb(0)).real for moments, _ in product.moments])
         if (bound := size * (-c * epsilon).exp() * c**c / (1 + c) ** (1 + c)) < arb(about - 1.0).exp():
             return bound  # (1 - e^(eps - L))_+ is at most exp(c (L - eps)) times the largest (1 - e^-x) e^(-c x)
         if best is not None and bound > arb(about + _MOST_EXCESS).exp():
             break
-        terms = _terms(product, arb(about).exp() * (c * epsilon).exp(), arb(tilt.period))
+        terms = terms_needed(product, arb(about).exp() * (c * epsilon).exp(), arb(tilt.period))
         if best is None or terms < best[0]:
             best = terms, product, tilt
         if terms <= _ENOUGH:
             break
-    if best is None or best[0] > _MOST_TERMS:
+    if best is None or best[0] > MOST_TERMS:
         return None
     _, product, tilt = best
     alone = product.of_one([part.curve(epsilon) for part in parts])
-    return _by_terms(product, alone, arb(tilt.at), epsilon, tilt.period, arb(about).exp())
-
-
-def _terms(product: _Product, delta: arb, period: arb) -> int:
-    """Return about how many terms are too large, for a delta over exp(-c eps)."""
-    k, step, rest = _FIRST_LOOK, 2 * arb.pi() / period, delta * _USUAL * arb.pi()
-    while k < _MOST_TERMS and not product.beyond(k * step) <= rest * k * step:
-        k = k * 5 // 4
-    return k
-
-
-class _Product(NamedTuple):
-    """The product of moments, each as often as it counts: a polynomial without negative coefficients.
-
-    Its values are of the moments of losses that are not 0.
-    """
-
-    moments: Sequence[tuple[Moments, int]]
-
-    def whole(self, values: Sequence[Any]) -> Any:
-        """Return the product."""
-        counts = zip(self.moments, values, strict=True)
-        return math.prod(((each.at_zero + value) ** copies for (each, copies), value in counts), start=arb(1))
-
-    def of_none(self) -> arb:
-        """Return the term in which every loss is 0; 0 where a part has no loss of 0."""
-        rests = all(each.at_zero > 0 for each, _ in self.moments)
-        return self.whole([arb(0) for _ in self.moments]) if rests else arb(0)
-
-    def of_one(self, values: Sequence[Any]) -> Any:
-        """Return the terms in which one loss is not 0; 0 where a part has no loss of 0."""
-        if not (none := self.of_none()) > 0:
-            return arb(0)
-        counts = zip(self.moments, values, strict=True)
-        return none * sum(copies * value / each.at_zero for (each, copies), value in counts)
-
-    def beyond(self, t: arb) -> arb:
-        """Return a bound on the other terms for all larger t."""
-        return self.of_more([each.beyond(t) for each, _ in self.moments])
-
-    def of_more(self, values: Sequence[Any]) -> Any:
-        """Return the other terms."""
-        return self.whole(values) - self.of_one(values) - self.of_none()
-
-
-def _by_terms(product: _Product, alone: arb, c: arb, epsilon: arb, period: float, goal: arb) -> arb | None:
-    """Return what is known and the sum of the terms until what is beyond is small; None where it takes too many.
-
-    It is small where it takes half of what is left up to the goal, or next to nothing of delta.
-    """
-    total, next_look, step = alone * arb(period), _FIRST_LOOK, 2 * arb.pi() / arb(period)
-    for k, values in enumerate(zip(*(each.on_grid(step) for each, _ in product.moments), strict=True)):
-        if k > _MOST_TERMS or not k * step <= LARGEST_T:  # the errors of moments are bounded up to there
-            return None
-        phi, s = product.of_more(values), acb(c, k * step)
-        total += ((1 if k == 0 else 2) * phi * (-s * epsilon).exp() / (s * (s + 1))).real
-        if k < next_look or not total > 0:
-            continue
-        share = (-c * epsilon).exp() / (arb.pi() * k * step)  # of a largest phi
-        delta = total / arb(period)
-        rest = (delta * _REST).max((goal - delta) / 2)
-        limit = rest / share
-        if abs(phi) < limit and _is_small(product, k * step, limit):
-            return delta + rest
-        next_look = k * 5 // 4
-    raise AssertionError("the moments do not end")
-
-
-def _is_small(product: _Product, t: arb, limit: arb) -> bool:
-    """Return whether the product of the moments is proved to be at most the limit for all larger t."""
-    end = t
-    while not product.beyond(end) <= limit:
-        end = 2 * end
-        if end > _FARTHER * t or end > LARGEST_T:
-            return False
-    width = end - t
-    for _ in range(_MOST_WIDTHS):
-        if not t < end:
-            return True
-        width = width.min(end - t)
-        small = product.of_more([each.between(t, width) for each, _ in product.moments]) <= limit
-        t, width = (t + width, 2 * width) if small else (t, width / 2)
-    return False
+    return sum_of_terms(product, alone, arb(tilt.at), epsilon, tilt.period, arb(about).exp())
 
 
 # --- the sum ---------------------------------------------------------------------------------------------------------
@@ -478,7 +394,7 @@ def _finite(laws: Sequence[_Law], h: arb, epsilon: arb, tilt: _Tilt, *, few: boo
     while not first * h > epsilon:
         first += 1
     whole = 1 << max(10, math.ceil(math.log2(tilt.period / width)))
-    kernel = _Kernel(c, h, epsilon, first)
+    kernel = Kernel(c, h, epsilon, first)
     tilted = [_tilted(law, h, c) for law in laws]
     if few and whole > _FEW_POINTS:
         some = _by_few(laws, tilted, kernel, tilt)
@@ -489,40 +405,12 @@ def _finite(laws: Sequence[_Law], h: arb, epsilon: arb, tilt: _Tilt, *, few: boo
     return _by_all(laws, tilted, kernel, whole)
 
 
-class _Kernel(NamedTuple):
-    """K(s) at s = c + i t, for lattice points from ``first`` on."""
-
-    c: arb
-    h: arb
-    epsilon: arb
-    first: int
-
-    def at(self, angle: arb) -> acb:
-        """Return K at t h = 2 pi ``angle``."""
-        turn = _turn(-angle)
-        fade = (-self.c * self.h).exp()
-        start = (-self.c * self.h * self.first).exp() * _turn(-angle * self.first)
-        near = (self.epsilon - self.first * self.h).exp()
-        return start * (1 / (1 - fade * turn) - near / (1 - fade * (-self.h).exp() * turn))
-
-    def largest(self) -> arb:
-        """Return a bound on |K| over all t."""
-        fade = (-self.c * self.h).exp()
-        near = (self.epsilon - self.first * self.h).exp()
-        return (-self.c * self.h * self.first).exp() * (1 / (1 - fade) + near / (1 - fade * (-self.h).exp()))
-
-
-def _turn(angle: arb) -> acb:
-    """Return exp(2 pi i angle)."""
-    return acb((2 * angle).cos_pi(), (2 * angle).sin_pi())
-
-
 def _tilted(law: _Law, h: arb, c: arb) -> list[tuple[int, arb]]:
     """Return (multiple, probability times exp(c loss))."""
     return [(j, mass * (c * h * j).exp()) for j, mass in law.atoms if not mass.is_zero()]
 
 
-def _by_all(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kernel: _Kernel, whole: int) -> arb:
+def _by_all(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kernel: Kernel, whole: int) -> arb:
     """Return the sum over all k, from one Fourier transform a part."""
     product: list[acb] | None = None
     for law, weights in zip(laws, tilted, strict=True):
@@ -536,7 +424,7 @@ def _by_all(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kerne
     return total / whole
 
 
-def _by_few(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kernel: _Kernel, tilt: _Tilt) -> arb | None:
+def _by_few(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kernel: Kernel, tilt: _Tilt) -> arb | None:
     """Return the sum over k near 0 and a bound on the rest; None where that is not small."""
     width = float(kernel.h.mid())
     many = math.ceil(tilt.period / width)
@@ -559,38 +447,6 @@ def _by_few(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kerne
     return total + rest if rest < total * arb(2) ** -20 else None
 
 
-class _Spread(NamedTuple):
-    """A tilted law about its mean: its total, and the moments of first to fourth order, in steps."""
-
-    total: arb
-    mean: arb
-    first: arb
-    second: arb
-    third: arb
-    fourth: arb
-
-    def edge(self) -> float:
-        """Return about the largest t with t r/6 + t^2 q/24 <= v/4 and t^2 v <= 2, proved; 0 where there is none."""
-        v, r, q = (float(x.mid()) for x in (self.second, self.third, self.fourth))
-        t = math.sqrt(1.99 / v) if v > 0.0 else 0.0
-        while t > 1e-12 and t * r / 6.0 + t * t * q / 24.0 > 0.249 * v:
-            t *= 0.9
-        proved = t * self.third / 6 + square(arb(t)) * self.fourth / 24 <= self.second / 4
-        return t if proved and square(arb(t)) * self.second <= 2 else 0.0
-
-
-def _spread(weights: list[tuple[int, arb]]) -> _Spread:
-    total = sum((weight for _, weight in weights), arb(0))
-    middle = (sum((j * weight for j, weight in weights), arb(0)) / total).mid()
-    moments = [arb(0) for _ in range(5)]
-    for j, weight in weights:
-        away, share = j - middle, weight / total
-        size = abs(away)
-        for i, term in enumerate((away, size, size * size, size**3, square(size * size))):
-            moments[i] += term * share
-    return _Spread(total, *moments)
-
-
 def _largest_beyond(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], start: float) -> arb | None:
     """Return a bound on |phi| for h times t from ``start`` to pi, or None where none is at hand.
 
@@ -599,7 +455,7 @@ def _largest_beyond(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]
     imaginary part is at most t^3 r/6. Beyond, it differs from its value at the nearest point of a Fourier transform by
     at most their distance times E |L - mean|.
     """
-    spreads = [_spread(weights) for weights in tilted]
+    spreads = [spread_of(weights) for weights in tilted]
     edge = min(spread.edge() for spread in spreads)
     bounds = []
     if start < edge:

@@ -396,3 +396,64 @@ def _graded(height: arb, slope: float) -> list[arb]:
     while float(heights[-1]) * slope * LARGEST_T > 1.0:
         heights.append(heights[-1] / _GROWTH)
     return [arb(0), *reversed(heights)]
+
+
+class Kernel(NamedTuple):
+    """K(s) at s = c + i t, for lattice points from ``first`` on."""
+
+    c: arb
+    h: arb
+    epsilon: arb
+    first: int
+
+    def at(self, angle: arb) -> acb:
+        """Return K at t h = 2 pi ``angle``."""
+        turned = turn(-angle)
+        fade = (-self.c * self.h).exp()
+        start = (-self.c * self.h * self.first).exp() * turn(-angle * self.first)
+        near = (self.epsilon - self.first * self.h).exp()
+        return start * (1 / (1 - fade * turned) - near / (1 - fade * (-self.h).exp() * turned))
+
+    def largest(self) -> arb:
+        """Return a bound on |K| over all t."""
+        fade = (-self.c * self.h).exp()
+        near = (self.epsilon - self.first * self.h).exp()
+        return (-self.c * self.h * self.first).exp() * (1 / (1 - fade) + near / (1 - fade * (-self.h).exp()))
+
+
+def turn(angle: arb) -> acb:
+    """Return exp(2 pi i angle)."""
+    return acb((2 * angle).cos_pi(), (2 * angle).sin_pi())
+
+
+class Spread(NamedTuple):
+    """A tilted law about its mean: its total, and the moments of first to fourth order, in steps."""
+
+    total: arb
+    mean: arb
+    first: arb
+    second: arb
+    third: arb
+    fourth: arb
+
+    def edge(self) -> float:
+        """Return about the largest t with t r/6 + t^2 q/24 <= v/4 and t^2 v <= 2, proved; 0 where there is none."""
+        v, r, q = (float(x.mid()) for x in (self.second, self.third, self.fourth))
+        t = math.sqrt(1.99 / v) if v > 0.0 else 0.0
+        while t > 1e-12 and t * r / 6.0 + t * t * q / 24.0 > 0.249 * v:
+            t *= 0.9
+        proved = t * self.third / 6 + square(arb(t)) * self.fourth / 24 <= self.second / 4
+        return t if proved and square(arb(t)) * self.second <= 2 else 0.0
+
+
+def spread_of(weights: list[tuple[int, arb]]) -> Spread:
+    """Return the moments of a law of (multiple of the step, weight)."""
+    total = sum((weight for _, weight in weights), arb(0))
+    middle = (sum((j * weight for j, weight in weights), arb(0)) / total).mid()
+    moments = [arb(0) for _ in range(5)]
+    for j, weight in weights:
+        away, share = j - middle, weight / total
+        size = abs(away)
+        for i, term in enumerate((away, size, size * size, size**3, square(size * size))):
+            moments[i] += term * share
+    return Spread(total, *moments)

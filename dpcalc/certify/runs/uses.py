@@ -71,10 +71,10 @@ class Pace:
     """
 
     def __init__(self, v: RunInputs, contracts: bool = True) -> None:
-        found = classes(v)
-        self.steps = sum(alike.steps for alike in found)
+        batches = classes(v)
+        self.steps = sum(alike.steps for alike in batches)
         self._pieces: list[tuple[int, arb]] = []
-        for alike in found:
+        for alike in batches:
             factor = _factor(v, fmpq(min(alike.size, alike.divisor), alike.divisor)) if contracts else fmpq(1)
             self._pieces.append((alike.first + alike.steps - 1, arb(factor)))
         self._known: dict[tuple[int, int], Stretch] = {}
