@@ -1,6 +1,7 @@
 """Settings of all tests: property tests are derandomised, and random cases are counted for each theorem.
 
 Three tiers: ``pytest -m quick``, ``pytest`` (all but campaigns) and ``pytest -m campaign``; CONTRIBUTING.md says more.
+Of a test marked ``few(n)`` the default tier runs n of its parameters, evenly spread, and the campaign the others.
 """
 
 from __future__ import annotations
@@ -27,6 +28,20 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=max(30, cases(100)))
     settings.load_profile("repeatable")
     config.pluginmanager.register(_Spent(config))
+
+
+@pytest.hookimpl(tryfirst=True)  # before the tier is chosen
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("few") and not item.get_closest_marker("campaign"):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for instances in tests.values():
+        few = next(instances[0].iter_markers("few")).args[0]
+        kept = {place * len(instances) // few for place in range(few)}
+        for place, item in enumerate(instances):
+            if place not in kept:
+                item.add_marker("campaign")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -92,6 +92,7 @@ def test_records_of_a_user_are_a_group(written: Written) -> None:
 POISSON = {"sample_rate": 0.01, "steps": 2000, "noise_multiplier": 1.1, "sampling": "poisson"}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("said", "flags", "reading", "other", "right"),
     [  # values of another program: 2.15973 at z 1.1, 2.23030 at z 1.080563

@@ -81,6 +81,7 @@ def test_what_a_model_says_of_its_privacy_is_compared(name: str, tmp_path: Path)
     assert not dpcalc.verify(forged(card, path), model=path, certify=False).passed
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "more",
     [

@@ -39,6 +39,7 @@ REPORTS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", REPORTS)
 def test_an_entry_has_the_fields_of_the_registry(name: str) -> None:
     report = REPORTS[name]()

@@ -88,6 +88,7 @@ def card(name: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("name", mostly_in_campaigns(REPORTS, *(name for name in REPORTS if name not in SLOW)))
 def test_a_card_of_every_kind_of_answer_verifies(name: str) -> None:
     read_back = card_of_text("card", made(name).encode())
@@ -313,6 +314,7 @@ def test_a_card_of_another_version_may_be_weaker_and_no_stronger(
         assert any("holds as well" in remark for remark in found.remarks)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("epochs", "passes"), [(0, False), (2, True), (2.5, False), (-1, False), (10**6, False)])
 def test_a_weaker_number_of_another_version_is_one_that_a_run_can_have(epochs: float, passes: bool) -> None:
     run = {"records": 1000, "batch_size": 100, "noise_multiplier": 4, "clip": 1, "sampling": "poisson"}

@@ -75,6 +75,7 @@ def test_all_that_can_be_carried_out_is_audited() -> None:
     assert set(RUNS) == {name for name in COMMANDS["compare"].algorithms if ALGORITHMS[name].executed}
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("algorithm", RUNS)
 def test_every_algorithm_is_within_its_guarantee(ask_json: Any, algorithm: str) -> None:
     releases = ("last", "epoch") if "release" in ALGORITHMS[algorithm].parameters else ("",)
@@ -287,25 +288,6 @@ def test_the_picture_has_what_was_seen_below_what_is_guaranteed(
     assert max(low - x for x, _, low in rates) > 0.7 * max(high - x for x, high, _ in rates)
     ask(f"{EXACT.replace('--sigma 1', '--sigma 1,2')} --plot {tmp_path / 'b.svg'}")  # a sweep is drawn as for compare
     assert "audit" not in drawn[1].panels[0].series[0].label
-
-
-@pytest.mark.parametrize(
-    ("line", "code", "why"),
-    [
-        ("--algorithm dp-sgd -n 9 --batch-size 3 --epochs 1 --noise-multiplier 1 -d 0.1", 3, "can be executed"),
-        (f"--algorithm pnsgd {PASS} -d 0.1 --attack wall", 3, "not projected"),
-        (f"--algorithm noisy-gd {PASS} --steps 1 -d 0.1 --attack low-bits --dimension 1", 3, "has one dimension"),
-        (f"--algorithm pnsgd {PASS} -d 0.1 --replicas 10", 2, "replicas is 10"),
-        (f"--algorithm pnsgd {PASS} -d 0.1 --replicas 1000.5", 2, "whole number"),
-        (f"--algorithm pnsgd {PASS} -d 0.1 --confidence 2", 2, "confidence"),
-        (f"--algorithm pnsgd {PASS} -d 0.1 --confidence much", 2, "--confidence"),
-        (f"--algorithm pnsgd {PASS} -d 0.1 --data a.csv", 2, "of a custom attack"),
-        (f"--algorithm pnsgd {PASS} -d 0.1 --group-size 2", 3, "of one record"),
-        (f"{PASS} -d 0.1", 2, "Which algorithm? Give --algorithm."),
-    ],
-)
-def test_refusals(line: str, code: int, why: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert why in answered(f"audit {line}", code, capsys)[1]
 
 
 def test_an_interrupt_reports_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -263,6 +263,7 @@ cases:
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("jobs", ["", " --jobs 2"])
 def test_certify_says_what_could_not_be(run: Any, jobs: str) -> None:
     Path("certified.yaml").write_text(HEAD + CERTIFIED, encoding="utf-8")

@@ -48,6 +48,7 @@ def test_the_other_adjacencies_beside_the_answer(
     assert printed["value"] == pytest.approx(POISSON["add-remove"], rel=1e-3)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("sampling", ["poisson", "fixed", "with-replacement", "balls-in-bins", "shuffle", "full"])
 def test_each_answer_beside_is_that_of_its_own_run(ask_json: Any, sampling: str) -> None:
     run = SMALL if sampling != "full" else "dp-sgd --steps 50 --noise-multiplier 5 -d 1e-5"
@@ -132,6 +133,7 @@ def test_the_text_has_one_line_for_each(capsys: pytest.CaptureFixture[str]) -> N
     assert lines[0].endswith(" with replace-one")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("sampling", ["poisson", "fixed", "with-replacement", "balls-in-bins", "shuffle"])
 def test_next_to_no_noise_has_a_number(ask_json: Any, sampling: str) -> None:
     """A record is in every step at most, so that no epsilon is above that of 50 full batches of twice the norm;

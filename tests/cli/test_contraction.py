@@ -185,35 +185,6 @@ def test_noise_is_streamed_as_long_as_somebody_reads() -> None:
 
 # --- plain refusals
 
-REFUSED = [
-    ("shuffle -n 1000 -L 1 --smoothness 1 --eta 0.1 -D 2 --c1 1e5 --c2 0.5 --noise laplace -e 1", 3, ("undefined",)),
-    ("shuffle -n 1000 -L 1 --smoothness 1 --eta 0.1 -D 2 --c1 1e5 -e 1", 2, ("needs c2",)),
-    (f"shuffle -n 1000 {SGD} --c1 1e5 --c2 2 --sigma 2 -e 1", 2, ("c1",)),
-    (f"shuffle -n 1000 {SGD} --c1 1e5 --c2 2 --batch-size 2 -e 1", 2, ("one record",)),
-    (f"shuffle {SGD} --c1 1e5 --c2 2 -e 1 -d 1e-6 --solve records", 2, ("records",)),
-    (f"shuffle -n 100 {SGD} --sigma 2 --laplace-scale 2 -e 1", 2, ("both",)),
-    (f"shuffle -n 100 {SGD} --sigma 2 --noise laplace -e 1", 2, ("noise is laplace",)),
-    (f"shuffle -n 100 {SGD} --sigma 2 --permutation hidden -e 1", 2, ("hidden",)),
-    (f"shuffle --batch-size 8 {SGD} --sigma 2 -e 1 -d 1e-3 --solve records", 2, ("short last batch",)),
-    (f"hockey-stick --algorithm stop -n 100 {SGD} --sigma 2 -e 1 -d 1e-3 --solve index", 2, ("first record",)),
-    (f"hockey-stick -n 100 -i 101 {SGD} --sigma 2 -e 1", 2, ("past the last record",)),
-    (f"hockey-stick -n 100 {SGD} --sigma 2 --displacement -1 -e 1", 2, ("displacement",)),
-    (f"hockey-stick -n 100 {SGD} --sigma 2 --loss-class concave -e 1", 2, ("concave",)),
-    ("hockey-stick -n 100 -L 1 --loss-class convex --sigma 2 -e 1", 2, ("needs", "--step-size")),
-    (f"online -n 100 -w 100 {STREAM} -e 1", 2, ("followed by 100",)),
-    (f"online -n 100 -w 10 -i 3 {STREAM} -e 1", 2, ("both index and window",)),
-    (f"online {STREAM} -e 1 -d 1e-6 --solve records", 2, ("records",)),
-    (f"online -n 100 -i 5 {STREAM.replace(' -D 1', '')} -e 1 -d 0.1 --solve diameter", 2, ("schedule",)),
-    ("online -n 100 -L 1 --eta 0.1 -D 1 -e 1", 2, ("c1",)),
-    ("online -L 1 --print-noise", 2, ("needs", "--c1")),
-    (f"online -n 100 {STREAM} --schedule x.csv -e 1", 2, ("No such option '--schedule'",)),
-]
-
-
-@pytest.mark.parametrize(("line", "status", "words"), REFUSED)
-def test_refusals(capsys: pytest.CaptureFixture[str], line: str, status: int, words: tuple[str, ...]) -> None:
-    refuse(capsys, line, status, *words)
-
 
 def test_losses_that_are_not_convex_get_no_shift_bound(ask_json: Any) -> None:
     for loss in ("convex", "smooth", "lipschitz"):

@@ -144,15 +144,6 @@ def test_a_sweep_and_its_formats() -> None:
     assert "0.126937" in told("--mu 1 -e 1 --format markdown")
 
 
-def test_the_text_says_that_the_reverse_is_not_implied() -> None:
-    text = told("-e 1 -d 1e-5 --to mu")
-    assert "Gaussian privacy with mu <= 0.268051 is enough for epsilon = 1 and delta = 1e-05" in text
-    assert "The reverse is not implied" in text
-    assert "rho <= 0.462118" in told("--pure 1 --to rho")
-    assert "epsilon <= 2" in told("--rdp 'order=inf epsilon=2' --to pure")
-    assert "at order 8 is enough" in told("-e 1 -d 1e-5 --to rdp --order 8")
-
-
 def test_gates_take_the_side_that_can_be_promised() -> None:
     assert dpcalc.convert(epsilon=1, delta=1e-5, to="mu", gates=["sufficient_mu>=0.26"]).failed == 0
     assert dpcalc.convert(epsilon=1, delta=1e-5, to="mu", gates=["sufficient_mu>=0.27"]).failed == 1

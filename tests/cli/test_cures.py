@@ -13,7 +13,7 @@ import pytest
 from dpcalc.cli.main import cli, main
 from dpcalc.errors import DpcalcError
 from dpcalc.model.parameter import PARAMETERS, spellings
-from tests.cli.test_errors import INFEASIBLE, USAGE
+from tests.cli.sessions import FOLDER, read
 
 
 def ended(capsys: pytest.CaptureFixture[str], words: list[str]) -> tuple[int, str]:
@@ -101,6 +101,7 @@ TYPED = [
 """What strangers typed, whose cures once failed."""
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("line", TYPED)
 def test_what_strangers_typed_leads_to_an_answer(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = shlex.split(line)
@@ -159,7 +160,7 @@ def test_every_command_that_is_named_exists_with_its_options(path: Path) -> None
             pytest.fail(f"{line}: {error}")
 
 
-REFUSED = [line for line, _ in (*USAGE, *INFEASIBLE)]
+REFUSED = [entry.line for entry in read(FOLDER / "refusals.txt") if entry.code is not None]
 
 
 def test_what_a_refusal_says_to_type_is_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
@@ -207,6 +208,7 @@ def examples(error: str) -> list[list[str]]:
     return [first, shlex.split(f"{rest} {found[2]}")]
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("line", UNFINISHED)
 def test_examples_lead_to_an_answer(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = line.split()

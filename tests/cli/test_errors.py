@@ -24,136 +24,6 @@ CLIPPED = "dp-sgd -n 100 --batch-size 10 --epochs 2 --noise-multiplier 1 -d 1e-6
 FULL = f"{NOISY} -d 1e-6"
 CHAIN = "shifted --steps 10 --shift 0.1 --eta 1"
 
-USAGE = [
-    # numbers
-    ("rdp -n 100 -L nan --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "'nan' is not a number"),
-    (f"{PASS} --sigma inf -d 1e-6", "finite"),
-    (f"{PASS} --sigma=-1 -d 1e-6", "--noise-std"),
-    (f"{PASS} --sigma 0 -d 1e-6", "--noise-std"),
-    (f"{PASS} --sigma '' -d 1e-6", "empty"),
-    (f"{PASS} --sigma two -d 1e-6", "'two' is not a number"),
-    (f"{PASS} --sigma 1,,5 -d 1e-6", "empty"),
-    (f"{PASS} --sigma 1,5, -d 1e-6", "empty"),
-    (f"{PASS} --sigma '1, 5 x' -d 1e-6", "not a number"),
-    (f"{PASS} --sigma 1/0 -d 1e-6", "zero"),
-    (f"{PASS} --sigma 1e999 -d 1e-6", "too large"),
-    (f"{PASS} --sigma 0x10 -d 1e-6", "not a number"),
-    (f"{PASS} --sigma {'9' * 200} -d 1e-6", "too long"),
-    ("rdp -n 0 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "--records"),
-    ("rdp -n=-5 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "a whole number from 1"),
-    ("rdp -n -5 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "--records"),
-    ("rdp -n 1.5 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "whole number"),
-    ("rdp -n 1e16 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "1e+15"),
-    (f"{FULL} -i 0", "--index"),
-    (f"{FULL} -i 101", "past the last record 100"),
-    (f"{FULL} --batch-size 0", "--batch-size"),
-    (f"{FULL} --diameter 0", "--diameter"),
-    (f"{NOISY} -d 0", "positive"),
-    (f"{NOISY} -d 1", "< 1"),
-    (f"{NOISY} -d 2", "< 1"),
-    (f"{NOISY} -d 100%", "< 1"),
-    (f"{NOISY} -d=-1e-6", "not a positive number"),
-    (f"{NOISY} --delta=-1e-6", "positive"),
-    (f"{NOISY} -d nan", "not a number"),
-    (f"{NOISY} -d 0,1e-6", "delta"),
-    (f"{NOISY} -d 1e-100001", "exponent"),
-    (f"{NOISY} --epsilon=-1", "--epsilon"),
-    (f"{NOISY} --epsilon inf", "finite"),
-    (f"{NOISY} --order 0.5", "--order"),
-    (f"{NOISY} --order inf", "finite"),
-    (f"{FULL} --order 1", "no order above 1"),
-    # sweeps
-    (f"{PASS} -d 1e-6 --sigma 1:4", "not a range"),
-    (f"{PASS} -d 1e-6 --sigma 1:4:0", "never reaches"),
-    (f"{PASS} -d 1e-6 --sigma 4:1:1", "never reaches"),
-    (f"{PASS} -d 1e-6 --sigma 1:2:3:4", "not a range"),
-    (f"{PASS} -d 1e-6 --sigma 1:4:log1", "a log range needs 2"),
-    (f"{PASS} -d 1e-6 --sigma 0:4:log3", "log range"),
-    (f"{PASS} -d 1e-6 --sigma 1:20000:1", "values"),
-    (f"{PASS} -d 1e-6 --sigma 1:9000:1 -L 1,2", "27000 cases"),
-    # words
-    (f"{FULL} --algorithm sgd", "one of pnsgd, skip, stop, local"),
-    (f"{FULL} --algorithm ''", "one of pnsgd"),
-    (f"{FULL} --adjacency add-remove", "analysed for data sets of one size"),
-    (f"{FULL} --adjacency neither", "one of replace-one, null-record, add-remove, add, remove"),
-    (f"{CLIPPED} --sampling poisson --sample-rate 0.1", "sample_rate is given and also follows"),
-    (f"{CLIPPED} --sampling poisson --noise-std 1", "both noise_std and noise_multiplier"),
-    (f"{CLIPPED} --sampling full", "a full batch is all records"),
-    (f"{CLIPPED} --sampling poisson --steps 3", "both steps and epochs"),
-    ("dp-sgd -n 100 --batch-size 200 --steps 3 --noise-multiplier 1 --sampling fixed -d 1e-6", "exceeds the 100 rec"),
-    (f"{CLIPPED} --sampling poisson --gradient-at-zero 1", "dp-sgd takes no gradient_at_zero"),
-    (f"{CLIPPED} --sampling poisson --loss hinge", "the hinge loss needs feature_bound"),
-    ("dp-sgd --sample-rate 0.1 --steps 3 --noise-multiplier 1 --sampling fixed -d 1e-6", "a probability of Poisson"),
-    (
-        "dp-sgd -n 100 --batch-size 10 --epochs 2 --noise-std 1 --sampling fixed -d 1e-6",
-        "noise_std x batch_size / clip",
-    ),
-    (f"{FULL} --format xml", "'xml' is not one of"),
-    (f"{FULL} --json --format csv", "contradict"),
-    (f"{FULL} --precision 1", "2<=x<=17"),
-    (f"{FULL} --precision 18", "2<=x<=17"),
-    (f"{FULL} --color blue", "'blue' is not one of"),
-    (f"{FULL} --nose-std 1", "--noise-std"),
-    (f"{FULL} surplus", "surplus"),
-    ("frobnicate", "frobnicate"),
-    ("--frobnicate", "--frobnicate"),
-    ("rdp -n", "requires an argument"),
-    # the question
-    ("rdp", "two of epsilon, delta and the noise"),
-    (f"{PASS} -e 1", "two of epsilon, delta and the noise"),
-    (f"{PASS} -d 1e-6", "two of epsilon, delta and the noise"),
-    (f"{FULL} -e 1 --solve colour", "cannot solve for 'colour'"),
-    (f"{FULL} -e 1 --solve records", "given and also to be solved for"),
-    (f"{FULL} --solve delta", "given and also to be solved for"),
-    (f"{FULL} --solve index", "needs both epsilon and delta"),
-    ("rdp -L 1 --smoothness 1 --eta 0.1 --sigma 2 -e 1 -d 1e-6 --solve index", "needs the number of records"),
-    (
-        "shifted --steps 9 --shift 1 --contraction 1 --eta 1 --sigma 2 -e 1 -d 1e-6 --solve lipschitz",
-        "lipschitz cannot be solved for here",
-    ),
-    # gates
-    (f"{FULL} --assert 'epsilon'", "not an assertion"),
-    (f"{FULL} --assert ''", "not an assertion"),
-    (f"{FULL} --assert 'epsilon<='", "empty"),
-    (f"{FULL} --assert 'epsilon<=one'", "'one' is not a number"),
-    (f"{FULL} --assert 'epsilon<=nan'", "not a number"),
-    (f"{FULL} --assert 'epsilon>=1'", "upper bound"),
-    (f"{FULL} --assert 'speed<=1'", "cannot assert on 'speed'"),
-    (f"{FULL} --assert 'bound<=iteration.pnsgd'", "== only"),
-    (f"{FULL} --assert 'noise_std<=1'", "noise_std is given (2.0): this query finds epsilon"),
-    # the other commands
-    ("explain", "neither a bound nor a run is given"),
-    ("explain iteration.pnsg", "no bound is called 'iteration.pnsg'"),
-    ("cite iteration.pnsg", "did you mean iteration.pnsgd"),
-    ("explain zzz", "`dpcalc bounds` lists them all"),
-    ("bounds --algorithm zzz", "must be one of pnsgd"),
-    ("schema recipes", "recipes"),
-    # chains
-    ("shifted -d 1e-6", "give --steps, or --schedule"),
-    (f"{CHAIN} --sigma 1 --steps 0 -d 1e-6", "--steps"),
-    ("shifted --steps 3e7 --shift 0.1 --eta 1 --sigma 1 -d 1e-6", "at most 20000000"),
-    (f"{CHAIN} --sigma 1 -d 1e-6 --index 11", "past the last step 10"),
-    ("shifted --steps 10 --eta 1 --sigma 1 -d 1e-6", "--shift"),
-    ("shifted --steps 10 --shift 1 --sigma 1 -d 1e-6", "--step-size"),
-    (f"{CHAIN} --sigma 1 -d 1e-6 --contraction=-1", "--contraction"),
-    (f"{CHAIN} --sigma 1 -d 1e-6 --schedule /nonexistent/steps.csv", "cannot read /nonexistent/steps.csv"),
-    (f"{CHAIN} --sigma 1 -d 1e-6 --schedule steps.txt", "unknown kind of schedule file"),
-    ("rdp -n 100 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "needed by iteration.pnsgd"),
-    ("rdp -n 100 -L 1 --eta 0.1 --sigma 2 -d 1e-6", "give --smoothness"),
-    ("rdp -n 100 -L 1 --smoothness 1 --sigma 2 -d 1e-6", "give --step-size"),
-    ("rdp -n 100 -L 1 --sigma 2 -d 1e-6", "give --step-size, --smoothness"),
-    ("rdp -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "--records"),
-]
-
-INFEASIBLE = [
-    ("rdp -n 100 -L 1 --smoothness 1 --eta 2.5 --sigma 2 -d 1e-6", "step size 2.5 exceeds 2/smoothness = 2"),
-    ("rdp -n 100 -L 1 --smoothness 1 --eta 2.0000001 -e 1 -d 1e-6", "exceeds 2/smoothness"),
-    (f"{PASS} --sigma 1e-300 -L 1e300 -d 1e-6", "no finite epsilon"),
-    (f"{FULL} --algorithm stop --batch-size 7", "batch size is 7"),
-    ("rdp -L 1 --smoothness 1 --eta 0.1 --sigma 2 -e 1 -d 1e-6 --solve records", "epsilon is 4.88655"),
-    (f"{NOISY} -i 100 -e 0.1 -d 1e-6 --solve strong-convexity", "strong_convexity"),
-]
-
 
 def run(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as stop:
@@ -172,20 +42,6 @@ def check_refusal(code: int, out: str, err: str, expected: int) -> None:
     assert len(lines) == 1 or (len(lines) == 2 and lines[1].startswith("  hint: ")), err
     assert "Traceback" not in err
     assert err.endswith("\n")
-
-
-@pytest.mark.parametrize(("line", "text"), USAGE, ids=[line[:70] for line, _ in USAGE])
-def test_usage(capsys: pytest.CaptureFixture[str], line: str, text: str) -> None:
-    code, out, err = run(capsys, line)
-    check_refusal(code, out, err, 2)
-    assert text in err
-
-
-@pytest.mark.parametrize(("line", "text"), INFEASIBLE, ids=[line[:70] for line, _ in INFEASIBLE])
-def test_no_valid_bound(capsys: pytest.CaptureFixture[str], line: str, text: str) -> None:
-    code, out, err = run(capsys, line)
-    check_refusal(code, out, err, 3)
-    assert text in err
 
 
 def test_no_arguments_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,29 +68,6 @@ def test_strong_convexity_beyond_smoothness(capsys: pytest.CaptureFixture[str]) 
         assert any("exceeds smoothness" in obstacle["because"] for obstacle in found["not_applicable"])
     else:
         check_refusal(code, out, err, code)
-
-
-def test_a_missing_lipschitz_constant_is_called_by_its_flag(capsys: pytest.CaptureFixture[str]) -> None:
-    _, _, err = run(capsys, "rdp -n 100 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6")
-    assert "--lipschitz" in err
-    assert "--sensitivity" not in err
-
-
-@pytest.mark.parametrize("line", [f"{PASS} -e 1e300 -d 0.99", f"{PASS} -e 1e308 -d 0.5"])
-def test_huge_budgets_are_no_internal_error(capsys: pytest.CaptureFixture[str], line: str) -> None:
-    code, _, err = run(capsys, line)
-    assert code != 4, err
-
-
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [("-L 1e308 -D 3 --sigma 2", "sensitivity"), ("-L 1e308 -D 3 --laplace-scale 2", "sensitivity"),
-     ("-L 1 -R 1e308 --sigma 2", "diameter")],
-)  # fmt: skip
-def test_what_follows_must_be_a_number_too(capsys: pytest.CaptureFixture[str], given: str, name: str) -> None:
-    code, _, err = run(capsys, f"compare --algorithm stop -n 50 {given} --smoothness 1 --eta 0.5 -e 1 --json")
-    assert code == 2
-    assert err.startswith(f"error: the {name} would be larger than any number")
 
 
 # Schedule files.
@@ -333,20 +166,6 @@ def test_a_schedule_of_another_length_than_the_records(capsys: pytest.CaptureFix
     code, out, err = run(capsys, f"rdp --schedule {path} -n 7 -L 1 --smoothness 1 -d 1e-6")
     check_refusal(code, out, err, 2)
     assert "1 steps for 7 records" in err
-
-
-def test_a_chain_without_noise(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, f"{CHAIN} -d 1e-6")
-    assert code in (2, 3)
-    check_refusal(code, out, err, code)
-    assert "--noise-std" in err
-
-
-def test_both_noises(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, f"{CHAIN} --sigma 1 --laplace-scale 1 -d 1e-6")
-    assert code in (2, 3)
-    check_refusal(code, out, err, code)
-    assert "both noise_std and laplace_scale" in err
 
 
 @pytest.mark.parametrize("name", ["a\nb.csv", "a\x1b[31mb.csv"])
@@ -548,38 +367,3 @@ def test_no_library_warning_reaches_the_user() -> None:
 
 
 # --- the words of other programs --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("line", "hint"),
-    [
-        ("rdp --stddev 0.1", "did you mean --noise-std?"),
-        (
-            "utility --max-grad-norm 1",
-            "did you mean --lipschitz? (clipped gradients are of loss class lipschitz, unless --model is linear)",
-        ),
-        ("compare --algorithm random-order", "did you mean shuffled?"),
-        ("rdp --window 3", "--window is a parameter of online"),
-    ],
-)
-def test_a_word_of_another_program_is_answered_with_ours(
-    capsys: pytest.CaptureFixture[str], line: str, hint: str
-) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(line.split())
-    assert stop.value.code == 2
-    assert capsys.readouterr().err.splitlines()[1] == f"  hint: {hint}"
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "online --solve window -L 1 --smoothness 1 --eta 0.01 -D 1 --c1 100 --c2 100 --decay-exponent 1.5",
-        "rdp --solve batch_size -L 1 --smoothness 1 --eta 0.01 -D 1 --sigma 3",
-    ],
-)
-def test_what_is_searched_among_the_records_needs_their_number(capsys: pytest.CaptureFixture[str], line: str) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main([*line.split(), "-e", "1", "-d", "1e-6"])
-    assert stop.value.code == 2
-    assert "needs the number of records" in capsys.readouterr().err

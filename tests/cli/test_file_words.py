@@ -91,6 +91,7 @@ def test_what_is_not_selected_is_in_the_headline_and_fails_a_strict_check(
     assert "1 not selected" in capsys.readouterr().out.splitlines()[-1]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("more", [[], ["--checkpoint", "c.jsonl"]])
 def test_a_shard_alone_is_no_verdict_of_a_strict_check(more: list[str], folder: Path, capsys: Any) -> None:
     pytest.importorskip("flint")

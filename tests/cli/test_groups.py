@@ -75,20 +75,6 @@ def test_renyi_of_a_group(capsys: pytest.CaptureFixture[str]) -> None:
     assert float(str(two["value"])) == pytest.approx(4.0 * float(str(one["value"])))
 
 
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        (f"rdp {RUN} -i 3 --group-size 2", "--index is about one record"),
-        ("dp-sgd -n 1000 --batch-size 10 --epochs 2 --noise-multiplier 2 -d 1e-6 --sampling fixed "
-         "--adjacency add-remove --group-size 991", "no batch"),
-        (f"rdp {RUN} --group-size 0", "group-size"),
-        (f"rdp --algorithm stop {RUN} --group-size 5000", "Gaussian privacy"),
-    ],
-)  # fmt: skip
-def test_refused(line: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert why in refused(line, capsys)
-
-
 def test_the_promise_speaks_of_the_group(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(f"statement --algorithm pnsgd {RUN} --group-size 3".split())

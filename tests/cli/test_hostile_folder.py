@@ -76,6 +76,7 @@ def run(folder: Path, *command: str, **variables: str) -> int:
 MODULE = ("-m", "dpcalc")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("how", "line", "code"),
     [

@@ -112,6 +112,7 @@ def follow(ask_json: Any, line: str, note: dict[str, Any], answer: dict[str, Any
     assert note["gain"] > 1.05
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("line", TOLD)
 def test_what_is_typed_from_a_note_gives_its_number(ask_json: Any, line: str) -> None:
     [case] = ask_json(line)
@@ -125,6 +126,7 @@ def test_what_is_typed_from_a_note_gives_its_number(ask_json: Any, line: str) ->
 SAYS = re.compile(r"^note: (--[a-z-]+ [^ ]+) gives ([a-z_]+) ([^ ,:]+)", re.M)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("line", [line for line, several in TOLD.items() if len(several) > 1])
 def test_the_words_say_what_the_data_say(ask: Any, ask_json: Any, line: str) -> None:
     [case] = ask_json(line)

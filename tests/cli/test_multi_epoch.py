@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import dpcalc
-from dpcalc.cli.main import main
 from dpcalc.engine.advice import improvements
 from tests.cli.conftest import best
 
@@ -138,39 +137,6 @@ def test_a_secret_order(ask_json: Any) -> None:
     assert best(public)["value"] == pytest.approx(1.3154, abs=2e-3)
     assert best(secret)["value"] == pytest.approx(0.0245, abs=3e-4)
     assert by_id(public)["shuffled_epochs.once_secret"]["kind"] == "conditional"
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        (f"{RUN} --sigma 0.05 -d 1e-6", ("epochs",)),
-        (f"--algorithm noisy-sgd {RUN} --sigma 1 --epochs 2 --steps 5 -d 1e-6", ("both steps and epochs",)),
-        (
-            f"--algorithm cyclic {RUN} --sigma 1 --epochs 2 --steps 5000 -d 1e-6",
-            ("counted in epochs", "leave out --steps"),
-        ),
-        (f"--algorithm cyclic {RUN} --sigma 1 -e 1 -d 1e-6 --solve steps", ("counted in epochs", "--solve epochs")),
-        (f"--algorithm shuffled-epochs {RUN} --sigma 1 --steps 5 -d 1e-6", ("give --epochs in place of --steps",)),
-        ("--algorithm noisy-gd -n 10 --batch-size 2 --steps 3 -L 1 --smoothness 1 --eta 0.1 --sigma 1 -e 1", ("all",)),
-        ("--algorithm noisy-sgd -n 10 --batch-size 20 --steps 3 -L 1 --eta 0.1 --sigma 1 -e 1", ("exceeds",)),
-        (
-            f"--algorithm cyclic {SMALL} --epochs 3 --sigma 1 --langevin-std 1 -e 1",
-            ("both noise_std and langevin_std",),
-        ),
-        (f"--algorithm cyclic {SMALL} --epochs 3 --sigma 1 -e 1 --schedule x.csv", ("No such option '--schedule'",)),
-        (f"--algorithm cyclic {SMALL} --epochs 0 --sigma 1 -e 1", ("epochs",)),
-        (f"--algorithm spiral {SMALL} --epochs 2 --sigma 1 -e 1", ("spiral",)),
-        (f"--algorithm cyclic {SMALL} --epochs 2 --sigma 1 -e 1 --release all", ("all",)),
-    ],
-)
-def test_refusals(capsys: pytest.CaptureFixture[str], line: str, words: tuple[str, ...]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(["multi-epoch", *line.split()])
-    found = capsys.readouterr()
-    assert stop.value.code == 2
-    assert found.out == ""
-    for word in (*words, "hint:"):
-        assert word in found.err
 
 
 def test_composed_deltas_may_be_very_small(ask_json: Any) -> None:

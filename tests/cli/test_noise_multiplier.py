@@ -122,40 +122,6 @@ def test_a_certificate_is_of_the_noise_that_follows(ask_json: Any) -> None:
 # --- the line of what was given -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("rdp -n 100 -L 2 --smoothness 1 --eta 0.1 --sigma 3 -d 1e-6", "noise_std sigma = 3 (= noise multiplier 1.5)"),
-        (
-            "multi-epoch --algorithm noisy-sgd -n 100 -L 2 --batch-size 10 --steps 5 --noise-multiplier 4 -d 1e-6 "
-            "--release epoch",
-            "noise_multiplier z = 4 (= noise_std 0.8)",
-        ),
-        (
-            "multi-epoch --algorithm cyclic -n 100 -L 2 --smoothness 1 --eta 0.1 --batch-size 30 --epochs 5 --sigma 3 "
-            "-d 1e-6",
-            "noise_std sigma = 3 (= noise multiplier 45 in a batch of 30)",
-        ),
-        (
-            "multi-epoch --algorithm noisy-gd -n 100 -L 2 --smoothness 1 --eta 0.1 --epochs 5 --sigma 3 -d 1e-6",
-            "noise_std sigma = 3 (= noise multiplier 150)",
-        ),
-        (
-            "dp-sgd -n 100 --batch-size 10 --epochs 2 --noise-std 0.5 --clip 2 --sampling shuffle -d 1e-6",
-            "noise_std sigma = 0.5 (= noise multiplier 2.5)",
-        ),
-        (
-            "multi-epoch --algorithm noisy-gd -n 100 -L 2 --steps 4 --release epoch -e 1 -d 1e-6",
-            " is enough for epsilon = 1 and delta = 1e-06",
-        ),
-    ],
-)
-def test_the_noise_is_told_in_the_words_of_libraries(ask: Any, line: str, said: str) -> None:
-    text = " ".join(ask(f"{line} --format plain -v").split())
-    assert said in text
-    assert "= noise" in text
-
-
 # --- what is refused ------------------------------------------------------------------------------------------------
 
 

@@ -79,6 +79,7 @@ def cured(line: str, error: str) -> str:
     return line.replace("-d 1e-5", "-d 1e-5 --clip 1")
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("line", LINES)
 def test_a_line_ends_in_an_answer_after_the_cures_that_are_printed(
     capsys: pytest.CaptureFixture[str], line: str
@@ -130,41 +131,6 @@ def test_what_is_solved_for_may_be_named_in_other_words(capsys: pytest.CaptureFi
     else:
         assert ended(capsys, line) == ended(capsys, line.replace(f"--solve {word}", f"--solve {meant}"))
         assert "cannot solve" not in ended(capsys, line)[2]
-
-
-def test_a_flag_whose_unit_differs_is_not_taken(capsys: pytest.CaptureFixture[str]) -> None:
-    """A noise scale is a multiplier in some programs, and max_iter counts passes in others."""
-    for flag in ("--noise-scale", "--max-iter", "--l2-regularizer"):
-        code, _, err = ended(capsys, f"multi-epoch {flag} 1")
-        assert code == 2
-        assert "did you mean" in err
-
-
-def test_a_cap_on_poisson_batches_has_a_parameter(capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = ended(capsys, f"{RUN} --noise-multiplier 1.1 -d 1e-5 --sampling capped-poisson")
-    assert code == 2
-    assert "cut to a largest size are --sampling poisson with --max-batch-size" in " ".join(err.split())
-
-
-def test_the_size_of_the_batch_that_was_drawn_is_no_divisor(capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = ended(capsys, f"{RUN} --noise-multiplier 1.1 -d 1e-5 --normalize-by-batch 1 --sampling poisson")
-    assert code == 2
-    assert "divide by a constant, such as records x sample_rate" in " ".join(err.split())
-
-
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        ("rdp --loss ridge -n 100", "did you mean squares, with --regularisation?"),
-        ("rdp --loss cross_entropy -n 100", "did you mean logistic?"),
-        ("multi-epoch --momentum 0.9", "With dp-sgd, where every iterate may be public, leave it out"),
-        ("multi-epoch --adam", "Bounds on hidden iterates speak of plain steps"),
-    ],
-)
-def test_words_that_are_not_taken_are_answered(capsys: pytest.CaptureFixture[str], line: str, sentence: str) -> None:
-    code, _, err = ended(capsys, line)
-    assert code == 2
-    assert sentence in " ".join(err.split())
 
 
 @pytest.mark.parametrize(("rate", "steps"), [(0.01, 100), (0.001, 1000), (1 / 3, 3), (0.3, 4), (1.0, 1), (1e-5, 10**5)])

@@ -60,6 +60,7 @@ def test_a_failed_gate_is_drawn_all_the_same(ask: Any, tmp_path: Path) -> None:
     assert target.exists()
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -110,6 +111,7 @@ def test_matplotlib_is_imported_for_a_file_only(tmp_path: Path) -> None:
     assert "matplotlib" in imported("-m", "dpcalc", *sweep, "--plot", str(tmp_path / "a.png"))
 
 
+@pytest.mark.few(2)
 @pytest.mark.skipif(not COMMANDS, reason="the documentation is not part of this distribution")
 @pytest.mark.parametrize(
     ("command", "name"),

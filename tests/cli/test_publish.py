@@ -84,6 +84,7 @@ def test_a_plot_that_breaks_costs_no_report(run: Any, monkeypatch: pytest.Monkey
     assert ("epsilon <= 4 does not hold" in err) == (recipe == "fail")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("recipe", "code"), [("pass", 2), ("fail", 2)])
 @pytest.mark.parametrize("kind", FILES)
 def test_a_file_that_cannot_be_written_after_all(

@@ -120,6 +120,7 @@ def test_refused_where_there_is_no_answer(run: Run, line: str, said: str, tmp_pa
     assert not file.exists()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("command", QUERIES)
 def test_every_query_has_a_page(run: Run, command: str, tmp_path: Path) -> None:
     file = tmp_path / "answer.html"

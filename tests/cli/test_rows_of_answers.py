@@ -63,6 +63,7 @@ def rows_of(text: str) -> list[str]:
     return rows
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("line", ONE)
 def test_an_answer_has_a_few_rows_and_a_screen_with_v(line: str, ask: Any) -> None:
     few = rows_of(ask(line))

@@ -59,6 +59,7 @@ def on_a_terminal(line: str, columns: int, **environment: str) -> str:
     return b"".join(parts).decode().replace("\r\n", "\n")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("line", LINES)
 def test_an_answer_fits_the_smallest_screen(line: str) -> None:
     shown = CODES.sub("", on_a_terminal(line, 80)).splitlines()
@@ -68,6 +69,7 @@ def test_an_answer_fits_the_smallest_screen(line: str) -> None:
     assert "-v adds " in " ".join(shown[-2:])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("columns", [100, 160])
 def test_a_wide_screen_has_the_same_words_in_fewer_lines(columns: int) -> None:
     narrow, wide = (CODES.sub("", on_a_terminal(CYCLIC, width)) for width in (80, columns))

@@ -117,6 +117,7 @@ def exits(line: str) -> int:
     return int(stop.value.code or 0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("run", ["noisy-sgd --batch-size 10 --epochs 1", "noisy-gd --steps 10"])
 def test_noise_below_what_is_searched_is_not_said_to_be_any(run: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Noise is as large as the clip: none at all is not enough, however short gradients are."""

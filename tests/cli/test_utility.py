@@ -7,13 +7,11 @@ import io
 import itertools
 import json
 import re
-import shlex
 from typing import Any
 
 import pytest
 
 import dpcalc
-from dpcalc.cli.main import main
 from dpcalc.model import loss as losses
 from dpcalc.theorems.record import costs
 from dpcalc.theorems.risk import holder_cost, utility
@@ -173,32 +171,6 @@ def test_noise_on_the_gradients_and_on_the_output(ask_json: Any, algorithm: str)
     assert back["assertions"][0]["passed"]
 
 
-@pytest.mark.parametrize(
-    ("line", "text", "code"),
-    [
-        ("utility --loss logistic -n 10 --dimension 2 -R 1 -e 1 -d 1e-6", "the logistic loss needs feature_bound", 2),
-        ("utility --loss squares --feature-bound 1 -n 10 -R 1 -e 1 -d 1e-6", "needs label_bound", 2),
-        ("utility --loss squares --feature-bound 1 --label-bound 1 -n 10 -e 1 -d 1e-6", "needs radius", 2),
-        ("utility --loss logistik --feature-bound 1 -n 10", "did you mean logistic?", 2),
-        (f"utility {LOGISTIC} -L 1 -e 1 -d 1e-6", "lipschitz is given and also follows from the loss", 2),
-        ("rdp -n 10 --feature-bound 1 --eta 1 --sigma 1 -d 1e-6", "describes a loss, and none is named", 2),
-        (f"utility {OWN} -n 1e4 -e 1", "needs epsilon and delta", 2),
-        (f"utility {LOGISTIC} --power 3 -e 1 -d 1e-6", "power is 3.0; it must be a number >= 1 and <= 2", 2),
-        (f"utility {LOGISTIC} --power 2 -e 1 -d 1e-6", "the logistic loss has no power", 2),
-        ("utility -L 1 -n 10 -e 1 -d 1e-6", "needs dimension, radius", 2),
-        (f"utility {LOGISTIC} -e 1 -d 1e-6 --assert 'epsilon<=1' --assert 'nonsense<=1'", "cannot assert on", 2),
-    ],
-)
-def test_refusals(capsys: pytest.CaptureFixture[str], line: str, text: str, code: int) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(shlex.split(line))
-    assert stop.value.code == code
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert text in captured.err
-    assert "hint:" in captured.err
-
-
 def test_from_python() -> None:
     case = dpcalc.utility(
         loss="hinge", feature_bound=1.0, records=10**6, dimension=10, radius=1.0, algorithm="stop", epsilon=1.0,
@@ -271,19 +243,3 @@ def test_more_told_is_no_less_noise_where_nothing_follows_from_it(ask_json: Any)
         for more in ("", "--loss-at-zero 2e-6")
     ]
     assert found[0] == found[1]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "rdp --loss logistic --feature-bound 1 --regularisation 1 -n 1 --eta 1 --sigma 1 -d 1e-6 -R 1 "
-        "--adjacency null-record",
-        "utility -L 1e200 -R 1 --holder-exponent 0 --holder-constant 1 --algorithm dp-sgd-output --dimension 5 -n 100 "
-        "-e 1 -d 1e-6",
-    ],
-)
-def test_what_cannot_be_told_is_refused(ask: Any, line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(shlex.split(line))
-    assert stop.value.code in (2, 3)
-    assert "internal" not in capsys.readouterr().err

@@ -80,7 +80,7 @@ def _log2(q: Fraction) -> float:
     return float(q.numerator.bit_length() - q.denominator.bit_length())
 
 
-FULL, MANY, FEW = 20000, 4000, 2000
+FULL, MANY, FEW = 20000, 4000, 1000
 """DPCALC_TEST_CASES with which a test runs all its random cases; of a campaign; and of all else."""
 
 
@@ -88,10 +88,11 @@ def cases(default: int, cost: int = 1) -> int:
     """Return how many random cases a test runs: DPCALC_TEST_CASES, shared out by how costly one case is.
 
     Of `FULL` it is at most ``default``, of more or less in proportion, so that no test takes over a campaign; but not
-    fewer than four, so that a test which asks that some case is answered has its chance.
+    fewer than four, or two in the default tier, so that a test which asks that some case is answered has its chance.
     """
     chosen = int(os.environ.get("DPCALC_TEST_CASES") or FEW)
-    return min(max(8, chosen // cost), max(math.ceil(default * chosen / FULL), min(default, 4)))
+    least = min(default, 2 if chosen <= FEW else 4)
+    return min(max(2 * least, chosen // cost), max(math.ceil(default * chosen / FULL), least))
 
 
 def draws(seed: str, default: int, cost: int = 1) -> Iterator[random.Random]:

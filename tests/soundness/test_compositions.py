@@ -70,6 +70,7 @@ def run_and_values(given: dict[str, Any]) -> tuple[Run, dict[str, Any]]:
     return run, dict(run.values)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("given", "bound"), RUNS)
 def test_two_ways_to_compose_agree(given: dict[str, Any], bound: str) -> None:
     """The truth is below both, and at most what the lattice says of itself below the reported value."""

@@ -50,6 +50,7 @@ def integral(piece: Piece, s: complex) -> complex:
     return complex(mpmath.quad(value, [start + k for k in range(math.ceil(24.0 - start))]))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("exchanged", [False, True])
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.campaign if k else ()) for k, n in enumerate(LOSSES)]

@@ -117,6 +117,7 @@ def gamma_mixture(ratio: float, steps: int, epsilon: float) -> mp.mpf:
     return top + mp.log(area) + steps * (mp.log(steps) - 1) - mp.loggamma(steps)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("later", [5000, 10**9, 10**15 - 1])
 def test_laplace_mixture_of_very_many_steps(later: int) -> None:
     """As good as that of 1e9 steps, at least."""

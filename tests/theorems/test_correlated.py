@@ -138,6 +138,7 @@ def test_gradients_that_depend_on_releases_gain_nothing(mechanism: str) -> None:
     assert delta <= math.exp(gaussian.log_delta(mu=mu, epsilon=epsilon)) + 4e-3
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("sampling", ["poisson", "balls-in-bins"])
 def test_no_small_banded_run_is_less_private(sampling: str, adjacency: str) -> None:
@@ -226,6 +227,7 @@ def noise_of(**given: Any) -> dict[str, Any]:
     return note
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("uses", "epsilon", "sampled", "unsampled"),
     [(1, 1.0, 15.6, 12.9), (1, 4.0, 11.4, 3.64), (20, 1.0, 63.1, 88.6), (20, 4.0, 23.6, 25.0)],
@@ -302,8 +304,8 @@ def test_the_best_matrix_is_that_for_the_iterates_that_are_asked_about() -> None
 def test_a_sweep_draws_the_noise_beside_that_of_dp_sgd() -> None:
     """Against epochs the curves go on where the matrix that is chosen changes."""
     given: dict[str, Any] = {"steps": 240, "epsilon": 4.0, "delta": 1e-6, "adjacency": "zero-out"}
-    by_epochs = dpcalc.dp_ftrl(epochs=[1, 4, 12], **given)
-    by_bands = dpcalc.dp_ftrl(epochs=4, mechanism="banded-sqrt", bands=[2, 32, 60], **given)
+    by_epochs = dpcalc.dp_ftrl(epochs=[1, 12], **given)
+    by_bands = dpcalc.dp_ftrl(epochs=4, mechanism="banded-sqrt", bands=[2, 60], **given)
     for report in (by_epochs, by_bands):
         panel = chart(report).panels[-1]
         assert [series.label for series in panel.series] == ["noise", "DP-SGD"]

@@ -107,6 +107,7 @@ def plans(r: random.Random, case: Case, run: HiddenRun) -> Plan:
     return Plan(composed, whole(r, 1, composed), r.choice((0.05, 0.3, 0.8)), counted, past if counted else None)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "adjacency", ["remove", "add", "replace-one", pytest.param("null-record", marks=pytest.mark.campaign)]
 )

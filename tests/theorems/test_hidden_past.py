@@ -135,6 +135,7 @@ KINDS = {
 }  # fmt: skip
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("sampling", "adjacency"),
     [
@@ -168,6 +169,7 @@ def test_two_runs_together_are_not_above_either() -> None:
                 assert truth <= bound * (1.0 + 1e-3) + 1e-9, (run.told, adjacency, epsilon, truth, bound)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("adjacency", ["remove", "add", "replace-one"])
 @pytest.mark.parametrize("sampling", ["poisson", "balls-in-bins"])
 def test_the_lower_value_is_that_of_a_run(sampling: str, adjacency: str) -> None:

@@ -153,6 +153,7 @@ def test_records_are_solved_for_only_at_a_given_number_of_steps() -> None:
         assert (back.best.value <= 1.0) == met
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("records", [1, 10**3, 10**9])
 @pytest.mark.parametrize("delta", [1e-300, 1e-6])
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 0.999999, 1.0])
@@ -289,6 +290,7 @@ def test_the_noise_of_a_cost_keeps_the_budget() -> None:
     assert Composition(parts).log_delta(2.0).value <= RISK["log_delta"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("run", [(200, 200, 2.0, 1e-4), (10**4, 10**4, 0.1, 1e-8), (50, 5000, 3.0, 1e-3)])
 def test_the_least_noise_keeps_the_budget_and_hardly_less_does_not(run: tuple[int, int, float, float]) -> None:
     records, steps, epsilon, delta = run

@@ -60,6 +60,7 @@ def brute_force(algorithm: str, number: int) -> float:
     return worst
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("algorithm", BOUNDS)
 def test_few_runs_are_no_less_private(algorithm: str) -> None:
     assert brute_force(algorithm, 3) > 0.0
@@ -77,6 +78,7 @@ def test_no_run_is_less_private(algorithm: str) -> None:
 LONGER = ((3, 2, 0.5), (10, 3, 0.2))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("batches", "epochs", "ratio"),
     [(1, 1, 0.7), (4, 1, 2.0), (2, 5, 1.5), *(pytest.param(*run, marks=pytest.mark.campaign) for run in LONGER)],

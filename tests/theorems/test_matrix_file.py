@@ -39,6 +39,7 @@ def attained(gram: np.ndarray, rng: np.random.Generator) -> float:
     return math.sqrt(best)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("repeats", [True, False])
 def test_no_pattern_and_no_gradients_move_more(repeats: bool) -> None:
     r, rng = random.Random(5), np.random.default_rng(5)

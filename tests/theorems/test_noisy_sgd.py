@@ -228,6 +228,7 @@ def test_more_of_what_helps_helps(name: str, falling: tuple[float, ...]) -> None
     assert epsilon(strong_convexity=0.5, diameter=math.inf) < 0.7 * composed(base).epsilon(wanted).value
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "loss",
     [

@@ -51,6 +51,14 @@ EVERY_BUT_SLOW = pytest.mark.parametrize(
     ],
 )
 """Slow bounds, and those in which a search takes seconds, are left to the campaign."""
+SOLVED_SLOWLY = ("expanding.once", "expanding.cyclic", "released.shuffle_once", "iteration.linear_model")
+EVERY_BUT_SLOWLY_SOLVED = pytest.mark.parametrize(
+    "bound",
+    [
+        pytest.param(b, marks=pytest.mark.campaign if b.slow or name in (*SEARCHED, *SOLVED_SLOWLY) else (), id=name)
+        for name, b in BOUNDS.items()
+    ],
+)
 SIGNS = {
     "noise_std": -1,
     "laplace_scale": -1,
@@ -519,7 +527,7 @@ def next_cheaper(name: str, value: float, run: Run) -> float | None:
     return value + more if least <= value + more <= most else None
 
 
-@EVERY_BUT_SLOW
+@EVERY_BUT_SLOWLY_SOLVED
 def test_what_is_solved_for_meets_the_budget(bound: Theorem) -> None:
     """Asked back it does, and the next value, which asks for less, does not."""
     if not bound.guarantee or "schedule" in bound.parameters:
@@ -801,6 +809,7 @@ DIAGONAL = [SCALES[5 * row + (2 - row) % 5] for row in range(5)]
 """A scale of noise for every Lipschitz constant, each once."""
 
 
+@pytest.mark.few(60)
 @pytest.mark.parametrize(
     ("algorithm", "lipschitz", "noise_std", "records"),
     [
@@ -846,6 +855,7 @@ def test_extreme_runs_are_answered_or_refused(algorithm: str, lipschitz: float, 
 BUDGETS = list(itertools.product((0.0, 1e-300, 1e-6, 1e4), (-0.01, -11.0, -744.0, -1e6)))
 
 
+@pytest.mark.few(40)
 @pytest.mark.parametrize(
     ("algorithm", "epsilon", "log_delta", "records"),
     [

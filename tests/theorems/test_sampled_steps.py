@@ -84,6 +84,7 @@ def laws_of(r: random.Random, sampling: str, adjacency: str) -> tuple[dict[str, 
     return told, lambda n: list(oracle.balls_in_bins(n, 2, 1)), records
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
     "sampling",
@@ -116,6 +117,7 @@ def test_no_small_run_is_less_private(sampling: str, adjacency: str) -> None:
     assert tight > 0.5
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("sampling", ["fixed", "with-replacement"])
 def test_no_small_run_is_less_private_of_a_group(sampling: str, adjacency: str) -> None:
@@ -534,6 +536,7 @@ def test_the_epsilon_has_no_jump_where_noise_is_small(sampling: str, adjacency: 
 _LONG = [pytest.param("with-replacement", adjacency, marks=pytest.mark.campaign) for adjacency in ADJACENCIES[:2]]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("sampling", "adjacency"),
     [*itertools.product(("poisson", "fixed"), ADJACENCIES), ("with-replacement", "add"), *_LONG],

@@ -25,6 +25,7 @@ def stream(noise: Noise, records: int) -> OnStream:
     return OnStream(**STREAM, noise=noise, records=records)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("noise", [Noise.GAUSSIAN, Noise.LAPLACE])
 @pytest.mark.parametrize("lengths", [LENGTHS, LENGTHS[::-1]])
 def test_the_lengths_asked_before_do_not_matter(noise: Noise, lengths: tuple[int, ...]) -> None:

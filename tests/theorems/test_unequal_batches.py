@@ -214,6 +214,7 @@ def test_not_below_runs_that_reset_at_every_step(
 # --- sweeps
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("last_batch", "epochs", "room"),
     [("nominal", 1, 0.05), ("nominal", 50, 0.05), ("drop", 1, 0.005), ("drop", 50, 0.02)],
@@ -234,6 +235,7 @@ def test_continuous_in_the_number_of_records(last_batch: str, epochs: int, room:
         assert log_delta(few, 1.0 + room) <= log_delta(many, 1.0)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("bound", [shuffled_epochs.fresh, shuffled_epochs.once])
 @pytest.mark.parametrize(
     "sharp",

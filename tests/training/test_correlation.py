@@ -185,6 +185,7 @@ def test_doubles_move_means_by_less_than_is_accounted_for(of: Strategy, monkeypa
     assert 0.0 < math.hypot(*errors) < shift_of(of, 1, longest) < 1e-9
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("mechanism", "bands"), [("banded-sqrt", 8), ("bisr", 8), ("blt", None), ("tree", None)])
 @pytest.mark.parametrize(("passes", "columns"), [(25, 300), pytest.param(1000, 30, marks=pytest.mark.campaign)])
 def test_memory_does_not_grow_with_the_steps(mechanism: str, bands: int | None, passes: int, columns: int) -> None:

@@ -139,6 +139,7 @@ def test_plain_lines_are_read_alike_by_numpy_and_one_by_one() -> None:
             assert np.array_equal(alone[0], beside[0], equal_nan=True), text
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("labels", [Labels(), Labels("1"), Labels("x"), Classes(("0", "x", "2"))])
 @pytest.mark.parametrize("odd", [0.0, 0.002, 0.3])
 def test_the_three_ways_to_read_lines_agree(labels: Any, odd: float) -> None:

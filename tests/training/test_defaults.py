@@ -15,6 +15,7 @@ from dpcalc.training.rule.draft import Draft
 RUN = {"lipschitz": 1.0, "smoothness": 0.25, "step_size": 4.0}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("records", "batch_size", "epsilon"), [(1000, 1, 1.0), (1000, 1, 0.1), (1000, 100, 1.0), (100, 100, 3.0)]
 )

@@ -58,6 +58,7 @@ def test_nothing_else_imports_it() -> None:
     assert done.stdout.strip() == "False"
 
 
+@pytest.mark.few(1)
 @needs_sklearn
 @pytest.mark.parametrize(
     ("name", "parameters", "failing"),

@@ -82,6 +82,7 @@ LARGE: list[Any] = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("step_size", [1e-4, 1.0])
 @pytest.mark.parametrize(("given", "epsilon"), LARGE)
 def test_rounding_costs_less_than_a_hundredth_of_the_noise_at_real_sizes(

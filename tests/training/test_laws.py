@@ -182,6 +182,7 @@ def check(ends: np.ndarray, law: Law) -> None:
         assert stats.kstest(ends @ direction, law.cdf(direction)).pvalue > LEAST
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize(
     ("algorithm", "n", "batch", "last", "count", "loss"),
     [

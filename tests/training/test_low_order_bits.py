@@ -118,6 +118,7 @@ def test_what_is_released_after_more_steps_does_not(algorithm: str) -> None:
         assert told(algorithm, rounding, 400, 3) < TOLD
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("algorithm", some([name for name in ALL if ALGORITHMS[name].release is Release.LAST]))
 def test_what_is_released_after_100_steps_does_not(algorithm: str) -> None:
     for rounding in roundings(algorithm, 100):

@@ -47,6 +47,7 @@ def test_accuracy_rmse_and_r2_are_what_they_are_called() -> None:
     assert metrics["r2"] == pytest.approx(1.0 - 0.5 / 2.0)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("name", "more"), CASES)
 @pytest.mark.parametrize("radius", [0.4, 1.5])
 def test_no_point_of_the_ball_is_better_than_the_minimiser_by_more_than_the_gap(

@@ -12,6 +12,7 @@ import dpcalc
 CANCER: dict[str, Any] = {"data": "example:breast-cancer", "delta": 1e-5, "show_unprotected_metrics": True}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("more", [{}, {"centre": False}, {"reference": True}])
 def test_replicas_are_the_runs_of_their_seeds(more: dict[str, Any]) -> None:
     """At epsilon 3 rows are centred where that is not refused, and records are counted."""

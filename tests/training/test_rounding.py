@@ -395,6 +395,7 @@ def moment_of_loss(law: str, power: Any, mean: Any, other: Any) -> Any:
     return mpmath.quad(lambda z: density(law, z - mean) * mpmath.exp(power * loss(z)), points)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 @pytest.mark.parametrize("shift", ["0.001", "0.1", "1"])
 def test_moments_of_the_loss_of_a_shift_are_as_the_proof_has_them(law: str, shift: str) -> None:

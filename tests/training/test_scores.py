@@ -30,6 +30,7 @@ def drawn(seed: int, mu: float, canaries: int, *, coins: bool = False, **said: o
     return Scores("drawn", values[:inside] + mu, values[inside:], coins, confidence=0.8, **said)  # type: ignore[arg-type]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("said", [{}, {"threshold": 0.5}, {"coins": True}, {"coins": True, "guesses": 40}])
 @pytest.mark.parametrize("mu", [0.0, pytest.param(1.0, marks=pytest.mark.campaign)])
 def test_bounds_hold_as_often_as_they_say(said: dict[str, object], mu: float) -> None:

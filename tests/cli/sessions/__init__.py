@@ -1,0 +1,63 @@
+"""Recorded sessions: command lines, what each prints and its exit code, in text files that a reviewer reads.
+
+A line ``$ dpcalc ...`` is followed by what it prints, and by its exit code in brackets; all other lines are headings.
+`python -m tests.cli.sessions` records what is printed today, and the diff of the files is what a change does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from dpcalc.cli.main import main
+
+FOLDER = Path(__file__).parent
+FILES = sorted(FOLDER.glob("*.txt"))
+
+
+class Entry(NamedTuple):
+    """A command line with what it printed, and its exit code; or a heading alone."""
+
+    line: str
+    printed: str = ""
+    code: int | None = None
+
+    def __str__(self) -> str:
+        return self.line if self.code is None else f"$ dpcalc {self.line}".rstrip() + f"\n{self.printed}[{self.code}]"
+
+
+def read(path: Path) -> Iterator[Entry]:
+    """Return what a file has, in its order; an exit code is left out where none has been recorded."""
+    lines = iter(path.read_text(encoding="utf-8").splitlines())
+    for line in lines:
+        if not line.startswith("$ dpcalc"):
+            yield Entry(line)
+            continue
+        printed = ""
+        for answer in lines:
+            if code := re.fullmatch(r"\[(\d+)\]", answer):
+                yield Entry(line[9:], printed, int(code[1]))
+                break
+            printed += f"{answer}\n"
+
+
+def typed(line: str) -> Entry:
+    """Return a command line with what it prints now: standard output, then standard error."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(shlex.split(line))
+        except SystemExit as stop:
+            return Entry(line, out.getvalue() + err.getvalue(), int(stop.code or 0))
+    raise AssertionError("the program returned")
+
+
+def replayed(path: Path) -> str:
+    """Return the text of a file as it would be recorded now."""
+    entries = (entry if entry.code is None else typed(entry.line) for entry in read(path))
+    return "".join(f"{entry}\n" for entry in entries)
