@@ -60,6 +60,7 @@ def test_rho_of_gaussian_privacy(mu: float) -> None:
     assert exact <= conversions.gaussian_rho(mu) <= exact * (1 + mpmath.mpf("1e-14"))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("rho", "log_delta"), [(0.5, -14.0), (1e-3, -7.0), (4.0, -30.0)])
 def test_epsilon_of_rho_covers_the_gaussian_mechanism_and_is_no_worse_than_every_order_alone(
     rho: float, log_delta: float

@@ -31,6 +31,7 @@ def best(first: dict[float, float], second: dict[float, float], epsilon: float, 
     return max(0.0, gain(0.5 * (low + high)))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 @pytest.mark.parametrize(("mu", "rate"), [(0.9, 0.01), (0.3, 0.5), (2.0, 0.2)])
 def test_both_orders_and_replacement(size: int, mu: float, rate: float) -> None:

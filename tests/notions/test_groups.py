@@ -23,6 +23,7 @@ def chain(r: random.Random, links: int) -> list[list[float]]:
     return [[x / sum(law) for x in law] for law in laws]
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_every_chain_of_so_many_links_keeps_to_it(seed: int, size: int) -> None:

@@ -161,6 +161,7 @@ def test_a_divergence_from_below_has_no_epsilon_or_delta() -> None:
         LowerBound(profile=lambda epsilon: -epsilon).rdp(2.0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("mu", "rate", "count", "log_delta"), [(1.0, 0.1, 50, -12.0), (0.5, 0.5, 7, -3.0)])
 @pytest.mark.parametrize("worse_first", [True, False])
 def test_an_order_that_a_coarse_lattice_clears_is_not_the_worse_one(

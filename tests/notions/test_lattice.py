@@ -33,6 +33,7 @@ def against_oracle(mu: float, rate: float, count: int, log10_delta: float) -> No
     assert found.rounding + found.lattice < 0.1, what
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("mu", "rate", "count", "log10_delta"),
     [
@@ -88,6 +89,7 @@ CENTRES: tuple[dict[str, Any], ...] = (
 )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", AXES)
 @pytest.mark.parametrize("centre", range(len(CENTRES)))
 def test_epsilon_is_monotone(centre: int, name: str) -> None:

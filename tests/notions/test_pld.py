@@ -564,6 +564,7 @@ def test_beside_prv_accountant() -> None:
     assert low <= ours <= high
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("scale", "log10_delta"), [(8.0, -6.0), (4.0, -6.0), (2.0, -5.0), (4.0, -12.0)])
 def test_rare_losses_do_not_hide_the_middle(scale: float, log10_delta: float) -> None:
     """With tiny rates the moment generating function is all tail; the sum is nearly normal all the same."""
@@ -613,6 +614,7 @@ def test_points_that_coincide_have_no_chord() -> None:
     assert discretisation._log_chord([1.0, 1.0], [-1.0, -1.0], 0, 1) == -math.inf
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mu", [0.01, 0.3, 1.0])
 def test_a_curve_that_is_loose_at_zero_is_a_law_of_mass_one(mu: float) -> None:
     """E_g is convex across g = 1, so that values at e^-z and e^z bound it there; a Gaussian pair is the truth."""

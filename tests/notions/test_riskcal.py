@@ -49,6 +49,7 @@ def test_of_a_known_guarantee(known: dict[str, Any], advantage: float, tprs: tup
         assert -1e-12 <= row["value"] / tpr - 1.0 <= 1e-11
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("rho", "advantage", "tprs"),
     [

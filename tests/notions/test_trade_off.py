@@ -76,6 +76,7 @@ def renyi(p: Law, q: Law) -> Rdp:
 SEEDS = range(24)
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("known", [profile, renyi])
 def test_no_attack_on_a_small_mechanism_does_better(known: Callable[[Law, Law], Profile | Rdp], seed: int) -> None:

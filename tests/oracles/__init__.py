@@ -84,21 +84,21 @@ FULL, MANY, FEW = 20000, 4000, 1000
 """DPCALC_TEST_CASES with which a test runs all its random cases; of a campaign; and of all else."""
 
 
-def cases(default: int, cost: int = 1) -> int:
+def cases(default: int, cost: int = 1, least: int = 2) -> int:
     """Return how many random cases a test runs: DPCALC_TEST_CASES, shared out by how costly one case is.
 
     Of `FULL` it is at most ``default``, of more or less in proportion, so that no test takes over a campaign; but not
-    fewer than four, or two in the default tier, so that a test which asks that some case is answered has its chance.
+    fewer than four, or than ``least`` in the default tier: a test which asks that some case is answered needs more.
     """
     chosen = int(os.environ.get("DPCALC_TEST_CASES") or FEW)
-    least = min(default, 2 if chosen <= FEW else 4)
+    least = min(default, 4 if chosen > FEW else least)
     return min(max(2 * least, chosen // cost), max(math.ceil(default * chosen / FULL), least))
 
 
-def draws(seed: str, default: int, cost: int = 1) -> Iterator[random.Random]:
+def draws(seed: str, default: int, cost: int = 1, least: int = 2) -> Iterator[random.Random]:
     """One seeded generator, as often as there are cases."""
     generator = random.Random(seed)
-    for _ in range(cases(default, cost)):
+    for _ in range(cases(default, cost, least)):
         with random_case():
             yield generator
 

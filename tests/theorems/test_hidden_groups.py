@@ -109,7 +109,7 @@ def plans(r: random.Random, case: Case, run: HiddenRun) -> Plan:
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize(
-    "adjacency", ["remove", "add", "replace-one", pytest.param("null-record", marks=pytest.mark.campaign)]
+    "adjacency", ["add", "remove", "replace-one", pytest.param("null-record", marks=pytest.mark.campaign)]
 )
 @pytest.mark.parametrize("sampling", ["poisson", "fixed", "with-replacement", "balls-in-bins"])
 def test_no_group_of_a_small_run_tells_more(sampling: str, adjacency: str) -> None:

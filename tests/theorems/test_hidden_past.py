@@ -135,7 +135,7 @@ KINDS = {
 }  # fmt: skip
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("sampling", "adjacency"),
     [

@@ -79,7 +79,7 @@ def test_of_every_guarantee(bound: Theorem, size: int) -> None:
 )
 def test_of_runs(given: dict[str, Any], size: int, adjacency: str) -> None:
     told = []
-    for epsilon in (1.0, 10.0, 50.0, 100.0, 110.0, 200.0, 1e3, 1e4):
+    for epsilon in (1.0, 50.0, 110.0, 200.0, 1e4):
         row = dpcalc.dp_sgd(**given, adjacency=adjacency, group_size=size, epsilon=epsilon).cases[0].best
         assert row is not None
         assert row.log_delta is not None

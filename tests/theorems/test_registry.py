@@ -277,10 +277,12 @@ def room(bound: Theorem, *values: float) -> float:
     return (loose or 1e-12) * max(map(abs, values)) + (loose or 1e-13)
 
 
-def runs(bound: Theorem, default: int = 25, cost: int = 400) -> Iterator[tuple[random.Random, dict[str, Any]]]:
+def runs(
+    bound: Theorem, default: int = 25, cost: int = 400, least: int = 2
+) -> Iterator[tuple[random.Random, dict[str, Any]]]:
     weight = 10 if bound.slow else 1
     most = 3 if bound.slow else 10**6
-    for r in itertools.islice(draws(bound.id, max(1, default // weight), cost * weight), most):
+    for r in itertools.islice(draws(bound.id, max(1, default // weight), cost * weight, least), most):
         yield r, parameters(bound, r)
 
 
@@ -430,7 +432,7 @@ def test_solved_noise_meets_the_budget(bound: Theorem) -> None:
         pytest.skip("its noise is no parameter")
     solved, scale = 0, "laplace_scale" if noise_of(bound) == "laplace" else "noise_std"
     scale = "noise_multiplier" if bound.family in ("sampled", "correlated") else scale
-    for r, values in runs(bound, default=4, cost=5000):
+    for r, values in runs(bound, default=4, cost=5000, least=4):
         del values["noise_std"], values["laplace_scale"], values["noise_multiplier"]
         epsilon, delta = log_uniform(r, 0.05, 20.0), log_uniform(r, 1e-12, 0.1)
         question = Question(epsilon, delta, math.log(delta))
@@ -536,9 +538,8 @@ def test_what_is_solved_for_meets_the_budget(bound: Theorem) -> None:
         pytest.skip("takes tens of seconds, and its parts are solved for elsewhere")
     counted = 0
     sharp = bound.notion in ("mu", "log_delta") and not bound.slow
-    for r, values in runs(
-        bound, default=1 if "laplace" in bound.id or bound.id == "shuffled_epochs.fresh" else 4, cost=10000
-    ):
+    default = 1 if "laplace" in bound.id or bound.id == "shuffled_epochs.fresh" else 4
+    for r, values in runs(bound, default, cost=10000, least=4):
         names = solvable(bound)
         if values["records"] % values["batch_size"]:
             values["batch_size"] = 1

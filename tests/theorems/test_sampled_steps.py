@@ -84,7 +84,7 @@ def laws_of(r: random.Random, sampling: str, adjacency: str) -> tuple[dict[str, 
     return told, lambda n: list(oracle.balls_in_bins(n, 2, 1)), records
 
 
-@pytest.mark.few(20)
+@pytest.mark.few(14)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
     "sampling",
@@ -92,7 +92,7 @@ def laws_of(r: random.Random, sampling: str, adjacency: str) -> tuple[dict[str, 
 )
 def test_no_small_run_is_less_private(sampling: str, adjacency: str) -> None:
     checked, tight = 0, 0.0
-    for r in draws(f"sampled {sampling} {adjacency}", 12, cost=60):
+    for r in draws(f"sampled {sampling} {adjacency}", 12, cost=60, least=4):
         told, batches, records = laws_of(r, sampling, adjacency)
         noise = log_uniform(r, 0.3, 4.0)
         found = guarantees(**{"sampling": sampling, **told}, adjacency=adjacency, noise_multiplier=noise)
@@ -123,7 +123,7 @@ def test_no_small_run_is_less_private(sampling: str, adjacency: str) -> None:
 def test_no_small_run_is_less_private_of_a_group(sampling: str, adjacency: str) -> None:
     """Two or three records differ; those that are left may be fewer than a batch where others take their places."""
     constant, tight = adjacency in ("replace-one", "zero-out"), 0.0
-    for r in draws(f"groups {sampling} {adjacency}", 12, cost=60):
+    for r in draws(f"groups {sampling} {adjacency}", 12, cost=60, least=4):
         size, batch = r.choice((2, 3)), r.choice((1, 2))
         records = size + batch + r.randint(-1 if constant and batch > 1 else 0, 1)
         steps = 2 if math.comb(records, batch) < 7 and sampling == "fixed" else 1
