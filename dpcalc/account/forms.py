@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from dpcalc.account.facts import UNCLEAR, Said, meaning, value_of
@@ -197,6 +197,7 @@ def _strict(place: str, name: str, node: Node) -> float | int:
 # --- events -----------------------------------------------------------------------------------------------------------
 
 _TRUNCATED = ("dataset_size", "sampling_probability", "truncated_batch_size", "noise_multiplier")
+_TREE = "SingleEpochTreeAggregationDpEvent"
 _EVENT_FIELDS = {
     "NoOpDpEvent": (),
     "GaussianDpEvent": ("noise_multiplier",),
@@ -204,6 +205,7 @@ _EVENT_FIELDS = {
     "SelfComposedDpEvent": ("event", "count"),
     "ComposedDpEvent": ("events",),
     "TruncatedSubsampledGaussianDpEvent": _TRUNCATED,
+    _TREE: ("noise_multiplier", "step_counts"),
 }
 
 
@@ -220,6 +222,8 @@ def _event(shown: str, node: Node) -> RunFile | None:
         "sampling": Said(sampled, f"{shown}: events", sampled),
         "tool": Said("dp_accounting", shown, "dp_accounting"),
     }
+    if _TREE in _classes(node):
+        facts["adjacency"] = Said("null-record", f"{shown}: {_TREE}", "zero-out, as the order is fixed")
     if caps:
         if len(set(caps)) > 1 or len(caps) < len(phases):
             raise NotApplicable(f"{shown}: batches of several largest sizes are not accounted for", "write one event")
@@ -231,6 +235,16 @@ def _event(shown: str, node: Node) -> RunFile | None:
 def _class_of(node: Table) -> str:
     field = node.fields.get("class_name")
     return field.node.text if field is not None and isinstance(field.node, Scalar) else ""
+
+
+def _classes(node: Node) -> Iterator[str]:
+    """Yield the classes of an event and of those in it."""
+    within: Iterable[Node] = node.items if isinstance(node, Items) else ()
+    if isinstance(node, Table):
+        yield _class_of(node)
+        within = (field.node for field in node.fields.values())
+    for part in within:
+        yield from _classes(part)
 
 
 def _phases(shown: str, node: Node, times: int, caps: list[tuple[int, int]]) -> Iterator[Phase]:
@@ -252,6 +266,10 @@ def _phases(shown: str, node: Node, times: int, caps: list[tuple[int, int]]) -> 
         records, chance, most, z = (_strict(shown, field, fields[field]) for field in _TRUNCATED)
         caps.append((int(records), int(most)))
         yield Phase(z, chance, times)
+    elif name == _TREE:  # one node of each height has the record, in one tree at most
+        trees = fields["step_counts"].items if isinstance(fields["step_counts"], Items) else [fields["step_counts"]]
+        longest = max((int(_strict(shown, "steps", count)) for count in trees), default=1)
+        yield Phase(_strict(shown, "noise_multiplier", fields["noise_multiplier"]), None, times * longest.bit_length())
     elif name == "PoissonSampledDpEvent":
         inner = list(_phases(shown, fields["event"], 1, caps))
         if any(phase.rate is not None for phase in inner):
@@ -306,8 +324,9 @@ def _plan(shown: str, node: Node) -> RunFile | None:
         return None
     if {"buf_decay", "output_scale"} <= set(node.fields):
         raise NotApplicable(
-            f"{shown} has the buffers of a BLT, whose noise is for batches in a public order, and no sampling",
-            "ask `dpcalc dp-ftrl --mechanism blt` about dpcalc's own buffers, whose sensitivity is known",
+            f"{shown} has the buffers of a BLT, whose guarantee depends on how often a record is used",
+            "save its matrix by numpy.save('c.npy', blt.materialize(STEPS)), and ask `dpcalc dp-ftrl --matrix c.npy "
+            "--epochs E --noise-multiplier Z -d 1e-6`; `--mechanism blt` has dpcalc's own buffers",
         )
     drawn = next((name for name in _OF_A_PLAN if name in node.fields), None)
     if _class_of(node) not in _PLANS and (drawn is None or "iterations" not in node.fields):

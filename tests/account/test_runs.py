@@ -122,6 +122,9 @@ RUNS: list[tuple[str, str, Any, str, Sequence[Phase], str]] = [
      "optimizer": "DPOptimizerFastGradientClipping"}, "", [P(2.0, 0.3, 60)], "poisson"),
     ("event", "event.json", EVENT, "", [P(1.1, 0.01, 2000)], "poisson"),
     ("printed-event", "event.txt", PRINTED, "", [P(1.1, 0.01, 1000), P(1.5, 0.02, 500)], "poisson"),
+    ("tree-event", "event.json", {"class_name": "SelfComposedDpEvent", "count": 2, "event": {
+        "class_name": "SingleEpochTreeAggregationDpEvent", "noise_multiplier": 3, "step_counts": [7, 8, 1]}}, "",
+     [P(3, None, 8)], "full"),
     ("full-batch-event", "event.json", {"class_name": "GaussianDpEvent", "noise_multiplier": 3}, "", [P(3, None, 1)],
      "full"),
     ("plan", "plan.txt", PLAN, "", [P(1.2, 0.3, 334)], "poisson"),
