@@ -10,7 +10,7 @@ from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import SpecError
 from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.parameter import name_of
-from dpcalc.model.quantities import ATTACKS, LastBatch, LossClass, Noise
+from dpcalc.model.quantities import ATTACKS, BANDED, LastBatch, LossClass, Noise
 from dpcalc.model.question import NO_RISKS, Question, Target
 from dpcalc.model.run import Run
 
@@ -201,8 +201,7 @@ def _refuse_not_monotone(run: Run, name: str) -> None:
         "batch_size": _noise_of_the_batch,
         "index": _index_not_monotone,
         "clean_steps": _clean_steps_not_monotone,
-        "bands": lambda run: "the best ones are chosen where the noise is sought and --bands is left out",
-        "epochs": _epochs_not_monotone,
+        "bands": _bands_are_chosen,
     }.get(name)
     if reason is not None and (why := reason(run)):
         raise SpecError(f"cannot solve for {name}: {why}", f"sweep --{name.replace('_', '-')} instead")
@@ -245,8 +244,10 @@ def _batches_move_with_records(run: Run) -> str:
     return "" if run.typed("index") else "a short last batch breaks the order (give --index)"
 
 
-def _epochs_not_monotone(run: Run) -> str:
-    return "they are divisors of the steps that are given" if run.algorithm.correlated and run.typed("steps") else ""
+def _bands_are_chosen(run: Run) -> str:
+    if run.mechanism not in BANDED:
+        return "only banded-sqrt and bisr have a number of them"
+    return "" if run.noise_multiplier else "without --noise-multiplier the best ones are chosen"
 
 
 def _step_size_not_monotone(run: Run) -> str:

@@ -340,7 +340,7 @@ def with_matrix(case: Case, answered: str) -> str:
     if mechanism is None:
         return answered
     named = "the matrix given" if case.value("schedule") else mechanism
-    bands = f" of {case.value('bands')} bands" if mechanism in BANDED else ""
+    bands = f" of {case.value('bands')} bands" if mechanism in BANDED and case.value("bands") else ""
     sampled = (
         f": {number(note.rms / note.of_dp_sgd, 2)} times the noise of DP-SGD in {iterates(note)}"
         for note in case.note_data if isinstance(note, PrefixNoise) and note.of_dp_sgd

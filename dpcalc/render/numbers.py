@@ -6,12 +6,13 @@ import functools
 import math
 from typing import NamedTuple
 
+from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.model.quantities import SUFFICIENT, Kind, Quantity
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.report import Result
 
-MAXIMISED = ("index", "lipschitz", "diameter", "start_distance", "epochs", "steps", "sample_rate", *SUFFICIENT)
+MAXIMISED = (*(name for name, direction in DIRECTIONS.items() if not direction.more_is_private), *SUFFICIENT)
 """Solved parameters of which the largest admissible value is reported: they round down in text."""
 
 

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import dpcalc
-from dpcalc.errors import NotApplicable, SpecError
+from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.matrix_file import Matrix
 from dpcalc.model.quantities import Mechanism
 from dpcalc.model.run import describe
@@ -320,11 +321,43 @@ def test_a_sweep_draws_the_noise_beside_that_of_dp_sgd() -> None:
     assert len({case.value("mechanism") for case in by_epochs.cases}) > 1
 
 
-@pytest.mark.parametrize(("name", "why"), [("epochs", "divisors of the steps"), ("bands", "the best ones are chosen")])
-def test_what_cannot_be_solved_for_is_refused(name: str, why: str) -> None:
-    given: dict[str, Any] = {"mechanism": "sqrt", "steps": 200, "noise_multiplier": 5.0, "epsilon": 4.0, "delta": 1e-6}
-    with pytest.raises(SpecError, match=why):
-        dpcalc.dp_ftrl(**given, solve=name)
+@pytest.mark.parametrize(
+    ("unknown", "given", "tried"),
+    [
+        ("epochs", {"mechanism": "sqrt", "steps": 60, "noise_multiplier": 5.0}, [1, 2, 3, 4, 5, 6, 10, 12]),
+        ("epochs", {"mechanism": "tree", "steps": 60, "noise_multiplier": 9.0}, [1, 2, 3, 4, 5, 6, 10, 12]),
+        ("bands", {"mechanism": "banded-sqrt", "steps": 60, "epochs": 6, "noise_multiplier": 4.0}, range(1, 61)),
+        ("bands", {"mechanism": "bisr", "steps": 60, "epochs": 3, "noise_multiplier": 3.0}, range(1, 61)),
+        (
+            "bands",
+            {"mechanism": "banded-sqrt", "steps": 60, "epochs": 2, "noise_multiplier": 1.0, "scaling": "columns",
+             "sampling": "balls-in-bins"},
+            [1, 2, 3, 5, 6, 10, 15, 30],
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_solved_for_is_the_most_of_all_that_are_tried(
+    unknown: str, given: dict[str, Any], tried: Sequence[int]
+) -> None:
+    shared: dict[str, Any] = {**given, "delta": 1e-6, "adjacency": "zero-out"}
+    solved = dpcalc.dp_ftrl(**shared, epsilon=4.0, solve=unknown).cases[0].best
+    enough = [
+        value for value in tried if dpcalc.dp_ftrl(**shared, **{unknown: value}).cases[0].best.value <= 4.0
+    ]  # fmt: skip
+    assert solved.value == max(enough) < max(tried)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "why"),
+    [
+        ({"mechanism": "sqrt", "noise_multiplier": 5.0}, SpecError, "have a number of them"),
+        ({"mechanism": "bisr"}, SpecError, "the best ones are chosen"),
+        ({"mechanism": "bisr", "noise_multiplier": 0.1}, Infeasible, "at bands = 1 epsilon is"),
+    ],
+)
+def test_bands_that_cannot_be_solved_for_are_refused(given: dict[str, Any], error: type[DpcalcError], why: str) -> None:
+    with pytest.raises(error, match=why):
+        dpcalc.dp_ftrl(steps=200, epochs=2, epsilon=4.0, delta=1e-6, solve="bands", **given)
 
 
 def test_the_best_mechanism_needs_passes() -> None:

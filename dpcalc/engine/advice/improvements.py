@@ -139,6 +139,14 @@ class Asked(NamedTuple):
         """Whether a parameter of the run was sought."""
         return self.best.quantity in DIRECTIONS
 
+    @property
+    def solution(self) -> Run:
+        """The run, with what was sought of it."""
+        if not self.solved:
+            return self.run
+        name, value = self.best.quantity, self.best.value
+        return self.run.replacing(**{name: int(value) if DIRECTIONS[name].integer else value})
+
     def changed(self, changes: Changes) -> Run:
         """Return the run that is described with these values given as well, as a person would type them.
 

@@ -150,9 +150,8 @@ def clipped_notes(asked: Asked) -> Iterator[Note]:
         return
     yield from _of_iterates(asked)
     if asked.solved:
-        value = int(best.value) if DIRECTIONS[best.quantity].integer else best.value
-        at: dict[str, Any] | None = {best.quantity: value}
-        run = asked.run.replacing(**{best.quantity: value})
+        run = asked.solution
+        at: dict[str, Any] | None = {best.quantity: run.value(best.quantity)}
         own: float | None = (best.details or {}).get("achieved", {}).get("epsilon")
         asked = asked._replace(question=asked.question._replace(epsilon=None, solve=None))
     elif best.quantity in (Quantity.EPSILON, Quantity.DELTA):

@@ -33,8 +33,8 @@ def prefix_noise(asked: Asked) -> Iterator[PrefixNoise]:
     Independent noise on Poisson batches is there unless its search is long, the other matrices where every bound is
     asked for: in a public order they need no search, but each column is summed and filtered anew.
     """
-    run, best = asked.run, asked.best
-    multiplier = best.value if best.quantity == "noise_multiplier" else run.noise_multiplier
+    run, best = asked.solution, asked.best
+    multiplier = run.noise_multiplier
     workload = Workload.of(run.value)
     if run.steps is None or multiplier is None or run.scaling is None:
         return

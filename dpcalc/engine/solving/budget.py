@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dpcalc.engine.evaluate import (
@@ -29,7 +29,7 @@ from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import Length, Order
 from dpcalc.model.loss_class import two_over
 from dpcalc.model.numbers import shown_apart
-from dpcalc.model.quantities import Kind, Noise
+from dpcalc.model.quantities import Kind, Noise, Sampling
 from dpcalc.model.question import Question
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Composition, Guarantee, Profile
@@ -196,9 +196,11 @@ def range_of(problem: Problem, value: float) -> dict[str, Any]:
     """Return the detail ``holds``: between which values the budget is met, where that is not the whole side of one.
 
     Steps longer than 2/(smoothness + strong_convexity) contract less again. A batch size is found among the divisors of
-    the records, and another one may leave a short batch, whose records weigh more: nothing is said of it.
+    the records, and another one may leave a short batch, whose records weigh more: nothing is said of it. Nor is of
+    other bands where groups are drawn from: no order of them is proved.
     """
-    if problem.unknown == "batch_size":
+    drawn = problem.unknown == "bands" and problem.run.sampling is not None
+    if problem.unknown == "batch_size" or drawn:
         return {"holds": {"from": value, "to": value}}
     smoothness, convexity = problem.run.smoothness, problem.run.strong_convexity
     if problem.unknown not in _LIMITED_BY_CURVATURE or not smoothness:
@@ -339,8 +341,9 @@ def _width(problem: Problem, guess: float) -> float | None:
 def _search_whole(problem: Problem) -> int:
     run, direction = problem.run, problem.direction
     low, high = int(direction.low), int(direction.high)
-    if problem.unknown == "batch_size":
-        return _search_batch(problem)
+    values = _choices(problem)
+    if values is not None:
+        return _search_among(values, problem)
     if problem.unknown in _OF_THE_RECORDS:
         high = _records_of(problem) - _OF_THE_RECORDS[problem.unknown]
     elif run.typed("index"):
@@ -420,12 +423,30 @@ def _records_of(problem: Problem) -> int:
     return records
 
 
-def _search_batch(problem: Problem) -> int:
-    """Return the least batch size that meets the budget among those that leave no short last batch."""
-    records = _records_of(problem)
-    low = [b for b in range(1, min(math.isqrt(records), 10**6) + 1) if records % b == 0]
-    sizes = sorted({*low, *(records // b for b in low)})
-    return sizes[extreme_integer(lambda k: problem.excess(sizes[k]), problem.direction, 0, len(sizes) - 1)]
+def _search_among(values: Sequence[int], problem: Problem) -> int:
+    try:
+        return values[extreme_integer(lambda at: problem.excess(values[at]), problem.direction, 0, len(values) - 1)]
+    except Infeasible as error:
+        raise Infeasible(error.message, reached=None if error.reached is None else values[int(error.reached)]) from None
+
+
+def _choices(problem: Problem) -> Sequence[int] | None:
+    """Return the values that are tried where not all are: no batch is left short, no pass is, and no group."""
+    run = problem.run
+    if problem.unknown == "batch_size":
+        return _divisors(_records_of(problem))
+    if problem.unknown == "epochs" and run.algorithm.correlated and run.typed("steps"):
+        return _divisors(int(run.steps or 1))
+    if problem.unknown == "bands":
+        whole = run.separation if run.sampling is Sampling.BALLS_IN_BINS else None
+        return _divisors(whole) if whole else range(1, int(run.steps or 1) + 1)
+    return None
+
+
+def _divisors(number: int) -> list[int]:
+    """Return the divisors up to a million, and those that go with them."""
+    small = [d for d in range(1, min(math.isqrt(number), 10**6) + 1) if number % d == 0]
+    return sorted({*small, *(number // d for d in small)})
 
 
 def _better_guess(problem: Problem, guess: float, excess: float) -> float:

@@ -36,6 +36,7 @@ DIRECTIONS: dict[str, Direction] = {
     "index": Direction(False, integer=True, low=1, high=10**15),
     "epochs": Direction(False, integer=True, low=1, high=10**15),
     "steps": Direction(False, integer=True, low=1, high=10**15),
+    "bands": Direction(False, integer=True, low=1, high=10**15),
     "clean_steps": Direction(True, integer=True, low=1, high=10**15),
     "batch_size": Direction(True, integer=True, low=1, high=10**15),
     "window": Direction(True, integer=True, low=0, high=10**15),
