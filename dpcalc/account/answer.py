@@ -110,9 +110,7 @@ def _asked(run: Described, question: Question) -> Case:
 def asked_parts(run: Described) -> list[dict[str, Any]]:
     """Return the run as parameters of one run of dp-sgd, or of one for each phase; but for adjacency and groups."""
     phases = composed(run.phases)
-    alone = (
-        run.sampling in (Sampling.POISSON, Sampling.FIXED) and run.group_size == 1 and "max_batch_size" not in run.shape
-    )
+    alone = run.sampling is Sampling.POISSON or (run.sampling is Sampling.FIXED and run.group_size == 1)
     shared = {"sampling": run.sampling, **run.shape}
     if alone and len(phases) > 1:
         return [{**shared, "schedule": "; ".join(" ".join(f"{n}={v!r}" for n, v in _said(p).items()) for p in phases)}]

@@ -102,7 +102,7 @@ def described(run: RunFile, flags: Mapping[str, Said]) -> Described:
     stated.remarks += [text for name, (value, text) in _REMARKS.items() if stated.get(name) == value]
     unused = [said.origin.partition(": ")[2] for name, said in run.facts.items() if name not in stated.used]
     return Described(
-        run.shown, run.kind, _merged(phases), sampling, adjacency, group, shape, delta, skipped,
+        run.shown, run.kind, _merged(phases), sampling, adjacency, group * stated.coins, shape, delta, skipped,
         tuple({claim.reading: claim for claim in stated.claims}.values()), tuple(dict.fromkeys(stated.remarks)),
         stated.used, (*run.unused, *filter(None, unused)),
     )  # fmt: skip
@@ -112,9 +112,10 @@ def _shared_seed(stated: Stated, phases: tuple[Phase, ...], log_delta: float) ->
     workers = int(stated.need("devices", "all workers draw from one seed: how many were there?"))
     z, rate, steps = max(phases, key=lambda phase: phase.steps)
     least = loader.shared_seed_epsilon(z, rate or 1.0, steps, workers, log_delta)
+    alone = loader.poisson_epsilon(z, rate or 1.0, steps, log_delta)
     return NotApplicable(
         "all workers draw from one seed, so the draws of other records tell those of a record: no account holds, and "
-        f"epsilon is about {least:.4g} or more",
+        f"epsilon is about {least:.4g} or more, where seeds of their own would have {alone:.4g}",
         "give every worker a seed of its own",
     )
 
@@ -157,6 +158,8 @@ def _refuse_uncovered(stated: Stated, sampling: Sampling) -> None:
         )
     if (reported := stated.get("reported_epsilon")) is not None:
         stated.remarks.append(f"the file reports epsilon {reported:g}; the account is what its facts prove")
+    if stated.get("seed") is not None and stated.get("secure") is not True:
+        stated.remarks.append("the account holds if no one else knows the seed of the noise, and no other run has it")
     if stated.get("auto_find_batch_size"):
         stated.need("batch_size", "auto_find_batch_size may have changed the batch size: which one ran?")
 
@@ -212,6 +215,10 @@ def _adjacency(stated: Stated, sampling: Sampling) -> Adjacency:
             "use --adjacency zero-out, which has the same number, or constants that were fixed beforehand",
         )
     if (size := _microbatch(stated)) == 1:
+        if adjacency is Adjacency.REPLACE_ONE:
+            truth = "a replaced record moves the sum by up to 2 C, and accountants of added or removed ones count C"
+            changes = {"adjacency": Adjacency.NULL_RECORD}
+            stated.claims.append(Claim("the same noise for records added or removed", truth, changes))
         return adjacency
     if sampling not in (Sampling.FULL, Sampling.SHUFFLE) or adjacency not in _OF_N:
         raise NotApplicable(
@@ -237,7 +244,10 @@ def _microbatch(stated: Stated) -> int:
     """Return how many records' mean gradient is clipped."""
     size, count = stated.get("microbatch_size"), stated.get("microbatches")
     if size is None and count is not None:
-        size = -(-stated.need("batch_size", f"a batch has {count} microbatches: how many records has it?") // count)
+        of_step = stated.get("per_device_batch_size") or stated.need(
+            "batch_size", f"a batch has {count} microbatches: how many records has it?"
+        )
+        size = -(-of_step // count)
     return int(size or 1)
 
 

@@ -55,6 +55,10 @@ def _poisson(stated: Stated) -> Phase:
         steps = -(-steps // bands)
     _claim_ratio(stated, rate, steps)
     _claim_part(stated, rate, steps)
+    if (k := stated.count("accumulation")) > 1:
+        shares = (Phase(multiplier(stated), min(1.0, rate / k), steps),)
+        stated.claims.append(Claim(f"each of the {k} accumulated batches drawn by coins of its own,",
+                             "one draw for all of a step", {"phases": shares, "group_size": k}))  # fmt: skip
     return Phase(multiplier(stated), min(1.0, rate), steps)
 
 
@@ -106,10 +110,7 @@ def _checked(stated: Stated) -> Phases:
     if any((phase.rate or 1.0) < least * (1.0 - 1e-12) for phase in stated.phases):
         stated.remarks.append(f"the history has a smaller rate than the loader, {least:.6g}: the larger one is taken")
     phases = tuple(phase._replace(rate=max(phase.rate or 1.0, least)) for phase in stated.phases)
-    if "fastgradientclipping" in stated.word("optimizer") and (k := stated.count("accumulation")) > 1:
-        truth = f"ghost clipping reports one of {k} accumulated batches, and the rate is {k} times that"
-        stated.claims.append(Claim.poisson("the rate of the history", phases, truth))
-        phases = tuple(phase._replace(rate=min(1.0, up(k * (phase.rate or 1.0)))) for phase in phases)
+    phases = _accumulated(stated, phases, length)
     steps, rate = sum(phase.steps for phase in phases), max(phase.rate or 1.0 for phase in phases)
     divisor, records = stated.get("divisor"), stated.get("records")
     expected = int((records or 0) * rate) / stated.count("devices")  # as Opacus computes it
@@ -123,6 +124,35 @@ def _checked(stated: Stated) -> Phases:
         )
     _claim_ratio(stated, rate, steps)
     return phases
+
+
+def _accumulated(stated: Stated, phases: Phases, length: int | None) -> Phases:
+    """Return phases at the rate of one batch, where several make a step, each drawn by coins of its own.
+
+    Opacus' history has their rates added up, but with ghost clipping the rate of one. A record that is in several of
+    them counts as often: it is as so many records, each with a coin of its own.
+    """
+    k, rate = stated.count("accumulation"), max(phase.rate or 1.0 for phase in phases)
+    if "fastgradientclipping" in stated.word("optimizer"):
+        shares, reading = phases, "the rate of the history"
+    else:
+        several = round(rate * length) if stated.of_opacus and length else 1
+        if (
+            not length
+            or several < 2
+            or not any(_near(rate, several * one) for one in (1.0 / length, loader.history_rate(length)))
+        ):
+            return phases
+        k = int(stated.need("accumulation", f"the history's rate is {several}/{length}, and an epoch has {length} "
+                            f"batches: were {several} accumulated for a step (1: none were)"))  # fmt: skip
+        shares = tuple(phase._replace(rate=up((phase.rate or 1.0) / k)) for phase in phases)
+        reading = f"one coin at rate {rate:.6g} for a step,"
+    if k == 1:
+        return phases
+    truth = f"{k} batches make a step, and a record is in each of them by itself, at the rate of one batch"
+    stated.claims.append(Claim(reading, truth, {"phases": phases, "group_size": stated.count("max_records_per_user")}))
+    stated.coins = k
+    return shares
 
 
 def _claim_ratio(stated: Stated, rate: float, steps: int) -> None:
@@ -169,7 +199,7 @@ def _of_batches(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str
     if size is None or sampling is not Sampling.SHUFFLE or -(-used // size) < length:
         size = -(-used // length)  # no more batches of an epoch than there were
     known = stated.count("accumulation") == 1 and (stated.count("devices") == 1 or stated.get("loader_length"))
-    if sampling is Sampling.BALLS_IN_BINS or not known:  # it is not told which epoch a step is of
+    if sampling is Sampling.BALLS_IN_BINS or not (known and stated.run.ordered):  # no one knows the epoch of a step
         phases = (Phase(min(phase.noise_multiplier for phase in phases), None, sum(phase.steps for phase in phases)),)
     draws, whole = _draws_of_epoch(stated, length), -(-used // size)
     ends = itertools.accumulate(phase.steps for phase in phases[:-1])

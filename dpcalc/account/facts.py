@@ -174,6 +174,7 @@ _ROWS = (
     Fact("adaptive_clipping", Kind.SWITCH),
     Fact("secure", Kind.SWITCH, "", ("secure_mode", "secure_rng")),
     Fact("reduction", Kind.WORD, "", ("loss_reduction",)),
+    Fact("seed", Kind.WORD, "", ("noise_seed",)),
     Fact("auto_find_batch_size", Kind.SWITCH),
     Fact("load_best_model_at_end", Kind.SWITCH),
     Fact("group_by_length", Kind.SWITCH),

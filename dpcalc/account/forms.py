@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from dpcalc.account import long_history
 from dpcalc.account.facts import UNCLEAR, Said, meaning, value_of
 from dpcalc.account.loader import jointly
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files.documents import Rules, parse_json, parse_python, parse_toml, parse_yaml
 from dpcalc.files.nodes import Field, Items, Node, Scalar, Table
-from dpcalc.files.place import clipped
-from dpcalc.files.reading import document_place, read_document
+from dpcalc.files.place import Place, clipped
+from dpcalc.files.reading import DOCUMENT_BYTES, RUN_BYTES, document_place, read_document
 from dpcalc.model.numbers import parse_number
 from dpcalc.numerics.floats import up
 
@@ -27,7 +28,6 @@ json.dump(r | dict(divisor=optimizer.expected_batch_size, optimizer=type(optimiz
 """
 """What writes the file of an Opacus run, beside its training loop."""
 
-_MOST_PHASES = 50_000
 _MOST_STEPS = 10**12
 _MOST_VALUES = 10_000
 _PICKLED = (b"\x80", b"PK\x03\x04", b"\x1f\x8b", b"\x93NUMPY", b"\x89HDF")
@@ -54,9 +54,10 @@ class RunFile(NamedTuple):
         shown: its name in messages.
         kind: what it was taken for.
         facts: by name.
-        phases: of a history or an event, in their order.
+        phases: of a history or an event.
         unused: keys that nothing was taken from.
         remarks: why a key was not taken.
+        ordered: whether the phases are in the order in which they were trained.
     """
 
     shown: str
@@ -65,6 +66,7 @@ class RunFile(NamedTuple):
     phases: tuple[Phase, ...] = ()
     unused: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    ordered: bool = True
 
 
 def read_run(path: str) -> RunFile:
@@ -78,11 +80,38 @@ def read_run(path: str) -> RunFile:
     shown = str(document_place(path))
     if path.lower().endswith(_PICKLES):
         raise _pickled(shown)
-    raw = read_document(path, "run file")
+    raw = read_document(path, "run file", RUN_BYTES)
     if raw.startswith(_PICKLED):
         raise _pickled(shown)
+    taken = long_history.take_out(shown, raw) if len(raw) > long_history.FROM else None
+    if taken is None:
+        return _of_text(shown, path, raw)
+    run = _of_text(shown, path, taken[0])
+    if run.phases != (Phase(1.0, 1.0, 1),):
+        raise SpecError(f"{shown} has a long list of three numbers each, and no history", "name it history")
+    kinds, ordered = _long_phases(shown, taken[1])
+    return run._replace(phases=tuple(Phase(z, rate, int(steps)) for z, rate, steps in kinds), ordered=ordered)
+
+
+def _of_text(shown: str, path: str, raw: bytes) -> RunFile:
+    if len(raw) > DOCUMENT_BYTES:
+        raise SpecError(
+            f"{shown} has more than {DOCUMENT_BYTES} bytes beside its history", "give the part about the training run"
+        )
     node = _parsed(shown, path, raw)
     return next(filter(None, (read(shown, node) for read in _FORMS)))
+
+
+def _long_phases(shown: str, rows: Any) -> long_history.Merged:
+    """Return the phases of a history that was taken out of its file.
+
+    Raises:
+        SpecError, NotApplicable: as of a shorter one.
+    """
+    if (row := long_history.first_outside(rows, _MOST_STEPS)) is not None:
+        place = Place(shown)
+        _entry(shown, row + 1, Items(place, tuple(Scalar(place, f"{value:.17g}") for value in rows[row].tolist())))
+    return long_history.merged(rows)
 
 
 def _pickled(shown: str) -> Pickled:
@@ -131,8 +160,6 @@ def _history(shown: str, node: Node) -> RunFile | None:
     phases = tuple(_entry(shown, number, item) for number, item in enumerate(listed.items, 1))
     if not phases:
         raise SpecError(f"{shown}: the history is empty", "nothing was trained, or it was written before training")
-    if len(phases) > _MOST_PHASES:
-        raise SpecError(f"{shown}: the history has {len(phases)} entries", f"at most {_MOST_PHASES} are read")
     run = _walked(shown, "an Opacus history", node) if isinstance(node, Table) else RunFile(shown, "", {})
     facts = {"tool": Said("opacus", shown, "opacus"), **run.facts}
     rate = node.fields.get("rate") if isinstance(node, Table) else None
@@ -389,11 +416,13 @@ def _configuration(shown: str, node: Node) -> RunFile:
         raise SpecError(f"{shown} has no value that describes a run", "see `dpcalc account --help`")
     origins = [said.origin for said in run.facts.values()]
     private = "DPKeras" in _class_of(node) or any(o.endswith(("l2_norm_clip", "num_microbatches")) for o in origins)
-    if private and "tool" not in run.facts:
-        return run._replace(
-            kind="a configuration of TF-Privacy", facts={**run.facts, "tool": Said("tf-privacy", shown, "tf-privacy")}
-        )
-    return run
+    if not private or "tool" in run.facts:
+        return run
+    facts = {**run.facts, "tool": Said("tf-privacy", shown, "tf-privacy")}
+    if "accumulation" in facts and "batch_size" in facts and "per_device_batch_size" not in facts:  # of one of them
+        facts["per_device_batch_size"] = facts.pop("batch_size")
+        facts.setdefault("devices", Said(1, f"{shown}: one device", "1"))
+    return run._replace(kind="a configuration of TF-Privacy", facts=facts)
 
 
 _ELSEWHERE = re.compile(

@@ -131,6 +131,19 @@ def empty_batches_delta(log_probability: float, epsilon: float) -> float:
     return up(log_probability + math.log1p(math.exp(-epsilon)) + epsilon, 8.0)
 
 
+def poisson_epsilon(noise_multiplier: float, rate: float, steps: int, log_delta: float) -> float:
+    """Return epsilon of equal steps on Poisson samples, for a record that is removed.
+
+    Args:
+        noise_multiplier, rate, steps: z, q and T.
+        log_delta: ln delta.
+    """
+    from dpcalc.notions.pld import epsilon, removed
+
+    pair = removed(mu=up(1.0 / noise_multiplier), rate=rate)
+    return epsilon([(pair, steps)], log_delta_target=log_delta).value
+
+
 def shared_seed_epsilon(
     noise_multiplier: float, rate: float, steps: int, workers: int, log_delta: float, cells: int = 1 << 12
 ) -> float:

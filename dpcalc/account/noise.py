@@ -98,6 +98,13 @@ def effective(stated: Stated, phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
         truth = f"adaptive clipping releases a count too: {term}"
         stated.claims.append(Claim("the gradients' noise alone", truth, {"phases": phases}))
         phases = counted
+    if stated.word("tool") == "tfprivacy" and (k := stated.count("accumulation")) > 1:
+        added = _with(phases, lambda z: down(z * math.sqrt(k), 2.0))
+        truth = (
+            f"each of the {k} accumulated batches has noise of its own: z sqrt({k}) = {added[-1].noise_multiplier:.6g}"
+        )
+        stated.claims.append(Claim("the noise of one of the accumulated batches", truth, {"phases": phases}))
+        phases = added
     if (k := stated.count("releases_per_batch")) > 1:
         batches = tuple(phase._replace(steps=-(-phase.steps // k)) for phase in phases)
         truth = f"each of {_total(batches)} batches was released {k} times, with z/sqrt({k}) together"
@@ -112,6 +119,15 @@ def _with(phases: tuple[Phase, ...], worth: Callable[[float], float]) -> tuple[P
 
 def _total(phases: tuple[Phase, ...]) -> int:
     return sum(phase.steps for phase in phases)
+
+
+def _both_epsilons(stated: Stated, claimed: float, true: float) -> str:
+    """Return what two multipliers mean for the longest phase of a history; empty where that or delta is not known."""
+    phase = max(stated.phases, key=lambda phase: phase.steps, default=None)
+    if phase is None or phase.rate is None or (delta := stated.get("delta")) is None:
+        return ""
+    one, other = (loader.poisson_epsilon(z, phase.rate, phase.steps, delta[1]) for z in (true, claimed))
+    return f", and epsilon {one:.5g} in the place of {other:.5g}"
 
 
 def refuse_adaptive(stated: Stated) -> None:
@@ -131,6 +147,7 @@ def refuse_adaptive(stated: Stated) -> None:
         z = multiplier(stated)
         truly = loader.opacus_adaptive_clipping(z, s)
         would = f"; were that a constant, z = {z:g} would be worth (z^-2 + 3/(4 s^2))^(-1/2) = {truly:.6g}"
+        would += _both_epsilons(stated, z, truly)
     raise NotApplicable(
         f"{stated.run.shown}: Opacus' adaptive clipping releases a raw count and divides by the batch that was "
         f"drawn: no account holds{would}",

@@ -62,6 +62,8 @@ class Stated:
         self.facts = {**run.facts, **{name: self._kept(name, said) for name, said in flags.items()}}
         self.used: dict[str, Said] = {}
         self.claims: list[Claim] = []
+        self.coins = 1
+        """Batches that are accumulated for a step, each drawn by coins of its own."""
         self.remarks: list[str] = list(run.remarks)
 
     def _kept(self, name: str, said: Said) -> Said:

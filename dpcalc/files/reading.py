@@ -25,6 +25,9 @@ from dpcalc.files.place import IrregularFile, Place, ProjectFile, open_regular
 DOCUMENT_BYTES = 1_000_000
 """Of one file: ten thousand cases fit, and a parser is through in seconds."""
 
+RUN_BYTES = 64_000_000
+"""Of what a training job wrote: a history of a million steps, each with a noise of its own, as Python prints it."""
+
 DOCUMENT_VALUES = 200_000
 """Values and keys of one file: each costs microseconds, before any time limit of a case begins to count."""
 
@@ -145,31 +148,32 @@ def reported(path: str) -> Iterator[None]:
         raise SpecError(f"cannot read {shown_path(path)}: {why}", "check the path and its permissions") from None
 
 
-def read_document(path: str, what: str) -> bytes:
+def read_document(path: str, what: str, most: int = DOCUMENT_BYTES) -> bytes:
     """Return the bytes of a regular file; of standard input for ``-``, unless a recipe says so.
 
     Args:
         path: the file.
         what: what it should be, for messages: ``recipe``, ``configuration``.
+        most: bytes that are read of it.
 
     Raises:
-        FileError: it cannot be read, is no regular file, or has more than `DOCUMENT_BYTES`.
+        FileError: it cannot be read, is no regular file, or has more bytes.
     """
     place = document_place(path)
     try:
         if is_standard_input(path):
-            raw = _read_standard_input(place)
+            raw = _read_standard_input(place, most)
         else:
             with open_regular(path) as stream:
-                raw = stream.read(DOCUMENT_BYTES + 1)
+                raw = stream.read(most + 1)
     except IrregularFile as error:
         raise place.error(str(error.strerror), "give the path of a file, for example recipes/*.yaml") from None
     except OSError as error:
         raise place.error(f"cannot be read: {error.strerror or error}", f"give the path of a {what}") from None
     except ValueError:
         raise place.error("is not a path", f"give the path of a {what}") from None
-    if len(raw) > DOCUMENT_BYTES:
-        raise place.error(f"more than {DOCUMENT_BYTES} bytes", f"split the {what}")
+    if len(raw) > most:
+        raise place.error(f"more than {most} bytes", f"split the {what}")
     return raw
 
 
@@ -178,11 +182,11 @@ def document_place(path: str) -> Place:
     return Place("<stdin>" if path == STANDARD_STREAM else shown_path(path))
 
 
-def _read_standard_input(place: Place) -> bytes:
+def _read_standard_input(place: Place, most: int) -> bytes:
     stream = standard_input()
     if stream is None:
         raise place.error("cannot be read", "give the path of a file")
-    return stream.read(DOCUMENT_BYTES + 1)
+    return stream.read(most + 1)
 
 
 _BLOCK = 1 << 20

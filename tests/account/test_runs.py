@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,13 @@ RUNS: list[tuple[str, str, Any, str, Sequence[Phase], str]] = [
     ("workers", "run.json", {**SNIPPET, "sampler": "DistributedUniformWithReplacementSampler"}, "--devices 2",
      [P(2.0, 0.5, 60)], "poisson"),
     ("ghost", "run.json", {**SNIPPET, "history": [[2.0, 0.1, 60]], "rate": None, "epoch_steps": None, "accumulation": 3,
-     "optimizer": "DPOptimizerFastGradientClipping"}, "", [P(2.0, 0.3, 60)], "poisson"),
+     "optimizer": "DPOptimizerFastGradientClipping"}, "", [P(2.0, 0.1, 60)], "poisson"),
+    ("accumulated-in-the-history", "run.json", {**SNIPPET, "history": [[2.0, 0.04, 60]], "rate": 0.01, "epoch_steps":
+     100}, "--accumulation 4", [P(2.0, 0.01, 60)], "poisson"),
+    ("rate-of-another-loader", "run.json", {**SNIPPET, "history": [[2.0, 0.04, 60]], "rate": 0.01, "epoch_steps": 100},
+     "--accumulation 1", [P(2.0, 0.04, 60)], "poisson"),
+    ("keras-accumulates", "c.json", {**KERAS, "config": {**KERAS["config"], "gradient_accumulation_steps": 4}},
+     "--sampling shuffle", [P(2.2, None, 3600)], "shuffle"),
     ("event", "event.json", EVENT, "", [P(1.1, 0.01, 2000)], "poisson"),
     ("printed-event", "event.txt", PRINTED, "", [P(1.1, 0.01, 1000), P(1.5, 0.02, 500)], "poisson"),
     ("tree-event", "event.json", {"class_name": "SelfComposedDpEvent", "count": 2, "event": {
@@ -216,6 +223,7 @@ def test_a_run_file_is_read_as_what_ran(
         ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nmax_grad_norm: [1, 1]", "--sampling poisson",
          "layer_noise_multipliers"),
         ("sigma: 1\nsteps: 1\nsample_rate: 0.1", "--sampling poisson", "noise_multiplier"),
+        ({**SNIPPET, "history": [[2.0, 0.04, 60]], "rate": 0.01, "epoch_steps": 100}, "", "accumulation"),
     ],
 )  # fmt: skip
 def test_one_fact_is_asked_for_at_a_time(written: Written, content: Any, flags: str, fact: str) -> None:
@@ -313,12 +321,68 @@ def test_what_no_account_holds_for_is_refused(
     assert not isinstance(raised.value, Missing)
 
 
+def _long(rows: str, count: int, around: str = "[%s]") -> str:
+    return around % ", ".join([rows] * count)
+
+
+@pytest.mark.parametrize("around", ["[%s]", '{"tool": "opacus", "history": [%s], "records": 9}'])
+@pytest.mark.parametrize("row", ["[1.5, 0.01, 1], [0.9, 0.02, 2]", "[1.50, 1e-2, 1],\n  [ 9e-1 ,0.02 ,2.0 ]"])
+def test_a_long_history_is_that_of_its_rows(written: Written, row: str, around: str) -> None:
+    run = read(written("run.json", _long(row, 10_000, around)), "--sampling poisson")
+    assert set(run.phases) == {P(1.5, 0.01, 10_000), P(0.9, 0.02, 20_000)}
+
+
+def test_a_long_history_as_python_prints_it(written: Written) -> None:
+    row = "(np.float64(1.5), np.float64(0.01), 1), (0.9, numpy.float64(2e-2), 2)"
+    printed = _long(row, 10_000, "{'history': [%s], 'mechanism': 'prv'}")
+    run = read(written("run.txt", printed), "--sampling poisson")
+    assert set(run.phases) == {P(1.5, 0.01, 10_000), P(0.9, 0.02, 20_000)}
+
+
+@pytest.mark.parametrize("smooth", [True, False])
+def test_very_many_kinds_of_steps_have_the_worst_of_alike_ones(written: Written, *, smooth: bool) -> None:
+    chance = random.Random(0)
+    rows = [(0.5 + (k if smooth else chance.randrange(30_000)) / 20_000, 0.01 + k / 10**7, 1) for k in range(30_000)]
+    run = read_run(written("run.json", [list(row) for row in rows]))
+    assert run.ordered is smooth
+    assert len(run.phases) <= 10_000
+    assert sum(phase.steps for phase in run.phases) == len(rows)
+    for least in (0.7, 1.1, 1.9):  # as many steps have little noise, and as many a large rate, as were written
+        assert sum(p.steps for p in run.phases if p.noise_multiplier <= least) >= sum(z <= least for z, *_ in rows)
+    for most in (0.0105, 0.012):
+        assert sum(p.steps for p in run.phases if (p.rate or 0.0) >= most) >= sum(q >= most for _, q, _ in rows)
+    assert max(p.rate or 0.0 for p in run.phases) == max(q for _, q, _ in rows)
+    assert all(any(z * 0.999 <= p.noise_multiplier <= z for p in run.phases) for z, *_ in rows[::3000])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (_long("[1.1, 0.01, 1]", 20_000, "[%s, [1.1, 256, 1]]"), "entry 20001 of the history: sample_rate"),
+        (_long("[1.1, 0.01, 1]", 20_000, "[[0.0, 0.01, 1], %s]"), "entry 1 of the history has no noise"),
+        (_long("[1.1, 0.01, 1.5]", 20_000), "steps"),
+        (_long("[1e999, 0.01, 1]", 20_000), "noise_multiplier"),
+        (_long("[1.1, 0.01, 1e13]", 20_000), "steps"),
+        (_long("[1.1, true, 1]", 20_000), "sample_rate"),
+        (_long("[1.1, 0.01, 1]", 20_000, '{"a": {"history": [%s]}, "b": {"history": [[1, 1, 1]]}}'), "2 histories"),
+        (_long("[1.1, 0.01, 1]", 20_000, '{"losses": [%s], "steps": 1}'), "no history"),
+        (_long("[1.1, 0.01, 1] [1.1, 0.01, 1]", 20_000), "."),
+        (_long("[1.1, 0.01, 1]", 20_000, "[%s") + "]" * 40_000, "."),
+        ('{"note": "' + "x" * 1_000_001 + '", "history": [[1.1, 0.01, 1]]}', "beside its history"),
+    ],
+)  # fmt: skip
+def test_long_files_that_are_no_history_of_a_run_are_refused(written: Written, text: str, words: str) -> None:
+    with pytest.raises(DpcalcError, match=words):
+        read(written("run.json", text), "--sampling poisson")
+
+
 @pytest.mark.parametrize(
     "raw",
     [
         b"\x80\x04\x95", b"PK\x03\x04rest", b"\x1f\x8b\x08", b"[" * 200_000, b'{"a":' * 5000, b"(" * 3000,
         b"-" * 300_000 + b"1", b'{"history": [[1,1,1],', b"\xff\xfe\x00", b"", b"a: *b", b"a: &a [*a, *a]",
-        b"__import__('os').system('true')", b"[[9" + b"9" * 6000 + b",1,1]]", b"x" * 1_000_001,
+        b"__import__('os').system('true')", b"[[9" + b"9" * 6000 + b",1,1]]", b"x" * 1_000_001, b"[" * 3_000_000,
+        b"[[1,1,1]," * 300_000, b"[[1,1,1" * 300_000,
         b'{"history": [[1,1,1]], "history": [[9,0.1,1]]}', b"a: !!python/object/apply:os.system [true]",
     ],
 )  # fmt: skip

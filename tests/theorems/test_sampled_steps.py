@@ -378,6 +378,48 @@ def test_a_schedule_of_one_phase_is_a_run_of_equal_steps() -> None:
             assert one.epsilon(-11.5).value == pytest.approx(other.epsilon(-11.5).value, rel=1e-6)
 
 
+@pytest.mark.parametrize("adjacency", ["remove", "add", "replace-one"])
+def test_groups_in_two_different_steps_are_above_the_integral_of_their_laws(adjacency: str) -> None:
+    """Two records, each with a coin of its own in each step: the pair of laws is summed up on a grid of the plane."""
+    kinds, y = ((0.3, 1.0), (0.1, 0.7)), np.linspace(-6.0, 8.0, 1401)
+    laws = []
+    for sign in (1.0, -1.0 if adjacency == "replace-one" else 0.0):
+        steps = [
+            sum(math.comb(2, j) * q**j * (1.0 - q) ** (2 - j) * norm.pdf(y, sign * j, z) for j in range(3))
+            for q, z in kinds
+        ]
+        laws.append(np.outer(*steps))
+    p, q = reversed(laws) if adjacency == "add" else laws
+    rate, noise = np.array(kinds).T
+    run = {"sampling": "poisson", "adjacency": adjacency, "schedule": Phases(rate, noise, np.ones(2), "test")}
+    proved = guarantees(**run, group_size=2)["sampled.scheduled"]
+    for epsilon in (0.1, 0.5, 1.5):
+        truth = float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum()) * float(y[1] - y[0]) ** 2
+        found = math.exp(proved.log_delta(epsilon).value)
+        assert truth * (1.0 - 1e-3) <= found <= truth * (1.0 + 0.01), epsilon
+
+
+@pytest.mark.parametrize(("cap", "adjacency", "epsilon"), [
+    (600, "zero-out", 2.16209), (550, "zero-out", 3.59688), (550, "replace-one", 5.02536),
+])  # fmt: skip
+def test_a_schedule_of_batches_that_are_cut(cap: int, adjacency: str, epsilon: float) -> None:
+    """Of another program: 2000 steps, of which half have a noise that differs in the tenth digit."""
+    phases = Phases(np.full(2, 0.01), np.array([1.1, 1.1000000001]), np.full(2, 1000.0), "test")
+    said = {"sampling": "poisson", "adjacency": adjacency, "records": 50000, "max_batch_size": cap}
+    [whole] = guarantees(**said, schedule=phases).values()
+    assert epsilon * (1.0 - 2e-6) <= whole.epsilon(math.log(1e-5)).value <= epsilon * (1.0 + 2e-5)
+
+
+def test_a_group_in_batches_that_are_cut_is_a_chain_and_fixed_batches_lose_no_members() -> None:
+    phases = Phases(np.full(2, 0.03), np.array([1.3, 2.0]), np.array([20.0, 30.0]), "test")
+    for said in ({"sampling": "poisson", "max_batch_size": 5}, {"sampling": "fixed"}):
+        run = {**said, "records": 100, "schedule": phases, "group_size": 2}
+        assert guarantees(**run, adjacency="add-remove") == {}
+        [two] = guarantees(**run, adjacency="zero-out").values()
+        [one] = guarantees(**{**run, "group_size": 1}, adjacency="zero-out").values()
+        assert one.epsilon(-11.5).value * 2.0 < two.epsilon(-11.5).value < math.inf
+
+
 @pytest.mark.parametrize("bins", [10**7, pytest.param(10**15, marks=pytest.mark.campaign)])
 def test_more_steps_to_choose_from_are_no_worse(bins: int) -> None:
     few, many = (pld.random_place(mu=1.0, bins=t) for t in (10**6, bins))

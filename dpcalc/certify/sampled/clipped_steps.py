@@ -189,6 +189,8 @@ def _scheduled(v: RunInputs) -> list[Part]:
 def _phase(v: RunInputs, rate: arb, noise_multiplier: arb, steps: int) -> Part:
     """Return so many equal steps of a schedule."""
     mu = 1 / noise_multiplier
+    if v.max_batch_size is not None:
+        return _step_cut(v, mu, rate, steps)
     if rate == 1:
         whole = _composed(v.adjacency, mu, 1)
         return Part(_gaussian(whole), steps, loss=Loss(mu=whole))
@@ -201,19 +203,20 @@ def _phase(v: RunInputs, rate: arb, noise_multiplier: arb, steps: int) -> Part:
 
 @defines("sampled.truncated", InOrders, weight=20000.0, limit=_LIMIT)
 def _truncated(v: RunInputs) -> list[Part]:
-    """Return the means of the curves of Poisson batches and, where the others fill a batch, of batches of one size."""
-    mu, q, cap, n = 1 / v.noise_multiplier, _rate(v), int(v.max_batch_size), int(v.records)
-    whole = _step_of_run(v, mu, v.steps)
+    return [_step_cut(v, 1 / v.noise_multiplier, _rate(v), v.steps)]
+
+
+def _step_cut(v: RunInputs, mu: arb, q: arb, steps: int) -> Part:
+    """Return the mean of the curves of Poisson batches and, where the others fill one, of batches of one size."""
+    cap, n, whole = int(v.max_batch_size), int(v.records), _step_poisson(v.adjacency, q, mu, steps)
     if cap >= n:
-        return [whole]
+        return whole
     filled, larger = (
         q.beta_lower(arb(least), arb(m - least + 1), regularized=1) for least, m in ((cap, n - 1), (cap + 1, n))
     )
     of_one_size = v.adjacency in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD)
     kept = (arb(cap) / n * larger / filled).min(q) if of_one_size and filled > 0 else q
-    cut = _step_fixed(v, mu, v.steps, kept)
-
-    return [_either(whole, cut, filled)]
+    return _either(whole, _step_fixed(v, mu, steps, kept), filled)
 
 
 def _either(one: Part, other: Part, chance: arb) -> Part:

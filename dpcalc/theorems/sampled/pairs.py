@@ -56,17 +56,24 @@ def poisson(run: SampledSteps) -> Composition:
 
 
 def scheduled(run: SampledSteps) -> Composition:
-    """Return the composition of phases of steps on Poisson samples or on batches of fixed size."""
-    kinds = [kind for kind in run.kinds if kind[2]]
-    if max(mu for _, mu, _ in kinds) > _MOST_MU:
-        whole = max(mu for _, mu, _ in kinds) * math.sqrt(sum(steps for *_, steps in kinds))
-        return Composition([(one_gaussian(up(2.0 * whole, 4.0)), 1)])
+    """Return the composition of phases of steps on Poisson samples or on batches of fixed size.
+
+    Steps on Poisson samples of any size have the pair of a group; else a group is a chain of single records.
+    """
+    kinds, size = [kind for kind in run.kinds if kind[2]], run.group_size
+    largest = max(mu for _, mu, _ in kinds)
+    whole_shift = up(2.0 * size * largest * math.sqrt(sum(steps for *_, steps in kinds)), 4.0)
+    public = Composition([(one_gaussian(whole_shift), 1)])  # the batches are known, and all steps as noisy as the least
+    if largest > _MOST_MU:
+        return public
     replaced = run.adjacency == Adjacency.REPLACE_ONE
-    if run.sampling == Sampling.POISSON:
+    if run.sampling == Sampling.POISSON and run.cap is None:
         return in_each_order(
-            run.adjacency, [(poisson_pair(mu, rate, replaced=replaced), steps) for rate, mu, steps in kinds]
+            run.adjacency, [(poisson_pair(mu, rate, replaced=replaced, size=size), steps) for rate, mu, steps in kinds]
         )
-    return in_each_order(run.adjacency, [(fixed_pair(mu, rate, run.adjacency), steps) for rate, mu, steps in kinds])
+    pair = fixed_pair if run.cap is None else functools.partial(cut_pair, records=run.records, most=run.cap)
+    whole = in_each_order(run.adjacency, [(pair(mu, rate, run.adjacency), steps) for rate, mu, steps in kinds])
+    return whole if size == 1 else public.replacing(hints=Hints(besides=whole.grouped(size)))
 
 
 def truncated(run: SampledSteps) -> Composition:
@@ -75,14 +82,10 @@ def truncated(run: SampledSteps) -> Composition:
     The others fill a batch, with a probability that is one for both data sets, or they do not. If not, the record is
     in by its own coin. If they do, the step is one on a batch of fixed size that has the record at the rate kept.
     """
-    replaced = run.adjacency == Adjacency.REPLACE_ONE
     public = Gdp(composed_mu(Adjacency.REPLACE_ONE, run.noise_multiplier, run.steps))  # the batches are known
     if run.mu > _MOST_MU:
         return Composition([(one_gaussian(public.mu), 1)])
-    cut = binomial.truncation(run.records, run.sample_rate, run.max_batch_size)
-    kept = cut.rate if run.adjacency in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD) else run.sample_rate
-    whole = poisson_pair(run.mu, run.sample_rate, replaced=replaced)
-    pair = pld.mixed([(cut.rest, whole), (cut.chance, fixed_pair(run.mu, kept, run.adjacency))])
+    pair = cut_pair(run.mu, run.sample_rate, run.adjacency, run.records, run.max_batch_size)
     composed = in_each_order(run.adjacency, [(pair, run.steps)])
     return composed if run.mu < _LARGE_MU else composed.replacing(hints=Hints(besides=public))
 
@@ -257,6 +260,14 @@ def fixed_pair(mu: float, rate: float, adjacency: Adjacency) -> Pair:
     if adjacency == Adjacency.NULL_RECORD:
         return pld.nulled_fixed(mu=mu, rate=rate)
     return pld.removed(mu=2.0 * mu, rate=rate)
+
+
+def cut_pair(mu: float, rate: float, adjacency: Adjacency, records: int, most: int) -> Pair:
+    """Return the pair of a step on a Poisson sample of these records that is cut to so many."""
+    cut = binomial.truncation(records, rate, most)
+    kept = cut.rate if adjacency in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD) else rate
+    whole = poisson_pair(mu, rate, replaced=adjacency == Adjacency.REPLACE_ONE)
+    return pld.mixed([(cut.rest, whole), (cut.chance, fixed_pair(mu, kept, adjacency))])
 
 
 @functools.lru_cache(maxsize=64)

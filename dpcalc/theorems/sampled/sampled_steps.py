@@ -70,6 +70,17 @@ ENDS_IN_SHUFFLED = requires(
 )
 
 
+def _cut_from_known(run: Run) -> Obstacle | None:
+    """Return what is wrong with batches that are cut to a largest size."""
+    if run.max_batch_size is None:
+        return None
+    if run.sampling != Sampling.POISSON or (run.records or 0) > _MOST_TRUNCATED:
+        return Unmet("cuts Poisson batches of up to 1e10 records", "leave out --max-batch-size", ("max_batch_size",))
+    if run.records is None:
+        return Missing(("records",), "needs to know of how many records a batch is cut", "give --records")
+    return None
+
+
 WHOLE_EPOCH = requires(
     "at least one whole epoch",
     lambda run: (
@@ -182,11 +193,14 @@ def truncated(run: SampledSteps) -> Composition:
 @theorem(
     "sampled.scheduled",
     title="Steps whose rate and noise follow a schedule, composed",
-    needs=("sampling", "adjacency", "schedule", "schedule_factor?"),
+    needs=(
+        "sampling", "adjacency", "schedule", "schedule_factor?", "records?", "max_batch_size?", "group_size?",
+    ),
     algorithms=("dp-sgd",),
     reference="zhu2022",
     locator="dominating pairs of all phases, composed; rates and noise of one cell rounded to its worst",
-    formula="the product over phases of sampled.poisson or sampled.fixed, each with its own q, z and number of steps",
+    formula="the product over phases of sampled.poisson, sampled.truncated or sampled.fixed, each with its own q, z "
+    "and number of steps; k records: of their own pairs where Poisson batches are not cut, else a chain",
     conditions=(
         requires(
             "sampling is poisson or fixed",
@@ -197,6 +211,20 @@ def truncated(run: SampledSteps) -> Composition:
             "a schedule of sampled steps", lambda run: run.schedule is not None,
             NotNeeded("is for steps that follow a schedule", "give --schedule", ("schedule",)),
         ),
+        Condition("batches that are cut are Poisson samples of a known number of records", _cut_from_known),
+        requires(
+            "groups of Poisson batches, or under zero-out or replace-one",
+            lambda run: (
+                (run.group_size or 1) == 1
+                or run.adjacency in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD)
+                or (run.sampling is Sampling.POISSON and run.max_batch_size is None)
+            ),
+            Unmet(
+                "says nothing of groups in such batches that are added or removed", "use --adjacency zero-out",
+                ("adjacency",),
+            ),
+        ),
+        _SMALL_GROUP,
     ),
     assumes=(
         "the schedule is fixed before the run: no rate and no noise is chosen from what was released; a step draws as "

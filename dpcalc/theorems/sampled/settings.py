@@ -27,6 +27,12 @@ class SampledSteps(Setting):
         return [(rate, up(1.0 / down(multiplier * factor)), steps) for rate, multiplier, steps in phases.kinds()]
 
     @property
+    def cap(self) -> int | None:
+        """The largest size of a batch; None where there is none."""
+        most: int | None = self.known.get("max_batch_size")
+        return most
+
+    @property
     def mu(self) -> float:
         """The clipping norm over the standard deviation of the noise, rounded up."""
         return up(1.0 / self.noise_multiplier)
