@@ -48,7 +48,7 @@ def planned(algorithm: str, records: int, batch: int = 1) -> Plan:
     if algorithm.startswith("shuffle-once"):
         given["epochs"] = 1
     if records > 1 and "steps" in given:
-        given["steps"] = records
+        given["steps"] = max(given["steps"], records // batch)  # of one step the bits of a drift are whole
     if batch > 1:
         given["batch_size"] = batch
     run = describe(algorithm, {name: value for name, value in given.items() if value is not None})
