@@ -34,6 +34,7 @@ _ONCE = "the latest iterate is released once; releases at several times compose"
 _LINEAR = (_STREAM, FRESH, DOMAIN, DISPLACED, _ONCE)
 _EXACT_STEPS = 4096
 _STRIDE = 2e-3
+_LITTLE = 1e-7  # of a logarithm: what blocks lose that double the stream, beside the 1e-3 that a walk may lose
 _COMPOSED_ONE_BY_ONE = 8  # the Laplace shift bound is tried after each of so many records, then after 2^j
 _LIMIT_ERRATUM = (
     "The paper states (eps, delta*)-DP as n grows. delta* bounds the limit only: in its Figures 4 and 5 delta_n is "
@@ -246,6 +247,8 @@ class _Walk:
         """Return where a further block leads, of at most so many records."""
         run, stream = self._run, self._run.stream
         length = 1 if self._exact else max(1, min(state.length, int(_STRIDE * state.t / stream.sharpness)))
+        if self._idle(state):
+            length = state.t
         length = length if most is None else min(length, most)
         t, variance = state.t + length, state.variance
         reach = stream.reach(float(t))[1]
@@ -261,6 +264,13 @@ class _Walk:
         length = next_length(length, max(strain, (state.log_e - after) / (0.02 * state.ease)))
         ease = max(1.0, 0.2 * abs(after))
         return _State(t, min(0.0, after + 2.0 * UNIT * abs(after)), variance, length, factor, ease)
+
+    def _idle(self, state: _State) -> bool:
+        """Return whether as many records again change little: then a block of them may have the noise of its end."""
+        room = _LITTLE / state.t
+        if not 0.0 < -state.before <= room * -state.log_e:
+            return False
+        return not self._run.shifts or self._run.stream.scale(float(state.t)) ** 2 <= room * state.variance
 
 
 @functools.lru_cache(maxsize=8)
