@@ -14,7 +14,9 @@ from dpcalc.errors import NotApplicable
 from dpcalc.model.loss import of
 from dpcalc.model.loss.base import ScaledDescent
 from dpcalc.training.run import kernel, single
+from dpcalc.training.run.domain import Ball
 from dpcalc.training.run.exact_sums import ExactSums, bits_kept, cut_iterate, grid_of, rounded, rounded_sum
+from dpcalc.training.run.orders import Stretch
 from dpcalc.training.run.plan import Plan, plan
 from dpcalc.training.run.problem import Problem
 from dpcalc.training.run.rounding import (
@@ -65,9 +67,12 @@ def test_sums_are_exact_in_any_order(loss: Any, capped: bool, columns: int) -> N
 def test_one_record_is_summed_as_several_are(loss: Any) -> None:
     """A slope may be another by its last place, and is cut far above that: but for a unit they agree."""
     problem = problem_of(loss, 60, 5)
-    sums, rows = ExactSums(problem, 0.3, 1), np.arange(60)[:, np.newaxis]
+    sums, rows, ones = ExactSums(problem, 0.3, 1), np.arange(60)[:, np.newaxis], []
     w = 2.0 * np.random.default_rng(4).normal(size=5)
-    ones = [move(w) for move in sums.of_steps(rows, 60)]
+    sums.released = lambda total, noise: (ones.append(total), noise)[1]
+    still = Stretch(0, rows, 60, 1, 1, ends_pass=False), np.zeros(60), np.full(60, 8.0), np.zeros((60, 5))
+    assert (sums.singly(*still).taken(w, np.ones(60), Ball()) == w).all()
+    assert len(ones) == 60
     for i, one in enumerate(ones):
         whole = sums._sum([(sums.features[i : i + 1], problem.labels[i : i + 1], sums.steepest[i : i + 1])], w)
         assert np.abs(one - whole).max() <= sums.slope_unit * np.abs(sums.features[i]).max()

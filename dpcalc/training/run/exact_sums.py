@@ -24,7 +24,7 @@ from dpcalc.errors import SpecError
 from dpcalc.files.arrays import new_table
 from dpcalc.training.data.bounds import blocks, lengths
 from dpcalc.training.run.checks import lipschitz_of
-from dpcalc.training.run.kernel import Move, descents
+from dpcalc.training.run.kernel import Move, Singly, descents
 from dpcalc.training.run.orders import Stretch
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import Problem
@@ -173,13 +173,32 @@ class ExactSums:
 
         A noisy sum is rounded to its grid, and all else is computed from that.
         """
-        scale = scale * stretch.divisor
-        grids = np.array([grid_of(deviation) for deviation in scale.tolist()])
-        noise *= (-scale / grids)[:, np.newaxis]  # in cells of the grid
-        factors = (eta / stretch.divisor * grids).tolist()
-        given = zip(self.of_steps(stretch.rows, stretch.steps), grids.tolist(), noise, factors, strict=True)
+        grids, factors = self._in_cells(stretch, eta, scale, noise)
+        steps = self.of_steps(stretch.rows, stretch.steps)
+        given = zip(steps, grids.tolist(), noise, factors.tolist(), strict=True)
         for descent, grid, drawn, factor in given:
             yield functools.partial(self._rounded_move, descent, grid, drawn, factor)
+
+    def singly(self, stretch: Stretch, eta: Array, scale: Array, noise: Array) -> Singly:
+        """Return the steps of a stretch on single records, as `dpcalc.training.run.kernel.PlainSums.singly`.
+
+        A sum of one gradient is exact, and its score need not be: the same record at the same iterate has the same.
+        """
+        assert stretch.rows is not None
+        rows = stretch.rows[:, 0]
+        grids, factors = self._in_cells(stretch, eta, scale, noise)
+        assert self.slope is not None
+        return Singly(
+            self.features[rows], self.labels[rows], self.steepest[rows] * self.slope_unit, noise,
+            self.slope_unit / grids, factors, self.slope, self.slope_unit, self.released,
+        )  # fmt: skip
+
+    def _in_cells(self, stretch: Stretch, eta: Array, scale: Array, noise: Array) -> tuple[Array, Array]:
+        """Return the grids of steps, and the factors of their sums in cells of it; the noise is brought into cells."""
+        scale = scale * stretch.divisor
+        grids = np.array([grid_of(deviation) for deviation in scale.tolist()])
+        noise *= (-scale / grids)[:, np.newaxis]
+        return grids, eta / stretch.divisor * grids
 
     def _rounded_move(self, descent: Move, grid: float, noise: Array, factor: float, w: Array) -> Array:
         """Return factor times the noisy sum in cells of the grid."""
@@ -229,10 +248,6 @@ class ExactSums:
             return
         # The records of several small steps are gathered together.
         for x, y, steepest in self._pieces(rows.reshape(-1), self.rows // size * size):
-            if size == 1 and self.slope is not None:  # one record needs no array of slopes
-                ones = zip(x, y.tolist(), steepest.tolist(), strict=True)
-                yield from (functools.partial(self._of_one, *one) for one in ones)
-                continue
             for first in range(0, len(y), size):
                 of = slice(first, first + size)
                 yield functools.partial(self._sum, [(x[of], y[of], steepest[of])])
@@ -257,13 +272,6 @@ class ExactSums:
         for piece in pieces:
             total += self._of(*piece, w)
         return total
-
-    def _of_one(self, x: Array, y: float, steepest: float, w: Array) -> Array:
-        """As `_of`, of one record."""
-        assert self.slope is not None
-        slope = self.slope(float(np.dot(cut_iterate(w, self.kept, 1.0), x)), y) / self.slope_unit
-        slope = max(-steepest, min(steepest, slope)) if not math.isnan(slope) else steepest
-        return np.asarray(x * (math.trunc(slope) * self.slope_unit))
 
     def _of(self, x: Array, y: Array, steepest: Array, w: Array) -> Array:
         """Return the sum over some records.

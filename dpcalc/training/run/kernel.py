@@ -25,6 +25,7 @@ from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Release
 from dpcalc.model.quantities import Noise
 from dpcalc.training.run.capped import capped_descents, total_of
+from dpcalc.training.run.domain import Ball
 from dpcalc.training.run.orders import Step, Stretch
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import Problem, slope_caps
@@ -53,15 +54,24 @@ class Kernel:
     def take(self, step: Step, move: Move) -> None:
         """Take a step: w becomes Pi(w - eta lambda w b/B + move(w)), with b records in a batch of divisor B."""
         plan, w = self.plan, self.weights
-        if self._averages_starts:
-            self._add()
+        self._begin()
         moved = move(w)
         if self.regularisation:
             w *= 1.0 - plan.step_size_at(step.number) * (self.regularisation * step.size / step.divisor)
         w += moved
-        self.end(step.number + 1)
+        self._end(step.number + 1)
 
-    def end(self, steps: int) -> None:
+    def reach(self, steps: int, w: Array) -> None:
+        """Take the iterate that the last of so many steps led to, not projected."""
+        self._begin()
+        self.weights[:] = w
+        self._end(steps)
+
+    def _begin(self) -> None:
+        if self._averages_starts:
+            self._add()
+
+    def _end(self, steps: int) -> None:
         """Project the iterate after so many steps, and add it to the mean where it belongs there."""
         if self.unprojected is not None:
             self.unprojected = self.weights.copy()
@@ -78,6 +88,75 @@ class Kernel:
         """The mean of the iterates that are averaged, shape (d,) or (m, d)."""
         mean: Array = self.total.T / self.count
         return mean
+
+
+class Singly(NamedTuple):
+    """Steps on single records, each of which takes w to keep w + u a x + Z, or to keep w + f R(u trunc(a/v) x, Z).
+
+    Attributes:
+        features, labels, caps: x of the records, shape (steps, d), their labels, and how steep losses may be.
+        noise: Z, shape (steps, d), with its scale.
+        units, factors: u and f, shape (steps,).
+        slope: a, minus the slope at a score and a label.
+        slope_unit, released: v, and R, which may overwrite both; None where nothing is rounded.
+    """
+
+    features: Array
+    labels: Array
+    caps: Array
+    noise: Array
+    units: Array
+    factors: Array
+    slope: Callable[[float, float], float]
+    slope_unit: float = 1.0
+    released: Callable[[Array, Array], Array] | None = None
+
+    def taken(self, w: Array, keep: Array, domain: Ball) -> Array:
+        """Return the iterates, not projected, shape (steps, d), in two small products for each.
+
+        Record, iterate and noise of a step are stacked: one product yields <w, x> and |w|^2, and another the next
+        iterate, in its place in the stack of the next step. The projection onto a ball waits for the next step, which
+        knows |w|^2, and shrinks w by its weight in the product. All rows begin at a line of the cache: whatever library
+        multiplies, a score is the same function of iterate and record in every step.
+
+        Args:
+            w: the iterate before them, shape (d,).
+            keep: what is kept of an iterate, shape (steps,).
+            domain: that iterates are projected onto.
+        """
+        dot, slope, released, (count, columns) = np.dot, self.slope, self.released, self.features.shape
+        held, most = domain.inner(columns)
+        stacked = _on_lines(count + 1, 3, columns)
+        stacked[:-1, 0, :columns], stacked[0, 1, :columns], stacked[:-1, 2, :columns] = self.features, w, self.noise
+        products, weights = np.empty(2), np.ones(3)
+        lists = (each.tolist() for each in (self.labels, self.caps, self.units, self.factors, keep))
+        views = zip(stacked[:-1], stacked[:-1, :2], stacked[1:, 1], *lists, strict=True)
+        for whole, pair, after, label, cap, unit, factor, kept in views:
+            dot(pair, pair[1], products)
+            z, square = products.tolist()
+            if square > most:
+                shrunk = held / math.sqrt(square)
+                z, kept = z * shrunk, kept * shrunk
+            steep = max(-cap, min(cap, slope(z, label)))  # the cap where it is no number
+            if released is None:
+                weights[0], weights[1] = unit * steep, kept
+            else:
+                x, noise = whole[0, :columns], whole[2, :columns]
+                noise[:] = released(x * (math.trunc(steep / self.slope_unit) * unit), noise)
+                weights[0], weights[1], weights[2] = 0.0, kept, factor
+            dot(weights, whole, after)
+        iterates: Array = stacked[1:, 1, :columns]
+        iterates += 0.0  # no -0, whose sign 0 x would tell
+        return iterates
+
+
+def _on_lines(*shape: int) -> Array:
+    """Return zeros whose rows, which may be longer, all begin at a line of the cache."""
+    *outer, length = shape
+    length += -length % _LINE
+    room = np.zeros(math.prod(outer) * length + _LINE)
+    first = -(room.ctypes.data // room.itemsize) % _LINE
+    return room[first : first + math.prod(outer) * length].reshape(*outer, length)
 
 
 def plain_move(descent: Move, noise: Array, factor: float, w: Array) -> Array:
@@ -224,6 +303,7 @@ Index = NDArray[np.int64]
 
 _ENTRIES = 1 << 15  # features taken at once: 256 KiB stay in the cache
 _CAPPED_ENTRIES = 1 << 20  # the same where slopes are solved for, which a long array makes cheaper
+_LINE = 8  # doubles of a line of the cache, 64 bytes
 _PRODUCTS = 1 << 19  # records times runs taken at once: their scores are 4 MiB
 
 
@@ -252,44 +332,15 @@ class PlainSums:
         for descent, drawn, factor in zip(self._of_steps(stretch), noise, factors, strict=True):
             yield partial(plain_move, descent, drawn, factor)
 
-    def takes_at_once(self, stretch: Stretch) -> bool:
-        """Return whether `take_at_once` takes these steps: on single records, with no iterate used in between."""
-        hidden = self.plan.release in (Release.LAST, Release.PASS)
-        return hidden and stretch.rows is not None and stretch.size == 1 and not self.problem.loss.classified
-
-    def take_at_once(self, stretch: Stretch, eta: Array, scale: Array, noise: Array, w: Array) -> None:
-        """Take steps on single records in two small products each, which is 3 times faster than one by one.
-
-        Noise, record and iterate of a step are stacked: one product yields <w, x> and |w|^2, and another the next
-        iterate, in its place in the stack of the next step. The projection onto a ball waits for the next step, which
-        knows |w|^2, and shrinks w by its weight in the product.
-
-        Args:
-            stretch, eta, scale, noise: as in `moves`.
-            w: the iterate, shape (d,), changed in place; the last one is not projected.
-        """
+    def singly(self, stretch: Stretch, eta: Array, scale: Array, noise: Array) -> Singly:
+        """Return the steps of a stretch on single records: arguments as in `moves`."""
         assert stretch.rows is not None
-        rows, slope, dot, count = stretch.rows[:, 0], self.slope, np.dot, stretch.steps
-        held, most = self.plan.domain.inner(len(w))
+        rows = stretch.rows[:, 0]
         x, y = self.problem.at(rows)
-        caps = self._caps(rows)
-        stacked = np.empty((count + 1, 3, len(w)))
-        stacked[:-1, 0] = noise * (-eta * scale)[:, np.newaxis]
-        stacked[:-1, 1], stacked[0, 2] = x, w
-        factors = (eta / stretch.divisor).tolist()
-        kept = (1.0 - eta * (self.problem.loss.regularisation / stretch.divisor)).tolist()
-        bounds = [math.inf] * count if caps is None else caps.tolist()
-        products, weights = np.empty(2), np.ones(3)  # of the noise, the record and the iterate
-        steps = zip(stacked, stacked[:, 1:], stacked[1:, 2], y.tolist(), bounds, factors, kept, strict=False)
-        for whole, pair, after, label, cap, factor, keep in steps:
-            dot(pair, pair[1], products)
-            z, square = products.tolist()
-            if square > most:
-                shrunk = held / math.sqrt(square)
-                z, keep = z * shrunk, keep * shrunk
-            weights[1], weights[2] = factor * max(-cap, min(cap, slope(z, label))), keep
-            dot(weights, whole, after)
-        w[:] = stacked[-1, 2]
+        caps, factors = self._caps(rows), eta / stretch.divisor
+        noise *= (-eta * scale)[:, np.newaxis]
+        bounds = np.full(len(y), math.inf) if caps is None else caps
+        return Singly(x, y, bounds, noise, factors, np.ones(len(y)), self.slope)
 
     def _of_steps(self, stretch: Stretch) -> Iterator[Move]:
         """Yield the sum of every step; the records of several small steps are gathered together."""
@@ -303,10 +354,6 @@ class PlainSums:
             chosen = rows[first : first + many]
             x, y = self.problem.at(chosen.reshape(-1))
             caps = self._caps(chosen.reshape(-1))
-            if size == 1:  # one record needs no array of slopes
-                bounds = [np.inf] * len(y) if caps is None else caps.tolist()
-                yield from (partial(self._of_one, *record) for record in zip(x, y.tolist(), bounds, strict=True))
-                continue
             for start in range(0, len(y), size):
                 some = slice(start, start + size)
                 yield partial(self._of, x[some], y[some], None if caps is None else caps[some])
@@ -343,10 +390,6 @@ class PlainSums:
         self.overwrite(z, y)
         _cap(z, caps)
         return np.asarray(np.dot(x.T, z))
-
-    def _of_one(self, x: Array, y: float, cap: float, w: Array) -> Array:
-        slope: float = max(-cap, min(cap, self.slope(float(np.dot(x, w)), y)))
-        return slope * x
 
     def _of_own_batches(self, w: Array, rows: Index) -> Array:
         features, labels, _ = self.problem

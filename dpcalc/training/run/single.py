@@ -24,7 +24,7 @@ from dpcalc.training.run import orders
 from dpcalc.training.run.checks import starting_point
 from dpcalc.training.run.correlation import released_by
 from dpcalc.training.run.exact_sums import ExactSums, grid_of, rounded
-from dpcalc.training.run.kernel import Kernel, PlainSums, Source, fill
+from dpcalc.training.run.kernel import Kernel, PlainSums, Singly, Source, fill
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import Problem
 from dpcalc.training.run.rounding import Rounding
@@ -73,7 +73,7 @@ class _Run:
 
     def __init__(self, plan: Plan, problem: Problem, source: Source, start: Array, rounding: Rounding | None) -> None:
         self.plan, self.generator = plan, source.generator
-        self.grid = None if rounding is None else rounding.grid
+        self.grid, self.classified = None if rounding is None else rounding.grid, problem.loss.classified
         exact = rounding is not None and rounding.grid is None
         self.sums = ExactSums.of(plan, problem) if exact else PlainSums(plan, problem)
         if plan.strategy is not None:
@@ -111,14 +111,23 @@ class _Run:
                     np.full(part.steps, value) if isinstance(value, float) else value[places]
                     for value in (plan.step_size, plan.scale)
                 )
-                if isinstance(self.sums, PlainSums) and self.sums.takes_at_once(part):
-                    self.sums.take_at_once(part, eta, scale, noise, self.kernel.weights)
-                    self.kernel.end(part.first + part.steps)
-                    yield from part.part(part.steps - 1, part.steps).each()
+                if part.size == 1 and part.rows is not None and not self.classified:
+                    yield from self._singly(part, eta, self.sums.singly(part, eta, scale, noise))
                     continue
                 for step, move in zip(part.each(), self.sums.moves(part, eta, scale, noise), strict=True):
                     self.kernel.take(step, move)
                     yield step
+
+    def _singly(self, part: orders.Stretch, eta: Array, steps: Singly) -> Iterator[orders.Step]:
+        """Take steps on single records; only the last is yielded where iterates stay hidden."""
+        plan, kernel = self.plan, self.kernel
+        keep = 1.0 - eta * (kernel.regularisation / part.divisor)
+        iterates = steps.taken(kernel.weights, keep, plan.domain)
+        hidden = plan.release in (Release.LAST, Release.PASS) and plan.strategy is None
+        first = part.steps - 1 if hidden else 0
+        for step, w in zip(part.part(first, part.steps).each(), iterates[first:], strict=True):
+            kernel.reach(step.number + 1, w)
+            yield step
 
     def _row_in_cells(self) -> Array:
         """Return a fresh row of noise in cells of the grid that all steps have."""
