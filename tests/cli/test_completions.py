@@ -89,6 +89,7 @@ def test_bounds_are_completed() -> None:
     assert words("compare", "--plot-bounds", "iteration.a,iteration.skip_") == {"iteration.a,iteration.skip_rdp"}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("line", ["shifted --schedule s", "check s", "train --data s", "predict s", "rdp -o s"])
 def test_the_shell_completes_files(line: str) -> None:
     assert complete(*line.split()) == [("file", "s")]

@@ -143,21 +143,20 @@ def named(path: Path) -> set[str]:
     return {line for line in lines if not _NOT_TYPED.search(re.sub(r" -[LDR] ", " ", line))}
 
 
-@pytest.mark.parametrize("path", NAMED, ids=[str(path.relative_to(ROOT)) for path in NAMED])
-def test_every_command_that_is_named_exists_with_its_options(path: Path) -> None:
+def test_every_command_that_is_named_exists_with_its_options() -> None:
     parent = click.Context(cli, info_name="dpcalc", help_option_names=["-h", "--help"])
-    for line in named(path):
+    for file, line in [(path, line) for path in NAMED for line in named(path)]:
         words = shlex.split(re.split(r" > | #", line)[0])[1:]
         if not words or words[0].startswith("-"):
             continue
         command = cli.get_command(parent, words[0])
-        assert command is not None, line
+        assert command is not None, (file, line)
         try:
             command.make_context(words[0], words[1:], parent)
         except (click.exceptions.Exit, click.MissingParameter, click.BadOptionUsage):
             pass  # help is shown, or what is named has no value beside it
         except (click.ClickException, DpcalcError) as error:
-            pytest.fail(f"{line}: {error}")
+            pytest.fail(f"{file}: {line}: {error}")
 
 
 REFUSED = [entry.line for entry in read(FOLDER / "refusals.txt") if entry.code is not None]

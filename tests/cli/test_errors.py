@@ -214,6 +214,7 @@ def test_interrupt() -> None:
     assert err.strip() == "error: interrupted"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("more", [(), ("--jobs", "2")])
 def test_termination_is_as_clean_as_an_interrupt(tmp_path: Path, more: tuple[str, ...]) -> None:
     """While the report is written: no draft is left, and the old one stays."""
@@ -245,6 +246,7 @@ def test_termination_is_as_clean_as_an_interrupt(tmp_path: Path, more: tuple[str
     assert (tmp_path / "out.json").read_text() == "before"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "program",
     [
@@ -293,6 +295,7 @@ def test_the_script_ends_its_process() -> None:
     assert script == {"dpcalc": "dpcalc.cli.main:run"}
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("line", [FULL, f"{FULL} --json", "bounds", "cite", "schema", "explain iteration.stop"])
 def test_closed_pipe(line: str) -> None:
     reading, writing = os.pipe()
@@ -341,6 +344,7 @@ def test_closed_standard_error_keeps_the_exit_code() -> None:
     assert outcome("rdp -n 0", "2>&-").returncode == 2
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("line", "redirection"),
     [(FULL, ">&-"), ("bounds", ">&-"), ("shifted --schedule - --contraction 1 -d 1e-6", "<&-")],
@@ -351,6 +355,7 @@ def test_closed_streams_are_no_internal_error(line: str, redirection: str) -> No
     assert "internal error" not in done.stderr
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("format", ["plain", "csv", "markdown", "statement"])
 def test_a_path_that_stdout_cannot_encode(tmp_path: Path, format: str) -> None:
     path = tmp_path / "\u00e9.csv"

@@ -110,8 +110,10 @@ def test_an_answer_is_eight_rows_and_json_has_everything(words: str, capsys: pyt
         assert ended(capsys, more[2])[1] == everything
 
 
-def test_a_theorem_is_found_by_its_number_and_not_by_another() -> None:
-    for bound in all_bounds().values():
+@pytest.mark.few(1)
+@pytest.mark.parametrize("part", range(5))
+def test_a_theorem_is_found_by_its_number(part: int) -> None:
+    for bound in list(all_bounds().values())[part::5]:
         number = re.match(r"(Theorem|Lemma|Corollary) (\d+)\b", bound.locator)
         if number:
             author = bound.reference.rstrip("0123456789")
@@ -119,8 +121,10 @@ def test_a_theorem_is_found_by_its_number_and_not_by_another() -> None:
             assert bound.id in names
 
 
-def test_every_bound_parameter_and_command_is_found_by_its_name() -> None:
-    for entry in entries():
+@pytest.mark.few(1)
+@pytest.mark.parametrize("part", range(5))
+def test_every_bound_and_topic_is_found_by_its_name(part: int) -> None:
+    for entry in entries()[part::5]:
         if entry.kind in ("bound", "topic"):
             assert entry.name in [hit.name for hit in found([entry.name])[:2]], entry.name
 

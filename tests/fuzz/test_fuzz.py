@@ -33,6 +33,7 @@ COUNT = {
 }  # fmt: skip
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", TARGETS)
 def test_nothing_breaks(name: str) -> None:
     count = cases(COUNT[name], COST[name])

@@ -87,6 +87,7 @@ class Interrupter:
         return self
 
 
+@pytest.mark.few(1)
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_anywhere_leaves_the_old_file_or_the_new(target: Path) -> None:
     """A file object on its way into a variable is closed by its last reference, with a warning: nothing is lost."""
@@ -206,6 +207,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.few(1)
 def test_a_file_that_may_not_grow(target: Path) -> None:
     """A real refusal of the kernel, by a limit on the size of files."""
     before = left(target)

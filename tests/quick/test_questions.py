@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from tests.quick.questions import FILES, OTHERS, QUESTIONS, Question
 from tests.schema import conforms
 
 pytestmark = pytest.mark.quick
+
+CERTIFY = os.environ.get("DPCALC_TEST_CERTIFY", "yes") == "yes"
+"""Whether answers are proved as well, which takes most of the time: `.ci/oldest` asks for the answers alone."""
 
 Ran = tuple[int, str]
 
@@ -37,20 +41,20 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=[question.line for question in QUESTIONS])
 def test_question(run: Any, question: Question) -> None:
-    code, printed = run(f"{question.line} --json --certify")
+    code, printed = run(f"{question.line} --json" + " --certify" * CERTIFY)
     report = json.loads(printed)
     conforms(report)
     [case] = report["cases"]
     assert case["algorithm"] == question.algorithm
     assert {row["bound"] for row in case["results"]} == set(question.theorems.split())
-    for row in case["results"]:
+    lower_values_are_below_guarantees(case["results"])
+    for row in case["results"] if CERTIFY else ():
         promised = row["kind"] != "conditional"
         if "not_certified" in row and may_stay_open(row["bound"]):
             continue
         assert ("certified" in row) == (promised and all_bounds()[row["bound"]].certifiable), row["bound"]
     proved = all("certified" in row for row in case["results"] if row["best"])
-    assert code == (0 if proved else 3)
-    lower_values_are_below_guarantees(case["results"])
+    assert code == (0 if proved or not CERTIFY else 3)
 
 
 def lower_values_are_below_guarantees(rows: list[dict[str, Any]]) -> None:

@@ -70,6 +70,7 @@ def test_moments(name: str, exchanged: bool) -> None:
                     assert complex(at) == pytest.approx(exact, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("exchanged", [False, True])
 @pytest.mark.parametrize("name", LOSSES)
 def test_bounds_far_out(name: str, exchanged: bool) -> None:
@@ -97,6 +98,7 @@ def two_steps(loss: Loss, epsilon: float) -> float:
     return float(np.maximum(excess, 0.0, out=excess).sum() * scale)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "exchanged"), [("removed", False), ("replaced", False), ("replaced", True)])
 def test_two_steps(name: str, exchanged: bool) -> None:
     with precision(128):
@@ -233,6 +235,7 @@ class Nested:
         return rest @ self.weights + self.atom * self.more(x, steps - 1)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "mu", "q", "epsilon", "steps"),
     [(*case, 2) for case in FEW] + [("removed", 1.0, 0.1, 2.0, 3), ("added", 1.0, 0.1, 0.28, 3)],

@@ -44,6 +44,7 @@ def integral(p: Array, q: Array, z: float) -> float:
     return float(np.maximum(p - math.exp(z) * q, 0.0).sum() * (Y[1] - Y[0]))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("rate", [0.01, 0.4, 0.97])
 @pytest.mark.parametrize("mu", [0.3, 1.0, 2.5])
 def test_one_step_is_the_integral_of_its_definition(mu: float, rate: float) -> None:
@@ -73,6 +74,7 @@ def two_bins(mu: float, g: float) -> float:
     return float(0.5 * (curve * density(0.0)).sum() * (Y[1] - Y[0]))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mu", [0.2, 1.0, 2.0])
 def test_two_bins_are_the_integral_of_their_definition(mu: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """E (1 - g S)_+ = 1 - g + g E (S - 1/g)_+."""
