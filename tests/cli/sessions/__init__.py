@@ -14,8 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import dpcalc
 from dpcalc.cli.main import main
 
+PACKAGE = str(Path(dpcalc.__file__).parent)
 FOLDER = Path(__file__).parent
 FILES = sorted(FOLDER.glob("*.txt"))
 
@@ -53,7 +55,8 @@ def typed(line: str) -> Entry:
         try:
             main(shlex.split(line))
         except SystemExit as stop:
-            return Entry(line, out.getvalue() + err.getvalue(), int(stop.code or 0))
+            printed = (out.getvalue() + err.getvalue()).replace(PACKAGE, "dpcalc")
+            return Entry(line, printed, int(stop.code or 0))
     raise AssertionError("the program returned")
 
 
