@@ -68,10 +68,11 @@ class Workload(NamedTuple):
         import numpy as np
 
         update, iterate, variances = np.zeros(len(rates)), np.zeros(len(rates)), np.empty(len(rates))
-        for t, rate in enumerate(rates):
-            update = self.momentum * update + inverse[t]
-            iterate = (1.0 - self.decay * rate) * iterate + rate * update
-            variances[t] = iterate @ iterate
+        with np.errstate(over="ignore", invalid="ignore"):  # where C is as good as singular
+            for t, rate in enumerate(rates):
+                update = self.momentum * update + inverse[t]
+                iterate = (1.0 - self.decay * rate) * iterate + rate * update
+                variances[t] = iterate @ iterate
         return variances
 
     def _at(self, steady: Array, rates: Array, last: int) -> float:
