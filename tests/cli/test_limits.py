@@ -77,7 +77,7 @@ def test_a_killed_process_costs_the_case_it_was_at(tmp_path: Path) -> None:
     assert "ended early, twice" in checks[0]["message"]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("jobs", ["1", "2"])
 @pytest.mark.parametrize(
     ("number", "code", "said"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")]

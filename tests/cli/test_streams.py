@@ -63,6 +63,7 @@ def test_a_file_system_that_is_full(unbuffered: str, tmp_path: Path) -> None:
     assert "No space left on device" in done.stderr
 
 
+@pytest.mark.few(4)
 @UNBUFFERED
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 @pytest.mark.parametrize("line", ["--help", "--version", "rdp --help", "bounds", "bounds -o /dev/stdout"])
@@ -96,6 +97,7 @@ def test_a_closed_output(line: str) -> None:
     assert done.stderr.startswith("error: cannot write the output: standard output is closed")
 
 
+@pytest.mark.few(1)
 @UNBUFFERED
 @pytest.mark.skipif(os.name != "posix", reason="pipes wait or not on POSIX")
 def test_a_pipe_that_does_not_wait(unbuffered: str, whole: bytes) -> None:
@@ -125,6 +127,7 @@ def test_a_pipe_that_nobody_reads(unbuffered: str) -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="there is no /dev/stdout here")
 @pytest.mark.parametrize("path", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_standard_output_by_its_name(path: str, whole: bytes, tmp_path: Path) -> None:

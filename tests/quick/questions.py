@@ -85,7 +85,7 @@ QUESTIONS = (
     ),
     Question(
         "pnsgd",
-        "rdp -n 40 --batch-size 4 --loss logistic --feature-bound 1 --eta 0.1 --sigma 0.5 -d 1e-5",
+        "rdp -n 12 --batch-size 4 --loss logistic --feature-bound 1 --eta 0.1 --sigma 0.5 -d 1e-5",
         "iteration.pnsgd iteration.pnsgd_rdp iteration.linear_model",
     ),
     Question(
@@ -139,7 +139,7 @@ QUESTIONS = (
     ),
     Question(
         "shuffled",
-        "shuffle -n 40 --batch-size 4 --loss logistic --feature-bound 1 --eta 0.1 --sigma 0.5 -d 1e-5",
+        "shuffle -n 12 --batch-size 4 --loss logistic --feature-bound 1 --eta 0.1 --sigma 0.5 -d 1e-5",
         "shuffle.mixture shuffle.hybrid shuffle.linear_model",
     ),
     Question(
@@ -230,40 +230,40 @@ QUESTIONS = (
     ),
     Question(
         "cyclic",
-        "compare --algorithm cyclic -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
+        "compare --algorithm cyclic -n 8 --epochs 2 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
         "multi_epoch.cyclic multi_epoch.cyclic_rdp multi_epoch.composition multi_epoch.quadratic "
         "linear.passes linear.curved_passes linear.forgetting_passes",
     ),
     Question(
         "cyclic",
-        "multi-epoch -n 40 --batch-size 4 --epochs 3 --loss logistic --feature-bound 1 --eta 0.1 --sigma 0.5 -d 1e-5",
+        "multi-epoch -n 12 --batch-size 4 --epochs 2 --loss logistic --feature-bound 1 --eta 0.1 --sigma 0.5 -d 1e-5",
         "multi_epoch.cyclic multi_epoch.cyclic_rdp multi_epoch.composition multi_epoch.linear_model "
         "multi_epoch.quadratic",
     ),
     Question(
         "shuffle-once",
-        "multi-epoch --algorithm shuffle-once -n 40 --batch-size 4 --epochs 3 --loss logistic --feature-bound 1 "
+        "multi-epoch --algorithm shuffle-once -n 12 --batch-size 4 --epochs 2 --loss logistic --feature-bound 1 "
         "--eta 0.1 --sigma 0.5 -d 1e-5",
         "shuffled_epochs.once shuffled_epochs.once_linear_model",
     ),
     Question(
         "cyclic",
-        "multi-epoch -n 30 --epochs 3 -L 1 --smoothness 1 --loss-class smooth --eta 0.1 --sigma 4 -D 2 -d 1e-5",
+        "multi-epoch -n 8 --epochs 2 -L 1 --smoothness 1 --loss-class smooth --eta 0.1 --sigma 4 -D 2 -d 1e-5",
         "expanding.cyclic expanding.domain multi_epoch.composition",
     ),
     Question(
         "cyclic",
-        "multi-epoch -n 30 --epochs 3 -L 1 --eta 0.1 --laplace-scale 4 -D 2 -d 1e-5",
+        "multi-epoch -n 8 --epochs 2 -L 1 --eta 0.1 --laplace-scale 4 -D 2 -d 1e-5",
         "expanding.laplace",
     ),
     Question(
         "cyclic",
-        "multi-epoch -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.1 --laplace-scale 4 -d 1e-5",
+        "multi-epoch -n 8 --epochs 2 -L 1 --smoothness 1 --eta 0.1 --laplace-scale 4 -d 1e-5",
         "multi_epoch.laplace expanding.laplace",
     ),
     Question(
         "shuffle-once",
-        "multi-epoch --algorithm shuffle-once -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.1 --laplace-scale 4 -d 1e-5",
+        "multi-epoch --algorithm shuffle-once -n 8 --epochs 2 -L 1 --smoothness 1 --eta 0.1 --laplace-scale 4 -d 1e-5",
         "shuffled_epochs.once_laplace expanding.laplace",
     ),
     Question(
@@ -274,17 +274,17 @@ QUESTIONS = (
     ),
     Question(
         "cyclic-released",
-        "multi-epoch --release epoch -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -D 0.5 -d 1e-5",
+        "multi-epoch --release epoch -n 8 --epochs 2 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -D 0.5 -d 1e-5",
         "released.own_noise released.cyclic released.cyclic_curve",
     ),
     Question(
         "cyclic-released",
-        "compare --algorithm cyclic --release epoch -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
+        "compare --algorithm cyclic --release epoch -n 8 --epochs 2 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
         "released.own_noise released.cyclic linear.passes linear.curved_released linear.forgetting_released",
     ),
     Question(
         "shuffle-once",
-        "compare --algorithm shuffle-once -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
+        "compare --algorithm shuffle-once -n 8 --epochs 2 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
         "shuffled_epochs.once shuffled_epochs.once_secret linear.once linear.once_curved",
     ),
     Question(
@@ -312,24 +312,24 @@ QUESTIONS = (
     ),
     Question(
         "shuffle-once",
-        "multi-epoch --algorithm shuffle-once -n 30 --epochs 3 -L 1 --smoothness 1 --loss-class smooth --eta 0.1 "
+        "multi-epoch --algorithm shuffle-once -n 8 --epochs 2 -L 1 --smoothness 1 --loss-class smooth --eta 0.1 "
         "--sigma 4 -D 2 -d 1e-5",
         "expanding.once expanding.composition expanding.domain",
     ),
     Question(
         "rotation-epochs",
-        "compare --algorithm rotation-epochs -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
+        "compare --algorithm rotation-epochs -n 8 --epochs 2 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
         "shuffled_epochs.once shuffled_epochs.worst_position linear.once linear.once_curved",
     ),
     Question(
         "rotation-epochs-released",
-        "compare --algorithm rotation-epochs --release epoch -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.5 "
+        "compare --algorithm rotation-epochs --release epoch -n 8 --epochs 2 -L 1 --smoothness 1 --eta 0.5 "
         "--sigma 4 -d 1e-5",
         "released.own_noise released.shuffle_once linear.once linear.once_curved_released",
     ),
     Question(
         "shuffle-once-released",
-        "compare --algorithm shuffle-once --release epoch -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.5 "
+        "compare --algorithm shuffle-once --release epoch -n 8 --epochs 2 -L 1 --smoothness 1 --eta 0.5 "
         "--sigma 4 -d 1e-5",
         "released.own_noise released.shuffle_once released.shuffle_once_secret linear.once linear.once_curved_released",
     ),

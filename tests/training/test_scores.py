@@ -44,6 +44,7 @@ def test_bounds_hold_as_often_as_they_say(said: dict[str, object], mu: float) ->
         assert np.mean([one.epsilon for one in proved]) < 0.1
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("hits", "of", "rank", "others"), [(30, 60, 8, 60), (59, 60, 1, 60), (5, 9, 4, 500), (0, 5, 1, 5)]
 )

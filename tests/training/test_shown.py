@@ -69,6 +69,7 @@ def test_every_lower_value_has_an_attack_or_a_reason() -> None:
         assert near.algorithm in lookup(bound).algorithms
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("bound", NEAR)
 def test_the_attack_comes_near_the_lower_value(bound: str) -> None:
     algorithm, given, share = NEAR[bound]
