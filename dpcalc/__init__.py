@@ -38,9 +38,9 @@ _PUBLIC = {
     "evaluate": "dpcalc.api.training",
     "coefficients": "dpcalc.api.training",
     "to_sklearn": "dpcalc.api.training",
-    "ledger": "dpcalc.api.known",
-    "convert": "dpcalc.api.known",
-    "risk": "dpcalc.api.known",
+    "ledger": "dpcalc.api.asked",
+    "convert": "dpcalc.api.asked",
+    "risk": "dpcalc.api.asked",
     "card": "dpcalc.api.documents",
     "verify": "dpcalc.api.documents",
     "Report": "dpcalc.report",
@@ -55,7 +55,7 @@ _PUBLIC = {
     "WorkerLost": "dpcalc.errors",
     "PrivacyWarning": "dpcalc.errors",
     "Accountant": "dpcalc.recipes.ledgers.accountant",
-    "Ledger": "dpcalc.recipes.ledgers.live",
+    "Ledger": "dpcalc.recipes.ledgers.accountant",
 }
 
 __all__ = [*_PUBLIC, "__version__"]  # noqa: PLE0604

@@ -16,7 +16,7 @@ from dpcalc.errors import PrivacyWarning as PrivacyWarning
 from dpcalc.errors import SpecError as SpecError
 from dpcalc.errors import WorkerLost as WorkerLost
 from dpcalc.recipes.ledgers.accountant import Accountant as Accountant
-from dpcalc.recipes.ledgers.live import Ledger as Ledger
+from dpcalc.recipes.ledgers.accountant import Ledger as Ledger
 from dpcalc.report import Case as Case
 from dpcalc.report import Report as Report
 from dpcalc.report import Result as Result

@@ -9,7 +9,7 @@ from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from dpcalc.errors import SpecError
-from dpcalc.files.nodes import Items, Node, Scalar
+from dpcalc.files.documents import Items, Node, Scalar
 from dpcalc.files.place import clipped
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number
 from dpcalc.model.parameter import MAX_RECORDS, PARAMETERS, check

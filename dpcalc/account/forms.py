@@ -11,8 +11,18 @@ from dpcalc.account import long_history
 from dpcalc.account.facts import UNCLEAR, Said, meaning, value_of
 from dpcalc.account.loader import jointly
 from dpcalc.errors import NotApplicable, SpecError
-from dpcalc.files.documents import Rules, parse_json, parse_python, parse_toml, parse_yaml
-from dpcalc.files.nodes import Field, Items, Node, Scalar, Table
+from dpcalc.files.documents import (
+    Field,
+    Items,
+    Node,
+    Rules,
+    Scalar,
+    Table,
+    parse_json,
+    parse_python,
+    parse_toml,
+    parse_yaml,
+)
 from dpcalc.files.place import Place, clipped
 from dpcalc.files.reading import DOCUMENT_BYTES, RUN_BYTES, document_place, read_document
 from dpcalc.model.numbers import parse_number

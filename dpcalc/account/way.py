@@ -12,7 +12,7 @@ from dpcalc.account.forms import RunFile
 from dpcalc.account.recipe import read_plan, recipe_of
 from dpcalc.account.stated import Missing
 from dpcalc.errors import SpecError
-from dpcalc.files.nodes import Scalar
+from dpcalc.files.documents import Scalar
 from dpcalc.files.place import Place
 from dpcalc.notes import RunRemark
 from dpcalc.report import Assertion, Case

@@ -116,7 +116,7 @@ def schema(name: str = "report") -> dict[str, Any]:
     Raises:
         SpecError: there is none of this name.
     """
-    from dpcalc.recipes.judging.policy_file import policy_schema
+    from dpcalc.recipes.judging.policy import policy_schema
     from dpcalc.recipes.reading.schema import recipe_schema
     from dpcalc.references import read
 
@@ -174,7 +174,7 @@ def card(report: Report, *, model: str | os.PathLike[str] | None = None) -> dict
     training = report.cases[0].training if len(report.cases) == 1 else None
     if not training:
         raise SpecError("the report is of no model", "leave out model")
-    from dpcalc.cards.models import refuse_another
+    from dpcalc.cards.card import refuse_another
 
     made = card_of(report, model=model_of(os.fspath(model), report.cases[0]))
     refuse_another(os.fspath(model), made)
@@ -273,7 +273,7 @@ def check(
             use or of another check.
         WorkerLost: a worker of the executor died, did not answer in time, or answered something else.
     """
-    from dpcalc.recipes.judging.policy_file import policy_of
+    from dpcalc.recipes.judging.policy import policy_of
     from dpcalc.recipes.reading.matrix import MAX_CASES
     from dpcalc.recipes.running.checking import checked
     from dpcalc.recipes.running.evaluate import limits_of

@@ -144,7 +144,7 @@ def train(
     with with_one_blas_thread():
         whole = answered("train", asked, asker(fitting.fit), asker(fitting.fit_one_of_several))
     if output is not None and models[0] is not None:
-        from dpcalc.render.evaluation import render_statement
+        from dpcalc.render.models import render_statement
         from dpcalc.training.release.model import save
 
         save(models[0], output, statement=render_statement(whole).strip())

@@ -23,11 +23,10 @@ from dpcalc.model.algorithm import ALGORITHMS, Order, Source
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.model.quantities import SUFFICIENT, Quantity
 from dpcalc.references import read
-from dpcalc.render.evaluation import claim
+from dpcalc.render.models import claim
 from dpcalc.render.numbers import Digits, Side, number
-from dpcalc.render.words.promise import promise
 from dpcalc.render.words.risk import meaning
-from dpcalc.render.words.sentences import headline, released
+from dpcalc.render.words.sentences import headline, promise, released
 from dpcalc.report import Case, Result, strict_json
 from dpcalc.theorems.record import all_bounds
 

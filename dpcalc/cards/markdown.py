@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dpcalc.cards import fields
 from dpcalc.cards.document import CARRIED_OUT, CHECKED, PROMISED, released_line
+from dpcalc.cards.fields import Card, Case
 from dpcalc.inert import printable
 from dpcalc.model.quantities import ATTACKS
 from dpcalc.render.numbers import Side, equation, number
@@ -24,7 +24,7 @@ _RISKS = {
 }
 
 
-def card_markdown(card: fields.Card, source: str | None = None) -> str:
+def card_markdown(card: Card, source: str | None = None) -> str:
     """Return a card as Markdown.
 
     Args:
@@ -39,7 +39,7 @@ def card_markdown(card: fields.Card, source: str | None = None) -> str:
     return "\n".join([*lines, *_foot(card, source)]) + "\n"
 
 
-def _case(case: fields.Case) -> Iterator[str]:
+def _case(case: Case) -> Iterator[str]:
     guarantee = case["guarantee"]
     for line in guarantee["headline"]:
         yield f"**{_escape(line)}**  "
@@ -56,7 +56,7 @@ def _case(case: fields.Case) -> Iterator[str]:
     yield from (f"- {_escape(text)}" for text in case["not_covered"])
 
 
-def _fields(case: fields.Case) -> Iterator[tuple[str, str]]:
+def _fields(case: Case) -> Iterator[tuple[str, str]]:
     """Yield the rows of the table, their texts escaped."""
     mechanism, guarantee = case["mechanism"], case["guarantee"]
     sampling = "; ".join(filter(None, (mechanism["order"], _values(mechanism["sampling"]))))
@@ -100,7 +100,7 @@ def _risk_rows(risk: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"Gaussian privacy{where}", f"mu = {number(risk['mu']['value'], 6, Side.UP)}"
 
 
-def _foot(card: fields.Card, source: str | None) -> Iterator[str]:
+def _foot(card: Card, source: str | None) -> Iterator[str]:
     yield from ("---", "")
     if card["model"]:
         yield f"Model: SHA-256 `{card['model']['sha256']}`, noise from `{_escape(card['model']['noise_source'])}`.  "

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple, cast
 from dpcalc.cards import fields
 from dpcalc.cards.answer import answer, with_risks
 from dpcalc.cards.asked import BESIDE, asked_of, canonical, hash_of_file, query_of_card, seal_of
-from dpcalc.cards.card import STATED, card_text
+from dpcalc.cards.card import STATED, card_text, differences, refuse_untrained, too_strong
 from dpcalc.cards.document import SCHEMA, case_of
-from dpcalc.cards.models import differences, refuse_untrained, too_strong
 from dpcalc.errors import SpecError
 from dpcalc.model.parameter import PARAMETERS, check
 from dpcalc.model.quantities import ATTACKS, Quantity

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dpcalc.cluster.address import LOCAL, checked_address
+from dpcalc.cluster.calls import LOCAL, checked_address
 from dpcalc.errors import SpecError
 
 if TYPE_CHECKING:

@@ -12,10 +12,9 @@ from typing import Any, NoReturn
 
 import click
 
-from dpcalc.cli.filenames import refuse_files
 from dpcalc.cli.help.option import WithHelp
 from dpcalc.cli.output.terminal import NO_PAGER
-from dpcalc.cli.sections import BESIDE, COMMANDS, MORE, SECTIONS
+from dpcalc.cli.types import BESIDE, COMMANDS, MORE, SECTIONS, refuse_files
 from dpcalc.errors import Disproved, DpcalcError
 from dpcalc.files import output
 from dpcalc.inert import printable

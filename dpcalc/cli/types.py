@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from dpcalc.errors import SpecError
+from dpcalc.inert import printable
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number, parse_sweep
 from dpcalc.model.parameter import Parameter, check
 
@@ -16,6 +18,39 @@ if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]
 else:
     _ParamType = click.ParamType  # takes no type argument before click 8.4
+
+
+def refuse_files(words: Sequence[str]) -> None:
+    """Refuse a command line in which an option is the name of a file, or leads into a folder of that name.
+
+    After ``--`` there are no options; ``-`` stands for standard input there as well.
+
+    Raises:
+        SpecError: one is.
+    """
+    end = words.index("--") if "--" in words else len(words)
+    for number, word in enumerate(words):
+        option = word.startswith("-") and number < end
+        if (option or word == "-") and os.path.lexists(word.split(os.sep)[0]):
+            meant = "an option" if option and word != "-" else "standard input or output"
+            raise SpecError(
+                f"{word} is {meant}, and the name of a file here",
+                f"write ./{word} for the file, or -- before all files; to mean {meant}, rename the file",
+            )
+
+
+def refuse_selecting(pattern: str | None) -> None:
+    """Refuse a selection of cases by their names that is the name of a file.
+
+    Raises:
+        SpecError: it is.
+    """
+    if pattern is not None and os.path.lexists(pattern):
+        shown = printable(pattern)
+        raise SpecError(
+            f"--run {shown} is the name of a file, and chooses cases by theirs",
+            f"for a case of that name: --run '^{shown}$'",
+        )
 
 
 class Delta(NamedTuple):
@@ -148,3 +183,61 @@ def _bounds() -> Iterable[str]:
 
 BOUND = Word(_bounds)
 """The id of a bound."""
+
+
+SECTIONS = {
+    "Ask": {
+        "dp-sgd": "DP-SGD with clipped gradients, as Opacus runs it.",
+        "dp-ftrl": "Correlated noise: DP-FTRL, trees, banded matrices.",
+        "compare": "Every bound that applies to one described run, best first.",
+        "multi-epoch": "Many passes: ordered, shuffled or sampled; hidden iterates.",
+        "shuffle": "One pass in a random order; fixed noise or noise tuned to n.",
+        "rdp": "One pass in a fixed order, whose iterates stay hidden.",
+        "ledger": "Several runs and queries about the same records, composed.",
+        "convert": "One notion of privacy in the words of another.",
+        "risk": "What an attacker can do against a guarantee.",
+        "utility": "What a budget costs: excess risk, noise, steps.",
+    },
+    "Check": {
+        "account": "What a run really spent, from its files; plan against run.",
+        "check": "Run recipe files: cases of any command, and their gates.",
+        "init": "Write a recipe from a training configuration.",
+        "verify": "Recompute a privacy card, and compare every field.",
+        "audit": "Attack a run, and prove the least epsilon it can have.",
+    },
+    "Train": {
+        "train": "Run an algorithm on data, privately: budget in, model out.",
+        "model": "The coefficients of a trained model, and their noise.",
+        "predict": "Predict the target of rows by a model that train wrote.",
+        "evaluate": "How good a model is on test rows, plainly or privately.",
+    },
+    "Look up": {
+        "find": "Bounds, authors, theorems, figures, errata, parameters, topics.",
+        "explain": "What a bound says, or why the best answer for a run is true.",
+        "bounds": "List the bounds, or those that apply to a run, and why.",
+        "statement": "A paragraph for a paper or a model card about a run.",
+        "help": "What to type first; pages about topics; the proofs.",
+    },
+    "Rarer": {
+        "online": "A growing stream with decaying noise.",
+        "unlearn": "Make a model forget records by noisy steps on those kept.",
+        "hockey-stick": "One record along a pass, ordered or stopped at random.",
+        "shifted": "Any noisy Lipschitz steps, with the best shifts.",
+        "merge": "One verdict from the reports of all shards of a check.",
+        "cite": "BibTeX of a bound, or of the best answer for a run.",
+        "schema": "Print the JSON schema of a report, a recipe or a card.",
+        "completions": "Print the completion script of a shell, or the manual page.",
+    },
+}
+"""The commands as the help shows them, those of the last section by their names alone."""
+
+COMMANDS = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
+
+MORE = (
+    "account", "online", "risk", "ledger", "convert", "utility", "train", "audit", "predict", "evaluate", "model",
+    "init", "check", "merge", "verify", "explain", "find", "bounds", "cite", "help", "schema", "completions",
+)  # fmt: skip
+"""The commands with code of their own; every other one is a row of `dpcalc.cli.runs.RUNS`."""
+
+BESIDE = {"cite": "explain", "schema": "completions"}
+"""Small commands, and the module of another command in which each stands under its own name."""

@@ -16,8 +16,16 @@ from concurrent.futures import CancelledError, Executor, Future
 from functools import partial
 from typing import Any
 
-from dpcalc.cluster.address import LOCAL, checked_address, refuse_open
-from dpcalc.cluster.calls import answer_of, call, name_of, refuse_other_versions, versions
+from dpcalc.cluster.calls import (
+    LOCAL,
+    answer_of,
+    call,
+    checked_address,
+    name_of,
+    refuse_open,
+    refuse_other_versions,
+    versions,
+)
 from dpcalc.errors import DpcalcError, SpecError, WorkerDied, WorkerLost
 
 ATTEMPTS = 4

@@ -108,6 +108,43 @@ class ProjectFile(str):
         """The path of the file that was checked, without links."""
         return os.path.join(self.root, *self.parts)
 
+    def open(self) -> int:
+        """Return the descriptor of the file that was checked.
+
+        Raises:
+            OSError: it cannot be opened, or is not what was checked.
+        """
+        try:
+            return self._step_by_step() if os.open in os.supports_dir_fd and NO_LINK else self._compared()
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise OSError(error.errno, "a link took its place after it was checked") from None
+            raise
+
+    def _step_by_step(self) -> int:
+        *folders, last = self.parts or (".",)
+        handle = os.open(self.root, FOLDER)
+        try:
+            for name in folders:
+                inner = os.open(name, FOLDER | NO_LINK, dir_fd=handle)
+                os.close(handle)
+                handle = inner
+            return os.open(last, _FLAGS | NO_LINK, dir_fd=handle)
+        finally:
+            os.close(handle)
+
+    def _compared(self) -> int:
+        """Return the file opened by its resolved path, where folders cannot be opened: it must still be there."""
+        handle = os.open(self.real, _FLAGS)
+        try:
+            same = os.path.realpath(self.real) == self.real
+            if same and os.path.samestat(os.fstat(handle), os.lstat(self.real)):
+                return handle
+            raise OSError(errno.ELOOP, "")
+        except BaseException:
+            os.close(handle)
+            raise
+
 
 class IrregularFile(OSError):
     """A folder, a pipe or a device; ``strerror`` says which."""
@@ -180,7 +217,7 @@ def open_regular(path: str) -> IO[bytes]:
         IrregularFile: it is a folder, a pipe or a device.
         ValueError: it is not a path.
     """
-    handle = _opened(path) if isinstance(path, ProjectFile) else os.open(path, _FLAGS)
+    handle = path.open() if isinstance(path, ProjectFile) else os.open(path, _FLAGS)
     try:
         mode = os.fstat(handle).st_mode
         if not stat.S_ISREG(mode):
@@ -189,43 +226,6 @@ def open_regular(path: str) -> IO[bytes]:
     except BaseException:
         os.close(handle)
         raise
-
-
-def _opened(path: ProjectFile) -> int:
-    try:
-        return _step_by_step(path) if os.open in os.supports_dir_fd and NO_LINK else _compared(path)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise OSError(error.errno, "a link took its place after it was checked") from None
-        raise
-
-
-def _step_by_step(path: ProjectFile) -> int:
-    *folders, last = path.parts or (".",)
-    handle = os.open(path.root, FOLDER)
-    try:
-        for name in folders:
-            inner = os.open(name, FOLDER | NO_LINK, dir_fd=handle)
-            os.close(handle)
-            handle = inner
-        return os.open(last, _FLAGS | NO_LINK, dir_fd=handle)
-    finally:
-        os.close(handle)
-
-
-def _compared(path: ProjectFile) -> int:
-    """Return the file opened by its resolved path, where folders cannot be opened: it must still be what is there."""
-    real = path.real
-    handle = os.open(real, _FLAGS)
-    try:
-        same = os.path.realpath(real) == real and os.path.samestat(os.fstat(handle), os.lstat(real))
-    except BaseException:
-        os.close(handle)
-        raise
-    if not same:
-        os.close(handle)
-        raise OSError(errno.ELOOP, "")
-    return handle
 
 
 @contextlib.contextmanager
@@ -444,24 +444,17 @@ def _start(path: str) -> tuple[str, list[str]]:
     Raises:
         Unwritable: it begins inside a repository of Git.
     """
-    below = _below_current(path)
-    drive, rest = ("", below) if below is not None else os.path.splitdrive(path)
+    drive, rest = os.path.splitdrive(path)
+    current = os.environ.get("PWD", "").rstrip(os.sep)
+    if current and path.startswith(current + os.sep):
+        with contextlib.suppress(OSError):
+            if os.path.samefile(current, os.curdir):  # the current folder, as the shell names it
+                drive, rest = "", path[len(current) :].lstrip(os.sep)
     root = drive + os.sep if rest[:1] in (os.sep, os.altsep) else drive or os.curdir
     if root == os.curdir and any(name.casefold() == _GIT for name in _SEPARATORS.split(os.getcwd())):
         raise Unwritable("Git keeps its repository there")
     *folders, last = _SEPARATORS.split(rest)
     return root, [*(name for name in folders if name not in ("", os.curdir)), last]
-
-
-def _below_current(path: str) -> str | None:
-    """Return a path from the current folder on, where it names that folder as the shell does."""
-    current = os.environ.get("PWD", "").rstrip(os.sep)
-    if not current or not path.startswith(current + os.sep):
-        return None
-    with contextlib.suppress(OSError):
-        if os.path.samefile(current, os.curdir):
-            return path[len(current) :].lstrip(os.sep)
-    return None
 
 
 def _is_link(status: os.stat_result) -> bool:

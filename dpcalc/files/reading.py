@@ -124,18 +124,14 @@ def opened(path: str, hint: str = "give the path of a file") -> Iterator[IO[byte
         SpecError: it cannot be opened or read, is no regular file, or is no path.
     """
     with reported(path):
-        stream = _open(path, hint)
+        try:
+            stream = open_regular(path)
+        except IrregularFile:
+            raise SpecError(f"{shown_path(path)} is not a regular file", hint) from None
+        except ValueError:  # a NUL, or what no file system encodes
+            raise SpecError(f"{shown_path(path)} is not a path", hint) from None
     with stream, reported(path):
         yield stream
-
-
-def _open(path: str, hint: str) -> IO[bytes]:
-    try:
-        return open_regular(path)
-    except IrregularFile:
-        raise SpecError(f"{shown_path(path)} is not a regular file", hint) from None
-    except ValueError:  # a NUL, or what no file system encodes
-        raise SpecError(f"{shown_path(path)} is not a path", hint) from None
 
 
 @contextlib.contextmanager

@@ -13,9 +13,8 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.files import reading
-from dpcalc.files.documents import Rules, parse_yaml
+from dpcalc.files.documents import Items, Node, Rules, Scalar, Table, parse_yaml
 from dpcalc.files.lines import text_blocks
-from dpcalc.files.nodes import Items, Node, Scalar, Table
 from dpcalc.files.place import FileError, Place, discreetly, ending
 from dpcalc.files.reading import is_standard_input, opened, reported, shown_path, standard_input
 from dpcalc.model.numbers import parse_integer, parse_number

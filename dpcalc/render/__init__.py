@@ -18,7 +18,7 @@ PIECES = {"json": "machine.json_pieces", "jsonl": "machine.jsonl_pieces", "csv":
 """Formats for programs, whose texts are made in pieces: module and function of the report."""
 
 _WRITERS = {
-    "statement": "evaluation.render_statement",
+    "statement": "models.render_statement",
     "explain": "several.render_explain",
     "bibtex": "several.render_bibtex",
 }
@@ -58,14 +58,14 @@ def _text(report: Report, format: str, asked: Asked, *, color: bool | None, verb
         from dpcalc.render.check import text as verdicts
 
         return verdicts.render(report, asked.digits, color=format == _TABLE and color is not False)
-    from dpcalc.render import blocks, document, table
+    from dpcalc.render import blocks, document
 
     if format == _MARKDOWN:
         return blocks.markdown(document.page_document(report, asked.digits))
     tree = document.document(report, asked.digits, verbose)
     if format == _PLAIN:
         return blocks.plain(tree, None if verbose >= FULL else blocks.COLUMNS)
-    return table.table(tree, color)
+    return blocks.table(tree, color)
 
 
 def _paragraphs(text: str) -> str:

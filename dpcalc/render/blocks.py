@@ -175,3 +175,17 @@ def _escape(text: str) -> str:
 def plain(blocks: Iterable[Block], width: int | None) -> str:
     """Return blocks as plain text of a width; every paragraph in one line where that is None."""
     return "".join(f"{line.rstrip()}\n" for block in blocks for line in block.lines(width))
+
+
+def table(blocks: Iterable[Block], color: bool | None) -> str:
+    """Return blocks fitted to the terminal, with colour if ``color`` (None: as rich detects)."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(force_terminal=color, no_color=color is False, highlight=False, emoji=False, markup=False)
+    with console.capture() as captured:
+        for block in blocks:
+            for lines, style in block.laid_out(console.width):
+                for line in lines:
+                    console.print(Text(line, style=style), soft_wrap=True)
+    return captured.get()

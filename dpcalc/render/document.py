@@ -41,18 +41,22 @@ from dpcalc.render.several import (
     unanswered,
 )
 from dpcalc.render.words import risk
-from dpcalc.render.words.brief import facts, hiding, kept, source, unseen
-from dpcalc.render.words.comparison import (
+from dpcalc.render.words.brief import (
     assumption_lines,
     columns,
     derivation,
+    entry_rows,
+    facts,
+    hiding,
     is_cost,
+    kept,
+    ledger_lines,
     obstacle_rows,
     obstacles_by_reason,
     rows,
+    source,
+    unseen,
 )
-from dpcalc.render.words.ledger import entry_rows, ledger_lines
-from dpcalc.render.words.promise import promise, promise_of_others
 from dpcalc.render.words.risk import ATTACK, audit_facts, meaning, risk_lines, risk_rows
 from dpcalc.render.words.sentences import (
     DEFAULT,
@@ -68,6 +72,8 @@ from dpcalc.render.words.sentences import (
     inputs_by_group,
     inputs_lines,
     noise_enough,
+    promise,
+    promise_of_others,
     released,
     shift_lines,
     tightness_text,

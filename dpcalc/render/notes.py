@@ -57,8 +57,7 @@ from dpcalc.notes import (
     Vacuous,
 )
 from dpcalc.render.numbers import MAXIMISED, SIX, Digits, Side, number
-from dpcalc.render.words.allocation import allocation_lines
-from dpcalc.render.words.positions import ALSO_CALLED, worst_positions
+from dpcalc.render.words.positions import ALSO_CALLED, allocation_lines, worst_positions
 from dpcalc.report import Case, Report, Result
 from dpcalc.theorems.record import lookup
 
@@ -501,7 +500,7 @@ def _model_file(note: ModelFile) -> str:
 
 def words_of(note: Charged) -> str:
     """Return what a charge came to: what is spent, what is left, and what was charged and not released."""
-    from dpcalc.render.words.ledger import remaining_briefly
+    from dpcalc.render.words.brief import remaining_briefly
 
     of = "" if note.group_size == 1 else f" for any {note.group_size} records together"
     at = "" if not note.delta else f" at delta = {number(note.delta, side=Side.AS_GIVEN)}"

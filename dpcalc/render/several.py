@@ -17,8 +17,7 @@ from dpcalc.render.layout import wrapped
 from dpcalc.render.notes import improvement_sentences
 from dpcalc.render.numbers import MAXIMISED, SIX, Digits, Side, equation, number, symbol_of
 from dpcalc.render.words import risk
-from dpcalc.render.words.brief import kept
-from dpcalc.render.words.comparison import cost_kind, cost_run, derivation
+from dpcalc.render.words.brief import cost_kind, cost_run, derivation, kept
 from dpcalc.render.words.risk import audit_cells, audit_names, audited_together, refuted, risk_cells, risk_names
 from dpcalc.render.words.sentences import GIVEN, certified_counts, factor_text, inputs_by_group
 from dpcalc.report import Case, Report, Result

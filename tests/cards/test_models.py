@@ -12,8 +12,7 @@ import pytest
 
 import dpcalc
 from dpcalc.cards.asked import hash_of_file, seal_of
-from dpcalc.cards.card import card_text
-from dpcalc.cards.models import refuse_untrained
+from dpcalc.cards.card import card_text, refuse_untrained
 from dpcalc.cli.main import main
 from dpcalc.errors import SpecError
 

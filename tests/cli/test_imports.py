@@ -111,15 +111,14 @@ def test_what_certifies_loads_no_arithmetic_of_what_it_certifies() -> None:
 
 
 ROOMS = {
-    "cli": "filenames help help.option main output output.failures output.kinds output.printing output.terminal query "
-    "runs sections types",
+    "cli": "help help.option main output output.printing output.terminal query runs types",
     "engine": "advice advice.improvements advice.notes answer ask attack attack.guess commands description evaluate "
     "question solving solving.search",
     "files": "output",
     "model": "algorithm draft loss_class noise numbers parameter phases quantities question run",
     "notions": "composed composition conversions curves gaussian guarantee notion randomised_response renyi trade_off",
     "numerics": "floats normal roots sums",
-    "render": "asked layout notes numbers words words.allocation words.positions",
+    "render": "asked layout notes numbers words words.positions",
     "theorems": "batch_layout conditions record setting",
 }
 ALONE = "errors inert notes plain_enum references report version"

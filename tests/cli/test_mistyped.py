@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from dpcalc.cli.help.spelling import distance, nearest
+from dpcalc.cli.help.option import distance, nearest
 
 
 def edits(word: str) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpcalc.cluster.address import checked_address, refuse_open
+from dpcalc.cluster.calls import checked_address, refuse_open
 from dpcalc.errors import SpecError
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.recipes.judging.exceptions import EXCEPTIONS
+from dpcalc.recipes.judging.objections import EXCEPTIONS
 from dpcalc.recipes.reading.read import KEYS
 from dpcalc.recipes.reading.settings import CASE_KEYS
 from tests.fuzz.lines import ODD, options, tried

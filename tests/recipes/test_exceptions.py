@@ -14,7 +14,7 @@ import dpcalc
 from dpcalc.cli.main import main
 from dpcalc.engine.advice.missing import ON_MEAN
 from dpcalc.recipes.judging import objections as strictly
-from dpcalc.recipes.judging.exceptions import EXCEPTIONS
+from dpcalc.recipes.judging.objections import EXCEPTIONS
 from dpcalc.render import render as render_text
 from dpcalc.render.check import KINDS, render
 from tests.schema import conforms

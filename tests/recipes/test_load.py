@@ -13,8 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpcalc.files.documents import Rules, parse_json, parse_toml, parse_yaml
-from dpcalc.files.nodes import Items, Node, Scalar, Table
+from dpcalc.files.documents import Items, Node, Rules, Scalar, Table, parse_json, parse_toml, parse_yaml
 from dpcalc.files.place import FileError
 from dpcalc.files.reading import DOCUMENT_BYTES
 from dpcalc.recipes.reading.read import SYNTAX, read

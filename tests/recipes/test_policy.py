@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 import dpcalc
 from dpcalc.cli.main import main
 from dpcalc.engine.advice.missing import ON_MEAN
-from dpcalc.recipes.judging.policy_file import policy_schema, read_policy
+from dpcalc.recipes.judging.policy import policy_schema, read_policy
 from tests.schema import conforms
 
 Write = Callable[..., str]

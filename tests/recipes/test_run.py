@@ -12,7 +12,7 @@ import dpcalc
 from dpcalc.engine.ask import ask
 from dpcalc.engine.gate import judge, parse
 from dpcalc.errors import SpecError
-from dpcalc.files.nodes import Field, Scalar
+from dpcalc.files.documents import Field, Scalar
 from dpcalc.files.place import Place
 from dpcalc.recipes.reading.gates import Lookup, judge_gate, read_gates
 from dpcalc.recipes.running.checking import checked

@@ -16,7 +16,7 @@ import pytest
 
 from dpcalc.render import FORMATS, render
 from dpcalc.render.numbers import Digits, number
-from dpcalc.render.words.comparison import obstacle_rows
+from dpcalc.render.words.brief import obstacle_rows
 from dpcalc.report import Assertion, Case, Obstacle, Report, Result, Tightness
 from tests.schema import conforms
 

@@ -16,7 +16,7 @@ import pytest
 
 import dpcalc
 from dpcalc.cards import card
-from dpcalc.cards.models import refuse_untrained
+from dpcalc.cards.card import refuse_untrained
 from dpcalc.cli.main import main
 from dpcalc.errors import DpcalcError, MissingParameter, NotApplicable, SpecError
 from dpcalc.notions.guarantee import Box, Gdp, Profile, Rdp

@@ -138,7 +138,7 @@ def test_formats_of_the_guarantee_alone_have_no_metrics(
 def test_reports_say_so_too(
     kind: str, ending: str, measured: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from dpcalc.cli.output.kinds import REPORTS
+    from dpcalc.cli.output.terminal import REPORTS
 
     if kind not in REPORTS:
         pytest.skip(f"there is no report of the kind {kind}")

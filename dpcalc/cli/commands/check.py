@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpcalc.cli.cluster import cluster_options, there_of
-from dpcalc.cli.filenames import refuse_selecting
 from dpcalc.cli.output import printing
 from dpcalc.cli.output.conclusion import Printing, load_baseline
-from dpcalc.cli.output.failures import tell
 from dpcalc.cli.output.printing import PLOT, report_options, reports_option
 from dpcalc.cli.output.publish import CHECKED, publish
 from dpcalc.cli.output.reports import Destination, destinations, written_to
 from dpcalc.cli.output.streaming import check_all, in_lines, refuse_large
+from dpcalc.cli.output.terminal import tell
 from dpcalc.cli.query import Command
-from dpcalc.cli.types import FILE
+from dpcalc.cli.types import FILE, refuse_selecting
 from dpcalc.errors import SpecError
 from dpcalc.files.output import check_outputs, in_pieces, is_file, say
 from dpcalc.inert import printable
@@ -142,7 +141,7 @@ def command(
     a 1, every gate was judged. A case that takes too long or too much memory is an error of that case alone, with 3. A
     report that fails costs no other. After an interrupt, no report is written.
     """
-    from dpcalc.recipes.judging.policy_file import policy_of
+    from dpcalc.recipes.judging.policy import policy_of
     from dpcalc.recipes.reading.recipe import Malformed, files_of
     from dpcalc.recipes.running.checking import malformed
     from dpcalc.recipes.running.selection import Options, Selection, read_all

@@ -61,7 +61,7 @@ def schema(name: str) -> None:
         write(read(f"{name}-1.schema.json"), None)
         return
     from dpcalc.inert import json_text
-    from dpcalc.recipes.judging.policy_file import policy_schema
+    from dpcalc.recipes.judging.policy import policy_schema
     from dpcalc.recipes.reading.schema import recipe_schema
 
     write(json_text(recipe_schema() if name == "recipe" else policy_schema(), 2) + "\n", None)

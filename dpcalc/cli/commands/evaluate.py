@@ -65,7 +65,7 @@ def command(
     from dpcalc.inert import json_text
     from dpcalc.model.numbers import parse_number
     from dpcalc.recipes.ledgers.charge import evaluate
-    from dpcalc.render.evaluation import evaluation_text
+    from dpcalc.render.models import evaluation_text
 
     report = evaluate(
         model, data, epsilon=None if epsilon is None else parse_number(epsilon), ledger=ledger,
@@ -73,7 +73,7 @@ def command(
         threshold=None if threshold is None else parse_number(threshold),
     )  # fmt: skip
     if plot is not None:
-        from dpcalc.render.chart.trained import evaluation_chart
+        from dpcalc.render.chart.measured import evaluation_chart
 
         if not put_picture(evaluation_chart(report), plot):
             return

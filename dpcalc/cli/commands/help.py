@@ -9,9 +9,8 @@ import textwrap
 import click
 
 from dpcalc.cli.commands.find import typed
-from dpcalc.cli.help.option import WithHelp
+from dpcalc.cli.help.option import WithHelp, nearest
 from dpcalc.cli.help.search import found
-from dpcalc.cli.help.spelling import nearest
 from dpcalc.cli.types import Word
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write
@@ -58,7 +57,7 @@ def page(topic: str) -> str:
     Raises:
         SpecError: there is none.
     """
-    from dpcalc.cli.sections import COMMANDS
+    from dpcalc.cli.types import COMMANDS
 
     word = topic.strip().lstrip("-").lower().replace("_", "-")
     if word in (*TOPICS, "start"):

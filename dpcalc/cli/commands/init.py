@@ -45,7 +45,7 @@ def command(config: str, command_: str | None, algorithm: str | None, policy: bo
 
     check_outputs([(output, "-o")], (config,))
     if policy:
-        from dpcalc.recipes.judging.policy_file import drafted
+        from dpcalc.recipes.judging.policy import drafted
         from dpcalc.recipes.reading.read import read
         from dpcalc.recipes.reading.recipe import files_of
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.output.kinds import REPORTS
 from dpcalc.cli.output.printing import Output, emit, report_options, reports_option, verbose_option
+from dpcalc.cli.output.terminal import REPORTS
 from dpcalc.cli.query import Command
 from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError

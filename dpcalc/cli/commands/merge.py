@@ -9,11 +9,9 @@ from typing import Any
 import click
 
 from dpcalc.cli.output.conclusion import Printing, conclude, load_baseline
-from dpcalc.cli.output.failures import tell, worst
-from dpcalc.cli.output.kinds import REPORTS
 from dpcalc.cli.output.printing import report_options, reports_option, verdict
 from dpcalc.cli.output.reports import Destination, destinations, write_reports, written_to
-from dpcalc.cli.output.terminal import color_of
+from dpcalc.cli.output.terminal import REPORTS, color_of, tell, worst
 from dpcalc.cli.query import Command
 from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError

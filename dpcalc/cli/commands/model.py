@@ -32,14 +32,14 @@ def command(model: str, verbose: bool, plot: str | None, format: str | None, as_
     """
     check_outputs([(output, "-o"), *check_picture(plot)], (model,))
     format = format_of(format, as_json, output)
-    from dpcalc.render.coefficients import coefficients_text
+    from dpcalc.render.models import coefficients_text
     from dpcalc.training.release.coefficients import coefficients_of
     from dpcalc.training.release.model import load
     from dpcalc.training.release.prediction import predictor
 
     found = coefficients_of(predictor(load(model)))
     if plot is not None:
-        from dpcalc.render.chart.trained import coefficients_chart
+        from dpcalc.render.chart.measured import coefficients_chart
 
         if not put_picture(coefficients_chart(found.largest, model), plot):
             return

@@ -191,7 +191,7 @@ def command(
         say(f"nothing was released: no model and no metrics{kept}")
         raise
     if output is not None and models[0] is not None:
-        from dpcalc.render.evaluation import render_statement
+        from dpcalc.render.models import render_statement
         from dpcalc.training.release.model import save
 
         save(models[0], output, statement=render_statement(report("train", cases)).strip())

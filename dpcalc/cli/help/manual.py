@@ -84,7 +84,7 @@ def manual() -> str:
 def _commands() -> Iterator[click.Context]:
     """Yield the context of every command, in the order in which the help lists them."""
     from dpcalc.cli.main import cli
-    from dpcalc.cli.sections import COMMANDS
+    from dpcalc.cli.types import COMMANDS
 
     group = click.Context(cli, info_name="dpcalc", help_option_names=["--help", "-h"])
     for name in COMMANDS:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.help.spelling import distance, nearest
+from dpcalc.cli.help.option import distance, nearest
 
 _MEANT = {
     "poisson_sampling": ("sampling", "did you mean --sampling poisson?"),

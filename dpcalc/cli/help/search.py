@@ -62,7 +62,7 @@ def _topics() -> Iterator[Entry]:
 
 
 def _commands() -> Iterator[Entry]:
-    from dpcalc.cli.sections import COMMANDS
+    from dpcalc.cli.types import COMMANDS
 
     words = words_for_commands()
     for name, help in COMMANDS.items():
@@ -252,7 +252,7 @@ def _begins(word: str, known: Counter[str]) -> bool:
 
 def _respelt(word: str, known: Counter[str]) -> str:
     """Return the known word that is nearest in spelling; the word itself where none is."""
-    from dpcalc.cli.help.spelling import nearest
+    from dpcalc.cli.help.option import nearest
 
     return next(iter(nearest(word, (other for other in known if abs(len(other) - len(word)) <= 2))), word)
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from dpcalc.cli.output.failures import tell, worst
 from dpcalc.cli.output.printing import format_of
 from dpcalc.cli.output.reports import Destination
-from dpcalc.cli.output.terminal import color_of
+from dpcalc.cli.output.terminal import color_of, tell, worst
 from dpcalc.files.output import say, write
 from dpcalc.inert import printable
 from dpcalc.render.check import MARKDOWN, render

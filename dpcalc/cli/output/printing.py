@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dpcalc.cli.output.failures import Lost, attempt, lost_by, tell, worst
-from dpcalc.cli.output.kinds import REPORTS
-from dpcalc.cli.output.terminal import color_of, on_terminal, show
+from dpcalc.cli.output.terminal import REPORTS, Lost, attempt, color_of, lost_by, on_terminal, show, tell, worst
 from dpcalc.cli.types import BOUND, FILE, Word
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM

@@ -8,9 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dpcalc.cli.output import printing
-from dpcalc.cli.output.failures import Lost, attempt, lost_by
-from dpcalc.cli.output.kinds import CARD
 from dpcalc.cli.output.reports import Destination, asked
+from dpcalc.cli.output.terminal import CARD, Lost, attempt, lost_by
 from dpcalc.errors import SpecError
 from dpcalc.files.output import append, say, write, write_bytes
 from dpcalc.inert import printable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from dpcalc.cli.output.failures import Lost, attempt
+from dpcalc.cli.output.terminal import Lost, attempt
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write
 from dpcalc.inert import printable

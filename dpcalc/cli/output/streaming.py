@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from dpcalc.cli.output.conclusion import Printing, conclude, left_out, trouble, warn
-from dpcalc.cli.output.failures import Lost, attempt, tell, worst
 from dpcalc.cli.output.printing import PLOT
 from dpcalc.cli.output.publish import CHECKED
 from dpcalc.cli.output.reports import Destination, asked
-from dpcalc.cli.output.terminal import color_of
+from dpcalc.cli.output.terminal import Lost, attempt, color_of, tell, worst
 from dpcalc.errors import SpecError
 from dpcalc.files.output import in_pieces, say, write
 from dpcalc.inert import inert

@@ -1,14 +1,24 @@
-"""What standard output is, whether to colour it, and texts that are longer than its screen."""
+"""Standard output and its screen; the kinds of what is printed, and how failures are said."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from dpcalc import render
+from dpcalc.errors import PRECEDENCE, DpcalcError, debugging
 from dpcalc.files import output
-from dpcalc.inert import inert
+from dpcalc.files.output import say
+from dpcalc.inert import inert, printable
+from dpcalc.render import Asked, Kind
+from dpcalc.report import Report
+
+if TYPE_CHECKING:
+    from dpcalc.cards.fields import Card
 
 
 def on_terminal() -> bool:
@@ -52,3 +62,99 @@ def _longer_than_the_screen(text: str) -> bool:
     from shutil import get_terminal_size
 
     return text.count("\n") >= get_terminal_size().lines
+
+
+_SECONDS, _GIB = 60.0, 4.0
+"""What a case of a recipe may take on a card: it is asked again, and others wrote it."""
+
+
+def _card(report: Report, asked: Asked) -> str:
+    from dpcalc.cards.card import card_of, trained_model
+
+    return _text(card_of(report, model=trained_model(report)), asked)
+
+
+def _card_of_check(report: Report, asked: Asked) -> str:
+    from dpcalc.cards.limited import card_within
+    from dpcalc.recipes.running.evaluate import Limits
+
+    return _text(card_within(report, Limits(_SECONDS, _GIB)), asked)
+
+
+def _text(card: Card, asked: Asked) -> str:
+    if not asked.file.lower().endswith(".md"):
+        from dpcalc.cards.card import card_text
+
+        return card_text(card)
+    from dpcalc.cards.markdown import card_markdown
+
+    return card_markdown(card)
+
+
+def _export(report: Report, asked: Asked) -> str:
+    from dpcalc.cards.card import card_of, trained_model
+    from dpcalc.cards.registry import exported
+
+    return exported(card_of(report, model=trained_model(report)), asked.file)
+
+
+_SUFFIXES = (".json", ".md")
+
+REPORTS = {**render.REPORTS, "card": Kind(_card, _SUFFIXES), "registry": Kind(_export, (".yaml", ".md"))}
+"""Of a query; what is exported to the registry of deployments is of a card too."""
+
+CARD = {"card": Kind(_card_of_check, _SUFFIXES)}
+"""Of a check: written whole or not at all."""
+
+
+CLOSED_PIPE = 141
+
+
+class Lost(NamedTuple):
+    """Something that was not written, or not whole, and what dpcalc alone would exit with for it."""
+
+    what: str
+    why: str
+    hint: str | None
+    exit_code: int
+
+
+def attempt(what: str, work: Callable[[], Any]) -> list[Lost]:
+    """Do some work, and return what is lost where it fails."""
+    try:
+        work()
+    except Exception as error:  # whatever it is, it must not keep the rest from being written
+        return [lost_by(what, error)]
+    return []
+
+
+def lost_by(what: str, error: Exception) -> Lost:
+    """Return what an error costs."""
+    if debugging():
+        import traceback
+
+        say("".join(traceback.format_exception(error)))
+    if isinstance(error, DpcalcError):
+        return Lost(what, error.message, error.hint, error.exit_code)
+    if isinstance(error, BrokenPipeError):
+        return Lost(what, "", None, CLOSED_PIPE)
+    if isinstance(error, OSError):
+        return Lost(what, error.strerror or str(error), None, 2)
+    if isinstance(error, MemoryError):
+        return Lost(what, "not enough memory", "fewer cases at once, with --run REGEX", 3)
+    message = " ".join(str(error).split())
+    return Lost(what, f"internal error: {type(error).__name__}: {message}", "set DPCALC_DEBUG=1 and report it", 4)
+
+
+def worst(codes: Iterable[int]) -> int:
+    """Return the exit code that tells most, by `PRECEDENCE`."""
+    present = set(codes)
+    return next((code for code in (CLOSED_PIPE, *PRECEDENCE) if code in present), max(present, default=0))
+
+
+def tell(lost: Sequence[Lost]) -> None:
+    """Say what was not written, and why."""
+    for one in lost:
+        if one.why:
+            hint = f"\n  hint: {printable(one.hint)}" if one.hint else ""
+            say(f"error: {printable(f'not written, or not whole: {one.what}: {one.why}')}{hint}")

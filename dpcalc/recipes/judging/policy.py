@@ -1,84 +1,306 @@
-"""The rules by which the cases of a check are judged, whoever wrote them.
-
-Without a policy a case is judged by its own gates alone. ``--strict``, or ``strict: true`` in a recipe, is a built-in
-policy with one rule. A policy file (`dpcalc.recipes.judging.policy_file`) has a rule for each pattern of names, with
-limits of its own.
-"""
+"""Reading a policy file: its text to the rules of `dpcalc.recipes.judging.policy`, every mistake with its place."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import datetime
+import json
+import re
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Any
 
-from dpcalc.engine.advice.missing import ON_MEAN
-from dpcalc.engine.gate import Gate
-from dpcalc.files.place import Place
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.gate import Gate, parse, refuse_vacuous
+from dpcalc.errors import SpecError
+from dpcalc.files.documents import Field, Rules, Scalar, Table, items, parse_yaml, table, text
+from dpcalc.files.place import Place, clipped, near
+from dpcalc.files.reading import document_place, read_document
+from dpcalc.inert import printable
+from dpcalc.model.algorithm import ALGORITHMS
+from dpcalc.model.numbers import parse_integer
+from dpcalc.model.parameter import PARAMETERS, check
+from dpcalc.model.quantities import ATTACKS, Kind
+from dpcalc.recipes.judging.objections import EXCEPTIONS
+from dpcalc.recipes.reading.recipe import Entry, Policy, Recipe, Rule
+from dpcalc.recipes.reading.settings import BESIDE, BOOLEANS
+
+VERSION = "policy/1"
+KEYS = ("dpcalc", "description", "defaults", "cases")
+LIMITS = ("epsilon", "delta", "mu", *ATTACKS)
+RULE_KEYS = (
+    *LIMITS, "adjacency", "commands", "kinds", "records", "group_size", "accept", "strict", "certified", "required",
+)  # fmt: skip
+DESCRIBED = tuple(name for name, command in COMMANDS.items() if not command.prices)
+"""The commands that answer for a run: allowed where a policy names none. Entries of a ledger may be bare numbers."""
+
+BY_SHIFT, AS_GIVEN = "by-shift", "as-given"
+"""What answers are for that compare no data sets: of `shifted`, and of commands that convert a guarantee."""
+
+_LONGEST = 100  # characters of a pattern
+_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"  # days of this form are compared as text
+_PATTERN = re.compile(f"[A-Za-z0-9_*?-]{{1,{_LONGEST}}}")
+_SYNTAX = Rules(anchor_hint="put what rules share under defaults", depth_hint="a policy needs four levels")
 
 
-class Rule(NamedTuple):
-    """What is demanded of a case.
+def read_policy(path: str, *, strict: bool = False, today: datetime.date | None = None) -> Policy:
+    """Return the policy in a file.
 
-    Attributes:
-        place: where the rule stands in a policy file; None for a rule that is none of a file.
-        strict: whether no skip and no unlisted exception is allowed, and every case must be selected.
-        certified: whether a number must be proved where a definition exists.
-        required: whether a case that the rule speaks of must be checked.
-        limits: at most so much of each quantity, whatever the case itself asserts.
-        adjacency, commands, kinds: what the answer may be for, come from and be; None: anything.
-        records: at most so many may be claimed; None: any number.
-        group_size: at least so many records of one person.
-        accept: the exceptions that a case may accept; None: any.
-        expired: the exceptions that it might have accepted.
-        places: where each of these stands.
+    Args:
+        path: of the file.
+        strict: whether every rule is strict, whatever it says.
+        today: by which exceptions expire; None: the day it is (UTC).
+
+    Raises:
+        SpecError: it is no policy; the message says where.
     """
-
-    place: Place | None = None
-    strict: bool = False
-    certified: bool = False
-    required: bool = False
-    limits: tuple[Gate, ...] = ()
-    adjacency: tuple[str, ...] | None = None
-    commands: tuple[str, ...] | None = None
-    kinds: tuple[str, ...] | None = None
-    records: int | None = None
-    group_size: int = 1
-    accept: tuple[str, ...] | None = None
-    expired: tuple[str, ...] = ()
-    places: Mapping[str, Place] = {}
-
-    def at(self, key: str) -> Place | None:
-        """Return where a demand stands."""
-        return self.places.get(key, self.place)
+    day = (today or datetime.datetime.now(datetime.UTC).date()).isoformat()
+    raw = read_document(path, "policy")
+    shown = str(document_place(path))
+    dates = re.findall(_DAY, repr(parse_yaml(shown, raw, _SYNTAX)))  # as they are read, escapes undone
+    passed = max((date for date in dates if date < day), default="")  # which stays the same on most days
+    return again(json.dumps([shown, raw.decode("latin-1"), passed, strict]))
 
 
-class Policy(NamedTuple):
-    """The rules of a check.
+def policy_of(path: str | None, *, strict: bool) -> Policy:
+    """Return the policy in a file; where there is none, the built-in one."""
+    return Policy(strict=strict, source=json.dumps(strict)) if path is None else read_policy(path, strict=strict)
 
-    Attributes:
-        place: where the rules of a file stand; None where there is no file.
-        rules: pattern of names -> rule; the first that fits counts, and a case that none fits fails.
-        strict: whether every rule is strict.
-        source: text from which another process reads the same rules (`dpcalc.recipes.judging.policy_file.again`).
+
+def again(source: str) -> Policy:
+    """Return the policy that another process read, from its ``source``."""
+    document = json.loads(source)
+    if isinstance(document, bool):
+        return Policy(strict=document, source=source)
+    shown, raw, passed, strict = document
+    node = parse_yaml(shown, raw.encode("latin-1"), _SYNTAX)
+    if node is None:
+        raise Place(shown).error("is empty", f"a policy starts with dpcalc: {VERSION}")
+    top = table(node, "the policy")
+    version, description = (top.fields.get(key) for key in ("dpcalc", "description"))
+    if version is None or text(version.node, "dpcalc") != VERSION:
+        raise top.place.error("this is not a policy", f"start with dpcalc: {VERSION}")
+    _check_keys(top, KEYS)
+    if description is not None:
+        text(description.node, "description")
+    shared = _fields(top.fields.get("defaults"), "defaults")
+    field = top.fields.get("cases")
+    cases = table(field.node, "cases") if field else None
+    if cases is None or field is None or not cases.fields:
+        raise top.place.error("there are no rules", "write them under cases:, each with a pattern of names")
+    rules = {pattern: _rule(pattern, one, shared, passed) for pattern, one in cases.fields.items()}
+    for number, pattern in enumerate(rules):
+        if earlier := next((other for other in list(rules)[:number] if _covers(other, pattern)), None):
+            raise cases.fields[pattern].place.error(
+                f"rule {pattern} is never reached: {earlier} fits all its names", f"write {pattern} before {earlier}"
+            )
+    return Policy(field.place, rules, strict, source)
+
+
+def _covers(one: str, other: str) -> bool:
+    """Return whether a pattern fits every name that another fits.
+
+    The names that are tried hold a letter of no pattern, which wildcards alone fit, for every wildcard of the other.
     """
-
-    place: Place | None = None
-    rules: Mapping[str, Rule] = {}
-    strict: bool = False
-    source: str = "false"
-
-    def pattern_of(self, group: str) -> str | None:
-        """Return the first pattern that fits a name under ``cases:``."""
-        return next((pattern for pattern in self.rules if fnmatchcase(group, pattern)), None)
-
-    def rule_of(self, group: str) -> Rule:
-        """Return the rule for a name under ``cases:``."""
-        pattern = self.pattern_of(group)
-        rule = Rule(self.place, strict=self.place is not None) if pattern is None else self.rules[pattern]
-        if not self.strict:
-            return rule
-        accept = (ON_MEAN,) if rule.accept is None else rule.accept  # to say which noise is meant is no exception
-        return rule._replace(strict=True, certified=True, accept=accept)
+    names = (other.replace("?", "\0").replace("*", "\0" * count) for count in (0, _LONGEST + 1))
+    return all(fnmatchcase(name, one) for name in names)
 
 
-LENIENT = Policy()
+def _check_keys(body: Table, names: Sequence[str]) -> None:
+    for name, field in body.fields.items():
+        if name.partition("@")[0] not in names:
+            raise field.place.error(f"unknown key {clipped(name)}", near(name, names))
+
+
+def _fields(field: Field | None, what: str) -> Mapping[str, Field]:
+    if field is None:
+        return {}
+    body = table(field.node, what)
+    _check_keys(body, RULE_KEYS)
+    return body.fields
+
+
+def _rule(pattern: str, field: Field, shared: Mapping[str, Field], passed: str) -> Rule:
+    if not _PATTERN.fullmatch(pattern):
+        raise field.place.error(
+            f"{clipped(pattern)} is no pattern of names", "letters, digits, - and _; * stands for any, ? for one"
+        )
+    fields = {**shared, **_fields(field, f"rule {pattern}")}
+    fields = {key: one for key, one in fields.items() if not (isinstance(one.node, Scalar) and one.node.null)}
+    gates = {key: _limit(key, one) for key, one in fields.items() if key.partition("@")[0] in LIMITS}
+    limits = tuple(gates.values())
+    names = {gate.name for gate in limits}
+    if (not names - {"epsilon", "delta"} and len(names) < 2) or ("epsilon" in names and "delta" not in names):
+        raise field.place.error(
+            f"rule {pattern} limits no budget", "give epsilon and delta, or mu, advantage or tpr@RATE"
+        )
+    if "adjacency" not in fields:
+        raise field.place.error(f"rule {pattern} has no adjacency", "write, for example, adjacency: replace-one")
+    strict = _truth(fields, "strict", True)
+    allowed, expired = _exceptions(fields.get("accept"), passed)
+    kinds = [str(kind) for kind in Kind if kind.guarantee]
+    places = {key: one.place for key, one in fields.items()}
+    places.update((gate.text, fields[key].place) for key, gate in gates.items())
+    return Rule(
+        place=field.place, strict=strict, certified=_truth(fields, "certified", strict),
+        required=_truth(fields, "required", False), limits=limits,
+        adjacency=_adjacencies(fields["adjacency"]),
+        commands=_listed(fields.get("commands"), "commands", (*COMMANDS, *BESIDE), DESCRIBED),
+        kinds=_listed(fields.get("kinds"), "kinds", kinds, kinds),
+        records=_count(fields.get("records"), "records"),
+        group_size=_count(fields.get("group_size"), "group_size") or 1,
+        accept=allowed, expired=expired, places=places,
+    )  # fmt: skip
+
+
+def _limit(key: str, field: Field) -> Gate:
+    """Return the limit that a key sets.
+
+    Raises:
+        SpecError: it is none, every answer keeps it, or none does.
+    """
+    try:
+        gate = parse(f"{key} <= {text(field.node, key)}")
+        refuse_vacuous(gate)
+    except SpecError as error:
+        raise field.place.error(error.message, error.hint) from None
+    if isinstance(gate.limit, float) and gate.limit < 0.0:
+        raise field.place.error(f"no answer keeps {gate.text}", "write a number that is not negative")
+    return gate
+
+
+def _truth(fields: Mapping[str, Field], key: str, otherwise: bool) -> bool:
+    if key not in fields:
+        return otherwise
+    word = text(fields[key].node, key)
+    if word not in BOOLEANS:
+        raise fields[key].place.error(f"{key} is {clipped(word)}; it must be true or false", f"write {key}: true")
+    return BOOLEANS[word]
+
+
+def _words(field: Field, key: str) -> list[str]:
+    words = [text(node, key) for node in items(field.node)]
+    if not words:
+        raise field.place.error(f"{key} is an empty list", "name what is allowed")
+    return words
+
+
+def _adjacencies(field: Field) -> tuple[str, ...]:
+    try:
+        return tuple(
+            word if word in (BY_SHIFT, AS_GIVEN) else str(check("adjacency", word))
+            for word in _words(field, "adjacency")
+        )
+    except SpecError as error:
+        raise field.place.error(f"adjacency: {error.message.removeprefix(f'{field.place}: ')}", error.hint) from None
+
+
+def _listed(field: Field | None, key: str, names: Sequence[str], otherwise: Sequence[str]) -> tuple[str, ...]:
+    if field is None:
+        return tuple(otherwise)
+    for word in (words := _words(field, key)):
+        if word not in names:
+            raise field.place.error(f"{key}: unknown {clipped(word)}", near(word, names))
+    return tuple(words)
+
+
+def _count(field: Field | None, key: str) -> int | None:
+    if field is None:
+        return None
+    try:
+        count = parse_integer(text(field.node, key))
+    except SpecError as error:
+        raise field.place.error(f"{key}: {error.message}", error.hint) from None
+    if count < 1:
+        raise field.place.error(f"{key} is {count}; it must be at least 1", "write a whole number")
+    return count
+
+
+def _exceptions(field: Field | None, passed: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the exceptions that are allowed, and those whose day has passed."""
+    allowed: dict[str, bool] = {}
+    for name, one in (table(field.node, "accept").fields if field else {}).items():
+        if name not in EXCEPTIONS:
+            raise one.place.error(f"accept: there is no exception {clipped(name)}", near(name, EXCEPTIONS))
+        day = text(one.node, name)
+        try:
+            datetime.date.fromisoformat(day if re.fullmatch(_DAY, day) else "")
+        except ValueError:
+            raise one.place.error(f"{name}: {clipped(day)} is no day", "the last one, such as 2030-12-31") from None
+        allowed[name] = day > passed
+    return tuple(name for name in allowed if allowed[name]), tuple(name for name in allowed if not allowed[name])
+
+
+def drafted(recipe: Recipe) -> str:
+    """Return a first policy for the cases of a recipe, each required, with the budget that it asserts by itself."""
+    lines = [
+        f"# Written by `dpcalc init --policy` from {printable(recipe.file)}: read it before you rely on it.",
+        f"dpcalc: {VERSION}",
+        "cases:  # the first pattern of names that fits counts; a case that none fits fails",
+    ]
+    for group, entries in recipe.made.items():
+        limits = {gate.gate.name: gate.gate.limit for gate in entries[0].gates if gate.gate.at_most and not gate.terms}
+        question = entries[0].question
+        epsilon, delta = limits.get("epsilon", question.epsilon), limits.get("delta", question.delta)
+        ledger = entries[0].parameters.get("ledger")
+        runs = [one.command for one in ledger.entries if one.command] if ledger else []
+        lines += [
+            f"  {group}:",
+            "    required: true",
+            "    epsilon: 1  # write your budget" if epsilon is None else f"    epsilon: {epsilon!r}",
+            "    delta: 1e-6  # write your budget" if delta is None else f"    delta: {delta!r}",
+            f"    adjacency: {_adjacency_of(entries[0])}",
+            f"    commands: [{', '.join(dict.fromkeys((entries[0].command, *runs)))}]",
+        ]
+        if "train" in (entries[0].command, *runs):
+            lines.append("    certified: false  # a number of train is not")
+    return "\n".join(lines) + "\n"
+
+
+def _adjacency_of(entry: Entry) -> str:
+    """Return what the answer of a case is for."""
+    if "ledger" in entry.parameters:
+        return str(entry.parameters["ledger"].adjacency)
+    if entry.command in BESIDE:
+        return AS_GIVEN
+    algorithm = entry.parameters.get("algorithm") or COMMANDS[entry.command].algorithms[0]
+    return str(entry.parameters.get("adjacency") or ALGORITHMS[algorithm].defaults.get("adjacency", BY_SHIFT))
+
+
+def policy_schema() -> dict[str, Any]:
+    """Return the schema of ``policy/1`` (JSON Schema 2020-12)."""
+
+    def some(names: Sequence[str]) -> dict[str, Any]:
+        one = {"enum": list(names)}
+        return {"anyOf": [one, {"type": "array", "minItems": 1, "items": one}]}
+
+    number = {"type": ["number", "string", "null"]}
+    rule: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            **{name: number for name in (*LIMITS, "records", "group_size") if not ATTACKS.get(name)},
+            "adjacency": some([*PARAMETERS["adjacency"].choices, "zero-out", BY_SHIFT, AS_GIVEN]),
+            "commands": some([*COMMANDS, *BESIDE]),
+            "kinds": some([str(kind) for kind in Kind if kind.guarantee]),
+            "accept": {"type": "object", "propertyNames": {"enum": list(EXCEPTIONS)},
+                       "additionalProperties": {"type": "string", "format": "date"}},
+            **{name: {"type": "boolean"} for name in ("strict", "certified", "required")},
+        },
+        "patternProperties": {f"^({'|'.join(name for name in ATTACKS if ATTACKS[name])})@": number},
+        "additionalProperties": False,
+    }  # fmt: skip
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "dpcalc.policy/1",
+        "title": "dpcalc policy",
+        "description": "What `dpcalc check --policy` allows, whatever the recipes assert.",
+        "type": "object",
+        "required": ["dpcalc", "cases"],
+        "additionalProperties": False,
+        "properties": {
+            "dpcalc": {"const": VERSION},
+            "description": {"type": "string"},
+            "defaults": rule,
+            "cases": {"type": "object", "minProperties": 1, "propertyNames": {"pattern": f"^{_PATTERN.pattern}$"},
+                      "additionalProperties": rule},
+        },
+    }  # fmt: skip

@@ -15,8 +15,7 @@ from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import RISKS
 from dpcalc.model.question import query_of
 from dpcalc.notes import Note, OnePass
-from dpcalc.recipes.judging.exceptions import exceptions, objection
-from dpcalc.recipes.judging.objections import kept, objections_to, skipped, uncertified_of
+from dpcalc.recipes.judging.objections import exceptions, kept, objection, objections_to, skipped, uncertified_of
 from dpcalc.recipes.reading.gates import ERRORS, Expectation, RecipeGate, best_of, judge_expectation, judge_gate
 from dpcalc.recipes.reading.matrix import same_computation
 from dpcalc.recipes.reading.recipe import Entry, Recipe

@@ -9,7 +9,7 @@ from typing import Any
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.ledgers.entries import MECHANISM, MOST_TIMES
 from dpcalc.errors import SpecError
-from dpcalc.files.nodes import KINDS, Field, Scalar, Table, table, text
+from dpcalc.files.documents import KINDS, Field, Scalar, Table, table, text
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number

@@ -9,8 +9,7 @@ from typing import Any
 
 from dpcalc.engine.ledgers.entries import MOST_ENTRIES
 from dpcalc.errors import SpecError
-from dpcalc.files.documents import Rules, parse_json, parse_yaml
-from dpcalc.files.nodes import Field, Scalar, Table, text
+from dpcalc.files.documents import Field, Rules, Scalar, Table, parse_json, parse_yaml, text
 from dpcalc.files.place import Place, clipped
 from dpcalc.files.reading import document_place, read_document
 from dpcalc.model.algorithm import Source

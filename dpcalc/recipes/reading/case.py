@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dpcalc.engine.gate import risks_of
 from dpcalc.engine.question import aimed
 from dpcalc.errors import SpecError
-from dpcalc.files.nodes import Field, Scalar, Table, repeated, table, text
+from dpcalc.files.documents import Field, Scalar, Table, repeated, table, text
 from dpcalc.files.place import Place, clipped
 from dpcalc.model.numbers import parse_number
 from dpcalc.model.parameter import RATES
 from dpcalc.model.quantities import ATTACKS
 from dpcalc.model.question import Question
 from dpcalc.notes import Referenced
-from dpcalc.recipes.judging.exceptions import accepted
-from dpcalc.recipes.judging.policy import LENIENT, Policy
+from dpcalc.recipes.judging.objections import accepted
 from dpcalc.recipes.ledgers.ledger import of_ledger, read_ledger_case
 from dpcalc.recipes.reading.gates import Expected, RecipeGate, read_expected, read_gates
 from dpcalc.recipes.reading.matrix import MAX_CASES, Combination, Matrix, Vocabulary, shown
-from dpcalc.recipes.reading.recipe import Entry, Lazy
+from dpcalc.recipes.reading.recipe import LENIENT, Entry, Lazy, Policy
 from dpcalc.recipes.reading.reference import Files, Unreadable
 from dpcalc.recipes.reading.settings import (
     ATTACKED,

@@ -17,7 +17,7 @@ from dpcalc.engine.convert import BOUNDS as CONVERTED
 from dpcalc.engine.gate import BOUND, QUANTITIES, Gate, Sign, gated_quantity, judge, parse, quantity, split
 from dpcalc.engine.ledgers.total import BOUNDS as COMPOSED
 from dpcalc.errors import SpecError
-from dpcalc.files.nodes import Field, Node, items, table, text
+from dpcalc.files.documents import Field, Node, items, table, text
 from dpcalc.files.place import FileError, Place, clipped, near
 from dpcalc.model.numbers import parse_number
 from dpcalc.model.quantities import ATTACKS, Quantity

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.premises import STARTS
-from dpcalc.files.nodes import Field, Table, items, table
+from dpcalc.files.documents import Field, Table, items, table
 from dpcalc.files.place import FileError, Place, clipped, near
 from dpcalc.model.quantities import Quantity
 from dpcalc.recipes.reading.gates import RecipeGate

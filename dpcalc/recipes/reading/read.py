@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dpcalc.files.documents import Rules, parse_yaml
-from dpcalc.files.nodes import Field, Node, Table, table, text
+from dpcalc.files.documents import Field, Node, Rules, Table, parse_yaml, table, text
 from dpcalc.files.place import FileError, Place, clipped
 from dpcalc.files.reading import document_place
 from dpcalc.model.numbers import MAX_SWEEP
-from dpcalc.recipes.judging.policy import LENIENT, Policy
 from dpcalc.recipes.reading.case import Defaults, read_case, read_timeout
 from dpcalc.recipes.reading.gates import read_gates
 from dpcalc.recipes.reading.matrix import MAX_CASES, check_comparisons
-from dpcalc.recipes.reading.recipe import Cases, Entry, Malformed, Recipe, body_of, refuse_keys
+from dpcalc.recipes.reading.recipe import LENIENT, Cases, Entry, Malformed, Policy, Recipe, body_of, refuse_keys
 from dpcalc.recipes.reading.reference import Files, Unreadable
 from dpcalc.recipes.reading.settings import (
     BOOLEANS,

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM, reading
-from dpcalc.files.documents import Rules, parse_json, parse_toml, parse_yaml
-from dpcalc.files.nodes import KINDS, Items, Node, Table, items
+from dpcalc.files.documents import KINDS, Items, Node, Rules, Table, items, parse_json, parse_toml, parse_yaml
 from dpcalc.files.place import FileError, LeavesProject, Place, ProjectFile, clipped, ending, inside, project_of
 from dpcalc.files.reading import document_place, read_document
 

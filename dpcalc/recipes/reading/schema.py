@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 from dpcalc.engine.commands import COMMANDS, taken_by
 from dpcalc.engine.gate import QUANTITIES
 from dpcalc.errors import SpecError
-from dpcalc.files.nodes import Items, Node, Scalar, Table
+from dpcalc.files.documents import Items, Node, Scalar, Table
 from dpcalc.files.place import LeavesProject, Place, clipped, inside, near
 from dpcalc.inert import json_text, printable
 from dpcalc.model.algorithm import NAMED
 from dpcalc.model.parameter import EVERY, PARAMETERS, means_exactly, meant_by, name_of, not_covered, synonyms
-from dpcalc.recipes.judging.exceptions import EXCEPTIONS
+from dpcalc.recipes.judging.objections import EXCEPTIONS
 from dpcalc.recipes.reading.reference import Files
 from dpcalc.recipes.reading.settings import (
     BESIDE,

@@ -13,7 +13,7 @@ from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.convert import TAKEN as CONVERTED
 from dpcalc.engine.premises import STARTS
 from dpcalc.errors import SpecError
-from dpcalc.files.nodes import KINDS, Field, Items, Node, Scalar, Table, items, repeated, text
+from dpcalc.files.documents import KINDS, Field, Items, Node, Scalar, Table, items, repeated, text
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.model.numbers import MAX_SWEEP, parse_delta, parse_integer, parse_number, parse_sweep
 from dpcalc.model.parameter import EVERY, RATES, TARGETS, check, conversion, meant_by, name_of, not_covered

@@ -15,11 +15,10 @@ from typing import NamedTuple, Self
 from dpcalc.errors import SpecError
 from dpcalc.files.place import FileError, ProjectFile
 from dpcalc.recipes.judging.objections import check_installed
-from dpcalc.recipes.judging.policy import LENIENT, Policy
-from dpcalc.recipes.judging.policy_file import again
+from dpcalc.recipes.judging.policy import again
 from dpcalc.recipes.reading.matrix import MAX_CASES, MOST_CASES
 from dpcalc.recipes.reading.read import read
-from dpcalc.recipes.reading.recipe import Entry, Malformed, Recipe
+from dpcalc.recipes.reading.recipe import LENIENT, Entry, Malformed, Policy, Recipe
 from dpcalc.recipes.running.evaluate import Limits
 from dpcalc.recipes.running.journal import SCHEMA
 from dpcalc.recipes.running.shards import Share, cost, dealt_out, hash_of, sealed

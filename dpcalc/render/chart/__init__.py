@@ -87,7 +87,7 @@ def chart(report: Report, only: Sequence[str] = ()) -> Chart:
     """
     name, takes_bounds = "bounds.sweep_chart", True
     if len(report.cases) == 1 and (report.cases[0].risk or {}).get("curve") is not None:
-        name = "attack.trade_off_chart"
+        name = "measured.trade_off_chart"
     elif report.command in _OF_COMMANDS and (report.command != _SHIFTED or len(report.cases) == 1):
         name, takes_bounds = _OF_COMMANDS[report.command], False
     module, _, function = name.partition(".")
@@ -99,9 +99,9 @@ def chart(report: Report, only: Sequence[str] = ()) -> Chart:
 
 RISK, _SHIFTED = "risk", "shifted"
 _OF_COMMANDS = {
-    "train": "trained.trained_chart",
+    "train": "measured.trained_chart",
     _SHIFTED: "figure.allocation_chart",
-    RISK: "attack.risk_chart",
+    RISK: "measured.risk_chart",
 }
 """The charts of commands that are not about bounds, which take no choice of them: module and function."""
 

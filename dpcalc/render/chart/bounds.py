@@ -91,7 +91,7 @@ def _risk_panels(report: Report) -> list[Panel]:
     """Return the panel of what attackers can do, where that was asked for."""
     if not any(case.risk for case in report.cases):
         return []
-    from dpcalc.render.chart.attack import risk_panel
+    from dpcalc.render.chart.measured import risk_panel
 
     return [risk_panel(report, "what an attacker can do")]
 

@@ -22,7 +22,7 @@ from dpcalc.inert import printable
 from dpcalc.model.quantities import Quantity
 from dpcalc.render.chart import ENVELOPE, GUESSING, MAX_SERIES, RATE, Axis, Chart, Panel, Series, is_wide
 from dpcalc.render.chart.sweep import Sweep, given_inputs, grouped, key_text, with_key
-from dpcalc.render.words.allocation import allocation_lines
+from dpcalc.render.words.positions import allocation_lines
 from dpcalc.report import Report
 from dpcalc.theorems.record import all_bounds
 

@@ -19,9 +19,7 @@ from dpcalc.render.numbers import Digits, Side, number, symbol_of
 from dpcalc.render.page.figures import MISSING, Figure, bracket, can_draw, figures, name_of, typed, why_not
 from dpcalc.render.page.verdict import Outcome, case_outcome, case_word
 from dpcalc.render.words import risk
-from dpcalc.render.words.comparison import COLUMNS, is_cost, rows
-from dpcalc.render.words.ledger import entry_rows, ledger_lines
-from dpcalc.render.words.promise import promise
+from dpcalc.render.words.brief import COLUMNS, entry_rows, is_cost, ledger_lines, rows
 from dpcalc.render.words.risk import audit_facts, meaning, risk_lines, risk_rows
 from dpcalc.render.words.sentences import (
     certified_lines,
@@ -29,6 +27,7 @@ from dpcalc.render.words.sentences import (
     headline,
     in_other_words,
     is_fact,
+    promise,
     released,
     tightness_text,
 )

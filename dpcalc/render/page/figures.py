@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from dpcalc.model.quantities import Kind, Quantity
 from dpcalc.render.chart import GUESSING, Axis, Panel, Series
-from dpcalc.render.chart.trained import coefficients_panel
+from dpcalc.render.chart.measured import coefficients_panel
 from dpcalc.render.check.verdicts import gate_limit
 from dpcalc.render.layout import listed
 from dpcalc.render.numbers import Digits, Side, number

@@ -1,19 +1,240 @@
-"""The rows of an answer at first sight: what the number rests on, its source, what must stay unseen, and hiding."""
+"""The words of a table of bounds, of a ledger, and of the rows of an answer at first sight."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import TypedDict
 
 from dpcalc.model.algorithm import ALGORITHMS, Release
+from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.glosses import gloss_of
-from dpcalc.model.quantities import Model, Quantity, Releases, Sampling
+from dpcalc.model.quantities import RISKS, Kind, Model, Quantity, Releases, Sampling
 from dpcalc.render.numbers import Digits, Side, number
 from dpcalc.render.words.positions import ALSO_CALLED, INDEX, group_size, record_meant
-from dpcalc.report import Case, Result
+from dpcalc.report import LOG_DELTA_ALONE, Case, Obstacle, Result
 from dpcalc.theorems.conditions import HIDDEN, PERMITTED, ROUNDED
 from dpcalc.theorems.record import all_bounds, lookup
+
+Given = Mapping[str, float]
+"""What is known of an entry that is no run: its guarantee."""
+
+
+class Tuning(TypedDict):
+    """The law of the number of runs of which an entry is the best."""
+
+    distribution: str
+    mean: float
+
+
+ENTRY_COLUMNS = ("entry", "what", "times", "epsilon alone")
+
+
+def entry_rows(case: Case, digits: Digits) -> list[tuple[str, ...]]:
+    """Return a head and one row for each entry; none where the case is no ledger."""
+    if not case.ledger:
+        return []
+    rows = [
+        (
+            line["name"],
+            _what(line["given"], line.get("algorithm"), line.get("part"))
+            + _chosen(line.get("tuning"))
+            + (", begun" if line.get("begun") else ""),
+            str(line["times"]),
+            digits.number(line["epsilon"], Side.UP),
+        )
+        for line in case.ledger["entries"]
+    ]
+    # The head: epsilon is that of one record, and of the adjacency of the entries.
+    of = ["of one record"] if case.inputs.get("group_size") else []
+    of += ["for add-remove"] if case.ledger.get("chained") else []
+    of += [] if case.inputs.get("delta") else [f"at delta = {math.exp(LOG_DELTA_ALONE):.2g}"]
+    return [(*ENTRY_COLUMNS[:-1], " ".join((ENTRY_COLUMNS[-1], *of))), *rows]
+
+
+def _what(given: Given, algorithm: str | None, part: object) -> str:
+    """Return what an entry is, in a few words: the algorithm that was run, or the guarantee that is known."""
+    if algorithm is not None:
+        text = algorithm
+    elif given.get("log_delta") is not None:
+        delta = Digits().delta(given["delta"], given["log_delta"], Side.AS_GIVEN)
+        kind = "mu" if given.get("mu") is not None else "epsilon"
+        text = f"{kind} = {number(given[kind], side=Side.AS_GIVEN)}, delta = {delta}"
+    else:
+        text = ", ".join(f"{name} = {number(value, side=Side.AS_GIVEN)}" for name, value in given.items())
+    return text if part is None else f"{text}, of part {part}"
+
+
+def _chosen(tuning: Tuning | None) -> str:
+    """Return of how many runs an entry is the best one; empty where it is no such choice."""
+    return f", the best of {tuning['distribution']} many, mean {number(tuning['mean'], 6)}" if tuning else ""
+
+
+def ledger_lines(case: Case, digits: Digits) -> list[str]:
+    """Return what is said under the entries: the part that is worst off, the chain, and what is left."""
+    if not case.ledger:
+        return []
+    lines = []
+    if case.ledger.get("part"):
+        lines.append(f"worst off are the records of part {case.ledger['part']}")
+    if case.ledger.get("chained"):
+        lines.append("replacement is a record removed and one added: every entry is for add-remove")
+    if begun := [line["name"] for line in case.ledger["entries"] if line.get("begun")]:
+        lines.append(f"charged, and not known to have been released: {', '.join(begun)}; the charge stays")
+    if text := remaining_text(case.ledger.get("remaining"), digits):
+        lines.append(text)
+    return lines
+
+
+def remaining_text(remaining: Mapping[str, float] | None, digits: Digits) -> str:
+    """Return what is left of a budget; empty where that is not known."""
+    if remaining is None:
+        return ""
+    if not remaining["epsilon"] > 0.0:
+        return "nothing is left of the budget"
+    mu = remaining.get("mu")
+    gaussian = "" if mu is None else f", or Gaussian with mu <= {digits.number(mu, Side.DOWN)}"
+    return f"left of the budget: one more release that is pure with epsilon <= {_pure(remaining, digits)}{gaussian}"
+
+
+def remaining_briefly(remaining: Mapping[str, float], digits: Digits) -> str:
+    """Return the same in fewer words."""
+    if not remaining["epsilon"] > 0.0:
+        return "nothing is left"
+    mu = remaining.get("mu")
+    gaussian = "" if mu is None else f", or mu <= {digits.number(mu, Side.DOWN)}"
+    return f"left for one more: pure epsilon <= {_pure(remaining, digits)}{gaussian}"
+
+
+def _pure(remaining: Mapping[str, float], digits: Digits) -> str:
+    return digits.number(remaining["epsilon"], Side.DOWN)
+
+
+COLUMNS = ("", "bound", "value", "kind", "how", "assumes")
+COST_COLUMNS = ("", "bound", "excess risk", "kind", "algorithm", "noise_std", "step_size", "steps", "how", "assumes")
+_OTHER_RUN = frozenset({"schedule", "noise", *NOISE_SCALES})
+"""Bounds whose obstacle is one of these are for another kind of run, and are listed last."""
+
+
+def columns(case: Case) -> tuple[str, ...]:
+    """Return the heads of the comparison table."""
+    return COST_COLUMNS if is_cost(case) else COLUMNS
+
+
+def is_cost(case: Case) -> bool:
+    """Return whether a case is about what a budget costs."""
+    return any(result.quantity in RISKS for result in case.results)
+
+
+def rows(case: Case, digits: Digits) -> list[tuple[str, ...]]:
+    """Return the comparison table's rows, one cell for each of `columns`."""
+    numbers = assumption_numbers(case)
+    table = []
+    for r in case.results:
+        value = digits.value(r)
+        if r.quantity == Quantity.RDP:
+            value += f" (order {digits.order(r)})"
+        run = cost_cells(r, digits) if is_cost(case) else ()
+        assumes = " ".join(numbers[text] for text in r.assumes)
+        table.append(("*" if r.best else "", r.bound, value, r.kind, *run, derivation(r, digits), assumes))
+    return table
+
+
+def cost_cells(result: Result, digits: Digits) -> tuple[str, ...]:
+    """Return the run that has a cost: algorithm, noise, step size and steps."""
+    details = result.details or {}
+    names = ("noise_std", "step_size", "steps")
+    # The noise is what keeps the budget: it is never shown smaller than it is.
+    sides = {names[0]: Side.UP}
+    numbers = [digits.number(details[n], sides.get(n, Side.NEAREST)) if n in details else "" for n in names]
+    return "/".join(details.get("algorithms", ())), *numbers
+
+
+def cost_run(result: Result, digits: Digits) -> list[tuple[str, str]]:
+    """Return the cells of the run that has a cost, those that it has, each with its name."""
+    names = ("algorithm", "noise_std", "step_size", "steps")
+    return [(name, cell) for name, cell in zip(names, cost_cells(result, digits), strict=True) if cell]
+
+
+_PROFILE = "profile"
+_CONVERSIONS = {
+    "exact": "exact conversion",
+    _PROFILE: "exact profile",
+    "pld": "privacy-loss distribution",
+    "formula": "closed formula",
+    "pure": "pure privacy",
+    "mironov": "Mironov's conversion",
+    "canonne": "Canonne et al.'s conversion",
+    "asoodeh": "Asoodeh et al.'s conversion",
+}
+
+
+def derivation(result: Result, digits: Digits) -> str:
+    """Return how the number came about: its mu, or the order and conversion."""
+    if result.quantity in RISKS or result.quantity == Quantity.MU:
+        return "Gaussian DP" if result.quantity == Quantity.MU else cost_kind(result)
+    if result.mu is not None:
+        side = Side.DOWN if result.kind == Kind.LOWER else Side.UP
+        return f"mu = {digits.number(result.mu, side)}, exact conversion"
+    if result.order is not None and result.quantity != Quantity.RDP:
+        return f"RDP at order {digits.number(result.order)}, {_CONVERSIONS[str(result.conversion)]}"
+    details = result.details or {}
+    if details.get("demands"):
+        return "if " + "; ".join(details["demands"])
+    if details.get("slack") and result.conversion == _PROFILE:
+        return "profile, to its slack"
+    return _CONVERSIONS.get(str(result.conversion), "")
+
+
+def cost_kind(result: Result) -> str:
+    """Return of which risk a cost speaks, how surely, and whether it says anything."""
+    risk = {"excess_risk": "", "empirical_excess_risk": "empirical, ", "smoothing_error": "added by smoothing, "}
+    return risk[result.quantity] + cost_probability(result)
+
+
+def cost_probability(result: Result) -> str:
+    """Return with what probability a cost is not exceeded, and whether it says anything."""
+    details = result.details or {}
+    failure = details.get("failure_probability")
+    probability = "in expectation" if failure is None else f"with probability {1.0 - failure:.6g}"
+    return probability + (", vacuous" if details.get("vacuous") else "")
+
+
+def assumption_numbers(case: Case) -> dict[str, str]:
+    """Return a number for every assumption of a case's bounds, in order of appearance: letters are symbols."""
+    texts = dict.fromkeys(text for result in case.results for text in result.assumes)
+    return {text: str(place) for place, text in enumerate(texts, start=1)}
+
+
+def assumption_lines(case: Case) -> list[str]:
+    """Return why the best guarantee holds, and what the numbers of the column ``assumes`` stand for."""
+    numbers, best = assumption_numbers(case), case.best
+    lines = [f"  {place:2} {text}" for text, place in numbers.items()]
+    if best is None:
+        return lines
+    assumes = " ".join(numbers[text] for text in best.assumes)
+    return [f"by {best.reference} ({best.bound}), assuming {assumes}:", *lines]
+
+
+def obstacle_rows(case: Case) -> list[tuple[str, ...]]:
+    """Return the bounds that do not apply, why, and what to do; those for another noise or schedule come last."""
+    if not case.obstacles:
+        return []
+    return [("not applicable", "because", "cure"), *((o.bound, o.because, o.hint) for o in _ordered(case))]
+
+
+def _ordered(case: Case) -> list[Obstacle]:
+    return sorted(case.obstacles, key=lambda o: not _OTHER_RUN.isdisjoint(o.parameters))
+
+
+def obstacles_by_reason(case: Case) -> list[str]:
+    """Return why bounds do not apply: each reason once, after the bounds that it is of."""
+    reasons: dict[str, list[str]] = {}
+    for obstacle in _ordered(case):
+        reasons.setdefault(obstacle.because, []).append(obstacle.bound)
+    return [f"{', '.join(bounds)}: {because}" for because, bounds in reasons.items()]
+
 
 _BATCHES = {
     Sampling.POISSON: "Poisson batches",

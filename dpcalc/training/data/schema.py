@@ -21,8 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpcalc.errors import SpecError
-from dpcalc.files.documents import Rules, parse_json, parse_yaml
-from dpcalc.files.nodes import Node, Table, items, repeated, table, text
+from dpcalc.files.documents import Node, Rules, Table, items, parse_json, parse_yaml, repeated, table, text
 from dpcalc.files.place import Place, clipped, ending
 from dpcalc.files.reading import document_place, read_document
 from dpcalc.model.numbers import parse_number
