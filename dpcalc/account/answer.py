@@ -8,26 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from dpcalc.account.described import Described
 from dpcalc.account.forms import Phase
-from dpcalc.account.loader import empty_batches_delta
 from dpcalc.engine.ask import ask
-from dpcalc.engine.attack.guess import guess_of_answer
 from dpcalc.engine.gate import judged
 from dpcalc.engine.ledgers.total import answer_ledger
-from dpcalc.errors import DpcalcError, NotApplicable
+from dpcalc.errors import DpcalcError, Infeasible, NotApplicable
 from dpcalc.model.algorithm import Source
 from dpcalc.model.phases import MOST, Phases
 from dpcalc.model.quantities import Adjacency, Sampling
 from dpcalc.model.question import Entry, Ledger, Question
 from dpcalc.notes import Note, OtherReading, RunRead, RunRemark
-from dpcalc.numerics.floats import exp_down, log_add_exp, log_less, up
-from dpcalc.report import Case, Result
+from dpcalc.numerics.floats import up
+from dpcalc.render.numbers import SIX, Side
+from dpcalc.report import Case
 
 if TYPE_CHECKING:
     from dpcalc.engine.gate import Gate
 
 COMMAND = "dp-sgd"
-_TRIES = 8
-_SKIPS = "steps that a worker skips for want of records are accounted for by their probability, which is part of delta"
 
 
 def account(run: Described, gates: Sequence[Gate] = (), *, curves: bool = False) -> Case:
@@ -37,74 +34,62 @@ def account(run: Described, gates: Sequence[Gate] = (), *, curves: bool = False)
         NotApplicable: no theorem speaks of the run, or empty batches are too likely.
         SpecError: what is described contradicts itself.
     """
-    case = _guaranteed(run, curves=curves)
+    delta, log_delta = run.delta
+    case = _asked(run, Question(None, delta, log_delta, source=_SOURCE, curves=curves))
     notes = (*_reading(run), *_other_readings(run, case))
     case = case._replace(note_data=(*notes, *case.note_data))
     return case._replace(assertions=(*case.assertions, *judged(gates, case)))
 
 
-def _guaranteed(run: Described, *, curves: bool = False) -> Case:
-    delta, log_delta = run.delta
-    if run.skipped is None:
-        return _asked(run, Question(None, delta, log_delta, source=_SOURCE, curves=curves))
-    case, _ = _with_skips(run, log_delta)
-    best = tuple(_at_delta(row, run.delta) for row in case.results if row.best)
-    inputs = {**case.inputs, "delta": (delta, _SOURCE)}
-    case = case._replace(results=best, inputs=inputs, query=None, curves=None, risk=None)
-    return case._replace(guess=None if case.best is None else guess_of_answer(case.best))
-
-
 _SOURCE = Source.ARGUMENT
 
 
-def kept_delta(run: Described) -> float:
-    """Return the delta at which the engine's epsilon is the account's: less than asked where steps are skipped."""
-    return run.delta[0] if run.skipped is None else exp_down(_with_skips(run, run.delta[1])[1])
-
-
-def _with_skips(run: Described, log_delta: float) -> tuple[Case, float]:
-    """Return the case at a smaller delta, which with (1 + e^epsilon) times the probability of skips is the delta asked.
-
-    Raises:
-        NotApplicable: there is no such delta.
-    """
-    assert run.skipped is not None
-    log_skips = run.skipped.log_probability(run.phases)
-    log_part = log_skips + 2.0
-    for _ in range(_TRIES):
-        if not log_part < log_delta - 1e-3:
-            break
-        log_less_delta = log_less(log_delta, log_part) - 1e-12 * (1.0 + abs(log_delta))
-        case = _asked(run, Question(None, exp_down(log_less_delta), log_less_delta, source=_SOURCE))
-        assert case.best is not None
-        log_added = empty_batches_delta(log_skips, case.best.epsilon or 0.0)
-        if log_add_exp(log_added, log_less_delta) < log_delta:
-            return case, log_less_delta
-        log_part = up(log_added, 4.0) + 1e-3
-    raise NotApplicable(
-        f"a worker skips a step with probability up to {math.exp(log_skips):.3g}, too often for this delta",
-        "have fewer workers, larger batches, or a larger delta",
-    )
-
-
-def _at_delta(row: Result, delta: tuple[float, float]) -> Result:
-    """Return a result at the delta that was asked about; mu is of the run without skips."""
-    return row._replace(delta=delta[0], log_delta=delta[1], mu=None, assumes=(*row.assumes, _SKIPS), details=None)
-
-
 def _asked(run: Described, question: Question) -> Case:
-    """Return the engine's answer: to a run of its own, or to a ledger where phases have no schedule that is bounded.
+    """Return the engine's answer: to a run of its own, or to a ledger of its phases and of the steps that are skipped.
 
     What other runs would cost is not asked: this one is over, and other adjacencies may not be covered.
+
+    Raises:
+        NotApplicable: no theorem speaks of the run, or steps are skipped too often for this delta.
     """
     parts = asked_parts(run)
-    if len(parts) == 1:
+    if len(parts) == 1 and run.skipped is None:
         given = {**parts[0], "adjacency": run.adjacency}
         if run.group_size > 1:
             given["group_size"] = run.group_size
         return ask(COMMAND, given, question, sources=dict.fromkeys(given, _SOURCE), notes=False)
-    entries = tuple(Entry(f"phase-{number}", COMMAND, given) for number, given in enumerate(parts, 1))
-    return answer_ledger(Ledger(entries, run.adjacency, run.group_size), question)
+    entries = [Entry(f"phase-{number}", COMMAND, given) for number, given in enumerate(parts, 1)]
+    if (log_skips := log_skipped(run)) is not None:
+        distance = {"delta": up(math.exp(log_skips), 2.0), "log_delta": log_skips}
+        entries.append(Entry(SKIPPED, "", {"mu": LEAST_MU, **distance}))
+    try:
+        return answer_ledger(Ledger(tuple(entries), run.adjacency, run.group_size), question)
+    except (Infeasible, NotApplicable):
+        if log_skips is None or not log_skips + 2.0 > run.delta[1]:
+            raise
+        raise NotApplicable(
+            f"a worker skips a step with probability up to {math.exp(log_skips):.3g}, too often for this delta",
+            "have fewer workers, larger batches, or a larger delta",
+        ) from None
+
+
+SKIPPED = "skipped-steps"
+"""The entry of a ledger that stands for steps which a worker leaves out: what is released is so near to what is not."""
+
+LEAST_MU = 1e-9
+"""Of that entry, which releases nothing by itself: a Gaussian that costs nothing."""
+
+
+def log_skipped(run: Described) -> float | None:
+    """Return ln of the probability that any step is skipped, rounded up; None where none can be.
+
+    It bounds how far, in total variation, the releases are from those of a run that skips nothing: with a record, and
+    without it.
+    """
+    return None if run.skipped is None else max(_LEAST_LOG, run.skipped.log_probability(run.phases))
+
+
+_LEAST_LOG = -690.0  # 1e-300: a smaller probability counts as this one, for its double
 
 
 def asked_parts(run: Described) -> list[dict[str, Any]]:
@@ -152,14 +137,17 @@ def _reading(run: Described) -> list[Note]:
 def _other_readings(run: Described, case: Case) -> list[Note]:
     """Return what other readings would say, under the same adjacency."""
     notes: list[Note] = []
+    spent = None if case.best is None else case.best.epsilon
+    if spent is None:
+        return notes
     for claim in run.claims:
         other = run._replace(**{"skipped": None, "adjacency": _usual(run.adjacency), **claim.changes})
         try:
             best = _asked(other, Question(None, *run.delta)).best
         except DpcalcError:
             continue
-        if best is not None and best.epsilon is not None and case.best is not None:
-            truth = f"{claim.truth}: epsilon {case.best.epsilon:.6g}"
+        if best is not None and best.epsilon is not None:
+            truth = f"{claim.truth}: epsilon {SIX.number(spent, Side.UP)}"
             notes.append(OtherReading(reading=claim.reading, value=best.epsilon, truth=truth))
     return notes
 

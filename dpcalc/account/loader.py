@@ -126,11 +126,6 @@ def log_empty_batches(records: int, rate: float, draws: int, workers: int, group
     return min(0.0, up(math.log(draws * workers) - log_none, 4.0 + 4.0 * math.log1p(abs(log_none))))
 
 
-def empty_batches_delta(log_probability: float, epsilon: float) -> float:
-    """Return ln of what skipped batches add to delta at an epsilon: (1 + e^epsilon) times their probability."""
-    return up(log_probability + math.log1p(math.exp(-epsilon)) + epsilon, 8.0)
-
-
 def poisson_epsilon(noise_multiplier: float, rate: float, steps: int, log_delta: float) -> float:
     """Return epsilon of equal steps on Poisson samples, for a record that is removed.
 

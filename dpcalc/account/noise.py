@@ -26,8 +26,7 @@ def multiplier(stated: Stated) -> float:
             "layer_noise_multipliers", "layers are clipped by themselves: how much noise has each, over its clip?"
         )
         return _of_layers(stated)
-    said = [name for name in _READ if name in stated.facts and stated.facts[name].value is not None]
-    if not said:
+    if not (said := [name for name in _READ if name in stated.facts]):
         raise stated.missing("noise_multiplier", "nothing says how much noise there was")
     first, *others = said
     z = _READ[first](stated)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpcalc.account.answer import COMMAND, asked_parts, kept_delta
+from dpcalc.account.answer import COMMAND, LEAST_MU, SKIPPED, asked_parts, log_skipped
 from dpcalc.account.described import Described
 from dpcalc.account.facts import FACTS, Said
 from dpcalc.account.forms import Phase, RunFile, read_run
 from dpcalc.errors import SpecError
 from dpcalc.files.reading import document_place
 from dpcalc.inert import printable
-from dpcalc.numerics.floats import down
+from dpcalc.numerics.floats import down, up
 from dpcalc.render.numbers import SIX, Side
 
 NAME = "what-ran"
@@ -27,16 +28,15 @@ def _lines(run: Described, epsilon: float) -> Iterator[str]:
     yield f"# Written by `dpcalc account` from {printable(run.shown)}, read as {run.kind}."
     yield from ("dpcalc: recipe/1", "cases:", f"  {NAME}:")
     group = [f"group_size: {run.group_size}"] if run.group_size > 1 else []
-    delta = kept_delta(run)
-    if delta < run.delta[0]:
-        yield f"    # delta = {run.delta[0]!r} with the steps that workers skip"
-    shared = [f"adjacency: {run.adjacency}", *group, f"delta: {delta!r}"]
-    parts = asked_parts(run)
-    if len(parts) == 1:
+    shared = [f"adjacency: {run.adjacency}", *group, f"delta: {run.delta[0]!r}"]
+    parts, log_skips = asked_parts(run), log_skipped(run)
+    if len(parts) == 1 and log_skips is None:
         fields = [*_fields(parts[0]), *shared]
     else:
         fields = ["command: ledger", *shared, "entries:"]
         fields += [f"  phase-{n}: {{{', '.join(_fields(part))}}}" for n, part in enumerate(parts, 1)]
+    if log_skips is not None:  # within this distance, in total variation, of a run without them
+        fields += [f"  {SKIPPED}: {{mu: {LEAST_MU!r}, delta: {up(math.exp(log_skips), 2.0)!r}}}"]
     yield from (f"    {field}" for field in [*fields, f"assert: epsilon <= {SIX.number(epsilon, Side.UP)}"])
 
 

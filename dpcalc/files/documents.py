@@ -340,7 +340,8 @@ def parse_toml(path: str, raw: bytes) -> Node:
 
 
 _SHOWN_OBJECT = re.compile(r"<([\w.]+)[^<>\n]{0,200}>")  # how Python prints a member of an enum, or a function
-_WRAPPERS = ("array", "list", "tuple", "deque", "OrderedDict", "float64", "float32", "int64", "int32")
+_PROMPT = re.compile(r"^[\w. ]{1,80}[:=]\s*(?=[\[({])")  # what a print writes before a list: ``history: [...]``
+_WRAPPERS = ("array", "list", "tuple", "deque", "float64", "float32", "int64", "int32")
 
 
 def parse_python(path: str, raw: bytes) -> Node:
@@ -356,7 +357,7 @@ def parse_python(path: str, raw: bytes) -> Node:
 
     refusal = SpecError(f"{path} is no printed Python value", "print a list, a dict or an object, or write JSON")
     try:
-        text = _SHOWN_OBJECT.sub(r"'\1'", raw.decode("utf-8-sig").strip())
+        text = _SHOWN_OBJECT.sub(r"'\1'", _PROMPT.sub("", raw.decode("utf-8-sig").strip()))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             value = _printed(ast.parse(text, mode="eval").body)
@@ -385,6 +386,8 @@ def _printed(node: Any) -> Any:  # noqa: PLR0911 (one return a kind)
         case ast.Call(func=function, args=[], keywords=fields):
             named = [(field.arg, _printed(field.value)) for field in fields]
             return {"class_name": _name(function)} | _once(named)
+        case ast.Call(func=function, args=[ast.List(elts=pairs)]) if _name(function) == "OrderedDict":
+            return _once(_printed(pair) for pair in pairs)
         case ast.Call(func=function, args=[one]) if _name(function) in _WRAPPERS:
             return _printed(one)
         case ast.Name() | ast.Attribute():

@@ -103,6 +103,10 @@ RUNS: list[tuple[str, str, Any, str, Sequence[Phase], str]] = [
     ("snippet-with-batch", "run.json", {**SNIPPET, "batch_size": 200}, "", [P(2.0, 0.5, 60)], "poisson"),
     ("printed", "history.txt", "[(1.1, np.float64(0.01), 1000), (1.5, 0.02, 500)]", "--sampling poisson",
      [P(1.1, 0.01, 1000), P(1.5, 0.02, 500)], "poisson"),
+    ("printed-with-its-name", "history.txt", "accountant.history: [(1.1, 0.01, 1000)]", "--sampling poisson",
+     [P(1.1, 0.01, 1000)], "poisson"),
+    ("ordered-dict", "state.txt", "OrderedDict([('history', [(1.1, 0.01, 1000)]), ('mechanism', 'prv')])",
+     "--sampling poisson", [P(1.1, 0.01, 1000)], "poisson"),
     ("state-dict", "state.json", {"privacy_accountant_state_dict": {"history": [[1.0, 0.01, 10], [1.0, 0.01, 5]],
      "mechanism": "gdp"}}, "--sampling poisson", [P(1.0, 0.01, 15)], "poisson"),
     ("smaller-rate-than-loader", "run.json", {**SNIPPET, "history": [[2.0, 0.35, 60]]}, "", [P(2.0, 0.5, 60)],
@@ -224,6 +228,10 @@ def test_a_run_file_is_read_as_what_ran(
          "layer_noise_multipliers"),
         ("sigma: 1\nsteps: 1\nsample_rate: 0.1", "--sampling poisson", "noise_multiplier"),
         ({**SNIPPET, "history": [[2.0, 0.04, 60]], "rate": 0.01, "epoch_steps": 100}, "", "accumulation"),
+        ('{"sample_rate": 0.1, "steps": 1, "noise_multiplier": NaN}', "--sampling poisson", "noise_multiplier"),
+        ({"sample_rate": 0.1, "steps": 1, "noise_multiplier": True}, "--sampling poisson", "noise_multiplier"),
+        ({"sample_rate": 0.1, "steps": 1, "noise_multiplier": -1.1}, "--sampling poisson", "noise_multiplier"),
+        ({"sample_rate": 256, "steps": 1, "noise_multiplier": 1.1}, "--sampling poisson", "sample_rate"),
     ],
 )  # fmt: skip
 def test_one_fact_is_asked_for_at_a_time(written: Written, content: Any, flags: str, fact: str) -> None:

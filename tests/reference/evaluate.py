@@ -1413,11 +1413,10 @@ _QUANTITIES.update(
     adaptive_clipping_true_multiplier=lambda i: run_loader.opacus_adaptive_clipping(
         i("noise_multiplier"), i("unclipped_num_std")
     ),
-    empty_local_batch_delta=lambda i: math.exp(
-        run_loader.empty_batches_delta(
-            run_loader.log_empty_batches(i.whole("records"), i("rate"), i.whole("steps"), i.whole("workers")),
-            i("epsilon"),
-        )
+    empty_local_batch_delta=lambda i: (
+        (1.0 + math.exp(i("epsilon")))
+        * (1.0 + 1e-13)
+        * math.exp(run_loader.log_empty_batches(i.whole("records"), i("rate"), i.whole("steps"), i.whole("workers")))
     ),
     shared_coin_epsilon_below=lambda i: run_loader.shared_seed_epsilon(
         i("noise_multiplier"), i("rate"), i.whole("steps"), i.whole("workers"), i.log("delta"), cells=1 << 14
