@@ -371,11 +371,11 @@ class Centred(Note):
 
 
 class Calibrated(Note):
-    """Scores became log-odds: by which temperature, and whether the last accounted step counted records for it."""
+    """Scores became log-odds: by which temperature, and how many accounted sums, the last, counted records for it."""
 
     kind: str = "calibrated"
     temperature: float
-    counts: bool
+    sums: int
 
 
 class LabelReading(Note):

@@ -444,10 +444,10 @@ def _centred(note: Centred) -> str:
 
 
 def _calibrated(note: Calibrated) -> str:
-    counted = "; the last accounted step is eight noisy counts of right and wrong answers for that"
+    counted = f"; the last {note.sums} accounted steps are noisy counts of right and wrong answers for that"
     divisor = number(note.temperature, 3, Side.NEAREST)
     return (
-        f"clipping pushes scores apart: they were divided by {divisor} to be log-odds{counted if note.counts else ''} "
+        f"clipping pushes scores apart: they were divided by {divisor} to be log-odds{counted if note.sums else ''} "
         "(see `dpcalc help method`)"
     )
 

@@ -164,12 +164,12 @@ SAID = [
     (notes.LabelReading(reading="yes is 1"), "labels: yes is 1"),
     (notes.SumsOfProducts(), "sums of the products of columns and target"),
     (
-        notes.Calibrated(temperature=2.0, counts=True),
-        "clipping pushes scores apart: they were divided by 2 to be log-odds; the last accounted step is eight noisy "
+        notes.Calibrated(temperature=2.0, sums=4),
+        "clipping pushes scores apart: they were divided by 2 to be log-odds; the last 4 accounted steps are noisy "
         "counts of right and wrong answers for that (see `dpcalc help method`)",
     ),
     (
-        notes.Calibrated(temperature=2.0, counts=False),
+        notes.Calibrated(temperature=2.0, sums=0),
         "clipping pushes scores apart: they were divided by 2 to be log-odds (see `dpcalc help method`)",
     ),
     (

@@ -58,9 +58,9 @@ def test_classes(epsilon: float) -> None:
     assert found["kappa"] == pytest.approx(kappa, rel=1e-9)
     assert case.inputs["clip"] == (0.1, "default")
     centred = epsilon >= 1.0  # 12 more noisy sums, and one of counts
-    assert case.inputs["steps"] == ((113, "derived") if centred else (100, "default"))
+    assert case.inputs["steps"] == ((116, "derived") if centred else (100, "default"))
     assert case.training["steps"] == 100
-    steps, left = (113.0, kappa * math.sqrt(100.0 / 112.0)) if centred else (100.0, kappa)
+    steps, left = (116.0, kappa * math.sqrt(100.0 / 112.0)) if centred else (100.0, kappa)
     assert case.algorithm == "noisy-gd-released"
     assert case.inputs["step_size"] == (pytest.approx(min(30.0 * left, 1e4) / 10.0, rel=1e-3), "derived")
     assert (case.best.bound, case.best.quantity) == ("noisy_gd.composition", "noise_std")

@@ -278,7 +278,7 @@ def kept_bounds(case: Case) -> str:
 def _other_steps(case: Case) -> str:
     """Return which accounted steps are no descent, as the end of a statement."""
     training = case.training or {}
-    centre, counted = training.get("centre"), bool(training.get("calibration", {}).get("counts"))
+    centre, counted = training.get("centre"), training.get("calibration", {}).get("sums", 0)
     first = centre["mean"] + centre["distance"] if centre else 0
     said = (
         f" The first {first} of the {first + training['steps'] + counted} accounted steps are noisy sums too, of the "
@@ -287,11 +287,11 @@ def _other_steps(case: Case) -> str:
         if centre
         else ""
     )
-    return said + (_COUNTED if counted else "")
+    return said + (_COUNTED.format(counted) if counted else "")
 
 
 _COUNTED = (
-    " The last of the accounted steps is a noisy sum of no larger sensitivity: counts of right and wrong answers, by "
+    " The last {} of the accounted steps are noisy sums of no larger sensitivity: counts of right and wrong answers, by "
     "which scores became log-odds."
 )
 

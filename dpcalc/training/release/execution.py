@@ -151,7 +151,7 @@ class Execution(NamedTuple):
         rounding: of what is released.
         source: of the noise; of replicas it comes from the seed.
         start: from where the run goes on, shape (d,); by default 0.
-        calibrating: how scores become log-odds, if they do.
+        calibrating: how scores become log-odds.
     """
 
     plan: Plan
@@ -162,7 +162,7 @@ class Execution(NamedTuple):
     rounding: Rounding | None
     source: kernel.Source
     start: Array | None = None
-    calibrating: Calibrating | None = None
+    calibrating: Calibrating = Calibrating()
 
     def outcome(self) -> tuple[Trained | Replicas, NonPrivate | None]:
         """Return what was trained, and what it is compared with if that is asked for.
@@ -193,11 +193,9 @@ class Execution(NamedTuple):
                 self.plan, parts["train"], self.source, start=self.start, progress=self.phases("steps"),
                 rounding=self.rounding,
             )  # fmt: skip
-        temperature, used = None, weights
-        if self.calibrating is not None:
-            given = self.calibrating, self.plan, parts["train"], weights, self.source, self.rounding
-            temperature = calibration.temperature(*given)
-            used = weights / temperature
+        given = self.calibrating, self.plan, parts["train"], weights, self.source, self.rounding
+        temperature = calibration.temperature(*given)
+        used = weights / (temperature or 1.0)
         randomness = randomness_of(self.setup, self.source.label)
         found = measured(used, parts, self.setup, self.phases)
         return Trained(weights, released, randomness, found, temperature, self._measured(used, parts))
@@ -221,8 +219,7 @@ class Execution(NamedTuple):
             self.plan, problem, setup.replicas, seed, workers=setup.workers, progress=self.phases("replicas"),
             there=there,
         )  # fmt: skip
-        if self.calibrating is not None:
-            weights = weights / self.calibrating.temperature
+        weights = weights / (self.calibrating.temperature or 1.0)
         return Replicas.of({name: metrics.measure_all(weights, part) for name, part in parts.items()}, seed, begun)
 
 

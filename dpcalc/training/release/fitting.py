@@ -14,7 +14,7 @@ from dpcalc.notes import Centred, CostOfTries, Note, NotTrained, SumsOfProducts
 from dpcalc.report import Assertion, Case
 from dpcalc.training.rule import batches, full_batches, sums_of_products
 from dpcalc.training.rule.account import Release, charged, release_of
-from dpcalc.training.rule.calibration import COUNTS, Calibrating
+from dpcalc.training.rule.calibration import Calibrating
 from dpcalc.training.rule.defaults import fill_loss, fill_split, fill_steps
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.excess_risk import least_risk
@@ -56,14 +56,9 @@ class Described(NamedTuple):
         return rows, columns * self.draft.loss.scores
 
     @property
-    def calibrating(self) -> Calibrating | None:
-        """How scores become log-odds, if they do."""
-        return None if self.rule is None else self.rule.calibrating
-
-    @property
-    def counts(self) -> int:
-        """How many noisy counts of records there are after the descent, as one more step."""
-        return COUNTS if self.calibrating is not None and self.calibrating.counts else 0
+    def calibrating(self) -> Calibrating:
+        """How scores become log-odds."""
+        return Calibrating() if self.rule is None else self.rule.calibrating
 
 
 class Fit(NamedTuple):
@@ -87,10 +82,10 @@ def fit_described(task: Task) -> Fit:
         if run.records.centred:  # noisy sums of rows are as private as steps, and come first
             centring = full_batches.centring(draft, int(draft["steps"]), *run.records.shape)
             draft.choose("steps", int(draft["steps"]) + centring.sums)
-        if run.counts:
-            draft.choose("steps", int(draft["steps"]) + 1)
-        alike = run.setup.replicas > 1 and centring is None and not run.counts  # replicas that take the same steps
-        made = None if alike else guarantee(Accounting(draft, run.shape, run.counts), task.gates)
+        if run.calibrating.sums:
+            draft.choose("steps", int(draft["steps"]) + run.calibrating.sums)
+        alike = run.setup.replicas > 1 and centring is None and not run.calibrating.sums  # replicas in the same steps
+        made = None if alike else guarantee(Accounting(draft, run.shape, run.calibrating.entries), task.gates)
     except MissingParameter as error:
         raise full_batches.without(error, draft) from None
     case = account(draft, task.gates) if made is None else made.case
@@ -227,8 +222,8 @@ class _Ready(NamedTuple):
             assert self.rounding is not None  # as of every run that is centred
             given = plan, self.run.draft.loss, records, source, self.rounding, self.centring
             records, centre, plan = centred(*given)
-        if self.run.counts:
-            plan = plan.without(1)
+        if self.run.calibrating.sums:
+            plan = plan.without(self.run.calibrating.sums)
         return Execution(
             plan, records, self.run.draft, setup, self.phases, self.rounding, source, calibrating=self.run.calibrating
         ), centre
@@ -267,7 +262,7 @@ def _executed(case: Case, made: Guaranteed | None, run: Described, task: Task, c
     trained: Trained | Replicas
     if setup.replicas > 1 and made is not None:
         trained = repeated(lambda one, source: ready.execution(one, source, records.copied())[0], setup, task.phases)
-        planned = planned.without((centring.sums if centring else 0) + (1 if run.counts else 0))
+        planned = planned.without((centring.sums if centring else 0) + run.calibrating.sums)
     else:
         executed, centre = ready.execution(setup, source_of(setup), records)
         trained, non_private = executed.outcome()

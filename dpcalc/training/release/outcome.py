@@ -208,9 +208,9 @@ class Outcome(NamedTuple):
     @property
     def _calibration(self) -> dict[str, Any] | None:
         """What is said of scores that became log-odds; all of it is released."""
-        if self.rule is None or self.rule.calibrating is None or isinstance(self.trained, Replicas):
+        if self.rule is None or isinstance(self.trained, Replicas) or self.trained.temperature is None:
             return None
-        return {"temperature": self.trained.temperature, "counts": self.rule.calibrating.counts}
+        return {"temperature": self.trained.temperature, "sums": self.rule.calibrating.sums}
 
     def _solver(self) -> dict[str, Any]:
         """Return what a case says of a run that is no descent, and how its records are bounded."""

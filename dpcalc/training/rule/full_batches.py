@@ -163,7 +163,7 @@ class Rule(NamedTuple):
     Attributes:
         kappa, mu, columns, travel: see above; travel is in units of rows of norm 1, and None where nothing descends.
         picks: name -> what was chosen; what was given is not among them.
-        calibrating: how scores become log-odds; None where they stay what they are.
+        calibrating: how scores become log-odds.
     """
 
     kappa: float
@@ -171,7 +171,7 @@ class Rule(NamedTuple):
     columns: int
     travel: float | None
     picks: dict[str, Pick]
-    calibrating: Calibrating | None = None
+    calibrating: Calibrating = Calibrating()
 
     def to_json(self) -> dict[str, Any]:
         """Return what is reported, JSON types only."""
@@ -386,13 +386,13 @@ class Choice:
             pace = min(TRAVEL, TRAVEL_SEVERAL * int(self.draft["classes"]) * max(1.0, FAINT / kappa))
         return min(pace * kappa, LONGEST_TRAVEL)
 
-    def calibrating(self) -> Calibrating | None:
-        """Return how scores become log-odds; None for scores of other losses, and of descents that are described."""
+    def calibrating(self) -> Calibrating:
+        """Return how scores become log-odds: not those of other losses, nor of descents that are described."""
         asked, classes = self.asked, int(self.draft.get("classes", 2))
         probable = self.kind is SEVERAL or self.draft["loss"] == LossName.LOGISTIC
         described = asked.average == Average.NONE or any(self.draft.given(name) for name in _DESCRIBED)
         if not probable or described or asked.tune is not None:
-            return None
+            return Calibrating()
         return calibrating(self.draft["records"], self.mu, self.columns, classes, self.kappa)
 
     def step_size(self, travel: float, steps: int) -> float:
