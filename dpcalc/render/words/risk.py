@@ -291,8 +291,8 @@ def _other_steps(case: Case) -> str:
 
 
 _COUNTED = (
-    " The last {} of the accounted steps are noisy sums of no larger sensitivity: counts of right and wrong answers, by "
-    "which scores became log-odds."
+    " The last {} of the accounted steps are noisy sums of no larger sensitivity: counts of right and wrong answers, "
+    "by which scores became log-odds."
 )
 
 

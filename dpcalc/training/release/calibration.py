@@ -51,7 +51,7 @@ _CELLS = 2.0**52  # of a grid
 def temperature(
     how: Calibrating, plan: Plan, problem: Problem, weights: Array, source: Source, rounding: Rounding | None
 ) -> float | None:
-    """Return what scores are to be divided by, None where they stay what they are; where records are counted, by the last noisy sums of an accounted run.
+    """Return what scores are divided by; where records are counted, by the last noisy sums of an accounted run.
 
     Args:
         how: the public temperature, and how many noisy sums of counts there are.
@@ -60,6 +60,9 @@ def temperature(
         weights: as released, shape (d,) or (d K,).
         source: of the noise.
         rounding: of noisy sums.
+
+    Returns:
+        None where scores stay what they are.
 
     Raises:
         NotApplicable: iterates stay hidden.
