@@ -85,7 +85,7 @@ def _scheduled(given: Mapping[str, Any]) -> tuple[Phase, ...]:
     if "schedule" not in given:
         return ()
     from dpcalc.engine.commands import COMMANDS
-    from dpcalc.engine.description import run_of
+    from dpcalc.engine.question import run_of
     from dpcalc.model.draft import Description
 
     _, run, _ = run_of(COMMANDS[COMMAND], Description(given))

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flint import arb, fmpq
 
 from dpcalc.certify.numerics.balls import double, rational
-from dpcalc.certify.runs.allocation import schedule_reach
-from dpcalc.certify.runs.run import RunInputs
+from dpcalc.certify.runs.run import RunInputs, schedule_reach
 from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import Adjacency, LastBatch, Noise, Quantity
 from dpcalc.report import Result

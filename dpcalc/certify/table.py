@@ -53,7 +53,7 @@ _MODULES = (
     "one_pass.linear", "many_passes.passes",
     "many_passes.random_orders", "sampled.noisy_output",
     "sampled.clipped_steps", "sampled.correlated",
-    "hidden.clipped_epochs", "hidden.expanding", "released.passes", "released.renyi",
+    "hidden.clipped_epochs", "hidden.expanding", "released.renyi",
     "released.compositions",
 )  # fmt: skip
 

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dpcalc.engine.advice.improvements import Asked
 from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import COMMANDS, Command, inputs_of
-from dpcalc.engine.description import add_loss_constants, algorithm_of, run_of
 from dpcalc.engine.evaluate import ROWS, contenders, implied_gate
-from dpcalc.engine.question import Incomplete, Sought, check_question, refuse_unknown
+from dpcalc.engine.question import (
+    Incomplete,
+    Sought,
+    add_loss_constants,
+    algorithm_of,
+    check_question,
+    refuse_unknown,
+    run_of,
+)
 from dpcalc.errors import (
     BoundFailed,
     DpcalcError,

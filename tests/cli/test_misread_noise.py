@@ -13,7 +13,7 @@ from dpcalc.cli import query
 from dpcalc.cli.main import main
 from dpcalc.engine.advice.missing import _is_suspicious
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.description import run_of
+from dpcalc.engine.question import run_of
 from dpcalc.errors import NotApplicable
 from dpcalc.model.draft import Description
 from tests.cli.conftest import best

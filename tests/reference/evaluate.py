@@ -17,8 +17,8 @@ import numpy as np
 import dpcalc
 from dpcalc.account import loader as run_loader
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.description import run_of
 from dpcalc.engine.evaluate import guarantee_of
+from dpcalc.engine.question import run_of
 from dpcalc.engine.solving.search import DIRECTIONS, extreme
 from dpcalc.model import loss as losses
 from dpcalc.model import loss_class as loss

@@ -11,7 +11,7 @@ import pytest
 from dpcalc.certify.case import certify
 from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.description import run_of
+from dpcalc.engine.question import run_of
 from dpcalc.model.draft import Description
 from dpcalc.model.question import Question
 from dpcalc.model.run import Run

@@ -19,10 +19,10 @@ from flint import arb, fmpq
 from dpcalc.certify.numerics import balls
 from dpcalc.certify.numerics.balls import infinite, least, precision, settle
 from dpcalc.certify.one_pass import iteration, streams
-from dpcalc.certify.released import passes as released
+from dpcalc.certify.released import compositions as released
 from dpcalc.certify.risk import costs
-from dpcalc.certify.runs import allocation, divergence
-from dpcalc.certify.runs.run import RunInputs
+from dpcalc.certify.runs import divergence
+from dpcalc.certify.runs.run import RunInputs, schedule_reach
 from dpcalc.certify.sampled import noisy_output as sampled
 from dpcalc.certify.table import definitions
 
@@ -278,7 +278,7 @@ def _one_use(i: Raw) -> arb:
 
 def _tuned(noise: str) -> Callable[[RunInputs], arb]:
     def scale(v: RunInputs) -> arb:
-        reach = allocation.schedule_reach(noise, arb(v.records), v.c1, v.c2)
+        reach = schedule_reach(noise, arb(v.records), v.c1, v.c2)
         return v.displacement * v.diameter / v.step_size / reach
 
     return scale

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.description import run_of
+from dpcalc.engine.question import run_of
 from dpcalc.errors import MissingParameter, SpecError
 from dpcalc.model.draft import Description
 from dpcalc.model.loss import Loss, of

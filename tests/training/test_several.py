@@ -12,7 +12,7 @@ import pytest
 
 import dpcalc
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.description import run_of
+from dpcalc.engine.question import run_of
 from dpcalc.errors import DpcalcError, MissingParameter, SpecError
 from dpcalc.model.draft import Description
 from dpcalc.model.loss import of

@@ -11,8 +11,7 @@ from flint import arb, fmpq
 from dpcalc.certify.guarantee import Gdp, Searched
 from dpcalc.certify.many_passes.random_orders import MOST_POSITIONS, fresh
 from dpcalc.certify.numerics.balls import OutOfReach
-from dpcalc.certify.runs.allocation import passes_cost, restarts_cost
-from dpcalc.certify.runs.run import RunInputs
+from dpcalc.certify.runs.run import RunInputs, passes_cost, restarts_cost
 from dpcalc.certify.table import defines
 from dpcalc.model.quantities import Adjacency, LastBatch
 

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 from flint import arb, fmpq
 
 from dpcalc.certify.numerics.balls import OutOfReach
-from dpcalc.certify.runs.allocation import Stretch
 from dpcalc.certify.runs.matching import Places
-from dpcalc.certify.runs.run import OF_ANOTHER_RUN
+from dpcalc.certify.runs.run import OF_ANOTHER_RUN, Stretch
 from dpcalc.certify.runs.uses import FreshPlaces, Pace, passes_left
 
 _NARROW = 64  # probabilities of fewer numbers are added one by one

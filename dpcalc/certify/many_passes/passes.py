@@ -21,9 +21,8 @@ from dpcalc.certify.numerics.composition import Part
 from dpcalc.certify.one_pass.contraction import averaged
 from dpcalc.certify.one_pass.iteration import hull_cost, steps_of
 from dpcalc.certify.released.compositions import delta_of, laplace_step
-from dpcalc.certify.runs.allocation import passes_cost, quadratic_cost, restarts_cost, room
 from dpcalc.certify.runs.divergence import laplace_left
-from dpcalc.certify.runs.run import RunInputs
+from dpcalc.certify.runs.run import RunInputs, passes_cost, quadratic_cost, restarts_cost, room
 from dpcalc.certify.table import defines
 from dpcalc.model.quantities import Noise
 

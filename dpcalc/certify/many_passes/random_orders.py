@@ -15,9 +15,8 @@ from dpcalc.certify.guarantee import Gdp, Profile, Searched
 from dpcalc.certify.many_passes.fresh_orders import Law, Runs, cases, law
 from dpcalc.certify.numerics import sums
 from dpcalc.certify.numerics.balls import OutOfReach, least, log, log_delta
-from dpcalc.certify.runs.allocation import Stretch, passes_cost, restarts_cost
 from dpcalc.certify.runs.matching import Places, blocks_of, hockey_stick, known_mean, matched, rows_of
-from dpcalc.certify.runs.run import HIDDEN, KNOWN, OF_ANOTHER_RUN, WORST, RunInputs
+from dpcalc.certify.runs.run import HIDDEN, KNOWN, OF_ANOTHER_RUN, WORST, RunInputs, Stretch, passes_cost, restarts_cost
 from dpcalc.certify.runs.uses import Pace, SamePlaces, classes, cost
 from dpcalc.certify.table import defines
 from dpcalc.model.quantities import Adjacency, Noise

@@ -23,8 +23,7 @@ from dpcalc.certify.numerics.balls import (
     power,
     square,
 )
-from dpcalc.certify.runs.allocation import room
-from dpcalc.certify.runs.run import OF_ANOTHER_RUN, RunInputs
+from dpcalc.certify.runs.run import OF_ANOTHER_RUN, RunInputs, room
 from dpcalc.certify.table import defines
 
 

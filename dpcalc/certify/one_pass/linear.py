@@ -23,8 +23,7 @@ from dpcalc.certify.numerics.balls import (
     power,
     square,
 )
-from dpcalc.certify.runs.allocation import passes_cost, room
-from dpcalc.certify.runs.run import RunInputs
+from dpcalc.certify.runs.run import RunInputs, passes_cost, room
 from dpcalc.certify.runs.uses import classes
 from dpcalc.certify.table import defines
 from dpcalc.model.quantities import Adjacency, Permutation

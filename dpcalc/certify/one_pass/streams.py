@@ -20,9 +20,8 @@ from dpcalc.certify.numerics.balls import (
     mixture,
     square,
 )
-from dpcalc.certify.runs.allocation import schedule_reach
 from dpcalc.certify.runs.divergence import shrunk
-from dpcalc.certify.runs.run import RunInputs
+from dpcalc.certify.runs.run import RunInputs, schedule_reach
 from dpcalc.certify.table import defines
 from dpcalc.model.quantities import Noise
 

@@ -25,8 +25,7 @@ from dpcalc.certify.numerics.balls import (
 )
 from dpcalc.certify.numerics.composition import Part
 from dpcalc.certify.risk import holder_costs
-from dpcalc.certify.runs.allocation import passes_cost
-from dpcalc.certify.runs.run import RunInputs
+from dpcalc.certify.runs.run import RunInputs, passes_cost
 from dpcalc.certify.sampled.noisy_output import drift_square, gradient
 
 Formula = Callable[[RunInputs], arb]

@@ -13,8 +13,7 @@ from typing import NamedTuple
 from flint import arb, fmpq
 
 from dpcalc.certify.numerics.balls import OutOfReach, least, square
-from dpcalc.certify.runs.allocation import Stretch
-from dpcalc.certify.runs.run import RunInputs
+from dpcalc.certify.runs.run import RunInputs, Stretch
 
 
 class Alike(NamedTuple):

@@ -15,9 +15,8 @@ from dpcalc.certify.numerics.balls import ZERO, OutOfReach, log, power, upper_ta
 from dpcalc.certify.numerics.composition import Curve, Part
 from dpcalc.certify.numerics.moments import ALONE, Loss, Mixture, Piece
 from dpcalc.certify.released.compositions import geometric, plan_of
-from dpcalc.certify.runs.allocation import room
 from dpcalc.certify.runs.matching import hockey_stick
-from dpcalc.certify.runs.run import OF_ANOTHER_RUN, RunInputs
+from dpcalc.certify.runs.run import OF_ANOTHER_RUN, RunInputs, room
 from dpcalc.certify.sampled.balls_in_bins import Epoch
 from dpcalc.certify.sampled.hidden_past import Shifts, Uses
 from dpcalc.certify.sampled.noisy_output import Draws

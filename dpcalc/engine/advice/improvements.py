@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import Command
-from dpcalc.engine.description import run_of
 from dpcalc.engine.evaluate import guarantee_of
+from dpcalc.engine.question import run_of
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError
 from dpcalc.model.algorithm import ALGORITHMS, ORDERS, Length, Order, Release, Source

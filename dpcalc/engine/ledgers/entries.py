@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.description import run_of
 from dpcalc.engine.evaluate import contenders, guarantee_of, refuse_groups
+from dpcalc.engine.question import run_of
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import ALGORITHMS, Source
 from dpcalc.model.draft import Description

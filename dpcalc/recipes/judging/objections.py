@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpcalc.engine.advice.missing import ON_MEAN, misread_of
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.description import run_of
 from dpcalc.engine.gate import BOUND, REASON, Gate, Sign, has_large_delta, judge, quantity
+from dpcalc.engine.question import run_of
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.documents import Field, items, repeated, text
 from dpcalc.files.place import Place, clipped, near

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from dpcalc.engine.ask import ask, without_guarantee
 from dpcalc.engine.attack.stated import risk_of_guarantee
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.description import run_of
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.gate import Gate
+from dpcalc.engine.question import run_of
 from dpcalc.errors import Infeasible, MissingParameter, NotApplicable, NotConverged, SpecError
 from dpcalc.model.algorithm import ALGORITHMS, Order, Source
 from dpcalc.model.draft import NOISE_SCALES, Description

@@ -17,9 +17,9 @@ from dpcalc.engine.answer import answer, ranked
 from dpcalc.engine.ask import ask
 from dpcalc.engine.attack.guess import guess_of_answer
 from dpcalc.engine.commands import COMMANDS, inputs_of, taken_by
-from dpcalc.engine.description import run_of
 from dpcalc.engine.evaluate import implied_gate
 from dpcalc.engine.gate import Gate, judged
+from dpcalc.engine.question import run_of
 from dpcalc.engine.solving.budget import likely_noise_std
 from dpcalc.errors import DpcalcError, GateRefused, MissingParameter, NotApplicable
 from dpcalc.model.algorithm import Algorithm
