@@ -150,6 +150,20 @@ class Guarantee:
         """Return epsilon at the delta that was asked for."""
         raise Open("a rule that gives no epsilon in closed form")
 
+    def proof(self) -> Proof:
+        """Return the proof of what is reported; a parameter that was solved for must keep to the budget."""
+        proofs: dict[str, Callable[[], Proof]] = {
+            Quantity.MU: self.mu_proof,
+            Quantity.RDP: self.rdp_proof,
+            Quantity.DELTA: self.delta_proof,
+            Quantity.EPSILON: self.epsilon_proof,
+        }
+        return proofs.get(self.reading.result.quantity, self.budget_proof)()
+
+    def mu_proof(self) -> Proof:
+        """Return the proof of the reported mu."""
+        return proof_of_value(Quantity.MU.value, self.reading.result.value, self.mu)
+
     def epsilon_proof(self) -> Proof:
         """Return the proof of an epsilon that is the value of a formula."""
         return proof_of_value(EPSILON, self.reading.result.value, self.epsilon)
@@ -388,21 +402,16 @@ class Rdp(Guarantee):
 class SearchedRdp(Rdp):
     """A Renyi curve that is the best of a search, at what the search found; see `Searched`."""
 
-    def rdp_proof(self) -> Proof:
-        """Return the proof of the reported Renyi divergence."""
-        return _not_below(super().rdp_proof())
+    def proof(self) -> Proof:
+        """Return the proof of what is reported.
 
-    def delta_proof(self) -> Proof:
-        """Return the proof of the reported ln delta."""
-        return _not_below(super().delta_proof())
-
-    def epsilon_proof(self) -> Proof:
-        """Return the proof of the reported epsilon."""
-        return _not_below(super().epsilon_proof())
-
-    def budget_proof(self) -> Proof:
-        """Return the proof that the solved parameter keeps to the budget."""
-        return _not_below(super().budget_proof())
+        Raises:
+            Open: the certificate proves less.
+        """
+        proof = super().proof()
+        if proof.place == BELOW:
+            raise Open(NOT_PROVED)
+        return proof
 
 
 class EnclosedRdp(SearchedRdp):
@@ -418,17 +427,6 @@ class EnclosedRdp(SearchedRdp):
             known[bits] = super().rdp()
         value: arb = known[bits]
         return value
-
-
-def _not_below(proof: Proof) -> Proof:
-    """Return a proof, which is none where the certificate proves less than what is reported.
-
-    Raises:
-        Open: it does.
-    """
-    if proof.place == BELOW:
-        raise Open(NOT_PROVED)
-    return proof
 
 
 class Point(Guarantee):

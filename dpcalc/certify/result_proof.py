@@ -13,18 +13,19 @@ The proof of an excess risk: of the risk at the reported run, and that the noise
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import Callable, Collection, Set
 from typing import TYPE_CHECKING, Any
 
 from flint import arb, fmpq
 
-from dpcalc.certify.guarantee import Gdp, Guarantee, Open, Proof, Rdp, proof_by, proof_of_parts, proof_of_value, weakest
+from dpcalc.certify.guarantee import Gdp, Open, Proof, Rdp, proof_by, proof_of_parts, weakest
 from dpcalc.certify.numerics.balls import START, OutOfReach, Undecided, double, precision
 from dpcalc.certify.numerics.composition import Part
-from dpcalc.certify.numerics.sums import BELOW, PROVED, Enclosure, enclosed, place_of
-from dpcalc.certify.reading import asked_log_delta, cases_of, readings_of
+from dpcalc.certify.numerics.sums import BELOW, PROVED, enclosed, place_of
+from dpcalc.certify.reading import Reading, asked_log_delta, cases_of, readings_of
 from dpcalc.certify.risk.costs import Price, price_of
 from dpcalc.certify.runs.run import HIDDEN, RunInputs
 from dpcalc.certify.table import Definition, Formula, definition_of
@@ -79,18 +80,18 @@ _SAID: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
 """(what a definition reads, what the label must say then, words of which one says it)."""
 
 
-def check_label(result: Result, values: Mapping[str, Any], read: Collection[str]) -> None:
+def check_label(result: Result, adjacency: str, read: Collection[str]) -> None:
     """Do nothing where the label of a result says what its proof rests on.
 
     Args:
         result: with its label.
-        values: of the parameters, as its definition had them.
+        adjacency: as its definition had it.
         read: the names of those that the definition read and the theorem takes, and that have a value.
 
     Raises:
         Open: it does not.
     """
-    check_adjacency(result, str(values.get("adjacency") or "by-shift"))
+    check_adjacency(result, adjacency)
     text = " ".join(result.assumes)
     for names, assumption, words in _SAID:
         if any(name in read for name in names) and not any(word in text for word in words):
@@ -139,13 +140,13 @@ def proof_of(result: Result, run: Run, question: Question, taken: Set[str]) -> P
 
 def _proof_of_one(definition: Definition, result: Result, run: Run, question: Question, taken: Set[str]) -> Proof:
     """Return what is proved of a result for one record."""
-    prove = _PROOFS.get(result.quantity, _budget_proof)
     proofs: list[Proof] = []
     silent: dict[str, str] = {}  # reading -> why the theorem does not speak of it
     for reading in readings_of(result, run, question):
         try:
-            proofs.append(prove(definition.gives(definition.formula, reading)))
-            check_label(result, reading.parameters, reading.read & taken)
+            proofs.append(_proof_in(reading, definition))
+            adjacency = str(reading.parameters.get("adjacency") or "by-shift")
+            check_label(result, adjacency, reading.read & taken)
         except OutOfReach as reason:
             silent[reading.name] = str(reason)
         except Undecided:
@@ -155,28 +156,12 @@ def _proof_of_one(definition: Definition, result: Result, run: Run, question: Qu
     return weakest(proofs)._replace(alone="; ".join(f"{name}: {reason}" for name, reason in silent.items()))
 
 
-def _mu_proof(guarantee: Guarantee) -> Proof:
-    return proof_of_value(Quantity.MU.value, guarantee.reading.result.value, guarantee.mu)
-
-
-def _rdp_proof(guarantee: Guarantee) -> Proof:
-    return guarantee.rdp_proof()
-
-
-def _delta_proof(guarantee: Guarantee) -> Proof:
-    """Return the proof of ln delta; a delta below its exponential is disproved."""
-    result = guarantee.reading.result
-    assert result.log_delta is not None
-    proof = guarantee.delta_proof()
-    return proof if _covers(result.value, result.log_delta) else proof._replace(place=BELOW)
-
-
-def _epsilon_proof(guarantee: Guarantee) -> Proof:
-    return guarantee.epsilon_proof()
-
-
-def _budget_proof(guarantee: Guarantee) -> Proof:
-    return guarantee.budget_proof()
+def _proof_in(reading: Reading, definition: Definition) -> Proof:
+    """Return the proof in one reading; a delta below its exponential is disproved."""
+    proof, result = definition.gives(definition.formula, reading).proof(), reading.result
+    if result.quantity == Quantity.DELTA and not _covers(result.value, result.log_delta or 0.0):
+        return proof._replace(place=BELOW)
+    return proof
 
 
 def _covers(delta: float, log_delta: float) -> bool:
@@ -184,15 +169,6 @@ def _covers(delta: float, log_delta: float) -> bool:
     if log_delta == -math.inf or delta >= 1.0:
         return True
     return place_of(lambda: double(log_delta).exp() - double(delta))[0] == PROVED
-
-
-_PROOFS: dict[str, Callable[[Guarantee], Proof]] = {
-    Quantity.MU: _mu_proof,
-    Quantity.RDP: _rdp_proof,
-    Quantity.DELTA: _delta_proof,
-    Quantity.EPSILON: _epsilon_proof,
-}
-"""The proof of each quantity; any other is a parameter that was solved for, which must keep to the budget."""
 
 
 _PROVED: deque[Any] = deque(maxlen=16)
@@ -209,34 +185,34 @@ def proof_of_cost(result: Result, case: Case, question: Question) -> Proof:
     if price is None:
         raise Open(NOT_DEFINED)
     check_adjacency(result, "replace-one")
-    parameters = _parameters(result, case, question)
+    chosen = result.details or {}
+    parameters = {
+        **{name: value for name, (value, _) in case.inputs.items()},
+        "log_delta": question.log_delta,
+        "sigma": chosen.get("noise_std"),  # the run behind the risk
+        "eta": chosen.get("step_size"),
+        "count": chosen.get("steps"),
+    }
+    readings = (functools.partial(RunInputs, parameters, typed, exactly=("log_delta",)) for typed in (False, True))
     try:
-        return weakest([_proof(price, result, question, parameters, typed) for typed in (False, True)])
+        return weakest([_proof_of_risk(price, result, question, reading) for reading in readings])
     except Undecided:
         raise Open(OPEN_AT_CAP) from None
     except OutOfReach as reason:
         raise Open(str(reason)) from None
 
 
-def _parameters(result: Result, case: Case, question: Question) -> dict[str, Any]:
-    """Return what the user gave, and the run behind the risk as ``sigma``, ``eta`` and ``count``."""
-    chosen = result.details or {}
-    return {
-        **{name: value for name, (value, _) in case.inputs.items()},
-        "log_delta": question.log_delta,
-        "sigma": chosen.get("noise_std"),
-        "eta": chosen.get("step_size"),
-        "count": chosen.get("steps"),
-    }
-
-
-def _proof(price: Price, result: Result, question: Question, parameters: dict[str, Any], typed: bool) -> Proof:
-    v = RunInputs(parameters, typed, exactly=("log_delta",))
+def _proof_of_risk(price: Price, result: Result, question: Question, reading: Callable[[], RunInputs]) -> Proof:
+    """Return the proof of a risk in one reading: of the risk itself, and that ln delta is at most that asked for."""
+    v, private = reading(), price.private
     enclosure = enclosed(lambda: price.risk(v), result.value)
-    if price.private is not None and result.epsilon is not None:
-        enclosure = _within_budget(enclosure, price, v, question)
+    if private is not None and result.epsilon is not None:
+        place, bits = place_of(lambda: private(v) - asked_log_delta(question, v.typed))
+        enclosure = enclosure._replace(
+            place=enclosure.place if place == PROVED else place, bits=max(bits, enclosure.bits)
+        )
     if price.parts is not None and enclosure.place == PROVED:
-        _prove_composed(price.parts, RunInputs(parameters, typed, exactly=("log_delta",)), question)
+        _prove_composed(price.parts, reading(), question)
     return proof_by(result.quantity, enclosure)
 
 
@@ -253,14 +229,3 @@ def _prove_composed(parts: Callable[[RunInputs], list[Part]], v: RunInputs, ques
     if key not in _PROVED:
         proof_of_parts(composed, epsilon, v.as_double("log_delta"), lambda: asked_log_delta(question, v.typed))
         _PROVED.append(key)
-
-
-def _within_budget(enclosure: Enclosure, price: Price, v: RunInputs, question: Question) -> Enclosure:
-    """Return the enclosure of the risk, proved only if ln delta is proved to be at most that asked for as well."""
-    private = price.private
-    assert private is not None
-    place, bits = place_of(lambda: private(v) - asked_log_delta(question, v.typed))
-    return enclosure._replace(
-        place=enclosure.place if place == PROVED else place,
-        bits=max(bits, enclosure.bits),
-    )

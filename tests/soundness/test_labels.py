@@ -70,7 +70,7 @@ def says_what_it_reads(id: str) -> int:
         except (DpcalcError, OutOfReach, Undecided):
             continue
         label = Result(id, "", "delta", 0.0, "upper", assumes=bound.assumes)
-        check_label(label, {"adjacency": "replace-one"}, read & set(bound.parameters))
+        check_label(label, "replace-one", read & set(bound.parameters))
         seen += 1
     return seen
 
