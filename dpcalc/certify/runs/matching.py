@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypedDict
 
 from flint import arb, fmpz
 
@@ -66,13 +66,14 @@ def hockey_stick(level: arb, mu: arb) -> arb:
     return upper_tail(x) - level.exp() * upper_tail(x + mu)
 
 
-def starts(alike: Alike, blocks: Mapping[str, Any], top: int) -> list[int]:
+def starts(alike: Alike, alone: int, growth: float, top: int) -> list[int]:
     """Return the lowest position of every block of like positions; ``top`` is the first position of the pass.
+
+    Up to ``alone`` every position is a block; beyond, blocks grow by e^``growth``.
 
     Raises:
         OutOfReach: the blocks are malformed, or too many.
     """
-    alone, growth = blocks["alone"], blocks["growth"]
     fits = 1 <= alone < top and 1e-4 < growth < 10.0 if growth else alone == top
     if not (isinstance(alone, int) and fits and alone <= MOST_ROWS):
         raise OutOfReach(OF_ANOTHER_RUN)
@@ -85,18 +86,25 @@ def starts(alike: Alike, blocks: Mapping[str, Any], top: int) -> list[int]:
     return sorted({alike.first} | {k for k in grid if alike.first < k < alike.first + alike.steps})
 
 
-def blocks_of(places: Places, alone: int, growth: float) -> dict[str, Any]:
-    """Return blocks of positions as in a certificate, all single where there are no more than ``alone``."""
+class Blocks(TypedDict):
+    """How positions fall into blocks, as in a certificate."""
+
+    alone: int
+    growth: float
+
+
+def blocks_of(places: Places, alone: int, growth: float) -> Blocks:
+    """Return blocks of positions, all single where there are no more than ``alone``."""
     top = max(alike.first + alike.steps - 1 for alike in places.classes)
     return {"alone": top, "growth": 0.0} if top <= alone else {"alone": alone, "growth": growth}
 
 
-def rows_of(places: Places, blocks: Mapping[str, Any], mu_of: Callable[[arb], arb], costs: Costs) -> list[Row]:
+def rows_of(places: Places, blocks: Blocks, mu_of: Callable[[arb], arb], costs: Costs) -> list[Row]:
     """Return the blocks of all positions, and of the records that are left out."""
     top = max(alike.first + alike.steps - 1 for alike in places.classes)
     rows = []
     for kind, (alike, size) in enumerate(zip(places.classes, places.sizes, strict=True)):
-        lows = starts(alike, blocks, top)
+        lows = starts(alike, blocks["alone"], blocks["growth"], top)
         for low, end in zip(lows, [*lows[1:], alike.first + alike.steps], strict=True):
             rows.append(Row(kind, low, (end - low) * alike.size, size, mu_of(costs.own(low, size))))
     if places.out:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.engine.commands import COMMANDS
@@ -195,7 +195,7 @@ def mechanism(entry: Entry, *, replaced: bool = False) -> Guarantee:
     near = "log_delta" in given and kinds not in (["epsilon"], ["mu"])
     if len(kinds) != 1 or ("sensitivity" in given) != scaled or near:
         raise SpecError(
-            _incomplete(entry.name, kinds, given),
+            _incomplete(entry.name, kinds, list(given)),
             "give mu (and delta), or epsilon (and delta), or noise_multiplier, or noise_std and sensitivity, or "
             "laplace_scale and sensitivity; or algorithm and the parameters of a run",
         )
@@ -249,7 +249,7 @@ def _is_near(entry: Entry) -> bool:
     return entry.given.get(Quantity.MU) is not None and entry.given.get("log_delta") is not None
 
 
-def _incomplete(name: str, kinds: Sequence[str], given: Mapping[str, Any]) -> str:
+def _incomplete(name: str, kinds: Sequence[str], given: Sequence[str]) -> str:
     """Return what an entry lacks that is described by its noise, or that it is described twice or not at all."""
     if len(kinds) == 1 and kinds[0] in ("noise_std", "laplace_scale"):
         return f"{name}: {kinds[0]} also needs sensitivity"
