@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.model.quantities import BANDED, Mechanism
 from dpcalc.model.workload import SUMS, Workload
@@ -41,10 +41,6 @@ class Column(NamedTuple):
 
 
 # --- the first columns ------------------------------------------------------------------------------------------------
-
-
-def _identity(steps: int, bands: int, uses: int) -> Column:
-    return Column(_impulse(steps), 0.0)
 
 
 def _sqrt(steps: int, bands: int, uses: int) -> Column:
@@ -112,15 +108,9 @@ def _buffers(steps: int, uses: int) -> tuple[Array, Array]:
 
 
 _COLUMNS: dict[Mechanism, Callable[[int, int, int], Column]] = {
-    Mechanism.IDENTITY: _identity, Mechanism.SQRT: _sqrt, Mechanism.BANDED_SQRT: _banded_sqrt, Mechanism.BISR: _bisr,
-    Mechanism.BLT: _blt,
+    Mechanism.IDENTITY: lambda steps, _, uses: _banded_sqrt(steps, 1, uses),
+    Mechanism.SQRT: _sqrt, Mechanism.BANDED_SQRT: _banded_sqrt, Mechanism.BISR: _bisr, Mechanism.BLT: _blt,
 }  # fmt: skip
-
-
-def _impulse(steps: int) -> Array:
-    import numpy as np
-
-    return np.concatenate(([1.0], np.zeros(steps - 1)))
 
 
 def _reciprocal(series: Array, steps: int) -> Array:
@@ -184,6 +174,16 @@ class Strategy(NamedTuple):
     uses: int = 1
     matrix: Matrix | None = None
     repeats: bool = False
+
+    @classmethod
+    def of(cls, value: Callable[[str], Any]) -> Strategy:
+        """Return that of a run, whose parameters ``value`` gives by their names; None where one is not known."""
+        steps = value("steps") or 1
+        uses = at_most(value("participations") or 1, steps, value("separation") or steps)
+        repeats = value("epochs") is not None and value("sampling") is None
+        return cls(
+            value("mechanism") or Mechanism.IDENTITY, steps, value("bands") or 1, uses, value("schedule"), repeats
+        )
 
     def sensitivity(self, separation: int) -> float:
         """Return the norm of what one record adds to C G, in clipping norms, rounded up.
@@ -308,8 +308,6 @@ def _inverse(strategy: Strategy) -> Array:
     import numpy as np
 
     mechanism, steps, bands = strategy.mechanism, strategy.steps, min(strategy.bands, strategy.steps)
-    if mechanism == Mechanism.IDENTITY:
-        return _impulse(steps)
     if mechanism == Mechanism.BISR:
         return np.concatenate((_inverse_sqrt(bands), np.zeros(steps - bands)))
     if mechanism == Mechanism.SQRT:

@@ -13,7 +13,7 @@ from dpcalc.model.algorithm import ALGORITHMS, Source
 from dpcalc.model.quantities import Mechanism, Sampling, Scaling
 from dpcalc.model.question import Question
 from dpcalc.model.run import Run, describe
-from dpcalc.model.strategy import Strategy, at_most, noise_at, strategies
+from dpcalc.model.strategy import Strategy, noise_at, strategies
 from dpcalc.model.workload import SUMS, Workload
 from dpcalc.notes import PrefixNoise
 from dpcalc.numerics.floats import up
@@ -38,7 +38,7 @@ def prefix_noise(asked: Asked) -> Iterator[PrefixNoise]:
     workload = Workload.of(run.value)
     if run.steps is None or multiplier is None or run.scaling is None:
         return
-    own = _of(run)
+    own = Strategy.of(run.value)
     if own.mechanism is Mechanism.TREE and workload != SUMS:
         return
     unit, noise = multiplier * _unit(own, run.scaling, run.separation or run.steps), own.noise(workload)
@@ -60,16 +60,6 @@ def prefix_noise(asked: Asked) -> Iterator[PrefixNoise]:
         rms=unit * noise.rms, largest=unit * noise.largest,
         workload={name: value for name, value in workload._asdict().items() if value},
         others=sorted(others, key=lambda other: float(other["rms"])),
-    )  # fmt: skip
-
-
-def _of(run: Run) -> Strategy:
-    """Return the matrix of a run."""
-    steps = run.steps or 1
-    return Strategy(
-        run.mechanism or Mechanism.IDENTITY, steps, run.bands or 1,
-        at_most(run.participations or 1, steps, run.separation or steps), run.schedule,
-        run.epochs is not None and run.sampling is None,
     )  # fmt: skip
 
 

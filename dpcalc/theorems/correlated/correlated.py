@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dpcalc.model.quantities import BANDED, Adjacency, Mechanism, Sampling, Scaling
 from dpcalc.model.run import Run
-from dpcalc.model.strategy import Strategy, at_most
+from dpcalc.model.strategy import Strategy
 from dpcalc.notions.guarantee import Composition, Gdp
 from dpcalc.numerics.floats import down, up
 from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Unmet, requires, theorem
@@ -40,9 +40,7 @@ class CorrelatedSteps(Setting):
     @property
     def strategy(self) -> Strategy:
         """The matrix; where batches are sampled, the uses of a record are not known, and no mechanism reads them."""
-        uses = at_most(self.participations, self.steps, self.separation) if "participations" in self.known else 1
-        repeats = "epochs" in self.known and "sampling" not in self.known
-        return Strategy(self.mechanism, self.steps, self.bands, uses, self.known.get("schedule"), repeats)
+        return Strategy.of(self.known.get)
 
     @property
     def multiplier_of_columns(self) -> float:

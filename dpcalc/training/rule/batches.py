@@ -111,8 +111,7 @@ def _fill_correlated(choice: Choice, steps: int) -> tuple[Rule, Average]:
     choice.pick("mechanism", Mechanism.BEST, Source.DEFAULT, "the least noise in prefix sums at this guarantee")
     trial = draft.replacing(step_size=1.0)
     run = described_run(trial)
-    strategy = Strategy(run.mechanism or Mechanism.IDENTITY, steps, run.bands or 1, run.participations or 1)
-    noise = noise_scale(trial) * strategy.noise().largest * math.sqrt(choice.columns)
+    noise = noise_scale(trial) * Strategy.of(run.value).noise().largest * math.sqrt(choice.columns)
     kappa = steps * float(draft["clip"]) / noise
     travel = choice.travel(kappa, steps) * (OF_LAST if choice.asked.average == Average.NONE else 1.0)
     size = float(f"{choice.step_size(travel, steps):.4g}")

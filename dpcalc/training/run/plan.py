@@ -12,7 +12,7 @@ from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length, Order, Release, Source
 from dpcalc.model.quantities import LastBatch, Mechanism, Model, Noise, Sampling, Scaling
 from dpcalc.model.run import Run
-from dpcalc.model.strategy import Strategy, at_most
+from dpcalc.model.strategy import Strategy
 from dpcalc.numerics.floats import up
 from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.contraction.stream_noise import Stream
@@ -208,14 +208,12 @@ def _correlated(run: Run, rows: int, columns: int) -> Plan:
     step_size, clip = float(_need(run, "step_size")), float(_need(run, "clip"))
     scale = up(_need(run, "noise_multiplier") * clip / size, 4.0)
     _refuse_extremes(step_size, scale, clip)
-    uses = at_most(run.participations or 1, steps, run.separation or 1)
     return Plan(
         algorithm=run.algorithm.name, records=rows, columns=columns,
         order=Order.SHUFFLE if sampling is Sampling.SHUFFLE else Order.FIXED, passes=passes, batches=batches,
         step_size=step_size, scale=scale, noise=Noise.GAUSSIAN, output_scale=0.0, domain=_domain(run), longest_skip=0,
         stops=False, stop_law=None, from_zero=False, release=Release.LAST, accounted=_constants(run),
-        strategy=Strategy(run.mechanism or Mechanism.IDENTITY, steps, run.bands or 1, 1 if grouped else uses),
-        sampling=sampling if grouped else None,
+        strategy=Strategy.of(run.value), sampling=sampling if grouped else None,
     )  # fmt: skip
 
 
