@@ -8,20 +8,14 @@ from __future__ import annotations
 import functools
 import math
 import os
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from dpcalc.errors import SpecError
 from dpcalc.files import reading
 from dpcalc.files.place import Place, discreetly, ending
 from dpcalc.files.reading import opened, shown_path
 from dpcalc.model.numbers import parse_number
-from dpcalc.numerics.floats import UNIT, down, up
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+from dpcalc.numerics.floats import UNIT, Array, down, np, up
 
 _RANGE = 1e100
 """The largest entry is between its inverse and this: no square overflows, and what underflows is beyond rounding."""
@@ -51,16 +45,12 @@ class Matrix:
     @functools.cached_property
     def bands(self) -> int:
         """The least p such that C_ij = 0 for i - j >= p."""
-        import numpy as np
-
         first = (self.entries != 0.0).argmax(axis=1)
         return int((np.arange(len(self)) - first).max()) + 1
 
     @functools.cached_property
     def falls(self) -> bool:
         """Whether all columns are the first one, shifted down, and it is non-negative and does not increase."""
-        import numpy as np
-
         first = self.entries[:, 0]
         equal = np.array_equal(self.entries[1:, 1:], self.entries[:-1, :-1])
         return bool(equal and first[-1] >= 0.0 and (first[1:] <= first[:-1]).all())
@@ -68,8 +58,6 @@ class Matrix:
     @functools.cached_property
     def _squares(self) -> Array:
         """The squared norms of the columns; they err by less than T + 1 units of roundoff."""
-        import numpy as np
-
         squares: Array = np.einsum("ij,ij->j", self.entries, self.entries)
         return squares
 
@@ -106,8 +94,6 @@ class Matrix:
         A use at i has the diagonal entry and the best row entries of the others, left and right of it; these are then
         summed along the best uses. Where C has at most b bands there are no others, and the sum is attained.
         """
-        import numpy as np
-
         if self.bands <= separation:
             shares = self._squares * (1.0 + (len(self) + 4.0) * UNIT)
         else:
@@ -130,8 +116,6 @@ class Matrix:
 
 def _gram(columns: Array) -> Array:
     """Return |C'C| of some columns, each entry rounded up."""
-    import numpy as np
-
     gram = columns.T @ columns
     # A sum of T products errs by less than T + 2 units of |C|'|C|, which itself does.
     size = gram if columns.min() >= 0.0 else np.abs(columns).T @ np.abs(columns)
@@ -141,8 +125,6 @@ def _gram(columns: Array) -> Array:
 
 def _others(gram: Array, uses: int, separation: int) -> Array:
     """Return a bound on the sum of k - 1 entries of each row, b apart from the diagonal and from each other."""
-    import numpy as np
-
     steps = len(gram)
     if separation == 1 or float(steps) ** 2 * uses > _MOST_CHOICES:
         place = np.arange(steps)
@@ -160,8 +142,6 @@ _BLOCK = 256
 
 def _to_the_right(gram: Array, uses: int, separation: int) -> Array:
     """Return [i, r]: the largest sum of r < k entries of row i at i + b or later, b apart from each other."""
-    import numpy as np
-
     steps = len(gram)
     sums = np.zeros((steps, uses))
     for first in range(0, steps, _BLOCK):
@@ -201,8 +181,6 @@ _LARGEST = f"matrices of up to {reading.MATRIX_STEPS} rows are read"
 
 
 def _read_npy(shown: str, stream: IO[bytes]) -> Array:
-    import numpy as np
-
     from dpcalc.files.arrays import damaged_as, map_array
 
     with damaged_as(SpecError(f"{shown} is not a readable numpy file of plain numbers", "save it with numpy.save")):
@@ -215,8 +193,6 @@ def _read_npy(shown: str, stream: IO[bytes]) -> Array:
 
 
 def _read_csv(shown: str, stream: IO[bytes]) -> Array:
-    import numpy as np
-
     from dpcalc.files.lines import text_blocks
 
     rows: list[Array] = []
@@ -234,8 +210,6 @@ def _row(place: Place, line: str, columns: int | None) -> Array:
     Raises:
         FileError: there are not so many, or one of them is none.
     """
-    import numpy as np
-
     cells = line.split(",")
     if columns is not None and len(cells) != columns:
         raise place.error(f"{len(cells)} numbers, and the first row has {columns}", _HELP)
@@ -256,8 +230,6 @@ def _checked(shown: str, entries: Array) -> Array:
     Raises:
         SpecError: they are not those of a lower-triangular matrix without zeros on its diagonal.
     """
-    import numpy as np
-
     largest = float(np.abs(entries).max(initial=0.0))
     refusals = (
         (not entries.size, "has no rows"),

@@ -14,15 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.model.quantities import BANDED, Mechanism
 from dpcalc.model.workload import SUMS, Workload
-from dpcalc.numerics.floats import down, up
+from dpcalc.numerics.floats import Array, down, np, up
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from dpcalc.model.matrix_file import Matrix
-
-    Array = npt.NDArray[np.float64]
 
 BUFFERS = 6
 """Geometric sequences of the BLT mechanism: with six its error is within 1.3 % of the square root's."""
@@ -45,16 +40,12 @@ class Column(NamedTuple):
 
 def _sqrt(steps: int, bands: int, uses: int) -> Column:
     """Return the coefficients of (1-x)^(-1/2): each is the one before it times (j - 1/2)/j."""
-    import numpy as np
-
     j = np.arange(1.0, steps, dtype=np.float64)
     # Three roundings a factor: (j - 1/2) is exact, the quotient and the product round, and one is to spare.
     return Column(_products((j - 0.5) / j), 3.0 * steps)
 
 
 def _banded_sqrt(steps: int, bands: int, uses: int) -> Column:
-    import numpy as np
-
     first = _sqrt(bands, bands, uses)
     return Column(np.concatenate((first.entries, np.zeros(steps - bands))), first.ulps)
 
@@ -66,16 +57,12 @@ def _bisr(steps: int, bands: int, uses: int) -> Column:
 
 def _inverse_sqrt(bands: int) -> Array:
     """Return the first coefficients of (1-x)^(1/2): 1, -1/2, -1/8, ..."""
-    import numpy as np
-
     j = np.arange(1.0, bands)
     return _products((j - 1.5) / j)
 
 
 def _products(factors: Array) -> Array:
     """Return 1, and the products of the first factors."""
-    import numpy as np
-
     products = np.ones(factors.size + 1)
     np.cumprod(factors, out=products[1:])
     return products
@@ -83,8 +70,6 @@ def _products(factors: Array) -> Array:
 
 def _blt(steps: int, bands: int, uses: int) -> Column:
     """Return a sum of geometric sequences: ratios in (0, 1), weights > 0, so that it falls whatever they are."""
-    import numpy as np
-
     ratios, weights = _buffers(steps, uses)
     entries = np.zeros(steps)
     for ratio, weight in zip(ratios, weights, strict=True):
@@ -99,8 +84,6 @@ def _buffers(steps: int, uses: int) -> tuple[Array, Array]:
 
     Its points end at ln(steps/uses) + 1: a record that comes back sooner wants a shorter memory.
     """
-    import numpy as np
-
     points = np.linspace(-3.0, math.log(steps / uses) + 1.0, BUFFERS)
     ratios = 1.0 / (1.0 + np.exp(-points))
     weights = np.sqrt(ratios * (1.0 - ratios))
@@ -120,8 +103,6 @@ def _reciprocal(series: Array, steps: int) -> Array:
     most 2 j units of roundoff, all terms are positive and c_n errs by at most 5 n units: a term with b_j costs 2 j + 1
     and at most j sums behind it, so 4 n at first, and one of the at most 2 n/m later products 4 p of m >= 4 p.
     """
-    import numpy as np
-
     left = -np.append(series[1:steps], 0.0)
     entries = np.zeros(min(steps, 4 * series.size))
     entries[0] = 1.0
@@ -205,7 +186,15 @@ class Strategy(NamedTuple):
 
     def inverse(self) -> Array:
         """Return the first column of the inverse of a Toeplitz matrix, shape (steps,), to nearest."""
-        return _inverse(self)
+        steps, bands = self.steps, min(self.bands, self.steps)
+        if self.mechanism == Mechanism.BISR:
+            return np.concatenate((_inverse_sqrt(bands), np.zeros(steps - bands)))
+        if self.mechanism == Mechanism.SQRT:
+            return _inverse_sqrt(steps)
+        if self.mechanism == Mechanism.BLT:
+            ratios, weights = self.buffers()
+            return np.append(1.0, -(weights * ratios) @ self.responses()[:, : steps - 1])
+        return _reciprocal(_column(self).entries[:bands], steps)
 
     def buffers(self) -> tuple[Array, Array]:
         """Return the ratios and the weights of the geometric sequences that the column of BLT is the sum of."""
@@ -216,9 +205,7 @@ class Strategy(NamedTuple):
 
         With v the weights times the ratios, buffers follow diag(ratios) - 1 v', which is symmetric in other units.
         """
-        import numpy as np
-
-        ratios, weights = _buffers(self.steps, self.uses)
+        ratios, weights = self.buffers()
         units = np.sqrt(weights * ratios)
         values, vectors = np.linalg.eigh(np.diag(ratios) - np.outer(units, units))
         parts = vectors / units[:, np.newaxis] * (vectors.T @ units)
@@ -243,7 +230,7 @@ class Strategy(NamedTuple):
         if self.mechanism == Mechanism.TREE:
             variances = _tree_variances(self.steps)
         else:
-            variances = workload.variances(self.matrix.inverse if self.matrix is not None else _inverse(self))
+            variances = workload.variances(self.matrix.inverse if self.matrix is not None else self.inverse())
         return NoiseOfIterates(math.sqrt(float(variances.mean())), math.sqrt(float(variances.max())))
 
 
@@ -254,8 +241,6 @@ def at_most(uses: int, steps: int, separation: int) -> int:
 
 def _norm(entries: Array, ulps: float) -> tuple[float, float]:
     """Return the norm of non-negative entries that err by so many units of roundoff, rounded down and up."""
-    import numpy as np
-
     # The squares and their sum of n terms lose at most n + 2 units of the squared norm, half of that of the norm.
     norm, ulps = math.sqrt(float(np.sum(entries * entries))), ulps + entries.size / 2.0 + 8.0
     return down(norm, ulps), up(norm, ulps)
@@ -263,8 +248,6 @@ def _norm(entries: Array, ulps: float) -> tuple[float, float]:
 
 def _at_uses(entries: Array, uses: int, separation: int) -> Array:
     """Return the sum of the column shifted by 0, b, ..., (k-1) b: by doubling, as a difference would lose digits."""
-    import numpy as np
-
     rows = -(-entries.size // separation)
     shifted = np.zeros((rows, separation))
     shifted.ravel()[: entries.size] = entries
@@ -286,8 +269,6 @@ def tree_sensitivity_squared(*, steps: int, uses: int, separation: int) -> int:
     Every node that is complete after ``steps`` steps is released; a record is used at phase + b j, j < k, in every
     order that repeats, and the phase is the worst one.
     """
-    import numpy as np
-
     at = np.arange(separation)[:, None] + separation * np.arange(uses)[None, :]
     total = np.zeros(separation, dtype=np.int64)
     for height in range(steps.bit_length()):
@@ -303,28 +284,11 @@ def tree_sensitivity_squared(*, steps: int, uses: int, separation: int) -> int:
     return int(total.max())
 
 
-def _inverse(strategy: Strategy) -> Array:
-    """Return the first column of C^-1."""
-    import numpy as np
-
-    mechanism, steps, bands = strategy.mechanism, strategy.steps, min(strategy.bands, strategy.steps)
-    if mechanism == Mechanism.BISR:
-        return np.concatenate((_inverse_sqrt(bands), np.zeros(steps - bands)))
-    if mechanism == Mechanism.SQRT:
-        return _inverse_sqrt(steps)
-    if mechanism == Mechanism.BLT:
-        ratios, weights = _buffers(steps, strategy.uses)
-        return np.append(1.0, -(weights * ratios) @ strategy.responses()[:, : steps - 1])
-    return _reciprocal(_column(strategy).entries[:bands], steps)
-
-
 def _tree_variances(steps: int) -> Array:
     """Return the variance of every prefix of a binary tree whose nodes are averaged with their children's sums.
 
     A node of height h then has variance v_h = 1/(1 + 1/(2 v_{h-1})), and a prefix those of its binary digits.
     """
-    import numpy as np
-
     prefixes, total, variance = np.arange(1, steps + 1), np.zeros(steps), 1.0
     for height in range(steps.bit_length()):
         total += variance * ((prefixes >> height) & 1)

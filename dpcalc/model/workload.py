@@ -7,13 +7,9 @@ m_t = momentum m_{t-1} + g_t; r_t falls linearly to 0 over the cool-down.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Array = npt.NDArray[np.float64]
+from dpcalc.numerics.floats import Array, np
 
 _POINTS = 65
 """Steps of a cool-down whose variance is computed, each by a transform; between them it is interpolated."""
@@ -39,8 +35,6 @@ class Workload(NamedTuple):
 
     def rates(self, steps: int) -> Array:
         """Return the learning rate of every step, shape (steps,)."""
-        import numpy as np
-
         cooled = round(self.cool_down * steps)
         return np.concatenate((np.ones(steps - cooled), 1.0 - np.arange(cooled) / max(cooled, 1)))
 
@@ -50,8 +44,6 @@ class Workload(NamedTuple):
         Args:
             inverse: C^-1, shape (steps, steps), or its first column where all others are that one shifted down.
         """
-        import numpy as np
-
         rates = self.rates(len(inverse))
         if inverse.ndim == 2:
             return self._of_rows(inverse, rates)
@@ -65,8 +57,6 @@ class Workload(NamedTuple):
         return variances
 
     def _of_rows(self, inverse: Array, rates: Array) -> Array:
-        import numpy as np
-
         update, iterate, variances = np.zeros(len(rates)), np.zeros(len(rates)), np.empty(len(rates))
         with np.errstate(over="ignore", invalid="ignore"):  # where C is as good as singular
             for t, rate in enumerate(rates):
@@ -77,8 +67,6 @@ class Workload(NamedTuple):
 
     def _at(self, steady: Array, rates: Array, last: int) -> float:
         """Return the variance of one iterate: its weights on past updates, correlated with their noise."""
-        import numpy as np
-
         kept = np.append(1.0 - self.decay * rates[1 : last + 1], 1.0)
         weights = rates[: last + 1] * np.cumprod(kept[::-1])[::-1]
         row = _convolved(weights[::-1], steady[: last + 1])
@@ -87,8 +75,6 @@ class Workload(NamedTuple):
 
 def _fading(series: Array, kept: float) -> Array:
     """Return the sums of a series of which each step keeps a share."""
-    import numpy as np
-
     return np.cumsum(series) if kept == 1.0 else _convolved(series, np.power(kept, np.arange(float(len(series)))))
 
 
@@ -97,8 +83,6 @@ def _convolved(one: Array, other: Array) -> Array:
 
     It errs by some 1e-16 of the largest entry.
     """
-    import numpy as np
-
     size = 1 << (2 * len(one) - 1).bit_length()
     product: Array = np.fft.irfft(np.fft.rfft(one, size) * np.fft.rfft(other, size), size)
     return product[: len(one)]
