@@ -49,7 +49,8 @@ def write(text: str, path: str | None, option: str = "-o", *, commands: bool = F
 def write_bytes(data: bytes, path: str, option: str, *, link: bool = True) -> None:
     """Write ``data`` to the file ``path`` atomically; ``option`` is the flag that named it.
 
-    A link in its place is replaced, and refused where ``link`` is not set: of a file that is changed, not made anew.
+    A link in its place, or one of several names of a file, is replaced, and refused where ``link`` is not set: of a
+    file that is changed, not made anew.
 
     Raises:
         SpecError: the file cannot be written; nothing of it was changed.
@@ -221,7 +222,7 @@ def _descriptor(path: str) -> int | None:
 def _file(path: str, *, link: bool = True) -> Iterator[Any]:
     """Pass a file to write bytes to: a path's descriptor or device, or what replaces its file at the end.
 
-    A link is replaced as well where ``link`` says so, and refused else.
+    A link, or one of several names, is replaced as well where ``link`` says so, and refused else.
     """
     descriptor = _descriptor(path)
     if descriptor is not None:

@@ -397,9 +397,11 @@ class Target:
         raise Unwritable("it is no regular file" if status.st_nlink == 1 else "the file has other names as well")
 
     def refuse_link(self) -> None:
-        """Raise Unwritable where a link would be replaced, and the file that it leads to would stay as it is."""
+        """Raise Unwritable where a link or one of several names would be replaced, and the file stay as it is."""
         if self.is_link:
             raise Unwritable("it is a link", "name the file that it leads to")
+        if self.file is not None and self.file.st_nlink > 1:
+            raise Unwritable("the file has other names as well", "remove them: they would keep what it is now")
 
     def refuse_unwritable(self) -> None:
         """Raise OSError where it can be seen without writing that nothing can be written."""

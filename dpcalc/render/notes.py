@@ -500,11 +500,13 @@ def _model_file(note: ModelFile) -> str:
 
 def words_of(note: Charged) -> str:
     """Return what a charge came to: what is spent, what is left, and what was charged and not released."""
+    from dpcalc.render.layout import counted
     from dpcalc.render.words.brief import remaining_briefly
 
     of = "" if note.group_size == 1 else f" for any {note.group_size} records together"
     at = "" if not note.delta else f" at delta = {number(note.delta, side=Side.AS_GIVEN)}"
-    spent = f"{note.entries} entries" if note.spent is None else f"epsilon <= {number(note.spent, 4, Side.UP)}"
+    entries = counted(note.entries, "entry", "entries")
+    spent = entries if note.spent is None else f"epsilon <= {number(note.spent, 4, Side.UP)}"
     if note.epsilon is not None:
         spent += f" of {number(note.epsilon, side=Side.AS_GIVEN)}"
     left = "; it has no budget and refuses nothing" if note.epsilon is None else ""

@@ -88,8 +88,8 @@ LARGE: list[Any] = [
 def test_rounding_costs_less_than_a_hundredth_of_the_noise_at_real_sizes(
     given: dict[str, Any], epsilon: float, step_size: float
 ) -> None:
-    for shape in ((10**5, 50), (10**7, 1000)):
-        real, made = of_sizes(shape, **given, epsilon=epsilon, radius=1.0, step_size=step_size)
+    for shape, radius in (((10**5, 50), 1.0), ((10**7, 1000), 100.0 if epsilon == 1.0 else 1.0)):
+        real, made = of_sizes(shape, **given, epsilon=epsilon, radius=radius, step_size=step_size)
         best = made.case.best
         assert best is not None
         assert 1.0 <= best.value / real < 1.01
@@ -98,11 +98,11 @@ def test_rounding_costs_less_than_a_hundredth_of_the_noise_at_real_sizes(
 
 
 def test_a_bound_whose_rounding_is_dear_is_kept_where_it_needs_the_least_noise() -> None:
-    """Without a ball, at short steps: the noise is within a fifth of that on real numbers, and the report says so."""
-    real, made = of_sizes((10**7, 1000), algorithm="cyclic", epochs=3, batch_size=64, step_size=1e-4)
+    """Without a ball, at long steps: the noise is within a tenth of that on real numbers, and the report says so."""
+    real, made = of_sizes((10**7, 1000), algorithm="shuffled", permutation="secret", step_size=1.0)
     best = made.case.best
     assert best is not None
-    assert 1.01 < best.value / real < 1.2
+    assert 1.01 < best.value / real < 1.1
     assert [note for note in made.case.note_data if isinstance(note, DearRounding)]
 
 

@@ -39,10 +39,10 @@ class Ball:
             )
 
     def inner(self, columns: int) -> tuple[float, float]:
-        """Return the norm of a projected vector of so many entries, and the square of the norm past which it is moved.
+        """Return the norm of a projected vector of so many entries, and its square, past which a vector is moved.
 
-        Both are computed norms. The second is between the first and the radius, so that nothing is moved twice, and so
-        near to the first that a projection is that onto the ball of the first but for rounding errors.
+        Both are computed: the norm is so far below the radius that a vector whose computed square is no larger is in
+        the ball.
         """
         return _inner(self.radius, columns)
 
@@ -71,6 +71,5 @@ class Ball:
 
 @lru_cache
 def _inner(radius: float, columns: int) -> tuple[float, float]:
-    rounding = (columns + 8) * _UNIT
-    held = radius * (1.0 - max(_SLACK, 4.0 * rounding))
-    return held, (held * (1.0 + 2.0 * rounding)) ** 2
+    held = radius * (1.0 - max(_SLACK, 4.0 * (columns + 8) * _UNIT))
+    return held, held * held

@@ -120,7 +120,7 @@ class Singly(NamedTuple):
         multiplies, a score is the same function of iterate and record in every step.
 
         Args:
-            w: the iterate before them, shape (d,).
+            w: the iterate before them, shape (d,), which is projected by the first of them.
             keep: what is kept of an iterate, shape (steps,).
             domain: that iterates are projected onto.
         """

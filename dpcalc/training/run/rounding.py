@@ -150,7 +150,7 @@ def output_miss(noise: str, error: float, scale: float, grid: float) -> float:
     return 2.0 * error * (1.0 / grid + LAWS[Noise(noise)].density / scale) * _ROOM
 
 
-def stretch(noise: str, entries: float, error_in_cells: float) -> tuple[float, float]:
+def stretch(noise: str, entries: float, error_in_cells: float, errors: float | None = None) -> tuple[float, float]:
     """Return (h, tau) of the rounded laws as executed, P', and on real numbers, P.
 
     P'(S) <= e^h P(S) + tau and P(S) <= e^h P'(S) + tau. The scale of the noise is at least 8 cells of the grid. Of a
@@ -162,8 +162,9 @@ def stretch(noise: str, entries: float, error_in_cells: float) -> tuple[float, f
         noise: whose draws are independent of each other and of all else that decides about an entry.
         entries: how many numbers are rounded.
         error_in_cells: a, below 1/4; of an entry whose draw is at most r.
+        errors: how many times a the errors of all entries come to; by default all are as large.
     """
-    law = LAWS[Noise(noise)]
+    law, errors = LAWS[Noise(noise)], entries if errors is None else errors
     if not error_in_cells < 0.25:
         return math.inf, 1.0
     length = 0.125 + 0.25 * error_in_cells
@@ -171,12 +172,12 @@ def stretch(noise: str, entries: float, error_in_cells: float) -> tuple[float, f
     share = 2.0 * error_in_cells * math.exp(length * steepness) * _ROOM
     if not share < 0.5:
         return math.inf, 1.0
-    log_factor = up(entries * share / (1.0 - share), 8.0)
+    log_factor = up(errors * share / (1.0 - share), 8.0)
     if not log_factor < 0.1:
         return math.inf, 1.0
     slivers = 2.0 * error_in_cells * law.above if error_in_cells > sum_error(noise) else 0.0  # rare has those of sums
-    rare = law.rare + slivers
-    return log_factor, up(4.0 * entries * rare * math.exp(4.0 * log_factor), 8.0)
+    rare = entries * law.rare + errors * slivers
+    return log_factor, up(4.0 * rare * math.exp(4.0 * log_factor), 8.0)
 
 
 def shifted(shift: float) -> tuple[float, float]:
@@ -320,10 +321,12 @@ class _Errors:
         plan = self.plan
         laps = plan.passes if plan.release is Release.PASS else 1
         grid = grid_of(self.scale)
-        miss = laps * plan.columns * output_miss(plan.noise, self.of_release(0.0), self.scale, grid)
+        # Errors of entries that are fixed given the past, whose root of the sum of squares is known: their sum is at
+        # most sqrt(d) times that.
+        miss = laps * self.root * output_miss(plan.noise, self.of_release(0.0), self.scale, grid)
         # The second of several releases depends on where in its cell the first one lies.
         cells = self.of_release(self.law.spacing) / grid if laps == 1 else math.inf
-        log_factor, tail = stretch(plan.noise, plan.columns, cells)
+        log_factor, tail = stretch(plan.noise, plan.columns, cells, self.root)
         log_shift, unlikely = shifted(self.shift())
         functions = CAPPED_FUNCTIONS if plan.capped else LOSS_FUNCTIONS.get(self.loss.name)
         return Rounding(miss, log_factor, tail, grid, (log_shift, unlikely + self.unlikely()), functions)
@@ -373,7 +376,7 @@ class _Errors:
     def before_noise(self) -> Array:
         """Return what a step's mean is off by, at most: the projection before it, scores, slopes and their sum.
 
-        With u = 2^-53, in d dimensions and a batch of b: of a projection less than (3 d + 22) u R; of scores, in any
+        With u = 2^-53, in d dimensions and a batch of b: of a projection less than (d/2 + 6) u R; of scores, in any
         order of summation, less than (d + 16) u |w| B, which moves a gradient by the smoothness times that over B;
         and of slopes, of caps, of the sum and of its factor, less than b + d + 4 K + 32 units of L + B max(1, Y). For K
         classes d K stands for d: the scores of a class need d alone, and the softmax the rest. Slopes of the logistic
@@ -387,7 +390,7 @@ class _Errors:
         plan, loss, furthest = self.plan, self.loss, self.furthest
         assert loss.smoothness is not None
         eta = np.multiply(plan.step_size, max(batch.size / batch.divisor for batch in plan.batches))
-        projected = 3.0 * plan.columns + 22.0 if math.isfinite(plan.domain.radius) else 0.0
+        projected = 0.5 * plan.columns + 6.0 if math.isfinite(plan.domain.radius) else 0.0
         steepest = self.lipschitz + loss.feature_bound * max(1.0, loss.label_bound or 0.0)
         summed = max(batch.size for batch in plan.batches) + plan.columns + 4.0 * loss.scores + 32.0
         off = (projected + eta * loss.smoothness * (plan.columns + 16.0)) * furthest + summed * eta * steepest
@@ -396,13 +399,15 @@ class _Errors:
         return np.asarray(off + eta * capped)
 
     def after_noise(self, spacing: float) -> Array:
-        """Return what an iterate is off by, at most, from its mean and its noise: 6 roundings, and the errors of draws.
+        """Return what an iterate is off by, at most, from its mean and its noise: roundings, and the errors of draws.
+
+        At most nine units of the iterate, seven of them of 1 - eta lambda, and fewer of gradients and of noise.
 
         Args:
             spacing: of draws, in units of roundoff.
         """
         pull = np.multiply(self.plan.step_size, self.lipschitz)
-        added = 16.0 * UNIT * (self.furthest + pull + self.noisy * (self.law.reach * self.root))
+        added = 10.0 * UNIT * (self.furthest + pull + self.noisy * (self.law.reach * self.root))
         return np.asarray(added + self.drawn(spacing) * self.noisy)
 
     def of_release(self, spacing: float) -> float:

@@ -122,7 +122,8 @@ class _Run:
         """Take steps on single records; only the last is yielded where iterates stay hidden."""
         plan, kernel = self.plan, self.kernel
         keep = 1.0 - eta * (kernel.regularisation / part.divisor)
-        iterates = steps.taken(kernel.weights, keep, plan.domain)
+        start = kernel.weights if kernel.unprojected is None else kernel.unprojected  # projected once, by either
+        iterates = steps.taken(start, keep, plan.domain)
         hidden = plan.release in (Release.LAST, Release.PASS) and plan.strategy is None
         first = part.steps - 1 if hidden else 0
         for step, w in zip(part.part(first, part.steps).each(), iterates[first:], strict=True):
