@@ -709,6 +709,8 @@ def test_missing_parameters_are_named(bound: Theorem) -> None:
 
 
 BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
+    lambda v: {"max_batch_size": 5, "sampling": "fixed"},
+    lambda v: {"max_batch_size": 5, "group_size": 2, "adjacency": "add-remove"},
     lambda v: {"index": v["records"] + 1},
     lambda v: {"index": len(v["schedule"]) + 1 if "schedule" in v else v["records"] + 1, "records": v["records"]},
     lambda v: {"step_size": 3.0 / v["smoothness"]},
