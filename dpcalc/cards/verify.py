@@ -291,8 +291,7 @@ def _weaker_risk(risk: Mapping[str, Any], stated: object) -> dict[str, Any]:
 
 def _weaker_row(row: dict[str, Any], stated: object) -> dict[str, Any]:
     value = stated.get("value") if isinstance(stated, Mapping) else None
-    larger = isinstance(value, float) and value > row["value"]
-    return {**row, "value": value} if larger else row
+    return {**row, "value": value} if isinstance(value, float) and value > row["value"] else row
 
 
 # --- field by field ---------------------------------------------------------------------------------------------------

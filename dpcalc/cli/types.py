@@ -107,8 +107,7 @@ class DeltaSweep(Sweep):
             return [ONE_OVER_RECORDS]
         try:
             if "," in value or ":" in value:
-                values = parse_sweep(value, parse_number)
-                return [Delta(float(check("delta", v)), math.log(v)) for v in values]
+                return [Delta(float(check("delta", v)), math.log(v)) for v in parse_sweep(value, parse_number)]
             return [Delta(*parse_delta(value))]
         except SpecError as error:
             raise SpecError(f"--delta: {error.message}", error.hint) from None

@@ -461,8 +461,7 @@ class Several:
     def _failed_gates(self) -> Iterator[Block]:
         """Yield the gates that failed, each with the number of its case."""
         for place, case in enumerate(self.report.cases, start=1):
-            failed = dict.fromkeys(gate for gate in case.assertions if not gate.passed)
-            for gate in failed:
+            for gate in dict.fromkeys(gate for gate in case.assertions if not gate.passed):
                 text = f"FAIL: case {place}: {gate.text} (value {gate.value}, slack {gate.slack})"
                 yield Paragraph(text, style=Style.BAD, item=True)
 

@@ -249,8 +249,7 @@ _IF_KNOWN = {
 
 
 def _improvement(note: Improvement) -> str:
-    changes = _changes(note)
-    changed = next(iter(changes))
+    changed = next(iter(_changes(note)))
     if changed == "step_size":
         demand = f"{'any step size up to' if note.or_less else 'the step size'} 2/smoothness"
         demand += " does" if note.or_less else ""

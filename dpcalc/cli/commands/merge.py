@@ -77,8 +77,7 @@ def command(files: tuple[str, ...], reports: tuple[str, ...], baseline: str | No
     wanted = destinations(reports, KINDS, example="json=all.json")
     check_outputs(written_to(printing.file, wanted), (*files, baseline))
     earlier = load_baseline(baseline)
-    shards = [(os.fsdecode(file), read_report(file)) for file in files]
-    result = merged(shards)
+    result = merged([(os.fsdecode(file), read_report(file)) for file in files])
     if result.command != "check":
         _conclude_sweep(result, printing, wanted, baseline)
         return

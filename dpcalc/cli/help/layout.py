@@ -125,8 +125,7 @@ def examples(help: str) -> list[list[str]]:
     for paragraph in inspect.cleandoc(help).split("\n\n"):
         if not paragraph.startswith("\b\n"):
             continue
-        lines = paragraph[2:].split("\n")
-        for line in lines:
+        for line in paragraph[2:].split("\n"):
             rows.append(line)
             typed = any(row.startswith("  dpcalc ") for row in rows)
             if typed and not line.endswith("\\"):

@@ -96,8 +96,7 @@ def conclude(
     if result.exit_code:
         say(_first_trouble(result))
     tell(lost)
-    codes = [result.exit_code, left_out(result), *(one.exit_code for one in lost)]
-    if code := worst(codes):
+    if code := worst([result.exit_code, left_out(result), *(one.exit_code for one in lost)]):
         raise click.exceptions.Exit(code)
 
 

@@ -217,8 +217,7 @@ def kept(gate: Gate, entry: Entry, case: Case) -> Assertion:
         if gate.of_attack and best:
             return judge(gate, case)
         trained = entry.command == "train"  # with the noise that was solved for
-        answers = best and all(trained or result.quantity in _BUDGET for result in best)
-        if not answers:
+        if not (best and all(trained or result.quantity in _BUDGET for result in best)):
             return Assertion(gate.text, False, "no answer about the budget", None)
         value = max(quantity(result, gate.name) for result in best)
     except DpcalcError as error:

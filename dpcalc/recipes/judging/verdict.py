@@ -87,8 +87,7 @@ def judged_again(entry: Entry, case: Case, *, certify: bool = False) -> Case:
         answered = not all(gate.passed for gate in case.assertions)
         outcome = Outcome(case) if answered else Outcome(None, ERRORS[wanted], check.message or "")
         return _judge_refusal(entry, wanted, entry.expected.place, outcome)
-    limits = len(entry.rule.limits)
-    count = len(case.assertions) - len(_to_judge(entry)) - limits
+    count = len(case.assertions) - len(_to_judge(entry)) - len(entry.rule.limits)
     if count < 0:
         raise SpecError("a gate was not judged")
     own, read = case.assertions[:count], iter(case.assertions[count:])

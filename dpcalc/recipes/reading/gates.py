@@ -230,8 +230,7 @@ def read_expected(field: Field) -> Expected:
     Raises:
         SpecError: it does not parse; the message says where.
     """
-    body = table(field.node, "expect")
-    fields = dict(body.fields)
+    fields = dict(table(field.node, "expect").fields)
     tolerance = _tolerance(fields.pop("tolerance", None))
     refusal = fields.pop("error", None)
     values = tuple(_expectation(name, entry, tolerance) for name, entry in fields.items())

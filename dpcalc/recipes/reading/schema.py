@@ -68,8 +68,7 @@ def recipe_schema() -> dict[str, Any]:
 
 def _setting(name: str) -> dict[str, Any]:
     several = [{"type": "array", "items": _value(name)}] if name in MANY else []
-    kinds = [_value(name), *_referred(name), {"type": "null"}, *several]
-    return {"description": _help(name), "anyOf": kinds}
+    return {"description": _help(name), "anyOf": [_value(name), *_referred(name), {"type": "null"}, *several]}
 
 
 def _axis(name: str) -> dict[str, Any]:

@@ -92,11 +92,10 @@ def report_of(envelope: Any) -> Report:
     fields = dict(fields_of(envelope))
     if (fields.pop("schema"), fields.pop("dpcalc")) != (SCHEMA, __version__):
         raise Garbled(f"it is of another version than {__version__}")
-    others = items(fields.get("not_selected", []))
     read = Report(
         _text(fields["command"]),
         tuple(map(_case, items(fields["cases"]))),
-        tuple((_text(one["file"]), _text(one["name"])) for one in others),
+        tuple((_text(one["file"]), _text(one["name"])) for one in items(fields.get("not_selected", []))),
         reader(tuple[Change, ...] | None)(fields.get("changes")),
         reader(Shard | None)(fields.get("shard")),
     )

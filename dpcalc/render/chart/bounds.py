@@ -215,8 +215,7 @@ def _depth(result: Result) -> float:
 
 def _capped(guarantees: list[_Curve], others: list[_Curve], notes: list[str]) -> list[_Curve]:
     """Return at most `MAX_SERIES` curves; up to three places are kept for what is no guarantee."""
-    room = MAX_SERIES - min(len(others), 3)
-    kept = guarantees[:room]
+    kept = guarantees[: MAX_SERIES - min(len(others), 3)]
     best = min(guarantees, key=_rank, default=None)
     if best is not None and best not in kept:
         kept[-1] = best

@@ -58,10 +58,9 @@ def trade_off_chart(report: Report, only: Sequence[str] = ()) -> Chart:
         (titles.get(row["bound"], row["bound"]), tuple(row["tpr"]), Kind.UPPER) for row in curve["at_most"]
     ]
     kept, left = highest_rates[: MAX_SERIES - 2], highest_rates[MAX_SERIES - 2 :]
-    highest = sorted(curve["at_least"], key=lambda row: -sum(map(math.log, row["tpr"])))[:1]
     kept += [
         (f"{titles.get(row['bound'], row['bound'])} ({_ruled_out(row['bound'], case)})", tuple(row["tpr"]), Kind.LOWER)
-        for row in highest
+        for row in sorted(curve["at_least"], key=lambda row: -sum(map(math.log, row["tpr"])))[:1]
     ]
     series = [*_distinct(xs, kept), *_audited(case, xs)]
     diagonal = Series(GUESSING, (0.0, *xs, 1.0), (0.0, *xs, 1.0), Kind.PUBLISHED)
@@ -198,8 +197,7 @@ def coefficients_panel(rows: Sequence[Mapping[str, Any]]) -> Panel:
     spans = tuple((w - n, w + n) for w, n in zip(weights, noise, strict=True))
     names = tuple(cut(str(row["name"]), _NAME) for row in rows)
     label = "what a column adds to the score over half of its range"
-    places = tuple(-float(place) for place in range(len(rows)))
-    series = Series("coefficients", weights, places, spans=spans)
+    series = Series("coefficients", weights, tuple(-float(place) for place in range(len(rows))), spans=spans)
     return Panel("", Axis(label), Axis("", names=names), (series,))
 
 

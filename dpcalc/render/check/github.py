@@ -288,8 +288,7 @@ def _test(one: Judged, changes: list[str]) -> ElementTree.Element:
         reasons = one.findings
         element = ElementTree.SubElement(test, _ELEMENT[check.status], message=reasons[0], type=kind)
         element.text = "\n".join([place(check), *reasons])
-    output = ElementTree.SubElement(test, "system-out")
-    output.text = "\n".join([*_lines(one), *changes])
+    ElementTree.SubElement(test, "system-out").text = "\n".join([*_lines(one), *changes])
     return test
 
 

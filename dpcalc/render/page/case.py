@@ -278,8 +278,7 @@ def citation(key: str) -> str:
     """
     from dpcalc.references import entries
 
-    entry = entries().get(key, "")
-    fields = dict(re.findall(r"^\s*(\w+)\s*=\s*\{(.*?)\},?\s*$", entry, flags=re.MULTILINE))
+    fields = dict(re.findall(r"^\s*(\w+)\s*=\s*\{(.*?)\},?\s*$", entries().get(key, ""), flags=re.MULTILINE))
     where = fields.get("booktitle") or fields.get("journal") or fields.get("howpublished") or ""
     parts = (SHORT.get(key, key), fields.get("title", ""), where)
     return ". ".join(re.sub(r"[{}]|\\[\"'`^]", "", part) for part in parts if part) + "."

@@ -367,10 +367,9 @@ def chosen(case: Case) -> str:
     tuning = (case.training or {}).get("tuning")
     if not tuning:
         return ""
-    settings = tuning["candidates"][tuning["chosen"]]
     best = ", ".join(
         f"{name} = {number(value, side=Side.AS_GIVEN)}"
-        for name, value in settings.items()
+        for name, value in tuning["candidates"][tuning["chosen"]].items()
         if name not in (*NOISE_SCALES, "mu", "bound")
     )
     score = tuning["score"]
