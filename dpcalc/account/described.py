@@ -209,6 +209,11 @@ def _group_size(stated: Stated) -> int:
 
 def _adjacency(stated: Stated, sampling: Sampling) -> Adjacency:
     adjacency = Adjacency(stated.get("adjacency") or Adjacency.NULL_RECORD)
+    if adjacency not in _OF_N and stated.run.in_line:
+        raise NotApplicable(
+            f"{stated.run.shown} sums records in a fixed order, in which {adjacency} moves all later ones",
+            "use --adjacency zero-out",
+        )
     if adjacency not in _OF_N and (what := _follows_n(stated)):
         raise NotApplicable(
             f"{what} is a function of the number of records, which {adjacency} changes: no statement holds",

@@ -68,6 +68,7 @@ class RunFile(NamedTuple):
         unused: keys that nothing was taken from.
         remarks: why a key was not taken.
         ordered: whether the phases are in the order in which they were trained.
+        in_line: whether records keep one place in one order: where one is added, all later ones move.
     """
 
     shown: str
@@ -77,6 +78,7 @@ class RunFile(NamedTuple):
     unused: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     ordered: bool = True
+    in_line: bool = False
 
 
 def read_run(path: str) -> RunFile:
@@ -259,14 +261,14 @@ def _event(shown: str, node: Node) -> RunFile | None:
         "sampling": Said(sampled, f"{shown}: events", sampled),
         "tool": Said("dp_accounting", shown, "dp_accounting"),
     }
-    if _TREE in _classes(node):
+    if in_line := _TREE in _classes(node):
         facts["adjacency"] = Said("null-record", f"{shown}: {_TREE}", "zero-out, as the order is fixed")
     if caps:
         if len(set(caps)) > 1 or len(caps) < len(phases):
             raise NotApplicable(f"{shown}: batches of several largest sizes are not accounted for", "write one event")
         for name, value in zip(("records", "max_batch_size"), caps[0], strict=True):
             facts[name] = Said(value, f"{shown}: events", str(value))
-    return RunFile(shown, "an event of dp_accounting", facts, phases)
+    return RunFile(shown, "an event of dp_accounting", facts, phases, in_line=in_line)
 
 
 def _class_of(node: Table) -> str:

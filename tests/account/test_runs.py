@@ -315,6 +315,8 @@ def test_delta_is_asked_for(written: Written) -> None:
           "column_normalize": True}, "", NotApplicable, "columns are normalised"),
         ({"class_name": "MixtureOfGaussiansDpEvent", "standard_deviation": 1}, "", NotApplicable, "Mixture"),
         ({"class_name": "ComposedDpEvent", "events": [TRUNCATED, EVENT]}, "", NotApplicable, "several largest"),
+        ({"class_name": "SingleEpochTreeAggregationDpEvent", "noise_multiplier": 3, "step_counts": 8},
+         "--adjacency add-remove", NotApplicable, "moves all later ones"),
         ({"class_name": "GaussianDpEvent", "noise_multiplier": 1, "more": 2}, "", SpecError, "more"),
         ({"class_name": "SelfComposedDpEvent", "event": EVENT, "count": True}, "", SpecError, "steps"),
         ({"class_name": "PoissonSampledDpEvent", "sampling_probability": 0.5, "event": EVENT}, "", NotApplicable,
