@@ -11,18 +11,8 @@ from dpcalc.account import long_history
 from dpcalc.account.facts import UNCLEAR, Said, meaning, value_of
 from dpcalc.account.loader import jointly
 from dpcalc.errors import NotApplicable, SpecError
-from dpcalc.files.documents import (
-    Field,
-    Items,
-    Node,
-    Rules,
-    Scalar,
-    Table,
-    parse_json,
-    parse_python,
-    parse_toml,
-    parse_yaml,
-)
+from dpcalc.files import documents
+from dpcalc.files.documents import Field, Items, Node, Rules, Scalar, Table
 from dpcalc.files.place import Place, clipped
 from dpcalc.files.reading import DOCUMENT_BYTES, RUN_BYTES, document_place, read_document
 from dpcalc.model.numbers import parse_number
@@ -42,7 +32,6 @@ _MOST_STEPS = 10**12
 _MOST_VALUES = 10_000
 _PICKLED = (b"\x80", b"PK\x03\x04", b"\x1f\x8b", b"\x93NUMPY", b"\x89HDF")
 _PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin", ".joblib", ".h5", ".keras", ".npy", ".npz")
-_SYNTAX = Rules(foreign=True)
 
 
 class Pickled(SpecError):
@@ -139,10 +128,10 @@ def _parsed(shown: str, path: str, raw: bytes) -> Node:
     if ending in ("yaml", "yml"):
         return _yaml(shown, raw)
     if ending == "toml":
-        return parse_toml(shown, raw)
+        return documents.parse_toml(shown, raw)
     first: SpecError | None = None
-    parsers: tuple[Callable[[str, bytes], Node], ...] = (parse_json, parse_python)
-    for parse in parsers if ending == "json" else (*parsers, _yaml):
+    parsers: tuple[Callable[[str, bytes], Node], ...] = (documents.parse_json, documents.parse_python, _yaml)
+    for parse in parsers[:2] if ending == "json" else parsers:
         try:
             return parse(shown, raw)
         except SpecError as error:
@@ -152,8 +141,7 @@ def _parsed(shown: str, path: str, raw: bytes) -> Node:
 
 
 def _yaml(shown: str, raw: bytes) -> Node:
-    node = parse_yaml(shown, raw, _SYNTAX)
-    if node is None:
+    if (node := documents.parse_yaml(shown, raw, Rules(foreign=True))) is None:
         raise SpecError(f"{shown} is empty", "give a file of the run")
     return node
 

@@ -1,4 +1,4 @@
-"""Privacy amplification by iteration for one fixed-order pass (Feldman, Mironov, Talwar and Thakurta 2018).
+"""One fixed-order pass, also of steps that change: amplification by iteration (Feldman et al. 2018).
 
 Notation of the formulas: Delta is the sensitivity (2L when a record is replaced, L when it is replaced by a null
 record), sigma the noise, n the number of records, t the index, b the size of the record's own batch, k the number of
@@ -7,8 +7,6 @@ hold in both directions. Every value is rounded up.
 
 The noise of a record's own step alone: what protects it although every iterate is public (Feldman et al. 2018,
 Lemma 27).
-
-One fixed-order pass whose step size, noise or contraction changes from step to step.
 
 The record is used once, at step t, and moves the iterate by at most eta_t Delta. In units of its own step, the noise of
 that step and all later ones is worth the variance R_t = sum_{j>=t} (P_j/P_t)^2 eta_j^2 sigma_j^2, P_j = prod_{u>j} c_u.

@@ -1,9 +1,9 @@
-"""The cost of privacy for a strongly convex loss: excess risk of noisy gradient descent (Chourasia, Ye and Shokri
-2021).
+"""The cost of privacy of full-batch noisy gradient descent: excess risk for convex and strongly convex losses.
 
-Every step uses the mean gradient of n records. Their losses are L-Lipschitz, m-strongly convex and beta-smooth on a
-closed convex domain, and the risk F is their mean. Replacing a record moves its gradient by at most 2L. Since
-m/2 |w - w*|^2 <= F(w) - F(w*) <= L |w - w*|, any start is within 2L/m of the minimiser w*, and
+Strongly convex losses (Chourasia, Ye and Shokri 2021). Every step uses the mean gradient of n records. Their losses are
+L-Lipschitz, m-strongly convex and beta-smooth on a closed convex domain, and the risk F is their mean. Replacing a
+record moves its gradient by at most 2L. Since m/2 |w - w*|^2 <= F(w) - F(w*) <= L |w - w*|, any start is within 2L/m of
+the minimiser w*, and
 
     E |w_K - w*|^2 <= S_K = c^(2K) (2L/m)^2 + eta^2 sigma^2 d (1 - c^(2K))/(1 - c^2)
 
@@ -11,11 +11,10 @@ with c = max(|1 - eta m|, |1 - eta beta|). If w* is inside the domain, the gradi
 is at most beta/2 S_K. For any w* and eta <= 1/beta it is at most (1 - eta m)/(2 eta) S_(K-1) + eta sigma^2 d. At any
 point of the domain it is at most 2L^2/m. The paper's noise is sigma_C = sigma sqrt(eta/2).
 
-The cost of privacy for a convex loss: the empirical excess risk of the last iterate of noisy gradient descent.
-
-The run starts at 0, and every step uses the mean gradient of n records. Their losses are convex and beta-smooth on a
-closed convex domain inside the ball of radius R about 0, and the risk F is their mean. For eta <= 1/beta, let a step go
-from w to w+ = Pi(w - eta (grad F(w) + Z)). Any u of the domain that is known before Z is drawn has
+Convex losses, the empirical excess risk of the last iterate. The run starts at 0, and every step uses the mean gradient
+of n records. Their losses are convex and beta-smooth on a closed convex domain inside the ball of radius R about 0, and
+the risk F is their mean. For eta <= 1/beta, let a step go from w to w+ = Pi(w - eta (grad F(w) + Z)). Any u of the
+domain that is known before Z is drawn has
 
     E F(w+) - F(u) <= (|w - u|^2 - E |w+ - u|^2)/(2 eta) + eta d sigma^2,
 
