@@ -353,7 +353,7 @@ def _plan(shown: str, node: Node) -> RunFile | None:
         raise NotApplicable(
             f"{shown} has the buffers of a BLT, whose guarantee depends on how often a record is used",
             "save its matrix by numpy.save('c.npy', blt.materialize(STEPS)), and ask `dpcalc dp-ftrl --matrix c.npy "
-            "--epochs E --noise-multiplier Z -d 1e-6`; `--mechanism blt` has dpcalc's own buffers",
+            "-d 1e-6` with --epochs and --noise-multiplier; `--mechanism blt` has dpcalc's own buffers",
         )
     drawn = next((name for name in _OF_A_PLAN if name in node.fields), None)
     if _class_of(node) not in _PLANS and (drawn is None or "iterations" not in node.fields):

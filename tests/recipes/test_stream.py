@@ -263,7 +263,7 @@ def test_a_recipe_of_many_cases_is_not_in_memory(write: Write) -> None:
 def _both(write: Write, monkeypatch: pytest.MonkeyPatch, text: str) -> tuple[Recipe, Recipe]:
     """Return a recipe with its cases in memory, and one that makes them when asked."""
     from dpcalc.recipes.reading import case
-    from dpcalc.recipes.reading import recipe as reading
+    from dpcalc.recipes.reading import read as reading
 
     few = read(write(text))
     for module in (case, reading):
@@ -314,7 +314,7 @@ def test_many_cases_are_refused_as_few_are(
         read(write(text))
     said.append((caught.value.message, caught.value.hint))
     from dpcalc.recipes.reading import case
-    from dpcalc.recipes.reading import recipe as reading
+    from dpcalc.recipes.reading import read as reading
 
     for module in (case, reading):
         monkeypatch.setattr(module, "MAX_CASES", 3)
@@ -567,7 +567,7 @@ def test_a_long_check_shows_what_did_not_pass(
     """The reports are those of a check whose cases are in memory; the text is short."""
     from dpcalc.cli.output import streaming
     from dpcalc.recipes.reading import case
-    from dpcalc.recipes.reading import recipe as reading
+    from dpcalc.recipes.reading import read as reading
 
     path = write(CASES)
     kinds = ("json", "jsonl", "csv", "junit", "sarif")
