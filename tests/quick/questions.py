@@ -406,7 +406,7 @@ QUESTIONS = (
         "dp-sgd",
         "dp-sgd -n 100 --batch-size 10 --steps 1 --noise-multiplier 1 --sampling poisson --adjacency add-remove "
         "-d 1e-5",
-        "sampled.poisson",
+        "sampled.poisson sampled.total_lower",
     ),
     Question(
         "dp-sgd",
@@ -422,12 +422,12 @@ QUESTIONS = (
     Question(
         "dp-sgd",
         "compare --algorithm dp-sgd -n 100 --batch-size 10 --steps 1 --noise-multiplier 1 --sampling fixed -d 1e-5",
-        "sampled.fixed",
+        "sampled.fixed sampled.total_lower",
     ),
     Question(
         "dp-sgd",
         "dp-sgd -n 20 --batch-size 2 --steps 1 --noise-multiplier 1 --sampling with-replacement -d 1e-5",
-        "sampled.with_replacement",
+        "sampled.with_replacement sampled.total_lower",
     ),
     Question(
         "dp-sgd",

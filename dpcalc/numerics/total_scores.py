@@ -1,0 +1,258 @@
+"""How well a sum of scores tells two runs of noisy steps apart: what no guarantee can be below, rounded down.
+
+A step releases a number that is normal with spread z about a mean that depends on how many of a group are in its
+batch. Its score is about the logarithm of the likelihood ratio of that number, rounded to a multiple of h; the scores
+of all steps are added. Whatever scores are, the event A that the total is in a window gives delta >= P(A) - e^eps Q(A),
+so that only the two probabilities need care, and no other choice made here.
+
+Laws of totals are powers of Fourier transforms. They are tilted first: P by e^(theta s) and Q by e^((1 + theta) s) at a
+total s, which takes the errors of transforms to the scale of the tail that is asked about. Where the members of a group
+are shared out among steps, transforms are polynomials in x, whose coefficient of x^k is of k members in all.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+from dpcalc.numerics.floats import UNIT, Array, Integers, np
+from dpcalc.numerics.normal_arrays import log_upper_tail
+
+MOST_STEPS = 10**6
+"""With more steps the errors of transforms hide what is asked for."""
+
+_CELLS = 4096  # of the number that a step releases: some hundredth of its spread each
+_POINTS = 1 << 14  # totals that are told apart
+_TILTS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+_SLOPES = np.geomspace(1e-3, 30.0, 24)  # of Chernoff's bounds
+_OUTSIDE = 40.0  # a window misses about e^-40 of a law
+_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
+_FAR = 12.0  # standard deviations beyond which next to nothing is released
+_ROUNDED = 512.0  # units of roundoff of a weight, which is a product of fewer numbers
+_TRANSFORM = 8.0 * math.log2(_POINTS)  # units of roundoff of a transform, relative to the sum of what is transformed
+
+
+class Block(NamedTuple):
+    """Steps of an epoch in which so many of a group are in a batch with the same weights u_0, u_1, ..."""
+
+    weights: tuple[float, ...]
+    steps: int
+
+
+class Steps(NamedTuple):
+    """Noisy steps of two runs P and Q, in independent epochs.
+
+    Attributes:
+        blocks: the steps of an epoch. The numbers of members in its batches have as probability the product of their
+            weights, over the sum of all such products; a weight is good to `_ROUNDED` units.
+        shared: k, members in all batches of an epoch together; None where steps are independent, with weights that are
+            probabilities.
+        epochs: how many.
+        spread: z, rounded up: with more noise less is told.
+        first, second: by how much a member moves the mean under P and under Q.
+    """
+
+    blocks: tuple[Block, ...]
+    shared: int | None
+    epochs: int
+    spread: float
+    first: float
+    second: float
+
+    @property
+    def count(self) -> int:
+        """The number of steps."""
+        return self.epochs * sum(block.steps for block in self.blocks)
+
+
+def log_delta_down(steps: Steps, epsilon: float) -> float:
+    """Return ln of a lower bound on delta, -inf where none is found.
+
+    Args:
+        steps: at most `MOST_STEPS`.
+        epsilon: >= 0, finite.
+    """
+    with np.errstate(all="ignore"):  # what is no number, or infinite, is of no use: bounds of tails, and windows
+        laws = [law for tilt in _TILTS if (law := _law(steps, tilt)) is not None]
+    below = [law for law in laws if law.middle <= epsilon]
+    tried = [*below[-2:], *laws[len(below) : len(below) + 1]]
+    return max((law.log_delta(epsilon) for law in tried), default=-math.inf)
+
+
+class _Law(NamedTuple):
+    """Tilted laws of the total in a window, over e^log_p and e^log_q, and how much of each may be missing."""
+
+    tilt: float
+    middle: float
+    totals: Array
+    p: Array
+    q: Array
+    log_p: float
+    log_q: float
+    missing_p: float
+    missing_q: float
+
+    def log_delta(self, epsilon: float) -> float:
+        """Return ln of the best P(A) - e^eps Q(A), A of the totals between one and the end of the window."""
+        near = np.abs(self.totals - epsilon) * (1.0 + self.tilt) < 300.0
+        if not near.any() or abs(self.log_q - self.log_p) > 300.0:
+            return -math.inf
+        apart = (self.totals[near] - epsilon)[::-1]
+        first = np.exp(-self.tilt * apart)
+        second = math.exp(self.log_q - self.log_p) * np.exp(-(1.0 + self.tilt) * apart)
+        exponents = abs(self.log_p) + abs(self.log_q) + (1.0 + self.tilt) * (epsilon + 300.0)
+        units = UNIT * (2.0 * _POINTS + 64.0 + 16.0 * exponents)
+        p = np.cumsum(first * self.p[near][::-1]) * (1.0 - units) - first * self.missing_p
+        q = np.cumsum(second * self.q[near][::-1]) * (1.0 + units) + second * self.missing_q
+        gain = float((p - q).max())
+        return min(0.0, math.log(gain) + self.log_p - self.tilt * epsilon - 1e-9) if gain > 1e-280 else -math.inf
+
+
+class _Scored(NamedTuple):
+    """Steps with scores of cells, and the masses of cells by members, for each block: below P and above Q."""
+
+    steps: Steps
+    scores: Array
+    below: list[Array]
+    above: list[Array]
+
+    def log_means(self, laws: list[Array], slopes: Array) -> Array:
+        """Return ln of the mean of e^(slope x total) under one of the laws, by slope."""
+        means = [self._tilted(rows, slope)[0] for rows in laws[:1] for slope in slopes]
+        sums = [
+            np.array([
+                self._tilted(rows, slope, mean)[1].sum(axis=1) for slope, mean in zip(slopes, means, strict=True)
+            ]).T
+            for rows in laws
+        ]  # fmt: skip
+        epoch = self._coefficient(sums)
+        epoch = np.log(np.where((epoch > 1e-280) & (epoch < 1e280), epoch, np.inf)) - math.log(self._norm)
+        result: Array = self.steps.epochs * epoch + self.steps.count * np.array(means)
+        return result
+
+    def law(self, laws: list[Array], slope: float, place: Integers, log_mean: float) -> Array:
+        """Return the law of the total modulo `_POINTS`, tilted by a slope, over e^log_mean."""
+        mean = self._tilted(laws[0], slope)[0]
+        spectra = [
+            np.fft.rfft([np.bincount(place, row, _POINTS) for row in self._tilted(rows, slope, mean)[1]], axis=1)
+            for rows in laws
+        ]
+        scale = math.exp((log_mean - self.steps.count * mean) / self.steps.epochs)
+        epoch = self._coefficient(spectra) / (self._norm * scale)
+        law: Array = np.fft.irfft(_power(epoch[None], self.steps.epochs)[0], _POINTS)
+        return np.maximum(0.0, law)
+
+    def _tilted(self, rows: Array, slope: float, mean: float | None = None) -> tuple[float, Array]:
+        """Return the tilted masses of cells over e^mean, by default so that their sum is 1, and the mean."""
+        with np.errstate(divide="ignore"):
+            logs = np.log(rows) + slope * self.scores
+        if mean is None:
+            most = float(logs.max())
+            mean = most + math.log(float(np.exp(logs - most).sum()))
+        return mean, np.exp(np.minimum(logs - mean, 600.0))
+
+    def _coefficient(self, polynomials: list[Array]) -> Array:
+        """Return the coefficient of x^k of the product over the steps of an epoch, elementwise."""
+        powers = [_power(each, block.steps) for each, block in zip(polynomials, self.steps.blocks, strict=True)]
+        return functools.reduce(_times, powers)[-1]
+
+    @property
+    def _norm(self) -> float:
+        if self.steps.shared is None:
+            return 1.0
+        return float(self._coefficient([np.array(block.weights)[:, None] for block in self.steps.blocks])[0])
+
+
+def _times(a: Array, b: Array) -> Array:
+    """Return the product of polynomials, without what is above their degree."""
+    product = np.zeros(np.broadcast_shapes(a.shape, b.shape), np.result_type(a, b))
+    for i, each in enumerate(a):
+        product[i:] += each * b[: len(b) - i]
+    return product
+
+
+def _power(base: Array, exponent: int) -> Array:
+    power = None
+    while True:
+        if exponent % 2:
+            power = base if power is None else _times(power, base)
+        exponent //= 2
+        if not exponent:
+            assert power is not None
+            return power
+        base = _times(base, base)
+
+
+@functools.lru_cache(maxsize=8)
+def _scored(steps: Steps) -> _Scored:
+    """Return the logarithms of the ratio of both laws of a step as scores."""
+    most = max(len(block.weights) for block in steps.blocks) - 1
+    means = [move * j for move in (steps.first, steps.second) for j in (0, most)]
+    edges = np.linspace(min(means) - _FAR * steps.spread, max(means) + _FAR * steps.spread, _CELLS + 1)[1:-1]
+    below, above = (
+        [
+            np.array([u * _masses(edges, steps.spread, move * j, side) for j, u in enumerate(block.weights)])
+            for block in steps.blocks
+        ]
+        for move, side in ((steps.first, -1.0), (steps.second, 1.0))
+    )
+    if steps.shared is None:
+        below, above = ([rows.sum(axis=0, keepdims=True) for rows in side] for side in (below, above))
+    p, q = (side[0].sum(axis=0) for side in (below, above))
+    told = p > 1e-290
+    ratio = np.log(np.where(told, p, 1.0)) - np.log(q)
+    return _Scored(steps, np.where(told, ratio, ratio[told].min()), below, above)
+
+
+def _masses(edges: Array, spread: float, mean: float, side: float) -> Array:
+    """Return the probabilities of the cells between edges, rounded down or up by the sign of ``side``."""
+    u = (edges - mean) / spread
+    upper = np.concatenate(([1.0], np.exp(log_upper_tail(u)), [0.0]))
+    lower = np.concatenate(([0.0], np.exp(log_upper_tail(-u)), [1.0]))
+    # Tails are good to 16 (1 + u^2) units of themselves, and u to some units of its terms.
+    units = 64.0 * UNIT * (1.0 + np.concatenate(([0.0], u * u + np.abs(u) * np.abs(edges / spread), [0.0])))
+    left = lower[1:] < 0.5
+    small, large = (np.where(left, lower[s], upper[s]) for s in (slice(1, None), slice(None, -1)))
+    wrong = small * units[1:] + large * units[:-1]
+    masses: Array = np.maximum(0.0, np.abs(small - large) + side * wrong)
+    return masses + (1e-300 if side > 0.0 else 0.0)
+
+
+@functools.lru_cache(maxsize=32)
+def _law(steps: Steps, tilt: float) -> _Law | None:
+    """Return the tilted laws of the total; None where they have no window."""
+    exact = _scored(steps)
+    slopes = np.concatenate(([0.0], -_SLOPES, _SLOPES))
+    low, high = _window(exact.log_means(exact.below, tilt + slopes), slopes)
+    step = (high - low) / (_POINTS - 4)
+    if not 1e-9 < step < 1e3:
+        return None
+    # Neighbours are rounded up and down by turns: where all scores are below a step, their sums are not.
+    scores = np.floor(exact.scores / step + np.arange(_CELLS) * _GOLDEN % 1.0)
+    scored = exact._replace(scores=scores * step)
+    log_means = scored.log_means(scored.below, tilt + slopes)
+    low, high = _window(log_means, slopes)
+    log_p, log_q = float(log_means[0]), float(scored.log_means(scored.above, np.array([1.0 + tilt]))[0])
+    if not max(abs(log_p), abs(log_q)) < 1e5:
+        return None
+    place = scores.astype(np.int64) % _POINTS
+    shown = round(0.5 * (low + high) / step) - _POINTS // 2 + np.arange(_POINTS)
+    p, q = (
+        scored.law(laws, slope, place, mean)[shown % _POINTS]
+        for laws, slope, mean in ((scored.below, tilt, log_p), (scored.above, 1.0 + tilt, log_q))
+    )
+    ends = np.where(slopes > 0.0, (shown[-1] + 1) * step, (shown[0] - 1) * step)
+    tails = (log_means - log_p - slopes * ends)[1:]
+    outside = sum(1.001 * math.exp(min(0.0, float(side.min()))) for side in np.split(tails, 2))
+    members, most = steps.shared or 0, float(np.abs(scored.scores).max())
+    transforms = math.sqrt(_POINTS) * (_TRANSFORM + 4.0 * (members + 8.0))
+    missing = 1.2 * UNIT * (steps.count + 2.0) * (transforms + 2.0 * _ROUNDED + 8.0 * (1.0 + tilt) * most)
+    return _Law(tilt, 0.5 * (low + high), shown * step, p, q, log_p, log_q, missing + outside, missing)
+
+
+def _window(log_means: Array, slopes: Array) -> tuple[float, float]:
+    """Return about the least and the largest total that matter, by Chernoff's bounds."""
+    limits = np.nan_to_num((log_means[1:] - log_means[0] + _OUTSIDE), nan=np.inf) / slopes[1:]
+    low, high = np.split(limits, 2)
+    return float(low.max()), float(high.min())
