@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dpcalc.numerics.floats import UNIT, Array, Integers, np
 from dpcalc.numerics.normal_arrays import log_upper_tail
@@ -25,7 +25,7 @@ MOST_STEPS = 10**6
 _CELLS = 4096  # of the number that a step releases: some hundredth of its spread each
 _POINTS = 1 << 14  # totals that are told apart
 _TILTS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-_SLOPES = np.geomspace(1e-3, 30.0, 24)  # of Chernoff's bounds
+_SLOPES = tuple(1e-3 * 30000.0 ** (j / 23.0) for j in range(24))  # of Chernoff's bounds
 _OUTSIDE = 40.0  # a window misses about e^-40 of a law
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 _FAR = 12.0  # standard deviations beyond which next to nothing is released
@@ -61,7 +61,7 @@ class Steps(NamedTuple):
     second: float
 
     @property
-    def count(self) -> int:
+    def all_steps(self) -> int:
         """The number of steps."""
         return self.epochs * sum(block.steps for block in self.blocks)
 
@@ -128,7 +128,7 @@ class _Scored(NamedTuple):
         ]  # fmt: skip
         epoch = self._coefficient(sums)
         epoch = np.log(np.where((epoch > 1e-280) & (epoch < 1e280), epoch, np.inf)) - math.log(self._norm)
-        result: Array = self.steps.epochs * epoch + self.steps.count * np.array(means)
+        result: Array = self.steps.epochs * epoch + self.steps.all_steps * np.array(means)
         return result
 
     def law(self, laws: list[Array], slope: float, place: Integers, log_mean: float) -> Array:
@@ -138,7 +138,7 @@ class _Scored(NamedTuple):
             np.fft.rfft([np.bincount(place, row, _POINTS) for row in self._tilted(rows, slope, mean)[1]], axis=1)
             for rows in laws
         ]
-        scale = math.exp((log_mean - self.steps.count * mean) / self.steps.epochs)
+        scale = math.exp((log_mean - self.steps.all_steps * mean) / self.steps.epochs)
         epoch = self._coefficient(spectra) / (self._norm * scale)
         law: Array = np.fft.irfft(_power(epoch[None], self.steps.epochs)[0], _POINTS)
         return np.maximum(0.0, law)
@@ -152,7 +152,7 @@ class _Scored(NamedTuple):
             mean = most + math.log(float(np.exp(logs - most).sum()))
         return mean, np.exp(np.minimum(logs - mean, 600.0))
 
-    def _coefficient(self, polynomials: list[Array]) -> Array:
+    def _coefficient(self, polynomials: list[Any]) -> Any:
         """Return the coefficient of x^k of the product over the steps of an epoch, elementwise."""
         powers = [_power(each, block.steps) for each, block in zip(polynomials, self.steps.blocks, strict=True)]
         return functools.reduce(_times, powers)[-1]
@@ -164,7 +164,7 @@ class _Scored(NamedTuple):
         return float(self._coefficient([np.array(block.weights)[:, None] for block in self.steps.blocks])[0])
 
 
-def _times(a: Array, b: Array) -> Array:
+def _times(a: Any, b: Any) -> Any:
     """Return the product of polynomials, without what is above their degree."""
     product = np.zeros(np.broadcast_shapes(a.shape, b.shape), np.result_type(a, b))
     for i, each in enumerate(a):
@@ -172,7 +172,7 @@ def _times(a: Array, b: Array) -> Array:
     return product
 
 
-def _power(base: Array, exponent: int) -> Array:
+def _power(base: Any, exponent: int) -> Any:
     power = None
     while True:
         if exponent % 2:
@@ -223,7 +223,7 @@ def _masses(edges: Array, spread: float, mean: float, side: float) -> Array:
 def _law(steps: Steps, tilt: float) -> _Law | None:
     """Return the tilted laws of the total; None where they have no window."""
     exact = _scored(steps)
-    slopes = np.concatenate(([0.0], -_SLOPES, _SLOPES))
+    slopes = np.array([0.0, *(-slope for slope in _SLOPES), *_SLOPES])
     low, high = _window(exact.log_means(exact.below, tilt + slopes), slopes)
     step = (high - low) / (_POINTS - 4)
     if not 1e-9 < step < 1e3:
@@ -247,8 +247,9 @@ def _law(steps: Steps, tilt: float) -> _Law | None:
     outside = sum(1.001 * math.exp(min(0.0, float(side.min()))) for side in np.split(tails, 2))
     members, most = steps.shared or 0, float(np.abs(scored.scores).max())
     transforms = math.sqrt(_POINTS) * (_TRANSFORM + 4.0 * (members + 8.0))
-    missing = 1.2 * UNIT * (steps.count + 2.0) * (transforms + 2.0 * _ROUNDED + 8.0 * (1.0 + tilt) * most)
-    return _Law(tilt, 0.5 * (low + high), shown * step, p, q, log_p, log_q, missing + outside, missing)
+    missing = 1.2 * UNIT * (steps.all_steps + 2.0) * (transforms + 2.0 * _ROUNDED + 8.0 * (1.0 + tilt) * most)
+    totals: Array = shown.astype(float) * step
+    return _Law(tilt, 0.5 * (low + high), totals, p, q, log_p, log_q, missing + outside, missing)
 
 
 def _window(log_means: Array, slopes: Array) -> tuple[float, float]:

@@ -7,7 +7,6 @@ of one size the others are -C, so that a member who is in is 2 C away from the o
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 from dpcalc.model.quantities import Adjacency, Releases, Sampling
 from dpcalc.model.run import Run
@@ -124,6 +123,8 @@ def _attack(run: EpochsOfBatches, first: float, second: float) -> Steps | None:
 
 def _drawn(run: EpochsOfBatches) -> tuple[float, ...]:
     """Return the chances of 0, 1, ... members of the group in a batch; none where they would be off by too much."""
+    from fractions import Fraction
+
     k = run.group_size
     rate = Fraction(repr(run.sample_rate))
     if run.sampling == Sampling.POISSON:
