@@ -98,8 +98,8 @@ def test_no_lower_value_is_above_the_truth(sampling: str) -> None:
                 hockey_stick(p, q, noise, epsilon) for p, q in orders.get(adjacency, [(first, second), (second, first)])
             )
             lower = math.exp(found.log_delta(epsilon).value)
-            # The rectangle rule is off by the square of its step at the border of the best event: 5e-5 in 400 runs, 3e-7 with
-            # ten times as many points.
+            # The rectangle rule is off by the square of its step at the border of the best event: 5e-5 in 400 runs,
+            # 3e-7 with ten times as many points.
             assert lower <= truth * (1.0 + 2e-4) + 1e-9, (told, epsilon, lower, truth)
             assert epsilon > 0.0 or lower >= 0.5 * truth, (told, epsilon, lower, truth)
 
