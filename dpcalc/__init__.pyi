@@ -2063,7 +2063,7 @@ def train(
 
     >>> found = train(data="example:breast-cancer", epsilon=1, delta=1e-5).cases[0]
     >>> found.training["steps"], round(found.best.value, 4), found.training["private"]
-    (100, 0.0139, True)
+    (100, 0.0141, True)
     """
 
 def audit(

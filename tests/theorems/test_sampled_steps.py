@@ -33,6 +33,10 @@ def guarantees(**given: Any) -> dict[str, Any]:
     return {bound.id: guarantee_of(bound, run) for bound in found}
 
 
+def uppers(**given: Any) -> dict[str, Any]:
+    return {id: found for id, found in guarantees(**given).items() if not id.endswith("_lower")}
+
+
 # --- the truth of small runs ------------------------------------------------------------------------------------------
 
 
@@ -211,8 +215,8 @@ def test_a_group_is_drawn_as_one_record_of_so_many_times_the_chance() -> None:
 def test_one_draw_is_a_batch_of_one_record() -> None:
     told = {"records": 30, "batch_size": 1, "steps": 7, "noise_multiplier": 0.8}
     for adjacency in ADJACENCIES:
-        [drawn] = guarantees(**told, adjacency=adjacency, sampling="with-replacement").values()
-        [fixed] = guarantees(**told, adjacency=adjacency, sampling="fixed").values()
+        [drawn] = uppers(**told, adjacency=adjacency, sampling="with-replacement").values()
+        [fixed] = uppers(**told, adjacency=adjacency, sampling="fixed").values()
         assert drawn.epsilon(math.log(1e-6)).value == pytest.approx(fixed.epsilon(math.log(1e-6)).value, rel=1e-9)
 
 
@@ -363,8 +367,8 @@ def test_a_schedule_of_very_many_kinds_is_rounded_to_the_unsafe_side() -> None:
     for least in (0.0012, 0.0017):
         assert sum(steps for q, *_, steps in kinds if q >= least) >= np.count_nonzero(rate >= least)
     told = {"sampling": "poisson", "adjacency": "remove"}
-    [whole] = guarantees(**told, schedule=phases).values()
-    [equal] = guarantees(**told, sample_rate=0.0015, noise_multiplier=1.72, steps=count).values()
+    [whole] = uppers(**told, schedule=phases).values()
+    [equal] = uppers(**told, sample_rate=0.0015, noise_multiplier=1.72, steps=count).values()
     assert whole.epsilon(-11.5).value == pytest.approx(equal.epsilon(-11.5).value, rel=0.1)
 
 
@@ -373,8 +377,8 @@ def test_a_schedule_of_one_phase_is_a_run_of_equal_steps() -> None:
         phases = Phases(np.full(2, 0.03), np.full(2, 1.3), np.array([20.0, 30.0]), "test")
         for adjacency in ("remove", "add", "zero-out", "replace-one"):
             said = {**told, "adjacency": adjacency}
-            [one] = guarantees(**said, schedule=phases).values()
-            [other] = guarantees(**said, noise_multiplier=1.3, steps=50).values()
+            [one] = uppers(**said, schedule=phases).values()
+            [other] = uppers(**said, noise_multiplier=1.3, steps=50).values()
             assert one.epsilon(-11.5).value == pytest.approx(other.epsilon(-11.5).value, rel=1e-6)
 
 
@@ -406,7 +410,7 @@ def test_a_schedule_of_batches_that_are_cut(cap: int, adjacency: str, epsilon: f
     """Of another program: 2000 steps, of which half have a noise that differs in the tenth digit."""
     phases = Phases(np.full(2, 0.01), np.array([1.1, 1.1000000001]), np.full(2, 1000.0), "test")
     said = {"sampling": "poisson", "adjacency": adjacency, "records": 50000, "max_batch_size": cap}
-    [whole] = guarantees(**said, schedule=phases).values()
+    [whole] = uppers(**said, schedule=phases).values()
     assert epsilon * (1.0 - 2e-6) <= whole.epsilon(math.log(1e-5)).value <= epsilon * (1.0 + 2e-5)
 
 
@@ -414,9 +418,9 @@ def test_a_group_in_batches_that_are_cut_is_a_chain_and_fixed_batches_lose_no_me
     phases = Phases(np.full(2, 0.03), np.array([1.3, 2.0]), np.array([20.0, 30.0]), "test")
     for said in ({"sampling": "poisson", "max_batch_size": 5}, {"sampling": "fixed"}):
         run = {**said, "records": 100, "schedule": phases, "group_size": 2}
-        assert guarantees(**run, adjacency="add-remove") == {}
-        [two] = guarantees(**run, adjacency="zero-out").values()
-        [one] = guarantees(**{**run, "group_size": 1}, adjacency="zero-out").values()
+        assert uppers(**run, adjacency="add-remove") == {}
+        [two] = uppers(**run, adjacency="zero-out").values()
+        [one] = uppers(**{**run, "group_size": 1}, adjacency="zero-out").values()
         assert one.epsilon(-11.5).value * 2.0 < two.epsilon(-11.5).value < math.inf
 
 
@@ -527,14 +531,14 @@ def test_one_step_is_never_below_for_any_rate_and_noise() -> None:
     [("poisson", "add-remove", 2.159726), ("poisson", "replace-one", 3.655922), ("fixed", "replace-one", 15.34371)],
 )
 def test_a_run_of_twenty_epochs(sampling: str, adjacency: str, epsilon: float) -> None:
-    [found] = guarantees(
+    [found] = uppers(
         records=50000, batch_size=500, epochs=20, noise_multiplier=1.1, sampling=sampling, adjacency=adjacency
     ).values()
     assert found.epsilon(math.log(1e-5)).value == pytest.approx(epsilon, rel=2e-6)
 
 
 def test_zero_out_of_fixed_batches_is_far_above_what_the_clip_alone_suggests() -> None:
-    [found] = guarantees(
+    [found] = uppers(
         records=50000, batch_size=500, epochs=20, noise_multiplier=1.1, sampling="fixed", adjacency="zero-out"
     ).values()
     assert found.epsilon(math.log(1e-5)).value == pytest.approx(10.38638, rel=2e-6)
