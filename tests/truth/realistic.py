@@ -59,7 +59,7 @@ SIZES: tuple[Size, ...] = (
     ),
     Size(
         "dp-sgd", {**CLIPPED, "sampling": "shuffle", "adjacency": "null-record", "group_size": 8},
-        "the bound takes the places of the group as known, and the lower value looks at one record or at the total",
+        "the bound takes the places of the group as known, and the attacker adds up scores of single steps",
     ),
 )  # fmt: skip
 
