@@ -263,4 +263,5 @@ def _variance(x: Array) -> float:
 
 def _norm(x: Array) -> float:
     # Not by BLAS, whose threads cost more than they save here, and whose result may depend on their number.
-    return math.sqrt(float(np.sum(x * x)))
+    with np.errstate(over="ignore"):  # infinite above 1e154: then the error is, and another way is taken
+        return math.sqrt(float(np.sum(x * x)))
