@@ -103,7 +103,8 @@ def described(run: RunFile, flags: Mapping[str, Said]) -> Described:
     unused = [said.origin.partition(": ")[2] for name, said in run.facts.items() if name not in stated.used]
     return Described(
         run.shown, run.kind, _merged(phases), sampling, adjacency, group * stated.coins, shape, delta, skipped,
-        tuple({claim.reading: claim for claim in stated.claims}.values()), tuple(dict.fromkeys(stated.remarks)),
+        tuple({claim.reading: claim.of_groups(group) for claim in stated.claims}.values()),
+        tuple(dict.fromkeys(stated.remarks)),
         stated.used, (*run.unused, *filter(None, unused)),
     )  # fmt: skip
 

@@ -53,13 +53,16 @@ def _poisson(stated: Stated) -> Phase:
         stated.remarks.append(f"a record is in one of {bands} groups, which are drawn from in turn: {steps} steps are "
                               f"{-(-steps // bands)} draws of it")  # fmt: skip
         steps = -(-steps // bands)
+    phase = Phase(multiplier(stated), min(1.0, rate), steps)
+    if (k := stated.count("accumulation")) > 1:
+        if length is None:
+            raise stated.missing("records", f"is {rate:g} the rate of one of {k} accumulated batches, or of a step? "
+                                 "Say the records and the batch of a device; or, if a step is one draw at this rate, "
+                                 "leave out the accumulation")  # fmt: skip
+        [phase] = _by_coins(stated, k, (phase,), "one draw for all of a step")
     _claim_ratio(stated, rate, steps)
     _claim_part(stated, rate, steps)
-    if (k := stated.count("accumulation")) > 1:
-        shares = (Phase(multiplier(stated), min(1.0, rate / k), steps),)
-        stated.claims.append(Claim(f"each of the {k} accumulated batches drawn by coins of its own,",
-                             "one draw for all of a step", {"phases": shares, "group_size": k}))  # fmt: skip
-    return Phase(multiplier(stated), min(1.0, rate), steps)
+    return phase
 
 
 def _claim_part(stated: Stated, rate: float, steps: int) -> None:
@@ -134,25 +137,28 @@ def _accumulated(stated: Stated, phases: Phases, length: int | None) -> Phases:
     """
     k, rate = stated.count("accumulation"), max(phase.rate or 1.0 for phase in phases)
     if "fastgradientclipping" in stated.word("optimizer"):
-        shares, reading = phases, "the rate of the history"
-    else:
-        several = round(rate * length) if stated.of_opacus and length else 1
-        if (
-            not length
-            or several < 2
-            or not any(_near(rate, several * one) for one in (1.0 / length, loader.history_rate(length)))
-        ):
-            return phases
-        k = int(stated.need("accumulation", f"the history's rate is {several}/{length}, and an epoch has {length} "
-                            f"batches: were {several} accumulated for a step (1: none were)"))  # fmt: skip
-        shares = tuple(phase._replace(rate=up((phase.rate or 1.0) / k)) for phase in phases)
-        reading = f"one coin at rate {rate:.6g} for a step,"
-    if k == 1:
+        return phases if k == 1 else _by_coins(stated, k, phases, "the rate of the history", phases)
+    several = round(rate * length) if stated.of_opacus and length else 1
+    if (
+        not length
+        or several < 2
+        or not any(_near(rate, several * one) for one in (1.0 / length, loader.history_rate(length)))
+    ):
         return phases
+    k = int(stated.need("accumulation", f"the history's rate is {several}/{length}, and an epoch has {length} "
+                        f"batches: were {several} accumulated for a step (1: none were)"))  # fmt: skip
+    return phases if k == 1 else _by_coins(stated, k, phases, f"one coin at rate {rate:.6g} for a step,")
+
+
+def _by_coins(stated: Stated, k: int, whole: Phases, reading: str, shares: Phases = ()) -> Phases:
+    """Return phases at the rate of one of k batches that make a step; ``reading`` is what takes ``whole`` instead."""
     truth = f"{k} batches make a step, and a record is in each of them by itself, at the rate of one batch"
-    stated.claims.append(Claim(reading, truth, {"phases": phases, "group_size": stated.count("max_records_per_user")}))
+    stated.claims.append(Claim(reading, truth, {"phases": whole}))
+    stated.remarks.append(
+        f"a record has a coin of its own in each of {k} accumulated batches, and counts as {k} records"
+    )
     stated.coins = k
-    return shares
+    return shares or tuple(phase._replace(rate=min(1.0, up((phase.rate or 1.0) / k))) for phase in whole)
 
 
 def _claim_ratio(stated: Stated, rate: float, steps: int) -> None:

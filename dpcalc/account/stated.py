@@ -45,6 +45,10 @@ class Claim(NamedTuple):
         """Return the claim that these phases ran, drawn as Poisson samples."""
         return cls(reading, truth, {"phases": phases, "sampling": Sampling.POISSON, "shape": {}})
 
+    def of_groups(self, size: int) -> Claim:
+        """Return the claim for groups of this size where it says itself how often a record is drawn."""
+        return self._replace(changes={"group_size": size, **self.changes}) if "phases" in self.changes else self
+
 
 class Stated:
     """The facts, which of them were used, and what is to be said of them.

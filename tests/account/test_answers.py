@@ -121,11 +121,20 @@ def test_another_reading_is_told_with_both_numbers(
     assert note.value != pytest.approx(epsilon_of(case), rel=1e-3)
 
 
-def test_batches_drawn_by_coins_of_their_own_are_told_with_both_numbers(written: Written) -> None:
-    """A record is in J of 3 batches, J binomial: one step at rates .1, against the integral of that mixture."""
-    run = {**SNIPPET, "history": [[2.0, 0.3, 1]], "rate": 0.1, "epoch_steps": 10, "records": 1000, "divisor": 100}
+@pytest.mark.parametrize(("run", "q", "readings"), [
+    ({**SNIPPET, "history": [[2.0, 0.3, 1]], "rate": 0.1, "epoch_steps": 10, "records": 1000, "divisor": 100},
+     0.1, 1),
+    ({"records": 900, "per_device_batch_size": 100, "devices": 1, "steps": 1, "noise_multiplier": 2,
+      "sampling": "poisson"}, 1 / 9, 2),
+])  # fmt: skip
+def test_batches_drawn_by_coins_of_their_own_are_told_with_both_numbers(
+    written: Written, run: dict[str, Any], q: float, readings: int
+) -> None:
+    """A record is in J of 3 batches, J binomial: one step at rates q, against the integral of that mixture."""
     case = case_of(written("run.json", run), accumulation="3", delta="1e-2")
-    (note,) = (note for note in case.note_data if isinstance(note, OtherReading))
+    note, *others = (note for note in case.note_data if isinstance(note, OtherReading))
+    assert len(others) == readings - 1
+    assert all(other.value < note.value for other in others)  # the records of one device as the batch
     grid = [k / 1000.0 for k in range(-12_000, 16_000)]
 
     def truth(weights: list[float], epsilon: float) -> float:
@@ -137,9 +146,10 @@ def test_batches_drawn_by_coins_of_their_own_are_told_with_both_numbers(written:
             added += density * max(0.0, 1.0 - math.exp(epsilon) * ratio)
         return max(removed, added)
 
-    of_each, delta = [0.729, 0.243, 0.027, 0.001], 1e-2 * (1.0 + 1e-6)  # the sum over the grid is off by 1e-7
+    delta = 1e-2 * (1.0 + 1e-6)  # the sum over the grid is off by 1e-7
+    of_each, of_all = [math.comb(3, j) * q**j * (1.0 - q) ** (3 - j) for j in range(4)], [1.0 - 3.0 * q, 3.0 * q]
     assert truth(of_each, epsilon_of(case)) <= delta <= truth(of_each, epsilon_of(case) - 1e-3)
-    assert truth([0.7, 0.3], note.value) <= delta <= truth([0.7, 0.3], note.value - 1e-3)
+    assert truth(of_all, note.value) <= delta <= truth(of_all, note.value - 1e-3)
     assert epsilon_of(case) > note.value
 
 
