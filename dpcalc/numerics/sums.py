@@ -23,11 +23,13 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from dpcalc.numerics.floats import UNIT, Array, Booleans, distinct, log_expm1, np, up
 from dpcalc.numerics.normal import log_hockey_stick, log_hockey_stick_error
 from dpcalc.numerics.roots import integrate
+
+T = TypeVar("T")
 
 _EULER_GAMMA = 0.5772156649015329
 _CUT = 64  # terms that are added one by one before an integral takes over
@@ -336,6 +338,19 @@ class Scores(NamedTuple):
     lost: float
 
 
+def power(base: T, exponent: int, times: Callable[[T, T], T]) -> T:
+    """Return the product of so many bases, at least one, by repeated squaring."""
+    product = None
+    while True:
+        if exponent % 2:
+            product = base if product is None else times(product, base)
+        exponent //= 2
+        if not exponent:
+            assert product is not None
+            return product
+        base = times(base, base)
+
+
 @functools.lru_cache(maxsize=16)
 def total_scores(bins: int, spread: float, high: float, low: float, epochs: int) -> tuple[Scores, float]:
     """Return the law of the total score of some epochs, and the step h.
@@ -347,15 +362,7 @@ def total_scores(bins: int, spread: float, high: float, low: float, epochs: int)
         epochs: 1 to `MOST_EPOCHS`, such that sqrt(epochs) (high - low)/spread <= `MOST_APART`.
     """
     single, step = _single(bins, spread, high, low, epochs)
-    total = None
-    while True:
-        if epochs % 2:
-            total = single if total is None else _add(total, single)
-        epochs //= 2
-        if not epochs:
-            assert total is not None
-            return total, step
-        single = _add(single, single)
+    return power(single, epochs, _add), step
 
 
 def log_delta_down(scores: Scores, step: float, epsilon: float) -> float:

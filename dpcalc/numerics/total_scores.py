@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from dpcalc.numerics.floats import UNIT, Array, Integers, np
 from dpcalc.numerics.normal_arrays import log_upper_tail
+from dpcalc.numerics.sums import power
 
 MOST_STEPS = 10**6
 """With more steps the errors of transforms hide what is asked for."""
@@ -140,7 +141,7 @@ class _Scored(NamedTuple):
         ]
         scale = math.exp((log_mean - self.steps.all_steps * mean) / self.steps.epochs)
         epoch = self._coefficient(spectra) / (self._norm * scale)
-        law: Array = np.fft.irfft(_power(epoch[None], self.steps.epochs)[0], _POINTS)
+        law: Array = np.fft.irfft(power(epoch[None], self.steps.epochs, _times)[0], _POINTS)
         return np.maximum(0.0, law)
 
     def _tilted(self, rows: Array, slope: float, mean: float | None = None) -> tuple[float, Array]:
@@ -154,7 +155,7 @@ class _Scored(NamedTuple):
 
     def _coefficient(self, polynomials: list[Any]) -> Any:
         """Return the coefficient of x^k of the product over the steps of an epoch, elementwise."""
-        powers = [_power(each, block.steps) for each, block in zip(polynomials, self.steps.blocks, strict=True)]
+        powers = [power(each, block.steps, _times) for each, block in zip(polynomials, self.steps.blocks, strict=True)]
         return functools.reduce(_times, powers)[-1]
 
     @property
@@ -170,18 +171,6 @@ def _times(a: Any, b: Any) -> Any:
     for i, each in enumerate(a):
         product[i:] += each * b[: len(b) - i]
     return product
-
-
-def _power(base: Any, exponent: int) -> Any:
-    power = None
-    while True:
-        if exponent % 2:
-            power = base if power is None else _times(power, base)
-        exponent //= 2
-        if not exponent:
-            assert power is not None
-            return power
-        base = _times(base, base)
 
 
 @functools.lru_cache(maxsize=8)
