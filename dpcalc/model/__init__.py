@@ -1,1 +1,1 @@
-"""What is run and asked: parameters, algorithms, losses, schedules, typed and frozen."""
+"""Runs and questions: parameters, algorithms, losses and schedules, typed and frozen."""

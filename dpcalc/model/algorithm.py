@@ -1,8 +1,8 @@
-"""The algorithms, one record each: what is run and released, what describes a run, and how it is carried out.
+"""The algorithms, one record each: what is run and released, the parameters of a run, and how it is executed.
 
-Usual values of parameters: what an error that asks for some shows as an example.
+Usual values of parameters, which errors show as examples.
 
-Where a value of a run came from.
+The source of each value of a run.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ class Order(PlainEnum):
 
     FIXED = "fixed"
     ROTATION = "rotation"
-    SHUFFLE = "shuffle"  # afresh in every pass
+    SHUFFLE = "shuffle"  # a new order in every pass
     SHUFFLE_ONCE = "shuffle-once"
     SAMPLE = "sample"  # fresh uniform batches without replacement
     DRAW = "draw"  # single records with replacement
     FULL = "full"
-    UNKNOWN = "unknown"  # nothing is said of it: a chain of steps, or passes known by their guarantee
+    UNKNOWN = "unknown"  # not specified: a chain of steps, or passes known only by their guarantee
 
 
 class Length(PlainEnum):
-    """What the number of steps follows from."""
+    """What determines the number of steps."""
 
     ONE_PASS = "one pass"
     PASSES = "epochs"
@@ -37,7 +37,7 @@ class Length(PlainEnum):
 
 
 class Release(PlainEnum):
-    """What leaves the run."""
+    """What is released."""
 
     LAST = "last"
     PASS = "pass"
@@ -46,32 +46,32 @@ class Release(PlainEnum):
 
 
 class Algorithm(NamedTuple):
-    """What is run and what is released.
+    """An algorithm: what it runs and what it releases.
 
     Attributes:
         name: as in ``--algorithm``; with ``-released`` where an iterate is released after every epoch.
-        gloss: what is run and released, in a line.
-        order, length, release: how records are chosen, what ends the run, and what leaves it.
-        parameters: the parameters that describe a run of it.
-        families: the families of theorems on privacy that speak of it.
-        defaults: parameters that a run has where they are not given.
-        indexed: whether a record has a position to speak of.
-        first_is_worst: whether the first position is the worst one; else the last is.
+        gloss: what is run and released, in one line.
+        order, length, release: how records are chosen, what ends the run, and what is released.
+        parameters: the parameters that describe a run.
+        families: the families of privacy theorems about it.
+        defaults: default values of parameters.
+        indexed: whether a record has a fixed position.
+        first_is_worst: whether the first position is the worst one; otherwise the last one is.
         stops: whether the run ends after a uniformly random number of steps.
         skips: whether a uniformly random prefix of the records is skipped.
         single: whether a step takes one record.
         local: whether a record's privacy depends on no other record.
-        own_noise: whether the noise follows from other parameters than its scale.
+        own_noise: whether the noise follows from parameters other than its scale.
         tuned: whether the noise may follow from the schedule of Sordello et al.
-        noisy_output: whether the noise is added to what is released, and to no step.
-        executed: whether it can be carried out on data.
-        continues: whether it goes on from a model, which is to forget records.
-        synonyms: what papers and other programs call it. A hint names the algorithm to who types one.
-        shuffled_as: the same passes in a random order, which costs a fixed order no more than one shuffle.
-        nearest: the algorithms that a bound may cover where none covers this one, the nearest first.
-        cost: about how long a query takes, in units of a closed form: shards share their cases out by it.
-        published: the bound that the literature has for it, where other bounds are compared with that.
-        base: the name without what is released.
+        noisy_output: whether noise is added only to the output, not to the steps.
+        executed: whether ``dpcalc train`` can run it.
+        continues: whether it starts from a trained model, which is to forget records.
+        synonyms: its names in papers and other programs; a user who types one gets a hint.
+        shuffled_as: the algorithm with the same passes in a random order, which costs only one shuffle more.
+        nearest: similar algorithms to suggest where no bound covers this one, the nearest first.
+        cost: about how long a query takes, relative to a closed form; used to balance shards.
+        published: the bound in the literature that other bounds are compared with.
+        base: the name without the suffix for the release.
     """
 
     name: str
@@ -101,23 +101,23 @@ class Algorithm(NamedTuple):
 
     @property
     def base(self) -> str:
-        """The name without what is released."""
+        """The name without the suffix for the release."""
         return self.name.removesuffix(_RELEASED)
 
     @property
     def fixed_order(self) -> bool:
-        """Whether passes of batches come in one order, the same in every pass."""
+        """Whether the batches of every pass come in the same order."""
         whole = not (self.stops or self.skips or self.single or self.release is Release.STEP)
         return whole and self.order is Order.FIXED
 
     @property
     def one_pass_by_default(self) -> bool:
-        """Whether a run of no stated length takes as many steps as there are records."""
+        """Whether the default number of steps is the number of records."""
         return self.release is Release.AVERAGE
 
     @property
     def clipped(self) -> bool:
-        """Whether gradients are clipped and batches drawn as ``sampling`` says."""
+        """Whether gradients are clipped and batches drawn by ``sampling``."""
         return "sampling" in self.parameters
 
     @property
@@ -137,18 +137,18 @@ class Algorithm(NamedTuple):
 
     @property
     def grows(self) -> bool:
-        """Whether the records are a stream that grows."""
+        """Whether the records are a growing stream."""
         return self.length is Length.STREAM
 
     @property
     def chained(self) -> bool:
-        """Whether no more is known than the sequence of its steps."""
+        """Whether a run is described only by its sequence of steps."""
         return self.length is Length.UNKNOWN
 
     def worst_index(self, records: int) -> int:
-        """Return the position of the record that is worst off where all steps are alike.
+        """Return the position of the record with the least privacy if all steps are equal.
 
-        Noise accumulates after a record's step, so it is the last one; a random stop may never reach that.
+        Later noise hides a record, so the worst position is the last one, unless a random stop may never reach that.
         """
         return 1 if self.first_is_worst else records
 
@@ -161,7 +161,7 @@ _SHUFFLED = {**_CURVED, "last_batch": LastBatch.OWN, "permutation": Permutation.
 CATALOGUE = (
     "loss", "feature_bound", "label_bound", "power", "classes", "huber_threshold", "tube", "radius", "regularisation",
 )  # fmt: skip
-"""What names a loss of a linear model, and what its constants depend on."""
+"""The name of a loss of a linear model, and the parameters that its constants depend on."""
 
 HOLDER = ("holder_exponent", "holder_constant", "gradient_at_zero", "loss_at_zero")
 """The constants of a loss that need not be smooth."""
@@ -203,7 +203,7 @@ _CORRELATED = (
     "group_size",
 )  # fmt: skip
 OF_TRAINING = ("step_size", "model", *CATALOGUE)
-"""What describes a run with correlated noise that is carried out: its guarantee depends on none of it."""
+"""Parameters of training with correlated noise that do not affect its guarantee."""
 _CHAIN = (
     "steps", "index", "shift", "contraction", "step_size", "noise_std", "laplace_scale", "start_distance", "diameter",
 )  # fmt: skip
@@ -411,19 +411,19 @@ NAMED = tuple(name for name, algorithm in ALGORITHMS.items() if name == algorith
 """The algorithms that ``--algorithm`` may name."""
 
 FULL_BATCH, FRESH_BATCHES, FRESH_ORDERS, FORGETTING = "noisy-gd", "noisy-sgd", "shuffled-epochs", "unlearning"
-"""The algorithms that a rule chooses from where none is named, and the one by which a model forgets."""
+"""The algorithms that the default rule chooses from, and the one that makes a model forget."""
 
 ORDERS = ("noisy-sgd", "shuffled-epochs", "shuffle-once", "cyclic")
-"""The orders of several passes, the likely best first: the others are then seen to be no better by one evaluation."""
+"""The orders of several passes, the likely best first: then one evaluation each shows that the others are no better."""
 
 ANY = Algorithm("any", "whichever has a bound on its risk", Order.UNKNOWN, Length.UNKNOWN, executed=False)
-"""What is run where a question is about several."""
+"""The algorithm of a question about several of them."""
 
 
 def in_one_random_order(release: Release) -> tuple[str, ...]:
-    """Return the algorithms of several passes in which a record's place is uniform, and the same in every pass.
+    """Return the multi-pass algorithms in which a record has the same uniformly random position in every pass.
 
-    What is true of every such run is a theorem about all of them, whatever the law of the other records' places.
+    A theorem about them may not depend on the law of the other records' positions.
     """
     orders = (Order.SHUFFLE_ONCE, Order.ROTATION)
     several = (a for a in ALGORITHMS.values() if a.length is Length.PASSES)
@@ -431,12 +431,13 @@ def in_one_random_order(release: Release) -> tuple[str, ...]:
 
 
 def released(name: str) -> str:
-    """Return the name of an algorithm that releases the iterate after every epoch; the same where it does anyway."""
+    """Return the name of the variant that releases the iterate after every epoch; the same name if it does so
+    anyway."""
     return name if ALGORITHMS[name].release in (Release.PASS, Release.STEP) else name + _RELEASED
 
 
 def algorithm_meant_by(word: str) -> str:
-    """Return the name of the algorithm that papers and other programs call so; the empty string if there is none.
+    """Return the algorithm that papers and other programs call ``word``; the empty string if there is none.
 
     >>> algorithm_meant_by("Opacus")
     'dp-sgd'
@@ -453,11 +454,11 @@ EXAMPLES: dict[str, Any] = {
     "reconstruction": 0.01, "start_distance": 0.01, "gradient_norm": 1e-6, "clean_steps": 100, "fpr": 0.01,
     "prior": 0.5, "baseline": 0.001, "momentum": 0.9, "decay": 0.01, "cool_down": 0.2,
 }  # fmt: skip
-"""Usual values, what is asked of attacks among them; 1 for all other parameters."""
+"""Usual values of parameters, and of the rates that attacks are evaluated at; 1 for all others."""
 
 
 class Source(PlainEnum):
-    """Where a value came from; its text is what JSON says."""
+    """Where a value came from, as it is written in JSON."""
 
     FLAG = "flag"
     ARGUMENT = "argument"
@@ -467,14 +468,14 @@ class Source(PlainEnum):
     DEFAULT = "default"
     WORST_CASE = "worst case"
     DERIVED = "derived"
-    CHOSEN = "chosen"  # the best of several, for the run as it was given
+    CHOSEN = "chosen"  # the best of several for the given run
 
     @property
     def typed(self) -> bool:
-        """Whether a person gave the value, on the command line or in Python."""
+        """Whether the user gave the value, on the command line or in Python."""
         return self in (Source.FLAG, Source.ARGUMENT)
 
     @property
     def given(self) -> bool:
-        """Whether the value was given or chosen, or is that of what was given: of a file, or of a loss by its name."""
+        """Whether the value was given or chosen, or comes from a given file or a named loss."""
         return self.typed or self in (Source.FILE, Source.LOSS, Source.CHOSEN)

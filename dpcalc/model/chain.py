@@ -1,4 +1,4 @@
-"""A chain of noisy Lipschitz steps, described step by step: what the general shifted-divergence theorem speaks of."""
+"""A chain of noisy Lipschitz steps, described step by step: the setting of the general shifted-divergence theorem."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Chain:
 
     Attributes:
         step_size: eta_t > 0.
-        noise: scale of Z_t relative to the run's ``noise_std`` or ``laplace_scale``, > 0 (1 where that is the scale).
+        noise: scale of Z_t relative to the run's ``noise_std`` or ``laplace_scale``, > 0 (1 if that is the scale).
         contraction: Lipschitz factor c_t >= 0 of the step's map.
-        shift: how far apart the two maps can be, s_t >= 0; None where a sensitivity and an index say it.
+        shift: how far apart the two maps can be, s_t >= 0; None if it follows from a sensitivity and an index.
         spend: the user's own allocation a_t >= 0, or None.
-        displacement: how far apart a step leaves two points of the domain, over its diameter; None where unknown.
-        probability: of the record falling on the step, or of stopping after it; None where uniform.
+        displacement: the largest distance of two points of the domain after a step, over its diameter; None if unknown.
+        probability: that the record is used in the step, or that the run stops after it; None if uniform.
         lipschitz: whether the maps are Lipschitz with ``contraction``.
-        path: the file this came from, or "".
+        path: the file that the chain came from, or "".
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Chain:
 
     @functools.cached_property
     def one(self) -> Chain | None:
-        """The first step, where one number describes each column and all steps are alike; None otherwise."""
+        """The first step, if all steps are equal and each column is described by one number; None otherwise."""
         columns = (self.step_size, self.noise, self.contraction, self.shift, self.displacement)
         told_apart = self.spend is not None or self.probability is not None
         if told_apart or any(column is not None and any(column.strides) for column in columns):
@@ -86,7 +86,7 @@ class Chain:
 
     @functools.cached_property
     def variance(self) -> NDArray[np.float64]:
-        """Square of `scale`, rounded down; so that sums of it are finite, that of 1e140 where it is larger."""
+        """Square of `scale`, rounded down; a scale above 1e140 counts as 1e140, so that sums are finite."""
         import numpy as np
 
         least = np.minimum(self.scale, 1e140)
@@ -95,11 +95,11 @@ class Chain:
 
 
 class _Steps(NamedTuple):
-    """What is said of the steps: the columns of a file, and of what is no column the description.
+    """The description of the steps: columns of a file, and parameters that are the same for all steps.
 
     Attributes:
-        description: the parameters, those that differ from step to step left out.
-        table: the columns, by name; empty without a file.
+        description: the parameters that do not change from step to step.
+        table: the columns by name; empty without a file.
         length: the number of steps.
         path: of the file, or "".
     """
@@ -110,10 +110,10 @@ class _Steps(NamedTuple):
     path: str
 
     def column(self, name: str) -> NDArray[np.float64]:
-        """Return a column of the file, or the parameter of this name at every step.
+        """Return a column of the file, or the parameter of this name, repeated for every step.
 
         Raises:
-            SpecError: it is neither, or is outside its domain.
+            SpecError: there is neither, or a value is outside its domain.
         """
         import numpy as np
 
@@ -127,10 +127,10 @@ class _Steps(NamedTuple):
         return np.broadcast_to(np.float64(check(name, self.description[name])), (self.length,))
 
     def noise(self) -> NDArray[np.float64]:
-        """Return the column of noise scales; ones where there is none.
+        """Return the column of noise scales; ones if there is none.
 
         Raises:
-            SpecError: there are two.
+            SpecError: there are two such columns.
         """
         import numpy as np
 
@@ -144,9 +144,9 @@ def resolve(description: Description, columns: tuple[str, ...], *, clean: bool =
     """Replace ``schedule`` (a path, or flags that describe equal steps) by a `Chain`.
 
     Args:
-        description: is changed.
-        columns: those that the command takes of a schedule.
-        clean: whether no step uses the record, so that both runs' maps are the same.
+        description: changed in place.
+        columns: the columns that the command allows in a schedule.
+        clean: whether no step uses the record, so that both runs have the same maps.
 
     Raises:
         SpecError: a column is missing, given twice (in the file and as a flag), or outside its domain.
@@ -204,7 +204,7 @@ def _count(description: Description) -> int:
 
 
 def _shifted(steps: _Steps) -> Chain:
-    """Return the chain of maps that are told apart by their shifts alone."""
+    """Return the chain of maps that differ only by their shifts."""
     if not steps.table and not steps.description.has("contraction"):
         steps.description.put("contraction", 1.0, Source.DEFAULT)
     step_size, noise = steps.column("step_size"), steps.noise()
@@ -216,7 +216,7 @@ def _shifted(steps: _Steps) -> Chain:
 
 
 def _clean(steps: _Steps) -> Chain:
-    """Return the chain of maps that are the same in both runs."""
+    """Return the chain whose maps are the same in both runs."""
     import numpy as np
 
     step_size, noise = steps.column("step_size"), steps.noise()
@@ -231,7 +231,7 @@ def _clean(steps: _Steps) -> Chain:
 
 
 def _per_record(steps: _Steps, with_displacements: bool) -> Chain:
-    """Return the chain of one step a record."""
+    """Return the chain with one step for each record."""
     steps.description.put("records", _records(steps), Source.FILE)
     step_size, noise = steps.column("step_size"), steps.noise()
     if with_displacements:
@@ -258,7 +258,7 @@ def _records(steps: _Steps) -> int:
 
 
 def _with_displacements(steps: _Steps, step_size: NDArray[np.float64], noise: NDArray[np.float64]) -> Chain:
-    """Return the chain with the displacement and the Lipschitz factor of each step, from columns or the loss class."""
+    """Return the chain with each step's displacement and Lipschitz factor, from columns or the loss class."""
     import numpy as np
 
     beta = steps.description.get("smoothness")
@@ -283,9 +283,9 @@ def _with_displacements(steps: _Steps, step_size: NDArray[np.float64], noise: ND
 def _displacements(
     steps: _Steps, weak: float, eta: NDArray[np.float64], contraction: NDArray[np.float64] | None
 ) -> NDArray[np.float64] | None:
-    """Return the least factor that the loss class gives for each step (`loss_class`), None where none does.
+    """Return the least factor that the loss class gives for each step (`loss_class`), None if there is none.
 
-    ``weak`` is m of losses that are m-weakly convex, inf where no such number is known.
+    ``weak`` is m if the losses are m-weakly convex, inf if no such number is known.
     """
     import numpy as np
 
@@ -311,7 +311,7 @@ def _displacements(
 
 
 def _probability(steps: _Steps) -> NDArray[np.float64] | None:
-    """Return the column of probabilities, scaled to add up to at least 1; None where there is none.
+    """Return the column of probabilities, scaled to add up to at least 1; None if there is none.
 
     Raises:
         SpecError: it does not add up to 1 within 1e-9.
@@ -326,7 +326,7 @@ def _probability(steps: _Steps) -> NDArray[np.float64] | None:
 
 
 def _shift(shift: NDArray[np.float64], index: float | None) -> NDArray[np.float64]:
-    """Return the shifts, all but that of step ``index`` set to 0 where an index is given."""
+    """Return the shifts; if an index is given, only the shift of that step is not 0."""
     import numpy as np
 
     if index is None:
@@ -340,7 +340,7 @@ def _shift(shift: NDArray[np.float64], index: float | None) -> NDArray[np.float6
 
 
 def _contractions(step_size: NDArray[np.float64], description: Description) -> NDArray[np.float64]:
-    """Return max(|1 - eta_t m|, |1 - eta_t beta|), rounded up; 1 where the losses are convex and no more is known."""
+    """Return max(|1 - eta_t m|, |1 - eta_t beta|), rounded up; 1 if the losses are only known to be convex."""
     import numpy as np
 
     beta, m = description.get("smoothness"), description.get("strong_convexity") or 0.0
@@ -358,7 +358,7 @@ def _contractions(step_size: NDArray[np.float64], description: Description) -> N
     if m < 0.0:
         expanding: NDArray[np.float64] = factor * (1.0 + 2.0**-50)
         return expanding
-    # Where |1 - eta beta| is 1 to rounding it may be above; elsewhere a merely convex loss has exactly 1.
+    # Where |1 - eta beta| rounds to 1 it may be above 1; elsewhere a merely convex loss has exactly 1.
     at_edge = step_size * beta > 2.0 - 4e-15
     raised = np.where(at_edge, factor + 2.0**-50, np.minimum(1.0, factor + 2.0**-50))
     result: NDArray[np.float64] = np.where(~at_edge, 1.0, raised) if m == 0.0 else raised

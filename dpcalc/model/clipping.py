@@ -1,15 +1,16 @@
-"""What clipped gradients are gradients of.
+"""The functions whose gradients clipped gradients are.
 
-A model is linear where the loss of a record depends on the weights through one number, z = <w, x>. With phi the loss as
+A model is linear if the loss of a record depends on the weights through one number, z = <w, x>. With phi the loss as
 a function of z, a clipped gradient is clip(phi'(z), -C/|x|, C/|x|) x, which is the gradient of another function of z.
-That function is convex where phi is, its gradient is at most C long, and clipping, which is 1-Lipschitz, makes no slope
-change faster. So it is of the same loss class, with the same smoothness. It is strongly convex nowhere.
+That function is convex if phi is, its gradient is at most C long, and clipping, which is 1-Lipschitz, makes no slope
+change faster. So it is in the same loss class, with the same smoothness, but it is not strongly convex.
 
-With several numbers z, of several classes or layers, a clipped gradient is in general no gradient of a convex function.
-That of a softmax of two classes is, since it never turns. For more classes the softmax is capped
-(`dpcalc.training.run.capped`): slopes that are too long are those of its infimal convolution with C/|x| times the norm,
-which is convex and as smooth as the softmax. Where they are shortened without a cap (``model`` is ``any``), no more is
-known of a gradient than that it is at most C long: that is enough for composition, which lets every iterate be public.
+With several numbers z, from several classes or layers, a clipped gradient is in general not the gradient of a convex
+function. For a softmax of two classes it is, since the gradient's direction is fixed. For more classes the softmax is
+capped (`dpcalc.training.run.capped`): slopes that are too long are those of its infimal convolution with C/|x| times
+the norm, which is convex and as smooth as the softmax. Without a cap (``model`` is ``any``) all that is known of a
+clipped gradient is that it is at most C long. That is
+enough for composition, which lets every iterate be public.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 
 
 def fill_in(draft: Description) -> None:
-    """Fill in the bound on the gradient, and the loss class, of clipped gradients; nothing where they are not clipped.
+    """Fill in the gradient bound and the loss class of clipped gradients; do nothing without clipping.
 
     Raises:
-        SpecError: what is given contradicts clipping.
+        SpecError: the given parameters contradict clipping.
     """
     check_model(draft)
     if not draft.has("clip"):
@@ -44,7 +45,7 @@ def fill_in(draft: Description) -> None:
 
 
 def check_model(draft: Description) -> None:
-    """Refuse what the model cannot be.
+    """Refuse a ``model`` that the loss cannot have.
 
     Raises:
         SpecError: a capped model of another loss than the softmax, or a softmax as a model of one score.
@@ -63,7 +64,7 @@ def _fill_class(draft: Description) -> None:
     """Fill in the loss class of the clipped gradients.
 
     Raises:
-        SpecError: another one is given, or strong convexity, of which clipping leaves nothing.
+        SpecError: another loss class is given, or strong convexity, which clipping destroys.
     """
     named = draft.has("loss")
     if draft.get("loss") == LossName.SOFTMAX and draft.get("model") == Model.ANY:
@@ -96,10 +97,10 @@ def _fill_class(draft: Description) -> None:
 
 
 def _forget_curvature(draft: Description) -> None:
-    """Keep of a loss with a name nothing but the bound on its gradients.
+    """Drop all constants of a named loss except the bound on its gradients.
 
     Raises:
-        SpecError: a loss class is given, and it says more.
+        SpecError: a stronger loss class is given.
     """
     given = draft["loss_class"] if draft.sources.get("loss_class") not in _OF_LOSS else None
     if given not in (None, LossClass.LIPSCHITZ):

@@ -1,10 +1,10 @@
-"""What is said of a run before it is checked, and as it is filled in.
+"""The description of a run before it is checked and while it is filled in.
 
-Frozen classes whose fields are their annotations: what a frozen dataclass does, without its cost at start-up.
+Frozen classes whose fields are their annotations: like frozen dataclasses, but faster to import.
 
-An object is made with keywords alone; a field with a default may be left out. A subclass adds fields behind those of
-its base, and moves there the ones that it declares again. A property that is worked out once is a
-`functools.cached_property`, or `once` where very many objects are made.
+Constructors take keywords only; fields with a default are optional. A subclass's fields follow those of its base, and a
+redeclared field moves to the end. A property that is computed once is a `functools.cached_property`, or `once` for
+classes with very many objects.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import Given, Noise
 
 NOISE_SCALES = {"noise_std": Noise.GAUSSIAN, "laplace_scale": Noise.LAPLACE}
-"""The kind of noise that each scale parameter speaks of."""
+"""The kind of noise that each scale parameter belongs to."""
 
 
 class Description:
-    """What is said of a run: the value of each parameter, and where it came from. None says nothing."""
+    """The value of each parameter of a run and where it came from; None if it is not given."""
 
     def __init__(self, values: Mapping[str, Any] = {}, sources: Mapping[str, Source] = {}) -> None:
         self.values = {name: value for name, value in values.items() if value is not None}
@@ -31,7 +31,7 @@ class Description:
         self.values[name], self.sources[name] = value, source
 
     def fill(self, name: str, value: Any, source: Source) -> None:
-        """Set a parameter that is not described."""
+        """Set a parameter unless it is already set."""
         if name not in self.values:
             self.put(name, value, source)
 
@@ -45,7 +45,7 @@ class Description:
         return self.values.get(name, default)
 
     def has(self, *names: str) -> bool:
-        """Return whether all these parameters are described."""
+        """Return whether all these parameters are set."""
         return all(map(self.values.__contains__, names))
 
     def __contains__(self, name: str) -> bool:
@@ -62,7 +62,7 @@ T = TypeVar("T")
 
 
 class once(Generic[T]):  # noqa: N801 (a decorator)
-    """A property that is worked out when it is first asked for, without the lock that Python 3.11 takes for that."""
+    """A cached property without the lock of Python 3.11's `functools.cached_property`."""
 
     def __init__(self, function: Callable[[Any], T]) -> None:
         self._function, self.__doc__ = function, function.__doc__
@@ -77,7 +77,7 @@ class once(Generic[T]):  # noqa: N801 (a decorator)
     def __get__(self, instance: object, owner: type | None = None) -> T: ...
 
     def __get__(self, instance: Any, owner: type | None = None) -> T | Self:
-        if instance is None:  # asked of the class
+        if instance is None:  # accessed on the class
             return self
         value = instance.__dict__[self._name] = self._function(instance)
         return value
@@ -88,9 +88,9 @@ class Frozen:
     """Base of the frozen classes.
 
     Attributes:
-        fields: the names of the fields, in order of declaration, those of the base first.
+        fields: the names of the fields in order of declaration, those of the base first.
         optional: the fields that have a default.
-        needed: those that have none.
+        needed: the fields without a default.
     """
 
     fields: ClassVar[tuple[str, ...]] = ()
@@ -115,7 +115,7 @@ class Frozen:
         self.__dict__.update(given)
 
     def _check_names(self, given: Given) -> None:
-        """Raise TypeError where a field is missing, or there is no such field."""
+        """Raise TypeError if a field is missing or unknown."""
         for name in self.needed:
             if name not in given:
                 raise TypeError(f"{type(self).__name__} needs {name}")

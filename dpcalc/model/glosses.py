@@ -1,4 +1,4 @@
-"""What each word that a parameter may be stands for, in a line: for --help and the reference of the commands."""
+"""One line on each word that a parameter can have as its value, for --help and the command reference."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dpcalc.model.algorithm import ALGORITHMS
 
 
 class Glossed(NamedTuple):
-    """A parameter whose values are words: what it says, in a few words, and what each of them stands for."""
+    """A parameter whose values are words: a short description of it and of each word."""
 
     lead: str
     words: dict[str, str]
@@ -39,7 +39,7 @@ _ALGORITHMS = {
 
 
 def gloss_of(algorithm: str) -> str:
-    """Return what an algorithm runs, in a few words.
+    """Return a few words on what an algorithm runs.
 
     >>> gloss_of("shuffled")
     'one pass in a random order'

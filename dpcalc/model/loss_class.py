@@ -1,4 +1,4 @@
-"""Classes of losses, and how far apart one gradient step can leave two points for a loss of each class.
+"""Classes of losses, and for each the largest distance of two points after a gradient step.
 
 | loss class    | every loss is                                   | displacement of two points D apart, over D |
 |---------------|-------------------------------------------------|--------------------------------------------|
@@ -12,8 +12,8 @@ third class the step is a Lipschitz map with that factor; for the others the fac
 points of the domain after the step.
 
 Losses of the last two classes may be weakly convex: a strong convexity rho = -m < 0 says that f + (m/2)|w|^2 is convex.
-With smoothness the Hessians lie in [-m, beta] and the factor is max(1 + eta m, eta beta - 1). With L two points z apart
-are left at most z + 2 eta L apart, and at most sqrt((1 + 2 eta m) z^2 + (2 eta L)^2), or for smooth losses and
+With smoothness the Hessians lie in [-m, beta] and the factor is max(1 + eta m, eta beta - 1). With L, a step leaves two
+points z apart at most z + 2 eta L apart, and at most sqrt((1 + 2 eta m) z^2 + (2 eta L)^2), or for smooth losses and
 eta > 2/(beta - m) at most sqrt(q z^2 + w^2), q = 1 + 2 eta m beta/(beta - m), w^2 = 4 L^2 eta (eta - 2/(beta - m)).
 
 A difference of gradients is A u for the points' difference u, A symmetric with eigenvalues in [-m, beta]. So it is a
@@ -33,9 +33,9 @@ LIPSCHITZ_MAPS = (LossClass.CONVEX_SMOOTH, LossClass.SMOOTH)
 
 
 def default_class(smoothness: float | None, strong_convexity: float = 0.0) -> LossClass:
-    """Return the class assumed where none is stated: Lipschitz, or for a known smoothness convex and smooth.
+    """Return the default class: Lipschitz, or convex and smooth if a smoothness is known.
 
-    With a negative strong convexity losses are not convex.
+    With a negative strong convexity the losses are not convex.
     """
     if smoothness is None:
         return LossClass.LIPSCHITZ
@@ -43,9 +43,9 @@ def default_class(smoothness: float | None, strong_convexity: float = 0.0) -> Lo
 
 
 def lowest_curvature(loss_class: str, smoothness: float | None, strong_convexity: float) -> float:
-    """Return the largest number known to be at most every curvature of the losses; -inf where none is known.
+    """Return the largest known lower bound on the curvature of the losses; -inf if none is known.
 
-    A strong convexity >= 0 says nothing of a class that need not be convex.
+    A strong convexity >= 0 says nothing about a class that need not be convex.
     """
     if loss_class in (LossClass.CONVEX, LossClass.CONVEX_SMOOTH):
         return strong_convexity
@@ -69,13 +69,13 @@ def contraction(*, step_size: float, smoothness: float, strong_convexity: float)
     if strong_convexity < 0.0:
         return max(up(1.0 + up(step_size * -strong_convexity, 2.0)), up(up(step_size * smoothness, 2.0) - 1.0))
     if is_short(step_size) and is_short(smoothness) and is_short(strong_convexity):
-        return max(1.0 - step_size * strong_convexity, step_size * smoothness - 1.0)  # exact, but for one rounding
+        return max(1.0 - step_size * strong_convexity, step_size * smoothness - 1.0)  # exact except for one rounding
     below = up(1.0 - down(step_size * strong_convexity, 2.0)) if strong_convexity else 1.0
     return max(0.0, below, up(up(step_size * smoothness, 2.0) - 1.0))
 
 
 def rate(*, loss_class: str, step_size: float, smoothness: float | None, strong_convexity: float) -> float | None:
-    """Return -ln of the maps' Lipschitz factor, rounded down (inf for a factor 0); None where the maps have none."""
+    """Return -ln of the maps' Lipschitz factor, rounded down (inf for a factor 0); None if they have none."""
     if smoothness is None or loss_class not in LIPSCHITZ_MAPS:
         return None
     least = lowest_curvature(loss_class, smoothness, strong_convexity)
@@ -92,8 +92,8 @@ def stretch(
 ) -> tuple[float, float] | None:
     """Return (q, w), rounded up: a step leaves two points z apart at most sqrt(q z^2 + w^2) apart.
 
-    None where the losses are not known to be weakly convex, or where the Lipschitz factor of a smooth step or
-    z + 2 eta L is never above it.
+    None if the losses are not known to be weakly convex, or if the Lipschitz factor of a smooth step or z + 2 eta L is
+    always at least as good.
     """
     weak = max(0.0, -lowest_curvature(loss_class, smoothness, strong_convexity))
     if weak == math.inf:
@@ -118,13 +118,13 @@ def displacement(
     strong_convexity: float = 0.0,
     regularised: bool = False,
 ) -> float | None:
-    """Return the least factor of the table that applies, rounded up; None where none can be formed.
+    """Return the least factor of the table that applies, rounded up; None if there is none.
 
     Args:
         loss_class: one of `LOSS_CLASSES`.
         step_size, diameter: eta > 0 and D > 0.
-        lipschitz, smoothness, strong_convexity: L, beta and rho; None where unknown.
-        regularised: whether the losses have an l2 term, whose gradient L does not count.
+        lipschitz, smoothness, strong_convexity: L, beta and rho; None if unknown.
+        regularised: whether the losses have an l2 term, whose gradient is not included in L.
     """
     factors = []
     if lipschitz is not None:
@@ -148,7 +148,7 @@ def published_factor(*, step_size: float, smoothness: float, strong_convexity: f
     It bounds the displacement only for eta <= 2/(beta + rho), and is never below `contraction` for those.
 
     Raises:
-        NotApplicable: eta > 2/(beta + rho), for which the factor is false.
+        NotApplicable: eta > 2/(beta + rho), for which the factor is wrong.
     """
     if exceeds_two(step_size, smoothness, strong_convexity):
         most = shown_below(two_over(smoothness, strong_convexity))
@@ -160,7 +160,7 @@ def published_factor(*, step_size: float, smoothness: float, strong_convexity: f
         return 1.0
     from decimal import Context, Decimal
 
-    context = Context(prec=80)  # its methods alone round to that: the operators of Decimal keep 28 digits
+    context = Context(prec=80)  # only its methods round to 80 digits: the operators of Decimal keep 28
     factor = 0.0
     for read in (Decimal, lambda x: Decimal(repr(x))):  # the doubles, and the decimals that they print as
         eta, beta, rho = map(read, (step_size, smoothness, strong_convexity))
@@ -173,7 +173,7 @@ def published_factor(*, step_size: float, smoothness: float, strong_convexity: f
 def exceeds_two(eta: float, *curvatures: float) -> bool:
     """Return whether eta times the sum of the curvatures exceeds 2, exactly.
 
-    Doubles count as the decimals that they print as: 0.2 times 10 does not exceed 2.
+    Doubles are read as the decimals that they print as: 0.2 times 10 does not exceed 2.
     """
     product = eta * math.fsum(curvatures)
     if abs(product - 2.0) > 1e-14:
@@ -196,7 +196,7 @@ def two_over(*curvatures: float) -> float:
 
 
 def convex_if_clipped(loss: str | None, model: Model | None, classes: int | None) -> bool:
-    """Return whether clipped gradients are those of a convex loss: see `dpcalc.model.clipping`."""
+    """Return whether clipped gradients are the gradients of a convex loss: see `dpcalc.model.clipping`."""
     if loss == LossName.SOFTMAX and classes != 2:
         return model == Model.CAPPED
     return loss is not None or model == Model.LINEAR

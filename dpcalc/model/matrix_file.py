@@ -1,4 +1,4 @@
-"""The matrix C of correlated noise from a file, and bounds on what one record adds to C G, whatever the signs in C.
+"""The matrix C of correlated noise from a file, and bounds on what one record adds to C G, for entries of any sign.
 
 Files are untrusted: what is read is bounded (`dpcalc.files.reading`), and nothing is evaluated.
 """
@@ -18,9 +18,9 @@ from dpcalc.model.numbers import parse_number
 from dpcalc.numerics.floats import UNIT, Array, down, np, up
 
 _RANGE = 1e100
-"""The largest entry is between its inverse and this: no square overflows, and what underflows is beyond rounding."""
+"""The largest entry is between 1/this and this: no square overflows, and what underflows is below the roundoff."""
 _MOST_CHOICES = 4e9
-"""Sums of steps x steps x uses that are compared, in some ten seconds; beyond, gaps between uses count less."""
+"""The most sums (steps x steps x uses) that are compared, in some ten seconds; beyond it a looser bound is used."""
 _HELP = "a lower-triangular matrix with a row for every step, of finite numbers, and none of 0 on its diagonal"
 
 
@@ -29,7 +29,7 @@ class Matrix:
 
     Attributes:
         entries: shape (steps, steps).
-        path: the file that it came from.
+        path: the file of the matrix.
     """
 
     def __init__(self, entries: Array, path: str) -> None:
@@ -50,7 +50,7 @@ class Matrix:
 
     @functools.cached_property
     def falls(self) -> bool:
-        """Whether all columns are the first one, shifted down, and it is non-negative and does not increase."""
+        """Whether C is Toeplitz with a first column that is non-negative and does not increase."""
         first = self.entries[:, 0]
         equal = np.array_equal(self.entries[1:, 1:], self.entries[:-1, :-1])
         return bool(equal and first[-1] >= 0.0 and (first[1:] <= first[:-1]).all())
@@ -67,14 +67,14 @@ class Matrix:
         norm = math.sqrt(float(self._squares.max()))
         return down(norm, len(self) / 2.0 + 4.0), up(norm, len(self) / 2.0 + 4.0)
 
-    @functools.lru_cache(maxsize=8)  # noqa: B019 (a run has one matrix, and the search for its noise asks again)
+    @functools.lru_cache(maxsize=8)  # noqa: B019 (a run has one matrix, and the search for its noise asks repeatedly)
     def sensitivity(self, uses: int, separation: int, *, repeats: bool) -> float:
         """Return a bound on the norm of what one record adds to C G, in clipping norms: sums of |C'C|, rounded up.
 
         Args:
-            uses: k >= 1, in how many steps the record is used at most.
-            separation: b >= 1, from each use to the next, at least.
-            repeats: whether it is exactly so many.
+            uses: k >= 1, the most steps that use the record.
+            separation: b >= 1, the least distance from a use to the next one.
+            repeats: whether the distance is exactly b.
         """
         if uses == 1:
             return self.column_norm[1]
@@ -91,8 +91,9 @@ class Matrix:
     def _apart(self, uses: int, separation: int) -> float:
         """Return a bound on the sum of |C'C| over uses that are b apart or more.
 
-        A use at i has the diagonal entry and the best row entries of the others, left and right of it; these are then
-        summed along the best uses. Where C has at most b bands there are no others, and the sum is attained.
+        A use at i counts its diagonal entry and the largest row entries left and right of it that other uses can have.
+        These are summed along the best uses. If C has at most b bands there are no other entries, and the sum is
+        attained.
         """
         if self.bands <= separation:
             shares = self._squares * (1.0 + (len(self) + 4.0) * UNIT)
@@ -107,7 +108,7 @@ class Matrix:
 
     @functools.cached_property
     def inverse(self) -> Array:
-        """C^-1, to nearest; it has inf where C is as good as singular."""
+        """C^-1, to nearest, with entries inf if C is numerically singular."""
         from scipy.linalg.lapack import dtrtri
 
         inverse: Array = dtrtri(self.entries, lower=1)[0]
@@ -117,7 +118,7 @@ class Matrix:
 def _gram(columns: Array) -> Array:
     """Return |C'C| of some columns, each entry rounded up."""
     gram = columns.T @ columns
-    # A sum of T products errs by less than T + 2 units of |C|'|C|, which itself does.
+    # A sum of T products errs by less than T + 2 units of |C|'|C|, and so does |C|'|C| itself.
     size = gram if columns.min() >= 0.0 else np.abs(columns).T @ np.abs(columns)
     bounds: Array = np.abs(gram) + (len(columns) + 8.0) * UNIT * size
     return bounds
@@ -137,7 +138,7 @@ def _others(gram: Array, uses: int, separation: int) -> Array:
 
 
 _BLOCK = 256
-"""Rows whose choices are made together: with the gaps behind them they take some ten megabytes for every use."""
+"""Rows that are processed together: with the gaps behind them they take some ten megabytes for every use."""
 
 
 def _to_the_right(gram: Array, uses: int, separation: int) -> Array:
@@ -162,10 +163,10 @@ def _to_the_right(gram: Array, uses: int, separation: int) -> Array:
 
 
 def read_matrix(path: str) -> Matrix:
-    """Return the matrix of a file: a two-dimensional .npy array, or .csv of numbers, a line for every row, no header.
+    """Return the matrix in a file: a two-dimensional .npy array, or a .csv of numbers without a header.
 
     Raises:
-        SpecError: the file cannot be read, or is of no such matrix of at most `reading.MATRIX_STEPS` rows.
+        SpecError: the file cannot be read, or has no lower-triangular matrix of at most `reading.MATRIX_STEPS` rows.
     """
     shown = shown_path(path)
     readers = {".npy": _read_npy, ".csv": _read_csv}
@@ -208,7 +209,7 @@ def _row(place: Place, line: str, columns: int | None) -> Array:
     """Return the numbers of a line.
 
     Raises:
-        FileError: there are not so many, or one of them is none.
+        FileError: their count is wrong, or one is not a number.
     """
     cells = line.split(",")
     if columns is not None and len(cells) != columns:
@@ -228,7 +229,7 @@ def _checked(shown: str, entries: Array) -> Array:
     """Return the entries, read-only.
 
     Raises:
-        SpecError: they are not those of a lower-triangular matrix without zeros on its diagonal.
+        SpecError: the matrix is not lower-triangular without zeros on its diagonal.
     """
     largest = float(np.abs(entries).max(initial=0.0))
     refusals = (

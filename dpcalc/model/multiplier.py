@@ -1,4 +1,4 @@
-"""Runs of DP-SGD on clipped gradients: the rate, the number of steps and the noise multiplier that follow."""
+"""Runs of DP-SGD on clipped gradients: the rate, the number of steps and the noise multiplier."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def fill_in(algorithm: Algorithm, draft: Description) -> None:
-    """Fill in what follows of the batches and of the noise.
+    """Fill in what follows from the batches and the noise.
 
     Raises:
-        SpecError: what is given contradicts itself.
+        SpecError: the given parameters contradict each other.
     """
     check_model(draft)
     if draft.has("schedule_factor") and not draft.has("schedule"):
@@ -45,13 +45,13 @@ def fill_in(algorithm: Algorithm, draft: Description) -> None:
 
 
 def _fill_uses(draft: Description) -> None:
-    """Fill in how often a record is used, and how many steps apart, from the passes over the records.
+    """Fill in how often a record is used, and how many steps lie between its uses, from the passes over the records.
 
-    Batches in a fixed order use a record once in every pass, as many steps apart as a pass has; where every pass is
-    shuffled afresh, its last step and the first one of the next may have the same record.
+    In a fixed order, each pass uses a record once, a whole pass after its last use. If every pass is shuffled again,
+    the last step of one and the first step of the next may use the same record.
 
     Raises:
-        SpecError: the steps are not as many in every pass, or what follows from the passes is given too.
+        SpecError: passes have different numbers of steps, or a parameter that follows from the passes is given too.
     """
     if draft.has("epochs") and (draft.has("participations") or draft.has("separation")):
         raise SpecError(
@@ -84,10 +84,10 @@ def _fill_uses(draft: Description) -> None:
 
 
 def _describe_matrix(draft: Description) -> None:
-    """Fill in what a matrix from a file says of the run.
+    """Fill in the parameters that follow from a matrix in a file.
 
     Raises:
-        SpecError: it is also given.
+        SpecError: one of them is also given.
     """
     matrix: Matrix = draft["schedule"]
     of_matrix = {"mechanism": Mechanism.FILE, "steps": len(matrix), "bands": matrix.bands}
@@ -98,10 +98,10 @@ def _describe_matrix(draft: Description) -> None:
 
 
 def _choose_matrix(draft: Description) -> None:
-    """Put the matrix with the least noise in the iterates in the place of what is not said of it.
+    """Fill in the matrix with the least noise in the iterates.
 
     Raises:
-        SpecError: the best one is asked for, and cannot be known.
+        SpecError: the best matrix is asked for but cannot be determined.
     """
     wanted = draft.get("mechanism", Mechanism.BEST)
     if not draft.has("steps", "participations", "separation") or draft.get("sampling") not in (None, Sampling.SHUFFLE):
@@ -152,7 +152,7 @@ def _fill_rate(draft: Description) -> None:
 
 
 def _fill_steps(draft: Description) -> None:
-    """Fill in the number of steps from that of epochs; a short batch counts as one."""
+    """Fill in the number of steps from the number of epochs; a short batch counts as one step."""
     if not draft.has("epochs") or draft.has("separation"):
         return
     if draft.has("steps"):
@@ -169,7 +169,7 @@ def _fill_steps(draft: Description) -> None:
 
 
 def _steps_of_epoch(rate: float) -> int:
-    """Return 1/rate, rounded up; a decimal such as 0.01 has the whole number of steps that it was typed for."""
+    """Return 1/rate, rounded up; for a decimal such as 0.01 it is exactly 100."""
     steps = 1.0 / rate
     whole = round(steps)
     return whole if abs(steps - whole) <= 2.0 * UNIT * steps else math.ceil(up(steps))

@@ -10,14 +10,13 @@ Scales are rounded down and r_B is rounded up, so that a guarantee holds for eit
 
 The noise multiplier: the standard deviation of the noise on the sum of a batch's gradients, over their largest norm.
 
-That is the word of libraries for DP-SGD, whatever the adjacency. A run here adds noise to the mean gradient, so that
+Libraries for DP-SGD use this term for every adjacency. A run here adds noise to the mean gradient, so that
 
     noise_std = noise multiplier x largest norm / batch size.
 
-The largest norm is the one that gradients are clipped to, and without clipping the Lipschitz constant. The batch size
-is the one that was given, or the number of records where a step uses all of them. No batch is larger; where a smaller
-one is divided by its own size, a library's noise on its mean gradient is more than this noise_std, and more noise is no
-less private.
+The largest norm is the clipping norm, or the Lipschitz constant without clipping. The batch size is the given one, or
+the number of records if a step uses all of them. No batch is larger. If a smaller batch is divided by its own size, a
+library's noise on its mean gradient is larger than this noise_std, and more noise is no less private.
 """
 
 from __future__ import annotations
@@ -137,11 +136,12 @@ def langevin_noise_std(*, langevin_std: float, step_size: float) -> float:
 
 
 LEAST, MOST = 1e-290, 1e290
-"""Between them a product or a quotient of two is a number, and up and down are relative."""
+"""Products and quotients of two numbers between them neither overflow nor underflow, so `up` and `down` are
+relative."""
 
 
 def fill_in(algorithm: Algorithm, draft: Description) -> None:
-    """Fill in noise_std from the noise multiplier, or the reverse where that can be told.
+    """Fill in noise_std from the noise multiplier, or the reverse where possible.
 
     Raises:
         SpecError: the noise multiplier is given, and noise_std does not follow from it.
@@ -174,7 +174,7 @@ def std_of(multiplier: float, lipschitz: float, size: int) -> float:
     """Return noise_std on the mean of ``size`` gradients of norm at most ``lipschitz``, rounded down.
 
     Raises:
-        SpecError: it is no number of a usual size.
+        SpecError: the result is outside [`LEAST`, `MOST`].
 
     >>> round(std_of(1.1, 2.0, 100), 12)
     0.022

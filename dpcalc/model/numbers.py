@@ -1,6 +1,4 @@
-"""Numbers as people type them: ``1e-5``, ``1/60000``, ``2^-20``, ``1_000``, ``1%``; sweeps of them; and messages that
-compare them.
-"""
+"""Typed numbers (``1e-5``, ``1/60000``, ``2^-20``, ``1_000``, ``1%``), sweeps of them, and messages comparing them."""
 
 from __future__ import annotations
 
@@ -34,10 +32,10 @@ def parse_number(text: str, *, allow_inf: bool = False) -> float:
 
     Args:
         text: a decimal literal, a quotient ``a/b``, a power ``a^b`` or ``a**b``, or a percentage.
-        allow_inf: whether ``inf`` is a number here.
+        allow_inf: whether ``inf`` is allowed.
 
     Raises:
-        SpecError: it is none, is nan, or does not fit a double (too large, or not 0 but rounded to 0).
+        SpecError: it is not a number, is nan, or does not fit a double (too large, or not 0 but rounded to 0).
     """
     written = _checked(text)
     if written.removeprefix("+").lower() in _INFINITE:
@@ -60,7 +58,7 @@ def parse_log(text: str) -> float:
     written = _checked(text)
     if _PLAIN.issuperset(written):
         value = _literal(written)
-        if 1e-300 < value < 1.0 / 64 or 64.0 < value < 1e300:  # nearer to 1 the rounding of value would show
+        if 1e-300 < value < 1.0 / 64 or 64.0 < value < 1e300:  # nearer to 1 the rounding of value would matter
             return math.log(value)
         _Written(written).check_decimal(written, _MAX_EXPONENT)
         return _log_of_decimal(written)
@@ -109,7 +107,7 @@ def parse_sweep(text: str, parse: Callable[[str], Number]) -> list[Number]:
     """Return the values of a sweep: one number, ``1,2,4``, ``start:stop:step`` or ``start:stop:log7``.
 
     Args:
-        text: the sweep. A range ends at the last value that is not past its stop; a log range at its stop.
+        text: the sweep. A range ends at the last value not past its stop, a log range at its stop.
         parse: `parse_number` or `parse_integer`, for each value.
 
     Raises:
@@ -132,7 +130,8 @@ def parse_sweep(text: str, parse: Callable[[str], Number]) -> list[Number]:
 
 
 def _has_separators(text: str) -> bool:
-    """Return whether commas separate thousands, as in ``50,000``; what could be a list, as ``1,200``, is one."""
+    """Return whether commas separate thousands, as in ``50,000``; a text that could be a list, such as ``1,200``, is
+    one."""
     first, *groups = text.strip(" ").split(",", 7)
     return (
         first.isdecimal() and 0 < len(first) <= 3 and any(group.startswith("0") for group in groups)
@@ -144,19 +143,19 @@ def _refuse_separators(text: str, mark: str, otherwise: str) -> None:
     """Refuse a count that may be one number with separated thousands, such as ``10,500``, or something else.
 
     Raises:
-        SpecError: it may be.
+        SpecError: it is ambiguous.
     """
     if joined := _without_separators(text, mark):
         raise SpecError(f"{text!r} may be {joined}, and may be something else", f"write {joined}; {otherwise}")
 
 
 def _refuse_two_marks(text: str, whole: bool) -> None:
-    """Refuse what looks like one number with marks between its thousands and before its fraction: ``10.000,5``.
+    """Refuse a text that looks like one number with separators for thousands and for the fraction: ``10.000,5``.
 
     Raises:
         SpecError: it does.
     """
-    # Of numbers, only what nobody writes as a list of decimals: 10.000 has idle zeros, and 000.5 too.
+    # Refuse only texts that nobody writes as a list of decimals: 10.000 and 000.5 have redundant zeros.
     tail = r"" if whole else r"(?<=\.000)"
     pattern = rf"\d{{1,3}}(?:\.\d{{3}})+{tail},\d+|\d{{1,3}}(?:,\d{{3}})*,0\d\d\.\d+"
     if not ("." in text and "," in text and re.fullmatch(pattern, text.strip(" "))):
@@ -168,7 +167,7 @@ def _refuse_two_marks(text: str, whole: bool) -> None:
 
 
 def _without_separators(text: str, mark: str) -> str:
-    """Return the digits of what may be one number with separated thousands, else nothing."""
+    """Return the digits if the text may be one number with separated thousands, else an empty string."""
     first, *groups = text.split(mark, 7)
     numbers = all(part.isdecimal() for part in (first, *groups))
     if groups and numbers and len(first) <= 3 and first[0] != "0" and all(len(group) == 3 for group in groups):
@@ -185,7 +184,7 @@ def _range(text: str, parse: Callable[[str], Number], room: int) -> list[Number]
     if ends[2].strip(" ").startswith("log"):
         return _log_range(text, ends, parse, room)
     for end in ends:
-        parse(end)  # the limits of a number hold for each of the three
+        parse(end)  # each of the three must be within the limits of a number
     start, stop, step = (_Written(_checked(end)).rational() for end in ends)
     if step == 0 or (stop - start) / step < 0:
         raise SpecError(
@@ -268,7 +267,7 @@ def _is_zero(text: str) -> bool:
 
 
 class _Written(NamedTuple):
-    """A number as it was typed, and its exact value; errors show the whole of it."""
+    """A number as it was typed, and its exact value; errors show the whole text."""
 
     text: str
 
@@ -309,11 +308,11 @@ class _Written(NamedTuple):
         return Fraction(part)
 
     def check_decimal(self, part: str, largest: int) -> None:
-        """Refuse a part that is no decimal literal, or has an exponent beyond ``largest``."""
+        """Refuse a part that is not a decimal literal, or has an exponent beyond ``largest``."""
         if not _PLAIN.issuperset(part):
             raise _not_a_number(self.text)
         try:
-            float(part)  # refuses what Fraction would take and a number must not be
+            float(part)  # refuses texts that Fraction accepts but that are not decimal numbers
         except ValueError:
             raise _not_a_number(self.text) from None
         exponent = part.lower().partition("e")[2].lstrip("+-").replace("_", "")
@@ -338,7 +337,7 @@ def _to_double(value: Fraction, text: str) -> float:
 
 
 def _shortest(value: Fraction, text: str) -> str:
-    """Return the shortest text of the number or whole number nearest to a value of the range ``text``."""
+    """Return the shortest text of the double or integer nearest to a value of the range ``text``."""
     whole = value.denominator == 1 and abs(value) <= _MAX_INTEGER
     return str(value.numerator) if whole else repr(_to_double(value, text))
 
@@ -351,7 +350,7 @@ def _precise() -> Context:
 
 
 def _log_of_decimal(text: str) -> float:
-    """Return ln of a decimal literal, to the last digit; of a long exponent no power is computed."""
+    """Return ln of a decimal literal, to the last digit, without computing the power of ten of a large exponent."""
     from decimal import Decimal
 
     value = Decimal(text)
@@ -365,7 +364,7 @@ def _log_of(value: Fraction) -> float:
     from decimal import Decimal
 
     context = _precise()
-    # Of long whole numbers the leading bits suffice; writing all of them out in decimal takes the square of the time.
+    # The leading bits of long integers suffice; writing all of them out in decimal takes quadratic time.
     above, below = (max(0, part.bit_length() - _BITS) for part in (value.numerator, value.denominator))
     quotient = context.divide(Decimal(value.numerator >> above), Decimal(value.denominator >> below))
     return float(context.add(context.ln(quotient), context.multiply(Decimal(above - below), context.ln(Decimal(2)))))
@@ -393,7 +392,8 @@ def shown_apart(first: float, second: float, digits: int = 6) -> tuple[str, str]
 
 
 def shown_below(limit: float, digits: int = 6) -> str:
-    """Return the positive number to this many digits, rounded down: what is typed from a message is within the limit.
+    """Return the positive number to this many digits, rounded down, so that a number copied from a message is within
+    the limit.
 
     >>> shown_below(2.0 / 3.0), shown_below(0.5)
     ('0.666666', '0.5')

@@ -1,4 +1,4 @@
-"""The parameters, one record each: what the command line, recipes, Python, the reports and the docs say of them."""
+"""The parameters, one record each, as the command line, recipes, Python, reports and docs use them."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ MAX_RECORDS = 10**15
 
 
 class Parameter(NamedTuple):
-    """A parameter that a person can set.
+    """A parameter that a user can set.
 
     Attributes:
         name: as in Python, recipes and JSON.
         symbol: the letter that the papers use.
-        help: what it is, in a line.
+        help: one line about it.
         aliases: short flags.
-        unit: what it counts or is measured in; empty for a pure number or a word.
+        unit: its unit; empty for a pure number or a word.
         integer: whether only whole numbers are allowed.
-        choices: the words that are allowed, where it is no number.
-        low, high: the ends of its domain; they are themselves allowed unless ``open_ends`` has them.
+        choices: the allowed words, if it is not a number.
+        low, high: the ends of its domain, allowed themselves unless ``open_ends`` excludes them.
         open_ends: ``low``, ``high``, ``both`` or ``none``.
-        synonyms: what other programs and papers call it. A hint names the parameter to who types one.
+        synonyms: its names in other programs and papers; a user who types one gets a hint.
     """
 
     name: str
@@ -67,12 +67,12 @@ class Parameter(NamedTuple):
 
     @property
     def low_is_open(self) -> bool:
-        """Whether the lower end is itself not allowed."""
+        """Whether the lower end is excluded."""
         return self.open_ends in ("both", "low")
 
     @property
     def high_is_open(self) -> bool:
-        """Whether the upper end is itself not allowed."""
+        """Whether the upper end is excluded."""
         return self.open_ends in ("both", "high")
 
     @property
@@ -117,7 +117,7 @@ _WORDS: dict[str, type[PlainEnum]] = {
     "sampling": Sampling,
     "start": Start,
 }
-"""The parameters whose words have a type."""
+"""The enums of parameters whose values are words."""
 
 _SAME_WORD: dict[str, dict[str, str]] = {
     "adjacency": {
@@ -425,7 +425,7 @@ KNOWN: dict[str, Parameter] = {
         ),
     )
 }  # fmt: skip
-"""What a conversion starts from and leads to: levels of privacy, which describe no run."""
+"""The levels of privacy that conversions start from and lead to; they do not describe a run."""
 
 
 def _share(name: str, help: str, high: float = 1.0) -> Parameter:
@@ -443,7 +443,7 @@ TARGETS: dict[str, Parameter] = {
         ),
     )
 }
-"""What an attacker may do at most, where a parameter is solved for."""
+"""Limits on attackers, when a parameter is solved for."""
 
 RATES: dict[str, Parameter] = {
     p.name: p
@@ -453,19 +453,19 @@ RATES: dict[str, Parameter] = {
         _share("baseline", "probability to guess a secret of the record right without the release"),
     )
 }
-"""At which rate or probability it is asked what an attacker can do."""
+"""The rates and probabilities at which attacks are evaluated."""
 
 NOISE_SCALES = ("noise_multiplier", "noise_std")
-"""What a number given as the noise may be, the word of DP-SGD first."""
+"""The parameters that a number given as the noise may be, the one of DP-SGD first."""
 
 EVERY = {**PARAMETERS, **KNOWN, **TARGETS, **RATES}
-"""Every parameter of a question, whatever it is about."""
+"""Every parameter of any question."""
 
 _NEAR = frozenset({"lipschitz"})
-"""Parameters that stand for a word where no other one does: a clipping norm is a Lipschitz constant."""
+"""Parameters that a word means if it means no other one: a clipping norm is a Lipschitz constant."""
 
 _CLIPPED = "clipped gradients are of loss class lipschitz, unless --model is linear"
-"""What to know where a clipping norm stands for a Lipschitz constant."""
+"""The remark where a clipping norm is taken for a Lipschitz constant."""
 
 _MEANT_WORDS = {
     "ridge": "squares, with --regularisation",
@@ -483,16 +483,16 @@ _MEANT_WORDS = {
     "log-loss": "logistic",
     "logit": "logistic",
 }
-"""Losses as other programs call them. A hint names the one that is meant, as most differ by a factor."""
+"""Losses by their names in other programs. They only lead to a hint, as most differ from ours by a factor."""
 _OTHER_UNITS = frozenset({
     "noise_scale", "stddev", "std", "temperature", "convexity", "max_iter", "beta", "sample_size", "drop_last",
     "linear_model", "mechanism", "method", "neighboring_relation", "neighbouring_relation", "l2_regularizer",
 })  # fmt: skip
-"""Words that mean about what a parameter means, though other programs differ in the unit or in the values."""
+"""Words for about the same as a parameter, in another unit or with other values."""
 
 
 def other_words(name: str) -> Mapping[str, str]:
-    """Return the words of other programs and papers for the words that a parameter may be -> the word meant.
+    """Return other programs' and papers' words for the values of a parameter -> the value meant.
 
     >>> other_words("sampling")["bootstrap"], other_words("loss")["svm"], other_words("records")
     ('with-replacement', 'hinge', {})
@@ -514,7 +514,7 @@ def spellings(name: str) -> tuple[str, ...]:
 
 @functools.cache
 def _named() -> dict[str, str]:
-    """Return every word that is exactly a parameter, as a name: its own, those of `spellings`, and its long flags."""
+    """Return every word that means exactly one parameter: its name, those of `spellings`, and its long flags."""
     words: dict[str, str] = {}
     for name, parameter in PARAMETERS.items():
         flags = (*spellings(name), *(alias for alias in parameter.aliases if alias.startswith("--")))
@@ -523,7 +523,7 @@ def _named() -> dict[str, str]:
 
 
 def name_of(word: str) -> str:
-    """Return the name of the parameter that a word is exactly, be it another program's; else the word itself.
+    """Return the name of the parameter that a word means exactly, in dpcalc or elsewhere; else the word itself.
 
     >>> name_of("lr"), name_of("sigma"), name_of("max_grad_norm"), name_of("noise_scale"), name_of("step_size")
     ('step_size', 'noise_std', 'clip', 'noise_scale', 'step_size')
@@ -532,12 +532,12 @@ def name_of(word: str) -> str:
 
 
 def synonyms() -> tuple[str, ...]:
-    """Return the words of `name_of` that are no parameter's own name."""
+    """Return the words of `name_of` that are not themselves parameter names."""
     return tuple(word for word, name in _named().items() if word != name)
 
 
 def renamed(given: Mapping[str, T]) -> dict[str, T]:
-    """Return what is given by the names of the parameters, `name_of`.
+    """Return the given values by the names of their parameters (`name_of`).
 
     Raises:
         SpecError: two words stand for one parameter.
@@ -552,7 +552,7 @@ def renamed(given: Mapping[str, T]) -> dict[str, T]:
 
 
 def means_exactly(word: str, name: str) -> bool:
-    """Return whether a word of other programs means a parameter in its unit and with its values.
+    """Return whether another program's word means a parameter in the same unit and with the same values.
 
     >>> means_exactly("lr", "step_size"), means_exactly("max_iter", "steps")
     (True, False)
@@ -561,7 +561,7 @@ def means_exactly(word: str, name: str) -> bool:
 
 
 def meant_by(word: str, taken: Iterable[str]) -> str:
-    """Return the name of the parameter that a person means by a word: one of those taken, else the empty string.
+    """Return the name of the parameter that a user means by a word: one of ``taken``, else the empty string.
 
     A word is a flag or a name with or without hyphens, a short flag, or what another program calls the parameter.
 
@@ -577,9 +577,9 @@ def meant_by(word: str, taken: Iterable[str]) -> str:
 
 
 def named_by(word: str, names: Iterable[str]) -> str:
-    """Return the one of the names that a word means exactly: itself, a short flag, or another program's word for it.
+    """Return the name that a word means exactly: itself, a short flag, or another program's word for it.
 
-    A word that means none is returned as it is.
+    An unknown word is returned unchanged.
 
     >>> named_by("eta", ["step_size"]), named_by("lr", ["step_size"]), named_by("max_iter", ["steps"])
     ('step_size', 'step_size', 'max_iter')
@@ -593,12 +593,12 @@ def named_by(word: str, names: Iterable[str]) -> str:
 
 
 def conversion(meant: str) -> str:
-    """Return what to know beside the parameter that a synonym stands for, in brackets; empty where it is the same."""
+    """Return a remark in brackets on how a parameter differs from its synonym; empty if they are the same."""
     return f" ({_CLIPPED})" if meant == "lipschitz" else ""
 
 
 def not_covered(word: str) -> str:
-    """Return why a word of another program stands for no parameter; empty for all other words.
+    """Return why a word of another program has no parameter; empty for all other words.
 
     >>> not_covered("--actual-batch-size").partition(",")[0]
     'A sum divided by the size of the batch that was drawn tells that size'
@@ -610,7 +610,7 @@ def not_covered(word: str) -> str:
 
 
 def check(name: str, value: float | int | str) -> float | int | str:
-    """Return ``value`` if it lies in the domain of the parameter ``name``, a word as a member of its type.
+    """Return ``value`` if it lies in the domain of the parameter ``name``; a word becomes a member of its enum.
 
     Raises:
         SpecError: it does not, or is not a number where one is needed.
@@ -642,10 +642,10 @@ def _word(parameter: Parameter, value: float | int | str) -> float | int | str:
 
 
 _COUNTABLE = 1 << 53
-"""Up to here every whole number is a double."""
+"""Every integer up to here is a double."""
 
 _LEAST = sys.float_info.min
-"""Below it a double has fewer digits than were typed: 7e-324 is read as 4.9e-324."""
+"""Below it doubles lose digits: 7e-324 is read as 4.9e-324."""
 
 
 def _number(parameter: Parameter, value: float | int | str) -> float | int:
@@ -680,7 +680,7 @@ def example_of(name: str) -> Any:
 
 
 def typed(values: Given) -> str:
-    """Return parameters with values as they are typed.
+    """Return parameters and values as on the command line.
 
     >>> typed({"records": 100, "delta": 1e-6})
     '--records 100 --delta 1e-6'

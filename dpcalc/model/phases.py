@@ -1,4 +1,4 @@
-"""Sampled steps whose rate and noise change: phases of so many equal steps each, fixed before the run."""
+"""Sampled steps whose rate and noise change: phases of equal steps, fixed before the run."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 COLUMNS = ("noise_multiplier", "sample_rate", "batch_size", "steps")
-"""The columns of a schedule of dp-sgd; without steps a row is one step."""
+"""The columns of a schedule of dp-sgd; without ``steps`` a row is one step."""
 
-MOST = 32  # kinds of steps that are composed as they are: each costs hundredths of a second on a lattice
-_WIDTHS = [2.0 ** (k / 4.0) for k in range(-48, 44)]  # of cells of rate and noise, in their logarithms
+MOST = 32  # kinds of steps that are composed exactly: each costs hundredths of a second on a lattice
+_WIDTHS = [2.0 ** (k / 4.0) for k in range(-48, 44)]  # of cells, in ln rate and ln noise
 
 
 class Phases:
-    """Kinds of steps: their rate, noise multiplier and number, arrays of shape (k,), each kind once.
+    """Kinds of steps: rate, noise multiplier and count, arrays of shape (k,), each kind once.
 
     Attributes:
         rate: the probability that a record is used in such a step.
         multiplier: the noise multiplier.
         steps: how many such steps.
-        path: the file or the text that this came from.
+        path: the file or text that they came from.
     """
 
     def __init__(self, rate: Array, multiplier: Array, steps: Array, path: str) -> None:
@@ -53,17 +53,17 @@ class Phases:
         return int(self.steps.sum())
 
     def kinds(self) -> list[tuple[float, float, int]]:
-        """Return (rate, noise multiplier, steps) of at most `MOST` kinds that are no more private than these.
+        """Return (rate, noise multiplier, steps) of at most `MOST` kinds that are at most as private as these.
 
-        Those in one cell of the plane of logarithms get its largest rate and least noise: either makes a step less
-        private, as a record that is drawn more rarely is one that is drawn and left out.
+        Kinds in one cell of the (ln rate, ln noise) plane get its largest rate and least noise. Either makes a step
+        less private: a record that is drawn more rarely can be drawn and then dropped.
         """
         kinds = self if len(self.rate) <= MOST else self._in_cells()
         triples = zip(kinds.rate.tolist(), kinds.multiplier.tolist(), kinds.steps.tolist(), strict=True)
         return [(rate, multiplier, int(steps)) for rate, multiplier, steps in triples]
 
     def _in_cells(self) -> Phases:
-        fine = self._rounded(_WIDTHS[0])  # of 1e6 kinds some thousands are left, and widths do not add up
+        fine = self._rounded(_WIDTHS[0])  # leaves some thousands of 1e6 kinds, and widths do not add up
         return next(kinds for width in _WIDTHS if len((kinds := fine._rounded(width)).rate) <= MOST)
 
     def _rounded(self, width: float) -> Phases:
@@ -79,7 +79,7 @@ class Phases:
 
 
 def is_written(schedule: object) -> bool:
-    """Return whether a schedule is written out; else it is the path of a file.
+    """Return whether a schedule is given inline; otherwise it is a path.
 
     >>> is_written("steps=1000 noise_multiplier=1.5; steps=1000 noise_multiplier=0.9"), is_written("lr=1/noise.csv")
     (True, False)
@@ -91,7 +91,7 @@ def fill_in(draft: Description) -> None:
     """Replace ``schedule``, a path or ``steps=1000 noise_multiplier=1.5; steps=...``, by phases.
 
     Raises:
-        SpecError: it says no rate or no noise of some step, says it twice, or a value is outside its domain.
+        SpecError: a rate or noise is missing or given twice, or a value is outside its domain.
     """
     import numpy as np
 
@@ -122,7 +122,7 @@ def _read(path: str) -> dict[str, Array]:
 
 
 def _written(text: str) -> dict[str, Array]:
-    """Return the columns of phases that are written out."""
+    """Return the columns of phases given inline."""
     import numpy as np
 
     phases = [dict(word.partition("=")[::2] for word in phase.split()) for phase in text.split(";") if phase.strip()]
@@ -136,7 +136,7 @@ def _written(text: str) -> dict[str, Array]:
 
 
 def _rate(draft: Description, table: dict[str, Array], rows: int) -> Array:
-    """Return the rate of every row: a column, the batch size over the records, rounded up, or what is given."""
+    """Return the rate of every row: a column, the batch size over the records, rounded up, or the given rate."""
     if "batch_size" not in table:
         rate = draft.get("sample_rate")
         if rate is None and draft.has("batch_size", "records") and "sample_rate" not in table:

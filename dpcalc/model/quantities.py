@@ -1,9 +1,9 @@
-"""What is reported beside parameters.
+"""The quantities that are reported, and the words that are values of parameters.
 
-The words that a parameter may be. Each member is the word itself, as it is typed and as JSON has it.
+Each enum member is the word itself, as it is typed and as it appears in JSON.
 
-`dpcalc.model.run.describe` makes members of the words that are given, so that a run has no others. Formulas that are
-also called by themselves compare with ``==``, which takes the plain word for the member.
+`dpcalc.model.run.describe` turns given words into members, so a run has nothing else. Formulas that are also called
+directly compare with ``==``, which accepts the plain word.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 from dpcalc.plain_enum import PlainEnum
 
 Given = Mapping[str, Any]
-"""What is said of a run, by the names of its parameters."""
+"""The given values of a run, by parameter name."""
 
 
 class Quantity(PlainEnum):
-    """What a result may be of, beside a parameter that is solved for."""
+    """The quantity of a result, if no parameter is solved for."""
 
     EPSILON = "epsilon"
     DELTA = "delta"
@@ -33,19 +33,19 @@ class Quantity(PlainEnum):
 
 
 class Kind(PlainEnum):
-    """What may be said with a number."""
+    """The kind of a result: what it proves."""
 
     UPPER = "upper"
     EXACT = "exact"
     LOWER = "lower"  # nothing can beat it
     ASYMPTOTIC = "asymptotic"
-    PUBLISHED = "published"  # what a paper prints, kept for comparison where it is wrong or superseded
-    HEURISTIC = "heuristic"  # plausible, and proved of no run but of a simpler one
-    CONDITIONAL = "conditional"  # its theorem needs a promise that the run does not make, or that a seed breaks
+    PUBLISHED = "published"  # printed in a paper; kept for comparison if it is wrong or superseded
+    HEURISTIC = "heuristic"  # plausible, but proved only for a simpler run
+    CONDITIONAL = "conditional"  # its theorem needs a promise that the run does not make or that a seed breaks
 
     @property
     def guarantee(self) -> bool:
-        """Whether the number may be promised, gated and solved with, and be the best."""
+        """Whether the number is a guarantee: it may be gated, solved for and be the best."""
         return self in (Kind.UPPER, Kind.EXACT)
 
 
@@ -55,32 +55,33 @@ SUFFICIENT: dict[str, str] = {
     "sufficient_mu": "Gaussian privacy with mu",
     "sufficient_rdp": "a Renyi divergence",
 }
-"""What a conversion may find enough for a budget, and what that is called: no guarantee follows the other way."""
+"""The quantities that a conversion can find sufficient for a budget, and their names; the reverse gives no
+guarantee."""
 
 RISKS: dict[str, str] = {
     Quantity.EXCESS_RISK: "excess risk",
     Quantity.EMPIRICAL_EXCESS_RISK: "empirical excess risk",
     Quantity.SMOOTHING_ERROR: "risk added by smoothing",
 }
-"""What a cost may be of, and what that is called."""
+"""The quantities that a cost can be, and their names."""
 
 CHOSEN = ("noise_std", "step_size", "steps")
-"""What a cost may choose itself."""
+"""The parameters that a cost may choose."""
 
 RAN = (*CHOSEN, "failure_probability")
-"""What the run behind a cost is described by."""
+"""The parameters of the run behind a cost."""
 
 ATTACKS = {"advantage": "", "tpr": "fpr", "success": "prior", "reconstruction": "baseline"}
-"""What an attacker can do, and what it is asked at: the number after @ in an assertion, as in ``tpr@1%<=0.05``."""
+"""What an attacker can do -> the parameter that it is evaluated at, the number after @ in ``tpr@1%<=0.05``."""
 
 
 class Adjacency(PlainEnum):
-    """What neighbouring data sets differ in."""
+    """How neighbouring data sets differ."""
 
     REPLACE_ONE = "replace-one"
     NULL_RECORD = "null-record"  # also called zero-out
     ADD_REMOVE = "add-remove"
-    ADD = "add"  # the run with one record more, against the run
+    ADD = "add"  # the run with one more record, against the run
     REMOVE = "remove"
 
 
@@ -99,17 +100,17 @@ class Permutation(PlainEnum):
 
 
 class LastBatch(PlainEnum):
-    """What becomes of the records that are left over where the batch size does not divide their number."""
+    """What happens to the remaining records if the batch size does not divide their number."""
 
     OWN = "own"  # a short last batch, its sum divided by its own size
     NOMINAL = "nominal"  # a short last batch, its sum divided by the size of the others
     DROP = "drop"
-    BALANCED = "balanced"  # as many batches, of sizes that differ by at most one, the larger ones last
+    BALANCED = "balanced"  # the same number of batches, with sizes that differ by at most one, the larger ones last
     FRONT = "front"  # a short first batch, its sum divided by its own size
 
 
 class LossClass(PlainEnum):
-    """What is known of every loss."""
+    """What is known about every loss."""
 
     CONVEX_SMOOTH = "convex-smooth"
     CONVEX = "convex"
@@ -118,7 +119,7 @@ class LossClass(PlainEnum):
 
 
 class Model(PlainEnum):
-    """What is known of the model: what clipped gradients are depends on it."""
+    """What is known about the model; it decides what clipped gradients are."""
 
     LINEAR = "linear"  # a record's loss is a convex function of one number, <w, x>
     CAPPED = "capped"  # several scores, whose softmax is capped (`dpcalc.training.run.capped`)
@@ -126,13 +127,13 @@ class Model(PlainEnum):
 
 
 class Sampling(PlainEnum):
-    """How the batch of a step is drawn, where every iterate is public."""
+    """How the batch of a step is drawn when every iterate is public."""
 
-    POISSON = "poisson"  # every record by itself, with the same probability
-    FIXED = "fixed"  # so many records, uniformly, without replacement, afresh in every step
-    WITH_REPLACEMENT = "with-replacement"  # so many draws of single records, each uniform, by itself
-    BALLS_IN_BINS = "balls-in-bins"  # every epoch each record falls into one step by itself
-    SHUFFLE = "shuffle"  # every epoch the records are shuffled and cut into batches
+    POISSON = "poisson"  # every record independently, with the same probability
+    FIXED = "fixed"  # a fixed number of records, uniformly without replacement, independently in every step
+    WITH_REPLACEMENT = "with-replacement"  # a fixed number of independent uniform draws of single records
+    BALLS_IN_BINS = "balls-in-bins"  # in every epoch each record independently falls into one step
+    SHUFFLE = "shuffle"  # in every epoch the records are shuffled and cut into batches
     FULL = "full"  # all records
 
 
@@ -146,30 +147,30 @@ class Mechanism(PlainEnum):
     BISR = "bisr"  # the inverse of the first bands of its inverse
     BLT = "blt"  # a sum of geometric sequences, close to the square root
     FILE = "file"
-    BEST = "best"  # of all but that of a file, the one with the least noise in prefix sums
+    BEST = "best"  # the one of the above with the least noise in prefix sums
 
 
 BANDED = (Mechanism.BANDED_SQRT, Mechanism.BISR)
-"""The mechanisms that have a number of bands of their own."""
+"""The mechanisms with a number of bands as a parameter."""
 
 
 class Scaling(PlainEnum):
-    """What a noise multiplier of correlated noise is over: the clipping norm times..."""
+    """The unit of the noise multiplier of correlated noise: the clipping norm times..."""
 
-    MATRIX = "matrix"  # 1: the noise is added to C times the gradients, C as its mechanism has it
+    MATRIX = "matrix"  # 1: the noise is added to C times the gradients, with C as defined by its mechanism
     COLUMNS = "columns"  # the largest norm of a column of C
     SENSITIVITY = "sensitivity"  # how far one record moves C times the gradients
 
 
 class Releases(PlainEnum):
-    """What a command is told that is released."""
+    """The values of ``--release``."""
 
     LAST = "last"
     EPOCH = "epoch"
 
 
 class Start(PlainEnum):
-    """How the model that is to forget came about."""
+    """How the model that is to forget was made."""
 
     DISTANCE = "distance"
     MINIMISER = "minimiser"

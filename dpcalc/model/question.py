@@ -1,4 +1,4 @@
-"""What is asked of a run, as plain records: the question, the risks and limits in it, and a ledger of several runs."""
+"""Questions about runs, as plain records: budgets, attacks, limits, and ledgers of several runs."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 USUAL_FPRS = (0.001, 0.01, 0.1)
 USUAL_PRIORS = (0.5,)
 _MOST = 200
-"""How many rates or probabilities are answered at once."""
+"""The most rates or probabilities in one question."""
 
 
 class RiskQuestion(NamedTuple):
-    """What is asked about attacks.
+    """A question about attacks.
 
     Attributes:
-        fprs: rates of false positives, each in (0, 1).
-        priors: prior probabilities that the record is there, each in (0, 1).
-        baselines: probabilities to guess a secret of the record right without the release, each in (0, 1).
-        curve: whether to tell the rates of true positives at many rates of false ones, for a picture.
+        fprs: false-positive rates, each in (0, 1).
+        priors: prior probabilities that the record is in the data, each in (0, 1).
+        baselines: probabilities of guessing a secret of the record without the release, each in (0, 1).
+        curve: whether to compute true-positive rates at many false-positive rates, for a plot.
     """
 
     fprs: tuple[float, ...] = USUAL_FPRS
@@ -39,7 +39,7 @@ class RiskQuestion(NamedTuple):
     def of(
         cls, fpr: Sequence[float] = USUAL_FPRS, prior: Sequence[float] = USUAL_PRIORS, baseline: Sequence[float] = ()
     ) -> RiskQuestion:
-        """Return the question about these rates and probabilities.
+        """Return the question for these rates and probabilities.
 
         Raises:
             SpecError: one is outside (0, 1).
@@ -53,7 +53,7 @@ class RiskQuestion(NamedTuple):
         """Refuse a rate or probability outside (0, 1).
 
         Raises:
-            SpecError: one is.
+            SpecError: one is outside.
         """
         for name, values in (("fpr", self.fprs), ("prior", self.priors), ("baseline", self.baselines)):
             if len(values) > _MOST:
@@ -63,7 +63,8 @@ class RiskQuestion(NamedTuple):
                     raise SpecError(f"{name} is {value!r}; it must be a number > 0 and < 1", "0.01 is a usual choice")
 
     def adding(self, wanted: Iterable[tuple[str, float | None]]) -> RiskQuestion:
-        """Return the question with the attacks added that assertions speak of: names, each with what it is asked at."""
+        """Return the question with the attacks of assertions added: (name, the rate or probability it is evaluated
+        at)."""
         question = self
         for name, at in wanted:
             field = f"{ATTACKS[name]}s"
@@ -77,7 +78,7 @@ NO_RISKS = RiskQuestion((), (), ())
 
 
 class Target(NamedTuple):
-    """What an attacker may do at most: ``name`` and ``at`` as in an assertion such as ``tpr@1%<=0.05``."""
+    """A limit on an attacker: ``name`` and ``at`` as in an assertion such as ``tpr@1%<=0.05``."""
 
     name: str
     at: float | None
@@ -90,7 +91,7 @@ class Target(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What is limited."""
+        """The limited quantity."""
         return self.name if self.at is None else f"{self.name}@{self.at:g}"
 
     @property
@@ -103,18 +104,18 @@ _SMALLEST = -700.0  # below this ln delta, no double holds delta
 
 
 class Question(NamedTuple):
-    """What is asked: of epsilon, delta and the run's noise, what is None is sought.
+    """A question: of epsilon, delta and the run's noise, the one that is None is solved for.
 
     Attributes:
         epsilon: the budget.
-        delta, log_delta: the budget as a double, and ln delta as typed, so that 1e-5000 is a number.
-        orders: restricts Renyi bounds to a list.
-        solve: names another parameter to solve for instead.
+        delta, log_delta: the budget as a double, and ln of the typed delta, which may be as small as 1e-5000.
+        orders: restricts Renyi bounds to a list of orders.
+        solve: another parameter to solve for.
         source: where epsilon and delta come from.
-        risks: what is asked about attacks, beside the answer.
-        curves: whether the curves behind the answer are asked for (`dpcalc.engine.attack.curves`).
-        targets: what an attacker may do at most, where a parameter is solved for, in place of epsilon and delta.
-        rough: whether an epsilon will do that is above the best by some 1e-5 of itself, as in a note.
+        risks: the question about attacks.
+        curves: whether to return the curves behind the answer (`dpcalc.engine.attack.curves`).
+        targets: limits on attackers, in place of epsilon and delta, when a parameter is solved for.
+        rough: whether an epsilon some 1e-5 (relative) above the best is good enough, as in a note.
     """
 
     epsilon: float | None = None
@@ -130,14 +131,14 @@ class Question(NamedTuple):
 
     @property
     def safe_log_delta(self) -> float:
-        """ln delta a hair below what was asked, so that the rounding of a typed decimal cannot help."""
+        """ln delta slightly below the given one, to cover the rounding of a typed decimal."""
         if self.log_delta is None:
             raise SpecError("delta is needed here", "give --delta")
         return self.log_delta - 2.0 * UNIT * (1.0 + abs(self.log_delta))
 
     @property
     def safe_epsilon(self) -> float:
-        """Epsilon a hair below what was asked."""
+        """Epsilon slightly below the given one."""
         if self.epsilon is None:
             raise SpecError("epsilon is needed here", "give --epsilon")
         return math.nextafter(self.epsilon, 0.0)
@@ -149,27 +150,27 @@ class Question(NamedTuple):
 
     @property
     def typed_delta(self) -> float | str | None:
-        """Delta, as a power of ten where no double can hold it."""
+        """Delta, as a power of ten if it is below the doubles."""
         if self.log_delta is not None and self.log_delta < _SMALLEST:
             return f"10^{self.log_delta / math.log(10.0):.12g}"
         return self.delta
 
     @property
     def missing_budget(self) -> str:
-        """An example of what is not given of the budget."""
+        """An example of the missing part of the budget."""
         given = (("--epsilon 1", self.epsilon), ("--delta 1e-6", self.log_delta))
         return " ".join(text for text, value in given if value is None)
 
 
 class Query(NamedTuple):
-    """A command, what was given, and the question.
+    """A command, the given values, and the question.
 
     Attributes:
         command: a key of `dpcalc.engine.commands.COMMANDS`, or ``ledger``, ``convert`` or ``risk``.
-        given: parameter name -> value; of a ledger, ``ledger`` -> `Ledger`.
-        question: what is sought.
+        given: parameter name -> value; for a ledger, ``ledger`` -> `Ledger`.
+        question: the question.
         certified: whether every guarantee is proved in ball arithmetic.
-        bound: the one theorem that is asked, where others may not be quoted of what was carried out; None: all.
+        bound: the one theorem to use, if others do not hold for the executed run; None for all.
     """
 
     command: str
@@ -180,7 +181,7 @@ class Query(NamedTuple):
 
 
 def query_of(command: str, given: Given, question: Question, *, certified: bool = False) -> Query:
-    """Return the query of what was given, as it is now; None stands for what is not given."""
+    """Return the query, with a copy of the given values; None means not given."""
     return Query(command, {name: value for name, value in given.items() if value is not None}, question, certified)
 
 
@@ -189,14 +190,14 @@ class Entry(NamedTuple):
 
     Attributes:
         name: as written.
-        command: of a described run; empty for a mechanism.
-        given: the parameters of the run, or those of a mechanism; delta as its logarithm, ``log_delta``. Beside mu it
-            is a distance: what is released is within it, in total variation, of what is mu-GDP.
-        times: how often it is done.
-        part: the part of the records that it is about; empty for all of them.
-        tuning: how many runs the best is chosen from; None for a run whose settings were fixed.
-        adjacency: its own, where it says so.
-        begun: whether it was charged, and is not known to have been released: it counts.
+        command: the command of a described run; empty for a mechanism.
+        given: the parameters of the run or the mechanism; delta as its logarithm, ``log_delta``. Beside mu, delta is
+        the total-variation distance of the release from a mu-GDP one.
+        times: how often it is run.
+        part: the part of the records that it uses; empty for all of them.
+        tuning: the law of the number of runs that the best is chosen from; None without tuning.
+        adjacency: its own adjacency, if it is given.
+        begun: whether it was charged but may not have been released; it counts.
     """
 
     name: str
@@ -210,7 +211,7 @@ class Entry(NamedTuple):
 
 
 class Ledger(NamedTuple):
-    """The entries, what neighbouring data sets differ in, and the budget of all together.
+    """The entries, their adjacency, and the total budget.
 
     ``kept`` is whether a record that replaces another one stays in its part.
     """

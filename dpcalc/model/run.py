@@ -1,4 +1,4 @@
-"""The description of a run: an algorithm and its parameters, validated, with where each value came from."""
+"""The description of a run: an algorithm and its validated parameters, with the source of each value."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 class Run(Frozen):
-    """A described run; `describe` makes one, checks it and fills in what follows.
+    """A described run; `describe` makes, checks and completes one.
 
-    A parameter that is not known is None. ``sources`` says where each of the others came from.
+    An unknown parameter is None. ``sources`` says where each of the others came from.
     """
 
     algorithm: Algorithm
@@ -103,10 +103,10 @@ class Run(Frozen):
     model: Model | None = None
     noise_multiplier: float | None = None
 
-    epsilon: float | None = None  # the budget, where a cost in risk depends on it
+    epsilon: float | None = None  # the budget, if the excess risk depends on it
     log_delta: float | None = None
 
-    schedule: Any = None  # of sampled steps `Phases`, of correlated noise a `Matrix`, else a `Chain`
+    schedule: Any = None  # `Phases` of sampled steps, the `Matrix` of correlated noise, otherwise a `Chain`
     shift: float | None = None
     contraction: float | None = None
     start_distance: float | None = None
@@ -126,7 +126,7 @@ class Run(Frozen):
 
     @functools.cached_property
     def values(self) -> Mapping[str, Any]:
-        """The parameters that are known, name -> value, in the order in which they were given or derived."""
+        """The known parameters, name -> value, in the order in which they were given or derived."""
         known, sources = self.__dict__, self.sources
         rest = [name for name in known if name in _PLACES and name not in sources]
         rest.sort(key=_PLACES.__getitem__)
@@ -134,32 +134,32 @@ class Run(Frozen):
         return {name: value for name in names if name in _PLACES and (value := known.get(name)) is not None}
 
     def value(self, name: str) -> Any:
-        """Return the value of a parameter by its name; None where it is not known or is no parameter of a run."""
+        """Return the value of a parameter; None if it is unknown or not a parameter of a run."""
         return self.__dict__.get(name) if name in _PLACES else None
 
     def source(self, name: str) -> Source | None:
-        """Return where a value came from; None where it is not known."""
+        """Return where a value came from; None if it is unknown."""
         return self.sources.get(name)
 
     @property
     def clipped_gradients(self) -> bool:
-        """Whether gradients are clipped, and are not those of a convex loss for all that is known."""
+        """Whether gradients are clipped and not known to be gradients of a convex loss."""
         return self.clip is not None and not self.convex_if_clipped
 
     @property
     def convex_if_clipped(self) -> bool:
-        """Whether gradients that are clipped are those of a convex loss."""
+        """Whether the clipped gradients are gradients of a convex loss."""
         return loss.convex_if_clipped(self.loss, self.model, self.classes)
 
     def typed(self, name: str) -> bool:
-        """Return whether a person gave this parameter."""
+        """Return whether the user gave this parameter."""
         source = self.sources.get(name)
         return source is not None and source.typed
 
     def multiplier_at(self, noise_std: float, *, rounded_up: bool = True) -> float | None:
-        """Return the noise multiplier of the run at this noise_std, rounded; None where it has none.
+        """Return the noise multiplier of the run at this noise_std, rounded; None if it has none.
 
-        Rounded up it is one that gives this noise_std or more, rounded down one that gives at most that much.
+        Rounded up it gives this noise_std or more, rounded down this noise_std or less.
         """
         whole = self.algorithm.full_batch or self.sampling is Sampling.FULL
         norm = self.lipschitz if self.clip is None else self.clip
@@ -172,7 +172,7 @@ class Run(Frozen):
         return up(value, 16.0) if rounded_up else down(value, 16.0)
 
     def replacing(self, **changes: Any) -> Run:
-        """Return the run with some values changed; what follows from them is derived again."""
+        """Return the run with some values changed and derived values recomputed."""
         kept = ("schedule",) if "steps" in changes else ("schedule", "epochs")
         given = {k: v for k, v in self.values.items() if self.sources[k].given or k in kept}
         sources = {k: v for k, v in self.sources.items() if k in given}
@@ -188,7 +188,7 @@ _PLACES = {name: place for place, name in enumerate(PARAMETER_FIELDS)}
 
 
 def describe(algorithm: str, given: Given, sources: Mapping[str, Source] | None = None) -> Run:
-    """Return the described run: every given value checked, defaults and the worst index filled in.
+    """Return the described run: given values checked, defaults and the worst index filled in.
 
     Args:
         algorithm: a key of `ALGORITHMS`.
@@ -211,7 +211,8 @@ def describe(algorithm: str, given: Given, sources: Mapping[str, Source] | None 
 
 
 def _fill_in(record: Algorithm, draft: Description) -> None:
-    """Fill in what is not given: defaults, the worst index, the number of steps, what follows of loss and noise."""
+    """Fill in the missing parameters: defaults, the worst index, the number of steps, and what follows from loss and
+    noise."""
     if record.continues and not draft.has("adjacency") and draft.get("start", Start.DISTANCE) != Start.DISTANCE:
         draft.put("adjacency", Adjacency.REPLACE_ONE, Source.DEFAULT)  # a known distance is to the model without it
     for name, value in record.defaults.items():
@@ -246,7 +247,7 @@ def _fill_in(record: Algorithm, draft: Description) -> None:
 
 
 _ANALYSED = (None, Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD)
-"""Adjacencies of runs whose batches are of a size that is known."""
+"""Adjacencies with a known batch size."""
 
 
 def _refuse_contradictions(record: Algorithm, draft: Description) -> None:
@@ -266,7 +267,7 @@ def _refuse_contradictions(record: Algorithm, draft: Description) -> None:
             "is analysed for convex ones",
             "give --strong-convexity 0 or more",
         )
-    after_clipping = record.clipped  # the regulariser is then of the step, and no record's
+    after_clipping = record.clipped  # the regulariser then belongs to the step, not to a record
     if draft.get("regularisation") and draft.get("adjacency") is Adjacency.NULL_RECORD and not after_clipping:
         raise SpecError(
             "with a regulariser the gradient of a null record is not zero", "leave out --adjacency null-record"
@@ -292,7 +293,7 @@ def _refuse_two_starts(draft: Description) -> None:
 
 
 def _derive_loss(draft: Description) -> None:
-    """Fill in the loss class, and the displacement factor that follows from it on a bounded domain."""
+    """Fill in the loss class, and its displacement factor on a bounded domain."""
     convexity = draft.get("strong_convexity", 0.0)
     draft.fill("loss_class", loss.default_class(draft.get("smoothness"), convexity), Source.DERIVED)
     if convexity < 0.0 and draft["loss_class"] in (LossClass.CONVEX, LossClass.CONVEX_SMOOTH):
@@ -308,7 +309,7 @@ def _derive_loss(draft: Description) -> None:
     constants = {name: draft[name] for name in ("lipschitz", "smoothness", "strong_convexity") if name in draft}
     weight = draft.get("regularisation", 0.0)
     if weight and "lipschitz" in constants and draft["step_size"] * weight > 1.0 - 1e-12:
-        # A step this long turns the regulariser's part around: what counts is the bound on the whole gradient.
+        # A step this long reverses the regulariser's part, so the bound on the whole gradient is needed.
         del constants["lipschitz"]
         if draft.has("radius"):
             constants["lipschitz"] = up(draft["lipschitz"] + up(weight * draft["radius"]), 4.0)
@@ -321,10 +322,10 @@ def _derive_loss(draft: Description) -> None:
 
 
 def _derive_noise(algorithm: Algorithm, draft: Description) -> None:
-    """Fill in the kind of noise and its scale, from either flag or from a schedule tuned to the number of records.
+    """Fill in the kind of noise and its scale, from a flag or from a schedule tuned to the number of records.
 
     Raises:
-        SpecError: two scales are given, or a scale and another kind of noise.
+        SpecError: two scales are given, or a scale that does not match the kind of noise.
     """
     if draft.has("langevin_std"):
         _langevin_noise(draft)
@@ -350,7 +351,7 @@ def _derive_noise(algorithm: Algorithm, draft: Description) -> None:
     if kind is Noise.LAPLACE and not draft.has("dimension") and "dimension" in algorithm.parameters:
         draft.put("dimension", 1, Source.DEFAULT)
     if kind is Noise.LAPLACE and draft.get("dimension", 1) > 1 and draft.sources.get("displacement") is Source.DERIVED:
-        # What the table bounds is a Euclidean distance; the noise acts on the 1-norm.
+        # The table bounds a Euclidean distance, but the noise acts on the 1-norm.
         draft.put("displacement", up(draft["displacement"] * draft["dimension"] ** 0.5, 4.0), Source.DERIVED)
 
 
@@ -389,7 +390,7 @@ def _langevin_noise(draft: Description) -> None:
 
 
 def _fill_steps(algorithm: Algorithm, draft: Description) -> None:
-    """Fill in the batch of a full-batch step, and the number of steps from that of epochs.
+    """Fill in the batch size of a full-batch step, and the number of steps from the number of epochs.
 
     Raises:
         SpecError: both numbers are given, or the batch is larger than the records.
@@ -413,10 +414,10 @@ def _fill_steps(algorithm: Algorithm, draft: Description) -> None:
 
 
 def _refuse_steps(algorithm: Algorithm, draft: Description) -> None:
-    """Refuse a number of steps of a run that is counted in epochs: nothing would read it.
+    """Refuse a number of steps for a run that is counted in epochs: nothing would read it.
 
     Raises:
-        SpecError: there is one.
+        SpecError: it is given.
     """
     cure = "leave out --steps" if draft.has("epochs") else "give --epochs in place of --steps"
     raise SpecError(f"{algorithm.base} is counted in epochs, and steps are given", cure)
@@ -429,7 +430,7 @@ def _fill_index(algorithm: Algorithm, draft: Description) -> None:
     if draft.has("window"):
         _index_of_window(draft)
     if draft.has("schedule") and not draft.has("index"):
-        return  # which is worst depends on the steps and on the question
+        return  # the worst position depends on the steps and on the question
     used = records - _dropped(draft)
     if not draft.has("index"):
         draft.put("index", algorithm.worst_index(used), Source.WORST_CASE)
@@ -445,13 +446,13 @@ def _fill_index(algorithm: Algorithm, draft: Description) -> None:
 
 
 def _dropped(draft: Description | Given) -> int:
-    """Return how many records at the end no pass in a fixed order uses."""
+    """Return how many records at the end a fixed order never uses."""
     records, size = draft["records"], draft.get("batch_size", 1)
     return int(records % size) if draft.get("last_batch") is LastBatch.DROP and records > size else 0
 
 
 def _index_of_window(draft: Description) -> None:
-    """Fill in the youngest record that at least ``window`` others follow: the worst off of them all."""
+    """Fill in the last record that at least ``window`` others follow: the worst one."""
     window, records = draft["window"], draft["records"]
     if draft.has("index"):
         raise SpecError("both index and window are given", "give one of the two")

@@ -35,20 +35,20 @@ ALIASES = {
 }
 
 REPEAT = "repeat"
-"""The column of a CSV file that says for how many steps a row stands."""
+"""The column of a CSV file with the number of steps that a row stands for."""
 
 
 class Columns(NamedTuple):
-    """The names that a schedule may have, and those that it must have."""
+    """The allowed and the required columns of a schedule."""
 
     allowed: Sequence[str]
     required: Sequence[str] = ()
 
     def canonical(self, place: Place, names: Sequence[str], extra: tuple[str, ...] = ()) -> list[str]:
-        """Return the names of the columns at a place of a file, aliases resolved; ``extra`` ones are allowed as well.
+        """Return the column names at a place in a file, aliases resolved; ``extra`` ones are allowed as well.
 
         Raises:
-            SpecError: one is unknown or there twice, a required one is missing, or there is none.
+            SpecError: one is unknown or repeated, a required one is missing, or there are none.
         """
         allowed = (*self.allowed, *extra)
         result: list[str] = []
@@ -110,7 +110,7 @@ def read_schedule(path: str, *, columns: Sequence[str], required: Sequence[str] 
     Args:
         path: a .csv, .npy, .npz, .yaml or .yml file, or ``-`` for CSV on standard input.
         columns: the names allowed (`ALIASES` are understood). CSV rows may carry ``repeat``, a whole number.
-        required: the names that must be there; the only one may come as a plain one-dimensional .npy array.
+        required: the names that must be there; a single one may come as a plain one-dimensional .npy array.
 
     Raises:
         SpecError: the file cannot be read or does not hold such columns; the message has file, line and cell.
@@ -148,7 +148,7 @@ def _parse_cell(place: Place, name: str, cell: str) -> float:
     """Return the number in a cell of a column.
 
     Raises:
-        FileError: it is none.
+        FileError: it is not one.
     """
     try:
         return parse_number(cell.strip())
@@ -161,7 +161,7 @@ def _parse_count(place: Place, name: str, cell: str) -> int:
     """Return the number of steps in a cell.
 
     Raises:
-        FileError: it is none.
+        FileError: it is not one.
     """
     try:
         count = parse_integer(cell.strip())

@@ -1,8 +1,8 @@
-"""The matrices C of correlated noise: how much one record moves C G, and the error that C^-1 Z leaves in prefix sums.
+"""The matrices C of correlated noise: their sensitivity, and the error that C^-1 Z leaves in prefix sums.
 
-Step t releases g_t + (C^-1 Z)_t. All but the tree and those of files are lower-triangular Toeplitz matrices whose first
-column is non-negative and does not increase. The worst uses of such a matrix are then the earliest: 0, b, ..., (k-1) b
-(Kalinin and Lampert 2024, Theorem 2; the proof term by term is in docs/method.md).
+Step t releases g_t + (C^-1 Z)_t. Except for the tree and matrices from files, they are lower-triangular Toeplitz
+matrices whose first column is non-negative and does not increase. The worst uses of such a matrix are then the
+earliest: 0, b, ..., (k-1) b (Kalinin and Lampert 2024, Theorem 2; the proof term by term is in docs/method.md).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dpcalc.model.matrix_file import Matrix
 
 BUFFERS = 6
-"""Geometric sequences of the BLT mechanism: with six its error is within 1.3 % of the square root's."""
+"""Geometric sequences of the BLT mechanism: with six of them its error is within 1.3 % of the square root's."""
 
 
 class Column(NamedTuple):
@@ -28,7 +28,7 @@ class Column(NamedTuple):
 
     Attributes:
         entries: shape (steps,).
-        ulps: by how many units of roundoff an entry may err, relatively.
+        ulps: the largest relative error of an entry, in units of roundoff.
     """
 
     entries: Array
@@ -41,7 +41,7 @@ class Column(NamedTuple):
 def _sqrt(steps: int, bands: int, uses: int) -> Column:
     """Return the coefficients of (1-x)^(-1/2): each is the one before it times (j - 1/2)/j."""
     j = np.arange(1.0, steps, dtype=np.float64)
-    # Three roundings a factor: (j - 1/2) is exact, the quotient and the product round, and one is to spare.
+    # Two roundings a factor ((j - 1/2) is exact; the quotient and the product round), and one to spare.
     return Column(_products((j - 0.5) / j), 3.0 * steps)
 
 
@@ -52,7 +52,7 @@ def _banded_sqrt(steps: int, bands: int, uses: int) -> Column:
 
 def _bisr(steps: int, bands: int, uses: int) -> Column:
     """Return the inverse of the first coefficients of (1-x)^(1/2): c_n = sum_j a_j c_{n-j}, all terms positive."""
-    return Column(_reciprocal(_inverse_sqrt(bands), steps), 5.0 * steps)  # see there
+    return Column(_reciprocal(_inverse_sqrt(bands), steps), 5.0 * steps)  # see `_reciprocal`
 
 
 def _inverse_sqrt(bands: int) -> Array:
@@ -62,27 +62,27 @@ def _inverse_sqrt(bands: int) -> Array:
 
 
 def _products(factors: Array) -> Array:
-    """Return 1, and the products of the first factors."""
+    """Return 1 followed by the cumulative products of the factors."""
     products = np.ones(factors.size + 1)
     np.cumprod(factors, out=products[1:])
     return products
 
 
 def _blt(steps: int, bands: int, uses: int) -> Column:
-    """Return a sum of geometric sequences: ratios in (0, 1), weights > 0, so that it falls whatever they are."""
+    """Return a sum of geometric sequences with ratios in (0, 1) and weights > 0, which always falls."""
     ratios, weights = _buffers(steps, uses)
     entries = np.zeros(steps)
     for ratio, weight in zip(ratios, weights, strict=True):
         entries += weight * _products(np.full(steps - 1, ratio))
-    # A point errs by at most 64 units, by its logarithm of at most 17 and the spacing, and so does each of the factors:
-    # the column is that of the numbers that are meant as well as that of the doubles that noise is drawn by.
+    # A point errs by at most 64 units, from its logarithm of at most 17 and the spacing, and so does each of the
+    # factors. So the column holds for the exact numbers as well as for the doubles that the noise is drawn with.
     return Column(entries, 80.0 * steps)
 
 
 def _buffers(steps: int, uses: int) -> tuple[Array, Array]:
     """Return the ratios and weights of BLT by the trapezoid rule for the square root's moments; no search.
 
-    Its points end at ln(steps/uses) + 1: a record that comes back sooner wants a shorter memory.
+    Its points end at ln(steps/uses) + 1: a record that returns sooner needs a shorter memory.
     """
     points = np.linspace(-3.0, math.log(steps / uses) + 1.0, BUFFERS)
     ratios = 1.0 / (1.0 + np.exp(-points))
@@ -99,9 +99,10 @@ _COLUMNS: dict[Mechanism, Callable[[int, int, int], Column]] = {
 def _reciprocal(series: Array, steps: int) -> Array:
     """Return the first coefficients of 1 over a power series that begins with 1: c_n = -sum_j b_j c_{n-j}, j >= 1.
 
-    Term by term at first; then twice as many at once, as c times what is left over of -b c. If b_j < 0 and errs by at
-    most 2 j units of roundoff, all terms are positive and c_n errs by at most 5 n units: a term with b_j costs 2 j + 1
-    and at most j sums behind it, so 4 n at first, and one of the at most 2 n/m later products 4 p of m >= 4 p.
+    The first terms are computed one by one; then their number doubles at a time, as c times the remainder of -b c. If
+    b_j < 0 and errs by at most 2 j units of roundoff, all terms are positive and c_n errs by at most 5 n units: a term
+    with b_j costs 2 j + 1 and at most j sums behind it, so 4 n at first, and one of the at most 2 n/m later products 4
+    p of m >= 4 p.
     """
     left = -np.append(series[1:steps], 0.0)
     entries = np.zeros(min(steps, 4 * series.size))
@@ -118,7 +119,7 @@ def _reciprocal(series: Array, steps: int) -> Array:
 @functools.lru_cache(maxsize=8)
 def _column(strategy: Strategy) -> Column:
     if strategy.matrix is not None:
-        return Column(strategy.matrix.entries[:, 0], 1.0)  # what was an integer may have been rounded
+        return Column(strategy.matrix.entries[:, 0], 1.0)  # integers may have been rounded
     return _COLUMNS[strategy.mechanism](strategy.steps, min(strategy.bands, strategy.steps), strategy.uses)
 
 
@@ -126,11 +127,11 @@ def _column(strategy: Strategy) -> Column:
 
 
 class NoiseOfIterates(NamedTuple):
-    """Standard deviations of the noise in iterates, such as prefix sums, where the entries of Z have that of 1.
+    """Standard deviations of the noise in iterates, such as prefix sums, for entries of Z with standard deviation 1.
 
     Attributes:
-        rms: root of the mean over steps of the variance.
-        largest: that of the noisiest iterate.
+        rms: the root of the mean variance over steps.
+        largest: the standard deviation of the noisiest iterate.
     """
 
     rms: float
@@ -141,12 +142,12 @@ class Strategy(NamedTuple):
     """The matrix C of a mechanism.
 
     Attributes:
-        mechanism: which matrix.
+        mechanism: the kind of matrix.
         steps: T >= 1, its size.
-        bands: p >= 1, which the banded mechanisms read.
-        uses: k >= 1, in how many steps a record is used at most; the matrix of BLT depends on it too.
-        matrix: C where it is from a file.
-        repeats: whether a record that is used again is so exactly `separation` steps later; of a tree it always is.
+        bands: p >= 1, for banded mechanisms.
+        uses: k >= 1, the most steps that use a record; the matrix of BLT depends on it too.
+        matrix: C if it is from a file.
+        repeats: whether a record is always used again exactly `separation` steps later; always true for a tree.
     """
 
     mechanism: Mechanism
@@ -158,7 +159,7 @@ class Strategy(NamedTuple):
 
     @classmethod
     def of(cls, value: Callable[[str], Any]) -> Strategy:
-        """Return that of a run, whose parameters ``value`` gives by their names; None where one is not known."""
+        """Return the strategy of a run; ``value`` maps a parameter's name to its value. None if one is unknown."""
         steps = value("steps") or 1
         uses = at_most(value("participations") or 1, steps, value("separation") or steps)
         repeats = value("epochs") is not None and value("sampling") is None
@@ -181,7 +182,7 @@ class Strategy(NamedTuple):
         return _norm(_at_uses(first.entries, uses, separation), first.ulps + 2.0 * uses.bit_length())[1]
 
     def column(self) -> Column:
-        """Return the first column of a Toeplitz matrix: any but the tree."""
+        """Return the first column of a Toeplitz matrix: any mechanism except the tree."""
         return _column(self)
 
     def inverse(self) -> Array:
@@ -197,11 +198,12 @@ class Strategy(NamedTuple):
         return _reciprocal(_column(self).entries[:bands], steps)
 
     def buffers(self) -> tuple[Array, Array]:
-        """Return the ratios and the weights of the geometric sequences that the column of BLT is the sum of."""
+        """Return the ratios and the weights of the geometric sequences that add up to the column of BLT."""
         return _buffers(self.steps, self.uses)
 
     def responses(self) -> Array:
-        """Return what each buffer of BLT has of a row of Z in the steps after it, shape (buffers, steps), to nearest.
+        """Return the response of each buffer of BLT to a row of Z in the later steps, shape (buffers, steps), to
+        nearest.
 
         With v the weights times the ratios, buffers follow diag(ratios) - 1 v', which is symmetric in other units.
         """
@@ -213,7 +215,7 @@ class Strategy(NamedTuple):
         return responses
 
     def column_norm(self) -> tuple[float, float]:
-        """Return the largest norm of a column of C, rounded down and up: that of the first, but of files."""
+        """Return the largest norm of a column of C, rounded down and up."""
         if self.matrix is not None:
             return self.matrix.column_norm
         if self.mechanism == Mechanism.TREE:
@@ -223,9 +225,9 @@ class Strategy(NamedTuple):
         return _norm(first.entries, first.ulps)
 
     def noise(self, workload: Workload = SUMS) -> NoiseOfIterates:
-        """Return the noise of all iterates, to nearest: how useful the matrix is; it guarantees nothing.
+        """Return the noise of all iterates, to nearest: a measure of utility, not a guarantee.
 
-        The nodes of a tree are summed as prefix sums have it, whatever the workload.
+        The nodes of a tree are added up to prefix sums for every workload.
         """
         if self.mechanism == Mechanism.TREE:
             variances = _tree_variances(self.steps)
@@ -235,12 +237,12 @@ class Strategy(NamedTuple):
 
 
 def at_most(uses: int, steps: int, separation: int) -> int:
-    """Return in how many of the steps a record is used that many times at most, with as many steps between two uses."""
+    """Return the most uses of a record, at most ``uses``, that fit into ``steps`` with this separation."""
     return min(uses, -(-steps // separation))
 
 
 def _norm(entries: Array, ulps: float) -> tuple[float, float]:
-    """Return the norm of non-negative entries that err by so many units of roundoff, rounded down and up."""
+    """Return the norm of non-negative entries, each with an error of ``ulps``, rounded down and up."""
     # The squares and their sum of n terms lose at most n + 2 units of the squared norm, half of that of the norm.
     norm, ulps = math.sqrt(float(np.sum(entries * entries))), ulps + entries.size / 2.0 + 8.0
     return down(norm, ulps), up(norm, ulps)
@@ -266,13 +268,13 @@ def _at_uses(entries: Array, uses: int, separation: int) -> Array:
 def tree_sensitivity_squared(*, steps: int, uses: int, separation: int) -> int:
     """Return the squared norm of what one record adds to the nodes of a binary tree: exact.
 
-    Every node that is complete after ``steps`` steps is released; a record is used at phase + b j, j < k, in every
-    order that repeats, and the phase is the worst one.
+    Every node that is complete after ``steps`` steps is released. A record is used at steps phase + b j, j < k, with
+    the worst phase.
     """
     at = np.arange(separation)[:, None] + separation * np.arange(uses)[None, :]
     total = np.zeros(separation, dtype=np.int64)
     for height in range(steps.bit_length()):
-        whole = (steps >> height) << height  # what complete nodes of this height cover
+        whole = (steps >> height) << height  # the steps that complete nodes of this height cover
         inside = at < whole
         if 1 << height <= separation:
             total += inside.sum(axis=1)
@@ -287,7 +289,7 @@ def tree_sensitivity_squared(*, steps: int, uses: int, separation: int) -> int:
 def _tree_variances(steps: int) -> Array:
     """Return the variance of every prefix of a binary tree whose nodes are averaged with their children's sums.
 
-    A node of height h then has variance v_h = 1/(1 + 1/(2 v_{h-1})), and a prefix those of its binary digits.
+    A node of height h then has variance v_h = 1/(1 + 1/(2 v_{h-1})); a prefix adds those of its binary digits.
     """
     prefixes, total, variance = np.arange(1, steps + 1), np.zeros(steps), 1.0
     for height in range(steps.bit_length()):
@@ -299,11 +301,11 @@ def _tree_variances(steps: int) -> Array:
 # --- the best of them -------------------------------------------------------------------------------------------------
 
 _BANDS = (4, 16, 64, 256)
-"""Bands that are tried of every mechanism: between them the error changes by some 10 %."""
+"""Numbers of bands that are tried if all mechanisms are: between them the error changes by some 10 %."""
 _MORE_BANDS = tuple(2**k for k in range(11))
-"""Bands that are tried of one mechanism: the error changes by some 3 % between them."""
+"""Numbers of bands that are tried for one mechanism: between them the error changes by some 3 %."""
 _MOST_PRODUCTS = 1e8
-"""Steps times bands up to which they are tried: a tenth of a second each."""
+"""The most steps times bands to try: a tenth of a second each."""
 
 
 def noise_at(strategy: Strategy, separation: int, workload: Workload = SUMS) -> float:
@@ -320,13 +322,13 @@ def strategies(
     repeats: bool,
     workload: Workload = SUMS,
 ) -> list[Strategy]:
-    """Return the matrices to choose from.
+    """Return the candidate matrices.
 
     Args:
-        steps, uses, separation: T, k and b. With b bands no two uses of a record meet, which is often best.
-        wanted: the mechanism, if not all are.
-        repeats: whether every pass repeats the order of the first: else there is no tree among them.
-        workload: that in which their noise is compared; a tree is for sums alone.
+        steps, uses, separation: T, k and b. With b bands no two uses of a record overlap, which is often best.
+        wanted: one mechanism, or `BEST` for all.
+        repeats: whether every pass repeats the order of the first; otherwise the tree is left out.
+        workload: the one in which their noise is compared; the tree is only for sums.
     """
     every = wanted is Mechanism.BEST
     trees = [Mechanism.TREE] if repeats and workload == SUMS else []
@@ -337,5 +339,5 @@ def strategies(
 
 
 def best(candidates: list[Strategy], separation: int, workload: Workload = SUMS) -> Strategy:
-    """Return the matrix that leaves the least noise in iterates where batches come in a public order."""
+    """Return the matrix with the least noise in iterates if batches come in a public order."""
     return min(candidates, key=lambda of: noise_at(of, separation, workload))

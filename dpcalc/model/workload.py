@@ -1,4 +1,4 @@
-"""What an optimiser makes of noisy gradients: sums, with momentum, weight decay and a cool-down of the learning rate.
+"""What an optimiser computes from noisy gradients: sums, with momentum, weight decay and a learning-rate cool-down.
 
 With learning rate 1 before the cool-down, iterates are x_t = (1 - decay r_t) x_{t-1} + r_t m_t with
 m_t = momentum m_{t-1} + g_t; r_t falls linearly to 0 over the cool-down.
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from dpcalc.numerics.floats import Array, np
 
 _POINTS = 65
-"""Steps of a cool-down whose variance is computed, each by a transform; between them it is interpolated."""
+"""Steps of a cool-down whose variance is computed, by a transform each; the others are interpolated."""
 
 
 class Workload(NamedTuple):
@@ -20,8 +20,8 @@ class Workload(NamedTuple):
 
     Attributes:
         momentum: in [0, 1), the share of the last update that is kept.
-        decay: in [0, 1), the share of the iterate that a step takes away, at the full learning rate.
-        cool_down: in [0, 1], the share of the steps, the last ones, over which the learning rate falls to 0.
+        decay: in [0, 1), the share of the iterate that a step at the full learning rate removes.
+        cool_down: in [0, 1], the share of steps at the end over which the learning rate falls to 0.
     """
 
     momentum: float = 0.0
@@ -30,7 +30,7 @@ class Workload(NamedTuple):
 
     @classmethod
     def of(cls, value: Callable[[str], float | None]) -> Workload:
-        """Return that of a run, whose parameters ``value`` gives by their names; None where one is not known."""
+        """Return the workload of a run; ``value`` maps a parameter's name to its value. None if one is unknown."""
         return cls(*(value(name) or 0.0 for name in cls._fields))
 
     def rates(self, steps: int) -> Array:
@@ -42,7 +42,7 @@ class Workload(NamedTuple):
         """Return the variance of every iterate under noise C^-1 Z, to nearest.
 
         Args:
-            inverse: C^-1, shape (steps, steps), or its first column where all others are that one shifted down.
+            inverse: C^-1, shape (steps, steps), or its first column if it is Toeplitz.
         """
         rates = self.rates(len(inverse))
         if inverse.ndim == 2:
@@ -58,7 +58,7 @@ class Workload(NamedTuple):
 
     def _of_rows(self, inverse: Array, rates: Array) -> Array:
         update, iterate, variances = np.zeros(len(rates)), np.zeros(len(rates)), np.empty(len(rates))
-        with np.errstate(over="ignore", invalid="ignore"):  # where C is as good as singular
+        with np.errstate(over="ignore", invalid="ignore"):  # if C is numerically singular
             for t, rate in enumerate(rates):
                 update = self.momentum * update + inverse[t]
                 iterate = (1.0 - self.decay * rate) * iterate + rate * update
@@ -66,7 +66,7 @@ class Workload(NamedTuple):
         return variances
 
     def _at(self, steady: Array, rates: Array, last: int) -> float:
-        """Return the variance of one iterate: its weights on past updates, correlated with their noise."""
+        """Return the variance of one iterate, from its weights on past updates and the correlation of their noise."""
         kept = np.append(1.0 - self.decay * rates[1 : last + 1], 1.0)
         weights = rates[: last + 1] * np.cumprod(kept[::-1])[::-1]
         row = _convolved(weights[::-1], steady[: last + 1])
@@ -74,12 +74,12 @@ class Workload(NamedTuple):
 
 
 def _fading(series: Array, kept: float) -> Array:
-    """Return the sums of a series of which each step keeps a share."""
+    """Return the running sums of a series, of which each step keeps the share ``kept``."""
     return np.cumsum(series) if kept == 1.0 else _convolved(series, np.power(kept, np.arange(float(len(series)))))
 
 
 def _convolved(one: Array, other: Array) -> Array:
-    """Return the first terms of the product of two power series: by a transform, for errors and no guarantees.
+    """Return the first terms of the product of two power series, by a transform; for errors, not for guarantees.
 
     It errs by some 1e-16 of the largest entry.
     """

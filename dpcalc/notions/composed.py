@@ -1,4 +1,5 @@
-"""What dominating pairs in one order of the two data sets answer, by the distribution of their loss; all rounded up."""
+"""Epsilon and delta of composed dominating pairs in one order of the two data sets, by their loss distribution; rounded
+up."""
 
 from __future__ import annotations
 
@@ -20,21 +21,22 @@ if TYPE_CHECKING:
     Pairs: TypeAlias = tuple[tuple[Pair, int], ...]
 
 FAIR, _ROUGH, _COARSE = 512, 320, 64  # points per standard deviation
-_USUAL_LOG_DELTA = -24.0  # of questions: the delta for which parts are made where none is expected
+_USUAL_LOG_DELTA = -24.0  # parts are made for this ln delta if no other is expected
 _LEAST_LOG_DELTA = -3000.0  # parts are made for no smaller delta
-_WELL_ABOVE = 0.75  # an ln delta above this share of what parts are made for is far more than what they leave out
-_ABOUT = 4.0  # what parts leave out is rarer than the delta that they are made for by a factor of some e^12
+_WELL_ABOVE = 0.75  # above this share of the ln delta that parts are made for, what they leave out is negligible
+_ABOUT = 4.0  # parts leave out events rarer than their delta by a factor of some e^12
 _ACCURATE = 0.1  # of ln delta: an answer with a larger error may be improved in other ways
 _MOST_CORRECTED = 0.1  # of ln delta: an extrapolation that changes more is not trusted
 
 
 class OneOrder(NamedTuple):
-    """Dominating pairs of P against Q, or of Q against P, or those best about a ln delta as a function of it."""
+    """Dominating pairs of P against Q, or of Q against P; or a function from ln delta to the pairs that are best near
+    it."""
 
     parts: Parts
 
     def pairs(self, log_delta: float | None) -> Pairs:
-        """Return the pairs that are best for this ln delta; for a usual one where none is expected."""
+        """Return the pairs that are best for this ln delta, or for a usual one if it is None."""
         made_for = _USUAL_LOG_DELTA if log_delta is None else log_delta
         return tuple(self.parts(made_for) if callable(self.parts) else self.parts)
 
@@ -43,29 +45,30 @@ class OneOrder(NamedTuple):
         return _epsilon(self.pairs(log_delta), log_delta, rough)
 
     def log_delta(self, epsilon: float, expected: float | None = None, *, rough: bool = False) -> Answer:
-        """Return ln delta at epsilon, which may be expected to be about so much.
+        """Return ln delta at epsilon; ``expected`` is a guess of it.
 
-        Where it is about what was expected, the pairs are those that tell the epsilon there.
+        If the guess is close, the pairs are the same as for the epsilon at that delta.
         """
         target = _USUAL_LOG_DELTA if expected is None else expected
         answer = _log_delta(self.pairs(target), epsilon, expected, rough)
         if expected is not None and abs(answer.value - expected) < _ABOUT:
             return answer
-        # What parts leave out is about as rare as the delta that they are made for: an answer near it may be all that.
+        # Parts leave out events about as rare as the delta they are made for, which may dominate an answer near it.
         while callable(self.parts) and -math.inf < answer.value <= _WELL_ABOVE * target and target > _LEAST_LOG_DELTA:
             target = 2.0 * min(answer.value, target)
             nearer = _log_delta(self.pairs(target), epsilon, None, rough)
             answer = min(answer, nearer, key=lambda answer: answer.value)
         if answer.rounding + answer.lattice > _ACCURATE:
-            # An answer that is mostly error may be above those at smaller epsilons, which hold here, too.
+            # An answer that is mostly error may be above those at smaller epsilons, which hold here too.
             bound = min(self.profile()(epsilon), gaussian.log_delta(mu=self.whole_mu(), epsilon=epsilon))
             answer = answer if answer.value <= bound else Answer(bound, None, "pld")
         return answer
 
     def whole_mu(self, size: int = 1) -> float:
-        """Return a mu of which a composition is mu-GDP at every epsilon, by the farthest laws of each pair; inf: none.
+        """Return mu such that the composition is mu-GDP at every epsilon, from the farthest laws of each pair; inf for
+        none.
 
-        Of groups it is ``size`` times that, or what it is where a step uses records of the group alone, if less.
+        For groups it is ``size`` times that, or less if that follows when a step uses only records of the group.
         """
         times = [
             (pair.whole_mu if size == 1 else min(up(size * pair.whole_mu), pair.largest_mu), count)
@@ -74,29 +77,30 @@ class OneOrder(NamedTuple):
         return gaussian.together(times) if all(math.isfinite(mu) for mu, _ in times) else math.inf
 
     def keeps(self, epsilon: float, log_delta: float, made_for: float | None) -> bool:
-        """Return whether a coarse lattice tells that ln delta at epsilon is at most this: no finer one is needed."""
+        """Return whether a coarse lattice proves that ln delta at epsilon is at most this."""
         if not (0.0 < epsilon < math.inf and -math.inf < log_delta < 0.0):
             return False
         return _bound_near(self.pairs(made_for), epsilon, log_delta, _COARSE).value <= log_delta
 
     def bound_near(self, epsilon: float, log_delta: float, resolution: int) -> Bound:
-        """Return a bound on ln delta at epsilon from one lattice, close where it is about this."""
+        """Return a bound on ln delta at epsilon from one lattice, close if it is near ``log_delta``."""
         return _bound_near(self.pairs(log_delta), epsilon, log_delta, resolution)
 
     def likely_log_delta(self, epsilon: float, log_delta: float | None) -> float:
-        """Return about ln delta at epsilon where it is near this; no bound."""
+        """Return an estimate (no bound) of ln delta at epsilon, good near ``log_delta``."""
         expected = _USUAL_LOG_DELTA if log_delta is None else log_delta
         return _likely_log_delta(self.pairs(expected), epsilon, expected)
 
     def profile(self) -> CurveWithFloor:
-        """Return ln delta as a function of epsilon, which does not rise."""
+        """Return ln delta as a non-increasing function of epsilon."""
         return _profile(self.parts if callable(self.parts) else tuple(self.parts))
 
 
 def extrapolated(coarser: tuple[Parts, ...], epsilon: float, expected: float | None) -> float:
-    """Return about ln delta at epsilon from parts that are coarser by 2 and by 4; no bound.
+    """Return an extrapolation (no bound) of ln delta at epsilon from parts that are coarser by 2 and by 4.
 
-    With an excess of c h^2 that of 4 is above that of 2 by 12 c, which is 4 times what that of 2 is too high by.
+    With an error of c h^2, the value at 4 exceeds that at 2 by 12 c, 4 times the 3 c by which that at 2 exceeds that at
+    1.
     """
     near, far = map(OneOrder, coarser)
     excess = 0.25 * (far.likely_log_delta(epsilon, expected) - near.likely_log_delta(epsilon, expected))
@@ -106,11 +110,11 @@ def extrapolated(coarser: tuple[Parts, ...], epsilon: float, expected: float | N
 
 @functools.lru_cache(maxsize=64)
 def _epsilon(pairs: Pairs, log_delta: float, rough: bool) -> Answer:
-    """Return the epsilon of a composition; bounds that compose the same pairs share the answer."""
+    """Return the epsilon of a composition; bounds with the same pairs share the answer."""
     from dpcalc.notions import pld
 
     bound = pld.epsilon(pairs, log_delta_target=log_delta, resolution=_ROUGH if rough else pld.RESOLUTION)
-    if rough and not bound.lattice < _ACCURATE:  # as where few large losses count: it may be 1e-3 above the best
+    if rough and not bound.lattice < _ACCURATE:  # if a few large losses count, it may be 1e-3 above the best
         return _epsilon(pairs, log_delta, False)
     return Answer(bound.value, None, "pld", False, bound.rounding, bound.lattice)
 
@@ -123,7 +127,7 @@ def _log_delta(pairs: Pairs, epsilon: float, expected: float | None, rough: bool
     for halvings in range(1, 6):
         if bound.value < -1.0 or epsilon == 0.0 or bound.rounding + bound.lattice < _ACCURATE:
             break
-        # For a very large epsilon the bound may be mostly rounding; a bound at a smaller epsilon holds there, too.
+        # For a very large epsilon the bound may be mostly rounding; a bound at a smaller epsilon holds there too.
         bound = min(bound, pld.log_delta(pairs, epsilon=math.ldexp(epsilon, -halvings)), key=lambda b: b.value)
     return Answer(bound.value, None, "pld", False, bound.rounding, bound.lattice)
 
@@ -143,18 +147,18 @@ def _likely_log_delta(pairs: Pairs, epsilon: float, log_delta: float) -> float:
 
 
 _TARGETS = (-2.0, -6.0, -14.0, -28.0, -50.0, -90.0, -160.0, -300.0, -600.0)
-"""The ln delta about which the laws of a profile are computed; one law answers for all that is near it."""
+"""The ln deltas about which the laws of a profile are computed; one law serves all values near it."""
 
-_OF_INFINITE = 2.0**100  # no finite loss is so large: what a law has there is the mass of its infinite ones
-_NEAR_THEM = 1.5  # of ln delta: a value that is so near to that mass may be all of it
+_OF_INFINITE = 2.0**100  # no finite loss is so large: the mass there is that of infinite losses
+_NEAR_THEM = 1.5  # of ln delta: a value this near to that mass may be all of it
 
 
 @functools.lru_cache(maxsize=16)
 def _profile(parts: Parts) -> CurveWithFloor:
     """Return the profile of a composition, from laws made about one ln delta after another until one is near.
 
-    The delta of each law falls as epsilon grows, and the smaller it is, the more laws are asked: the profile does not
-    rise. Whoever asks for the same composition shares the laws, and what they were asked.
+    The delta of each law falls as epsilon grows, and a smaller delta asks more laws, so the profile does not rise.
+    Equal compositions share the laws and their cached answers.
     """
 
     @functools.cache

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from dpcalc.notions.profiles import Certificate
 
 LARGEST_GROUP = 1000
-"""The largest group for curves that are no Gaussian privacy: a chain has as many links."""
+"""The largest group for curves other than Gaussian privacy: a chain has as many links."""
 
 _GROUP_ULPS = 1 << 28  # 6e-8: a chain of links costs a search for every epsilon
-_BELOW = 16.0  # a curve is tabulated down to e^-16 of the target, and what is rarer counts as an infinite loss
+_BELOW = 16.0  # a curve is tabulated down to e^-16 of the target; rarer losses count as infinite
 _FLOORS = 8.0  # tables are made for every eighth ln delta, so that neighbouring targets share one
 
 
@@ -58,7 +58,7 @@ class Curved(Guarantee):
         return lambda epsilon, floor=-math.inf: curve(epsilon)
 
     def profiles_of_orders(self) -> tuple[CurveWithFloor, CurveWithFloor]:
-        """Return ln delta of P against Q, and of Q against P, where the two are told apart."""
+        """Return ln delta of P against Q and of Q against P."""
         both = self.privacy_profile()
         return both, both
 
@@ -84,7 +84,7 @@ def check_group(size: int) -> None:
 
 @functools.lru_cache(maxsize=64)
 def _tabulated_pair(part: Guarantee, floor: float) -> Pair:
-    """Return the pair that a profile describes, tabulated once for each part and floor."""
+    """Return the dominating pair of a profile, tabulated once for each part and floor."""
     from dpcalc.notions import pld
     from dpcalc.notions.profiles import tabulated
 
@@ -92,7 +92,7 @@ def _tabulated_pair(part: Guarantee, floor: float) -> Pair:
 
 
 class OfProfile(Curved):
-    """A notion that is asked by its profile alone."""
+    """A notion that answers by its profile alone."""
 
     def tprs(self, fprs: Sequence[float], nodes: Sequence[float] | None = None) -> list[float]:
         return trade_off.tprs(*self.profiles_of_orders(), fprs, trade_off.NODES if nodes is None else nodes)
@@ -101,9 +101,9 @@ class OfProfile(Curved):
 class Profile(OfProfile):
     """A privacy profile: epsilon >= 0 -> an upper bound on ln delta, non-increasing; searches end ``ulps`` apart.
 
-    Where the profile is found by a search, ``certificate`` is what it found at an epsilon. What has the profile is
-    ``whole_mu``-GDP as well, where that is finite. ``nodes`` are (epsilon, ln delta) between which the profile follows
-    chords, epsilon growing from 0 and ln delta not.
+    If the profile comes from a search, ``certificate`` maps epsilon to what the search found. A finite ``whole_mu``
+    says that the mechanism is also mu-GDP. ``nodes`` are (epsilon, ln delta) between which the profile follows chords,
+    with epsilon increasing from 0 and ln delta non-increasing.
     """
 
     form = "log_delta"
@@ -182,18 +182,18 @@ class Profile(OfProfile):
         return least_mu.with_regret(self.privacy_profile(), mu, log_delta, self.nodes)
 
 
-_NEAR_BELOW, _NEAR_ABOVE = 0.005, 0.05  # how near to a target ln delta is told by the finest lattices
-_CLEARLY = 1e-6  # where ln delta is proven to be so far above a target, no lattice need tell
-_OUT_OF_REACH = 100.0  # how far from a target what is out of reach counts as
+_NEAR_BELOW, _NEAR_ABOVE = 0.005, 0.05  # within this of a target, the finest lattices decide
+_CLEARLY = 1e-6  # if ln delta is proved to be this far above a target, no lattice is needed
+_OUT_OF_REACH = 100.0  # the excess that stands for a target out of reach
 
 
 class Composition(OfProfile):
     """An adaptive composition: (dominating pair, count), composed by the distribution of the privacy loss.
 
-    ``reverse`` is that with P and Q in each other's place, where it matters and is asked for: the worse one counts.
-    Pairs that are best made for a certain ln delta are given as functions of it; they hold for every other one, too.
-    Where the pairs are found by a search, ``certificate`` is what it found, whatever the epsilon. With a probability of
-    which ``log_failure`` is the logarithm nothing is promised: every delta is larger by that.
+    ``reverse`` has P and Q swapped, if that differs and is asked for; the worse one counts. Pairs may be given as a
+    function of the ln delta for which they are best; they hold for every other delta too. If the pairs come from a
+    search, ``certificate`` is what it found, for every epsilon. exp(``log_failure``) is a failure probability that is
+    added to every delta.
     """
 
     name = "a privacy-loss distribution"
@@ -215,16 +215,16 @@ class Composition(OfProfile):
 
     @property
     def ways(self) -> tuple[OneOrder, ...]:
-        """The compositions that are asked for, in the orders of the two data sets that are told apart."""
+        """The compositions, one for each order of the two data sets that is asked for."""
         return (OneOrder(self.parts), OneOrder(self.reverse)) if self.reverse else (OneOrder(self.parts),)
 
     @property
     def whole_mu(self) -> float:
-        """A mu that covers the pairs, each in closed form.
+        """A mu such that the composition is mu-GDP, from the closed form of each pair.
 
-        Of a mixture of Gaussian mechanisms it is the largest mu among them: delta is a mean of their deltas, for the
-        same draw of which it is, and grows with mu. No smaller mu covers a mixture with positive weights. Mixtures
-        compose as the mechanisms that dominate them: mu^2 adds.
+        For a mixture of Gaussian mechanisms it is the largest mu among them: delta is a mean of their deltas, each of
+        which grows with mu. No smaller mu covers a mixture with positive weights. Mixtures compose like the mechanisms
+        that dominate them: mu^2 adds.
         """
         return self.group_mu(1)
 
@@ -258,9 +258,9 @@ class Composition(OfProfile):
         return clipped(self.excess_about(epsilon, log_delta))
 
     def excess_about(self, epsilon: float, log_delta: float) -> float:
-        """Return `log_delta` at epsilon, less this; it takes less time where that is about 0.
+        """Return `log_delta` at epsilon minus ``log_delta``, faster if that is about 0.
 
-        Where one order of the two data sets is above it, the other one is not asked.
+        If one order of the two data sets is above it, the other one is not evaluated.
         """
         expected = self._expected(log_delta)
         first, *reverse = self.ways
@@ -271,9 +271,10 @@ class Composition(OfProfile):
         return self.with_failure(value) - log_delta
 
     def rough_excess(self, epsilon: float, log_delta: float) -> float:
-        """Return about `excess_about`, from a lattice that tells ln delta to about 2e-5 and from coarser parts.
+        """Return an estimate (no bound) of `excess_about`, from a lattice accurate to about 2e-5 of ln delta and
+        coarser parts.
 
-        Of two orders one is asked. It is no bound.
+        Only one of two orders is evaluated.
         """
         expected = self._expected(log_delta)
         if self.hints.coarser:
@@ -288,9 +289,9 @@ class Composition(OfProfile):
         return max(way.likely_log_delta(epsilon, log_rest) for way in self.ways) - log_rest
 
     def sign(self, epsilon: float, log_delta: float) -> float:
-        """Return a number that is <= 0 where `log_delta` at epsilon is at most this, in less time where that is clear.
+        """Return a number that is <= 0 if `log_delta` at epsilon is at most ``log_delta``, faster in clear cases.
 
-        A single attempt on a coarser lattice is an upper bound as well, and tells all but what is close.
+        One attempt on a coarser lattice is an upper bound as well, and decides all but close cases.
         """
         if (log_rest := self._without_failure(log_delta)) == -math.inf:
             return _OUT_OF_REACH
@@ -303,7 +304,7 @@ class Composition(OfProfile):
         return self.replacing(log_failure=-math.inf).excess_about(epsilon, log_rest)
 
     def upper_excess(self, epsilon: float, log_delta: float, resolution: int) -> float:
-        """Return an upper bound on ln delta at epsilon, less this, which is close where it is about 0."""
+        """Return an upper bound on ln delta at epsilon minus ``log_delta``, close if that is about 0."""
         if (log_rest := self._without_failure(log_delta)) == -math.inf:
             return _OUT_OF_REACH
         return max(bound.value for bound in self._bounds_near(epsilon, log_rest, resolution)) - log_rest
@@ -312,14 +313,14 @@ class Composition(OfProfile):
         return [way.bound_near(epsilon, log_delta, resolution) for way in self.ways]
 
     def with_failure(self, log_delta: float) -> float:
-        """Return ln of delta and of the probability with which nothing is promised, together, rounded up."""
+        """Return ln(delta + failure probability), rounded up."""
         if self.log_failure == -math.inf:
             return log_delta
         total = log_add_exp(log_delta, self.log_failure)
         return min(0.0, total + UNIT * (16.0 + 4.0 * abs(total)))
 
     def _without_failure(self, log_delta: float) -> float:
-        """Return what a failure leaves of ln delta, rounded down; -inf where that is next to nothing."""
+        """Return ln(delta - failure probability), rounded down; -inf if almost nothing is left."""
         if self.log_failure == -math.inf:
             return log_delta
         if self.log_failure > log_delta - 1e-3:
@@ -358,17 +359,17 @@ def box_pairs(epsilon: float, log_delta: float) -> Sequence[tuple[Pair, int]]:
     """Return the pairs of randomised response that reveals its secret with probability delta."""
     from dpcalc.notions import pld
 
-    if epsilon < 1e-30:  # next to nothing is told but with probability delta
+    if epsilon < 1e-30:  # almost nothing is revealed except with probability delta
         return [(pld.from_curve(lambda e: e * 0.0 + log_delta), 1)] if log_delta > -math.inf else []
-    if epsilon > 1e15 or log_delta >= 0.0:  # everything is told
+    if epsilon > 1e15 or log_delta >= 0.0:  # everything is revealed
         return [(pld.from_curve(lambda e: e * 0.0), 1)]
     return [(pld.randomised_response(epsilon=epsilon, log_delta=log_delta), 1)]
 
 
 def compose(parts: Sequence[tuple[Guarantee, int]], *, one_way: bool = False) -> Composition:
-    """Return the composition of dominating pairs, [(part, count), ...]; what holds in both orders enters both.
+    """Return the composition of [(part, count), ...]; a part without an order enters both orders.
 
-    ``one_way`` is whether only one order is spoken of: a record added, or one removed.
+    ``one_way``: whether only one order counts, that of a record added or of a record removed.
     """
 
     @functools.lru_cache(maxsize=8)  # the few deltas of one search

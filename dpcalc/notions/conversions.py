@@ -1,12 +1,12 @@
-"""What follows from one guarantee in the words of another: pure, concentrated, Gaussian, Renyi and (epsilon, delta).
+"""Conversions between pure, concentrated, Gaussian, Renyi and (epsilon, delta) privacy, and totals of several releases.
 
-Every function rounds to the safe side: what follows is rounded up, and what is enough for a budget down.
+Every function rounds to the safe side: implied guarantees up, sufficient ones for a budget down.
 
-Several releases about the same records, added up: what holds of all of them together.
+Totals of several releases about the same records.
 
 Gaussian parts compose in closed form (mu^2 adds), Gaussian parts with (epsilon, delta) boxes by the exact law of the
-boxes' losses, and everything else by the law of the privacy loss on one lattice. A removed and an added record are kept
-apart until the end: `Composition` has a list of dominating pairs for either order, and the larger epsilon counts.
+boxes' losses, and everything else by the law of the privacy loss on one lattice. Removing and adding a record are
+composed separately: `Composition` has a list of dominating pairs for each order, and the larger epsilon counts.
 
 The classic noise of the Gaussian mechanism, sigma = Delta sqrt(2 ln(1.25/delta))/epsilon, rounded up, and its range.
 
@@ -31,11 +31,11 @@ from dpcalc.notions.randomised_response import boxes_log_delta, response_renyi
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.roots import greatest
 
-_WIDTH = 1 << 20  # of the bracket that a search for the most that is enough ends with, in representable numbers
+_WIDTH = 1 << 20  # of the final bracket of a search for a sufficient value, in representable numbers
 
 
 def box(epsilon: float, log_delta: float = -math.inf) -> Profile:
-    """Return the profile of all that (epsilon, delta)-DP mechanisms can do: that of randomised response.
+    """Return the profile that (epsilon, delta)-DP implies: that of randomised response.
 
     >>> round(math.exp(box(1.0).log_delta(0.5).value), 12)
     0.287649136645
@@ -58,7 +58,7 @@ def concentrated(rho: float) -> Rdp:
 def pure_curve(epsilon: float) -> Rdp:
     """Return the Renyi curve of epsilon-DP: that of randomised response."""
     epsilon = up(epsilon)
-    rho = response_renyi(epsilon, 1.0)  # for a small epsilon the formula cancels, and the line from 0 is better
+    rho = response_renyi(epsilon, 1.0)  # for a small epsilon the formula cancels, and the line through 0 is better
 
     def curve(order: float) -> float:
         return min(response_renyi(epsilon, order), up(rho * order, 4.0))
@@ -85,7 +85,7 @@ def gaussian_rho(mu: float) -> float:
 
 
 def interpolated(points: Mapping[float, float]) -> Rdp:
-    """Return the Renyi curve that bounds on D at some orders imply, infinite beyond the largest of them.
+    """Return the Renyi curve implied by bounds on D at some orders, infinite beyond the largest of them.
 
     D grows with the order, (a-1) D_a is convex and 0 at a = 1, and its slope is at most D_inf. A bound at a = inf is
     pure privacy.
@@ -93,7 +93,7 @@ def interpolated(points: Mapping[float, float]) -> Rdp:
     Args:
         points: order > 1 (inf allowed) -> an upper bound on D there, > 0.
     """
-    # An order that was typed as a decimal may be a hair below its double: D is bounded at the number before.
+    # A typed order may be slightly below its double, so D is bounded at the number before.
     known = sorted((before(order), up(value)) for order, value in points.items())
     finite = [(order, value) for order, value in known if order < math.inf]
     bounded = pure_curve(points[math.inf]).curve if math.inf in points else None
@@ -114,20 +114,20 @@ def interpolated(points: Mapping[float, float]) -> Rdp:
 
 
 def before(order: float) -> float:
-    """Return an order that is at most the decimal that was typed: whole numbers are doubles."""
+    """Return an order that is at most the typed decimal; integers are exact."""
     return order if order == math.inf or order == int(order) else math.nextafter(order, 1.0)
 
 
 def after(order: float) -> float:
-    """Return an order that is at least the decimal that was typed."""
+    """Return an order that is at least the typed decimal."""
     return order if order == math.inf or order == int(order) else math.nextafter(order, math.inf)
 
 
 def epsilon_of_points(points: Mapping[float, float], log_delta: float) -> Answer:
-    """Return the least epsilon at ln delta that bounds on D at some orders imply, rounded up."""
+    """Return the least epsilon at ln delta implied by bounds on D at some orders, rounded up."""
     curve = interpolated(points)
     orders = tuple(before(order) for order in points if order > 1.0)
-    # Without an order above 1 there is no conversion, and the one order here says so.
+    # Without an order above 1 there is no conversion; this order leads to that answer.
     notions: list[Guarantee] = [Rdp(curve.curve, orders or (1.0,)), *([curve] if len(orders) > 1 else [])]
     if math.inf in points:
         notions.append(box(points[math.inf]))
@@ -135,7 +135,7 @@ def epsilon_of_points(points: Mapping[float, float], log_delta: float) -> Answer
 
 
 def log_delta_of_points(points: Mapping[float, float], epsilon: float) -> Answer:
-    """Return the least ln delta at epsilon that bounds on D at some orders imply, rounded up."""
+    """Return the least ln delta at epsilon implied by bounds on D at some orders, rounded up."""
     curve = interpolated(points)
     orders = tuple(before(order) for order in points if order < math.inf)
     notions: list[Guarantee] = [curve, *([Rdp(curve.curve, orders)] if orders else [])]
@@ -145,12 +145,12 @@ def log_delta_of_points(points: Mapping[float, float], epsilon: float) -> Answer
 
 
 def most(guarantee: Callable[[float], Guarantee], epsilon: float, log_delta: float, high: float) -> float:
-    """Return the greatest value whose guarantee keeps (epsilon, delta), rounded down; 0 where none is found.
+    """Return the greatest value whose guarantee keeps (epsilon, delta), rounded down; 0 if none is found.
 
     Args:
-        guarantee: value > 0 -> what it guarantees, ever less with a greater value.
+        guarantee: value > 0 -> its guarantee, weaker for a greater value.
         epsilon, log_delta: the budget.
-        high: no value above it is looked at.
+        high: the largest value to try.
     """
 
     def excess(value: float) -> float:
@@ -167,25 +167,25 @@ def most(guarantee: Callable[[float], Guarantee], epsilon: float, log_delta: flo
 
 
 MOST_TERMS = 1500
-"""Different losses of boxes that are added up one by one; with more, the lattice composes."""
+"""The most distinct losses of boxes that are summed exactly; with more, the lattice composes."""
 
 
 class Total(NamedTuple):
-    """What holds of all parts together, and how it was composed: gdp, exact, pld or renyi; own where one is alone."""
+    """The total of all parts, and how it was composed: gdp, exact, pld or renyi; own for a single part."""
 
     form: str
     guarantee: Guarantee
 
 
 def compose_all(parts: Sequence[tuple[Guarantee, int]], *, one_way: bool = False) -> list[Total]:
-    """Return the totals that hold of all parts together, each ``count`` times, adaptively: all are guarantees.
+    """Return totals of all parts, each ``count`` times, composed adaptively; every one is a guarantee.
 
     Args:
-        parts: (what holds of one run, how many of them), each in the same orders of the two data sets.
-        one_way: whether only one order is spoken of: a record added, or one removed.
+        parts: (guarantee of one run, number of runs), each for the same orders of the two data sets.
+        one_way: whether only one order counts, that of a record added or of a record removed.
 
     Raises:
-        NotApplicable: nothing composes them.
+        NotApplicable: no method composes them.
     """
     if len(parts) == 1 and parts[0][1] == 1 and isinstance(alone := parts[0][0], (Rdp, Profile, Composition)):
         return [Total("own", alone)]
@@ -224,12 +224,12 @@ def noise_std(*, sensitivity: float, epsilon: float, log_delta: float) -> float:
 
 
 def true_log_delta(*, epsilon: float, log_delta: float) -> float:
-    """Return ln of the delta that the classic sigma for (epsilon, delta) really has at epsilon, rounded up."""
+    """Return ln of the true delta at epsilon of the classic sigma for (epsilon, delta), rounded up."""
     return gaussian.log_delta(mu=up(epsilon / factor(log_delta), 4.0), epsilon=epsilon)
 
 
 def epsilon_max(log_delta: float) -> float:
-    """Return the largest epsilon for which the classic sigma is really (epsilon, delta)-DP, rounded down.
+    """Return the largest epsilon for which the classic sigma is in fact (epsilon, delta)-DP, rounded down.
 
     >>> round(epsilon_max(math.log(1e-5)), 3)
     8.42
@@ -245,10 +245,11 @@ class Risk(NamedTuple):
     """A bound on the excess risk, in units of the loss, and the parameters for which it holds.
 
     Attributes:
-        excess_risk: E F(w) - min F, or with probability 1 - ``failure_probability`` where that is given; rounded up.
+        excess_risk: E F(w) - min F, or a bound with probability 1 - ``failure_probability`` if that is given; rounded
+        up.
         noise_std: sigma of w - eta (gradient + N(0, sigma^2)), or of output noise, rounded up; None without noise.
         step_size: eta.
-        steps: T, where the bound chooses it.
+        steps: T, if the bound chooses it.
         failure_probability: None for a bound in expectation.
         quantity: ``excess_risk`` of the law the records are drawn from; ``empirical_excess_risk`` of their own mean
             loss; ``smoothing_error``, what smoothing adds.
@@ -263,5 +264,5 @@ class Risk(NamedTuple):
 
 
 NO_BOUND = Risk(math.inf)
-"""The result where a theorem does not apply or no noise suffices."""
+"""The result if a theorem does not apply or no noise suffices."""
 EMPIRICAL = "empirical_excess_risk"

@@ -13,7 +13,7 @@ Curve = Callable[[float], float]
 
 
 class CurveWithFloor(Protocol):
-    """A curve, and a ln delta below which it need not be close: what is costly to tell of rare losses is spared."""
+    """A curve with an optional ln delta below which it need not be tight, which saves the time for rare losses."""
 
     def __call__(self, epsilon: float, floor: float = -math.inf, /) -> float:
         """Return an upper bound on ln delta."""
@@ -21,7 +21,7 @@ class CurveWithFloor(Protocol):
 
 
 def chord(left: float, high: float, right: float, low: float, epsilon: float) -> float:
-    """Return ln of the chord in e^epsilon through ln delta at ``left`` and ``right``, between the two; rounded up."""
+    """Return ln of the chord of delta in e^epsilon between ``left`` and ``right``; rounded up."""
     if not low < high or not left <= epsilon <= right:
         return high
     # (e^e - e^left)/(e^right - e^left), rounded down, since the curve falls

@@ -1,7 +1,7 @@
-"""What is told of attacks against a profile whose every point is a search: it is evaluated at some dozens of epsilons.
+"""Attacks against a profile that takes a search for every point: it is evaluated at some dozens of epsilons.
 
-The exact delta is convex in e^epsilon and non-increasing, so that it lies below the chords through upper bounds at some
-points, and beyond the last point below its value there. More points are where the questions need them.
+The exact delta is convex in e^epsilon and non-increasing, so it lies below the chords through upper bounds at some
+points, and beyond the last point below its value there. Points are denser where the questions need them.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from dpcalc.notions.trade_off import log_up, through
 
 _DROP = 0.4  # of ln delta from one point to the next
 _MOST = 120  # points: each of them is a search of its own
-_FIRST_TOP, _LAST_TOP = 2.0**-5, 2.0**20  # where the search for the end of a profile starts, and gives up
-_NARROW = 1e-4  # points are no closer than that, in proportion: a curve may jump to delta = 0
-_BELOW = 6.0  # the best line for a rate touches where ln delta is by so much below ln of the rate, or less
-_VERTICES, _ENOUGH = 8, 1e-7  # rounds for a rate, and how little of ln of it ends them
-_MU_POINTS, _CLOSE = 16, 0.02  # points h mu apart ask for about (1 + h^2/8) mu
+_FIRST_TOP, _LAST_TOP = 2.0**-5, 2.0**20  # where the search for the end of a profile starts and gives up
+_NARROW = 1e-4  # the least relative distance of points: a curve may jump to delta = 0
+_BELOW = 6.0  # the best line for a rate touches where ln delta is at most this far below ln rate
+_VERTICES, _ENOUGH = 8, 1e-7  # the most rounds for a rate, and the change of ln rate that ends them
+_MU_POINTS, _CLOSE = 16, 0.02  # points h mu apart give about (1 + h^2/8) mu
 
 
 def nodes(curve: Curve, log_delta: float, fprs: Sequence[float] = (), priors: Sequence[float] = ()) -> Nodes:
-    """Return a few points of a profile, for what is told of attacks.
+    """Return a few points of a profile, for questions about attacks.
 
     Args:
         curve: epsilon >= 0 -> ln delta, costly to evaluate.
-        log_delta: of the mu that is told with it.
-        fprs: rates of false positives that will be asked about.
-        priors: probabilities that will be asked about.
+        log_delta: ln delta_0 of the mu that is reported.
+        fprs: false-positive rates in the question.
+        priors: prior probabilities in the question.
 
     >>> from dpcalc.notions import gaussian
     >>> exact = lambda e: gaussian.log_delta(mu=1.0, epsilon=e)
@@ -66,7 +66,7 @@ class _Points:
 
     @property
     def nodes(self) -> Nodes:
-        """The points, epsilon growing and ln delta not."""
+        """The points, with epsilon increasing and ln delta non-increasing."""
         points, least = [], 0.0
         for epsilon, log_delta in sorted(self._known.items()):
             least = min(least, log_delta)
@@ -74,13 +74,13 @@ class _Points:
         return points
 
     def add(self, epsilon: float) -> float:
-        """Return ln delta at a point, which is known from now on."""
+        """Return ln delta at a point, and keep it."""
         if epsilon not in self._known:
             self._known[epsilon] = min(0.0, self._curve(epsilon))
         return self._known[epsilon]
 
     def spread(self, ends: float) -> None:
-        """Add points down to a ln delta of about ``ends``, the more the faster it falls."""
+        """Add points down to a ln delta of about ``ends``, denser where it falls faster."""
         top = _FIRST_TOP
         while self.add(top) > ends and top < _LAST_TOP:
             top *= 2.0
@@ -97,7 +97,7 @@ class _Points:
             self.add(0.5 * (left + right))
 
     def touch(self, log_fpr: float) -> None:
-        """Add points where the line that says the most about a rate of false positives touches the profile."""
+        """Add points where the line that best bounds the true-positive rate touches the profile."""
 
         def told(node: tuple[float, float]) -> float:
             return through((node,))(log_fpr)
@@ -113,7 +113,7 @@ class _Points:
             self.add(_lowest([(node[0], told(node)) for node in nodes[place - 1 : place + 2]]))
 
     def bend(self, log_delta: float) -> None:
-        """Add points between those whose lines meet where the largest mu is asked for, up to this ln delta."""
+        """Add points between those whose lines meet where mu is largest, up to this ln delta."""
         for _ in range(_MU_POINTS):
             nodes = self.nodes
             last = next((k for k, node in enumerate(nodes) if node[1] <= log_delta), len(nodes) - 1)
@@ -134,7 +134,7 @@ def _mu_between(left: tuple[float, float], right: tuple[float, float]) -> float:
 
 
 def _lowest(points: Sequence[tuple[float, float]]) -> float:
-    """Return where the parabola through three points is lowest, the middle one lowest of them."""
+    """Return the minimum of the parabola through three points, of which the middle one is lowest."""
     (a, high), (b, low), (c, other) = points
     falling, rising = (low - high) / (b - a), (other - low) / (c - b)
     bend = (rising - falling) / (c - a)

@@ -1,8 +1,8 @@
 """mu-GDP and its exact conversions to and from (epsilon, delta).
 
-A mechanism is mu-GDP when two neighbours are at least as hard to distinguish as N(0, 1) and N(mu, 1). Its exact privacy
-profile is delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) (Balle and Wang 2018; Dong, Roth
-and Su 2022). Delta, epsilon and sigma round up, an admissible mu rounds down.
+A mechanism is mu-GDP if its outputs on neighbours are at least as hard to distinguish as N(0, 1) and N(mu, 1). Its
+exact privacy profile is delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) (Balle and Wang
+2018; Dong, Roth and Su 2022). Delta, epsilon and sigma round up, an admissible mu rounds down.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def log_delta(*, mu: float, epsilon: float) -> float:
 
 
 def log_delta_down(*, mu: float, epsilon: float) -> float:
-    """Return a lower bound on ln delta at ``epsilon`` >= 0 for N(0, 1) and N(mu, 1); -inf where none is known.
+    """Return a lower bound on ln delta at ``epsilon`` >= 0 for N(0, 1) and N(mu, 1); -inf if none is known.
 
     >>> log_delta_down(mu=1.0, epsilon=0.5) < log_delta(mu=1.0, epsilon=0.5)
     True
@@ -99,7 +99,7 @@ def largest_mu(*, epsilon: float, log_delta_target: float) -> float:
 
     # delta <= exp(-x^2/2)/2 at mu = 2 epsilon/(sqrt(x^2 + 2 epsilon) + x); at epsilon = 0, delta ~ mu/sqrt(2 pi).
     x = math.sqrt(-2.0 * log_delta_target)
-    epsilon = min(epsilon, 1e300)  # of which the double is a number
+    epsilon = min(epsilon, 1e300)  # finite as a double
     floor = 0.999 * max(2.0 * epsilon / (math.sqrt(x * x + 2.0 * epsilon) + x), 2.5 * math.exp(log_delta_target))
     if excess(floor) > 0.0:
         floor = 0.0
@@ -114,7 +114,7 @@ def largest_mu(*, epsilon: float, log_delta_target: float) -> float:
 def noise_std(*, sensitivity: float, epsilon: float, log_delta_target: float) -> float:
     """Return the least Gaussian sigma that makes an L2 sensitivity (epsilon, delta)-DP, rounded up.
 
-    The analytic Gaussian mechanism: sigma = sensitivity/largest_mu; inf where no sigma suffices.
+    The analytic Gaussian mechanism: sigma = sensitivity/largest_mu; inf if no sigma suffices.
     """
     mu = largest_mu(epsilon=epsilon, log_delta_target=log_delta_target)
     return up(sensitivity / mu, 4.0) if mu > 0.0 and sensitivity / mu < MAX else math.inf
@@ -123,7 +123,8 @@ def noise_std(*, sensitivity: float, epsilon: float, log_delta_target: float) ->
 def pure_mu(*, epsilon: float) -> float:
     """Return the least mu for which every epsilon-DP mechanism is mu-GDP, rounded up: 2 Phi^-1(e^eps/(1 + e^eps)).
 
-    (epsilon, delta)-DP with delta > 0 implies mu-GDP for no mu: it lets the secret be revealed with probability delta.
+    (epsilon, delta)-DP with delta > 0 does not imply mu-GDP for any mu: it may reveal the secret with probability
+    delta.
 
     >>> round(pure_mu(epsilon=1.0), 12)
     1.232035385345
@@ -137,10 +138,10 @@ def pure_mu(*, epsilon: float) -> float:
 
 
 def together(parts: Iterable[tuple[float, float]]) -> float:
-    """Return mu of Gaussian mechanisms together, rounded up: their mu^2 add up.
+    """Return mu of composed Gaussian mechanisms, rounded up: their mu^2 add up.
 
     Args:
-        parts: (mu, how often), each mu >= 0 and finite.
+        parts: (mu, count), each mu >= 0 and finite.
 
     >>> 5.0 <= together([(3.0, 1), (2.0, 4)]) <= 5.0 + 1e-13
     True

@@ -1,14 +1,14 @@
-"""Several records of one person: what a guarantee for one record says of k records that differ at once.
+"""Group privacy: what a guarantee for one record implies for k records that differ at once.
 
-Between two data sets that differ in k records there is a chain of data sets, each of which differs from the next in
-one. What holds of every link holds of the chain:
+Two data sets that differ in k records are joined by a chain of data sets, each of which differs from the next in one
+record. A guarantee for every link implies one for the chain:
 
 * mu-GDP: k mu, exactly.
 * A profile: delta_k(e_1 + ... + e_k) <= delta(e_1) + e^e_1 delta(e_2) + ... + e^(e_1 + ... + e_(k-1)) delta(e_k), for
   any real e_1, ..., e_k, since E_ab(P||R) <= E_a(P||Q) + a E_b(Q||R). With t(a) the least of delta(e) + e^e a over e, a
-  link that takes a to t(a) does best at this e, and t(a) is the a of the link before it. delta_k is convex in e^epsilon
-  and does not grow: the lower hull of all points that are proved holds between them and behind the last. Where one
-  record has a finite mu, delta_G at k mu is a part of the hull.
+  link that takes a to t(a) is best at this e, and t(a) is the a of the link before it. delta_k is convex in e^epsilon
+  and non-increasing, so the lower hull of all proved points holds between them and beyond the last. If one record has a
+  finite mu, delta_G at k mu is part of the hull.
 * A Renyi curve: D_a(P||S) <= (a - 1/p)/(a - 1) D_pa(P||Q) + D_b(Q||S), b = p (a - 1/p)/(p - 1) (Bun and Steinke 2016).
   With j links before Q and l after it, p = 1 + (l/j)(a - 1)/a is exact for curves rho a: k^2 rho a.
 """
@@ -30,30 +30,30 @@ from dpcalc.numerics.floats import UNIT, Array, Integers, np, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 from dpcalc.numerics.roots import least
 
-_FIRST, _MOST_EPSILON = -20, 200  # powers of two, between which a curve is looked at
-_ENDS = -1500.0  # of ln delta of one record: even e^epsilon times what is rarer matters to no question
-_FELL = 0.1  # of ln delta: a curve that fell by so much and falls no more has ended
-_POINTS = 100  # of the curve of one record, which may be a search itself
-_SHARE = 0.1  # far out ln delta falls between points by a share of itself: where it is -10, as much as at first
-_LITTLE = 3e-3  # of ln delta, and relative: so near to the least a chain that is made for an epsilon may be worse
+_FIRST, _MOST_EPSILON = -20, 200  # powers of two, between which a curve is sampled
+_ENDS = -1500.0  # of ln delta of one record: rarer events do not matter even times e^epsilon
+_FELL = 0.1  # of ln delta: a curve that fell by this much and no longer falls has ended
+_POINTS = 100  # of the curve of one record, each of which may be a search
+_SHARE = 0.1  # far out ln delta falls between points by this share of itself
+_LITTLE = 3e-3  # of ln delta, and relative: a chain for one epsilon may be this much worse than the least
 _SMALL = 0.01  # of ln delta: a smaller fall is worth no point
-_NARROW = 1e-6  # nor is a gap that is no wider in proportion, as where a curve falls to delta = 0 at once
-_LEVELS = 3000  # at which chains begin between the lines, and at which they begin beyond
-_BETWEEN = 256  # lines of a smooth curve for every one that is proved
+_NARROW = 1e-6  # nor is a relatively narrower gap, as when a curve drops to delta = 0
+_LEVELS = 3000  # values of a at which chains begin between the lines, and beyond them
+_BETWEEN = 256  # lines of a smooth curve for every proved one
 _MOST_MU, _FAR, _GAUSSIAN = 1e100, 40.0, 161  # points of delta_G, up to 40 standard deviations of the loss
-_NEAR = (1e-6, 1e-4, 1e-2)  # about the epsilon of a smooth curve, for the one that is proved
-_LINKS = 256  # of different parts, in a chain that is made for an epsilon: longer ones share parts, at 1e-3 of epsilon
+_NEAR = (1e-6, 1e-4, 1e-2)  # about the epsilon of a smooth curve, for the proved one
+_LINKS = 256  # distinct parts in a chain for one epsilon: longer chains share parts, at a cost of 1e-3 of epsilon
 
 
 class Chain:
-    """ln delta of groups of ``size`` records as a function of epsilon, which does not grow; rounded up.
+    """ln delta of groups of ``size`` records as a non-increasing function of epsilon, rounded up.
 
-    Every link of the chain must be covered: the curve is of any record of any data set.
+    The curve must hold for any record of any data set, since every link of the chain must be covered.
 
     Args:
         curve: epsilon >= 0 -> an upper bound on ln delta for one record, in either order.
         size: k >= 1.
-        mu: of which groups are mu-GDP as well; inf for none.
+        mu: the mu-GDP of groups, if known; otherwise inf.
 
     >>> one = lambda e: gaussian.log_delta(mu=0.5, epsilon=e)
     >>> apart = Chain(one, 3)(2.0) - gaussian.log_delta(mu=1.5, epsilon=2.0)
@@ -73,7 +73,7 @@ class Chain:
         return min(value, gaussian.log_delta(mu=self._mu, epsilon=epsilon)) if self._mu < math.inf else value
 
     def epsilon(self, log_delta: float, ulps: int) -> float | None:
-        """Return the epsilon at a ln delta, in few evaluations; None where no chain has it."""
+        """Return the epsilon at a ln delta, in few evaluations; None if no chain has it."""
 
         def excess(e: float) -> float:
             return self(e) - log_delta
@@ -91,7 +91,7 @@ class Chain:
 
     @functools.cached_property
     def _nodes(self) -> tuple[Array, Array]:
-        """Return rising epsilons from 0 on, and ln delta of one record."""
+        """Return increasing epsilons from 0, and ln delta of one record."""
         nodes = _sampled(self._one)
         return np.array(nodes), np.minimum.accumulate([self._one(e) for e in nodes])
 
@@ -121,14 +121,14 @@ class Chain:
 
     @functools.cached_property
     def _end(self) -> tuple[float, float]:
-        """Return the least epsilon from which on longer chains gain next to nothing, and ln delta there."""
+        """Return the least epsilon beyond which longer chains gain almost nothing, and ln delta there."""
         nodes, values = self._proved
         end = float(nodes[values <= (1.0 - _LITTLE) * values.min() + _LITTLE].min())
         return end, float(self._hull(np.array(end)))
 
     @functools.cached_property
     def _hull(self) -> Callable[[Array], Array]:
-        """Return the lower hull of all that is proved."""
+        """Return the lower hull of all proved points."""
         nodes, values = self._proved
         if self._mu < _MOST_MU:
             e = 0.5 * self._mu**2 + self._mu * np.linspace(0.0, _FAR, _GAUSSIAN)
@@ -141,7 +141,8 @@ class Chain:
     # --- chains at an epsilon -----------------------------------------------------------------------------------------
 
     def _anew(self, epsilon: float) -> float:
-        """Return ln delta of the better of two chains that end at epsilon: of equal parts, and of smooth ones."""
+        """Return ln delta of the better of two chains that end at epsilon: with equal parts, and with those of the
+        smooth curve."""
         smooth, spent, _ = self._smooth
         place = min(max(int(np.searchsorted(spent, epsilon)), 1), len(spent) - 1)
         left, right = smooth[:, place - 1], smooth[:, place]
@@ -151,16 +152,17 @@ class Chain:
         return min(self._sum(chain, epsilon) for chain in (np.zeros(self._size), parts))
 
     def _sum(self, parts: Array, epsilon: float) -> float:
-        """Return ln delta of a chain of about such parts, whose sum is epsilon."""
+        """Return ln delta of a chain with about these parts, adjusted to add up to epsilon."""
         size = np.abs(parts).sum() + 2.0 * epsilon
         parts = parts + (epsilon - parts.sum()) / self._size
-        parts[0] -= 8.0 * UNIT * self._size * (size + np.abs(parts).sum())  # what rounding adds to the sum is less
+        parts[0] -= 8.0 * UNIT * self._size * (size + np.abs(parts).sum())  # more than the rounding of the sum
         log_deltas = np.array([_anywhere(self._one, e) for e in parts.tolist()])
         return float(_summed(parts[:, None], log_deltas[:, None])[1][0])
 
 
 class _Lines(NamedTuple):
-    """Lines delta + e^e a of one record: e of either sign, ln delta, ln of the a below which the next one is lower."""
+    """Lines delta + e^e a of one record: e of either sign, ln delta, and ln of the a below which the next line is
+    lower."""
 
     e: Array
     log_delta: Array
@@ -168,7 +170,7 @@ class _Lines(NamedTuple):
 
     @classmethod
     def of(cls, nodes: Array, values: Array) -> Self:
-        """Return the lines that a curve has at rising epsilons from 0 on, in either order."""
+        """Return the lines of a curve at increasing epsilons from 0, in both orders."""
         with np.errstate(divide="ignore"):
             below = np.logaddexp(np.log(-np.expm1(-nodes[:0:-1])), values[:0:-1] - nodes[:0:-1])
         e, log_delta = np.append(-nodes[:0:-1], nodes), np.append(below + 8.0 * UNIT * (3.0 - below), values)
@@ -176,11 +178,11 @@ class _Lines(NamedTuple):
         corners = hull(e, log_delta)
         e, log_delta = e[corners], log_delta[corners]
         breaks = slopes_of(e, log_delta)
-        count = int(np.isfinite(breaks).sum())  # behind the last one delta does not fall
+        count = int(np.isfinite(breaks).sum())  # beyond the last one delta does not fall
         return cls(e[: count + 1], log_delta[: count + 1], breaks[:count])
 
     def chains(self, size: int) -> Integers:
-        """Return the lines of the best chains, which begin at many a, the last link in the first row."""
+        """Return the lines of the best chains from many starting values a, the last link in the first row."""
         log_a = np.zeros(1)
         if len(self.breaks):
             last = self.breaks[-1]
@@ -195,7 +197,7 @@ class _Lines(NamedTuple):
 
 
 def _sampled(curve: Curve) -> list[float]:
-    """Return epsilons from 0 on, the denser the faster ln delta falls, until it does not or is out of reach."""
+    """Return epsilons from 0, denser where ln delta falls faster, until it stops falling or is out of reach."""
     known, epsilon, before = {0.0: curve(0.0)}, 2.0**_FIRST, 0.0
 
     def fall(low: float, high: float) -> tuple[float, float, float]:
@@ -219,11 +221,11 @@ def _sampled(curve: Curve) -> list[float]:
 
 
 def _summed(epsilons: Array, log_deltas: Array) -> tuple[Array, Array]:
-    """Return e_1 + ... + e_k and ln delta of chains, rounded up: the columns, with the last link in the first row."""
+    """Return e_1 + ... + e_k and ln delta of chains, rounded up: one chain a column, the last link in the first row."""
     spent, total, size = np.zeros(epsilons.shape[1]), np.full(epsilons.shape[1], -np.inf), 0.0
     for epsilon, log_delta in zip(epsilons, log_deltas, strict=True):
         spent, total = spent + epsilon, np.logaddexp(log_delta, epsilon + total)
-        # Each of the two is good to a few units of roundoff of itself, and of the terms of the sum.
+        # Both err by a few units of roundoff of themselves and of the terms of the sum.
         size = size + 4.0 + np.abs(epsilon) + np.abs(spent) + np.where(np.isfinite(total), np.abs(total), 0.0)
     return spent + 2.0 * UNIT * size, np.minimum(total + 8.0 * UNIT * size, 0.0)
 
@@ -250,5 +252,5 @@ def group_renyi(curve: Curve, order: float, size: int) -> float:
     weight = (1.0 + ratio) / exponent  # (a - 1/p)/(a - 1)
     first = group_renyi(curve, up(order * exponent, 8.0), before)
     second = group_renyi(curve, up(order * size / after, 8.0), after)
-    # A weight of a p slightly off is that of another valid pair of orders: both only grow with the order.
+    # A rounded p belongs to another valid pair of orders, and both divergences only grow with the order.
     return up(weight * first + second, 32.0)

@@ -1,8 +1,8 @@
-"""Notions of privacy, as objects with one interface: what is proved of a run, and everything that follows from it.
+"""Notions of privacy as objects with one interface: the guarantee of a run, and everything that follows from it.
 
 `Gdp`, `Rdp`, `Profile` (a privacy profile delta(epsilon)), `Composition` (by the distribution of the privacy loss),
-`Box` (one epsilon and delta), `Point` (a rule that gives epsilon for a delta and nothing else) and `Worst` (of several)
-round up; `LowerBound` rounds down. What a notion cannot give is `NotApplicable`.
+`Box` (one epsilon and delta), `Point` (a rule from delta to epsilon) and `Worst` (of several) round up; `LowerBound`
+rounds down. A notion raises `NotApplicable` for what it cannot give.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Gdp(Curved):
         return gaussian_lower_bound(self.mu)
 
     def times(self, count: int) -> Gdp:
-        """Return the mechanism so many times: mu^2 adds up."""
+        """Return the composition of ``count`` copies: mu^2 adds up."""
         return Gdp(gaussian.together([(self.mu, count)]))
 
     def pairs(self, log_delta: float, *, second: bool = False) -> Sequence[tuple[Pair, int]]:
@@ -99,9 +99,9 @@ class Gdp(Curved):
 
 
 class Rdp(Curved):
-    """A Renyi curve order -> RDP; ``orders`` restricts the search to a list, else it is continuous.
+    """A Renyi curve order -> RDP; ``orders`` restricts the search to a list, otherwise it is continuous.
 
-    Where the curve is found by a search, ``certificate`` is what it found at an order; None where it is too long.
+    If the curve comes from a search, ``certificate`` maps an order to what the search found; None if that is too long.
     """
 
     form = "rdp"
@@ -155,7 +155,7 @@ class Rdp(Curved):
         return LowerBound(curve=self.curve)
 
     def times(self, count: int) -> Rdp:
-        """Return the mechanism so many times: the divergences add up."""
+        """Return the composition of ``count`` copies: the divergences add up."""
         return Rdp(lambda order: up(count * self.curve(order), 2.0), self.orders)
 
     def grouped(self, size: int) -> Guarantee:
@@ -175,7 +175,7 @@ def _group_renyi(one: Guarantee, size: int) -> Callable[[float], float]:
 
 
 class Box(Curved):
-    """(epsilon, delta)-DP in both orders, and nothing else known: -inf for ln delta is pure privacy."""
+    """(epsilon, delta)-DP in both orders, with nothing else known; ln delta = -inf is pure privacy."""
 
     form = "point"
     name = "(epsilon, delta)-DP"
@@ -203,7 +203,7 @@ class Box(Curved):
         return box_pairs(*self.point)
 
     def grouped(self, size: int) -> Guarantee:
-        """Return what chains prove; at k epsilon_0 that is delta_0 (1 + e^epsilon_0 + ... + e^((k-1) epsilon_0))."""
+        """Return the bound by chains; at k epsilon_0 it is delta_0 (1 + e^epsilon_0 + ... + e^((k-1) epsilon_0))."""
         whole = super().grouped(size)
         if size == 1 or not isinstance(whole, Profile):
             return whole
@@ -226,7 +226,7 @@ class Box(Curved):
 
 
 class Point(Guarantee):
-    """A rule that gives epsilon for ln delta and nothing else, for comparison rows."""
+    """A rule that gives only epsilon at ln delta, for comparison rows."""
 
     no_epsilon = ("is false at this epsilon (see `explain`)", "use the exact conversion")
 
@@ -242,15 +242,15 @@ class Point(Guarantee):
 
 
 class Worst(Curved):
-    """What holds of each of several records, as a guarantee for whichever is worst off: the largest of their answers.
+    """Guarantees of several records as one for the worst of them: the largest of their answers.
 
-    Of lower bounds it is one for that record.
+    Of lower bounds it is a lower bound for that record.
     """
 
     def __init__(self, members: Sequence[Guarantee]) -> None:
         self.members = members
         self.has_renyi = all(member.has_renyi for member in members)
-        self.has_pairs = all(isinstance(member, (Gdp, Rdp, Profile)) for member in members)  # it is tabulated
+        self.has_pairs = all(isinstance(member, (Gdp, Rdp, Profile)) for member in members)  # tabulated
 
     @property
     def whole_mu(self) -> float:
@@ -294,7 +294,7 @@ class Worst(Curved):
 
 
 def worst(members: Sequence[Guarantee]) -> Guarantee:
-    """Return the guarantee for whichever of several records is worst off."""
+    """Return the guarantee for the worst of several records."""
     of_mu = [(member.mu, member) for member in members if member.mu is not None]
     if len(of_mu) == len(members):
         return max(of_mu, key=lambda pair: pair[0])[1]

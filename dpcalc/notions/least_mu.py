@@ -1,12 +1,12 @@
-"""One honest mu: the least mu for which a guarantee is mu-GDP, and what is lost by saying no more than mu.
+"""The least mu for which a guarantee is mu-GDP, and what is lost by reporting only mu.
 
-mu-GDP has to hold at every epsilon, and most guarantees leave a tail that no mu covers: one (epsilon, delta) lets a
-secret be told with probability delta, and sampled steps have the tail of steps that are not sampled. Then a pair holds:
+mu-GDP has to hold at every epsilon, and most guarantees have a tail that no mu covers: one (epsilon, delta) may reveal
+a secret with probability delta, and sampled steps have the tail of steps without sampling. Then a pair holds:
 
     delta(epsilon) <= max(delta_G(epsilon; mu), delta_0)    for all epsilon >= 0,
 
-so that at every rate a of false positives the rate of true ones is at most Q(z(a) - mu) + delta_0. The mu of a
-central limit theorem is no guarantee, and is not computed here.
+so at every false-positive rate a the true-positive rate is at most Q(z(a) - mu) + delta_0. The mu of a central limit
+theorem is not a guarantee and is not computed here.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from dpcalc.numerics.floats import UNIT, down, exp_down, exp_up, log_exp1p, log_
 from dpcalc.numerics.normal import quantile
 from dpcalc.numerics.roots import least
 
-_FIRST_CELLS = 48  # some six a decade, before those that ask for the most are halved
-_MOST_NODES = 3000  # evaluations of the curve at most, where cells keep asking for more
-_ROUNDS = 30  # each halves the cells: by then they are as narrow as `_CLOSE` asks
-_CLOSE = 0.012  # the width of a cell over mu at which its corner is no longer halved
-_NEAR = 0.02  # relative, of the corners that are halved
-_FARTHEST = 600.0  # the largest epsilon that a polygon has, and -ln of the least delta
+_FIRST_CELLS = 48  # some six a decade, before those with the largest mu are halved
+_MOST_NODES = 3000  # the most evaluations of the curve
+_ROUNDS = 30  # each halves the cells: enough to reach `_CLOSE`
+_CLOSE = 0.012  # the relative width (over mu) of a cell that is no longer halved
+_NEAR = 0.02  # corners within this of the largest mu, relatively, are halved
+_FARTHEST = 600.0  # the largest epsilon of a polygon, and -ln of the least delta
 
 Nodes = list[tuple[float, float]]
-"""(epsilon, an upper bound on ln delta there), epsilon growing from 0."""
+"""(epsilon, an upper bound on ln delta there), epsilon increasing from 0."""
 
 
 class LeastMu(NamedTuple):
-    """mu and ln delta_0 of the pair; delta_0 = 0 where the guarantee is mu-GDP.
+    """mu and ln delta_0 of the pair; delta_0 = 0 if the guarantee is mu-GDP.
 
-    ``regret`` is the largest amount by which mu overstates how often an attacker guesses right, over all priors and
-    against the guarantee; it is rounded up, and allows for what chords are above a profile that is known at points.
+    ``regret`` is the largest amount by which mu overstates an attacker's success probability, over all priors; it is
+    rounded up, and allows for the excess of chords over a profile that is known at points.
     """
 
     mu: float
@@ -49,12 +49,12 @@ class LeastMu(NamedTuple):
 
 
 def of_curve(curve: CurveWithFloor, log_delta: float, nodes: Sequence[tuple[float, float]] = ()) -> LeastMu:
-    """Return the pair of a profile with about this ln delta_0; of one between nodes, from those alone.
+    """Return the pair of a profile with about this ln delta_0; from the nodes alone if there are any.
 
     Args:
         curve: epsilon >= 0 -> an upper bound on ln delta.
         log_delta: ln of delta_0, from -600 to 0; the pair has at most this.
-        nodes: points between which the profile follows chords, where it does.
+        nodes: points between which the profile follows chords, if it does.
     """
     top = _window(curve, max(-_FARTHEST, log_delta))
     mu = of_nodes(nodes, top, curve(top)) if nodes else _least_mu_up_to(curve, top)
@@ -64,15 +64,15 @@ def of_curve(curve: CurveWithFloor, log_delta: float, nodes: Sequence[tuple[floa
 def with_regret(
     curve: CurveWithFloor, mu: float, log_delta: float, nodes: Sequence[tuple[float, float]] = ()
 ) -> LeastMu:
-    """Return a mu that holds at every epsilon, with what it overstates."""
+    """Return a mu that holds at every epsilon, with its regret."""
     return LeastMu(mu, -math.inf, regret(_below(curve, nodes), mu, _window(curve, max(-_FARTHEST, log_delta))))
 
 
 def _below(curve: Curve, nodes: Sequence[tuple[float, float]]) -> Curve:
-    """Return the curve; of a profile that is known at points, a curve below it, where the chords are above it.
+    """Return the curve, or for a profile with nodes a curve below the profile, since chords are above it.
 
-    A profile that is convex in e^epsilon lies above the lines through two points, outside of them. Of two such lines
-    the higher counts, and the value at the next point where that is higher still.
+    A profile that is convex in e^epsilon lies above the line through two points, outside them. The higher of two such
+    lines counts, or the value at the next point if that is higher still.
     """
     if len(nodes) < 2:
         return curve
@@ -80,7 +80,7 @@ def _below(curve: Curve, nodes: Sequence[tuple[float, float]]) -> Curve:
     deltas = [exp_down(log_delta) for _, log_delta in nodes]
 
     def through(place: int, other: int, ratio: float) -> float:
-        """Return delta on the line through two points, so many of their distances from the first, rounded down."""
+        """Return delta on the line through two points, ``ratio`` times their distance from the first, rounded down."""
         value = deltas[place] + (deltas[place] - deltas[other]) * ratio
         return down(value - 32.0 * UNIT * deltas[0] * (1.0 + ratio), 4.0)
 
@@ -103,7 +103,7 @@ def _below(curve: Curve, nodes: Sequence[tuple[float, float]]) -> Curve:
 def of_box(curve: Curve, epsilon: float, log_delta: float) -> LeastMu:
     """Return the pair of one point: z(a) - z(t) at the corner a = 1 - t = (1 - delta)/(1 + e^epsilon).
 
-    ``curve`` is the profile of randomised response that has the point.
+    ``curve`` is the profile of randomised response through the point.
     """
     top = up(epsilon)
     log_corner = log_one_minus_exp(log_delta) - log_exp1p(top)
@@ -113,9 +113,9 @@ def of_box(curve: Curve, epsilon: float, log_delta: float) -> LeastMu:
 
 
 def _window(curve: CurveWithFloor, log_delta: float) -> float:
-    """Return an epsilon at which ln delta is at most this; the farthest one where it is not before."""
+    """Return an epsilon at which ln delta is at most this; the farthest one if there is none before."""
     top = 0.0625
-    while curve(top, log_delta - 6.0) > log_delta:  # from below: what is far out is costly to tell
+    while curve(top, log_delta - 6.0) > log_delta:  # from below, since points far out are costly
         top *= 2.0
         if top > _FARTHEST:
             return _FARTHEST
@@ -123,12 +123,12 @@ def _window(curve: CurveWithFloor, log_delta: float) -> float:
 
 
 def from_points(nodes: Nodes) -> list[float]:
-    """Return, for each two neighbouring points of a profile, a mu with which delta_G is above it between them.
+    """Return, for every two neighbouring points of a profile, a mu whose delta_G is above it between them.
 
     Between them delta is at most t - e^epsilon a, the chord, where (a, t) is the corner in which their lines delta_i +
     e^epsilon_i a meet. So it is enough that (a, t) lies below the trade-off of mu-GDP, z(a) - z(t) <= mu. It is also
-    enough that the least of delta_G + e^epsilon a over the cell is at one of its ends, and delta_G >= delta there:
-    its derivative in e^epsilon is a - Q(epsilon/mu + mu/2).
+    enough that delta_G + e^epsilon a is least at an end of the cell, and delta_G >= delta there: its derivative in
+    e^epsilon is a - Q(epsilon/mu + mu/2).
 
     Args:
         nodes: points of the lower convex hull in e^epsilon (`hull`).
@@ -137,7 +137,7 @@ def from_points(nodes: Nodes) -> list[float]:
 
 
 def _least_between(left: tuple[float, float], right: tuple[float, float]) -> float:
-    """Return a mu with which delta_G is above the chord of two points, rounded up."""
+    """Return a mu whose delta_G is above the chord of two points, rounded up."""
     corner, z_low, z_high = _corner(*left, *right)
     for end, falls in ((right, True), (left, False)):
         if not 0.0 < corner < math.inf or falls != (end[0] / corner + 0.5 * corner < z_low):
@@ -170,7 +170,7 @@ def matching(epsilon: float, log_delta: float) -> float:
 def _corner(epsilon: float, log_delta: float, next_epsilon: float, next_log_delta: float) -> tuple[float, float, float]:
     """Return z(a) - z(t) where the lines of two points meet, rounded up, and z(a) rounded down and up.
 
-    inf where t is too near to 1 to tell, 0 where delta does not fall.
+    inf if t is too near to 1, 0 if delta does not fall.
     """
     fall, error = _fall(log_delta, next_log_delta)
     if fall <= 0.0:
@@ -191,7 +191,7 @@ def _corner(epsilon: float, log_delta: float, next_epsilon: float, next_log_delt
 
 
 def _fall(log_delta: float, next_log_delta: float) -> tuple[float, float]:
-    """Return by how much delta falls between two points, and a bound on its relative error."""
+    """Return the fall of delta between two points, and a bound on its relative error."""
     if log_delta > -0.5:  # both 1 - delta to full precision
         high, low = -math.expm1(next_log_delta), -math.expm1(log_delta)
     else:
@@ -202,7 +202,7 @@ def _fall(log_delta: float, next_log_delta: float) -> tuple[float, float]:
 
 
 def hull(nodes: Nodes) -> Nodes:
-    """Return the points whose lines are the least somewhere: the lower convex hull of delta over e^epsilon."""
+    """Return the lower convex hull of delta over e^epsilon: the points whose lines are lowest somewhere."""
     kept: Nodes = []
     for node in nodes:
         while len(kept) > 1 and not _log_fpr(kept[-2], kept[-1]) > _log_fpr(kept[-1], node):
@@ -212,19 +212,19 @@ def hull(nodes: Nodes) -> Nodes:
 
 
 def _log_fpr(left: tuple[float, float], right: tuple[float, float]) -> float:
-    """Return ln of the rate of false positives where the lines of two points meet; -inf where delta does not fall."""
+    """Return ln of the false-positive rate where the lines of two points meet; -inf if delta does not fall."""
     fall = _fall(left[1], right[1])[0]
     return math.log(fall) - left[0] - log_expm1(right[0] - left[0]) if fall > 0.0 else -math.inf
 
 
 def of_nodes(nodes: Sequence[tuple[float, float]], top: float, log_delta: float) -> float:
-    """Return a mu whose delta_G is on [0, top] at least the chords between points, of which (top, ln delta) is one."""
+    """Return a mu whose delta_G is at least the chords on [0, top] between the points and (top, ln delta)."""
     kept = hull([*(node for node in nodes if node[0] < top), (top, log_delta)])
     return max(from_points(kept), default=0.0)
 
 
 def _least_mu_up_to(curve: Curve, top: float) -> float:
-    """Return a mu whose delta_G is at least the curve on [0, top]: corners that ask for most are refined."""
+    """Return a mu whose delta_G is at least the curve on [0, top]: the corners with the largest mu are refined."""
     if top == 0.0:
         return 0.0
     start = min(top, 1e-3) * 1e-3
@@ -232,13 +232,13 @@ def _least_mu_up_to(curve: Curve, top: float) -> float:
     for k in range(_FIRST_CELLS + 1):
         known.setdefault(e := start * (top / start) ** (k / _FIRST_CELLS), curve(e))
     best = math.inf
-    between = functools.cache(_least_between)  # most cells are those of the round before
+    between = functools.cache(_least_between)  # most cells are the same as in the round before
     for _ in range(_ROUNDS):
         nodes = hull(sorted(known.items()))
         corners = [between(left, right) for left, right in itertools.pairwise(nodes)]
         largest, worst = max(((corner, place) for place, corner in enumerate(corners)), default=(0.0, 0))
         best = min(best, largest)
-        # A corner between lines of mu-GDP at a distance h asks for about mu (1 + (h/mu)^2/8).
+        # A corner between lines of mu-GDP at a distance h needs about mu (1 + (h/mu)^2/8).
         fine = len(nodes) < 2 or nodes[worst + 1][0] - nodes[worst][0] <= _CLOSE * largest
         if fine or not math.isfinite(largest) or len(known) > _MOST_NODES:
             break
@@ -253,8 +253,8 @@ def _least_mu_up_to(curve: Curve, top: float) -> float:
 def regret(curve: Curve, mu: float, top: float) -> float:
     """Return the largest (delta_G(e; mu) - delta(e))/(1 + e^e) over e >= 0, delta the guarantee's, rounded up.
 
-    Both fall in e, so that on a cell the difference is at most delta_G at its start less delta at its end; the cells
-    with the largest bound are halved. Beyond ``top`` delta_G itself bounds it.
+    Both fall in e, so on a cell the difference is at most delta_G at its start minus delta at its end; the cells with
+    the largest bound are halved. Beyond ``top`` delta_G itself is the bound.
     """
 
     profile = functools.partial(gaussian.log_delta, mu=mu)

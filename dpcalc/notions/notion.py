@@ -1,6 +1,6 @@
-"""What every notion of privacy answers, and the bound that nothing can beat.
+"""The interface of every notion of privacy, and lower bounds.
 
-A subclass gives what follows from what it is; what a notion cannot give is `NotApplicable`.
+A notion raises `NotApplicable` for what it cannot give.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ if TYPE_CHECKING:
     from dpcalc.notions.profiles import Certificate
 
     Parts = Sequence[tuple[Pair, int]] | Callable[[float], Sequence[tuple[Pair, int]]]
-    """(dominating pair, count), or those that are best about a ln delta as a function of it."""
+    """(dominating pair, count), or a function from ln delta to the ones that are best near it."""
 
-_STEEP = 100.0  # no search tells larger excesses of ln delta apart; steep steps slow false position down
+_STEEP = 100.0  # larger excesses of ln delta are cut to this; steep steps slow down false position
 FARTHEST = 1e300  # a search for epsilon ends here
 
 
 def clipped(excess: float) -> float:
-    """Return an excess of ln delta that is no larger than searches tell apart."""
+    """Return the excess of ln delta, at most `_STEEP`."""
     return min(_STEEP, max(-_STEEP, excess))
 
 
 class Answer(NamedTuple):
-    """An epsilon (or ln delta) with the order and conversion that gave it, where there is one.
+    """An epsilon (or ln delta) with the order and conversion that gave it, if any.
 
     ``at_edge`` if the order is an end of the search. ``rounding`` bounds what rounding and tails cut off add to ln
-    delta; ``lattice`` bounds what it adds to split losses between lattice points and to count rare ones as infinite.
+    delta; ``lattice`` bounds what is added by splitting losses between lattice points and counting rare ones as
+    infinite.
     """
 
     value: float
@@ -49,15 +50,15 @@ class Answer(NamedTuple):
 
 
 class Hints(NamedTuple):
-    """What spares searches time. A notion holds whatever they are.
+    """Hints that speed up searches. They do not change what a notion proves.
 
     Attributes:
-        budget: (ln delta, ulps) -> the epsilon there, in fewer evaluations than bisection takes; None where it fails.
-        likely: ln delta -> about the epsilon there, in less time than one evaluation of the profile.
+        budget: (ln delta, ulps) -> the epsilon there, in fewer evaluations than bisection; None if it fails.
+        likely: ln delta -> an estimate of the epsilon there, faster than one evaluation of the profile.
         rough: makes a cheaper profile, slightly larger.
         floor: a cheap lower bound on the profile.
-        coarser: parts of a composition that are made coarser by 2 and by 4: they are above it by about the square.
-        besides: a composition that holds as well, and is tighter where large losses count: the smaller answer is given.
+        coarser: parts of a composition that are coarser by 2 and by 4: their excess is about quadratic.
+        besides: another valid composition, tighter if large losses count; the smaller answer is given.
     """
 
     budget: Callable[[float, int], float | None] | None = None
@@ -76,17 +77,17 @@ class Guarantee:
     """A notion of privacy; a subclass gives what follows from it.
 
     Attributes:
-        form: what it is called in a ledger.
-        name: what it is called in a refusal.
+        form: its name in a ledger.
+        name: its name in a refusal.
         no_epsilon: why an epsilon is infinite, and what helps.
-        mu: of mu-GDP, where that is what is proved.
-        certificate: (epsilon, or order of a Renyi curve) -> what a search found there; None where there was none.
-        has_curve: whether it says something of every epsilon.
+        mu: of mu-GDP, if that is the guarantee.
+        certificate: epsilon, or order of a Renyi curve -> what a search found there; None without a search.
+        has_curve: whether it has a bound at every epsilon.
         has_renyi: whether it has a Renyi curve that composes.
         has_pairs: whether it has dominating pairs that compose.
-        two_orders: whether it tells P against Q from Q against P.
-        orders: of the Renyi curve, where a search for epsilon is restricted to some.
-        hints: what spares searches time.
+        two_orders: whether it distinguishes P against Q from Q against P.
+        orders: the orders of the Renyi curve to search, if they are restricted.
+        hints: see `Hints`.
     """
 
     form: ClassVar[str] = "parts"
@@ -103,11 +104,11 @@ class Guarantee:
 
     @property
     def whole_mu(self) -> float:
-        """A mu of which the mechanism is mu-GDP at every epsilon, in closed form; inf for none."""
+        """A mu such that the mechanism is mu-GDP, in closed form; inf for none."""
         return math.inf
 
     def group_mu(self, size: int) -> float:
-        """Return such a mu of groups of ``size`` records."""
+        """Return `whole_mu` for groups of ``size`` records."""
         return up(size * self.whole_mu)
 
     def replacing(self, **changes: Any) -> Self:
@@ -117,7 +118,7 @@ class Guarantee:
         return changed
 
     def epsilon(self, log_delta: float, *, rough: bool = False) -> Answer:
-        """Return the least epsilon at ln delta, rounded up; a ``rough`` one may be some 1e-5 of itself above."""
+        """Return the least epsilon at ln delta, rounded up; a ``rough`` one may be some 1e-5 larger, relatively."""
         raise NotApplicable("gives no epsilon", "ask for what it gives")
 
     def log_delta(self, epsilon: float) -> Answer:
@@ -131,34 +132,35 @@ class Guarantee:
     # --- searches -----------------------------------------------------------------------------------------------------
 
     def excess(self, epsilon: float, log_delta: float) -> float:
-        """Return a number that is <= 0 exactly where (epsilon, delta) is implied."""
+        """Return a number that is <= 0 exactly if (epsilon, delta) is implied."""
         value = self.epsilon(log_delta).value - epsilon
         return value if math.isfinite(value) else FARTHEST
 
     def sign(self, epsilon: float, log_delta: float) -> float:
-        """Return a number that is <= 0 where (epsilon, delta) is implied, in less time where that is clear."""
+        """Return a number that is <= 0 if (epsilon, delta) is implied, faster in clear cases."""
         return self.excess(epsilon, log_delta)
 
     def rough_excess(self, epsilon: float, log_delta: float) -> float:
-        """Return about the excess, from a coarse lattice; nan where there is none. It is no bound."""
+        """Return an estimate (no bound) of the excess, from a coarse lattice; nan if there is none."""
         return math.nan
 
     def likely_excess(self, epsilon: float, log_delta: float) -> float:
-        """Return about the excess, from no lattice; nan where that is not known. It is no bound."""
+        """Return an estimate (no bound) of the excess without a lattice; nan if there is none."""
         return math.nan
 
     def certificate_at(self, *, epsilon: float | None = None, order: float | None = None) -> Certificate | None:
-        """Return what a search found for an answer at an epsilon, or at an order."""
+        """Return what a search found for an answer at an epsilon or an order."""
         return None if self.certificate is None or epsilon is None else self.certificate(epsilon)
 
-    # --- the same notion, as it is asked ------------------------------------------------------------------------------
+    # --- variants of the same notion ----------------------------------------------------------------------------------
 
     def asked(self, orders: tuple[float, ...], ulps: int) -> Guarantee:
-        """Return this, asked at these orders alone, and with searches that end so many representable numbers apart."""
+        """Return this notion restricted to these orders, with searches that end ``ulps`` representable numbers
+        apart."""
         return self
 
     def rounded_down(self, ulps: int) -> LowerBound:
-        """Return what holds of certain runs, as a bound that nothing can beat."""
+        """Return the lower bound for runs that this notion describes exactly."""
         raise NotApplicable("is no lower bound", "use a bound that has a curve")
 
     def rough(self) -> Guarantee:
@@ -166,23 +168,23 @@ class Guarantee:
         return self
 
     def few_points(self, log_delta: float, fprs: Sequence[float], priors: Sequence[float]) -> Guarantee:
-        """Return the same by few of its points, where every point is a search; see `dpcalc.notions.curves`."""
+        """Return the same from a few points, if every point is a search; see `dpcalc.notions.few_points`."""
         return self
 
     # --- several runs, several records --------------------------------------------------------------------------------
 
     def times(self, count: int) -> Guarantee:
-        """Return what holds of this mechanism so many times, adaptively."""
+        """Return the adaptive composition of ``count`` copies."""
         raise NotApplicable(*NOT_COMPOSABLE)
 
     def pairs(self, log_delta: float, *, second: bool = False) -> Sequence[tuple[Pair, int]]:
-        """Return dominating pairs in one order of the two data sets, best about this ln delta of a composition."""
+        """Return dominating pairs in one order of the two data sets, best near this ln delta of a composition."""
         raise NotApplicable(*NOT_COMPOSABLE)
 
     def grouped(self, size: int) -> Guarantee:
-        """Return what holds of groups of ``size`` records, of a guarantee that holds of any one record.
+        """Return the guarantee for groups of ``size`` records.
 
-        Every link of the chain must be covered: the guarantee is of any record of any data set.
+        This guarantee must hold for any record of any data set, since every link of the chain must be covered.
         Raises:
             NotApplicable: nothing is known for groups.
         """
@@ -193,23 +195,23 @@ class Guarantee:
     # --- curves -------------------------------------------------------------------------------------------------------
 
     def privacy_profile(self) -> CurveWithFloor:
-        """Return ln delta as a function of epsilon, for the worse of both orders; what was asked is remembered."""
+        """Return ln delta as a function of epsilon for the worse of both orders, with a cache."""
         raise NotApplicable("gives epsilon at a delta only", "use a bound that has a curve")
 
     def trade_off(self, sections: int | None = None) -> trade_off.TradeOff:
-        """Return what any attack achieves at most; a search over epsilon or the order takes so many sections."""
+        """Return upper bounds on every attack; a search over epsilon or the order takes ``sections`` steps."""
         raise NotApplicable("gives epsilon at a delta only, from which no curve follows", "give epsilon and delta")
 
     def tprs(self, fprs: Sequence[float], nodes: Sequence[float] | None = None) -> list[float]:
-        """Return the largest rates of true positives at many rates of false ones, for a picture.
+        """Return the largest true-positive rates at many false-positive rates, for a plot.
 
-        A profile is asked at a few epsilons, ``nodes``, the same for all rates: a little loose, and never wrong.
+        A profile is evaluated at a few epsilons, ``nodes``, the same for all rates: slightly loose but valid.
         """
         attack = self.trade_off()
         return [attack.tpr(fpr) for fpr in fprs]
 
     def least_mu(self, log_delta: float) -> LeastMu:
-        """Return mu, of the pair with about this ln delta_0 where no mu covers the guarantee alone.
+        """Return mu, or the pair with about this ln delta_0 if no mu alone covers the guarantee.
 
         Args:
             log_delta: ln of delta_0, from -600 to 0; the pair has at most this.
@@ -222,10 +224,10 @@ class Guarantee:
 
 
 class LowerBound(Guarantee):
-    """A lower bound on the privacy loss of certain runs: no guarantee is below it, and every answer rounds down.
+    """A lower bound on the privacy loss of certain runs: no guarantee can be below it. Every answer rounds down.
 
-    ``profile`` is a lower bound on ln delta at epsilon, ``curve`` one on the Renyi divergence at an order, each None
-    where it is not known. Neither follows from the other, since the conversions of `Rdp` give upper bounds only.
+    ``profile`` is a lower bound on ln delta at epsilon, ``curve`` one on the Renyi divergence at an order, each None if
+    unknown. Neither follows from the other, since the conversions of `Rdp` give only upper bounds.
     """
 
     def __init__(
@@ -241,7 +243,7 @@ class LowerBound(Guarantee):
         self.ulps = ulps
 
     def epsilon(self, log_delta: float, *, rough: bool = False) -> Answer:
-        """Return the greatest epsilon that is proved too small for ln delta, rounded down; 0 where none is."""
+        """Return the greatest epsilon that is proved too small for ln delta, rounded down; 0 if there is none."""
         profile = self._profile()
 
         def spare(e: float) -> float:
@@ -274,14 +276,14 @@ class LowerBound(Guarantee):
         return self
 
     def advantage(self) -> float | None:
-        """Return an advantage that the best attack on the worst run has at least, rounded down; None: not known.
+        """Return a lower bound on the best attack's advantage on the worst run; None if unknown.
 
         It is delta at epsilon 0.
         """
         return None if self.profile is None else exp_down(self.profile(0.0))
 
     def tpr(self) -> Callable[[float], float] | None:
-        """Return rate of false positives -> a rate of true ones that no guarantee is below; None where not known."""
+        """Return false-positive rate -> a true-positive rate that no guarantee is below; None if unknown."""
         if self.mu is not None:
             return functools.partial(trade_off.tpr_of_mu_down, self.mu)
         return None if self.profile is None else trade_off.tpr_of_profile_down(self.profile)

@@ -8,7 +8,7 @@ g(x) = (2x - E) eps0 - epsilon and k the least x with g(x) > 0,
                                       1 - d = sum_{x < k} f(x) + sum_{x >= k} f(x) exp(-g(x)).
 
 Each of the three sums has positive, log-concave terms. They are added outward from an anchor, whose ln f is computed in
-50 decimal digits; k and g(k) come from whole numbers. The smaller of d and 1 - d is summed, so that ln delta keeps
+50 decimal digits; k and g(k) are computed with integers. The smaller of d and 1 - d is summed, so that ln delta keeps
 its relative precision from delta = 1 - 1e-300 to delta = 10^(-10^14).
 """
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 _LN_2 = 0.6931471805599453
 _DIGITS = 50  # terms of ln f are up to 1e17: 33 digits are left of their difference
-_NEGLIGIBLE = 2.0**-60  # of a sum: far below a unit of roundoff
-_FEW = 10000  # up to so many terms above the anchor are added one by one
+_NEGLIGIBLE = 2.0**-60  # relative to a sum: far below a unit of roundoff
+_FEW = 10000  # up to this many terms above the anchor are added one by one
 _SLACK = 1e-12  # bounds the relative error of sums over blocks
 _SATURATED = 45.0  # 1 - exp(-45) is 1 to double precision
-_TINY = 1e-280  # a smaller epsilon0 is scaled up, for its products not to underflow
+_TINY = 1e-280  # a smaller epsilon0 is scaled up, so that its products do not underflow
 _HUGE = 1e300  # neighbouring doubles are 1e284 apart: 1 - d is below exp(-1e284) wherever d is not 0
 _SCALE = 128  # binary places by which it is scaled
 
@@ -43,11 +43,11 @@ def log_delta(*, epsilon0: float, log_delta0: float, count: int, epsilon: float)
         epsilon0: epsilon of each, epsilon0 >= 0 (inf allowed: delta = 1).
         log_delta0: ln delta of each, <= 0; -inf for pure DP.
         count: number of mechanisms, 1 to 1e15.
-        epsilon: epsilon >= 0 of the whole.
+        epsilon: epsilon >= 0 of the composition.
 
     Returns:
         ln delta <= 0, within 1e-12 max(1, -ln delta) of the exact value up to count = 1000, and within twice that
-        beyond; -inf only where delta is 0: log_delta0 = -inf and epsilon >= count epsilon0.
+        beyond; -inf only if delta is 0: log_delta0 = -inf and epsilon >= count epsilon0.
 
     >>> round(log_delta(epsilon0=0.1, log_delta0=math.log(1e-3), count=100, epsilon=0.0), 10)
     -0.8191330026
@@ -58,7 +58,7 @@ def log_delta(*, epsilon0: float, log_delta0: float, count: int, epsilon: float)
     pure, pure_rest = _Pure(epsilon0, count).log_parts(epsilon)
     rest = log_none_revealed + pure_rest
     if rest < -_LN_2:
-        # ln(1 - e^rest): two additions and the errors of the functions change e^rest by less than this allowance.
+        # ln(1 - e^rest): two additions and the errors of exp and log change e^rest by less than this allowance.
         value = log_one_minus_exp(rest - UNIT * (4.0 * min(-rest, 1e3) + 16.0))
         return min(0.0, up(value, 4.0) + 1e-323)
     value = log_add_exp(pure, _log_any_revealed_up(log_delta0, count, log_none_revealed) + pure_rest)
@@ -66,15 +66,15 @@ def log_delta(*, epsilon0: float, log_delta0: float, count: int, epsilon: float)
 
 
 def epsilon(*, epsilon0: float, log_delta0: float, count: int, log_delta_target: float) -> float:
-    """Return the least epsilon >= 0 at which ``count`` (epsilon0, delta0)-DP mechanisms keep to delta, rounded up.
+    """Return the least epsilon >= 0 at which ``count`` (epsilon0, delta0)-DP mechanisms are within delta, rounded up.
 
-    inf where no epsilon suffices, because the target is below 1 - (1 - delta0)^count.
+    inf if no epsilon suffices, because the target is below 1 - (1 - delta0)^count.
 
     Args:
         epsilon0: epsilon of each, epsilon0 >= 0.
         log_delta0: ln delta of each, <= 0; -inf for pure DP.
         count: number of mechanisms, 1 to 1e15.
-        log_delta_target: ln delta of the whole, <= 0; -inf asks for pure DP.
+        log_delta_target: ln delta of the composition, <= 0; -inf asks for pure DP.
 
     >>> round(epsilon(epsilon0=0.5, log_delta0=-math.inf, count=30, log_delta_target=math.log(1e-9)), 10)
     14.9984968687
@@ -111,7 +111,7 @@ class _Pure(NamedTuple):
     copies: int
 
     def log_parts(self, epsilon: float) -> tuple[float, float]:
-        """Return an upper bound on ln d, and the lower bound on ln(1 - d) that goes with it."""
+        """Return an upper bound on ln d and the matching lower bound on ln(1 - d)."""
         if self.epsilon0 == 0.0 or epsilon == math.inf:
             return -math.inf, 0.0
         first, gap = self._threshold(epsilon)
@@ -196,7 +196,7 @@ class _Law(NamedTuple):
     anchor: int
     log_anchor: float
     slope: float
-    """tilt + ln((count - anchor)/anchor): the derivative of ln f at the anchor, but for O(1/anchor)."""
+    """tilt + ln((count - anchor)/anchor): the derivative of ln f at the anchor, up to O(1/anchor)."""
 
     def mirrored(self) -> _Law:
         """Return the law for 1 - p, still relative to the same f at the same anchor."""
@@ -208,9 +208,9 @@ class _Law(NamedTuple):
         return blocks + UNIT * (4.0 * abs(self.log_anchor) + 4.0 * abs(value) + 32.0)
 
     def terms(self, last: int, step: int, gain: _Gain | None = None) -> Iterator[float]:
-        """Yield what adds up to sum f(x) (1 - exp(-g(x)))/f(anchor), from the anchor (step 1) or below it (step -1).
+        """Yield parts of sum f(x) (1 - exp(-g(x)))/f(anchor), from the anchor (step 1) or below it (step -1).
 
-        Without ``gain`` the factor is 1. Terms are log-concave, t(x+1)/t(x) falls, so that what follows a falling pair
+        Without ``gain`` the factor is 1. Terms are log-concave, so t(x+1)/t(x) falls and the rest after a falling pair
         is below a geometric series; the sum ends where that is negligible.
         """
         if self.copies - self.anchor > _FEW:
@@ -218,10 +218,10 @@ class _Law(NamedTuple):
         return self._one_by_one(last, step, gain)
 
     def _one_by_one(self, last: int, step: int, gain: _Gain | None) -> Iterator[float]:
-        """Yield term after term, by ratios; rounded up with a ``gain``, else down.
+        """Yield single terms, by ratios; rounded up with a ``gain``, otherwise down.
 
         A step errs by at most 10 units of roundoff: one in each of six operations, four in the two exponentials, which
-        are halves because e^-eps0 may underflow where the product does not.
+        are of half the exponent because e^-eps0 may underflow where the product does not.
         """
         half = math.exp(min(0.5 * step * self.tilt, 350.0)) * (1.0 + (6.0 if gain else -6.0) * UNIT)
         f, x, total, before = 1.0, self.anchor, 0.0, self._anchor_term(step, gain)
@@ -267,11 +267,11 @@ class _Law(NamedTuple):
 
     @staticmethod
     def _anchor_term(step: int, gain: _Gain | None) -> float:
-        """Return the term before the first one that is yielded; 0 where there is none."""
+        """Return the term before the first one that is yielded; 0 if there is none."""
         return 0.0 if step > 0 else gain.at(0.0) if gain else 1.0
 
     def _block_size(self, j: int, step: int, gain: _Gain | None) -> int:
-        """Return how many terms from distance j on make a block."""
+        """Return the number of terms in the block that starts at distance j."""
         above, below = self.copies - self.anchor - j, self.anchor + j
         if min(above, below) < 1:
             return 1

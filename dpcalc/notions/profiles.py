@@ -1,9 +1,9 @@
 """Privacy profiles delta(epsilon) that are expensive to evaluate: tables of them and Renyi divergences, rounded up.
 
-What a search found, as records of a few numbers: the theorem alone then proves the value, without the search.
+Certificates: what a search found, in a few numbers from which the theorem alone proves the value.
 
-A guarantee that is the best of many leaves one of these for each of its answers. `dpcalc.certify` reads it as JSON, and
-evaluates the theorem at it in ball arithmetic.
+A guarantee that is the best of many has one for each answer. `dpcalc.certify` reads it as JSON and evaluates the
+theorem at it in ball arithmetic.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import Any, NamedTuple
 from dpcalc.numerics.floats import UNIT, Array, distinct, log_add_exp, np, up
 from dpcalc.numerics.roots import gauss_legendre
 
-_DEEPEST = -1e5  # no smaller ln delta is told apart
+_DEEPEST = -1e5  # smaller ln deltas are not distinguished
 _ROUNDS = 6  # each splits a gap into up to 8: 8^6 of the first gaps are fine enough for any fall
-_MOST = 20_000  # points: a larger table takes longer than it spares
+_MOST = 20_000  # points: a larger table takes longer than it saves
 _DEEP = 60.0  # an integral ends where its integrand is e^-60 of its maximum; the rest is bounded
-_MOST_PANELS = 8000  # half a scale long each: an integral that needs more counts as endless
-_POINTS, _FIRST = 120, 16  # points of a sparse table, and those to begin with
-_NARROW = 1e-4  # two of them are no closer than that, in proportion: a curve may jump to delta = 0
-_DROP, _SHARE = 0.4, 0.02  # by how much ln delta may fall between two of them, far out by this share of itself
-_ENDS = -50.0  # delta below e^-50 is told by the last point alone
+_MOST_PANELS = 8000  # half a scale long each: an integral that needs more counts as infinite
+_POINTS, _FIRST = 120, 16  # points of a sparse table, and the first ones
+_NARROW = 1e-4  # their least relative distance: a curve may jump to delta = 0
+_DROP, _SHARE = 0.4, 0.02  # the most that ln delta may fall between two of them; far out, this share of itself
+_ENDS = -50.0  # delta below e^-50 is bounded by the last point alone
 _STEP_OF_TABLE = 0.1  # of ln delta between neighbouring points of a tabulated curve
-_MOST_TABULATED = 600  # points: each may be a search of its own
+_MOST_TABULATED = 600  # points: each may be a search
 
 
 def tabulate(curve: Callable[[Array], Array], top: float) -> Callable[[Array], Array]:
-    """Return a cheap upper bound on a curve: it is evaluated at some thousand points, with chords between them.
+    """Return a cheap upper bound on a curve, with chords between some thousand points.
 
     The exact delta is convex in e^epsilon and non-increasing. Between two points it therefore lies below the chord
     through upper bounds there, and beyond the last point below its value there. Between neighbouring points ln delta
@@ -62,14 +62,14 @@ def tabulate(curve: Callable[[Array], Array], top: float) -> Callable[[Array], A
 def sparse(
     log_delta: Callable[[float], float], alone: Callable[[Array], Array], *, ends: float = _ENDS, most: int = _POINTS
 ) -> tuple[Array, Array]:
-    """Return increasing epsilons from 0 on, and ln delta there: the more the faster it falls, down to e^-50.
+    """Return increasing epsilons from 0 and ln delta there, denser where it falls faster, down to e^-50.
 
-    It takes some hundred evaluations, where `tabulate` takes some thousand.
+    It takes some hundred evaluations; `tabulate` takes some thousand.
 
     Args:
         log_delta: epsilon -> upper bound on ln delta.
-        alone: a curve above it, which says where it ends.
-        ends: the least ln delta that is told apart.
+        alone: a curve above it, which tells where it ends.
+        ends: the least ln delta that is distinguished.
         most: about so many evaluations are enough.
     """
     known = {0.0: log_delta(0.0)}
@@ -103,7 +103,7 @@ def sparse(
 
 
 def tabulated(log_delta: Callable[[float], float], floor: float) -> Callable[[Array], Array]:
-    """Return a curve of arrays that bounds a profile from above: exact at some hundred points, with chords between.
+    """Return a vectorised upper bound on a profile: exact at some hundred points, with chords between them.
 
     Args:
         log_delta: epsilon >= 0 -> an upper bound on ln delta, of a delta that is convex in e^epsilon and falls.
@@ -136,10 +136,10 @@ def tabulated(log_delta: Callable[[float], float], floor: float) -> Callable[[Ar
 
 
 def _narrowed(nodes: Array, values: Array) -> Array:
-    """Return the bounds on ln delta of both orders at increasing epsilons, each the least that all of them imply.
+    """Return the bounds on ln delta for both orders at increasing epsilons, each the least that they all imply.
 
-    (e_j, delta_j) in both orders is worst for randomised response: at an epsilon below e_j delta is at most delta_j +
-    (1 - delta_j) (1 - e^(epsilon - e_j))/(1 + e^-e_j).
+    Randomised response is the worst mechanism with (e_j, delta_j) in both orders: at an epsilon below e_j delta is at
+    most delta_j + (1 - delta_j) (1 - e^(epsilon - e_j))/(1 + e^-e_j).
     """
     with np.errstate(divide="ignore"):
         pure = np.log(-np.expm1(np.minimum(nodes[:, None] - nodes[None, :], 0.0))) - np.log1p(np.exp(-nodes))[None, :]
@@ -168,16 +168,16 @@ def chords(nodes: Array, values: Array) -> Callable[[Array], Array]:
 
 
 def envelope(nodes: Array, values: Array, *, both_orders: bool) -> Callable[[Array], Array]:
-    """Return the largest ln delta, at epsilons of any sign, that upper bounds on it at rising epsilons leave possible.
+    """Return the largest ln delta, at epsilons of any sign, that upper bounds at increasing epsilons allow.
 
-    delta is convex in g = e^epsilon, does not grow and is 1 at g = 0: it lies below the lower hull of all points, and
-    nothing less follows. Points with epsilon > 0 that hold of both orders (P, Q) and (Q, P) also bound it at 1/g, as
+    delta is convex in g = e^epsilon, non-increasing and 1 at g = 0: it lies below the lower hull of all points, and
+    this is the best bound. Points with epsilon > 0 that hold for both orders (P, Q) and (Q, P) also bound it at 1/g, as
     E_(1/g)(P||Q) = 1 - 1/g + E_g(Q||P)/g.
 
     Args:
         nodes: epsilons.
-        values: upper bounds on ln delta there: of one pair, or of all pairs of a class.
-        both_orders: whether they hold of both orders.
+        values: upper bounds on ln delta there, of one pair or of all pairs of a class.
+        both_orders: whether they hold for both orders.
     """
     if both_orders:
         e, log_delta = nodes[nodes > 0.0][::-1], values[nodes > 0.0][::-1]
@@ -199,20 +199,20 @@ def renyi(
 ) -> float:  # fmt: skip
     """Return an upper bound on the Renyi divergence of a mechanism with this privacy profile, in either order.
 
-    D_a <= ln(1 + a (a-1) int_0^inf (e^((a-1) e) + e^(-a e)) delta(e) de)/(a-1), an identity where the profile is exact
-    and the same for both orders; for a = 1, int_0^inf (1 + e^-e) delta(e) de.
+    D_a <= ln(1 + a (a-1) int_0^inf (e^((a-1) e) + e^(-a e)) delta(e) de)/(a-1), an identity if the profile is exact and
+    the same for both orders; for a = 1, int_0^inf (1 + e^-e) delta(e) de.
 
     Args:
         curve: array of epsilons >= 0 -> upper bounds on ln delta, smooth between the breaks.
         order: a >= 1.
         scale: about the epsilon over which the profile changes, > 0.
-        own: a curve above it whose ln delta is concave, which bounds the tail: that of the record's own step.
+        own: a curve above it with concave ln delta, which bounds the tail: the record's own step.
         breaks: points at which the profile may have a kink.
         rounds: how often panels on which two rules differ are halved; the difference is added to the result.
 
     Returns:
-        D_a, rounded up; inf where the integral does not end within some thousand times the scale, or where the order
-            times that end overflows.
+        D_a, rounded up; inf if the integral does not end within some thousand times the scale, or if the order times
+        that end overflows.
     """
 
     def log_integrand(e: Array) -> Array:
@@ -295,17 +295,17 @@ def _tail(own: Callable[[Array], Array], order: float, end: float) -> float:
 
 
 KNOWN, HIDDEN, WORST = "known position", "hidden position", "worst position"
-"""Theorems that a bound takes the least of: the mean over known positions, Theorem HW, the worst fixed position."""
+"""Theorems whose least value is the bound: the mean over known positions, Theorem HW, the worst fixed position."""
 COMPOSED, SPLIT, POINT, ALLOCATION = "composed", "split noise", "point composed", "allocation"
-"""The same for steps: all composed, or a share of the noise hides the early ones; one point of a pass's curve; what is
-spent in each step.
+"""The same for steps: all composed; a share of the noise hides the early ones; one point of a pass's curve; an
+allocation of the shift to the steps.
 """
 
 
 class Blocks(NamedTuple):
-    """How positions are put together: single ones up to ``alone``, then blocks whose ends grow by exp(``growth``).
+    """How positions are grouped: single ones up to ``alone``, then blocks whose ends grow by exp(``growth``).
 
-    ``growth`` is 0 where all positions are single.
+    ``growth`` is 0 if all positions are single.
     """
 
     alone: int
@@ -313,13 +313,13 @@ class Blocks(NamedTuple):
 
 
 class Matching(NamedTuple):
-    """The matrices (R, M) of Theorem HW, by what they are made from; see docs/method.md, "Hidden position".
+    """The data that define the matrices (R, M) of Theorem HW; see docs/method.md, "Hidden position".
 
     Attributes:
         level: z of the common level ln gamma = mu z - mu^2/2.
-        receivers: of each class of like positions, how many rows may receive, counted from the last position on.
-        blocks: what the rows are.
-        rows: how many they are, a record that is left out included.
+        receivers: for each class of equal positions, how many rows may receive, counted from the last position.
+        blocks: the blocks of positions that the rows stand for.
+        rows: their number, including the row of a record that is left out.
     """
 
     level: float
@@ -329,12 +329,12 @@ class Matching(NamedTuple):
 
 
 class Earlier(NamedTuple):
-    """The cases of where a record was used before the last pass of fresh orders.
+    """The cases for a record's uses before the last pass of fresh orders.
 
     Attributes:
-        window: J, of how many passes before the last two the number of heavy uses counts.
-        numbers: the numbers of heavy uses that are told apart; one between two of them counts as the larger.
-        parts: for each number, into how many blocks the positions of the last pass but one fall.
+        window: J, the number of passes before the last two in which heavy uses are counted.
+        numbers: the distinguished numbers of heavy uses; one between two of them counts as the larger.
+        parts: for each number, how many blocks the positions of the last pass but one are divided into.
     """
 
     window: int
@@ -343,17 +343,17 @@ class Earlier(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """What proves an answer.
+    """The data that prove an answer.
 
     Attributes:
-        theorem: which of the theorems that the bound takes the least of.
-        earlier: the cases of the earlier uses, in fresh orders.
-        blocks: of positions that are known.
-        contracts: whether what strong convexity and the domain give is used.
-        matchings: for each way to put the null record, and each case in the order of `Earlier`: the matching, or None
-            where the position counts as known.
-        point: epsilon of a pass, where one point of its curve is composed.
-        inner: what proves the curve of the pass there.
+        theorem: which of the theorems gave the least value.
+        earlier: the cases of earlier uses, for fresh orders.
+        blocks: the blocks of known positions.
+        contracts: whether strong convexity and the domain are used.
+        matchings: for each placement of the null record and each case in the order of `Earlier`, the matching, or None
+        if the position counts as known.
+        point: epsilon of a pass, if one point of its curve is composed.
+        inner: the certificate of the pass's curve there.
         values: further numbers by name: split points, orders, shares of noise.
     """
 
@@ -367,13 +367,13 @@ class Certificate(NamedTuple):
     values: dict[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return what is set, as JSON types, and a digest of it, by which a slip in a copy is noticed."""
+        """Return the fields that are set, as JSON types, with a digest that detects copying errors."""
         fields = {name: _plain(value) for name, value in self._asdict().items() if value is not None and value != ()}
         return {**fields, "digest": digest(fields)}
 
 
 def digest(fields: dict[str, Any]) -> str:
-    """Return a check sum of a certificate in JSON; it protects from slips, and proves nothing."""
+    """Return a checksum of a certificate in JSON: it detects copying errors and proves nothing."""
     return f"{zlib.crc32(repr(fields).encode()):08x}"
 
 

@@ -1,7 +1,7 @@
-"""What (epsilon, delta)-DP mechanisms do at worst: randomised response that reveals its secret with probability delta.
+"""The worst (epsilon, delta)-DP mechanism: randomised response that reveals its secret with probability delta.
 
-A box is (epsilon, ln delta) of a mechanism of which nothing else is known. The laws of the losses of boxes add up
-exactly, beside a Gaussian mechanism too.
+A box is (epsilon, ln delta) of a mechanism about which nothing else is known. The losses of boxes add up exactly, also
+together with a Gaussian mechanism.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ Box = tuple[float, float]
 
 
 def boxes_log_delta(mu: float, boxes: Sequence[tuple[Box, int]], epsilon: float) -> float:
-    """Return ln delta at ``epsilon`` of a mu-GDP mechanism and (epsilon_i, delta_i) boxes together, rounded up.
+    """Return ln delta at ``epsilon`` of a mu-GDP mechanism composed with (epsilon_i, delta_i) boxes, rounded up.
 
     The worst box is randomised response that reveals its secret with probability delta_i: its loss is +-epsilon_i with
     weights e^epsilon_i/(1 + e^epsilon_i) and the rest, so that with s the sum of the losses of all boxes
 
         delta = 1 - prod (1 - delta_i) + prod (1 - delta_i) E_s delta_G(epsilon - s; mu),
 
-    where delta_G(-x) = 1 - e^-x + e^-x delta_G(x), and mu = 0 is a mechanism that says nothing.
+    where delta_G(-x) = 1 - e^-x + e^-x delta_G(x), and mu = 0 is a mechanism that reveals nothing.
 
     Args:
         mu: mu >= 0.
-        boxes: ((epsilon, ln delta), how often); -inf for ln delta is pure privacy.
+        boxes: ((epsilon, ln delta), count); ln delta = -inf is pure privacy.
         epsilon: epsilon >= 0.
 
     >>> round(math.exp(boxes_log_delta(0.5, [((1.0, math.log(1e-6)), 1)], 2.0)), 8)
@@ -47,7 +47,7 @@ def boxes_log_delta(mu: float, boxes: Sequence[tuple[Box, int]], epsilon: float)
     slack = 8.0 * UNIT * (epsilon + largest)
     logs = [log_weight + _at(mu, epsilon - loss - slack) for loss, log_weight in _losses(boxes)]
     finite = log_sum_exp(logs) + log_none
-    # A weight is the sum of a few logarithms of at most so large terms; delta_G is rounded up itself.
+    # A weight is the sum of a few logarithms, each at most this large; delta_G is already rounded up.
     size = largest + sum(count for _, count in boxes) + 64.0
     if finite > -math.inf:
         finite = min(0.0, finite + UNIT * (16.0 * size + 8.0 * abs(finite)))
@@ -56,7 +56,7 @@ def boxes_log_delta(mu: float, boxes: Sequence[tuple[Box, int]], epsilon: float)
 
 
 def box_profile(box: Box) -> Callable[[float], float]:
-    """Return epsilon >= 0 -> ln delta of the worst mechanism that has one point; what was asked is remembered."""
+    """Return epsilon >= 0 -> ln delta of the worst mechanism with this point, with a cache."""
     return functools.cache(lambda epsilon: boxes_log_delta(0.0, [(box, 1)], epsilon))
 
 
@@ -97,7 +97,7 @@ def _at(mu: float, epsilon: float) -> float:
 
 
 def at_negative(epsilon: float, log_delta: float) -> float:
-    """Return ln delta at -epsilon of a profile whose other order has this ln delta at epsilon > 0, rounded up.
+    """Return ln delta at -epsilon from ln delta of the other order at epsilon > 0, rounded up.
 
     delta(-e) = 1 - e^-e + e^-e delta(e).
     """
@@ -106,14 +106,14 @@ def at_negative(epsilon: float, log_delta: float) -> float:
 
 
 def with_pure(curve: Callable[[float], float], pure: float, epsilon: float) -> float:
-    """Return ln delta at ``epsilon`` of a profile and one epsilon-DP mechanism together, rounded up.
+    """Return ln delta at ``epsilon`` of a profile composed with one epsilon-DP mechanism, rounded up.
 
     w delta(epsilon - pure) + (1 - w) delta(epsilon + pure), w = e^pure/(1 + e^pure).
 
     Args:
         curve: epsilon >= 0 -> ln delta, in either order.
         pure: epsilon of the mechanism, from 0 to ``epsilon``.
-        epsilon: of both together.
+        epsilon: of the composition.
     """
     near = curve(max(0.0, epsilon - pure - 4.0 * UNIT * epsilon)) - log_exp1p(-pure)
     value = log_add_exp(near, curve(epsilon + pure - 4.0 * UNIT * (epsilon + pure)) - log_exp1p(pure))

@@ -1,8 +1,8 @@
 """Renyi differential privacy and its conversions to (epsilon, delta), all rounded up.
 
 A conversion takes one order, the RDP at that order and ln delta, and returns an epsilon that is *not* clamped at 0
-(callers report max(0, .)). From a single order the exact conversion is the best possible; the others are cheaper, or
-needed where delta is below the smallest double.
+(callers report max(0, .)). The exact conversion is the best possible from a single order; the others are cheaper, or
+needed if delta is below the smallest double.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Conversion(NamedTuple):
     at_edge: bool = False
 
 
-@functools.lru_cache(maxsize=64)  # the same for many positions in a row
+@functools.lru_cache(maxsize=64)  # the same for many consecutive positions
 def gaussian(*, order: float, shift: float, scale: float) -> float:
     """Return D_order(N(shift, scale^2) || N(0, scale^2)) = order shift^2/(2 scale^2), rounded up; order >= 1."""
     if shift == 0.0:
@@ -98,8 +98,8 @@ def exact_one_order(*, order: float, rdp: float, log_delta: float, ulps: int = 4
 
     The least epsilon >= 0 with min_q p^a q^(1-a) + (1-p)^a (1-q)^(1-a) >= e^((a-1) rdp) over Bernoulli pairs with
     p = delta + e^epsilon q (data processing to the two-point test; attained). The minimum is certified by a tangent.
-    With a larger ``ulps`` the answer is looser by so many representable numbers, and quicker. Where q is too small for
-    the search, the least of the other conversions is returned.
+    A larger ``ulps`` makes the answer looser by that many representable numbers, and faster. If q is too small for the
+    search, the least of the other conversions is returned.
 
     Raises:
         ValueError: ln delta < -700 (use `canonne`).
@@ -122,11 +122,11 @@ def exact_one_order(*, order: float, rdp: float, log_delta: float, ulps: int = 4
     return least(shortfall, 0.0, ceiling, ulps=ulps) if shortfall(ceiling) <= 0.0 else ceiling
 
 
-_STEEPEST = math.exp(700.0)  # of a slope, near the largest double: its sign is all that counts
+_STEEPEST = math.exp(700.0)  # of a slope, near the largest double: only its sign matters
 _WIDEST = 1 << 51
-"""Two numbers with so many representable ones between them differ by a factor of at most two."""
+"""Two numbers with this many representable ones between them differ by a factor of at most two."""
 _FIRST, _LAST = 1e-305, 1.0 - 2.0**-52
-"""Between these points of (0, 1) a minimum is searched."""
+"""The range in (0, 1) in which a minimum is searched."""
 
 
 def _log_divergence_margin(
@@ -136,8 +136,8 @@ def _log_divergence_margin(
 
     q = (1 - delta) e^-epsilon t with t in (0, 1), so that p = delta + (1-delta) t and 1 - p = (1-delta)(1-t); F is
     convex in t. The sign of F' is bisected, about ``near`` if that is given; from the left end t of the final bracket,
-    which is ``ulps`` wide, 1 to 2^51, the tangent bounds F from below. Where F is least left of the points that are
-    searched, nothing is proved: the bound is -inf.
+    which is ``ulps`` wide, 1 to 2^51, the tangent bounds F from below. If F is least to the left of that range, nothing
+    is proved: the bound is -inf.
     """
     a1 = order - 1.0
     delta = math.exp(log_delta)
@@ -176,7 +176,7 @@ def _log_divergence_margin(
 def _bracket(slope_at: Callable[[float], float], near: float | None) -> tuple[float, float] | None:
     """Return points of (0, 1) between which an increasing function changes its sign, close to a guess if possible.
 
-    The last point searched may be short of where it does so; None where the first one is past it.
+    The sign change may be beyond the last point searched; None if it is before the first.
     """
     if near is not None:
         for width in (2.0**-10, 2.0**-4):
@@ -211,7 +211,7 @@ def optimise(
     A geometric scan in order - 1 finds the valley of the two cheap conversions, parabolas refine it, and every
     conversion is tried around that order. The scan spans 2^-30 to 2^60; an optimum at its end is marked ``at_edge``. A
     curve that is finite at infinity is pure privacy, and is tried as such. With ``rough`` only the cheap conversions
-    are used, which is valid, quick, and at most a little looser: for searches.
+    are used: valid, fast and slightly looser, for searches.
     """
 
     def cheap(order: float, rdp: float) -> float:
@@ -232,7 +232,7 @@ def optimise(
 
 
 class _Valley(NamedTuple):
-    """Where a conversion is least: ln(order - 1), its value there, and whether the scan is least at one of its ends."""
+    """The minimum of a conversion: ln(order - 1), its value, and whether the scan is least at one of its ends."""
 
     place: float
     value: float
@@ -243,12 +243,11 @@ _LIKELY = 2.5  # ln(order - 1) of the first order that is tried
 
 
 def _valley(curve: Callable[[float], float], convert: Callable[[float, float], float], highest: float) -> _Valley:
-    """Return where a conversion is least over orders in (1, highest]: scanned by factors of e, and then refined.
+    """Return the minimum of a conversion over orders in (1, highest], scanned by factors of e and then refined.
 
     Args:
-        curve: order -> RDP, which does not decrease: orders are left out at which what is known of lower ones shows
-            that the conversion is not least.
-        convert: (order, RDP) -> what is to be least, not decreasing in the RDP.
+        curve: order -> RDP, non-decreasing, so that orders are skipped if values at lower ones exclude the minimum.
+        convert: (order, RDP) -> the value to minimise, non-decreasing in the RDP.
         highest: the highest order.
     """
 
@@ -317,13 +316,13 @@ def least_log_delta(
 
 
 _GOLDEN = 0.3819660112501051  # 2 less the golden ratio
-_CLOSE = 1e-8  # of ln(order - 1): no minimum is told more closely than to the root of a unit of roundoff
+_CLOSE = 1e-8  # of ln(order - 1): a minimum is only determined to the root of a unit of roundoff
 
 
 def minimum_near(function: Callable[[float], float], low: float, start: float, high: float, steps: int = 60) -> float:
     """Return a point within some 1e-8 of the minimum of a function in [low, high], by Brent's method from ``start``.
 
-    Vertices of parabolas through the best three points, and golden sections where those do not settle.
+    Steps are vertices of parabolas through the best three points, or golden sections where those fail.
     """
     x = w = v = start
     at_x = at_w = at_v = function(start)
@@ -355,14 +354,14 @@ def minimum_near(function: Callable[[float], float], low: float, start: float, h
 
 
 def _vertex(x: float, at_x: float, w: float, at_w: float, v: float, at_v: float) -> float | None:
-    """Return how far from x the vertex of the parabola through three points is; None where there is none."""
+    """Return the distance from x to the vertex of the parabola through three points; None if there is none."""
     r, q = (x - w) * (at_x - at_v), (x - v) * (at_x - at_w)
     bend = 2.0 * (q - r)
     return None if bend == 0.0 or not math.isfinite(bend) else ((x - w) * r - (x - v) * q) / bend
 
 
 def _round_up(*terms: float) -> float:
-    """Return an upper bound on the sum of terms that are each good to 4 units of roundoff; inf where it overflows."""
+    """Return an upper bound on the sum of terms with errors of 4 units of roundoff each; inf if it overflows."""
     try:
         return math.fsum(terms) + 6.0 * UNIT * math.fsum(map(abs, terms))
     except (OverflowError, ValueError):

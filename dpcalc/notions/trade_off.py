@@ -1,13 +1,13 @@
-"""What an attacker can do against a guarantee: true and false positives, guesses, reconstruction; all rounded up.
+"""Attacks against a guarantee: true-positive rates, guessing and reconstruction; all rounded up.
 
-An attacker who knows all but one record decides from what was released whether it was there. t(a) is the largest rate
-of true positives at a rate a of false positives, 1 minus the trade-off function of Dong, Roth and Su (2022). Of a
-profile, for every epsilon of either sign,
+An attacker who knows all other records decides from the release whether one record was used. t(a) is the largest
+true-positive rate at a false-positive rate a, 1 minus the trade-off function of Dong, Roth and Su (2022). For a profile
+and every epsilon of either sign,
 
     t(a) <= delta(epsilon) + e^epsilon a,    delta(-e) = 1 - e^-e + e^-e delta(e),
 
-so that a search over epsilon can only be loose, never wrong. All profiles here are the worse of both orders of the two
-data sets: each statement holds whichever of them is the true one.
+so a search over epsilon may be loose but never wrong. All profiles here are the worse of both orders of the two data
+sets: each statement holds whichever of them is true.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class TradeOff(NamedTuple):
     """Upper bounds on what any attack achieves.
 
     Attributes:
-        log_tpr: ln of the rate of false positives, < 0 -> ln of the largest rate of true positives, <= 0.
+        log_tpr: ln of the false-positive rate, < 0 -> ln of the largest true-positive rate, <= 0.
         advantage: the largest difference of the two rates.
-        success: prior probability that the record is there, in (0, 1) -> the largest probability to guess right.
+        success: prior probability that the record was used, in (0, 1) -> the largest probability of a right guess.
     """
 
     log_tpr: Curve
@@ -39,15 +39,15 @@ class TradeOff(NamedTuple):
     success: Callable[[float], float]
 
     def tpr(self, fpr: float) -> float:
-        """Return the largest rate of true positives at this rate of false positives, in (0, 1)."""
+        """Return the largest true-positive rate at this false-positive rate, in (0, 1)."""
         return min(1.0, exp_up(self.log_tpr(min(-UNIT, log_up(fpr)))))
 
     def reconstruction(self, baseline: float) -> float:
-        """Return the largest probability to guess a secret of the record right, from ``baseline`` without the release.
+        """Return the largest probability of guessing a secret of the record, which is ``baseline`` without the release.
 
-        The secret is independent of the other records. With P_z the law of what is released for the secret z, Q that
-        with another fixed or a null record in its place, and S_z what makes the attacker guess z, the mean of Q(S_z) is
-        at most the baseline, and P_z(S_z) <= t(Q(S_z)); t is concave.
+        The secret is independent of the other records. Let P_z be the law of the release for the secret z, Q the law
+        with another fixed or a null record instead, and S_z the event that the attacker guesses z. The mean of Q(S_z)
+        is at most the baseline, P_z(S_z) <= t(Q(S_z)), and t is concave.
         """
         return self.tpr(baseline)
 
@@ -64,11 +64,11 @@ def log_up(value: float) -> float:
 
 
 SECTIONS, FEW_SECTIONS = 48, 20
-"""How far a search over epsilon or the order goes: with few it is a little looser."""
+"""The steps of a search over epsilon or the order: with few it is slightly looser."""
 
 
 def worst_of(members: Sequence[TradeOff]) -> TradeOff:
-    """Return what is achieved against the worst of several guarantees."""
+    """Return the trade-off of the worst of several guarantees."""
     if len(members) == 1:
         return members[0]
     return TradeOff(
@@ -82,7 +82,7 @@ def worst_of(members: Sequence[TradeOff]) -> TradeOff:
 
 
 def of_mu(mu: float) -> TradeOff:
-    """Return what is achieved against a mu-GDP mechanism."""
+    """Return the trade-off of mu-GDP."""
     if mu == 0.0:
         return of_box(0.0, -math.inf)
     if mu > 1e7:
@@ -101,7 +101,7 @@ def of_mu(mu: float) -> TradeOff:
 
 
 def _success(curve: Curve, prior: float) -> float:
-    """Return the largest probability to guess right: with q = min(p, 1 - p), 1 - q + q delta(ln((1 - q)/q))."""
+    """Return the largest probability of a right guess: 1 - q + q delta(ln((1 - q)/q)) with q = min(p, 1 - p)."""
 
     def at(q: float) -> float:
         epsilon = max(0.0, math.log((1.0 - q) / q) * (1.0 - 8.0 * UNIT) - 8.0 * UNIT)
@@ -126,7 +126,7 @@ def _reversed_line(log_delta: float, epsilon: float, log_fpr: float) -> float:
 
 
 def of_box(epsilon0: float, log_delta: float) -> TradeOff:
-    """Return what is achieved against (epsilon, delta)-DP of which nothing else is known."""
+    """Return the trade-off of (epsilon, delta)-DP."""
     epsilon = up(epsilon0)
 
     def log_tpr(log_fpr: float) -> float:
@@ -137,11 +137,11 @@ def of_box(epsilon0: float, log_delta: float) -> TradeOff:
 
 
 Points = tuple[tuple[float, float], ...]
-"""Some (epsilon, ln delta) of a profile, epsilon >= 0."""
+"""Some points (epsilon, ln delta) of a profile, epsilon >= 0."""
 
 
 def through(points: Points) -> Curve:
-    """Return ln of the largest rate of true positives that follows from some points of a profile alone.
+    """Return ln of the largest true-positive rate that some points of a profile allow.
 
     >>> round(math.exp(through(((1.0, math.log(1e-5)),))(math.log(0.001))), 10)
     0.0027282818
@@ -157,15 +157,15 @@ _LEAST_EPSILON = 1e-12  # searches over ln epsilon start here: below it a profil
 
 
 def of_orders(forward: CurveWithFloor, backward: CurveWithFloor, sections: int) -> TradeOff:
-    """Return what is achieved against profiles of P against Q, and of Q against P; either may be the true one.
+    """Return the trade-off for profiles of P against Q and of Q against P, whichever is true.
 
-    With P the law of true positives, the lines are those of its own profile, and the reversed ones of the other.
+    If P is the law of true positives, the lines come from its own profile and the reversed lines from the other.
     """
     ways = [(forward, backward)] if backward is forward else [(forward, backward), (backward, forward)]
     return worst_of([_of_profile(curve, reverse, sections) for curve, reverse in ways])
 
 
-_BESIDE = 18.0  # delta is negligible where it is e^-18 of what it is added to
+_BESIDE = 18.0  # delta is negligible if it is e^-18 of what it is added to
 
 
 def _log_told(epsilon: float) -> float:
@@ -183,7 +183,7 @@ def _of_profile(curve: CurveWithFloor, reverse: CurveWithFloor, sections: int) -
     def log_tpr(log_fpr: float) -> float:
         below = least_over(lambda e: _line(curve(e, e + log_fpr - _BESIDE), e, log_fpr), -log_fpr)
         if reverse is curve and below < math.log(0.5):
-            return below  # of a symmetric profile the other lines are less above one half only
+            return below  # for a symmetric profile the other lines are lower only above one half
         return min(0.0, below, least_over(lambda e: _reversed_line(reverse(e, _log_told(e)), e, log_fpr), 40.0))
 
     def box_at(epsilon: float) -> float:
@@ -204,8 +204,8 @@ def _of_profile(curve: CurveWithFloor, reverse: CurveWithFloor, sections: int) -
 
 _PROBES = (0.5, 2.0)
 _CONVEX = 1e-3
-"""Of a profile that some mechanism has, delta(0) is the least. Where a point says less by more than this, of ln of the
-advantage, the profile is a loose bound, and the best point is searched for."""
+"""For the exact profile of a mechanism, delta(0) gives the least advantage. If another point gives less by more than
+this, in ln of the advantage, the profile is a loose bound, and the best point is searched for."""
 
 
 def _box_advantage(epsilon: float, log_delta: float) -> float:
@@ -221,15 +221,15 @@ Nodes = list[tuple[float, float]]
 """(epsilon, an upper bound on ln delta there)."""
 
 NODES = (0.0, *(2.0 ** (0.25 * k) for k in range(-56, -16)), *(0.0625 * k for k in range(1, 257)))
-"""Epsilons at which a picture asks a profile."""
+"""The epsilons at which a profile is evaluated for a plot."""
 
 
 def tprs(
     forward: CurveWithFloor, backward: CurveWithFloor, fprs: Sequence[float], nodes: Sequence[float]
 ) -> list[float]:
-    """Return the largest rates of true positives at many rates of false ones, each in (0, 1), for a picture.
+    """Return the largest true-positive rates at many false-positive rates, each in (0, 1), for a plot.
 
-    The profiles of both orders are asked at a few epsilons, the same for all rates: a little loose, and never wrong.
+    The profiles of both orders are evaluated at a few epsilons, the same for all rates: slightly loose but valid.
     """
     highest = -math.log(min(fprs))
     asked = [epsilon for epsilon in nodes if epsilon <= highest]
@@ -248,7 +248,8 @@ def _tpr_of_lines(lines: Nodes, reversed_lines: Nodes, log_fpr: float) -> float:
 
 
 def of_renyi(renyi: Curve, orders: Sequence[float], profile: Curve, sections: int) -> TradeOff:
-    """Return what is achieved against a Renyi curve, and the profile that follows from it; at all orders for none."""
+    """Return the trade-off of a Renyi curve and the profile that follows from it; without ``orders``, over all
+    orders."""
     known = functools.cache(renyi)
 
     def least_over_orders(bound: Callable[[float, float], float]) -> float:
@@ -289,7 +290,7 @@ def _log_moment(order: float, log_p: float, log_q: float) -> tuple[float, float]
 def _log_root(log_fpr: float, order: float, exponent: float) -> float:
     """Return ln of the largest t in the region that one order leaves, in either order of the data sets, rounded up.
 
-    t^a f^(1-a) + (1-t)^a (1-f)^(1-a) <= e^((a-1) r), and with t and f in each other's place; both grow with t >= f.
+    t^a f^(1-a) + (1-t)^a (1-f)^(1-a) <= e^((a-1) r), and the same with t and f swapped; both grow with t >= f.
     """
 
     def inside(log_t: float, *, swapped: bool) -> float:
@@ -298,7 +299,7 @@ def _log_root(log_fpr: float, order: float, exponent: float) -> float:
 
     log_root = 0.0
     for swapped in (False, True):
-        # The least t that is outside of the region for certain.
+        # The least t that is surely outside the region.
         if inside(-2.0 * UNIT, swapped=swapped) <= 0.0:
             log_root = min(log_root, least(functools.partial(inside, swapped=swapped), log_fpr, -2.0 * UNIT))
     return log_root
@@ -315,26 +316,26 @@ def _log_guess(order: float, exponent: float) -> float:
     return least(inside, start, end) if inside(end) <= 0.0 else 0.0
 
 
-# --- what the release says of the record ------------------------------------------------------------------------------
+# --- reconstruction ---------------------------------------------------------------------------------------------------
 
 
 # --- what an attack achieves ------------------------------------------------------------------------------------------
 
 
 def tpr_of_mu_down(mu: float, fpr: float) -> float:
-    """Return Q(z(a) - mu), rounded down: the rate of true positives of the best attack on N(0, 1) and N(mu, 1)."""
+    """Return Q(z(a) - mu), rounded down: the true-positive rate of the best attack on N(0, 1) and N(mu, 1)."""
     value = log_ndtr(down(mu - quantile(math.log(fpr), upwards=True), 2.0))
     return max(fpr, exp_down(value - 8.0 * UNIT * (1.0 + abs(value))))
 
 
 def tpr_of_profile_down(log_delta: Curve) -> Callable[[float], float]:
-    """Return rate of false positives -> a rate of true ones that no guarantee above a profile is below, rounded down.
+    """Return false-positive rate -> the least true-positive rate of any guarantee above a profile, rounded down.
 
     It is the least delta(e) + e^e a over real e. Over a cell from e to f,
 
         delta(f) + e^e a    and    1 - e^-e (1 - delta(f) - a)
 
-    are below all that it has there, since delta falls.
+    are lower bounds there, since delta falls.
     """
     delta = functools.cache(lambda place: exp_down(log_delta(NODES[place])))
 
@@ -342,7 +343,7 @@ def tpr_of_profile_down(log_delta: Curve) -> Callable[[float], float]:
         least_tpr = min(-math.expm1(-NODES[-1]), math.exp(NODES[-1]) * fpr)  # beyond the last cell
         for place, start in enumerate(NODES[:-1]):
             if (rise := math.exp(start) * fpr) >= least_tpr:
-                break  # all that follows is above
+                break  # all further values are larger
             least_tpr = min(least_tpr, delta(place + 1) + rise)
         for place, start in enumerate(NODES[:-1]):
             if (reached := -math.expm1(-start)) >= least_tpr:

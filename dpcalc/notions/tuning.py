@@ -1,10 +1,10 @@
-"""The best of a random number of runs: what choosing hyper-parameters on the private data costs.
+"""The best of a random number of runs: the privacy cost of choosing hyper-parameters on private data.
 
-K is drawn independently of the data and stays secret; every run draws its candidate afresh, with replacement, and its
-score is part of what the base guarantee covers; only the best outcome is released. With F(y) = P(outcome <= y) and
-phi(w) = E w^K the density of the release is phi'(F) times that of one run. The bounds are in docs/ledger.md: a profile
-from R = sup over u of (g + (1 - g) t(u))/(g + (1 - g) u), t the trade-off of one run, and Renyi curves from R and from
-the convexity of ln phi'.
+K is drawn independently of the data and stays secret; every run draws a new candidate, with replacement, and the base
+guarantee covers its score; only the best outcome is released. With F(y) = P(outcome <= y) and phi(w) = E w^K the
+density of the release is phi'(F) times that of one run. The bounds are in docs/ledger.md: a profile from R = sup over u
+of (g + (1 - g) t(u))/(g + (1 - g) u), t the trade-off of one run, and Renyi curves from R and from the convexity of ln
+phi'.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Law(PlainEnum):
     GEOMETRIC = "geometric"
     LOGARITHMIC = "logarithmic"
     NEGATIVE_BINOMIAL = "negative-binomial"  # truncated at 1, with shape eta
-    THRESHOLD = "threshold"  # until a score reaches a public threshold; after each failure an end with chance gamma
+    THRESHOLD = "threshold"  # until a score reaches a public threshold, or with probability gamma after each failure
 
 
 _LEAST_STOP = 1e-250  # of gamma: 1/gamma times a mean of 1e9 is still a double
@@ -41,8 +41,8 @@ class Tuning(NamedTuple):
 
     Attributes:
         law: its kind.
-        mean: E K, rounded up; of a threshold 1/gamma, the mean without any success.
-        stop: gamma of the laws but the Poisson, rounded down.
+        mean: E K, rounded up; for a threshold 1/gamma, the mean without any success.
+        stop: gamma of all laws but the Poisson, rounded down.
         shape: eta > -1 of the negative binomial; 1 is the geometric, 0 the logarithmic law.
     """
 
@@ -53,10 +53,10 @@ class Tuning(NamedTuple):
 
 
 def tuning_of(law: Law, mean: float, shape: float | None = None) -> Tuning:
-    """Return the law of this kind and mean.
+    """Return the law of this kind with this mean.
 
     Raises:
-        SpecError: there is none: the mean is below 1, or the shape is not above -1 or not asked for.
+        SpecError: the mean is below 1, or the shape is at most -1 or does not belong to the law.
     """
     if shape is not None and law is not Law.NEGATIVE_BINOMIAL:
         raise SpecError(f"shape is given, and the number of runs is {law}", "shape is of negative-binomial alone")
@@ -85,10 +85,10 @@ def mean_of(stop: float, shape: float) -> float:
 
 
 def _stop_of(mean: float, shape: float) -> float:
-    """Return gamma with this mean, rounded down: a smaller one has a larger mean, and every bound grows.
+    """Return gamma with this mean, rounded down: a smaller gamma has a larger mean and larger bounds.
 
     Raises:
-        SpecError: gamma would be too small for numbers here.
+        SpecError: gamma would be too small.
     """
     low, high = _LEAST_STOP, 1.0
     if mean_of(low, shape) < mean:
@@ -102,14 +102,14 @@ def _stop_of(mean: float, shape: float) -> float:
 
 
 def tuned(part: Guarantee, tuning: Tuning) -> list[Guarantee]:
-    """Return what holds of the best of K runs, in every form that is known: each is a guarantee.
+    """Return the guarantees of the best of K runs, in every known form.
 
     Args:
-        part: what holds of one run with its score, in both orders of the two data sets.
+        part: the guarantee of one run with its score, in both orders of the two data sets.
         tuning: the law of K.
 
     Raises:
-        NotApplicable: the run is known by a rule for epsilon alone.
+        NotApplicable: only a rule for epsilon is known for the run.
     """
     curve = part.privacy_profile()
     forms: list[Guarantee] = []
@@ -123,13 +123,13 @@ def tuned(part: Guarantee, tuning: Tuning) -> list[Guarantee]:
 
 
 def least_epsilon(forms: Sequence[Guarantee], log_delta: float) -> float:
-    """Return the least epsilon at a delta of one release that is known in several forms."""
+    """Return the least epsilon at a delta over several guarantees of one release."""
     totals = [total for form in forms for total in compose_all([(form, 1)])]
     return min(total.guarantee.epsilon(log_delta).value for total in totals)
 
 
 def tuned_epsilon(part: Guarantee, tuning: Tuning, log_delta: float) -> float:
-    """Return the least epsilon that is known of the best of K runs at a delta.
+    """Return the least epsilon of the best of K runs at a delta.
 
     >>> from dpcalc.notions.guarantee import Gdp
     >>> round(tuned_epsilon(Gdp(0.1), tuning_of(Law.GEOMETRIC, 10.0), math.log(1e-6)), 6)
@@ -145,7 +145,7 @@ def _pure(epsilon: float, tuning: Tuning) -> float:
     """
     if tuning.law is Law.POISSON:
         return up(epsilon + tuning.mean * math.tanh(0.5 * epsilon), 16.0)
-    # At least 0, in which the two logarithms may cancel: both are bounded by their size.
+    # At least 0. The two logarithms may cancel: each error is bounded by its size.
     log_stop = math.log(tuning.stop)
     ratio = log_add_exp(log_stop, epsilon) - log_exp1p(log_stop + epsilon)
     ratio = max(0.0, ratio) + UNIT * (16.0 * (abs(log_stop) + epsilon) + 32.0)
@@ -157,7 +157,7 @@ def _power(tuning: Tuning) -> float:
 
 
 def growth(curve: Curve, tuning: Tuning) -> float:
-    """Return by how much epsilon grows, rounded up: (1 + eta) ln R, or m delta(0) for the Poisson law.
+    """Return the increase of epsilon, rounded up: (1 + eta) ln R, or m delta(0) for the Poisson law.
 
     ln R is the root e of (1 - g) delta(e) = g (e^e - 1), and every e with <= is at least as large.
     """

@@ -1,4 +1,4 @@
-"""The losses of a linear model, and the constants that theorems need of them.
+"""The losses of linear models, and the constants that theorems need.
 
 Features x and labels y are bounded: |x| <= B (``feature_bound``) and |y| <= Y (``label_bound``), or y = +1 or -1 for
 hinge and logistic. Below z = <w, x>, r = y - z and q is ``power``.
@@ -13,9 +13,8 @@ hinge and logistic. Below z = <w, x>, r = y - z and q is ``power``.
 | squares     | r^2/2                                  | 1                        | B^2                         |
 | softmax     | ln(sum_j e^(z_j)) - z_y, z = x W       | any a in [0, 1]          | sqrt(2) (2 sqrt(2))^-a B^(1+a) |
 
-A regulariser (lambda/2) |w|^2 makes each of them lambda-strongly convex. It does not depend on the data, so that
-replacing a record moves the gradient by at most twice the gradient bound of the data part alone. Constants are rounded
-up.
+A regulariser (lambda/2) |w|^2 makes each of them lambda-strongly convex. It does not depend on the data, so replacing a
+record moves the gradient by at most twice the gradient bound of the data part alone. Constants are rounded up.
 
 >>> loss = of("squares", feature_bound=1.0, label_bound=1.0, radius=2.0, regularisation=0.5)
 >>> round(loss.lipschitz, 12), round(loss.smoothness, 12), loss.strong_convexity

@@ -1,8 +1,8 @@
-"""What the losses share: bounds on the data and on the domain, and the constants that follow from a loss's slope.
+"""The base class of losses: bounds on the data and on the domain, and the constants that follow from the slope.
 
-A loss is a convex function of z = <w, x> and of the label y. How steep and how high it is depends on one number, its
-reach: |y - z|, or for labels +1 and -1 on how far the margin y z falls short. Both rise with the reach, so that a bound
-on the reach gives every constant.
+A loss is a convex function of z = <w, x> and of the label y. Its slope and its height depend on one number, its reach:
+|y - z|, or for labels +1 and -1 how far the margin y z falls short. Both rise with the reach, so a bound on the reach
+gives every constant.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ArrayDescent = Callable[["Array", Any], None]
 
 
 class ScaledDescent(NamedTuple):
-    """Minus the derivatives at (z, y), as ``outer`` f(``inner`` z, y), for products that carry out the factors.
+    """Minus the derivatives at (z, y), as ``outer`` f(``inner`` z, y), so that matrix products can absorb the factors.
 
     Attributes:
         inner, outer: powers of two.
@@ -44,16 +44,16 @@ class ScaledDescent(NamedTuple):
 class Loss(Frozen):
     """A loss with the bounds on the data and on the domain. `dpcalc.model.loss.of` makes one by its name.
 
-    A subclass adds its own parameters, and says how steep and how high it is.
+    A subclass adds its own parameters, its slope and its height.
 
     Attributes:
         name: as in ``--loss``.
         signed: whether labels are +1 and -1.
-        classified: whether labels are classes, each with a score of its own.
+        classified: whether labels are classes, each with its own score.
         feature_bound: B > 0.
-        label_bound: Y >= 0, None if unknown; a loss with signed labels has none. Constants that depend on it refuse
-            without.
-        radius: R > 0 where w stays in the ball of this radius about 0; None for the whole space.
+        label_bound: Y >= 0, None if unknown; a loss with signed labels has none. Constants that need it raise without
+        it.
+        radius: R > 0 if w stays in the ball of this radius about 0; None for the whole space.
         regularisation: lambda >= 0.
 
     Raises:
@@ -85,10 +85,10 @@ class Loss(Frozen):
 
     @property
     def scores(self) -> int:
-        """How many scores a record has: one, but for losses of several classes."""
+        """The number of scores of a record: one, except for losses of several classes."""
         return 1
 
-    # --- what a loss says of itself -----------------------------------------------------------------------------------
+    # --- defined by each loss -----------------------------------------------------------------------------------------
 
     def _check_own(self) -> None:
         """Refuse values of the loss's own parameters that are outside their range."""
@@ -100,12 +100,12 @@ class Loss(Frozen):
 
     @property
     def _steepest(self) -> float | None:
-        """A bound on the slope at any reach, where it decides; None where the reach does."""
+        """A bound on the slope at every reach, if that is the best one; None if the bound depends on the reach."""
         return None
 
     @property
     def _reach_at_zero(self) -> float:
-        """The largest reach at w = 0: the largest |y|, but for losses with signed labels."""
+        """The largest reach at w = 0: the largest |y|, except for losses with signed labels."""
         return self._need("label_bound", "the constant is finite")
 
     def _slope(self, reach: float) -> float:
@@ -129,14 +129,14 @@ class Loss(Frozen):
         raise NotImplementedError
 
     def array_descent(self) -> ArrayDescent:
-        """Return what overwrites an array z with minus the derivatives, for loops over batches.
+        """Return a function that overwrites an array z with minus the derivatives, for loops over batches.
 
-        Overflow of e^(y z) is harmless, and the caller's to silence (``np.errstate(over="ignore")``).
+        Overflow of e^(y z) is harmless; the caller has to silence it (``np.errstate(over="ignore")``).
         """
         raise NotImplementedError
 
     def scaled_descent(self) -> ScaledDescent:
-        """Return `array_descent` with its factors apart, where that is less work."""
+        """Return `array_descent` with its factors separate, where that is less work."""
         return ScaledDescent(1.0, 1.0, self.array_descent())
 
     # --- constants ----------------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class Loss(Frozen):
         """The largest gradient norm of the data part on the domain: the L of privacy theorems.
 
         Raises:
-            MissingParameter: it is finite on a ball only, or needs the label bound.
+            MissingParameter: it is finite only on a ball, or needs the label bound.
         """
         steepest = self._steepest
         if steepest is not None:
@@ -155,34 +155,34 @@ class Loss(Frozen):
 
     @property
     def sensitivity(self) -> float:
-        """How far one record can move the gradient when it is replaced: twice `lipschitz`, regularised or not."""
+        """How far replacing one record can move the gradient: twice `lipschitz`, regularised or not."""
         return 2.0 * self.lipschitz
 
     @property
     def gradient_bound(self) -> float:
-        """The largest gradient norm with the regulariser, lambda R more than `lipschitz`: for utility, not privacy."""
+        """The largest gradient norm with the regulariser, `lipschitz` + lambda R: for utility, not privacy."""
         if not self.regularisation:
             return self.lipschitz
         return up(self.lipschitz + self.regularisation * self._need("radius", "the regulariser is Lipschitz"), 4.0)
 
     @property
     def smoothness(self) -> float | None:
-        """The Lipschitz constant of the gradient, regulariser included; None where the gradient has none (q < 2)."""
+        """The Lipschitz constant of the gradient, regulariser included; None if there is none (q < 2)."""
         return self.hoelder_constant() if self.exponent == 1.0 else None
 
     @property
     def strong_convexity(self) -> float:
-        """The strong convexity, that of the regulariser: the data part is flat in directions orthogonal to x."""
+        """The strong convexity of the regulariser: the data part is flat in directions orthogonal to x."""
         return self.regularisation
 
     def hoelder_constant(self, exponent: float | None = None) -> float:
         """Return the constant C of |grad f(w) - grad f(w')| <= C |w - w'|^exponent on the whole space.
 
         Args:
-            exponent: in [0, 1], for logistic and huber; other losses have `exponent` alone.
+            exponent: in [0, 1], for logistic and huber; other losses have only `exponent`.
 
         Raises:
-            NotApplicable: regularised, with an exponent below 1: then it holds on a ball only.
+            NotApplicable: regularised, with an exponent below 1: then it holds only on a ball.
         """
         exponent = self.exponent if exponent is None else exponent
         constant = self._checked_constant(exponent)
@@ -226,14 +226,14 @@ class Loss(Frozen):
     # --- the function itself ------------------------------------------------------------------------------------------
 
     def value(self, w: Array, features: Array, labels: Array) -> Array:
-        """Return the loss of every record: features is an array of rows, labels one of as many numbers."""
+        """Return the loss of every record: features has shape (n, d), labels (n,)."""
         import numpy as np
 
         values: Array = self.data_values(features @ w, labels) + 0.5 * self.regularisation * np.dot(w, w)
         return values
 
     def gradient(self, w: Array, features: Array, labels: Array) -> Array:
-        """Return a subgradient of `value` for every record, as rows; 0 is taken where it may be."""
+        """Return a subgradient of `value` for every record, as rows; 0 if that is one."""
         import numpy as np
 
         slopes = self.data_slopes(features @ w, labels)
@@ -267,7 +267,7 @@ class Loss(Frozen):
         return self._hoelder_constant_of_data(exponent)
 
     def _refuse_other(self, exponent: float) -> None:
-        """Refuse an exponent that is not the only one of the loss."""
+        """Refuse an exponent other than the loss's only one."""
         if exponent != self.exponent:
             raise NotApplicable(
                 f"the gradient of this {self.name} loss is Hoelder of exponent {self.exponent:g}, not {exponent:g}",
@@ -281,10 +281,10 @@ def flag_of(name: str) -> str:
 
 
 def check(name: str, value: Any, low: float, high: float = math.inf, *, closed: bool = True) -> None:
-    """Refuse a value that is not a finite number in [low, high], or that is one of the two unless ``closed``.
+    """Refuse a value that is not a finite number in [low, high], or in (low, high) unless ``closed``.
 
     Raises:
-        SpecError: it is such a value.
+        SpecError: it is outside.
     """
     number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if not number or not (low <= value <= high if closed else low < value < high):

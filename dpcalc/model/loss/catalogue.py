@@ -1,4 +1,4 @@
-"""Every loss by its name. A new one is a class in a file of its own, and a line here."""
+"""Every loss by its name. A new loss is a class and a line here."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ PARAMETERS = (
     "feature_bound", "label_bound", *sorted(_SHARES, key=lambda name: (-_SHARES[name], name)), "radius",
     "regularisation",
 )  # fmt: skip
-"""The parameters of all losses. Those that only some have come in the middle, the most shared first."""
+"""The parameters of all losses. Those of only some losses are in the middle, the most shared first."""
 
 
 def of(name: str, **parameters: float | None) -> Loss:
-    """Return the loss of this name. Power is 1 and tube is 0 where they are not given.
+    """Return the loss of this name. Power defaults to 1 and tube to 0.
 
     Args:
         name: one of `LOSSES`.
@@ -72,7 +72,7 @@ def constants(
         parameters: name -> value; those that are not in `PARAMETERS` are ignored.
         risk: whether ``lipschitz`` bounds the regularised gradient, as bounds on the risk need. For privacy it bounds
             the gradient of the data part.
-        clip: the norm to which the gradients of the data part are clipped; it is the bound on them where it is less.
+        clip: the norm to which the gradients of the data part are clipped; the smaller bound is used.
 
     Raises:
         SpecError, MissingParameter: as `of`.
@@ -96,7 +96,7 @@ def constants(
 
 
 def _clipped(loss: Loss, clip: float) -> float:
-    """Return the bound on the clipped gradients of the data part: the clip where the loss has no bound of its own."""
+    """Return the bound on the clipped gradients of the data part: the clip if the loss has no bound."""
     try:
         return min(clip, loss.lipschitz)
     except MissingParameter:

@@ -109,9 +109,9 @@ class Squares(Loss):
 
 
 class PowerLoss(Loss):
-    """max(0, excess)^q, where the excess is linear in z but for a corner at most.
+    """max(0, excess)^q, where the excess is linear in z, with at most one corner.
 
-    The gradient is Hoelder of exponent q - 1 with the constant q B^q, times 2^(2-q) where the excess has a corner.
+    The gradient is Hoelder of exponent q - 1 with the constant q B^q, times 2^(2-q) if the excess has a corner.
 
     Attributes:
         power: q in [1, 2].
@@ -146,7 +146,7 @@ class PowerLoss(Loss):
 
     @property
     def _free(self) -> float:
-        """How far the reach may go at no cost."""
+        """The largest reach without a loss."""
         return 0.0
 
     @property
@@ -166,7 +166,7 @@ class PowerLoss(Loss):
 
 
 def to_slopes(excess: Array, power: float) -> None:
-    """Overwrite every excess with q max(0, excess)^(q-1), and with 0 where it is not above 0."""
+    """Overwrite every excess with q max(0, excess)^(q-1), and with 0 unless it is positive."""
     import numpy as np
 
     if power == 1.0:
@@ -264,7 +264,7 @@ class Insensitive(Absolute):
     """max(0, |y - z| - tube)^q: residuals within the tube cost nothing.
 
     Attributes:
-        tube: half the width of the free tube, >= 0.
+        tube: half the width of the tube without a loss, >= 0.
     """
 
     name: ClassVar[str] = "insensitive"
@@ -273,7 +273,7 @@ class Insensitive(Absolute):
 
     @property
     def gradient_at_zero(self) -> float:
-        """As `Loss.gradient_at_zero`: 0 where every label lies in the tube."""
+        """As `Loss.gradient_at_zero`: 0 if every label lies in the tube."""
         return 0.0 if self._reach_at_zero < self.tube else super().gradient_at_zero
 
     def _check_own(self) -> None:
@@ -385,10 +385,9 @@ _ROOT_2 = math.sqrt(2.0)
 class Softmax(Loss):
     """ln(sum_j e^(z_j)) - z_y, for scores z = x W of K classes and a label y in 0..K-1. W has the Frobenius norm.
 
-    The slope is q - e_y, q the softmax of z: at most sqrt(2) (1 - q_y) long, and as a function of z 1/2-Lipschitz, as
-    the eigenvalues of diag q - q q' are at most 1/2. So the gradient is Hoelder of any exponent a in [0, 1], with the
-    constant sqrt(2) (2 sqrt(2))^-a B^(1+a). The reach is how far another score may be above that of the label,
-    sqrt(2) |z|.
+    The slope is q - e_y, q the softmax of z: at most sqrt(2) (1 - q_y) long, and 1/2-Lipschitz in z, since the
+    eigenvalues of diag q - q q' are at most 1/2. So the gradient is Hoelder of any exponent a in [0, 1], with the
+    constant sqrt(2) (2 sqrt(2))^-a B^(1+a). The reach bounds how far another score is above the label's: sqrt(2) |z|.
 
     Attributes:
         classes: K >= 2.
@@ -405,7 +404,7 @@ class Softmax(Loss):
         return int(self.classes)
 
     def data_values(self, z: Array, labels: Array) -> Array:
-        """Return the loss of every row of scores, shape (n, K); labels are n whole numbers from 0."""
+        """Return the loss of every row of scores, shape (n, K); labels are n integers from 0."""
         import numpy as np
 
         values: Array = np.logaddexp.reduce(z, axis=-1) - np.take_along_axis(z, _rows(labels), -1)[..., 0]
