@@ -1933,6 +1933,7 @@ def train(
     executor: Executor | None = ...,
     unlearn: str | None = ...,
     ledger: Any = ...,
+    class_shares: Sequence[float] | str | None = ...,
     algorithm: Word = ...,
     release: Word = ...,
     loss: Word = ...,
@@ -2011,6 +2012,8 @@ def train(
         solver: ``descent``, or ``sums`` for least squares from noisy sums of products. By default as the rule has it.
         centre: whether rows are centred on a noisy mean, which is part of what is accounted. By default as the rule has
             it.
+        class_shares: public shares of the classes in the order of their labels, such as ``(0.98, 0.02)``, or numbers in
+            their proportion: a warning says where the rarest is too rare for the budget. Never count them.
         executor: what computes the replicas in place of this machine: any `concurrent.futures.Executor`. It is sent the
             records as text.
         algorithm: what is run and released; one of noisy-gd, noisy-sgd, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, pnsgd, skip, stop, shuffled, rotation, shuffled-stop, online, dp-sgd-gradient, dp-sgd-output, correlated.
@@ -2266,6 +2269,7 @@ def predict(
     data: Any,
     *,
     output: str | os.PathLike[str] | None = ...,
+    threshold: float | None = ...,
 ) -> dict[str, Any]:
     """Return what a model says of rows: arrays by name, in the order of the rows.
 
@@ -2274,6 +2278,7 @@ def predict(
         data: a path (CSV, NPY, NPZ, Parquet) with the model's columns among others, ``"example:breast-cancer"``, or an
             array of rows in the order of the model's columns.
         output: path of a CSV that is written as well.
+        threshold: of a logistic model, the probability above which a row counts as +1; by default 1/2.
 
     Returns:
         ``prediction``, the names of classes or targets in their own units; and ``probability`` of the class that counts

@@ -54,6 +54,7 @@ def train(
     executor: Executor | None = None,
     unlearn: str | None = None,
     ledger: Any = None,
+    class_shares: Sequence[float] | str | None = None,
     **given: Any,
 ) -> Report:
     """Train a linear model by an algorithm whose privacy is accounted first; nothing is trained where a gate fails.
@@ -96,6 +97,8 @@ def train(
         solver: ``descent``, or ``sums`` for least squares from noisy sums of products. By default as the rule has it.
         centre: whether rows are centred on a noisy mean, which is part of what is accounted. By default as the rule has
             it.
+        class_shares: public shares of the classes in the order of their labels, such as ``(0.98, 0.02)``, or numbers in
+            their proportion: a warning says where the rarest is too rare for the budget. Never count them.
         executor: what computes the replicas in place of this machine: any `concurrent.futures.Executor`. It is sent the
             records as text.
 
@@ -125,7 +128,7 @@ def train(
         reference=reference, show_unprotected_metrics=show_unprotected_metrics,
         evaluate_share=evaluate_share,
         tune=TuneRequest(tune, tune_runs, tune_law, tune_score).tune(), solver=solver,
-        centre=centre, executor=executor, unlearn=unlearn, account=_account(ledger),
+        centre=centre, executor=executor, unlearn=unlearn, account=_account(ledger), class_shares=class_shares,
     )  # fmt: skip
     asked = read("train", **given)
     check_setup(setup, len(asked.runs))
@@ -271,7 +274,11 @@ def audit(
 
 
 def predict(
-    model: str | os.PathLike[str], data: Any, *, output: str | os.PathLike[str] | None = None
+    model: str | os.PathLike[str],
+    data: Any,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    threshold: float | None = None,
 ) -> dict[str, Any]:
     """Return what a model says of rows: arrays by name, in the order of the rows.
 
@@ -280,6 +287,7 @@ def predict(
         data: a path (CSV, NPY, NPZ, Parquet) with the model's columns among others, ``"example:breast-cancer"``, or an
             array of rows in the order of the model's columns.
         output: path of a CSV that is written as well.
+        threshold: of a logistic model, the probability above which a row counts as +1; by default 1/2.
 
     Returns:
         ``prediction``, the names of classes or targets in their own units; and ``probability`` of the class that counts
@@ -298,7 +306,7 @@ def predict(
     if output is not None:
         read = (os.fspath(model), source if isinstance(source, str) else None)
         check_outputs([(os.fspath(output), "output")], read)
-    predicting = predictor(load(os.fspath(model)))
+    predicting = predictor(load(os.fspath(model))).above(threshold)
     if output is not None:
         with in_pieces(os.fspath(output), "output") as write:
             write_csv(predicting, source, write)

@@ -133,6 +133,14 @@ def test_all_noisy_sums_together_are_within_the_budget(epsilon: float) -> None:
     assert case.best.value == pytest.approx(uncounted.best.value * math.sqrt(116.0 / 112.0), rel=1e-3)
 
 
+def test_more_sums_are_accounted_where_they_pay() -> None:
+    case = case_of(data=CANCER, epsilon=2)
+    assert 15.0 <= case.training["rule"]["kappa"] < 50.0
+    assert (case.training["calibration"]["sums"], value(case, "steps")) == (8, 120)
+    z = 569 * case.best.value / 0.1
+    assert math.sqrt(120.0) * 2.0 / z <= mu_of(2.0, 1e-5)
+
+
 def test_counts_are_among_the_rounded_numbers() -> None:
     """With one column, the six counts are more than a step releases."""
     x = np.random.default_rng(1).uniform(-1.0, 1.0, (2000, 1))

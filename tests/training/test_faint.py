@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dpcalc
 from dpcalc.cli.main import main
 from dpcalc.training.release import execution
 from tests.training.test_rule import case_of, delta_of, mu_of
@@ -103,3 +104,50 @@ def test_it_is_said_before_training(
     if form == "json":
         [text] = json.loads(printed.out)["cases"][0]["warnings"]
         assert "nothing can be learned" in text
+
+
+# --- a rare class -----------------------------------------------------------------------------------------------------
+
+
+def rare(shares: Any, rows: int = 2000, columns: int = 8, **given: Any) -> str:
+    return warned(rows, columns, class_shares=shares, **given)
+
+
+def test_a_class_that_is_too_rare_is_warned_of_by_public_numbers() -> None:
+    said = rare("0.99,0.01")
+    kappa = 20 * mu_of(1.0, 1e-5) / math.sqrt(9)
+    assert f"kappa of the rarest class, some 20 records, is {kappa:.2g}: below 6, " in said
+    assert "--threshold" in said
+    [epsilon] = re.findall(r"epsilon ([0-9.]+)", said)
+    needed = 6.0 * math.sqrt(9) / 20.0
+    assert delta_of(needed, float(epsilon)) <= 1e-5 <= delta_of(needed, float(epsilon) - 0.1)
+    assert f"{6.0 / kappa:.2g} times as many records" in said
+
+
+def test_shares_and_counts_say_the_same_and_common_classes_nothing() -> None:
+    assert rare((198, 2)) == rare("0.99,0.01") == rare([0.01, 0.99]) != ""
+    assert rare("0.8,0.2") == rare(None) == ""
+    assert "some 20 records" in rare("50,49,1", labels="1,-1,2", positive=None)
+
+
+@pytest.mark.parametrize(
+    ("shares", "more"),
+    [
+        ("1", {}), ("0.5,0.3,0.2", {}), ("a,b", {}), ("1,0", {}), ("1,-1", {}), ("nan,1", {}), ("inf,1", {}),
+        ("", {}), (5, {}), ("0.9,0.1", {"radius": 1.0}), ("0.9,0.1", {"loss": "squares", "positive": None}),
+    ],
+)  # fmt: skip
+def test_what_are_no_shares_is_refused_before_training(
+    shares: Any, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "parts_of", None)
+    with pytest.raises(dpcalc.SpecError, match="shares of"):
+        rare(shares, **more)
+
+
+def test_the_warning_of_a_rare_class_does_not_look_at_the_records() -> None:
+    """Labels that are all one class are warned of by the same words."""
+    rows, labels = table(2000, 8)
+    given: dict[str, Any] = {"positive": "1", "class_shares": "0.99,0.01"}
+    same = [case_of(data=(rows, kept), **given).warnings for kept in (labels, -(labels**2))]
+    assert same[0] == same[1] != ()

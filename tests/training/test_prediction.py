@@ -15,7 +15,7 @@ from dpcalc.training.data import readers
 from dpcalc.training.data.cells import NUMBERS
 from dpcalc.training.data.tables import rows_of
 from dpcalc.training.release.model import Model
-from dpcalc.training.release.prediction import predictor, write_csv
+from dpcalc.training.release.prediction import predicted, predictor, write_csv
 from tests.training.test_model import MODEL
 
 REGRESSION = MODEL._replace(
@@ -125,6 +125,20 @@ def test_predictions_are_classes_and_probabilities() -> None:
     assert {row["prediction"] for row in written_csv(MODEL, both)} == {"yes", "not yes"}
     unnamed = written_csv(MODEL._replace(positive=None, loss={"loss": "hinge"}), CELLS[:, :2])
     assert [row["prediction"] for row in unnamed] == ["1" if float(row["score"]) > 0 else "-1" for row in unnamed]
+
+
+def test_a_threshold_moves_predictions_and_no_probability(tmp_path: Path) -> None:
+    model, path = MODEL._replace(loss={"loss": "logistic"}), written(tmp_path, "csv")
+    [plain] = predicted(predictor(model), path)
+    for threshold in (0.1, 0.5, 0.9):
+        [found] = predicted(predictor(model).above(threshold), path)
+        assert (found["probability"] == plain["probability"]).all()
+        names = predictor(model).classes
+        assert names is not None
+        assert found["prediction"].tolist() == [names[p > threshold] for p in plain["probability"].tolist()]
+    for other, given in ((REGRESSION, 0.5), (model, 0.0), (model, 1.0), (model, math.nan)):
+        with pytest.raises(SpecError, match="threshold"):
+            predictor(other).above(given)
 
 
 def test_predictions_of_a_regression_are_in_the_units_of_the_target() -> None:

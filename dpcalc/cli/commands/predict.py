@@ -13,8 +13,9 @@ from dpcalc.inert import printable
 @click.command("predict", cls=WithHelp)
 @click.argument("model", metavar="MODEL", type=FILE)
 @click.option("--data", type=FILE, required=True, help="The rows: CSV with a header, NPY, NPZ or Parquet.")
+@click.option("--threshold", metavar="P", help="+1 is what has a larger probability than this (default 0.5).")
 @click.option("--output", "-o", type=FILE, help="Write to FILE, atomically, instead of stdout (also: -).")
-def command(model: str, data: str, output: str | None) -> None:
+def command(model: str, data: str, threshold: str | None, output: str | None) -> None:
     """Predict the target of every row by a model that `dpcalc train -o` wrote; the answer is a CSV.
 
     The model's columns are found by their names, in any order; other columns are not read, and no target is needed. A
@@ -30,10 +31,11 @@ def command(model: str, data: str, output: str | None) -> None:
 
     one_blas_thread()
     check_outputs([(output, "-o")], (model, data))
+    from dpcalc.model.numbers import parse_number
     from dpcalc.training.release.model import load
     from dpcalc.training.release.prediction import predictor, write_csv
 
-    predicting = predictor(load(model))
+    predicting = predictor(load(model)).above(None if threshold is None else parse_number(threshold))
     with in_pieces(output) as write:
         count = write_csv(predicting, data, write)
     if output not in (None, "-"):

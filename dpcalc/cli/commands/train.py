@@ -29,6 +29,7 @@ _OWN = (
     "data", "synthetic", "target", "labels", "positive", "ignore", "ranges", "intercept", "test_fraction", "seed",
     "noise_source", "replicas", "workers", "target_range", "average",
     "reference", "show_unprotected_metrics", "evaluate_share", "solver", "centre", "unlearn",
+    "class_shares",
 )  # fmt: skip
 
 
@@ -45,6 +46,7 @@ _PAUSE = 0.1  # seconds between two looks of a bar
     "--labels", metavar="NO,YES", help="The second label is +1, all else -1; or more than two classes: A,B,C (softmax)."
 )
 @click.option("--positive", metavar="LABEL", help="The label that counts as +1, alone; all else counts as -1.")
+@click.option("--class-shares", metavar="A,B", help="Public shares of the classes: warns where the rarest is too rare.")
 @click.option("--ignore", metavar="COLUMN", multiple=True, help="Leave a column out (repeatable).")
 @click.option(
     "--ranges",

@@ -345,7 +345,7 @@ def evaluate(
     from dpcalc.training.release.prediction import predictor
 
     loaded = load(model)
-    predicting = predictor(loaded) if threshold is None else predictor(loaded).above(threshold)
+    predicting = predictor(loaded).above(threshold)
     head = {
         "schema": SCHEMA, "dpcalc": __version__, "command": "evaluate",
         "task": "regression" if predicting.classes is None else "classification",

@@ -15,7 +15,7 @@ from dpcalc.report import Assertion, Case
 from dpcalc.training.rule import batches, full_batches, sums_of_products
 from dpcalc.training.rule.account import Release, charged, release_of
 from dpcalc.training.rule.calibration import Calibrating
-from dpcalc.training.rule.defaults import fill_loss, fill_split, fill_steps
+from dpcalc.training.rule.defaults import CLASSIFYING, fill_loss, fill_split, fill_steps
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.excess_risk import least_risk
 from dpcalc.training.rule.full_batches import Centring, Rule
@@ -99,7 +99,7 @@ def judged_case(case: Case, draft: Draft, rule: Rule | None, task: Task) -> Case
     Raises:
         NotApplicable: nothing is guaranteed.
     """
-    warnings = () if rule is None else rule.warnings(draft)
+    warnings = () if rule is None else rule.warnings(draft, task.setup)
     for text in warnings:
         task.warned(text)
     case = case._replace(inputs=draft.with_sources(case.inputs), warnings=(*case.warnings, *warnings))
@@ -153,6 +153,8 @@ def described(task: Task, read: Callable[..., Records] | None = None) -> Describ
     ruled = batched or full_batches.applies(draft)
     if asked.solver == Solver.SUMS:
         sums_of_products.check(draft, asked)
+    if asked.class_shares is not None and not (ruled and draft["loss"] in CLASSIFYING):
+        raise SpecError("shares of classes are of a classifier by the default rule", "leave out --class-shares")
     setup = full_batches.settle(asked, draft, ruled=ruled, batched=batched)
 
     def centres(rows: int, columns: int) -> bool:

@@ -58,12 +58,14 @@ class Predictor(NamedTuple):
         """Whether each class has a score of its own."""
         return self.model.classes is not None
 
-    def above(self, probability: float) -> Predictor:
-        """Return how scores are read where +1 is what has a larger probability than this one.
+    def above(self, probability: float | None) -> Predictor:
+        """Return how scores are read where +1 is what has a larger probability than this one; None changes nothing.
 
         Raises:
             SpecError: the model has not two classes with probabilities, or that is none between 0 and 1.
         """
+        if probability is None:
+            return self
         if self.classes is None or self.several or not self.probable:
             raise SpecError("the model has no threshold", "it is of a logistic model of two classes")
         if not 0.0 < probability < 1.0:

@@ -183,12 +183,17 @@ class Rule(NamedTuple):
         words = (f"{name.replace('_', ' ')} {_said(pick.value)}" for name, pick in self.picks.items())
         return DefaultRule(signal_to_noise=self.kappa, picked=", ".join(words))
 
-    def warnings(self, draft: Draft) -> tuple[str, ...]:
-        """Return a warning where the noise may drown what there is to learn."""
-        shape = int(draft["records"]), self.columns
-        classifies = draft.get("loss") in CLASSIFYING
-        text = faint.warning(self.kappa, self.mu, shape, draft.question, classifies=classifies)
-        return () if text is None else (text,)
+    def warnings(self, draft: Draft, asked: Setup) -> tuple[str, ...]:
+        """Return warnings where the noise may drown what there is to learn, of all records or of the rarest class.
+
+        Raises:
+            SpecError: the shares of the classes are malformed.
+        """
+        signal = faint.Signal(self.kappa, self.mu, int(draft["records"]), self.columns, draft.question)
+        whole = signal.warning(classifies=draft.get("loss") in CLASSIFYING)
+        share = asked.rarest_share(int(draft.get("classes", 2)))
+        rare = None if share is None else signal.warning_of_class(share)
+        return tuple(text for text in (whole, rare) if text is not None)
 
 
 def applies(draft: Draft) -> bool:

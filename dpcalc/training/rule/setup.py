@@ -53,6 +53,9 @@ class Solver(PlainEnum):
 
 MODEL_ENDINGS = (".json", ".npz")
 
+_MOST_SHARE = 1e15
+"""Of shares that are typed, which may be counts: sums of larger ones say nothing of a single record."""
+
 OF_UNLEARNING = ("start_distance", "clean_steps")
 """What describes a run by which a model forgets, and no other."""
 
@@ -74,6 +77,8 @@ class Setup(NamedTuple):
         workers: of the replicas; None: as many as there are processors.
         output: where the model is written, or None.
         card: whether a privacy card is written beside the model, if that is private.
+        class_shares: public shares of the classes in the order of their labels, or numbers in their proportion, for a
+            warning where the rarest is too rare; a text "0.98,0.02" or numbers.
         target_range: the interval of the target of a regression, (low, high) or a text "low,high": it goes to [-Y, Y].
         average: an `Average`; None: as the default rule has it.
         reference: whether the non-private minimiser is sought, to compare with.
@@ -104,6 +109,7 @@ class Setup(NamedTuple):
     output: str | None = None
     labels: Any = None
     card: bool = True
+    class_shares: Any = None
     target_range: Any = None
     average: str | None = None
     reference: bool = False
@@ -143,6 +149,26 @@ class Setup(NamedTuple):
         if self.example and self.labels is None and self.positive is None:
             return EXAMPLES[self.example][1]
         return declared(self.labels, self.positive)
+
+    def rarest_share(self, count: int) -> float | None:
+        """Return the public share of the rarest of so many classes, if their shares are given.
+
+        Raises:
+            SpecError: they are no shares of so many classes.
+        """
+        if self.class_shares is None:
+            return None
+        try:
+            parts = self.class_shares.split(",") if isinstance(self.class_shares, str) else list(self.class_shares)
+            shares = [parse_number(part.strip()) if isinstance(part, str) else float(part) for part in parts]
+        except (SpecError, ValueError, TypeError):
+            shares = []
+        if len(shares) != count or not all(0.0 < share <= _MOST_SHARE for share in shares):
+            raise SpecError(
+                f"the shares of the classes are {str(self.class_shares)[:60]!r}",
+                f"give {count} public numbers above 0, as --class-shares {','.join(['0.9'] + ['0.1'] * (count - 1))}",
+            )
+        return min(shares) / math.fsum(shares)
 
     @property
     def target_interval(self) -> tuple[float, float] | None:

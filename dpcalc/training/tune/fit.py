@@ -136,7 +136,7 @@ def fit_tuned(task: Task) -> Fit:
     tuned = tuned_guarantee(makes, tune, question)
     case = _case(tuned, runs.candidates[0].draft, question, task.gates, tune)
     ruled = [candidate for candidate in runs.candidates if candidate.rule is not None]
-    warned = {text: None for one in ruled if one.rule for text in one.rule.warnings(one.draft)}
+    warned = {text: None for one in ruled if one.rule for text in one.rule.warnings(one.draft, setup)}
     for text in warned:
         task.warned(text)
     if tuned.ledger is None:
