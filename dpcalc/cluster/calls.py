@@ -19,7 +19,7 @@ import json
 import platform
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -215,6 +215,46 @@ def answer_of(name: str, document: str, text: Any) -> str:
     return answer
 
 
+# --- a document, and lines that answer it -----------------------------------------------------------------------------
+
+
+def sent(schema: str, **asked: Any) -> str:
+    """Return the document that asks for something, of this version."""
+    return json.dumps({"schema": schema, "dpcalc": __version__, **asked})
+
+
+def received(document: str, schema: str) -> dict[str, Any]:
+    """Return what a document asks for.
+
+    Raises:
+        SpecError: it is of another version of dpcalc.
+    """
+    asked: dict[str, Any] = json.loads(document)
+    if (asked.get("schema"), asked.get("dpcalc")) != (schema, __version__):
+        raise SpecError(f"the worker has dpcalc {__version__}, and was asked by another version")
+    return asked
+
+
+def in_lines(document: str, lines: Sequence[str]) -> str:
+    """Return the answer that some lines are: a head, which repeats what was asked, and the lines."""
+    head = {"dpcalc": __version__, "asked": _hash(document), "sha256": _hash("\n".join(lines))}
+    return "\n".join([json.dumps(head), *lines])
+
+
+def lines_of(document: str, text: Any) -> list[str]:
+    """Return the lines of an answer.
+
+    Raises:
+        WorkerLost: it answers another document, or was damaged on its way.
+    """
+    if not isinstance(text, str):
+        raise WorkerLost("a worker answered with something that is no text")
+    lines = text.split("\n")[1:]
+    if text != in_lines(document, lines):
+        raise WorkerLost("the answer is not to what was asked, or was damaged on its way")
+    return lines
+
+
 _LOOK = 2.0  # seconds without an answer after which it is asked anew whether workers are there
 
 
@@ -242,6 +282,45 @@ class Piece:
     def stopped(self, why: DpcalcError) -> Any:
         """Return the answer to a piece of one part whose computation was ended on purpose."""
         raise NotImplementedError
+
+
+class Row(Piece):
+    """A piece that is some items of a list in a row, each with an answer of its own.
+
+    Args:
+        schema: of the document.
+        items: what is asked.
+        first: the place of the first item among all.
+        asked: the fields of the document.
+    """
+
+    def __init__(self, schema: str, items: Sequence[Any], first: int = 0, /, **asked: Any) -> None:
+        self.items, self.first, self.document = items, first, sent(schema, **asked)
+
+    def part(self, start: int, end: int) -> Piece:
+        """Return the piece of some of the items."""
+        raise NotImplementedError
+
+    def halves(self) -> list[Piece]:
+        """Return the items in two, or these where it is one."""
+        middle = len(self.items) // 2
+        return [self.part(0, middle), self.part(middle, len(self.items))] if middle else [self]
+
+
+def in_order(answers: Iterable[tuple[Piece, Any]], progress: Callable[[int], None] | None = None) -> list[Any]:
+    """Return the answers to all items in their order, from those to rows as they come.
+
+    Args:
+        answers: of `spread`.
+        progress: called with how many were added.
+    """
+    found: dict[int, Sequence[Any]] = {}
+    for piece, some in answers:
+        assert isinstance(piece, Row)
+        found[piece.first] = some
+        if progress is not None:
+            progress(len(some))
+    return [one for first in sorted(found) for one in found[first]]
 
 
 Submit = Callable[[Piece], "Future[str]"]

@@ -12,9 +12,7 @@ The cases of a selection judged one by one, here or by whoever was sent their te
 from __future__ import annotations
 
 import functools
-import hashlib
 import itertools
-import json
 import threading
 import time
 from collections import Counter
@@ -22,8 +20,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from dpcalc.cluster.calls import Piece
-from dpcalc.errors import PRECEDENCE, DpcalcError, SpecError
+from dpcalc.cluster.calls import Row, in_lines, lines_of, received
+from dpcalc.errors import PRECEDENCE, DpcalcError
 from dpcalc.files.place import ProjectFile
 from dpcalc.files.typed import Garbled
 from dpcalc.recipes.judging.verdict import error, given_by, judged, judged_again
@@ -35,7 +33,6 @@ from dpcalc.recipes.running.selection import Selection
 from dpcalc.render.machine import case_line
 from dpcalc.render.notes import in_words
 from dpcalc.report import Case, Report, Status, strict_json
-from dpcalc.version import __version__
 
 MOST_SHOWN = 1000
 """Cases that a text shows, of a check of more than are held in memory."""
@@ -170,7 +167,7 @@ def travels(entry: Entry) -> bool:
     return not any(gate.terms for gate in entry.gates)
 
 
-class Chunk(Piece):
+class Chunk(Row):
     """Some cases that are computed one after the other.
 
     Args:
@@ -179,49 +176,33 @@ class Chunk(Piece):
     """
 
     def __init__(self, selection: Selection, places: Sequence[int]) -> None:
-        self._selection, self.places = selection, tuple(places)
-        asked = {"schema": SCHEMA, "dpcalc": __version__, "check": selection.text, "places": self.places}
-        self.document = json.dumps({**asked, "soon": _SOON})
+        super().__init__(SCHEMA, places, check=selection.text, places=places, soon=_SOON)
+        self._selection, self.places = selection, places
 
     def read(self, text: str) -> list[Case]:
         """Return the first cases of the chunk, with their verdicts.
 
         Raises:
-            Garbled: this is no answer to it.
+            Garbled, WorkerLost: this is no answer to it.
         """
-        if not isinstance(text, str):
-            raise Garbled("a worker answered with something that is no text")
-        first, *lines = text.split("\n")
-        try:
-            head = json.loads(first)
-        except ValueError:
-            raise Garbled("the answer has no head") from None
-        if head != _head(self.document, lines) or not 1 <= len(lines) <= len(self.places):
-            raise Garbled("the answer is not to what was asked, or was damaged on its way")
+        lines = lines_of(self.document, text)
+        if not 1 <= len(lines) <= len(self.places):
+            raise Garbled(f"{len(lines)} cases are answered of {len(self.places)}")
         return [verdict_on(self._selection, place, line) for place, line in zip(self.places, lines, strict=False)]
 
     def after(self, answer: list[Case]) -> Chunk | None:
         """Return the cases that were not answered."""
-        rest = self.places[len(answer) :]
-        return Chunk(self._selection, rest) if rest else None
+        return self.part(len(answer), len(self.places)) if len(answer) < len(self.places) else None
 
-    def halves(self) -> list[Piece]:
-        """Return the chunk in two, or itself where it is one case."""
-        middle = len(self.places) // 2
-        parts = (self.places[:middle], self.places[middle:])
-        return [Chunk(self._selection, part) for part in parts] if middle else [self]
+    def part(self, start: int, end: int) -> Chunk:
+        """Return the chunk of some of the cases."""
+        return Chunk(self._selection, self.places[start:end])
 
     def stopped(self, why: DpcalcError) -> list[Case]:
         """Return the verdict on the only case, whose computation was ended."""
         _, entry = self._selection.at(self.places[0])
         outcome = Outcome(None, type(why).__name__, why.message, why.hint, why.exit_code)
         return [in_words("check", error(entry, entry.place, outcome))]
-
-
-def _head(document: str, lines: Sequence[str]) -> dict[str, Any]:
-    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    asked = hashlib.sha256(document.encode()).hexdigest()
-    return {"schema": SCHEMA, "dpcalc": __version__, "chunk": asked, "cases": len(lines), "sha256": digest}
 
 
 def verdict_on(selection: Selection, place: int, line: str) -> Case:
@@ -267,9 +248,7 @@ def run_chunk(document: str) -> str:
     Raises:
         SpecError: it is of another version of dpcalc.
     """
-    asked = json.loads(document)
-    if (asked.get("schema"), asked.get("dpcalc")) != (SCHEMA, __version__):
-        raise SpecError(f"the worker has dpcalc {__version__}, and the check was started by another version")
+    asked = received(document, SCHEMA)
     if not hasattr(_OF_THREAD, "judge_of"):
         _OF_THREAD.judge_of = functools.lru_cache(maxsize=1)(_judge_of)
     judge, late, lines = _OF_THREAD.judge_of(asked["check"]), time.monotonic() + asked["soon"], list[str]()
@@ -277,7 +256,7 @@ def run_chunk(document: str) -> str:
         lines.append(case_line("check", judge(place)))
         if time.monotonic() > late:
             break
-    return "\n".join([json.dumps(_head(document, lines)), *lines])
+    return in_lines(document, lines)
 
 
 _OF_THREAD = threading.local()

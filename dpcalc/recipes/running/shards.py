@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpcalc.cluster.calls import Piece, spread, through
+from dpcalc.cluster.calls import Row, in_lines, in_order, lines_of, received, spread, through
 from dpcalc.errors import DpcalcError, SpecError, WorkerLost
 from dpcalc.files.reading import digest_of
 from dpcalc.files.typed import Garbled
@@ -27,7 +27,6 @@ from dpcalc.model.parameter import renamed
 from dpcalc.recipes.running.saved import refuse_other_inputs, verified_case
 from dpcalc.render.layout import listed
 from dpcalc.report import Case, Report, Shard, Status, case_fields, strict_json
-from dpcalc.version import __version__
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -233,7 +232,7 @@ Run = Mapping[str, Any]
 """Keywords of a query, each with one value."""
 
 
-class Queries(Piece):
+class Queries(Row):
     """Some queries that are answered one after the other.
 
     Args:
@@ -243,9 +242,9 @@ class Queries(Piece):
     """
 
     def __init__(self, command: str, first: int, runs: Sequence[Run]) -> None:
-        self.first, self._command, self._runs = first, command, runs
+        self._command, self._runs = command, runs
         try:
-            self.document = json.dumps({"schema": SCHEMA, "dpcalc": __version__, "command": command, "runs": runs})
+            super().__init__(SCHEMA, runs, first, command=command, runs=runs)
         except (TypeError, ValueError) as error:
             raise SpecError(f"a run is no JSON: {error}", "give numbers, words and lists of them") from None
 
@@ -253,13 +252,9 @@ class Queries(Piece):
         """Return the answers.
 
         Raises:
-            Garbled: this is no answer to these queries.
+            Garbled, WorkerLost, ValueError: this is no answer to these queries.
         """
-        if not isinstance(text, str):
-            raise Garbled("a worker answered with something that is no text")
-        head, *lines = text.split("\n")
-        if head != _head(self.document, lines) or len(lines) != len(self._runs):
-            raise Garbled("the answer is not to what was asked, or was damaged on its way")
+        lines = lines_of(self.document, text)
         return [self._case(line, run) for line, run in zip(lines, self._runs, strict=True)]
 
     def _case(self, line: str, run: Run) -> Case:
@@ -271,24 +266,13 @@ class Queries(Piece):
             raise Garbled("a gate was not judged")
         return case
 
-    def halves(self) -> list[Piece]:
-        """Return the queries in two, or these where it is one."""
-        middle = len(self._runs) // 2
-        if not middle:
-            return [self]
-        runs, first = self._runs, self.first
-        return [
-            Queries(self._command, first, runs[:middle]), Queries(self._command, first + middle, runs[middle:])
-        ]  # fmt: skip
+    def part(self, start: int, end: int) -> Queries:
+        """Return some of the queries."""
+        return Queries(self._command, self.first + start, self._runs[start:end])
 
     def stopped(self, why: DpcalcError) -> list[Case]:
         """Raise what ended the computation, with the place of the run."""
         raise WorkerLost(f"run {self.first + 1} of the sweep has no answer: {why.message}", why.hint)
-
-
-def _head(document: str, lines: Sequence[str]) -> str:
-    digest = hashlib.sha256("\n".join([document, *lines]).encode()).hexdigest()
-    return json.dumps({"schema": SCHEMA, "dpcalc": __version__, "sha256": digest})
 
 
 def answered(document: str, answer: Callable[[str, Run], str]) -> str:
@@ -297,11 +281,8 @@ def answered(document: str, answer: Callable[[str, Run], str]) -> str:
     Raises:
         SpecError: it is of another version of dpcalc.
     """
-    asked = json.loads(document)
-    if (asked.get("schema"), asked.get("dpcalc")) != (SCHEMA, __version__):
-        raise SpecError(f"the worker has dpcalc {__version__}, and the queries are from another version")
-    lines = [answer(asked["command"], run) for run in asked["runs"]]
-    return "\n".join([_head(document, lines), *lines])
+    asked = received(document, SCHEMA)
+    return in_lines(document, [answer(asked["command"], run) for run in asked["runs"]])
 
 
 def spread_queries(
@@ -329,15 +310,11 @@ def spread_queries(
         WorkerLost: a piece has no answer.
     """
 
-    def pieces() -> Iterator[Piece]:
+    def pieces() -> Iterator[Queries]:
         first, size = 0, 1
         while some := list(islice(runs, size)):
             yield Queries(command, first, some)
             first, size = first + len(some), min(2 * size, _LARGEST)
 
-    cases_from: dict[int, list[Case]] = {}
     submit = through(executor, function)
-    for piece, cases in spread(pieces(), submit, ahead=in_flight, attempts=attempts, patience=patience):
-        assert isinstance(piece, Queries)
-        cases_from[piece.first] = cases
-    return [case for first in sorted(cases_from) for case in cases_from[first]]
+    return in_order(spread(pieces(), submit, ahead=in_flight, attempts=attempts, patience=patience))

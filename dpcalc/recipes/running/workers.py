@@ -18,9 +18,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
-from queue import Empty, SimpleQueue
-from typing import IO, Any, NamedTuple, Self
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import IO, Any, Self
 
 from dpcalc.errors import DpcalcError, Stopped
 
@@ -36,14 +35,6 @@ _PROGRAM = (
 """``import dpcalc`` imports nothing but the package: see there."""
 
 
-class _Task(NamedTuple):
-    """An argument, the seconds that it may take, and where its result goes."""
-
-    argument: Any
-    timeout: float | None
-    future: Future[Any]
-
-
 class Pool:
     """Processes that apply a function to arguments; the function and all values can be pickled.
 
@@ -55,23 +46,18 @@ class Pool:
     """
 
     def __init__(self, function: Callable[[Any], Any], jobs: int, memory: float | None = None) -> None:
-        self._setup, self._memory, self._jobs = (function, memory), memory, jobs
-        self._waiting: SimpleQueue[_Task | None] = SimpleQueue()
+        self._setup, self._memory = (function, memory), memory
         self._all: list[_Worker] = []
         self._lock = threading.Lock()
         self._closed = False
-        self._threads: list[threading.Thread] = []
+        self._of_thread = threading.local()  # each has a process, if it has one
+        self._threads = ThreadPoolExecutor(jobs, initializer=_block_interrupts)
 
     def submit(self, argument: Any, timeout: float | None = None) -> Future[Any]:
         """Return the future result; it raises Stopped where the computation was ended after ``timeout`` seconds,
         for want of memory, or, twice, from outside.
         """  # fmt: skip
-        task = _Task(argument, timeout, Future())
-        self._waiting.put(task)
-        if len(self._threads) < self._jobs:
-            self._threads.append(threading.Thread(target=self._serve))
-            self._threads[-1].start()
-        return task.future
+        return self._threads.submit(self._computed, argument, timeout)
 
     def __enter__(self) -> Self:
         return self
@@ -82,55 +68,38 @@ class Pool:
             self._closed = True
             for worker in self._all:
                 worker.end()
-        with contextlib.suppress(Empty):
-            while (task := self._waiting.get_nowait()) is not None:
-                task.future.cancel()
-        for _thread in self._threads:
-            self._waiting.put(None)  # one for each, whichever takes it
-        for thread in self._threads:
-            thread.join()
+        self._threads.shutdown(cancel_futures=True)
 
-    def _serve(self) -> None:
-        """Compute what is waiting, in one process after another, until the pool is closed."""
-        _block_interrupts()
-        worker: _Worker | None = None
-        while (task := self._waiting.get()) is not None:
-            if not task.future.set_running_or_notify_cancel():
-                continue
-            try:
-                worker, result = self._computed(worker, task)
-            except Exception as error:
-                worker, result = None, error
-            if isinstance(result, Exception):
-                task.future.set_exception(result)
-            else:
-                task.future.set_result(result)
-
-    def _computed(self, worker: _Worker | None, task: _Task) -> tuple[_Worker, Any]:
-        """Return the process, which goes on, and the result.
+    def _computed(self, argument: Any, timeout: float | None) -> Any:
+        """Return what the process of this thread, or a new one, computes.
 
         Raises:
             Stopped: the process was ended.
         """
         why = ""
+        worker: _Worker | None
         for _ in range(_ATTEMPTS):
+            worker, self._of_thread.worker = getattr(self._of_thread, "worker", None), None
             try:
                 worker = worker or self._started()
             except (EOFError, OSError) as error:
                 why = str(error)
                 continue
             try:
-                done, result = worker.ask((task.argument, task.timeout), task.timeout)
+                done, result = worker.ask((argument, timeout), timeout)
             except EOFError:
-                why, worker = self._ended(worker), None
+                why = self._ended(worker)
                 continue
             except TimeoutError:
                 self._ended(worker)
-                raise _overdue(task.timeout) from None
+                raise _overdue(timeout) from None
             if not done:
                 self._ended(worker)
                 raise _exhausted(self._memory)
-            return worker, result
+            self._of_thread.worker = worker
+            if isinstance(result, Exception):
+                raise result
+            return result
         raise Stopped(
             f"the process that computed it ended early, twice: {why}", "with fewer --jobs there is more memory for each"
         )

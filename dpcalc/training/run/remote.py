@@ -14,7 +14,7 @@ import base64
 import dataclasses
 import importlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from enum import Enum
 from typing import Any, NamedTuple
@@ -22,10 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcalc.cluster.calls import Piece, spread, through
+from dpcalc.cluster.calls import Row, in_lines, in_order, lines_of, received, spread, through
 from dpcalc.errors import DpcalcError, SpecError, WorkerLost
 from dpcalc.model.draft import Frozen
-from dpcalc.version import __version__
 
 _CLASS, _ARRAY = "class", "array"
 _SEVERAL, _FIELDS = "tuple", "fields"
@@ -146,7 +145,7 @@ class Rows(NamedTuple):
     most: int | None
 
 
-class Blocks(Piece):
+class Blocks(Row):
     """Some blocks in a row.
 
     Args:
@@ -156,35 +155,26 @@ class Blocks(Piece):
     """
 
     def __init__(self, common: str, first: int, rows: Sequence[Rows]) -> None:
-        self.first, self._common, self._rows = first, common, rows
-        asked = {"schema": SCHEMA, "dpcalc": __version__, "first": first, "count": len(rows), "common": common}
-        self.document = json.dumps(asked)
+        super().__init__(SCHEMA, rows, first, first=first, count=len(rows), common=common)
+        self._common, self._rows = common, rows
 
     def read(self, text: str) -> list[Array]:
         """Return the outcome of every block.
 
         Raises:
-            ValueError: this is no answer.
+            WorkerLost, ValueError: this is no answer.
         """
-        said = json.loads(text)
-        if (said["schema"], said["dpcalc"], said["first"]) != (SCHEMA, __version__, self.first):
-            raise ValueError("the answer is to something else")
-        arrays = read(said["outcomes"])
+        (outcomes,) = lines_of(self.document, text)
+        arrays = read(outcomes)
         if not isinstance(arrays, tuple) or len(arrays) != len(self._rows):
             raise ValueError("the answer is of other blocks")
         for outcome, rows in zip(arrays, self._rows, strict=True):
             _refuse_other(outcome, rows)
         return list(arrays)
 
-    def halves(self) -> list[Piece]:
-        """Return the blocks in two, or these where it is one."""
-        middle = len(self._rows) // 2
-        if not middle:
-            return [self]
-        return [
-            Blocks(self._common, self.first, self._rows[:middle]),
-            Blocks(self._common, self.first + middle, self._rows[middle:]),
-        ]
+    def part(self, start: int, end: int) -> Blocks:
+        """Return some of the blocks."""
+        return Blocks(self._common, self.first + start, self._rows[start:end])
 
     def stopped(self, why: DpcalcError) -> list[Array]:
         """Raise that there is no outcome: nothing is said of the others without it."""
@@ -227,20 +217,10 @@ def run_all(
         raise SpecError(f"{len(text)} bytes would be sent with every piece of work", "run this without --cluster")
     size = max(1, _NUMBERS // max(1, cost))
 
-    def pieces() -> Iterator[Piece]:
-        for first in range(0, len(rows), size):
-            yield Blocks(text, first, rows[first : first + size])
-
-    done: dict[int, list[Array]] = {}
+    pieces = (Blocks(text, first, rows[first : first + size]) for first in range(0, len(rows), size))
     submit = through(there.executor, function)
-    for piece, outcomes in spread(
-        pieces(), submit, ahead=there.ahead, attempts=there.attempts, patience=_PATIENCE
-    ):  # fmt: skip
-        assert isinstance(piece, Blocks)
-        done[piece.first] = outcomes
-        if progress is not None:
-            progress(len(outcomes))
-    return np.concatenate([outcome for first in sorted(done) for outcome in done[first]])
+    answers = spread(pieces, submit, ahead=there.ahead, attempts=there.attempts, patience=_PATIENCE)
+    return np.concatenate(in_order(answers, progress))
 
 
 def answered(document: str, outcomes: Callable[[Any, range], Sequence[Array]]) -> str:
@@ -249,9 +229,7 @@ def answered(document: str, outcomes: Callable[[Any, range], Sequence[Array]]) -
     Raises:
         SpecError: it is of another version of dpcalc.
     """
-    asked = json.loads(document)
-    if (asked.get("schema"), asked.get("dpcalc")) != (SCHEMA, __version__):
-        raise SpecError(f"the worker has dpcalc {__version__}, and the runs are asked for by another version")
+    asked = received(document, SCHEMA)
     first = asked["first"]
     arrays = outcomes(read(asked["common"]), range(first, first + asked["count"]))
-    return json.dumps({"schema": SCHEMA, "dpcalc": __version__, "first": first, "outcomes": written(tuple(arrays))})
+    return in_lines(document, [written(tuple(arrays))])
