@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self, overload
 
 from dpcalc.errors import PRECEDENCE, NotApplicable, SpecError
+from dpcalc.files import Fields
 from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import ATTACKS, RAN, RISKS, Kind, Quantity
 from dpcalc.notes import Note
@@ -707,7 +708,7 @@ def _measured(case: Case) -> dict[str, Any]:
     return cells
 
 
-def attack_numbers(risk: Mapping[str, Any] | None) -> dict[str, float]:
+def attack_numbers(risk: Fields | None) -> dict[str, float]:
     """Return what an attacker can do, as columns ``advantage``, ``tpr@0.01``, ..."""
     if not risk:
         return {}
@@ -717,7 +718,7 @@ def attack_numbers(risk: Mapping[str, Any] | None) -> dict[str, float]:
     return numbers
 
 
-def audit_numbers(audit: Mapping[str, Any] | None) -> dict[str, Any]:
+def audit_numbers(audit: Fields | None) -> dict[str, Any]:
     """Return what an audit found, as columns ``audit_attack``, ``audit_epsilon_lower``, ..."""
     return {f"audit_{name}": audit[name] for name in _AUDITED} if audit else {}
 

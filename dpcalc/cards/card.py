@@ -15,6 +15,7 @@ from dpcalc.cards.fields import Case as CaseFields
 from dpcalc.cards.fields import Model as CardModel
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import SpecError
+from dpcalc.files import Fields
 from dpcalc.files.output import write
 from dpcalc.files.reading import DOCUMENT_BYTES
 from dpcalc.inert import json_text
@@ -153,7 +154,7 @@ class _ModelFile:
         yield from self._other_statement(case)
         yield from self._other_candidates(card)
 
-    def _other_numbers(self, number: dict[str, Any]) -> Iterator[str]:
+    def _other_numbers(self, number: Fields) -> Iterator[str]:
         """Yield the names of the numbers that differ from those of the card by more than rounding costs."""
         stated, lost = self._stated, _number(self._rounding.get("epsilon"))
         ours, theirs = _number(number["epsilon"]), _number(stated.get("epsilon"))

@@ -17,6 +17,7 @@ from typing import Any
 from dpcalc.cards import fields
 from dpcalc.cards.asked import hash_of
 from dpcalc.errors import SpecError
+from dpcalc.files import Fields
 from dpcalc.files.reading import DOCUMENT_DEPTH, DOCUMENT_VALUES, document_place, read_document
 from dpcalc.inert import printable
 from dpcalc.model.algorithm import ALGORITHMS, Order, Source
@@ -256,60 +257,50 @@ KEYWORDS = frozenset(
 """The words that a schema may use; others would be passed over."""
 
 
-def objection(document: Any, schema: dict[str, Any]) -> str:
+def objection(document: Any, schema: Fields) -> str:
     """Return the first thing in which a document differs from a schema, with its place; empty where it conforms.
 
     >>> objection({"a": 1, "b": 2}, {"type": "object", "properties": {"a": {}}, "additionalProperties": False})
     '/b: a field that is not known'
     """
-    return next(_Schema(schema.get("$defs", {})).objections(document, schema, ""), "")
+    return next(_objections(document, schema, schema.get("$defs", {}), ""), "")
 
 
-class _Schema:
-    """Definitions of a schema, by which parts of a document are checked."""
-
-    def __init__(self, definitions: dict[str, Any]) -> None:
-        self._definitions = definitions
-
-    def objections(self, value: Any, part: dict[str, Any], place: str) -> Iterator[str]:
-        if reference := part.get("$ref"):
-            yield from self.objections(value, self._definitions[reference.removeprefix("#/$defs/")], place)
-            return
-        if alternatives := part.get("anyOf"):
-            first = [next(self.objections(value, one, place), "") for one in alternatives]
-            if all(first):
-                yield first[-1] if value is None else first[0]
-            return
-        types = part.get("type", [])
-        types = [types] if isinstance(types, str) else types
-        if types and not any(_TYPES[name](value) for name in types):
-            yield f"{place or '/'}: is not {' or '.join(types)}"
-            return
-        if value != part.get("const", value):
-            yield f"{place}: must be {part['const']}"
-        if value not in part.get("enum", [value]):
-            yield f"{place}: must be one of {', '.join(part['enum'])}"
-        if isinstance(value, str):
-            yield from _against_text(value, part, place)
-        elif isinstance(value, list):
-            if not part.get("minItems", 0) <= len(value) <= part.get("maxItems", len(value)):
-                yield f"{place}: has {len(value)} items"
-            for number, item in enumerate(value):
-                yield from self.objections(item, part.get("items", {}), f"{place}/{number}")
-        elif isinstance(value, dict):
-            yield from self._of_fields(value, part, place)
-
-    def _of_fields(self, value: dict[str, Any], part: dict[str, Any], place: str) -> Iterator[str]:
+def _objections(value: Any, part: Fields, definitions: Fields, place: str) -> Iterator[str]:
+    """Yield in what a value differs from its part of a schema."""
+    if reference := part.get("$ref"):
+        part = definitions[reference.removeprefix("#/$defs/")]
+    if alternatives := part.get("anyOf"):
+        first = [next(_objections(value, one, definitions, place), "") for one in alternatives]
+        yield from ([first[-1] if value is None else first[0]] if all(first) else [])
+        return
+    types = part.get("type", [])
+    types = [types] if isinstance(types, str) else types
+    if types and not any(_TYPES[name](value) for name in types):
+        yield f"{place or '/'}: is not {' or '.join(types)}"
+        return
+    if value != part.get("const", value):
+        yield f"{place}: must be {part['const']}"
+    if value not in part.get("enum", [value]):
+        yield f"{place}: must be one of {', '.join(part['enum'])}"
+    if isinstance(value, str):
+        yield from _against_text(value, part, place)
+    elif isinstance(value, list):
+        if not part.get("minItems", 0) <= len(value) <= part.get("maxItems", len(value)):
+            yield f"{place}: has {len(value)} items"
+        for number, item in enumerate(value):
+            yield from _objections(item, part.get("items", {}), definitions, f"{place}/{number}")
+    elif isinstance(value, dict):
         own, others = part.get("properties", {}), part.get("additionalProperties", True)
         yield from (f"{place}/{name}: is missing" for name in part.get("required", ()) if name not in value)
         for name, field in value.items():
             if name not in own and others is False:
                 yield f"{place}/{name}: a field that is not known"
             elif name in own or isinstance(others, dict):
-                yield from self.objections(field, own.get(name, others), f"{place}/{name}")
+                yield from _objections(field, own.get(name, others), definitions, f"{place}/{name}")
 
 
-def _against_text(value: str, part: dict[str, Any], place: str) -> Iterator[str]:
+def _against_text(value: str, part: Fields, place: str) -> Iterator[str]:
     if len(value) > part.get("maxLength", len(value)):
         yield f"{place}: longer than {part['maxLength']} characters"
     elif not re.search(part.get("pattern", "").replace("$", r"\Z"), value):

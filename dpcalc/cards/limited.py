@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from dpcalc.cards.card import card_of, case_fields
@@ -25,14 +26,9 @@ def verify_within(card: Card, limits: Limits, **options: Any) -> Verification:
     Raises:
         DpcalcError: what `verify` raises, or a limit is exceeded.
     """
-    with Pool(_verified, 1, limits.memory) as pool:
-        verification: Verification = pool.submit((card, options), limits.timeout).result()
+    with Pool(partial(verify, **options), 1, limits.memory) as pool:
+        verification: Verification = pool.submit(card, limits.timeout).result()
     return verification
-
-
-def _verified(asked: tuple[Card, dict[str, Any]]) -> Verification:
-    card, options = asked
-    return verify(card, **options)
 
 
 def card_within(report: Report, limits: Limits) -> Card:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from dpcalc.cards.document import CARRIED_OUT, CHECKED, PROMISED, released_line
 from dpcalc.cards.fields import Card, Case
+from dpcalc.files import Fields
 from dpcalc.inert import printable
 from dpcalc.model.quantities import ATTACKS
 from dpcalc.render.numbers import Side, equation, number
@@ -78,7 +78,7 @@ def _fields(case: Case) -> Iterator[tuple[str, str]]:
     yield "configuration", f"SHA-256 `{case['configuration_sha256']}`"
 
 
-def _entry(entry: dict[str, Any]) -> str:
+def _entry(entry: Fields) -> str:
     named = {name: value for name, value in entry.items() if isinstance(value, (int, float, str))}
     named.pop("name", None)
     return ", ".join(f"{name} = {number(value, side=Side.AS_GIVEN)}" for name, value in named.items())
@@ -88,7 +88,7 @@ def _values(values: dict[str, float | str]) -> str:
     return ", ".join(equation(name, value) for name, value in values.items())
 
 
-def _risk_rows(risk: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _risk_rows(risk: Fields) -> Iterator[tuple[str, str]]:
     for name, at in ATTACKS.items():
         rows = risk[name] if at else [risk[name]]
         for row in rows:

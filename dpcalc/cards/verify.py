@@ -15,6 +15,7 @@ from dpcalc.cards.asked import BESIDE, asked_of, canonical, hash_of_file, query_
 from dpcalc.cards.card import STATED, card_text, differences, refuse_untrained, too_strong
 from dpcalc.cards.document import SCHEMA, case_of
 from dpcalc.errors import SpecError
+from dpcalc.files import Fields
 from dpcalc.model.parameter import PARAMETERS, check
 from dpcalc.model.quantities import ATTACKS, Quantity
 from dpcalc.model.question import Query
@@ -273,7 +274,7 @@ def _restated(result: Result, value: float) -> Result:
     return result._replace(delta=value, log_delta=math.log(value)) if result.quantity == Quantity.DELTA else result
 
 
-def _weaker_risk(risk: Mapping[str, Any], stated: object) -> dict[str, Any]:
+def _weaker_risk(risk: Fields, stated: object) -> dict[str, Any]:
     """Return the risk with the values of a card in place of smaller ones."""
     weaker = dict(risk)
     if not isinstance(stated, Mapping):
@@ -289,7 +290,7 @@ def _weaker_risk(risk: Mapping[str, Any], stated: object) -> dict[str, Any]:
     return weaker
 
 
-def _weaker_row(row: dict[str, Any], stated: object) -> dict[str, Any]:
+def _weaker_row(row: Fields, stated: object) -> dict[str, Any]:
     value = stated.get("value") if isinstance(stated, Mapping) else None
     return {**row, "value": value} if isinstance(value, float) and value > row["value"] else row
 

@@ -12,6 +12,8 @@ from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from dpcalc.files import Fields
+
 
 class Garbled(ValueError):
     """What is not what it should be."""
@@ -71,7 +73,7 @@ def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def read_fields(kind: Any, fields: dict[str, Any]) -> dict[str, Any]:
+def read_fields(kind: Any, fields: Fields) -> dict[str, Any]:
     """Return fields of a named tuple, as its annotations say.
 
     Raises:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.numerics.floats import UNIT, Array, distinct, log_add_exp, np, up
@@ -372,7 +372,7 @@ class Certificate(NamedTuple):
         return {**fields, "digest": digest(fields)}
 
 
-def digest(fields: dict[str, Any]) -> str:
+def digest(fields: Mapping[str, object]) -> str:
     """Return a checksum of a certificate in JSON: it detects copying errors and proves nothing."""
     return f"{zlib.crc32(repr(fields).encode()):08x}"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from dpcalc.files import Fields
 from dpcalc.inert import json_text, printable, spreadsheet_text
 from dpcalc.model.quantities import Quantity
 from dpcalc.render.blocks import COLUMNS, GAP, Block, Paragraph, Table, markdown, plain
@@ -24,7 +24,7 @@ _FIRST, _DIGITS, _NAME = 4, 4, 36  # rows, digits and letters of a name on the f
 _CELLS = ("column", "level", "of_class", "value", "noise", "over_range")
 
 
-def coefficients_text(report: Mapping[str, Any], format: str, *, everything: bool) -> str:
+def coefficients_text(report: Fields, format: str, *, everything: bool) -> str:
     """Return a model as `dpcalc.training.release.coefficients` reports it, in a format of `dpcalc model`."""
     if format == "json":
         return json_text({**report, "readings": list(_readings(report))}, 2) + "\n"
@@ -34,7 +34,7 @@ def coefficients_text(report: Mapping[str, Any], format: str, *, everything: boo
     return markdown(blocks) if format == "markdown" else plain(blocks, COLUMNS)
 
 
-def _csv(report: Mapping[str, Any]) -> str:
+def _csv(report: Fields) -> str:
     """Return a line for every coefficient, with all digits."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -45,7 +45,7 @@ def _csv(report: Mapping[str, Any]) -> str:
     return buffer.getvalue()
 
 
-def _blocks(report: Mapping[str, Any], *, everything: bool) -> Iterator[Block]:
+def _blocks(report: Fields, *, everything: bool) -> Iterator[Block]:
     """Yield the largest coefficients, or all of them and what can be read from them."""
     rows = report["coefficients"]
     yield Paragraph(_head(report))
@@ -68,7 +68,7 @@ def _blocks(report: Mapping[str, Any], *, everything: bool) -> Iterator[Block]:
     )
 
 
-def _readings(report: Mapping[str, Any]) -> Iterator[str]:
+def _readings(report: Fields) -> Iterator[str]:
     """Yield what can be read from the numbers, and what cannot."""
     bound = f"{report['bound']:g}"
     if report["noise_std"] is None:
@@ -93,7 +93,7 @@ def _readings(report: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-def _unit(report: Mapping[str, Any]) -> str:
+def _unit(report: Fields) -> str:
     """Return what the coefficients add to."""
     if report["classes"] is None:
         return str(report["target"])
@@ -102,7 +102,7 @@ def _unit(report: Mapping[str, Any]) -> str:
     return f"{'the log-odds' if report['probable'] else 'the score'} of {report['classes'][1]}"
 
 
-def _head(report: Mapping[str, Any]) -> str:
+def _head(report: Fields) -> str:
     """Return what the model is."""
     epsilon, delta = (report["privacy"][name] for name in ("epsilon", "delta"))
     cost = "NOT PRIVATE"
@@ -120,7 +120,7 @@ _NAMES = {
 }  # fmt: skip
 
 
-def evaluation_text(report: Mapping[str, Any], *, everything: bool = False) -> str:
+def evaluation_text(report: Fields, *, everything: bool = False) -> str:
     """Return the lines about an evaluation as `dpcalc.recipes.ledgers.charge.evaluate` reports it."""
     evaluation = _Evaluation(report)
     if report["private"]:
@@ -131,7 +131,7 @@ def evaluation_text(report: Mapping[str, Any], *, everything: bool = False) -> s
 class _Evaluation:
     """An evaluation, and its parts in words."""
 
-    def __init__(self, report: Mapping[str, Any]) -> None:
+    def __init__(self, report: Fields) -> None:
         self.report = report
         names = [_NAMES[name] for name in report["metrics"]]
         self.metrics = dict(zip(names, report["metrics"].values(), strict=True))

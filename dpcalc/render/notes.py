@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dpcalc.model.algorithm import ALGORITHMS
-from dpcalc.model.quantities import BANDED, Adjacency, Quantity
+from dpcalc.model.quantities import BANDED, Adjacency, Given, Quantity
 from dpcalc.notes import (
     DP_SGD,
     AccountantPrints,
@@ -360,14 +360,14 @@ def _prefix_noise(note: PrefixNoise) -> str:
     return "; ".join([text, *(f"{_matrix(other)} {other['rms']:.3g}" for other in shown)])
 
 
-def _matrix(other: Mapping[str, Any]) -> str:
+def _matrix(other: Given) -> str:
     if other.get("algorithm") == DP_SGD:
         return "Poisson DP-SGD"
     bands = f" with {other['bands']} bands" if other["bands"] > 1 else ""
     return f"{other['mechanism']}{bands}{' and Poisson batches' if 'sampling' in other else ''}"
 
 
-def _at(at: Mapping[str, Any] | None) -> str:
+def _at(at: Given | None) -> str:
     """Return of which run a note is, where a parameter of it was solved for."""
     sides = {name: Side.DOWN if name in MAXIMISED else Side.UP for name in at or {}}
     return "".join(f" at {name} {_FOUR.number(value, sides[name])}" for name, value in (at or {}).items())

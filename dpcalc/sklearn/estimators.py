@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -31,6 +31,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from dpcalc.errors import PrivacyWarning, SpecError, warn
 from dpcalc.model.parameter import check
+from dpcalc.model.quantities import Given
 from dpcalc.model.question import Question
 from dpcalc.notes import NotPrivate
 from dpcalc.render.notes import report
@@ -134,9 +135,7 @@ class _Linear(BaseEstimator):
         check_consistent_length(rows, targets)
         return rows, targets
 
-    def _train(
-        self, rows: Array, targets: NDArray[Any], given: Mapping[str, Any], because: str | None, **setup: Any
-    ) -> None:
+    def _train(self, rows: Array, targets: NDArray[Any], given: Given, because: str | None, **setup: Any) -> None:
         """Fit, and keep what came of it; ``because`` says why the outcome is not private, if it is not."""
         low, high = self._interval(rows.shape[1])
         because = "; ".join(filter(None, (because, *_of_selection(), *_of_pipelines()))) or None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from flint import arb, fmpq
 
@@ -12,6 +12,7 @@ from dpcalc.certify.numerics.balls import OutOfReach
 from dpcalc.certify.runs.matching import Places
 from dpcalc.certify.runs.run import OF_ANOTHER_RUN, Stretch
 from dpcalc.certify.runs.uses import FreshPlaces, Pace, passes_left
+from dpcalc.files import Fields
 
 _NARROW = 64  # probabilities of fewer numbers are added one by one
 _MOST_CASES = 3000
@@ -33,7 +34,7 @@ class Runs(NamedTuple):
     reach: arb | None
 
 
-def cases(runs: Runs, earlier: Mapping[str, Any]) -> Iterator[Case]:
+def cases(runs: Runs, earlier: Fields) -> Iterator[Case]:
     """Yield the cases of at least two passes; what they leave out is a last case, of None.
 
     Args:

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from flint import arb, ctx, fmpq, fmpz
 
-from dpcalc.model.quantities import Noise
+from dpcalc.model.quantities import Given, Noise
 
 START, CAP = 128, 8192
 """Bits of the working precision at which evaluations start, and at which they give up."""
@@ -43,7 +43,7 @@ class Inputs:
 
     def __init__(
         self,
-        values: Mapping[str, Any],
+        values: Given,
         typed: bool,
         derived: Mapping[str, Callable[[Any], Any]] | None = None,
         exactly: Collection[str] = (),

@@ -9,14 +9,15 @@ numbers, so that both constraints hold whatever the certificate says. A bad one 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypedDict
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, TypedDict
 
 from flint import arb, fmpz
 
 from dpcalc.certify.numerics.balls import OutOfReach, upper_tail
 from dpcalc.certify.runs.run import OF_ANOTHER_RUN
 from dpcalc.certify.runs.uses import Alike
+from dpcalc.files import Fields
 
 MOST_ROWS = 20_000
 _UNITS = 1 << 80  # so many make up all that the donors have
@@ -118,7 +119,7 @@ def known_mean(rows: Sequence[Row], epsilon: arb) -> arb:
 
 
 def matched(
-    places: Places, matching: Mapping[str, Any], swap: tuple[int, int], mu_of: Callable[[arb], arb], costs: Costs,
+    places: Places, matching: Fields, swap: tuple[int, int], mu_of: Callable[[arb], arb], costs: Costs,
     epsilon: arb,
 ) -> arb:  # fmt: skip
     """Return the sum of delta over the records that the matching proves.

@@ -5,9 +5,6 @@ Lengths are in units of the noise: N(m) is a normal law of variance 1, mu = 1/z,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from flint import arb, fmpq
 
 from dpcalc.certify.guarantee import Gdp, InOrders
@@ -21,6 +18,7 @@ from dpcalc.certify.sampled.balls_in_bins import Epoch
 from dpcalc.certify.sampled.hidden_past import Shifts, Uses
 from dpcalc.certify.sampled.noisy_output import Draws
 from dpcalc.certify.table import defines
+from dpcalc.files import Fields
 from dpcalc.model.quantities import Adjacency, Sampling
 
 _LIMIT = "compositions that would take too many points"
@@ -291,7 +289,7 @@ def _of_past(v: RunInputs, past: str, shifts: Shifts) -> Part:
     raise OutOfReach(OF_ANOTHER_RUN)
 
 
-def _last(v: RunInputs, plan: Mapping[str, Any], mu: arb, q: arb) -> list[Part]:
+def _last(v: RunInputs, plan: Fields, mu: arb, q: arb) -> list[Part]:
     """Return the last steps of a plan."""
     split, whole = plan["split"], plan["composed"] - plan["split"]
     if v.sampling == Sampling.BALLS_IN_BINS:

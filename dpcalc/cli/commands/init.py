@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from dpcalc.cli.query import Command
@@ -11,6 +9,7 @@ from dpcalc.cli.types import FILE
 from dpcalc.errors import DpcalcError
 from dpcalc.files.output import check_outputs, say, write
 from dpcalc.inert import printable
+from dpcalc.model.quantities import Given
 
 
 @click.command("init", cls=Command)
@@ -61,7 +60,7 @@ def command(config: str, command_: str | None, algorithm: str | None, policy: bo
         say(printable(f"still to add: {error.message}") + (f"\n  hint: {printable(error.hint)}" if error.hint else ""))
 
 
-def _ask(name: str, given: dict[str, Any], budget: dict[str, Any]) -> None:
+def _ask(name: str, given: Given, budget: Given) -> None:
     """Ask what the recipe asks, and say the answer in a line."""
     from dpcalc.engine.ask import ask
     from dpcalc.model.question import Question

@@ -7,7 +7,17 @@ from typing import Any
 import click
 
 from dpcalc.cli.output.printing import Output, emit, sweep_options
-from dpcalc.cli.query import Askers, Command, gates_of, known_options, rates_of, risk_options, risks_asked, run_cases
+from dpcalc.cli.query import (
+    Askers,
+    Command,
+    Flags,
+    gates_of,
+    known_options,
+    rates_of,
+    risk_options,
+    risks_asked,
+    run_cases,
+)
 from dpcalc.engine.attack.stated import risk_of_guarantee
 from dpcalc.engine.premises import STARTS
 from dpcalc.errors import SpecError
@@ -50,7 +60,7 @@ def command(report: str | None, rdp: tuple[str, ...], **flags: Any) -> None:
     emit("risk", cases, output)
 
 
-def _of_report(path: str, rdp: tuple[str, ...], flags: dict[str, Any]) -> None:
+def _of_report(path: str, rdp: tuple[str, ...], flags: Flags) -> None:
     from dpcalc.engine.attack.stated import risks_of_report
 
     known = [name for name in (*STARTS, "epsilon", "delta") if flags.pop(name, None)] + (["rdp"] if rdp else [])

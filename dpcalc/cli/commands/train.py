@@ -14,7 +14,7 @@ import click
 
 from dpcalc.cli.cluster import cluster_options, there_of
 from dpcalc.cli.output.printing import emit
-from dpcalc.cli.query import Askers, Command, run_cases, training_options
+from dpcalc.cli.query import Askers, Command, Flags, run_cases, training_options
 from dpcalc.cli.types import FILE, ONE_OVER_RECORDS
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.output import check_outputs, say
@@ -204,7 +204,7 @@ def command(
     emit("train", cases, printing._replace(file=None), said=said)
 
 
-def _account(ledger: str | None, flags: dict[str, Any]) -> LedgerFile | None:
+def _account(ledger: str | None, flags: Flags) -> LedgerFile | None:
     """Return the ledger that is named, after a look whether it can be written and is no other file."""
     if ledger is None:
         return None
@@ -244,7 +244,7 @@ def _refuse_explaining(form: str | None) -> None:
         )
 
 
-def _cases(flags: dict[str, Any]) -> int:
+def _cases(flags: Flags) -> int:
     """Return how many cases the flags describe: each may hold several lists of values."""
     values = (parts for name, parts in flags.items() if name != "gates")
     swept = [lists for lists in values if isinstance(lists, tuple) and lists and isinstance(lists[0], list)]

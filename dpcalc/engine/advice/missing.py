@@ -72,7 +72,7 @@ def of_question(error: Incomplete, run: Run, question: Question, bounds: Sequenc
     return Incomplete(message, f"for example {typed(shown)}; or, in place of the noise, {typed(left)}{asked}")
 
 
-def _asked(examples: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def _asked(examples: Given) -> tuple[Given, str]:
     """Return the examples without how batches are drawn, which no example may choose, and the question for it."""
     if "sampling" not in examples or len(examples) == 1:
         return examples, ""

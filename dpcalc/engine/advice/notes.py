@@ -21,7 +21,7 @@ from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, NotApplicable
 from dpcalc.model.algorithm import Length, Order, Release, Source
 from dpcalc.model.parameter import name_of
-from dpcalc.model.quantities import Adjacency, Kind, Noise, Quantity, Sampling
+from dpcalc.model.quantities import Adjacency, Given, Kind, Noise, Quantity, Sampling
 from dpcalc.model.question import Question
 from dpcalc.model.run import Run
 from dpcalc.notes import (
@@ -192,7 +192,7 @@ def _under(
 
 
 def _accountant(
-    asked: Asked, run: Run, answers_by: dict[Adjacency, Result], at: dict[str, Any] | None
+    asked: Asked, run: Run, answers_by: dict[Adjacency, Result], at: Given | None
 ) -> Iterator[AccountantPrints]:
     """Yield about what an accountant prints that assumes Poisson sampling and records added or removed."""
     assumed = Sampling.FULL if run.sampling is Sampling.FULL else Sampling.POISSON

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpcalc.engine.answer import answer
 from dpcalc.errors import DpcalcError
 from dpcalc.model.algorithm import ALGORITHMS, Source
-from dpcalc.model.quantities import Mechanism, Sampling, Scaling
+from dpcalc.model.quantities import Given, Mechanism, Sampling, Scaling
 from dpcalc.model.question import Question
 from dpcalc.model.run import Run, describe
 from dpcalc.model.strategy import Strategy, noise_at, strategies
@@ -93,7 +93,7 @@ def _sampled(asked: Asked, run: Run, best: Any, workload: Workload) -> Iterator[
 
 
 def _solved(
-    algorithm: str, given: dict[str, Any], of: Strategy, question: Question, workload: Workload
+    algorithm: str, given: Given, of: Strategy, question: Question, workload: Workload
 ) -> Iterator[dict[str, Any]]:
     """Yield the noise of a run whose noise multiplier, over columns of norm 1, meets the budget; if there is one."""
     multiplier = _multiplier(algorithm, tuple(given.items()), question)

@@ -18,6 +18,7 @@ from dpcalc.engine.premises import KINDS, STARTS, premise_of
 from dpcalc.engine.question import check_question, refuse_unknown
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import SpecError
+from dpcalc.files import Fields
 from dpcalc.files.reading import read_document, shown_path
 from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import Adjacency, Given, Kind, Quantity
@@ -117,7 +118,7 @@ def _judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
     return judged(gates, case)
 
 
-def _case_of(case: Mapping[str, Any], asked: RiskQuestion) -> Case:
+def _case_of(case: Fields, asked: RiskQuestion) -> Case:
     inputs = {str(name): (_plain(field["value"]), Source(field["source"])) for name, field in case["inputs"].items()}
     if why := _unusable(case):
         return Case("risk", inputs, (), (why,))
@@ -157,7 +158,7 @@ def _guess(fields: Any) -> Guess | None:
     return Guess(probability, advantage, str(fields["bound"]), fields["from_point"] is not False)
 
 
-def _unusable(case: Mapping[str, Any]) -> Obstacle | None:
+def _unusable(case: Fields) -> Obstacle | None:
     """Return why a case guarantees nothing: its model is not private, or its check ended in an error."""
     trained, check = case.get("training"), case.get("check")
     if trained is not None and (trained["private"] is not True or trained.get("why_not_private")):
@@ -169,7 +170,7 @@ def _unusable(case: Mapping[str, Any]) -> Obstacle | None:
     return None
 
 
-def _reservations(case: Mapping[str, Any]) -> tuple[str, ...]:
+def _reservations(case: Fields) -> tuple[str, ...]:
     """Return what a check found wrong with a case that has a guarantee all the same."""
     check = case.get("check")
     if check is None or Status(check["status"]) != Status.FAILED:
@@ -181,7 +182,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (int, float, str)) else str(value)
 
 
-def _part(row: Mapping[str, Any]) -> Guarantee | None:
+def _part(row: Fields) -> Guarantee | None:
     """Return what a row says; of a parameter that was solved for, of the best solution alone."""
     quantity = row["quantity"]
     if quantity in DIRECTIONS and not row["best"]:
@@ -200,7 +201,7 @@ def _part(row: Mapping[str, Any]) -> Guarantee | None:
     )
 
 
-def _renyi(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Guarantee]]:
+def _renyi(rows: Sequence[Fields]) -> list[tuple[str, Guarantee]]:
     """Return the Renyi divergences of each bound, at the orders that were asked about."""
     points: dict[str, dict[float, float]] = {}
     for row in rows:

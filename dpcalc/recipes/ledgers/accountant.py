@@ -9,6 +9,7 @@ from typing import Any, NoReturn, Self
 
 from dpcalc.engine.ledgers.total import answer_ledger
 from dpcalc.errors import SpecError
+from dpcalc.files import Fields
 from dpcalc.files.output import write_bytes
 from dpcalc.files.reading import read_document
 from dpcalc.inert import json_text
@@ -132,7 +133,7 @@ class Ledger(LedgerFile):
         return body
 
     def _with(
-        self, entries: dict[str, dict[str, Any]], steps: int, noise_multiplier: float, sample_rate: float
+        self, entries: dict[str, Fields], steps: int, noise_multiplier: float, sample_rate: float
     ) -> dict[str, dict[str, Any]]:
         """Return the entries with further steps, among those of their kind."""
         kind = {
@@ -145,7 +146,7 @@ class Ledger(LedgerFile):
                 return {**entries, name: {**kind, "steps": entry["steps"] + count}}
         return {**entries, f"phase-{len(entries) + 1}": {**kind, "steps": count}}
 
-    def _total(self, entries: dict[str, dict[str, Any]]) -> float:
+    def _total(self, entries: dict[str, Fields]) -> float:
         if not entries:
             return 0.0
         asked = with_asked(*ledger_of(entries), delta=repr(self.delta), adjacency=self.adjacency)

@@ -14,7 +14,7 @@ from dpcalc.files.place import Place, clipped
 from dpcalc.files.reading import document_place, read_document
 from dpcalc.model.algorithm import Source
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number
-from dpcalc.model.quantities import Adjacency
+from dpcalc.model.quantities import Adjacency, Given
 from dpcalc.model.question import Entry, Ledger, Question
 from dpcalc.recipes.ledgers.entries import Reader, adjacency_of, entries_of, typed
 from dpcalc.recipes.reading.recipe import Entry as CaseEntry
@@ -182,7 +182,7 @@ def _of_file(place: Place, name: str, files: Files) -> tuple[Ledger, Question]:
 
 
 def of_ledger(
-    ledger: Ledger, budget: Question, parameters: Mapping[str, Any], question: Question
+    ledger: Ledger, budget: Question, parameters: Given, question: Question
 ) -> tuple[dict[str, Any], Question]:
     """Return the parameters and the question of a case: what it sets stands in place of what its file states."""
     if (adjacency := parameters.get("adjacency")) is not None:

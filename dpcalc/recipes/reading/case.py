@@ -14,7 +14,7 @@ from dpcalc.files.documents import Field, Scalar, Table, repeated, table, text
 from dpcalc.files.place import Place, clipped
 from dpcalc.model.numbers import parse_number
 from dpcalc.model.parameter import RATES
-from dpcalc.model.quantities import ATTACKS
+from dpcalc.model.quantities import ATTACKS, Given
 from dpcalc.model.question import Question
 from dpcalc.notes import Referenced
 from dpcalc.recipes.judging.objections import accepted
@@ -252,14 +252,15 @@ class _CaseReader:
     @functools.cached_property
     def _shared(self) -> tuple[dict[str, Any], Question]:
         """The parameters of the run and the question of all cases whose combination does not touch the question."""
-        return self._asked({**self.base}, self.place)
+        return self._asked(self.base, self.place)
 
-    def _asked(self, parameters: dict[str, Any], place: Place) -> tuple[dict[str, Any], Question]:
+    def _asked(self, given: Given, place: Place) -> tuple[dict[str, Any], Question]:
         """Return the parameters of the run, and the question, which is taken out of them.
 
         Raises:
             SpecError: the question is not complete.
         """
+        parameters = {**given}
         delta = parameters.pop("delta", None)
         listed = {name: parameters.pop(name) for name in RATES if name in parameters}
         question = Question(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dpcalc.errors import SpecError
+from dpcalc.files import Fields
 from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import ATTACKS, Kind
 from dpcalc.render.chart import GUESSING, MAX_SERIES, RISK, Axis, Chart, Panel, Series, is_wide
@@ -154,7 +155,7 @@ def risk_panel(report: Report, title: str = "") -> Panel:
     return Panel(title, ticks, Axis("at most", is_wide(values)), shown)
 
 
-def _numbers(risk: Mapping[str, Any]) -> dict[str, float]:
+def _numbers(risk: Fields) -> dict[str, float]:
     """Return the risks of a case by what they are called."""
     numbers = {"advantage": risk["advantage"]["value"]}
     for name, at in ATTACKS.items():
@@ -186,7 +187,7 @@ _NAME = 28  # letters of a name of a coefficient
 _NOISE = 2.0  # standard deviations to either side
 
 
-def coefficients_panel(rows: Sequence[Mapping[str, Any]]) -> Panel:
+def coefficients_panel(rows: Sequence[Fields]) -> Panel:
     """Return coefficients over half the ranges of their columns, each with bars of two standard deviations.
 
     Args:
@@ -201,7 +202,7 @@ def coefficients_panel(rows: Sequence[Mapping[str, Any]]) -> Panel:
     return Panel("", Axis(label), Axis("", names=names), (series,))
 
 
-def coefficients_chart(rows: Sequence[Mapping[str, Any]], subtitle: str) -> Chart:
+def coefficients_chart(rows: Sequence[Fields], subtitle: str) -> Chart:
     """Return the chart of a model's coefficients; see `coefficients_panel`."""
     known = all(row["noise"] is not None for row in rows)
     bars = "bars: two standard deviations of the privacy noise to either side, about; estimated from released iterates"
@@ -209,7 +210,7 @@ def coefficients_chart(rows: Sequence[Mapping[str, Any]], subtitle: str) -> Char
     return Chart("the largest coefficients", subtitle, (coefficients_panel(rows),), (note,))
 
 
-def evaluation_chart(report: Mapping[str, Any]) -> Chart:
+def evaluation_chart(report: Fields) -> Chart:
     """Return reliability and ROC of an evaluation without noise, as far as there are any.
 
     Raises:

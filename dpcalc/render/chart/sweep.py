@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Source
-from dpcalc.model.quantities import Quantity
+from dpcalc.model.quantities import Given, Quantity
 from dpcalc.render.chart import Axis, Number, is_wide
 from dpcalc.render.numbers import Side, equation, number, symbol_of
 from dpcalc.render.words.positions import Neighbours
@@ -120,7 +120,7 @@ def _asked(report: Report, points: Sequence[Point], x: str, others: Sequence[str
     return asked
 
 
-def _key(inputs: dict[str, Any], others: Sequence[str]) -> Key:
+def _key(inputs: Given, others: Sequence[str]) -> Key:
     return tuple((name, inputs[name]) for name in others if name in inputs)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dpcalc.errors import SpecError
-from dpcalc.files import reading
+from dpcalc.files import Fields, reading
 from dpcalc.files.reading import shown_path
 from dpcalc.model.quantities import Quantity
 from dpcalc.render.asked import Asked
@@ -64,7 +64,7 @@ def load(path: str) -> Snapshot:
         raise SpecError(f"the baseline {shown} is no JSON report of dpcalc check", _HINT) from None
 
 
-def snapshot(envelope: Mapping[str, Any]) -> Snapshot:
+def snapshot(envelope: Fields) -> Snapshot:
     """Return what an envelope of ``dpcalc check`` says.
 
     Raises:
@@ -87,7 +87,7 @@ def _refuse(word: str) -> float:
     raise ValueError(word)
 
 
-def _numbers(cases: Iterable[Mapping[str, Any]]) -> dict[Key, Number]:
+def _numbers(cases: Iterable[Fields]) -> dict[Key, Number]:
     numbers = {}
     for case in cases:
         file, name = _where(case)
@@ -101,7 +101,7 @@ def _numbers(cases: Iterable[Mapping[str, Any]]) -> dict[Key, Number]:
     return numbers
 
 
-def _gates(cases: Iterable[Mapping[str, Any]]) -> dict[Where, list[str]]:
+def _gates(cases: Iterable[Fields]) -> dict[Where, list[str]]:
     """Return the texts of the gates of every case that was judged."""
     judged = [case for case in cases if case["check"]["status"] in _JUDGED]
     if any(len(case["assertions"]) > MAX_GATES for case in judged):
@@ -109,7 +109,7 @@ def _gates(cases: Iterable[Mapping[str, Any]]) -> dict[Where, list[str]]:
     return {_where(case): [_text(gate["text"]) for gate in case["assertions"]] for case in judged}
 
 
-def _where(case: Mapping[str, Any]) -> Where:
+def _where(case: Fields) -> Where:
     check = case["check"]
     _text(check["status"])
     return os.path.normpath(_text(check["file"])), _text(check["name"])

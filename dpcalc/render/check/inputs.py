@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from dpcalc.files import Fields
 from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import Quantity
 from dpcalc.render.layout import cut
@@ -70,7 +71,7 @@ _STRONGER = {("adjacency", "null_record", "replace_one"), ("permutation", "secre
 _GATE = re.compile(r"([\w-]+)\s*(<=|<|>=|>)\s*([0-9.eE+-]+)")
 
 
-def inputs_of(case: Mapping[str, Any]) -> Inputs:
+def inputs_of(case: Fields) -> Inputs:
     """Return what a case of an envelope was asked. What follows from the rest is left out.
 
     Raises:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
+from dpcalc.files import Fields
 from dpcalc.model.algorithm import Source
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.render.layout import counted
@@ -16,7 +15,7 @@ _COSTLIEST = 5
 """How many blocks are listed."""
 
 
-def allocation_lines(allocation: Mapping[str, Any]) -> list[str]:
+def allocation_lines(allocation: Fields) -> list[str]:
     """Return what is said of an allocation as `dpcalc.theorems.one_pass.allocation` describes it."""
     lines, restart = [], allocation["restart"]
     if restart:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from dpcalc.errors import SpecError
+from dpcalc.files import Fields
 from dpcalc.model.chain import Chain
 from dpcalc.notions.profiles import ALLOCATION, Certificate
 from dpcalc.numerics.floats import UNIT, Array, distinct, np, up
@@ -281,7 +282,7 @@ def _blocks(allocation: Allocation) -> list[dict[str, Any]]:
     ]
 
 
-def _path(chain: Chain, spent: Array, start: float, tau: int, blocks: list[dict[str, Any]]) -> dict[str, Any]:
+def _path(chain: Chain, spent: Array, start: float, tau: int, blocks: list[Fields]) -> dict[str, Any]:
     """Return the a_t and z_t of every step, or ``sampled`` where there are many; nothing where one overflows."""
     from dpcalc.numerics.isotonic import remaining
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpcalc.engine.commands import inputs_of
 from dpcalc.engine.gate import Gate, judged
 from dpcalc.errors import GateRefused, MissingParameter, SpecError
+from dpcalc.files import Fields
 from dpcalc.model.algorithm import Source
 from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.quantities import LossName
@@ -368,7 +369,7 @@ def _measured(score: int, scored: Prepared, draft: Draft, records: Records) -> d
 
 def _released(
     case: Case, best: _Best, found: TunedGuarantee, candidates: Sequence[Described], plans: Sequence[Plan],
-    setup: Setup, source: str, choice: dict[str, Any], scored: Prepared,
+    setup: Setup, source: str, choice: Fields, scored: Prepared,
 ) -> Fit:  # fmt: skip
     """Return the case and the model of the best run."""
     chosen = candidates[best.place]
