@@ -776,4 +776,6 @@ def result_fields(result: Result) -> dict[str, Any]:
 
 def uncertified(case: Case) -> list[Result]:
     """Return the best results of a case that were to be certified and could not be."""
-    return [result for result in case.results if result.best and "not_certified" in (result.details or {})]
+    return [
+        result for result in case.results if result.best and (result.details or {}).get("not_certified") is not None
+    ]

@@ -291,13 +291,17 @@ def _objections(value: Any, part: Fields, definitions: Fields, place: str) -> It
         for number, item in enumerate(value):
             yield from _objections(item, part.get("items", {}), definitions, f"{place}/{number}")
     elif isinstance(value, dict):
-        own, others = part.get("properties", {}), part.get("additionalProperties", True)
-        yield from (f"{place}/{name}: is missing" for name in part.get("required", ()) if name not in value)
-        for name, field in value.items():
-            if name not in own and others is False:
-                yield f"{place}/{name}: a field that is not known"
-            elif name in own or isinstance(others, dict):
-                yield from _objections(field, own.get(name, others), definitions, f"{place}/{name}")
+        yield from _against_fields(value, part, definitions, place)
+
+
+def _against_fields(value: Fields, part: Fields, definitions: Fields, place: str) -> Iterator[str]:
+    own, others = part.get("properties", {}), part.get("additionalProperties", True)
+    yield from (f"{place}/{name}: is missing" for name in part.get("required", ()) if name not in value)
+    for name, field in value.items():
+        if name not in own and others is False:
+            yield f"{place}/{name}: a field that is not known"
+        elif name in own or isinstance(others, dict):
+            yield from _objections(field, own.get(name, others), definitions, f"{place}/{name}")
 
 
 def _against_text(value: str, part: Fields, place: str) -> Iterator[str]:

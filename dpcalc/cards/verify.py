@@ -290,7 +290,7 @@ def _weaker_risk(risk: Fields, stated: object) -> dict[str, Any]:
     return weaker
 
 
-def _weaker_row(row: Fields, stated: object) -> dict[str, Any]:
+def _weaker_row(row: Fields, stated: object) -> Fields:
     value = stated.get("value") if isinstance(stated, Mapping) else None
     return {**row, "value": value} if isinstance(value, float) and value > row["value"] else row
 

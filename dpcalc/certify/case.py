@@ -131,7 +131,7 @@ def _note(result: Result, case: Case) -> NotCertified:
     """Return why the result is not certified, with the best one that is."""
     reason = (result.details or {})["not_certified"]
     for other in case.results:
-        if "certified" in (other.details or {}) and other.order == result.order:
+        if (other.details or {}).get("certified") is not None and other.order == result.order:
             any_value = (other.details or {}).get("any")
             return NotCertified(
                 bound=result.bound, because=reason, instead=other.bound, any=any_value, **other.value_fields

@@ -86,6 +86,13 @@ def _run(description: Description, question: Question) -> Run:
     )
 
 
+_COVERS = {
+    "index": "one of the records up to {}",
+    "public_records": "one of the records that are not public",
+}
+"""Parameters of a bound that is not of every record, and of which it then is."""
+
+
 def _result(bound: Theorem, run: Run, question: Question) -> Result:
     own_noise = not bound.budgeted and "noise_std" in bound.parameters and run.noise_std is not None
     if own_noise and question.epsilon is not None:
@@ -106,10 +113,8 @@ def _result(bound: Theorem, run: Run, question: Question) -> Result:
     trivial = _trivial(run, cost.quantity)
     details: dict[str, Any] = {"algorithms": list(bound.algorithms)}
     details.update({name: value for name in RAN if (value := getattr(cost, name)) is not None})
-    if "index" in bound.parameters:
-        details["covers"] = f"one of the records up to {run.index}"
-    elif "public_records" in bound.parameters:
-        details["covers"] = "one of the records that are not public"
+    if covers := next((words for name, words in _COVERS.items() if name in bound.parameters), ""):
+        details["covers"] = covers.format(run.index)
     if bound.guarantee and trivial is not None and cost.excess_risk >= trivial:
         details["vacuous"] = True
     return Result(
@@ -169,7 +174,7 @@ def _trivial(run: Run, quantity: str) -> float | None:
 
 
 def _group(result: Result) -> tuple[int, bool]:
-    return _ORDER.index(result.quantity), "failure_probability" in (result.details or {})
+    return _ORDER.index(result.quantity), (result.details or {}).get("failure_probability") is not None
 
 
 def _ranked(results: list[Result]) -> Iterator[Result]:

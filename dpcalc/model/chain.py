@@ -237,10 +237,11 @@ def _per_record(steps: _Steps, with_displacements: bool) -> Chain:
     if with_displacements:
         return _with_displacements(steps, step_size, noise)
     table = steps.table
-    contraction = table["contraction"] if "contraction" in table else _contractions(step_size, steps.description)
+    given = table.get("contraction")
+    contraction = _contractions(step_size, steps.description) if given is None else given
     return Chain(
         step_size=step_size, noise=noise, contraction=contraction, shift=None, spend=table.get("spend"),
-        path=steps.path, lipschitz="contraction" in table or steps.description.get("loss_class") != LossClass.LIPSCHITZ,
+        path=steps.path, lipschitz=given is not None or steps.description.get("loss_class") != LossClass.LIPSCHITZ,
     )  # fmt: skip
 
 
@@ -265,12 +266,11 @@ def _with_displacements(steps: _Steps, step_size: NDArray[np.float64], noise: ND
     convexity = steps.description.get("strong_convexity") or 0.0
     loss_class = steps.description.get("loss_class") or default_class(beta, convexity)
     eta, least = step_size * (1.0 + 2.0**-50), lowest_curvature(loss_class, beta, convexity)
-    contraction = None
-    if "contraction" in steps.table:
-        contraction = steps.table["contraction"]
-    elif beta is not None and loss_class in LIPSCHITZ_MAPS and least < 0.0:
+    contraction = steps.table.get("contraction")
+    derived = contraction is None and beta is not None and loss_class in LIPSCHITZ_MAPS
+    if derived and least < 0.0:
         contraction = np.maximum(1.0 - eta * least, eta * beta - 1.0) * (1.0 + 2.0**-50)
-    elif beta is not None and loss_class in LIPSCHITZ_MAPS:
+    elif derived:
         slowest = 1.0 - step_size * (least * (1.0 - 2.0**-50))
         contraction = np.maximum(slowest, eta * beta - 1.0) + (2.0**-50 if least else 0.0)
     return Chain(
@@ -290,8 +290,8 @@ def _displacements(
     import numpy as np
 
     description = steps.description
-    if "displacement" in steps.table:
-        return steps.table["displacement"]
+    if (column := steps.table.get("displacement")) is not None:
+        return column
     if description.has("displacement"):
         return np.broadcast_to(np.float64(description["displacement"]), eta.shape)
     rows = [contraction] if contraction is not None else []
@@ -316,9 +316,9 @@ def _probability(steps: _Steps) -> NDArray[np.float64] | None:
     Raises:
         SpecError: it does not add up to 1 within 1e-9.
     """
-    if "probability" not in steps.table:
+    law = steps.table.get("probability")
+    if law is None:
         return None
-    law = steps.table["probability"]
     total = math.fsum(law.tolist())
     if abs(total - 1.0) > 1e-9:
         raise SpecError(f"{steps.path}: the column probability adds up to {total:.12g}", "it must add up to 1")

@@ -32,6 +32,15 @@ T = TypeVar("T")
 MAX_RECORDS = 10**15
 
 
+class Ends(PlainEnum):
+    """Which ends of a domain are themselves not allowed."""
+
+    LOW = "low"
+    HIGH = "high"
+    BOTH = "both"
+    NONE = "none"
+
+
 class Parameter(NamedTuple):
     """A parameter that a user can set.
 
@@ -44,7 +53,6 @@ class Parameter(NamedTuple):
         integer: whether only whole numbers are allowed.
         choices: the allowed words, if it is not a number.
         low, high: the ends of its domain, allowed themselves unless ``open_ends`` excludes them.
-        open_ends: ``low``, ``high``, ``both`` or ``none``.
         synonyms: its names in other programs and papers; a user who types one gets a hint.
     """
 
@@ -57,7 +65,7 @@ class Parameter(NamedTuple):
     choices: tuple[str, ...] = ()
     low: float = 0.0
     high: float = math.inf
-    open_ends: str = "both"
+    open_ends: Ends = Ends.BOTH
     synonyms: tuple[str, ...] = ()
 
     @property
@@ -68,12 +76,12 @@ class Parameter(NamedTuple):
     @property
     def low_is_open(self) -> bool:
         """Whether the lower end is excluded."""
-        return self.open_ends in ("both", "low")
+        return self.open_ends in (Ends.BOTH, Ends.LOW)
 
     @property
     def high_is_open(self) -> bool:
         """Whether the upper end is excluded."""
-        return self.open_ends in ("both", "high")
+        return self.open_ends in (Ends.BOTH, Ends.HIGH)
 
     @property
     def domain(self) -> str:
@@ -100,7 +108,16 @@ def _count(
     name: str, symbol: str, help: str, *aliases: str, unit: str = "", low: int = 1, synonyms: tuple[str, ...] = ()
 ) -> Parameter:
     return Parameter(
-        name, symbol, help, aliases, unit, integer=True, low=low, high=MAX_RECORDS, open_ends="none", synonyms=synonyms
+        name,
+        symbol,
+        help,
+        aliases,
+        unit,
+        integer=True,
+        low=low,
+        high=MAX_RECORDS,
+        open_ends=Ends.NONE,
+        synonyms=synonyms,
     )
 
 
@@ -163,9 +180,9 @@ PARAMETERS: dict[str, Parameter] = {
         _count("epochs", "E", "number of passes over the records", unit="passes", synonyms=("num_epochs", "passes")),
         Parameter(
             "epoch_epsilon", "", "epsilon of one pass, of an algorithm known by its (epsilon, delta) alone",
-            open_ends="high",
+            open_ends=Ends.HIGH,
         ),
-        Parameter("epoch_delta", "", "delta of one pass, 0 for pure privacy", high=1.0, open_ends="high"),
+        Parameter("epoch_delta", "", "delta of one pass, 0 for pure privacy", high=1.0, open_ends=Ends.HIGH),
         Parameter(
             "release", "",
             "what is released: the last iterate alone, or the iterate after every epoch (dp-sgd: every iterate, unless "
@@ -179,7 +196,7 @@ PARAMETERS: dict[str, Parameter] = {
         Parameter(
             "holder_exponent", "alpha",
             "exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz",
-            high=1.0, open_ends="none",
+            high=1.0, open_ends=Ends.NONE,
         ),
         Parameter(
             "holder_constant", "L", "constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v",
@@ -187,11 +204,11 @@ PARAMETERS: dict[str, Parameter] = {
         ),
         Parameter(
             "gradient_at_zero", "M", "bound on the gradient of every record's loss at w = 0", unit="gradient units",
-            open_ends="high",
+            open_ends=Ends.HIGH,
         ),
         Parameter(
             "loss_at_zero", "M0", "bound on every record's loss at w = 0; losses are >= 0", unit="loss units",
-            open_ends="high",
+            open_ends=Ends.HIGH,
         ),
         Parameter(
             "radius", "R", "radius of a ball around 0 that holds the constraint set; 0 lies in the set", ("-R",),
@@ -202,7 +219,7 @@ PARAMETERS: dict[str, Parameter] = {
         ),
         Parameter(
             "smoothness", "beta", "Lipschitz constant of the gradient of the loss",
-            unit="gradient units per parameter unit", open_ends="high", synonyms=("beta", "gradient_lipschitz"),
+            unit="gradient units per parameter unit", open_ends=Ends.HIGH, synonyms=("beta", "gradient_lipschitz"),
         ),
         Parameter(
             "strong_convexity", "m",
@@ -243,7 +260,7 @@ PARAMETERS: dict[str, Parameter] = {
         ),
         Parameter(
             "sample_rate", "q", "probability with which a record is in the batch of a step", high=1.0,
-            open_ends="low", synonyms=("sampling_probability", "sampling_rate"),
+            open_ends=Ends.LOW, synonyms=("sampling_probability", "sampling_rate"),
         ),
         _count(
             "max_batch_size", "B",
@@ -277,7 +294,7 @@ PARAMETERS: dict[str, Parameter] = {
             "displacement", "M",
             "how far apart a gradient step leaves two points, over the diameter; for Laplace noise in the 1-norm "
             "(default: derived from the loss class)",
-            open_ends="high",
+            open_ends=Ends.HIGH,
         ),
         Parameter(
             "last_batch", "",
@@ -292,7 +309,8 @@ PARAMETERS: dict[str, Parameter] = {
         ),
         Parameter("c1", "C1", "constant of the noise schedule"),
         Parameter("c2", "C2", "constant of the noise schedule", low=-math.inf),
-        Parameter("decay_exponent", "alpha", "exponent of the noise schedule of a stream", high=64.0, open_ends="low"),
+        Parameter("decay_exponent", "alpha", "exponent of the noise schedule of a stream",
+                  high=64.0, open_ends=Ends.LOW),
         _count(
             "window", "w", "cover every record that at least this many others follow", "-w", unit="records", low=0
         ),
@@ -308,10 +326,10 @@ PARAMETERS: dict[str, Parameter] = {
         ),
         Parameter(
             "label_bound", "Y", "largest size of a label (hinge and logistic: labels are +1 and -1)",
-            unit="label units", open_ends="high",
+            unit="label units", open_ends=Ends.HIGH,
         ),
         Parameter(
-            "power", "q", "power of the hinge, absolute and insensitive losses", low=1.0, high=2.0, open_ends="none"
+            "power", "q", "power of the hinge, absolute and insensitive losses", low=1.0, high=2.0, open_ends=Ends.NONE
         ),
         Parameter(
             "huber_threshold", "kappa", "size of a residual past which the huber loss is linear", unit="label units"
@@ -319,28 +337,29 @@ PARAMETERS: dict[str, Parameter] = {
         _count("classes", "K", "number of classes of the softmax loss, each with a score of its own", low=2),
         Parameter(
             "tube", "tau", "size of a residual up to which the insensitive loss is 0", unit="label units",
-            open_ends="high",
+            open_ends=Ends.HIGH,
         ),
         Parameter(
             "regularisation", "lambda", "weight of the regulariser (lambda/2) |w|^2",
-            unit="gradient units per parameter unit", open_ends="high",
+            unit="gradient units per parameter unit", open_ends=Ends.HIGH,
             synonyms=("regularization", "weight_decay", "l2", "l2_regularizer"),
         ),
         Parameter(
-            "epsilon", "epsilon", "privacy loss bound", ("-e",), open_ends="high", synonyms=("target_epsilon", "eps"),
+            "epsilon", "epsilon", "privacy loss bound", ("-e",), open_ends=Ends.HIGH,
+            synonyms=("target_epsilon", "eps"),
         ),
         Parameter("delta", "delta", "probability of exceeding epsilon", ("-d",), high=1.0, synonyms=("target_delta",)),
         Parameter(
-            "order", "alpha", "order of Renyi divergence", low=1.0, open_ends="none",
+            "order", "alpha", "order of Renyi divergence", low=1.0, open_ends=Ends.NONE,
             synonyms=("alphas", "rdp_order", "renyi_order"),
         ),
         Parameter(
             "shift", "s", "distance the two runs' maps can be apart in a step", unit="parameter units",
-            open_ends="high",
+            open_ends=Ends.HIGH,
         ),
-        Parameter("contraction", "c", "Lipschitz factor of a step's map", open_ends="high"),
+        Parameter("contraction", "c", "Lipschitz factor of a step's map", open_ends=Ends.HIGH),
         Parameter(
-            "start_distance", "z0", "distance of the two starting points", unit="parameter units", open_ends="high",
+            "start_distance", "z0", "distance of the two starting points", unit="parameter units", open_ends=Ends.HIGH,
             synonyms=("distance",),
         ),
         Parameter(
@@ -354,7 +373,7 @@ PARAMETERS: dict[str, Parameter] = {
             "gradient_norm", "G",
             "gradient of the mean loss at a minimiser, at most, with the records and without: 0 for an exact one "
             "(default); on a convex set its distance from an outward normal, with the sign changed",
-            unit="gradient units", open_ends="high", synonyms=("tolerance", "gradient_tolerance"),
+            unit="gradient units", open_ends=Ends.HIGH, synonyms=("tolerance", "gradient_tolerance"),
         ),
         _count(
             "clean_steps", "T", "noisy steps on the records kept alone, after all that used the others", unit="steps",
@@ -371,19 +390,19 @@ PARAMETERS: dict[str, Parameter] = {
         _count("bands", "p", "bands of the matrix C, or of its inverse (bisr)", unit="bands", synonyms=("num_bands",)),
         Parameter(
             "momentum", "", "share of the last update that the next one keeps; for the noise in the iterates alone",
-            high=1.0, open_ends="high",
+            high=1.0, open_ends=Ends.HIGH,
         ),
         Parameter(
             "decay", "",
             "share of the iterate that a step takes away: learning rate times weight decay; for the noise in iterates "
             "alone",
-            high=1.0, open_ends="high",
+            high=1.0, open_ends=Ends.HIGH,
         ),
         Parameter(
             "cool_down", "",
             "share of the steps, the last ones, over which the learning rate falls to 0; for the noise in the iterates "
             "alone",
-            high=1.0, open_ends="none",
+            high=1.0, open_ends=Ends.NONE,
         ),
         _count(
             "participations", "k", "in how many steps a record is used at most (default: epochs)", unit="steps",
@@ -410,7 +429,7 @@ PARAMETERS: dict[str, Parameter] = {
 
 
 def _level(name: str, symbol: str, help: str, synonyms: tuple[str, ...] = ()) -> Parameter:
-    return Parameter(name, symbol, help, low=1e-9, high=1e9, open_ends="none", synonyms=synonyms)
+    return Parameter(name, symbol, help, low=1e-9, high=1e9, open_ends=Ends.NONE, synonyms=synonyms)
 
 
 KNOWN: dict[str, Parameter] = {

@@ -137,18 +137,19 @@ def _written(text: str) -> dict[str, Array]:
 
 def _rate(draft: Description, table: dict[str, Array], rows: int) -> Array:
     """Return the rate of every row: a column, the batch size over the records, rounded up, or the given rate."""
-    if "batch_size" not in table:
+    sizes, rates = table.get("batch_size"), table.get("sample_rate")
+    if sizes is None:
         rate = draft.get("sample_rate")
-        if rate is None and draft.has("batch_size", "records") and "sample_rate" not in table:
+        if rate is None and draft.has("batch_size", "records") and rates is None:
             import numpy as np
 
             return np.full(rows, min(1.0, up(draft["batch_size"] / draft["records"])))
         return _column(draft, table, "sample_rate", rows)
-    if not draft.has("records") or "sample_rate" in table or draft.has("sample_rate"):
+    if not draft.has("records") or rates is not None or draft.has("sample_rate"):
         raise SpecError("a column batch_size needs --records, and no rate beside it", "give --records")
     import numpy as np
 
-    return np.minimum(1.0, table["batch_size"] / float(draft["records"]) * (1.0 + 2.0**-51))
+    return np.minimum(1.0, sizes / float(draft["records"]) * (1.0 + 2.0**-51))
 
 
 def _column(draft: Description, table: dict[str, Array], name: str, rows: int) -> Array:

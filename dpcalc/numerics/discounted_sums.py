@@ -99,9 +99,9 @@ def discounted(term: Law, factor: float, count: int, reach: float = math.inf) ->
     reach = min(reach, left)
     term = term.within(reach)
     result, terms, error = term, 1, 8.0
-    for bit in bin(count)[3:]:
+    for bit in map(int, bin(count)[3:]):
         result, terms, error = _plus(result, result, factor**terms, reach), 2 * terms, 2.0 * error + _ADDED
-        if bit == "1":
+        if bit:
             result, terms, error = _plus(term, result, factor, reach), terms + 1, error + 8.0 + _ADDED
         if factor**terms * left < reach * _SPARED:
             break

@@ -364,7 +364,7 @@ def _matrix(other: Given) -> str:
     if other.get("algorithm") == DP_SGD:
         return "Poisson DP-SGD"
     bands = f" with {other['bands']} bands" if other["bands"] > 1 else ""
-    return f"{other['mechanism']}{bands}{' and Poisson batches' if 'sampling' in other else ''}"
+    return f"{other['mechanism']}{bands}{' and Poisson batches' if other.get('sampling') else ''}"
 
 
 def _at(at: Given | None) -> str:

@@ -249,17 +249,17 @@ def fresh(v: RunInputs) -> arb:
         return log_delta(v.epsilon, _worst_position(v))
     if certificate["theorem"] != KNOWN:
         raise OutOfReach(OF_ANOTHER_RUN)
-    if "contracts" not in certificate:
+    contracts, blocks = certificate.get("contracts"), certificate.get("blocks")
+    if contracts is None:
         return arb(0)
-    contracts = bool(certificate["contracts"])
     if v.epochs == 1:
         return _mean(v, _ratio(v), [_same_places(v, 1)]) if contracts else _pass_mean(v, _ratio(v))
-    if "blocks" not in certificate:
+    if blocks is None:
         return _alike_mean(v, certificate["earlier"]["parts"])
     runs = Runs(_places(v), Pace(v, contracts), v.epochs, _reach(v) if contracts else None)
     mu_of, total = _root(_ratio(v)), arb(0)
     for chance, costs in cases(runs, certificate["earlier"]):
-        total += chance * known_mean(rows_of(runs.places, certificate["blocks"], mu_of, costs), v.epsilon)
+        total += chance * known_mean(rows_of(runs.places, blocks, mu_of, costs), v.epsilon)
     return log(total / v.records)
 
 

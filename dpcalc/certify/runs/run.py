@@ -92,8 +92,8 @@ class RunInputs(Inputs):
         certificate: Mapping[str, Any] | None = self.certificate
         if certificate is None:
             raise OutOfReach(NO_CERTIFICATE)
-        fields = {name: value for name, value in certificate.items() if name != "digest"}
-        if certificate.get("digest") != f"{zlib.crc32(repr(fields).encode()):08x}":
+        fields = {**certificate}
+        if fields.pop("digest", None) != f"{zlib.crc32(repr(fields).encode()):08x}":
             raise OutOfReach(CHANGED)
         return fields
 

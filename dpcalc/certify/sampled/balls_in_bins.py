@@ -197,8 +197,8 @@ def _units(x: arb) -> int:
 def _sum(law: _Law, times: int, last: int) -> _Law:
     """Return the law of the sum of independent copies, up to ``last``."""
     result, copies = law, 1
-    for bit in bin(times)[3:]:
-        for other, more in ((result, copies), (law, 1)) if bit == "1" else ((result, copies),):
+    for bit in map(int, bin(times)[3:]):
+        for other, more in ((result, copies), (law, 1)) if bit else ((result, copies),):
             copies += more
             result = _added(result, other, last - (times - copies) * law.first)
     return result

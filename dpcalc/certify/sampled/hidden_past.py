@@ -58,9 +58,9 @@ class Uses(NamedTuple):
         step = reach / _POINTS
         term = self._on_lattice([(math.ceil(value / step * _ABOVE), mass) for value, mass in terms])
         result, made = term, 1
-        for bit in bin(blocks)[3:]:
+        for bit in map(int, bin(blocks)[3:]):
             result, made = self._plus(result, self._scaled(result, ratio**made)), 2 * made
-            if bit == "1":
+            if bit:
                 result, made = self._plus(term, self._scaled(result, ratio)), made + 1
         masses = result.coeffs()
         found = [(i * step * _ABOVE, mass) for i, mass in enumerate(masses)]

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from dpcalc.cli.commands.find import typed
-from dpcalc.cli.help.search import Entry, found, only
+from dpcalc.cli.help.search import Entry, Kind, found, only
 from dpcalc.cli.output.terminal import show
 from dpcalc.cli.query import Command, is_described, parameter_options, run_cases, run_query
 from dpcalc.cli.types import BOUND
@@ -63,7 +63,7 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
 
     if ids and not all("." in id for id in ids):
         entry = _named(ids)
-        if entry.kind not in ("bound", "erratum"):
+        if entry.kind not in (Kind.BOUND, Kind.ERRATUM):
             rows = [*textwrap.wrap(entry.text, 80), *typed(entry.command)]
             text = json_text([entry.to_dict()], 2) if flags["as_json"] else "\n".join(rows)
             show(text + "\n", flags["output"])

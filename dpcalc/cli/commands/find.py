@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import click
 
 from dpcalc.cli.help.option import WithHelp
-from dpcalc.cli.help.search import Entry, found
+from dpcalc.cli.help.search import Entry, Kind, found
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write
 from dpcalc.inert import json_text
@@ -59,7 +59,7 @@ def _first(hits: Sequence[Entry], words: Sequence[str]) -> list[str]:
 
 def _rows(hit: Entry) -> list[str]:
     """Return what is said of a hit, a topic in full and all else in one row, and the command."""
-    most = None if hit.kind == "topic" else 1
+    most = None if hit.kind is Kind.TOPIC else 1
     return [*textwrap.wrap(hit.text, _WIDTH, max_lines=most, placeholder=" ..."), *typed(hit.command)]
 
 

@@ -9,14 +9,27 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from dpcalc.plain_enum import PlainEnum
 from dpcalc.topics import bare, topics, words_for_commands
+
+
+class Kind(PlainEnum):
+    """The kinds of what can be looked for."""
+
+    BOUND = "bound"
+    ERRATUM = "erratum"
+    PARAMETER = "parameter"
+    WORD = "word"
+    COMMAND = "command"
+    TOPIC = "topic"
+    EXAMPLE = "example"
 
 
 class Entry(NamedTuple):
     """What can be looked for.
 
     Attributes:
-        kind: bound, erratum, parameter, word, command, topic or example.
+        kind: what kind of thing it is.
         name: what it is called.
         text: the answer in a line or two.
         command: what to type for more.
@@ -25,7 +38,7 @@ class Entry(NamedTuple):
         more: words that it is also about.
     """
 
-    kind: str
+    kind: Kind
     name: str
     text: str
     command: str
@@ -58,7 +71,7 @@ def entries() -> list[Entry]:
 
 def _topics() -> Iterator[Entry]:
     for topic in topics():
-        yield Entry("topic", topic.name, topic.says, topic.type, topic.words[1:])
+        yield Entry(Kind.TOPIC, topic.name, topic.says, topic.type, topic.words[1:])
 
 
 def _commands() -> Iterator[Entry]:
@@ -66,7 +79,7 @@ def _commands() -> Iterator[Entry]:
 
     words = words_for_commands()
     for name, help in COMMANDS.items():
-        yield Entry("command", name, f"{name}: {help}", f"dpcalc {name} --help", words.get(name, ()))
+        yield Entry(Kind.COMMAND, name, f"{name}: {help}", f"dpcalc {name} --help", words.get(name, ()))
 
 
 def _parameters() -> Iterator[Entry]:
@@ -79,12 +92,12 @@ def _parameters() -> Iterator[Entry]:
         text = f"{parameter.flag}: {glossed.lead if glossed else parameter.help}"
         # A clipping norm may stand for a Lipschitz constant, but is a parameter of its own.
         words = [word for word in parameter.synonyms if name_of(word) in (word, name)]
-        yield Entry("parameter", name, text, command, (*words, *parameter.aliases))
+        yield Entry(Kind.PARAMETER, name, text, command, (*words, *parameter.aliases))
         for word, gloss in (glossed.words if glossed else {}).items():
             shown = f"dpcalc bounds --algorithm {word}" if name == "algorithm" else command
             others = (other for other, meant in other_words(name).items() if meant.partition(",")[0] == word)
             text = f"{parameter.flag} {word}: {gloss}"
-            yield Entry("word", f"{parameter.flag} {word}", text, shown, (word, *others))
+            yield Entry(Kind.WORD, f"{parameter.flag} {word}", text, shown, (word, *others))
 
 
 _OWN = "dpcalc"
@@ -101,11 +114,11 @@ def _bounds() -> Iterator[Entry]:
         place, more = f"{authors}, {bound.locator}", f"{bound.title} {' '.join(bound.algorithms)}"
         cited = f"{_few(authors)}, {_first(bound.locator)}"
         text = bound.title if bound.reference == _OWN else f"{cited}: {bound.title}"
-        yield Entry("bound", bound.id, text, command, (), place, more)
+        yield Entry(Kind.BOUND, bound.id, text, command, (), place, more)
         if bound.erratum and bound.erratum not in errata:
             errata[bound.erratum] = bound.id
             text = f"{cited}: {bound.erratum}"
-            yield Entry("erratum", f"erratum {bound.id}", text, command, ("errata",), place, bound.title)
+            yield Entry(Kind.ERRATUM, f"erratum {bound.id}", text, command, ("errata",), place, bound.title)
 
 
 def _few(authors: str) -> str:
@@ -133,7 +146,7 @@ def _examples() -> Iterator[Entry]:
 
     for name, run in RUNS.items():
         for question, command in re.findall(r"^ *(\S.*[:?])\n +(dpcalc (?:.*\\\n)*.*)$", run.help, re.MULTILINE):
-            yield Entry("example", name, question, re.sub(r" \\\n +", " ", command))
+            yield Entry(Kind.EXAMPLE, name, question, re.sub(r" \\\n +", " ", command))
 
 
 # --- how near it is to what is asked ---------------------------------------------------------------------------------
@@ -215,7 +228,7 @@ def found(words: Sequence[str]) -> list[Entry]:
     ordered = [entry for _, entry in sorted(near, key=lambda pair: -pair[0])]
     shown: dict[str, Entry] = {}
     for entry in ordered:  # topics may share a command; all else that shares one says no more than what came before
-        if entry.kind == "topic" or entry.command not in {one.command for one in shown.values()}:
+        if entry.kind is Kind.TOPIC or entry.command not in {one.command for one in shown.values()}:
             shown[f"{entry.kind} {entry.name}"] = entry
     return list(shown.values())
 

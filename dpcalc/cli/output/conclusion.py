@@ -29,6 +29,11 @@ class Printing(NamedTuple):
     precision: int
     color: str
 
+    @property
+    def in_lines(self) -> bool:
+        """Whether every verdict is a line of JSON."""
+        return self.format == "jsonl"
+
     @classmethod
     def of(cls, *, format: str | None, as_json: bool, output: str | None, precision: int, color: str) -> Printing:
         """Take the output options.
@@ -84,7 +89,7 @@ def conclude(
     for case in () if said else result.cases:
         warn(case)
     lost = publish(result, destinations, printing.precision, earlier)
-    if not (said and printing.format == "jsonl"):
+    if not (said and printing.in_lines):
         lost += shown(
             result, "the text", lambda cases: _text(cases, printing, earlier), lambda text: write(text, printing.file)
         )

@@ -83,9 +83,9 @@ def check_all(
 
     count = len(selection.places)
     with Checking(selection, **how) as checking, contextlib.closing(checking.cases()) as cases:
-        said = checking.large or (printing.format == "jsonl" and earlier is None and in_lines(destinations))
+        said = checking.large or (printing.in_lines and earlier is None and in_lines(destinations))
         with _progress(cases, count, lambda: checking.tally.failed) as passing:
-            if said and printing.format == "jsonl":
+            if said and printing.in_lines:
                 result = _print_lines(passing, printing.file, checking)
             else:
                 for case in passing:
@@ -161,7 +161,7 @@ def _report(result: ManyCases, some: ManyCases, each: Destination, precision: in
 
 
 def _print(result: ManyCases, some: ManyCases, printing: Printing) -> None:
-    if printing.format == "jsonl":  # printed as it came
+    if printing.in_lines:  # printed as it came
         return
     if printing.format in ("json", "csv"):
         _report(result, some, Destination(printing.format, printing.file or "-"), printing.precision)

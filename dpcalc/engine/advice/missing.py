@@ -8,7 +8,7 @@ Whether the noise on a mean gradient looks like a noise multiplier that was type
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpcalc.engine.answer import answer
@@ -74,10 +74,11 @@ def of_question(error: Incomplete, run: Run, question: Question, bounds: Sequenc
 
 def _asked(examples: Given) -> tuple[Given, str]:
     """Return the examples without how batches are drawn, which no example may choose, and the question for it."""
-    if "sampling" not in examples or len(examples) == 1:
+    chosen = dict(examples)
+    if chosen.pop("sampling", None) is None or not chosen:
         return examples, ""
     words = ", ".join(PARAMETERS["sampling"].choices)
-    return {n: x for n, x in examples.items() if n != "sampling"}, f"; how are batches drawn? --sampling is {words}"
+    return chosen, f"; how are batches drawn? --sampling is {words}"
 
 
 def _noise(run: Run) -> dict[str, Any]:
@@ -132,14 +133,26 @@ def _next(bounds: Sequence[Theorem], run: Run) -> tuple[str, ...]:
 
 def _example(name: str, run: Run) -> Any:
     """Return a usual value of a parameter that goes with the run."""
-    usual = example_of(name)
-    if name == "records":
-        return max(usual, *(int(run.value(other) or 0) for other in ("batch_size", "index", "window")))
-    if name in ("batch_size", "index", "window") and run.records:
-        return min(usual, run.records)
-    if name == "step_size" and run.smoothness:
-        return min(usual, float(f"{1.0 / run.smoothness:.1g}"))
-    return min(usual, float(f"{1.0 / run.step_size:.1g}")) if name == "smoothness" and run.step_size else usual
+    usual, most = example_of(name), _MOST.get(name)
+    if most is not None and (limit := most(run)):
+        return min(usual, limit)
+    return max(usual, *(int(run.value(other) or 0) for other in _OF_THE_RECORDS)) if name == "records" else usual
+
+
+def _inverse(value: float | None) -> float | None:
+    """Return the inverse of a value to one digit."""
+    return float(f"{1.0 / value:.1g}") if value else None
+
+
+_OF_THE_RECORDS = ("batch_size", "index", "window")
+"""Parameters that are at most as many as the records."""
+
+_MOST: dict[str, Callable[[Run], float | None]] = {
+    **dict.fromkeys(_OF_THE_RECORDS, lambda run: run.records),
+    "step_size": lambda run: _inverse(run.smoothness),
+    "smoothness": lambda run: _inverse(run.step_size),
+}
+"""How large parameters are at most, by what else is known of a run."""
 
 
 _HALF_A_DIGIT = 5e-4
@@ -321,7 +334,7 @@ def _seen(run: Run) -> float:
 
 def _other_answer(asked: Asked, multiplier: float) -> Result | None:
     """Return the answer where the number that was typed is the noise multiplier."""
-    given = {name: value for name, value in asked.given.items() if name != "noise_std"}
+    given = {**asked.given, "noise_std": None}
     try:
         run = asked._replace(given=given).changed({"noise_multiplier": multiplier})
         bounds = for_algorithm(run.algorithm.name, run.algorithm.families)

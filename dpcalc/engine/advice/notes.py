@@ -113,7 +113,7 @@ def _better(result: Result, best: Result, share: float = 1.0) -> bool:
 
 def _tuned_noise(run: Run) -> Iterator[Note]:
     """Yield the noise of the tuned schedule, and how its bound nears the limit."""
-    if "c1" not in run.values or "scale" not in run.values:
+    if run.values.get("c1") is None or run.values.get("scale") is None:
         return
     from dpcalc.theorems.contraction.shuffle import tuned_rate
 
@@ -169,7 +169,8 @@ def clipped_notes(asked: Asked) -> Iterator[Note]:
 def _known(result: Result) -> dict[str, Any]:
     """Return the value of an answer and its bound; ln delta where that is what was asked."""
     fields = {**result.value_fields, "bound": result.bound}
-    return {name: value for name, value in fields.items() if value is not None and name != "quantity"}
+    del fields["quantity"]
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _under(

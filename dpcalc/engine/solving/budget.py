@@ -27,6 +27,7 @@ from dpcalc.engine.solving.search import (
 )
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import Length, Order
+from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.loss_class import two_over
 from dpcalc.model.numbers import shown_apart
 from dpcalc.model.quantities import Kind, Noise, Sampling
@@ -89,7 +90,7 @@ def solve(asked: Application, unknown: str) -> Result:
     }
     if unbounded(value, problem.direction) and not _has_tiny_units(problem):
         details["any"] = True
-    elif unknown == "noise_std" and (multiplier := run.multiplier_at(value)) is not None:
+    elif NOISE_SCALES.get(unknown) is Noise.GAUSSIAN and (multiplier := run.multiplier_at(value)) is not None:
         details["noise_multiplier"] = multiplier
     return problem.row(unknown, value, **{**question.budget, **fields}, details=details)
 
@@ -108,7 +109,8 @@ def as_multiplier(solution: Result, run: Run) -> Result:
             "the noise multiplier is noise_std x batch_size / lipschitz, and one of these is not known",
             "give --lipschitz and --batch-size (all records: --records), or solve for noise_std",
         )
-    details = {name: detail for name, detail in (solution.details or {}).items() if name != "noise_multiplier"}
+    details = {**(solution.details or {})}
+    details.pop("noise_multiplier", None)
     return solution._replace(quantity="noise_multiplier", value=value, details=details)
 
 
@@ -189,7 +191,7 @@ def _independent(problem: Problem) -> Result | None:
 def _has_tiny_units(problem: Problem) -> bool:
     """Return whether gradients are so short that little noise may be too little: a value is then no sign of any."""
     lipschitz = problem.run.value("lipschitz") or 1.0
-    return problem.unknown in ("noise_std", "laplace_scale") and lipschitz < 1e-100
+    return problem.unknown in NOISE_SCALES and lipschitz < 1e-100
 
 
 def range_of(problem: Problem, value: float) -> dict[str, Any]:
@@ -199,8 +201,7 @@ def range_of(problem: Problem, value: float) -> dict[str, Any]:
     the records, and another one may leave a short batch, whose records weigh more: nothing is said of it. Nor is of
     other bands where groups are drawn from: no order of them is proved.
     """
-    drawn = problem.unknown == "bands" and problem.run.sampling is not None
-    if problem.unknown == "batch_size" or drawn:
+    if (alone := _ALONE.get(problem.unknown)) and alone(problem.run):
         return {"holds": {"from": value, "to": value}}
     smoothness, convexity = problem.run.smoothness, problem.run.strong_convexity
     if problem.unknown not in _LIMITED_BY_CURVATURE or not smoothness:
@@ -210,6 +211,13 @@ def range_of(problem: Problem, value: float) -> dict[str, Any]:
     convexity = max(convexity or 0.0, 0.0)
     name = "2/(smoothness + strong_convexity)" if convexity else "2/smoothness"
     return {"holds": {"from": value, "to": max(value, two_over(smoothness, convexity)), "end": name}}
+
+
+_ALONE: dict[str, Callable[[Run], bool]] = {
+    "batch_size": lambda run: True,
+    "bands": lambda run: run.sampling is not None,
+}
+"""Parameters of which one value says nothing of its neighbours, and of which runs that is so."""
 
 
 def holds_at(problem: Problem, value: float) -> bool:
@@ -432,15 +440,26 @@ def _search_among(values: Sequence[int], problem: Problem) -> int:
 
 def _choices(problem: Problem) -> Sequence[int] | None:
     """Return the values that are tried where not all are: no batch is left short, no pass is, and no group."""
+    choose = _CHOICES.get(problem.unknown)
+    return None if choose is None else choose(problem)
+
+
+def _whole_epochs(problem: Problem) -> Sequence[int] | None:
     run = problem.run
-    if problem.unknown == "batch_size":
-        return _divisors(_records_of(problem))
-    if problem.unknown == "epochs" and run.algorithm.correlated and run.typed("steps"):
-        return _divisors(int(run.steps or 1))
-    if problem.unknown == "bands":
-        whole = run.separation if run.sampling is Sampling.BALLS_IN_BINS else None
-        return _divisors(whole) if whole else range(1, int(run.steps or 1) + 1)
-    return None
+    return _divisors(int(run.steps or 1)) if run.algorithm.correlated and run.typed("steps") else None
+
+
+def _whole_bands(problem: Problem) -> Sequence[int]:
+    run = problem.run
+    whole = run.separation if run.sampling is Sampling.BALLS_IN_BINS else None
+    return _divisors(whole) if whole else range(1, int(run.steps or 1) + 1)
+
+
+_CHOICES: dict[str, Callable[[Problem], Sequence[int] | None]] = {
+    "batch_size": lambda problem: _divisors(_records_of(problem)),
+    "epochs": _whole_epochs,
+    "bands": _whole_bands,
+}
 
 
 def _divisors(number: int) -> list[int]:
@@ -472,7 +491,7 @@ def _guess(problem: Problem, log_delta: float | None = None) -> float | None:
     names = ("records", "batch_size", "steps", "lipschitz")
     values = {name: value for name in names if (value := run.value(name)) is not None}
     sampled = run.algorithm.order is Order.SAMPLE and len(values) == len(names)
-    if problem.unknown != "noise_std" or problem.bound.gives is not Composition or not sampled:
+    if NOISE_SCALES.get(problem.unknown) is not Noise.GAUSSIAN or problem.bound.gives is not Composition or not sampled:
         return None
     if not 1e-100 < values["lipschitz"] < 1e100:  # squares of the noise would be out of range
         return None

@@ -272,9 +272,9 @@ def _upper_tail(x: float) -> float:
 def _sum(law: Law, times: int) -> Law | None:
     """Return a law above that of the sum of so many independent copies; None where its numbers are out of range."""
     result = law
-    for bit in bin(times)[3:]:
+    for bit in map(int, bin(times)[3:]):
         result = _add(result, result)
-        if bit == "1" and float(result.masses.sum()) < 1.0 + _SPARE:
+        if bit and float(result.masses.sum()) < 1.0 + _SPARE:
             result = _add(result, law)
         # Mass that padding added again and again, on a grid that is too fine for doubles, would bound nothing.
         if not (math.isfinite(result.beyond) and float(result.masses.sum()) < 1.0 + _SPARE):

@@ -213,9 +213,9 @@ def _sparse_product(factors: list[tuple[_Transform, int]]) -> tuple[Complex, flo
 def _powered(f: Complex, times: int) -> Complex:
     """Return f^times by multiplication; ``**`` of complex numbers takes logarithms, and 30 times as long."""
     result = f
-    for bit in bin(times)[3:]:
+    for bit in map(int, bin(times)[3:]):
         result = result * result
-        if bit == "1":
+        if bit:
             result = result * f
     return result
 

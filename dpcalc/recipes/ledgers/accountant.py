@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Mapping
 from typing import Any, NoReturn, Self
 
 from dpcalc.engine.ledgers.total import answer_ledger
@@ -113,14 +114,14 @@ class Ledger(LedgerFile):
         """Return whether so many further steps would exceed epsilon: then stop before them."""
         return not self.epsilon_after(steps, noise_multiplier=noise_multiplier, sample_rate=sample_rate) <= epsilon
 
-    def _read(self) -> dict[str, dict[str, Any]]:
+    def _read(self) -> Mapping[str, Fields]:
         body = self._body()
         if body and body.get("adjacency") != self.adjacency:
             raise SpecError(
                 f"{self.path} is for adjacency {body.get('adjacency')}, and {self.adjacency} is asked",
                 "use the same adjacency, or another file",
             )
-        entries: dict[str, dict[str, Any]] = body.get("entries", {})
+        entries: Mapping[str, Fields] = body.get("entries", {})
         return entries
 
     def _body(self) -> dict[str, Any]:
@@ -133,8 +134,8 @@ class Ledger(LedgerFile):
         return body
 
     def _with(
-        self, entries: dict[str, Fields], steps: int, noise_multiplier: float, sample_rate: float
-    ) -> dict[str, dict[str, Any]]:
+        self, entries: Mapping[str, Fields], steps: int, noise_multiplier: float, sample_rate: float
+    ) -> Mapping[str, Fields]:
         """Return the entries with further steps, among those of their kind."""
         kind = {
             "algorithm": "dp-sgd", "sampling": self.sampling, "sample_rate": check("sample_rate", sample_rate),
@@ -146,7 +147,7 @@ class Ledger(LedgerFile):
                 return {**entries, name: {**kind, "steps": entry["steps"] + count}}
         return {**entries, f"phase-{len(entries) + 1}": {**kind, "steps": count}}
 
-    def _total(self, entries: dict[str, Fields]) -> float:
+    def _total(self, entries: Mapping[str, Fields]) -> float:
         if not entries:
             return 0.0
         asked = with_asked(*ledger_of(entries), delta=repr(self.delta), adjacency=self.adjacency)

@@ -95,9 +95,10 @@ def _audited(case: Case, xs: Numbers) -> list[Series]:
     ys = tuple(max(_chance(one, other, x) for one in corners for other in corners) for x in xs)
     label = f"seen in an audit: at least this, with confidence {number(case.audit['confidence'], side=Side.AS_GIVEN)}"
     proved = [Series(label, xs, ys, Kind.LOWER)] if events else []
-    if "scores" not in case.audit:
+    scores = case.audit.get("scores")
+    if scores is None:
         return proved
-    points = [(0.0, 0.0), *((point["fpr"], point["tpr"]) for point in case.audit["scores"]["roc"]), (1.0, 1.0)]
+    points = [(0.0, 0.0), *((point["fpr"], point["tpr"]) for point in scores["roc"]), (1.0, 1.0)]
     rates = tuple(max(tpr for fpr, tpr in points if fpr <= x) for x in xs)
     return [*proved, Series("the scores themselves, by no means a bound", xs, rates, Kind.PUBLISHED)]
 

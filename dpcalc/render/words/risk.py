@@ -435,7 +435,7 @@ def _uncovered_lines(case: Case) -> Iterator[str]:
     if not case.not_covered:
         return
     yield f"uncovered is what was {case.not_covered['why']}"
-    counted = [_counted(case)] if "rows_clipped" in case.not_covered else []
+    counted = [_counted(case)] if case.not_covered.get("rows_clipped") is not None else []
     yield from (f"uncovered: {line}" for line in (*counted, *case.not_covered["remarks"]))
 
 

@@ -96,8 +96,8 @@ def _squares(size: int, bins: int, sizes: tuple[int, int] | None, epochs: int) -
     """Return rising values of N and their probabilities, both rounded up. What is next to never counts as the worst."""
     one = _shared(size, bins, sizes)
     law, unit, error, rare = one, 1, _ROUNDED, 0.0
-    for bit in f"{epochs:b}"[1:]:
-        base = _coarser(one, unit) if bit == "1" else np.ones(1)
+    for bit in map(int, f"{epochs:b}"[1:]):
+        base = _coarser(one, unit) if bit else np.ones(1)
         error = 2.0 * error + _ROUNDED + len(law) + len(base) + 8.0
         law = np.convolve(np.convolve(law, law), base)
         kept = max(1, int((np.cumsum(law[::-1])[::-1] > _NEGLIGIBLE).sum()))
