@@ -9,7 +9,7 @@ what they mean on the command line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from dpcalc.errors import SpecError
@@ -57,6 +57,17 @@ class Table(NamedTuple):
     place: Place
     fields: Mapping[str, Field]
 
+    def read(self, key: str, reader: Callable[[Field, str], Any], otherwise: Any = None) -> Any:
+        """Return what a reader makes of the value of a key and its name, or what stands for it where there is none."""
+        field = self.fields.get(key)
+        return otherwise if field is None else reader(field, key)
+
+    def parted(self, names: Collection[str]) -> tuple[Table, Table]:
+        """Return the mapping of these keys, and that of all others."""
+        own = {key: field for key, field in self.fields.items() if key in names}
+        rest = {key: field for key, field in self.fields.items() if key not in names}
+        return Table(self.place, own), Table(self.place, rest)
+
 
 Node = Scalar | Items | Table
 
@@ -88,6 +99,44 @@ def text(node: Node, what: str) -> str:
     if not node.text.strip():
         raise node.place.error(f"{what} is empty", f"write a value, or leave out {what}")
     return node.text
+
+
+# --- readers of `Table.read` ------------------------------------------------------------------------------------------
+
+
+def mapping(field: Field, name: str) -> Table:
+    """Return a mapping."""
+    return table(field.node, name)
+
+
+def word(field: Field, name: str) -> str:
+    """Return a text that is not empty."""
+    return text(field.node, name)
+
+
+def one_of(words: Collection[str], hint: Callable[[str], str | None] = lambda _: None) -> Callable[[Field, str], str]:
+    """Return the reader of one of some words; ``hint`` says what to write in place of another."""
+
+    def read(field: Field, name: str) -> str:
+        typed = text(field.node, name)
+        if typed not in words:
+            what = f"{name} is {clipped(typed)}; it must be one of {', '.join(words)}"
+            raise field.node.place.error(what, hint(typed))
+        return typed
+
+    return read
+
+
+BOOLEANS = {"true": True, "false": False}
+"""How yes and no are written."""
+
+
+def truth(field: Field, name: str) -> bool:
+    """Return yes or no."""
+    typed = text(field.node, name)
+    if typed not in BOOLEANS:
+        raise field.node.place.error(f"{name} is {clipped(typed)}; it must be true or false", f"write {name}: true")
+    return BOOLEANS[typed]
 
 
 def items(node: Node) -> tuple[Node, ...]:

@@ -49,6 +49,16 @@ class Place(NamedTuple):
         """Return the error that says where; see `FileError`."""
         return FileError(self, what, hint, discreet)
 
+    @contextlib.contextmanager
+    def blamed(self, prefix: str = "") -> Iterator[None]:
+        """Say that a value stands here which is refused within; of what already has a place nothing is said anew."""
+        try:
+            yield
+        except FileError:
+            raise
+        except SpecError as error:
+            raise self.error(f"{prefix}{error.message}", error.hint) from None
+
 
 class FileError(SpecError):
     """Something wrong at a place in a file.

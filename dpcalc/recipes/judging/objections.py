@@ -44,7 +44,7 @@ EXCEPTIONS = {
 """The names that ``accept:`` takes, and what each means."""
 
 
-def accepted(field: Field) -> tuple[str, ...]:
+def accepted(field: Field, key: str) -> tuple[str, ...]:
     """Return the names under ``accept:``, one or a list.
 
     Raises:
@@ -52,7 +52,7 @@ def accepted(field: Field) -> tuple[str, ...]:
     """
     names = []
     for node in items(field.node):
-        name = text(node, "accept")
+        name = text(node, key)
         if name not in EXCEPTIONS:
             raise node.place.error(f"accept: there is no exception {clipped(name)}", near(name, EXCEPTIONS))
         names.append(name)

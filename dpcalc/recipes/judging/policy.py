@@ -7,12 +7,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import Gate, parse, refuse_vacuous
-from dpcalc.errors import SpecError
-from dpcalc.files.documents import Field, Rules, Scalar, Table, items, parse_yaml, table, text
+from dpcalc.files.documents import Field, Rules, Scalar, Table, items, mapping, parse_yaml, table, text, truth, word
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.files.reading import document_place, read_document
 from dpcalc.inert import printable
@@ -22,7 +22,7 @@ from dpcalc.model.parameter import PARAMETERS, check
 from dpcalc.model.quantities import ATTACKS, Kind
 from dpcalc.recipes.judging.objections import EXCEPTIONS
 from dpcalc.recipes.reading.recipe import Entry, Policy, Recipe, Rule
-from dpcalc.recipes.reading.settings import BESIDE, BOOLEANS
+from dpcalc.recipes.reading.settings import BESIDE
 
 VERSION = "policy/1"
 KEYS = ("dpcalc", "description", "defaults", "cases")
@@ -76,16 +76,13 @@ def again(source: str) -> Policy:
     if node is None:
         raise Place(shown).error("is empty", f"a policy starts with dpcalc: {VERSION}")
     top = table(node, "the policy")
-    version, description = (top.fields.get(key) for key in ("dpcalc", "description"))
-    if version is None or text(version.node, "dpcalc") != VERSION:
+    if top.read("dpcalc", word) != VERSION:
         raise top.place.error("this is not a policy", f"start with dpcalc: {VERSION}")
     _check_keys(top, KEYS)
-    if description is not None:
-        text(description.node, "description")
-    shared = _fields(top.fields.get("defaults"), "defaults")
-    field = top.fields.get("cases")
-    cases = table(field.node, "cases") if field else None
-    if cases is None or field is None or not cases.fields:
+    top.read("description", word)
+    shared: Mapping[str, Field] = top.read("defaults", _fields, {})
+    cases: Table = top.read("cases", mapping, Table(top.place, {}))
+    if not cases.fields:
         raise top.place.error("there are no rules", "write them under cases:, each with a pattern of names")
     rules = {pattern: _rule(pattern, one, shared, passed) for pattern, one in cases.fields.items()}
     for number, pattern in enumerate(rules):
@@ -93,7 +90,7 @@ def again(source: str) -> Policy:
             raise cases.fields[pattern].place.error(
                 f"rule {pattern} is never reached: {earlier} fits all its names", f"write {pattern} before {earlier}"
             )
-    return Policy(field.place, rules, strict, source)
+    return Policy(top.fields["cases"].place, rules, strict, source)
 
 
 def _covers(one: str, other: str) -> bool:
@@ -111,9 +108,7 @@ def _check_keys(body: Table, names: Sequence[str]) -> None:
             raise field.place.error(f"unknown key {clipped(name)}", near(name, names))
 
 
-def _fields(field: Field | None, what: str) -> Mapping[str, Field]:
-    if field is None:
-        return {}
+def _fields(field: Field, what: str) -> Mapping[str, Field]:
     body = table(field.node, what)
     _check_keys(body, RULE_KEYS)
     return body.fields
@@ -126,29 +121,30 @@ def _rule(pattern: str, field: Field, shared: Mapping[str, Field], passed: str) 
         )
     fields = {**shared, **_fields(field, f"rule {pattern}")}
     fields = {key: one for key, one in fields.items() if not (isinstance(one.node, Scalar) and one.node.null)}
+    body = Table(field.place, fields)
     gates = {key: _limit(key, one) for key, one in fields.items() if key.partition("@")[0] in LIMITS}
     limits = tuple(gates.values())
     names = {gate.name for gate in limits}
-    if (not names - {"epsilon", "delta"} and len(names) < 2) or ("epsilon" in names and "delta" not in names):
+    if (not names - {"epsilon", "delta"} and len(names) < 2) or names & {"epsilon", "delta"} == {"epsilon"}:
         raise field.place.error(
             f"rule {pattern} limits no budget", "give epsilon and delta, or mu, advantage or tpr@RATE"
         )
-    if "adjacency" not in fields:
+    adjacency: tuple[str, ...] | None = body.read("adjacency", _adjacencies)
+    if adjacency is None:
         raise field.place.error(f"rule {pattern} has no adjacency", "write, for example, adjacency: replace-one")
-    strict = _truth(fields, "strict", True)
-    allowed, expired = _exceptions(fields.get("accept"), passed)
+    strict: bool = body.read("strict", truth, True)
+    allowed: Mapping[str, bool] = body.read("accept", partial(_exceptions, passed), {})
     kinds = [str(kind) for kind in Kind if kind.guarantee]
     places = {key: one.place for key, one in fields.items()}
     places.update((gate.text, fields[key].place) for key, gate in gates.items())
     return Rule(
-        place=field.place, strict=strict, certified=_truth(fields, "certified", strict),
-        required=_truth(fields, "required", False), limits=limits,
-        adjacency=_adjacencies(fields["adjacency"]),
-        commands=_listed(fields.get("commands"), "commands", (*COMMANDS, *BESIDE), DESCRIBED),
-        kinds=_listed(fields.get("kinds"), "kinds", kinds, kinds),
-        records=_count(fields.get("records"), "records"),
-        group_size=_count(fields.get("group_size"), "group_size") or 1,
-        accept=allowed, expired=expired, places=places,
+        place=field.place, strict=strict, certified=body.read("certified", truth, strict),
+        required=body.read("required", truth, False), limits=limits, adjacency=adjacency,
+        commands=body.read("commands", partial(_listed, (*COMMANDS, *BESIDE)), DESCRIBED),
+        kinds=body.read("kinds", partial(_listed, kinds), tuple(kinds)),
+        records=body.read("records", _count), group_size=body.read("group_size", _count, 1),
+        accept=tuple(name for name, holds in allowed.items() if holds),
+        expired=tuple(name for name, holds in allowed.items() if not holds), places=places,
     )  # fmt: skip
 
 
@@ -158,23 +154,12 @@ def _limit(key: str, field: Field) -> Gate:
     Raises:
         SpecError: it is none, every answer keeps it, or none does.
     """
-    try:
-        gate = parse(f"{key} <= {text(field.node, key)}")
+    with field.place.blamed():
+        gate = parse(f"{key} <= {word(field, key)}")
         refuse_vacuous(gate)
-    except SpecError as error:
-        raise field.place.error(error.message, error.hint) from None
     if isinstance(gate.limit, float) and gate.limit < 0.0:
         raise field.place.error(f"no answer keeps {gate.text}", "write a number that is not negative")
     return gate
-
-
-def _truth(fields: Mapping[str, Field], key: str, otherwise: bool) -> bool:
-    if key not in fields:
-        return otherwise
-    word = text(fields[key].node, key)
-    if word not in BOOLEANS:
-        raise fields[key].place.error(f"{key} is {clipped(word)}; it must be true or false", f"write {key}: true")
-    return BOOLEANS[word]
 
 
 def _words(field: Field, key: str) -> list[str]:
@@ -184,41 +169,33 @@ def _words(field: Field, key: str) -> list[str]:
     return words
 
 
-def _adjacencies(field: Field) -> tuple[str, ...]:
-    try:
+def _adjacencies(field: Field, key: str) -> tuple[str, ...]:
+    with field.place.blamed(f"{key}: "):
         return tuple(
-            word if word in (BY_SHIFT, AS_GIVEN) else str(check("adjacency", word))
-            for word in _words(field, "adjacency")
+            word if word in (BY_SHIFT, AS_GIVEN) else str(check("adjacency", word)) for word in _words(field, key)
         )
-    except SpecError as error:
-        raise field.place.error(f"adjacency: {error.message.removeprefix(f'{field.place}: ')}", error.hint) from None
 
 
-def _listed(field: Field | None, key: str, names: Sequence[str], otherwise: Sequence[str]) -> tuple[str, ...]:
-    if field is None:
-        return tuple(otherwise)
-    for word in (words := _words(field, key)):
-        if word not in names:
-            raise field.place.error(f"{key}: unknown {clipped(word)}", near(word, names))
-    return tuple(words)
+def _listed(names: Sequence[str], field: Field, key: str) -> tuple[str, ...]:
+    words = tuple(_words(field, key))
+    for typed in words:
+        if typed not in names:
+            raise field.place.error(f"{key}: unknown {clipped(typed)}", near(typed, names))
+    return words
 
 
-def _count(field: Field | None, key: str) -> int | None:
-    if field is None:
-        return None
-    try:
-        count = parse_integer(text(field.node, key))
-    except SpecError as error:
-        raise field.place.error(f"{key}: {error.message}", error.hint) from None
+def _count(field: Field, key: str) -> int:
+    with field.place.blamed(f"{key}: "):
+        count = parse_integer(word(field, key))
     if count < 1:
         raise field.place.error(f"{key} is {count}; it must be at least 1", "write a whole number")
     return count
 
 
-def _exceptions(field: Field | None, passed: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the exceptions that are allowed, and those whose day has passed."""
+def _exceptions(passed: str, field: Field, key: str) -> dict[str, bool]:
+    """Return the exceptions, each with whether it is allowed, or its day has passed."""
     allowed: dict[str, bool] = {}
-    for name, one in (table(field.node, "accept").fields if field else {}).items():
+    for name, one in mapping(field, key).fields.items():
         if name not in EXCEPTIONS:
             raise one.place.error(f"accept: there is no exception {clipped(name)}", near(name, EXCEPTIONS))
         day = text(one.node, name)
@@ -227,7 +204,7 @@ def _exceptions(field: Field | None, passed: str) -> tuple[tuple[str, ...], tupl
         except ValueError:
             raise one.place.error(f"{name}: {clipped(day)} is no day", "the last one, such as 2030-12-31") from None
         allowed[name] = day > passed
-    return tuple(name for name in allowed if allowed[name]), tuple(name for name in allowed if not allowed[name])
+    return allowed
 
 
 def drafted(recipe: Recipe) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.ledgers.entries import MECHANISM, MOST_TIMES
 from dpcalc.errors import SpecError
-from dpcalc.files.documents import KINDS, Field, Scalar, Table, table, text
+from dpcalc.files.documents import KINDS, Field, Scalar, Table, mapping, one_of, table, text, word
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number
@@ -41,8 +41,8 @@ _UNITS = (1e-9, 1e9)  # within which mu, noise and the like are: products of the
 
 def entries_of(body: Table) -> Mapping[str, Field]:
     """Return the entries of a mapping by their names."""
-    field = body.fields.get("entries")
-    return {} if field is None else table(field.node, "entries").fields
+    entries: Table = body.read("entries", mapping, Table(body.place, {}))
+    return entries.fields
 
 
 class Reader:
@@ -67,18 +67,17 @@ class Reader:
                 f"{clipped(name)} is not a name", "use letters, digits, - and _, at most 100 of them"
             )
         body = table(field.node, f"entry {name}")
-        own = {key: body.fields.get(key) for key in OWN}
-        rest = Table(body.place, {key: value for key, value in body.fields.items() if key not in OWN})
-        adjacency = adjacency_of(rest.fields.get("adjacency"))
-        times = self.whole(own["times"], "times", MOST_TIMES)
-        part = _part(own["part"])
-        tuning, runs = self._tuning(own["tuning"])
+        own, rest = body.parted(OWN)
+        adjacency: Adjacency | None = rest.read("adjacency", adjacency_of)
+        times: int = own.read("times", self.whole(MOST_TIMES), 1)
+        part = own.read("part", _part, "")
+        tuning, runs = own.read("tuning", self._tuning, (None, 1))
         described = any(key in rest.fields for key in _RUN)
         command, given = self._run(name, rest) if described else ("", self._mechanism(name, rest))
         if times * runs > MOST_TIMES:
             raise field.place.error(f"more than {MOST_TIMES} runs", "use fewer")
         stated = adjacency or (None if command else self._stated)
-        return Entry(name, command, given, times * runs, part, tuning, stated, _begun(own["state"]))
+        return Entry(name, command, given, times * runs, part, tuning, stated, own.read("state", _begun, False))
 
     def entry_or_case(self, name: str, field: Field, earlier: Mapping[str, Sequence[Case]]) -> Entry:
         """Return an entry of a case of a recipe: ``{case: NAME}`` is the run of an earlier case.
@@ -87,15 +86,15 @@ class Reader:
             SpecError: it is no entry, or there is no such case.
         """
         body = table(field.node, f"entry {name}")
-        reference = body.fields.get("case")
-        if reference is None:
+        other: str | None = body.read("case", word)
+        if other is None:
             return self.entry(name, field)
-        other = text(reference.node, "case")
-        strange = next((key for key in body.fields if key not in ("case", *OWN)), None)
-        if strange is not None:
-            raise body.fields[strange].place.error(
-                f"entry {name}: {clipped(strange)} beside case", f"an entry of a case takes {', '.join(OWN)}"
-            )
+        reference, (own, rest) = body.fields["case"], body.parted(OWN)
+        for key, strange in rest.fields.items():
+            if strange is not reference:
+                raise strange.place.error(
+                    f"entry {name}: {clipped(key)} beside case", f"an entry of a case takes {', '.join(OWN)}"
+                )
         cases = earlier.get(other, ())
         if len(cases) != 1:
             what = f"{other} is {len(cases)} cases" if cases else f"there is no earlier case {clipped(other)}"
@@ -105,8 +104,7 @@ class Reader:
         if case.unread is not None:
             raise case.unread
         _check_describes(name, case.command, reference.place)
-        own = {key: value for key, value in body.fields.items() if key in OWN}
-        read = self.entry(name, Field(field.place, Table(body.place, {**typed("mu=1", body.place), **own})))
+        read = self.entry(name, Field(field.place, Table(body.place, {**typed("mu=1", body.place), **own.fields})))
         given = dict(case.parameters)
         adjacency = given.pop("adjacency", None)
         return read._replace(
@@ -115,7 +113,7 @@ class Reader:
 
     def _run(self, name: str, body: Table) -> tuple[str, Mapping[str, Any]]:
         """Return the command and the parameters of a described run."""
-        command = read_command(body.fields.get("command"), "compare")
+        command = body.read("command", read_command, "compare")
         _check_describes(name, command, body.place)
         vocabulary = Vocabulary(command, self._files)
         given: dict[str, Any] = {}
@@ -140,19 +138,19 @@ class Reader:
                 hint = f"a mechanism takes {', '.join(MECHANISM)}; a run has algorithm: or command:"
                 raise field.place.error(f"entry {name}: unknown key {clipped(key)}", hint)
             if key == Quantity.DELTA:
-                given["delta"], given["log_delta"] = self._delta(field)
+                given["delta"], given["log_delta"] = self._delta(field, key)
                 if not given["log_delta"] < 0.0:
                     hint = "leave out delta where it is 0"
                     raise field.place.error(f"entry {name}: delta must be > 0 and < 1", hint)
                 continue
-            given[key] = self._positive(field, key)
+            given[key] = self._number(field, key)
             if not _UNITS[0] <= given[key] <= _UNITS[1]:
                 raise field.place.error(f"entry {name}: {key} must be from 1e-9 to 1e9", "write it in other units")
         return given
 
     # --- numbers ------------------------------------------------------------------------------------------------------
 
-    def _number(self, field: Field, name: str, parse: Callable[[str], Any]) -> Any:
+    def _number(self, field: Field, name: str, parse: Callable[[str], Any] = parse_number) -> Any:
         """Return a number; of one that stands in another file no error shows the text."""
         setting = follow(field.place, field.node, self._files)
         if setting.unread is not None:
@@ -164,69 +162,47 @@ class Reader:
                 raise setting.place.error(f"{name} is that of {clipped(setting.origin)}, and no such number") from None
             raise setting.place.error(f"{name}: {error.message}", error.hint) from None
 
-    def _positive(self, field: Field, name: str) -> float:
-        return float(self._number(field, name, parse_number))
-
-    def _delta(self, field: Field) -> tuple[float, float]:
+    def _delta(self, field: Field, name: str) -> tuple[float, float]:
         """Return delta and its logarithm."""
-        delta, log_delta = self._number(field, "delta", parse_delta)
+        delta, log_delta = self._number(field, name, parse_delta)
         return delta, log_delta
 
-    def whole(self, field: Field | None, name: str, most: int) -> int:
-        """Return a count from 1 on; 1 where none is written.
+    def whole(self, most: int) -> Callable[[Field, str], int]:
+        """Return the reader of a count from 1 to ``most``."""
 
-        Raises:
-            SpecError: it is none.
-        """
-        if field is None:
-            return 1
-        value = int(self._number(field, name, parse_integer))
-        if not 1 <= value <= most:
-            raise field.place.error(f"{name} must be a whole number from 1 to {most}")
-        return value
+        def read(field: Field, name: str) -> int:
+            value = int(self._number(field, name, parse_integer))
+            if not 1 <= value <= most:
+                raise field.place.error(f"{name} must be a whole number from 1 to {most}")
+            return value
 
-    def budget(self, field: Field | None) -> Question:
+        return read
+
+    def budget(self, field: Field, name: str) -> Question:
         """Return the question that the budget asks; delta alone asks for epsilon."""
-        if field is None:
-            return Question()
-        fields = by_name(table(field.node, "budget").fields)
-        refuse_keys(fields, ("epsilon", "delta"), "epsilon and delta")
-        epsilon, delta = fields.get("epsilon"), fields.get("delta")
-        return Question(
-            None if epsilon is None else self._positive(epsilon, "epsilon"),
-            *((None, None) if delta is None else self._delta(delta)),
-        )
+        body = mapping(field, name)
+        body = Table(body.place, by_name(body.fields))
+        refuse_keys(body.fields, ("epsilon", "delta"), "epsilon and delta")
+        return Question(body.read("epsilon", self._number), *body.read("delta", self._delta, (None, None)))
 
-    def _tuning(self, field: Field | None) -> tuple[Tuning | None, int]:
+    def _tuning(self, field: Field, name: str) -> tuple[Tuning | None, int]:
         """Return the law of a secret number of runs, and a number of runs that is fixed."""
-        if field is None:
-            return None, 1
-        words = (*Law, _FIXED)
-        if not isinstance(field.node, Table):
-            raise field.node.place.error(
-                f"tuning is {KINDS[type(field.node)]}, and has a distribution and a mean", _TUNING
-            )
         body = field.node
+        if not isinstance(body, Table):
+            raise body.place.error(f"{name} is {KINDS[type(body)]}, and has a distribution and a mean", _TUNING)
         refuse_keys(body.fields, ("distribution", "mean", "shape"), "distribution, mean and shape")
-        distribution, mean, shape = (body.fields.get(key) for key in ("distribution", "mean", "shape"))
-        if distribution is None or mean is None:
+        words = (*Law, _FIXED)
+        law: str | None = body.read("distribution", one_of(words, lambda typed: near(typed, words)))
+        mean, shape = body.fields.get("mean"), body.fields.get("shape")
+        if law is None or mean is None:
             raise body.place.error("tuning needs distribution and mean", _TUNING)
-        word = text(distribution.node, "distribution")
-        if word not in words:
-            raise distribution.place.error(
-                f"distribution is {clipped(word)}; it must be one of {', '.join(words)}", near(word, words)
-            )
-        if word == _FIXED:
-            if shape is not None:
-                raise shape.place.error("shape is of negative-binomial alone", "leave it out")
-            return None, self.whole(mean, "mean", MOST_TIMES)
-        try:
-            average = self._positive(mean, "mean")
-            return tuning_of(Law(word), average, None if shape is None else self._positive(shape, "shape")), 1
-        except SpecError as error:
-            if error.message.startswith(f"{mean.place}:"):
-                raise
-            raise body.place.error(error.message, error.hint) from None
+        if law == _FIXED and shape is not None:
+            raise shape.place.error("shape is of negative-binomial alone", "leave it out")
+        if law == _FIXED:
+            return None, self.whole(MOST_TIMES)(mean, "mean")
+        average, form = self._number(mean, "mean"), body.read("shape", self._number)
+        with body.place.blamed():
+            return tuning_of(Law(law), average, form), 1
 
 
 def _check_describes(name: str, command: str, place: Place) -> None:
@@ -236,31 +212,23 @@ def _check_describes(name: str, command: str, place: Place) -> None:
         raise place.error(f"entry {name}: {command} describes no run of records", "use compare, or dp-sgd")
 
 
-def adjacency_of(field: Field | None) -> Adjacency | None:
-    """Return the adjacency that a field states; None where there is no field."""
-    if field is None:
-        return None
-    try:
-        return Adjacency(str(check("adjacency", text(field.node, "adjacency"))))
-    except SpecError as error:
-        raise field.place.error(error.message, error.hint) from None
+def adjacency_of(field: Field, name: str) -> Adjacency:
+    """Return the adjacency that a field states."""
+    with field.place.blamed():
+        return Adjacency(str(check(name, word(field, name))))
 
 
-def _begun(field: Field | None) -> bool:
-    if field is None:
-        return False
-    if text(field.node, "state") != BEGUN:
-        raise field.place.error(f"state can only be {BEGUN}", "leave it out where the release was made")
+def _begun(field: Field, name: str) -> bool:
+    if word(field, name) != BEGUN:
+        raise field.place.error(f"{name} can only be {BEGUN}", "leave it out where the release was made")
     return True
 
 
-def _part(field: Field | None) -> str:
-    if field is None:
-        return ""
-    name = text(field.node, "part").strip()
-    if not _WORD.fullmatch(name):
-        raise field.place.error("part is not a name", "use letters, digits, blanks, . - and _")
-    return name
+def _part(field: Field, name: str) -> str:
+    part = word(field, name).strip()
+    if not _WORD.fullmatch(part):
+        raise field.place.error(f"{name} is not a name", "use letters, digits, blanks, . - and _")
+    return part
 
 
 def typed(line: str, place: Place) -> dict[str, Field]:
@@ -273,10 +241,10 @@ def typed(line: str, place: Place) -> dict[str, Field]:
     """
     fields: dict[str, Field] = {}
     inside: dict[str, dict[str, Field]] = {"tuning": {}}
-    for word in line.replace(",", " ").split():
-        name, mark, value = word.partition("=")
+    for pair in line.replace(",", " ").split():
+        name, mark, value = pair.partition("=")
         if not mark or not name or not value:
-            raise SpecError(f"{place}: {clipped(word)} is not key=value", "for example --add 'epsilon=0.1 times=100'")
+            raise SpecError(f"{place}: {clipped(pair)} is not key=value", "for example --add 'epsilon=0.1 times=100'")
         whole = name.replace("-", "_")
         outer, _, inner = whole.partition(".")
         into, key = (inside[outer], inner) if inner and outer in inside else (fields, whole)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from dpcalc.engine.ledgers.entries import MOST_ENTRIES
 from dpcalc.errors import SpecError
-from dpcalc.files.documents import Field, Rules, Scalar, Table, parse_json, parse_yaml, text
+from dpcalc.files.documents import Field, Rules, Scalar, Table, parse_json, parse_yaml, word
 from dpcalc.files.place import Place, clipped
 from dpcalc.files.reading import document_place, read_document
 from dpcalc.model.algorithm import Source
@@ -114,18 +115,18 @@ def _field(place: Place, value: Any) -> Field:
 
 def _ledger(body: Table, files: Files, added: Mapping[str, Field], *, empty: bool = False) -> tuple[Ledger, Question]:
     """Return the ledger that a mapping describes, with entries that are added to it, and its budget."""
-    fields = body.fields
-    refuse_keys(fields, KEYS)
+    refuse_keys(body.fields, KEYS)
     written = entries_of(body)
-    stated = adjacency_of(fields.get("adjacency"))
+    stated: Adjacency | None = body.read("adjacency", adjacency_of)
     reader, plain = Reader(files, stated), Reader(files)
     entries = [reader.entry(name, field) for name, field in written.items()]
     entries += [plain.entry(name, field) for name, field in added.items()]
     if not entries and not empty:
         raise body.place.error("there are no entries", "write them under entries:, each with a name of its own")
-    group_size = reader.whole(fields.get("group_size"), "group_size", _MOST_IN_A_GROUP)
-    ledger = Ledger(tuple(entries), stated or _common(entries), group_size, _kept(fields.get("partition")))
-    return ledger, reader.budget(fields.get("budget"))
+    group_size = body.read("group_size", reader.whole(_MOST_IN_A_GROUP), 1)
+    kept = body.read("partition", _kept, False)
+    ledger = Ledger(tuple(entries), stated or _common(entries), group_size, kept)
+    return ledger, body.read("budget", reader.budget, Question())
 
 
 def _common(entries: Sequence[Entry]) -> Adjacency:
@@ -135,11 +136,9 @@ def _common(entries: Sequence[Entry]) -> Adjacency:
     return Adjacency.REPLACE_ONE if only is None or adjacencies else only
 
 
-def _kept(field: Field | None) -> bool:
-    if field is None:
-        return False
-    if text(field.node, "partition") != _KEPT:
-        raise field.place.error("partition can only be kept", "a record that replaces another stays in its part")
+def _kept(field: Field, name: str) -> bool:
+    if word(field, name) != _KEPT:
+        raise field.place.error(f"{name} can only be {_KEPT}", "a record that replaces another stays in its part")
     return True
 
 
@@ -152,13 +151,12 @@ def read_ledger_case(body: Table, files: Files, earlier: Mapping[str, Sequence[C
         Unreadable: the file is no ledger; what it holds is not shown.
         SpecError: the case has no entries, or one is none.
     """
-    ledger, budget = Ledger(()), Question()
-    file, partition = body.fields.get("file"), body.fields.get("partition")
-    if file is not None:
-        ledger, budget = _of_file(file.place, text(file.node, "file"), files)
-    reader = Reader(files, adjacency_of(body.fields.get("adjacency")) if "entries" in body.fields else None)
+    of_file: tuple[Ledger, Question] | None = body.read("file", partial(_of_file, files))
+    ledger, budget = of_file or (Ledger(()), Question())
+    own = entries_of(body)
+    reader = Reader(files, body.read("adjacency", adjacency_of) if own else None)
     names, entries = {entry.name for entry in ledger.entries}, list(ledger.entries)
-    for name, field in entries_of(body).items():
+    for name, field in own.items():
         if name in names:
             raise field.place.error(f"entry {clipped(name)} is in the file as well", "give it another name")
         entries.append(reader.entry_or_case(name, field, earlier))
@@ -166,12 +164,13 @@ def read_ledger_case(body: Table, files: Files, earlier: Mapping[str, Sequence[C
         raise body.place.error("the ledger has no entries", "write entries: {name: {mu: 1}}, or file: ledger.yaml")
     return ledger._replace(
         entries=tuple(entries),
-        adjacency=_common(entries) if file is None else ledger.adjacency,
-        kept=ledger.kept if partition is None else _kept(partition),
+        adjacency=_common(entries) if of_file is None else ledger.adjacency,
+        kept=body.read("partition", _kept, ledger.kept),
     ), budget  # fmt: skip
 
 
-def _of_file(place: Place, name: str, files: Files) -> tuple[Ledger, Question]:
+def _of_file(files: Files, field: Field, key: str) -> tuple[Ledger, Question]:
+    place, name = field.place, word(field, key)
     path = files.path(name, place)
     try:
         return read_ledger(path)
@@ -225,8 +224,7 @@ def with_asked(
     """
     place = Place("--adjacency")
     if adjacency is not None:
-        word = adjacency_of(Field(place, Scalar(place, adjacency)))
-        ledger = ledger._replace(adjacency=word or ledger.adjacency)
+        ledger = ledger._replace(adjacency=adjacency_of(Field(place, Scalar(place, adjacency)), "adjacency"))
     if group_size is not None:
         ledger = ledger._replace(group_size=parse_integer(group_size))
     if epsilon is not None:

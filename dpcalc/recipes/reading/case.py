@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dpcalc.engine.gate import risks_of
 from dpcalc.engine.question import aimed
 from dpcalc.errors import SpecError
-from dpcalc.files.documents import Field, Scalar, Table, repeated, table, text
+from dpcalc.files.documents import Field, Scalar, repeated, table, word
 from dpcalc.files.place import Place, clipped
 from dpcalc.model.numbers import parse_number
 from dpcalc.model.parameter import RATES
@@ -26,7 +26,7 @@ from dpcalc.recipes.reading.reference import Files, Unreadable
 from dpcalc.recipes.reading.settings import (
     ATTACKED,
     CASE_KEYS,
-    LEDGER_KEYS,
+    KEYS_OF,
     MAX_TEXT,
     Setting,
     all_parameters,
@@ -86,7 +86,7 @@ def read_case(
         return _CaseReader(name, field, defaults, earlier or {}).entries(room)
     except Unreadable as error:
         body = table(field.node, f"case {name}")
-        command = read_command(body.fields.get("command"), defaults.command)
+        command = body.read("command", read_command, defaults.command)
         return [
             Entry(
                 name,
@@ -100,18 +100,14 @@ def read_case(
         ]
 
 
-def read_timeout(field: Field | None, otherwise: float | None) -> float | None:
+def read_timeout(field: Field, name: str) -> float:
     """Return how many seconds a case may take.
 
     Raises:
         SpecError: it is no time limit.
     """
-    if field is None:
-        return otherwise
-    try:
-        return check_timeout(parse_number(text(field.node, "timeout")))
-    except SpecError as error:
-        raise field.node.place.error(f"timeout: {error.message}", error.hint) from None
+    with field.node.place.blamed(f"{name}: "):
+        return check_timeout(parse_number(word(field, name)))
 
 
 def check_timeout(seconds: float) -> float:
@@ -137,12 +133,11 @@ class _CaseReader:
         self.body = table(field.node, f"case {name}")
         if defaults.unread is not None:
             raise defaults.unread
-        self.command = read_command(self.body.fields.get("command"), defaults.command)
+        self.command: str = self.body.read("command", read_command, defaults.command)
         self.vocabulary = Vocabulary(self.command, defaults.files)
-        self.ledger = read_ledger_case(self.body, defaults.files, earlier) if self.command == "ledger" else None
-        keys = LEDGER_KEYS if self.ledger else ()
-        settled = Table(self.body.place, {key: one for key, one in self.body.fields.items() if key not in keys})
-        own = read_settings(settled, defaults.files)
+        _, body = self.body.parted(KEYS_OF.get(self.command, ()))
+        self.ledger = read_ledger_case(self.body, defaults.files, earlier) if self.command in KEYS_OF else None
+        own = read_settings(body, defaults.files)
         self.matrix = Matrix(self.body, self.vocabulary, own)
         settings = {**defaults.settings, **own}
         self.base = {
@@ -152,12 +147,14 @@ class _CaseReader:
         }
         origins = {key: settings[key].origin for key in self.base}
         self.notes = tuple(Referenced(parameter=key, origin=str(origin)) for key, origin in origins.items() if origin)
-        self.gates = self._gates(defaults.gates)
-        self.expected = self._expected()
-        self.accept = self._accept()
+        own_gates = self.body.read("assert", _gates)
+        # Those of the defaults, which `assert: null` takes away, and those of the case.
+        self.gates: tuple[RecipeGate, ...] = (*(defaults.gates if own_gates != () else ()), *(own_gates or ()))
+        self.expected = self._expected(own_gates is not None)
+        self.accept: tuple[str, ...] = self.body.read("accept", self._accept, ())
         self.rule, self.most = defaults.policy.rule_of(name), defaults.most
-        self.skip = self._skip()
-        self.timeout = read_timeout(self.body.fields.get("timeout"), defaults.timeout)
+        self.skip: str | None = self.body.read("skip", _skip)
+        self.timeout: float | None = self.body.read("timeout", read_timeout, defaults.timeout)
 
     def _is_taken(self, name: str, setting: Setting) -> bool:
         """Return whether a parameter is set; ``null`` takes a default away, written in the case and nowhere else."""
@@ -179,21 +176,11 @@ class _CaseReader:
             )
         return False
 
-    def _gates(self, shared: tuple[RecipeGate, ...]) -> tuple[RecipeGate, ...]:
-        """Return the gates of the defaults, which ``assert: null`` takes away, and those of the case."""
-        field = self.body.fields.get("assert")
-        if field is None:
-            return shared
-        if isinstance(field.node, Scalar) and field.node.null:
-            return ()
-        return shared + read_gates(field)
-
-    def _expected(self) -> Expected | None:
-        field = self.body.fields.get("expect")
-        expected = read_expected(field) if field else None
+    def _expected(self, asserted: bool) -> Expected | None:
+        expected: Expected | None = self.body.read("expect", read_expected)
         if expected is None or expected.error is None or not self.gates:
             return expected
-        if "assert" in self.body.fields:
+        if asserted:
             raise expected.place.error("an error is expected, and something asserted", "keep one of the two")
         first = self.gates[0]
         raise expected.place.error(
@@ -201,24 +188,10 @@ class _CaseReader:
             "write assert: null in the case if this gate is not meant for it",
         )
 
-    def _accept(self) -> tuple[str, ...]:
-        field = self.body.fields.get("accept")
-        if field is None:
-            return ()
+    def _accept(self, field: Field, name: str) -> tuple[str, ...]:
         if self.expected and self.expected.error:
             raise field.place.error("an error is expected, and an exception accepted", "leave out accept")
-        return accepted(field)
-
-    def _skip(self) -> str | None:
-        field = self.body.fields.get("skip")
-        if field is None:
-            return None
-        reason = text(field.node, "skip")
-        if reason.strip().lower() in _NO_REASON or not any(letter.isalpha() for letter in reason):
-            raise field.node.place.error("skip needs a reason", "write why, or leave skip out")
-        if len(reason) > MAX_TEXT:  # each case of a matrix repeats it, in every report
-            raise field.node.place.error(f"skip has {len(reason)} characters", f"at most {MAX_TEXT}")
-        return " ".join(reason.split())
+        return accepted(field, name)
 
     def entries(self, room: int) -> Sequence[Entry]:
         """Return the cases that this one stands for, at most ``room``; of very many, each is made when asked for."""
@@ -272,6 +245,20 @@ class _CaseReader:
             return parameters, aimed(question, parameters, listed)
         except SpecError as error:
             raise place.error(f"case {self.name}: {without_flags(error.message)}", without_flags(error.hint)) from None
+
+
+def _gates(field: Field, name: str) -> tuple[RecipeGate, ...]:
+    """Return the gates of a case; none where it says null."""
+    return () if isinstance(field.node, Scalar) and field.node.null else read_gates(field, name)
+
+
+def _skip(field: Field, name: str) -> str:
+    reason = word(field, name)
+    if reason.strip().lower() in _NO_REASON or not any(letter.isalpha() for letter in reason):
+        raise field.node.place.error("skip needs a reason", "write why, or leave skip out")
+    if len(reason) > MAX_TEXT:  # each case of a matrix repeats it, in every report
+        raise field.node.place.error(f"skip has {len(reason)} characters", f"at most {MAX_TEXT}")
+    return " ".join(reason.split())
 
 
 def _risks(listed: Mapping[str, Sequence[float]]) -> RiskQuestion | None:

@@ -17,8 +17,8 @@ from dpcalc.engine.convert import BOUNDS as CONVERTED
 from dpcalc.engine.gate import BOUND, QUANTITIES, Gate, Sign, gated_quantity, judge, parse, quantity, split
 from dpcalc.engine.ledgers.total import BOUNDS as COMPOSED
 from dpcalc.errors import SpecError
-from dpcalc.files.documents import Field, Node, items, table, text
-from dpcalc.files.place import FileError, Place, clipped, near
+from dpcalc.files.documents import Field, Node, items, mapping, one_of, text, word
+from dpcalc.files.place import Place, clipped, near
 from dpcalc.model.numbers import parse_number
 from dpcalc.model.quantities import ATTACKS, Quantity
 from dpcalc.report import Assertion, Case, Result
@@ -33,8 +33,11 @@ MAX_LENGTH = 1000
 _TOKEN = re.compile(
     r"\s*(?:(?P<case>cases\.(?P<name>[A-Za-z0-9_-]+(?:\[[^\]]*\])?)\.(?P<quantity>[a-z_]+))"
     r"|(?P<number>(?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:\^-?[0-9]+)?%?)"
-    r"|(?P<operator>[-+*/]))\s*"
+    r"|(?P<operator>(?P<sign>[-+])|(?P<divides>/)|\*))\s*"
 )
+
+
+_SIGNS = {"+": 1, "-": -1}
 
 
 class Reference(NamedTuple):
@@ -68,7 +71,7 @@ Lookup = Callable[[str], Case]
 """The other cases of a recipe by name."""
 
 
-def read_gates(field: Field) -> tuple[RecipeGate, ...]:
+def read_gates(field: Field, key: str) -> tuple[RecipeGate, ...]:
     """Return the gates of an ``assert:`` field, one or a list.
 
     Raises:
@@ -79,25 +82,24 @@ def read_gates(field: Field) -> tuple[RecipeGate, ...]:
         raise field.place.error(f"{len(nodes)} assertions; at most {MAX_GATES} are read", "split the case")
     if not nodes:
         raise field.place.error("assert is an empty list", "write, for example, assert: epsilon <= 1")
-    return tuple(_read_gate(node) for node in nodes)
+    return tuple(_read_gate(node, key) for node in nodes)
 
 
-def _read_gate(node: Node) -> RecipeGate:
-    typed, place = " ".join(text(node, "assert").split()), node.place
+def _read_gate(node: Node, key: str) -> RecipeGate:
+    typed, place = " ".join(text(node, key).split()), node.place
     if len(typed) > MAX_LENGTH:
         raise place.error(f"an assertion of {len(typed)} characters is too long", f"at most {MAX_LENGTH}")
-    try:
+    with place.blamed():
         name, sign, right = split(typed)
-        if "cases." in right and name.partition("@")[0] in ATTACKS:
+        compares = name != BOUND and "cases." in right
+        if compares and name.partition("@")[0] in ATTACKS:
             raise SpecError(f"{name} is compared with a number alone", "write, for example, advantage<=0.1")
-        if "cases." in right and name != BOUND:
+        if compares:
             return RecipeGate(place, Gate(typed, name, sign, math.nan), _terms(right))
         gate = parse(typed)
         if name == BOUND:
             check_bound(right)
-    except SpecError as error:
-        raise place.error(error.message, error.hint) from None
-    return RecipeGate(place, gate)
+        return RecipeGate(place, gate)
 
 
 def check_bound(id: str) -> None:
@@ -122,9 +124,9 @@ def _terms(right: str) -> tuple[tuple[int, tuple[Factor, ...]], ...]:
             terms[-1][1].append(Factor(divides, _value(token)))
             wants_value = False
         elif not wants_value and operator is not None:
-            wants_value, divides = True, operator == "/"
-            if operator in "+-":
-                terms.append((-1 if operator == "-" else 1, []))
+            wants_value, divides = True, token["divides"] is not None
+            if token["sign"] is not None:
+                terms.append((_SIGNS[token["sign"]], []))
         else:
             raise _not_a_comparison(right[place:])
         place = token.end()
@@ -224,32 +226,29 @@ class Expected(NamedTuple):
     error: str | None
 
 
-def read_expected(field: Field) -> Expected:
+def read_expected(field: Field, key: str) -> Expected:
     """Return what an ``expect:`` field says.
 
     Raises:
         SpecError: it does not parse; the message says where.
     """
-    fields = dict(table(field.node, "expect").fields)
-    tolerance = _tolerance(fields.pop("tolerance", None))
-    refusal = fields.pop("error", None)
-    values = tuple(_expectation(name, entry, tolerance) for name, entry in fields.items())
-    if refusal is None:
-        if not values:
-            raise field.place.error("expect says nothing", "write, for example, expect: {epsilon: 1.25}")
-        return Expected(field.place, values, None)
-    word = text(refusal.node, "error")
-    if word not in ERRORS:
-        raise refusal.node.place.error(f"error is {clipped(word)}; it must be one of {', '.join(ERRORS)}")
-    if values:
-        raise refusal.place.error("an error and a value are expected", "keep one of the two")
-    return Expected(field.place, (), word)
+    how, what = mapping(field, key).parted(_OF_EXPECT)
+    tolerance = how.read("tolerance", _tolerance, 1e-6)
+    values = tuple(_expectation(name, entry, tolerance) for name, entry in what.fields.items())
+    refusal: str | None = how.read("error", one_of(ERRORS))
+    if refusal is None and not values:
+        raise field.place.error("expect says nothing", "write, for example, expect: {epsilon: 1.25}")
+    if refusal is not None and values:
+        raise how.fields["error"].place.error("an error and a value are expected", "keep one of the two")
+    return Expected(field.place, values, refusal)
 
 
-def _tolerance(field: Field | None) -> float:
-    if field is None:
-        return 1e-6
-    value = _number("tolerance", field.node)
+_OF_EXPECT = ("tolerance", "error")
+"""The keys under ``expect:`` that are no quantities."""
+
+
+def _tolerance(field: Field, name: str) -> float:
+    value = _number(field, name)
     if not 0.0 <= value < 1.0:
         raise field.node.place.error(f"tolerance is {value!r}; it must be >= 0 and < 1", "it is relative: 1e-3, or 1%")
     return value
@@ -257,24 +256,17 @@ def _tolerance(field: Field | None) -> float:
 
 def _expectation(name: str, field: Field, tolerance: float) -> Expectation:
     if name not in QUANTITIES:
-        raise field.place.error(f"cannot expect {clipped(name)}", near(name, (*QUANTITIES, "tolerance", "error")))
-    if name != BOUND:
-        return Expectation(field.node.place, name, _number(name, field.node), tolerance)
-    typed = text(field.node, name)
-    try:
-        check_bound(typed)
-    except SpecError as error:
-        raise field.node.place.error(error.message, error.hint) from None
-    return Expectation(field.node.place, name, typed, tolerance)
+        raise field.place.error(f"cannot expect {clipped(name)}", near(name, (*QUANTITIES, *_OF_EXPECT)))
+    place, value = field.node.place, word(field, name) if name == BOUND else _number(field, name)
+    if isinstance(value, str):
+        with place.blamed():
+            check_bound(value)
+    return Expectation(place, name, value, tolerance)
 
 
-def _number(name: str, node: Node) -> float:
-    try:
-        return parse_number(text(node, name).strip(" "))
-    except FileError:
-        raise
-    except SpecError as error:
-        raise node.place.error(f"{name}: {error.message}", error.hint) from None
+def _number(field: Field, name: str) -> float:
+    with field.node.place.blamed(f"{name}: "):
+        return parse_number(word(field, name).strip(" "))
 
 
 def judge_expectation(expectation: Expectation, case: Case) -> Assertion:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dpcalc.files.documents import Field, Node, Rules, Table, parse_yaml, table, text
+from dpcalc.files.documents import Node, Rules, Table, mapping, parse_yaml, truth
 from dpcalc.files.place import FileError, Place, clipped
 from dpcalc.files.reading import document_place
 from dpcalc.model.numbers import MAX_SWEEP
@@ -17,7 +17,6 @@ from dpcalc.recipes.reading.matrix import MAX_CASES, check_comparisons
 from dpcalc.recipes.reading.recipe import LENIENT, Cases, Entry, Malformed, Policy, Recipe, body_of, refuse_keys
 from dpcalc.recipes.reading.reference import Files, Unreadable
 from dpcalc.recipes.reading.settings import (
-    BOOLEANS,
     CASE_KEYS,
     SHARED_KEYS,
     all_parameters,
@@ -68,8 +67,8 @@ def _read_recipe(shown: str, node: Node | None, files: Files, most: int, policy:
     top = body_of(node, shown, VERSION)
     refuse_keys(top.fields, KEYS)
     cases = _cases(top)
-    policy = policy._replace(strict=policy.strict or _is_strict(top.fields.get("strict")))
-    defaults = _defaults(top.fields.get("defaults"), files)._replace(policy=policy, most=most)
+    policy = policy._replace(strict=top.read("strict", truth, False) or policy.strict)
+    defaults = _defaults(top, files)._replace(policy=policy, most=most)
     made, errors = _read_cases(cases, defaults)
     few = sum(map(len, made.values())) <= MAX_CASES
     entries = {entry.name: entry for group in made.values() for entry in group} if few else Cases(made)
@@ -81,30 +80,18 @@ def _read_recipe(shown: str, node: Node | None, files: Files, most: int, policy:
 
 
 def _cases(top: Table) -> Table:
-    field = top.fields.get("cases")
-    cases = Table(top.place, {}) if field is None else table(field.node, "cases")
+    cases: Table = top.read("cases", mapping, Table(top.place, {}))
     if not cases.fields:
         raise cases.place.error("there are no cases", "write them under cases:, each with a name of its own")
     return cases
 
 
-def _is_strict(field: Field | None) -> bool:
-    if field is None:
-        return False
-    word = text(field.node, "strict")
-    if word not in BOOLEANS:
-        raise field.node.place.error(f"strict is {clipped(word)}; it must be true or false", "write strict: true")
-    return BOOLEANS[word]
-
-
-def _defaults(field: Field | None, files: Files) -> Defaults:
-    body = table(field.node, "defaults") if field else Table(Place(""), {})
+def _defaults(top: Table, files: Files) -> Defaults:
+    body: Table = top.read("defaults", mapping, Table(Place(""), {}))
     for name in CASE_KEYS:
         if name in body.fields and name not in SHARED_KEYS:
             raise body.fields[name].place.error(f"{name} cannot be a default", "write it in each case")
-    asserted = body.fields.get("assert")
-    gates = () if asserted is None else read_gates(asserted)
-    command = read_command(body.fields.get("command"), "compare")
+    gates, command = body.read("assert", read_gates, ()), body.read("command", read_command, "compare")
     try:
         settings = read_settings(body, files)
     except Unreadable as error:
@@ -114,7 +101,7 @@ def _defaults(field: Field | None, files: Files) -> Defaults:
         if name not in names:
             hint = suggestion(name, (*SHARED_KEYS, *names))
             raise setting.place.error(f"unknown parameter {clipped(name)}", hint)
-    return Defaults(files, command, settings, gates, read_timeout(body.fields.get("timeout"), None))
+    return Defaults(files, command, settings, gates, body.read("timeout", read_timeout))
 
 
 def _read_cases(cases: Table, defaults: Defaults) -> tuple[dict[str, Sequence[Entry]], list[FileError]]:

@@ -13,7 +13,7 @@ from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.convert import TAKEN as CONVERTED
 from dpcalc.engine.premises import STARTS
 from dpcalc.errors import SpecError
-from dpcalc.files.documents import KINDS, Field, Items, Node, Scalar, Table, items, repeated, text
+from dpcalc.files.documents import BOOLEANS, KINDS, Field, Items, Node, Scalar, Table, items, repeated, text, word
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.model.numbers import MAX_SWEEP, parse_delta, parse_integer, parse_number, parse_sweep
 from dpcalc.model.parameter import EVERY, RATES, TARGETS, check, conversion, meant_by, name_of, not_covered
@@ -30,9 +30,6 @@ COUNTS = ("seed", "replicas", "workers", "guesses")
 
 FRACTIONS = ("test_fraction", "confidence", "threshold")
 SWITCHES = ("intercept", "reference", "one_run")
-
-BOOLEANS = {"true": True, "false": False}
-"""How a recipe writes yes and no."""
 
 QUESTION = ("epsilon", "delta", "order", "solve")
 """What a case asks; everything else describes what is run."""
@@ -177,10 +174,8 @@ def _word(name: str, node: Scalar, typed: str, choices: tuple[str, ...] | None) 
         return typed
     if choices is not None and typed not in choices and typed in EVERY[name].choices:
         raise node.place.error(f"{name} is {typed!r}; here it must be one of {', '.join(choices)}")
-    try:
+    with node.place.blamed():
         return str(check(name, typed))
-    except SpecError as error:
-        raise node.place.error(error.message, error.hint) from None
 
 
 def _number(name: str, node: Scalar, typed: str) -> Any:
@@ -226,10 +221,11 @@ SHARED_KEYS = ("command", "from", "assert", "timeout")
 CASE_KEYS = (*SHARED_KEYS, "description", "expect", "accept", "skip", "matrix", "include", "exclude")
 """The keys of a case that are no parameters."""
 
-LEDGER_KEYS = ("entries", "file", "partition")
-"""The keys of a case of `ledger` that are no parameters."""
+KEYS_OF = {"ledger": ("entries", "file", "partition")}
+"""Commands whose cases have keys that are no parameters."""
 
-SETUP = tuple(name for name in Setup._fields if name not in ("output", "card"))
+_WRITTEN = ("output", "card")
+SETUP = tuple(name for name in Setup._fields if name not in _WRITTEN)
 """What `train` takes beside the parameters of its run; a recipe writes no model."""
 
 
@@ -245,15 +241,13 @@ BESIDE = {
 """The commands of a recipe that are answered by themselves, and what a case of them may set."""
 
 
-def read_command(field: Field | None, otherwise: str) -> str:
+def read_command(field: Field, key: str) -> str:
     """Return the command that a field names.
 
     Raises:
         SpecError: there is no such command.
     """
-    if field is None:
-        return otherwise
-    name = text(field.node, "command")
+    name = word(field, key)
     if name not in (*COMMANDS, *BESIDE):
         raise field.node.place.error(f"unknown command {clipped(name)}", near(name, (*COMMANDS, *BESIDE)))
     return name
@@ -337,10 +331,10 @@ def read_settings(body: Table, files: Files) -> dict[str, Setting]:
     """
     fields = by_name({name: field for name, field in body.fields.items() if name not in CASE_KEYS})
     own = {name: follow(field.place, field.node, files) for name, field in fields.items()}
-    if "from" not in body.fields:
+    reference: str | None = body.read("from", word)
+    if reference is None:
         return own
-    node = body.fields["from"].node
-    place, reference = node.place, text(node, "from")
+    place = body.fields["from"].node.place
     mapping = files.value(reference, place)
     if not isinstance(mapping, Table):
         raise Unreadable(place, f"{clipped(reference)} is no mapping of parameters", "write name: {from: file#/path}")
@@ -363,12 +357,12 @@ def by_name(fields: Mapping[str, Field]) -> dict[str, Field]:
         FileError: two of them are one parameter.
     """
     words: dict[str, str] = {}
-    for word, field in fields.items():
-        name = name_of(word)
+    for typed, field in fields.items():
+        name = name_of(typed)
         if name in words:
-            raise field.place.error(f"{name} is set twice, as {words[name]} and as {word}", "keep one of the two")
-        words[name] = word
-    return {name: fields[word] for name, word in words.items()}
+            raise field.place.error(f"{name} is set twice, as {words[name]} and as {typed}", "keep one of the two")
+        words[name] = typed
+    return {name: fields[typed] for name, typed in words.items()}
 
 
 def follow(place: Place, node: Node, files: Files) -> Setting:
@@ -381,9 +375,8 @@ def follow(place: Place, node: Node, files: Files) -> Setting:
         return Setting(place, node)
     if set(node.fields) != {"from"}:
         raise node.place.error("a value is a mapping", "write a value, or {from: config.yaml#/path}")
-    reference = node.fields["from"].node
-    typed = text(reference, "from")
+    typed, at = node.read("from", word), node.fields["from"].node.place
     try:
-        return Setting(place, files.value(typed, reference.place), typed)
+        return Setting(place, files.value(typed, at), typed)
     except Unreadable as error:
         return Setting(place, node, typed, error)
