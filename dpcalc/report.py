@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self, overload
 
 from dpcalc.errors import PRECEDENCE, NotApplicable, SpecError
@@ -418,6 +418,34 @@ PARTS = ("train", "test")
 """The parts of the records that are measured apart."""
 
 
+class Tally:
+    """What there is to say of many cases, counted as they pass.
+
+    Attributes:
+        statuses, codes: how many cases of recipes ended in each way, and what they exit with.
+        cases, failed: how many there are, and how many failed.
+        gates, held, bare: how many gates there are, how many held, and how many cases passed without one.
+    """
+
+    def __init__(self, cases: Iterable[Case] = ()) -> None:
+        self.statuses: dict[str, int] = {}
+        self.codes: set[int] = set()
+        self.cases = self.failed = self.gates = self.held = self.bare = 0
+        for case in cases:
+            self.add(case)
+
+    def add(self, case: Case) -> None:
+        """Count a case."""
+        self.cases += 1
+        self.failed += case.failed
+        self.gates += len(case.assertions)
+        self.held += sum(gate.passed for gate in case.assertions)
+        if (check := case.check) is not None:
+            self.statuses[check.status] = self.statuses.get(check.status, 0) + 1
+            self.codes.add(check.exit_code)
+            self.bare += not case.assertions and check.status == Status.PASSED
+
+
 class Report:
     """The answer to one command: a sequence of cases, and where there is one case also its numbers.
 
@@ -532,30 +560,31 @@ class Report:
         return str(_renderer(".notebook", "render_notebook")(self))
 
     @property
+    def tally(self) -> Tally:
+        """The counts of the cases: those that were made as they passed, where they are not in memory."""
+        counted: Tally | None = getattr(self.cases, "tally", None)
+        return Tally(self.cases) if counted is None else counted
+
+    @property
     def failed(self) -> int:
         """How many cases failed a gate."""
-        return sum(case.failed for case in self.cases)
+        return self.tally.failed
 
     @property
     def statuses(self) -> Mapping[str, int]:
         """How many cases of recipes ended in each way."""
-        counts: dict[str, int] = {}
-        for case in self.cases:
-            if case.check is not None:
-                counts[case.check.status] = counts.get(case.check.status, 0) + 1
-        return counts
+        return self.tally.statuses
 
     @property
     def gates(self) -> tuple[int, int, int]:
         """How many gates there are, how many of them held, and how many cases of recipes passed without one."""
-        verdicts = [assertion.passed for case in self.cases for assertion in case.assertions]
-        checked = [case for case in self.cases if case.check and case.check.status == Status.PASSED]
-        return len(verdicts), sum(verdicts), sum(not case.assertions for case in checked)
+        tally = self.tally
+        return tally.gates, tally.held, tally.bare
 
     @property
     def exit_code(self) -> int:
         """What a check of these cases exits with, by `PRECEDENCE`."""
-        codes = {case.check.exit_code for case in self.cases if case.check}
+        codes = self.tally.codes
         return next((code for code in PRECEDENCE if code in codes), 0)
 
     @property

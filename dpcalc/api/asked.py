@@ -332,8 +332,8 @@ def read(command: str, /, **given: Any) -> Asked:
         raise SpecError(f"certify is {certify!r}; it must be True or False")
     if record.compares and values.get("algorithm") == "all":
         values["algorithm"] = record.algorithms
-    if "schedule" in values:
-        values["schedule"] = os.fspath(values["schedule"])
+    if (path := values.get("schedule")) is not None:
+        values["schedule"] = os.fspath(path)
     runs = product({name: several(name, value) for name, value in values.items()})
     return Asked(runs, orders, solve, gates, certify, risks, listed)
 

@@ -120,10 +120,8 @@ def schema(name: str = "report") -> dict[str, Any]:
     from dpcalc.recipes.reading.schema import recipe_schema
     from dpcalc.references import read
 
-    if name == "recipe":  # what is shipped is a frame, which the records of the parameters fill
-        return recipe_schema()
-    if name == "policy":
-        return policy_schema()
+    if made := {"recipe": recipe_schema, "policy": policy_schema}.get(name):  # which the records of parameters fill
+        return made()
     try:
         document: dict[str, Any] = json.loads(read(f"{os.path.basename(name)}-1.schema.json"))
     except FileNotFoundError:

@@ -441,7 +441,7 @@ def _one_run(command: str, run: Given) -> tuple[Asked, dict[str, Any]]:
     asked = read(command, **run)
     if len(asked.runs) != 1:
         raise SpecError("a keyword of a run has several values", "give each run one, as another item of runs")
-    if "schedule" in asked.runs[0]:
+    if asked.runs[0].get("schedule") is not None:
         raise SpecError("a run of a sweep names no schedule", f"ask it alone, as dpcalc.{command.replace('-', '_')}")
     travelling = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in run.items()}
     return asked, {name: list(value) if isinstance(value, tuple) else value for name, value in travelling.items()}

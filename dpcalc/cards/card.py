@@ -89,7 +89,7 @@ def _trains(asked: Asked) -> bool:
     return (
         asked["command"] == _COMPARE
         and given.get("algorithm") in train.algorithms
-        and (describes(given) or ("loss" in given and set(given) <= {*train.parameters, "model"}))
+        and (describes(given) or (given.get("loss") is not None and set(given) <= {*train.parameters, "model"}))
         and given.get("model") in (None, Model.ANY, *([Model.CAPPED] if given.get("loss") == LossName.SOFTMAX else []))
         and (asked["epsilon"] is not None or asked["delta"] is not None)
         and not asked.get("targets")

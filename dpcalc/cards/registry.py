@@ -82,7 +82,7 @@ def _parameters(card: Card, case: Case) -> dict[str, float | str]:
     if best["quantity"] == Quantity.RHO:
         return {"rho": best["value"]}
     known: dict[str, float | str] = {name: best[name] for name in ("epsilon", "delta") if best[name] is not None}
-    if "delta" not in known and best["log_delta"] is not None:
+    if known.get("delta") is None and best["log_delta"] is not None:
         known["delta"] = f"e^({best['log_delta']})"  # no double holds it
     return known
 

@@ -39,6 +39,10 @@ _FORM = re.compile(
 _HINT = "for example tls://scheduler.example:8786, or local for processes of this machine"
 
 
+_ENCRYPTED = {"tls": True, "tcp": False}
+"""The schemes of addresses, and whether nobody on the way can change what is sent."""
+
+
 def checked_address(address: str, *, insecure: bool = False) -> str:
     """Return the address of a scheduler as dask takes it, if its answers may be trusted.
 
@@ -53,9 +57,9 @@ def checked_address(address: str, *, insecure: bool = False) -> str:
     if found is None or not 1 <= int(found["port"]) <= 65535:
         raise SpecError(f"--cluster {address[:80]!r} is no address", _HINT)
     scheme = found["scheme"] or "tcp"
-    if scheme not in ("tls", "tcp"):
+    if scheme not in _ENCRYPTED:
         raise SpecError(f"--cluster takes no {scheme}:// address", _HINT)
-    if scheme == "tcp" and not insecure:
+    if not (_ENCRYPTED[scheme] or insecure):
         refuse_open([address], "the scheduler")
     return f"{scheme}://{found['host']}:{found['port']}"
 
@@ -69,7 +73,7 @@ def refuse_open(addresses: list[str], what: str) -> None:
     for address in addresses:
         found = _FORM.fullmatch(address)
         host = "" if found is None else found["host"].strip("[]")
-        if found is not None and (found["scheme"] == "tls" or _is_loopback(host)):
+        if found is not None and (_ENCRYPTED.get(found["scheme"]) or _is_loopback(host)):
             continue
         raise SpecError(
             f"{what} at {address} is reached without TLS: whoever is on the way could forge verdicts, "

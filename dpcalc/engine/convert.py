@@ -63,7 +63,7 @@ def convert(
         raise SpecError("a conversion is not solved", "say what you want with --to")
     values = {name: value for name, value in given.items() if value is not None}
     query = query_of(command, values, question)
-    to = str(check("to", values["to"])) if "to" in values else ""
+    to = str(check("to", wanted)) if (wanted := values.get("to")) is not None else ""
     premise, question, typed = premise_of(values, question)
     target = _target(premise, to, question)
     results = tuple(_result(premise, row)._replace(best=True) for row in _rows(premise, target, question))
@@ -85,8 +85,8 @@ def convert_among_others(command: str, given: Given, question: Question, **optio
 
 def _without(given: Given, question: Question, error: DpcalcError, gates: Sequence[Any]) -> Case:
     shown = dict(given)
-    if "rdp" in shown:
-        shown["rdp"] = shown_points(points_of(shown["rdp"]))
+    if (points := shown.get("rdp")) is not None:
+        shown["rdp"] = shown_points(points_of(points))
     inputs = inputs_of(shown, {}, question)
     failed = tuple(Assertion(gate.text, False, "no guarantee", None) for gate in gates)
     return Case("convert", inputs, (), (Obstacle("convert", error.message, error.hint or ""),), failed)

@@ -125,7 +125,8 @@ def conversion_fields(guarantee: Guarantee, answer: Answer, epsilon: float) -> d
         epsilon: the epsilon of the answer.
     """
     details: dict[str, Any] = {"order_at_edge": True} if answer.at_edge else {}
-    if answer.conversion == "pld":
+    on_a_lattice = answer.conversion == "pld"
+    if on_a_lattice:
         errors = {"rounding": answer.rounding, "lattice": answer.lattice}
         details = {name: error for name, error in errors.items() if error < math.inf}
     certificate = guarantee.certificate_at(epsilon=epsilon, order=answer.order)
@@ -133,7 +134,7 @@ def conversion_fields(guarantee: Guarantee, answer: Answer, epsilon: float) -> d
         details["certificate"] = certificate.as_json()
     order = answer.order if answer.order is not None and math.isfinite(answer.order) else None
     fields = {"conversion": answer.conversion, "order": order, "mu": guarantee.mu}
-    return {**fields, "details": details} if details or answer.conversion == "pld" else fields
+    return {**fields, "details": details} if details or on_a_lattice else fields
 
 
 def _epsilon(asked: Application) -> list[Result]:

@@ -26,6 +26,11 @@ class Sign(PlainEnum):
     BELOW = "<"
     ABOVE = ">"
 
+    @property
+    def strict(self) -> bool:
+        """Whether the limit itself does not pass."""
+        return self in (Sign.BELOW, Sign.ABOVE)
+
 
 _OPERATORS: dict[Sign, Callable[[float, float], bool]] = {
     Sign.AT_MOST: operator.le,

@@ -208,7 +208,7 @@ def parse_yaml(shown: str, raw: bytes, rules: Rules) -> Node | None:
 
 
 def _syntax_hint(problem: str) -> str:
-    if "\\t" in problem or "tab" in problem:
+    if re.search(r"\\t|tab", problem):
         return "indent with spaces, not tabs"
     return "put a text that has any of : # [ ] { } , & * ! | > % @ in quotes"
 

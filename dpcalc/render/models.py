@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from dpcalc.files import Fields
 from dpcalc.inert import json_text, printable, spreadsheet_text
@@ -26,12 +26,9 @@ _CELLS = ("column", "level", "of_class", "value", "noise", "over_range")
 
 def coefficients_text(report: Fields, format: str, *, everything: bool) -> str:
     """Return a model as `dpcalc.training.release.coefficients` reports it, in a format of `dpcalc model`."""
-    if format == "json":
-        return json_text({**report, "readings": list(_readings(report))}, 2) + "\n"
-    if format == "csv":
-        return _csv(report)
-    blocks = _blocks(report, everything=everything or format == "markdown")
-    return markdown(blocks) if format == "markdown" else plain(blocks, COLUMNS)
+    if written := _WHOLE.get(format):
+        return written(report)
+    return plain(_blocks(report, everything=everything), COLUMNS)
 
 
 def _csv(report: Fields) -> str:
@@ -110,6 +107,13 @@ def _head(report: Fields) -> str:
         cost = f"epsilon <= {number(epsilon, side=Side.ECHO)} at delta = {number(delta, side=Side.ECHO)}"
     return printable(f"{report['loss']}, {_unit(report)}; {report['columns']} columns; {cost}")
 
+
+_WHOLE: dict[str, Callable[[Fields], str]] = {
+    "json": lambda report: json_text({**report, "readings": list(_readings(report))}, 2) + "\n",
+    "csv": _csv,
+    "markdown": lambda report: markdown(_blocks(report, everything=True)),
+}
+"""The formats that have all of a model's coefficients."""
 
 _REGRESSION = "regression"
 _TWO = 2

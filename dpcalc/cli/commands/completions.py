@@ -57,11 +57,14 @@ def schema(name: str) -> None:
     beside which this was run:
       dpcalc schema recipe > recipe-1.schema.json
     """
-    if name not in ("recipe", "policy"):
+    if name not in _MADE:
         write(read(f"{name}-1.schema.json"), None)
         return
+    from dpcalc.api.documents import schema as made
     from dpcalc.inert import json_text
-    from dpcalc.recipes.judging.policy import policy_schema
-    from dpcalc.recipes.reading.schema import recipe_schema
 
-    write(json_text(recipe_schema() if name == "recipe" else policy_schema(), 2) + "\n", None)
+    write(json_text(made(name), 2) + "\n", None)
+
+
+_MADE = frozenset({"recipe", "policy"})
+"""Schemas that the records of parameters fill."""

@@ -55,7 +55,7 @@ def command(
     one_blas_thread()
     check_outputs([(output, "-o"), *check_picture(plot)], (model, data, ledger))
     check_outputs([(ledger, "--ledger")], (model, data))
-    format = "json" if format_of(format, as_json, output) == "json" else "plain"
+    as_json = format_of(format, as_json, output) == "json"
     only_private = {"--epsilon": epsilon, "--error-bound": error_bound, "--ledger": ledger}
     strange = [flag for flag, value in only_private.items() if value is not None]
     if strange and not private:
@@ -77,5 +77,5 @@ def command(
 
         if not put_picture(evaluation_chart(report), plot):
             return
-    as_text = json_text(report, 2) + "\n" if format == "json" else evaluation_text(report, everything=verbose)
+    as_text = json_text(report, 2) + "\n" if as_json else evaluation_text(report, everything=verbose)
     show(as_text, output)

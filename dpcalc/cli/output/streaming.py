@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,7 +27,6 @@ from dpcalc.report import Case, Report
 
 if TYPE_CHECKING:
     from dpcalc.recipes.running.checking import Checking
-    from dpcalc.recipes.running.chunks import ManyCases
     from dpcalc.recipes.running.selection import Selection
     from dpcalc.render.check.inputs import Snapshot
 
@@ -93,7 +92,7 @@ def check_all(
                 result = checking.report()
         left = count - checking.done
         if checking.large:
-            _conclude(cast("ManyCases", result), printing, destinations, left)
+            _conclude(result, printing, destinations, left)
         else:
             conclude(result, printing, destinations, earlier, unchecked=left, said=said)
 
@@ -128,9 +127,11 @@ def _progress(cases: Iterator[Case], count: int, failed: Callable[[], int]) -> I
         yield iter(bar)
 
 
-def _conclude(result: ManyCases, printing: Printing, destinations: Sequence[Destination], left: int) -> None:
+def _conclude(result: Report, printing: Printing, destinations: Sequence[Destination], left: int) -> None:
+    from dpcalc.recipes.running.chunks import excerpt
+
     lost: list[Lost] = []
-    some = result.excerpt()
+    some = excerpt(result)
     for destination in destinations:
         lost += attempt(
             f"{destination.option}{destination.path}", partial(_report, result, some, destination, printing.precision)
@@ -150,7 +151,7 @@ def _conclude(result: ManyCases, printing: Printing, destinations: Sequence[Dest
         raise click.exceptions.Exit(code)
 
 
-def _report(result: ManyCases, some: ManyCases, each: Destination, precision: int) -> None:
+def _report(result: Report, some: Report, each: Destination, precision: int) -> None:
     kind, how = CHECKED[each.kind], asked(each, precision)
     if kind.pieces is None:
         write(kind.write(some, how), each.path, each.option, commands=each.kind == GITHUB)
@@ -160,7 +161,7 @@ def _report(result: ManyCases, some: ManyCases, each: Destination, precision: in
             put(piece)
 
 
-def _print(result: ManyCases, some: ManyCases, printing: Printing) -> None:
+def _print(result: Report, some: Report, printing: Printing) -> None:
     if printing.in_lines:  # printed as it came
         return
     if printing.format in ("json", "csv"):
@@ -172,7 +173,7 @@ def _print(result: ManyCases, some: ManyCases, printing: Printing) -> None:
         write(inert(render(some, printing.format, printing.precision, color=bool(color)), coloured=True), printing.file)
 
 
-def _first(result: ManyCases, some: ManyCases) -> str:
+def _first(result: Report, some: Report) -> str:
     """Return the first case that did not pass, in a line."""
     troubled = [case.check for case in some.cases if case.check and case.check.exit_code]
     counts = result.statuses

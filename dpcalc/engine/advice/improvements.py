@@ -69,7 +69,7 @@ def _rank(note: Alternative) -> tuple[float, int]:
 
 
 def _is_free(note: Alternative) -> bool:
-    return isinstance(note, ShortLastBatch) or "step_size" in (note.changes or {})
+    return isinstance(note, ShortLastBatch) or (note.changes or {}).get("step_size") is not None
 
 
 def _typed(value: Any) -> str:
@@ -282,7 +282,7 @@ class Asked(NamedTuple):
                 bounds += [bound for bound in self._bounds(other) if bound.gives is Profile and not bound.slow]
             if (result := self._improved(changes, bounds, other, _WORTH)) is None:
                 continue
-            less = True if "step_size" in changes and run.diameter is None else None
+            less = True if changes.get("step_size") is not None and run.diameter is None else None
             yield self._note(Improvement, result, changes, or_less=less)
 
     def _short_batch(self) -> Iterator[Alternative]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.engine.commands import COMMANDS
@@ -181,6 +181,43 @@ def _pure_forms(entry: Entry, parts: Sequence[Guarantee]) -> list[Guarantee]:
     return [Box(pair.atom) for pair in pairs if pair.atom is not None]
 
 
+def _box(epsilon: float, _: float, log_delta: float) -> Guarantee:
+    return Box(up(epsilon), log_delta + 2.0 * UNIT * (1.0 + abs(log_delta)) if log_delta > -math.inf else log_delta)
+
+
+def _laplace(scale: float, sensitivity: float, _: float) -> Guarantee:
+    from dpcalc.notions import pld
+
+    return Composition([(pld.laplace(ratio=ratio_up(sensitivity, scale)), 1)])
+
+
+def _gaussian(noise: float, sensitivity: float, _: float) -> Guarantee:
+    return Gdp(ratio_up(sensitivity, noise))
+
+
+class _Kind(NamedTuple):
+    """A way to describe a mechanism by a number.
+
+    Attributes:
+        proves: what holds, given the number, how far a record moves the sum, and ln delta.
+        scaled: whether it is the noise of a sum whose sensitivity is given as well.
+        near: whether a delta may be given as well.
+    """
+
+    proves: Callable[[float, float, float], Guarantee]
+    scaled: bool = False
+    near: bool = False
+
+
+_KINDS = {
+    "mu": _Kind(lambda mu, *_: Gdp(up(mu)), near=True),
+    "epsilon": _Kind(_box, near=True),
+    "noise_multiplier": _Kind(_gaussian),
+    "noise_std": _Kind(_gaussian, scaled=True),
+    "laplace_scale": _Kind(_laplace, scaled=True),
+}
+
+
 def mechanism(entry: Entry, *, replaced: bool = False) -> Guarantee:
     """Return what holds of a mechanism that is described by its noise, its mu or its (epsilon, delta).
 
@@ -189,29 +226,20 @@ def mechanism(entry: Entry, *, replaced: bool = False) -> Guarantee:
     Raises:
         SpecError: it is described twice, or not at all.
     """
-    given = {name: value for name, value in entry.given.items() if value is not None and name != "delta"}
-    kinds = [name for name in ("mu", "epsilon", "noise_multiplier", "noise_std", "laplace_scale") if name in given]
-    scaled = kinds in (["noise_std"], ["laplace_scale"])
-    near = "log_delta" in given and kinds not in (["epsilon"], ["mu"])
-    if len(kinds) != 1 or ("sensitivity" in given) != scaled or near:
+    given = {name: value for name, value in entry.given.items() if value is not None}
+    given.pop("delta", None)
+    names = [name for name in _KINDS if name in given]
+    kind = _KINDS[names[0]] if len(names) == 1 else None
+    log_delta, sensitivity = given.get("log_delta"), given.get("sensitivity")
+    if kind is None or (sensitivity is not None) != kind.scaled or (log_delta is not None and not kind.near):
         raise SpecError(
-            _incomplete(entry.name, kinds, list(given)),
+            _incomplete(entry.name, names, list(given)),
             "give mu (and delta), or epsilon (and delta), or noise_multiplier, or noise_std and sensitivity, or "
             "laplace_scale and sensitivity; or algorithm and the parameters of a run",
         )
-    value = float(given[kinds[0]])
-    if kinds == ["epsilon"]:
-        log_delta = given.get("log_delta", -math.inf)
-        return Box(up(value), log_delta + 2.0 * UNIT * (1.0 + abs(log_delta)) if log_delta > -math.inf else log_delta)
-    if kinds == ["mu"]:
-        return Gdp(up(value))
-    whole = 2.0 if replaced and kinds == ["noise_multiplier"] else 1.0
-    ratio = ratio_up(float(given.get("sensitivity", whole)), value)
-    if kinds == ["laplace_scale"]:
-        from dpcalc.notions import pld
-
-        return Composition([(pld.laplace(ratio=ratio), 1)])
-    return Gdp(ratio)
+    if sensitivity is None:
+        sensitivity = 2.0 if replaced else 1.0
+    return kind.proves(float(given[names[0]]), float(sensitivity), -math.inf if log_delta is None else log_delta)
 
 
 def apart(total: Total, entries: Sequence[Entry]) -> Total:
@@ -251,7 +279,7 @@ def _is_near(entry: Entry) -> bool:
 
 def _incomplete(name: str, kinds: Sequence[str], given: Sequence[str]) -> str:
     """Return what an entry lacks that is described by its noise, or that it is described twice or not at all."""
-    if len(kinds) == 1 and kinds[0] in ("noise_std", "laplace_scale"):
+    if len(kinds) == 1 and _KINDS[kinds[0]].scaled:
         return f"{name}: {kinds[0]} also needs sensitivity"
     if len(kinds) == 1:
         return f"{name}: {kinds[0]} does not go with {', '.join(other for other in given if other != kinds[0])}"
@@ -269,7 +297,7 @@ def in_groups(entry: Entry, ledger: Ledger) -> Guarantee | None:
         return None
     if entry.command:
         return _run_in_groups(entry, ledger)
-    if "laplace_scale" in entry.given and entry.given.get("sensitivity") is not None:
+    if entry.given.get("laplace_scale") is not None and entry.given.get("sensitivity") is not None:
         moved = {**entry.given, "sensitivity": up(size * float(entry.given["sensitivity"]))}
         return mechanism(entry._replace(given=moved))
     part = mechanism(entry, replaced=ledger.adjacency is Adjacency.REPLACE_ONE)

@@ -68,6 +68,10 @@ _TITLES = {
     "renyi": ("Renyi curves add up", "mironov2017", "Proposition 1"),
 }
 
+_ADDED = "gdp"
+_WITH_A_FORMULA = frozenset({_ADDED, "exact"})
+"""The forms of a total that no lattice is needed for."""
+
 BOUNDS = tuple(f"ledger.{form}" for form in _TITLES)
 """The ids of the rows."""
 
@@ -313,8 +317,7 @@ def _row(total: Total, ledger: Ledger, question: Question, chained: bool) -> Res
         quantity, epsilon, log_delta = Quantity.DELTA, question.epsilon, answer.value
     if answer.order is not None and math.isfinite(answer.order):
         fields["order"] = answer.order
-    exact = total.form == "gdp" and guarantee.mu is not None
-    conversion = "exact" if exact else "profile" if answer.conversion == "profile" else answer.conversion
+    conversion = "exact" if total.form == _ADDED and guarantee.mu is not None else answer.conversion
     return Result(
         f"ledger.{total.form}", title, quantity, value, Kind.UPPER, epsilon=epsilon, delta=delta, log_delta=log_delta,
         conversion=conversion, **fields,
@@ -438,7 +441,7 @@ def _remaining(ledger: Ledger, chosen: Sequence[Chosen], question: Question, cha
 
     left = {"epsilon": _largest(keeps_pure, 1e-6, epsilon)}
     about = [(one.parts[0], one.entry.times) for one in chosen]
-    if len(totals) > 1 or size > 1 or totals[0].form not in ("gdp", "exact"):
+    if len(totals) > 1 or size > 1 or totals[0].form not in _WITH_A_FORMULA:
         return left
 
     def keeps(value: float) -> bool:

@@ -95,13 +95,13 @@ def _covers_some(entry: Entry, case: Case) -> bool:
     """Return whether the guarantee is of one position, or of some records, and not proved for the record worst off."""
     if case.value("public_records"):
         return True
-    solved = {r.quantity: r.value for r in case.results if r.quantity in ("index", "window") and r.best}
+    solved = {result.quantity: result.value for result in case.answers}
     window = solved.get("window", case.value("window"))
     if window is not None:
         return bool(window)
     index, source = case.inputs.get("index", (None, Source.DEFAULT))
-    if "index" in solved:
-        return bool(solved["index"] != case.value("records"))
+    if (found := solved.get("index")) is not None:
+        return bool(found != case.value("records"))
     if index is None or not source.typed:
         return False
     return bool(index != worst_index(entry, case))
@@ -111,7 +111,8 @@ def worst_index(entry: Entry, case: Case) -> object:
     """Return the position that is worst off, None where that is open: steps, or batches, may differ."""
     if entry.command not in COMMANDS or COMMANDS[entry.command].prices:
         return case.value("records")
-    values = {name: value for name, value in entry.parameters.items() if name != "index" and value is not None}
+    values = {name: value for name, value in entry.parameters.items() if value is not None}
+    values.pop("index", None)
     try:
         return _worst_index_of(entry.command, frozenset(values.items()))  # one for a whole sweep over positions
     except TypeError:  # a value has no hash
@@ -164,7 +165,7 @@ def objections_to(entry: Entry, case: Case) -> Iterator[str]:
         yield from _against_rule(rule, entry, case)
     elif rule.strict and not any(_limits(assertion.text) for assertion in case.assertions):
         yield "strict: the case has no gate on a number; write assert"
-    if rule.certified and entry.command == "train" and case.best is not None and certifiable(case.best.bound):
+    if rule.certified and entry.trains and case.best is not None and certifiable(case.best.bound):
         yield "strict: what is trained is not certified; gate the same run in a case of compare"
     for name in entry.accept if rule.accept is not None else ():
         if name in rule.expired:
@@ -216,8 +217,8 @@ def kept(gate: Gate, entry: Entry, case: Case) -> Assertion:
     try:
         if gate.of_attack and best:
             return judge(gate, case)
-        trained = entry.command == "train"  # with the noise that was solved for
-        if not (best and all(trained or result.quantity in _BUDGET for result in best)):
+        # What trains answers with the noise that was solved for.
+        if not (best and all(entry.trains or result.quantity in _BUDGET for result in best)):
             return Assertion(gate.text, False, "no answer about the budget", None)
         value = max(quantity(result, gate.name) for result in best)
     except DpcalcError as error:

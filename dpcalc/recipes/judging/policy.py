@@ -21,7 +21,7 @@ from dpcalc.model.numbers import parse_integer
 from dpcalc.model.parameter import PARAMETERS, check
 from dpcalc.model.quantities import ATTACKS, Kind
 from dpcalc.recipes.judging.objections import EXCEPTIONS
-from dpcalc.recipes.reading.recipe import Entry, Policy, Recipe, Rule
+from dpcalc.recipes.reading.recipe import Entry, Policy, Recipe, Rule, trains
 from dpcalc.recipes.reading.settings import BESIDE
 
 VERSION = "policy/1"
@@ -228,15 +228,15 @@ def drafted(recipe: Recipe) -> str:
             f"    adjacency: {_adjacency_of(entries[0])}",
             f"    commands: [{', '.join(dict.fromkeys((entries[0].command, *runs)))}]",
         ]
-        if "train" in (entries[0].command, *runs):
+        if any(map(trains, (entries[0].command, *runs))):
             lines.append("    certified: false  # a number of train is not")
     return "\n".join(lines) + "\n"
 
 
 def _adjacency_of(entry: Entry) -> str:
     """Return what the answer of a case is for."""
-    if "ledger" in entry.parameters:
-        return str(entry.parameters["ledger"].adjacency)
+    if (ledger := entry.parameters.get("ledger")) is not None:
+        return str(ledger.adjacency)
     if entry.command in BESIDE:
         return AS_GIVEN
     algorithm = entry.parameters.get("algorithm") or COMMANDS[entry.command].algorithms[0]

@@ -19,7 +19,7 @@ from dpcalc.recipes.judging.objections import exceptions, kept, objection, objec
 from dpcalc.recipes.reading.gates import ERRORS, Expectation, RecipeGate, best_of, judge_expectation, judge_gate
 from dpcalc.recipes.reading.matrix import same_computation
 from dpcalc.recipes.reading.recipe import Entry, Recipe
-from dpcalc.recipes.reading.settings import SETUP, without_flags
+from dpcalc.recipes.reading.settings import SETUP, UNGATED, without_flags
 from dpcalc.recipes.running.evaluate import Outcome
 from dpcalc.report import Assertion, Case, Check, Obstacle, Status
 
@@ -91,8 +91,8 @@ def judged_again(entry: Entry, case: Case, *, certify: bool = False) -> Case:
     if count < 0:
         raise SpecError("a gate was not judged")
     own, read = case.assertions[:count], iter(case.assertions[count:])
-    if entry.command != "train":  # which alone has gates of its own that its numbers do not tell
-        implied = () if entry.command in ("convert", "risk") else implied_gate(entry.question, case)
+    if not entry.trains:  # what does has gates of its own that its numbers do not tell
+        implied = () if entry.command in UNGATED else implied_gate(entry.question, case)
         if len(own) != len(implied):
             raise SpecError("it has other gates")
         own = implied
@@ -116,7 +116,7 @@ def _of_others(gate: Gate, case: Case, assertion: Assertion) -> Assertion:
         chosen = best_of(case, gate.name) if gate.name in RISKS else list(case.answers)
         values = [gated_quantity(result, gate.name, case) for result in chosen]
         slack = assertion.slack
-        kept = slack is not None and (slack > 0.0 or (slack == 0.0 and gate.sign not in "<>"))
+        kept = slack is not None and (slack > 0.0 or (slack == 0.0 and not gate.sign.strict))
         if assertion.value not in values or not kept:
             raise SpecError(f"{gate.text!r} does not follow from its numbers")
     return assertion._replace(text=gate.text)

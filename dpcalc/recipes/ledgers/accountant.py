@@ -143,7 +143,7 @@ class Ledger(LedgerFile):
         }  # fmt: skip
         count = int(check("steps", steps))
         for name, entry in entries.items():
-            if {key: value for key, value in entry.items() if key != "steps"} == kind:
+            if {**kind, "steps": entry.get("steps")} == entry:
                 return {**entries, name: {**kind, "steps": entry["steps"] + count}}
         return {**entries, f"phase-{len(entries) + 1}": {**kind, "steps": count}}
 

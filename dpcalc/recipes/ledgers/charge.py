@@ -278,7 +278,7 @@ def _adds_up(ledger: Ledger, question: Question) -> bool:
     sums = [Fraction(0), Fraction(0)]
     for entry in ledger.entries:
         small = entry.given.get("log_delta") is not None and not entry.given["delta"] > 0.0
-        if entry.command or entry.tuning is not None or "epsilon" not in entry.given or small:
+        if entry.command or entry.tuning is not None or entry.given.get("epsilon") is None or small:
             return False
         for place, key in enumerate(("epsilon", "delta")):
             sums[place] += entry.times * Fraction(repr(entry.given.get(key) or 0.0))

@@ -72,7 +72,8 @@ class Vocabulary(NamedTuple):
         return [(value,) if name in MANY else value for value in values]
 
     def _choices(self, name: str) -> tuple[str, ...] | None:
-        return COMMANDS[self.command].algorithms if name == "algorithm" and self.command in COMMANDS else None
+        words = {"algorithm": COMMANDS[self.command].algorithms} if self.command in COMMANDS else {}
+        return words.get(name)
 
 
 class Combinations:
@@ -154,7 +155,7 @@ class Matrix:
         Raises:
             SpecError: there are more, or none is left, or what is included or excluded is not understood.
         """
-        has_base = bool(self.axes) or "include" not in self._body.fields
+        has_base = bool(self.axes) or self._body.fields.get("include") is None
         count = math.prod(len(values) for values in self.axes.values()) if has_base else 0
         included = list(self._included())
         total = count + len(included)
@@ -306,18 +307,21 @@ def same_computation(one: Case, other: Case) -> bool:
         return False
     if one.ledger or other.ledger:
         return _account(one) == _account(other)
-    if "schedule" in one.inputs and "schedule" in other.inputs:
+    if one.value("schedule") is not None and other.value("schedule") is not None:
         return one.best.value == other.best.value and one.best.log_delta == other.best.log_delta
     if (one.value("group_size") or 1) != (other.value("group_size") or 1):
         return False
-    names = tuple(name for name in _parameters(one.best) if name != "group_size")
-    return all(one.value(name) == other.value(name) for name in names)
+    return all(one.value(name) == other.value(name) for name in {*_parameters(one.best)} - {"group_size"})
+
+
+_NO_PART = frozenset({"name", "epsilon", "form"})
+"""What is said of an entry that is no part of what is composed: its name, and what follows."""
 
 
 def _account(case: Case) -> tuple[Any, ...]:
     """Return what a ledger composes, whatever its entries are called."""
     entries = [
-        repr({key: value for key, value in line.items() if key not in ("name", "epsilon", "form")})
+        repr({key: value for key, value in line.items() if key not in _NO_PART})
         for line in (case.ledger or {}).get("entries", ())
     ]
     return sorted(entries), case.value("adjacency"), case.value("group_size") or 1

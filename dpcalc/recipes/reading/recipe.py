@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, TypeVar, overload
 
 from dpcalc.engine.advice.missing import ON_MEAN
+from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import Gate
 from dpcalc.errors import SpecError
 from dpcalc.files.documents import Field, Node, Table, table, text
@@ -126,9 +127,19 @@ class Entry(NamedTuple):
     rule: Rule = Rule()
 
     @property
+    def trains(self) -> bool:
+        """Whether its command carries the run out."""
+        return trains(self.command)
+
+    @property
     def group(self) -> str:
         """The name under ``cases:``, without what was chosen from a matrix."""
         return group_of(self.name)
+
+
+def trains(command: str) -> bool:
+    """Return whether a command carries the run out."""
+    return command in COMMANDS and COMMANDS[command].trains
 
 
 class Cases(Mapping[str, Entry]):

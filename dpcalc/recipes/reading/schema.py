@@ -34,13 +34,6 @@ from dpcalc.recipes.reading.settings import (
 from dpcalc.references import read
 from dpcalc.render.layout import listed
 
-_BESIDE = (
-    "ledger: several runs, releases and queries about the same records, composed",
-    "convert: a guarantee in the words of another notion of privacy",
-    "risk: what an attacker can do against a guarantee",
-    "audit: what scores of canaries prove, beside what is guaranteed",
-)
-
 
 def recipe_schema() -> dict[str, Any]:
     """Return the schema of ``recipe/1`` (JSON Schema 2020-12)."""
@@ -49,7 +42,7 @@ def recipe_schema() -> dict[str, Any]:
     words = [*names, *(word for word in synonyms() if name_of(word) in names)]
     schema["$defs"]["command"] = {
         "enum": [*COMMANDS, *BESIDE],
-        "description": "; ".join((*(f"{command.name}: {command.help}" for command in COMMANDS.values()), *_BESIDE)),
+        "description": "; ".join(f"{name}: {one.help}" for name, one in (*COMMANDS.items(), *BESIDE.items())),
     }
     exception = {"enum": list(EXCEPTIONS)}
     several = {"type": "array", "minItems": 1, "uniqueItems": True, "items": exception}
@@ -109,12 +102,16 @@ _EITHER = (("epochs", "steps"), ("batch_size", "sample_rate"), ("noise_multiplie
 """Parameters of which one is enough: the first is taken where a configuration has both."""
 
 
+_BUDGET = ("epsilon", "delta")
 _OWN_WORDS = ("model", "noise", "release", "order")
 """Names of parameters that mean something else in most configurations, such as the architecture of a network."""
 _NOTHING = ("0", "0.0", "0.", "false", "no", "off", "none", "null", "~", "")
 """What a configuration says where it does not use something."""
 _YES = {"poisson_sampling": ("sampling", "poisson"), "use_poisson_sampling": ("sampling", "poisson")}
 """Keys that are true or false -> the parameter that they give a value to where they are true, and the value."""
+
+
+_ANSWERS = {"true": True, "yes": True, "on": True, "false": False}
 
 
 class Found(NamedTuple):
@@ -177,7 +174,7 @@ def draft(config: str, recipe: str | None, command: str | None, algorithm: str |
     if not taken:
         raise SpecError(f"{clipped(config)} has no value that describes a run", "see dpcalc help")
     command = command or ("dp-sgd" if any(key in taken for key in _OF_DP_SGD) else "compare")
-    if algorithm is None and "algorithm" not in taken and COMMANDS[command].compares:
+    if algorithm is None and taken.get("algorithm") is None and COMMANDS[command].compares:
         names = ", ".join(COMMANDS[command].algorithms)
         raise SpecError(f"Which algorithm? It is not in {clipped(config)}", f"give --algorithm, one of {names}")
     return _written(name, command, algorithm, taken, remarks)
@@ -276,9 +273,9 @@ def _answered(word: str, key: str, reference: str, node: Scalar, remarks: list[s
     """Return what a key says that is true or false."""
     name, value = _YES[word]
     said = node.text.strip().lower()
-    if said in ("true", "yes", "on"):
+    if _ANSWERS.get(said):
         return Found(name, key, reference, node, value, copied=True)
-    if said == "false":
+    if _ANSWERS.get(said) is False:
         remarks.append(f"{key}: false says what {name} is not; write what it is, such as {name}: shuffle")
     return None
 
@@ -300,7 +297,7 @@ def _one_each(values: Iterator[Found], remarks: list[str]) -> dict[str, Found]:
 
 def _written(name: str, command: str, algorithm: str | None, taken: dict[str, Found], remarks: list[str]) -> Draft:
     own = taken_by(algorithm) if algorithm else set(COMMANDS[command].parameters)
-    used = {key: one for key, one in taken.items() if key in own or key in ("epsilon", "delta")}
+    used = {key: one for key, one in taken.items() if key in own or key in _BUDGET}
     for key, one in taken.items():
         why = not_covered(key)
         if key not in used and not (why and _is_off(one.node, (one.key,))):
@@ -325,6 +322,6 @@ def _written(name: str, command: str, algorithm: str | None, taken: dict[str, Fo
     else:
         lines.append("    # assert: epsilon <= 1  # the gate: write your budget, and uncomment this line")
     lines += [f"# {printable(remark[:300])}" for remark in remarks]
-    given = {key: one.value for key, one in used.items() if key not in ("epsilon", "delta")}
-    budget: dict[str, Any] = {key: used[key].value for key in ("epsilon", "delta") if key in used}
+    given = {key: one.value for key, one in used.items() if key not in _BUDGET}
+    budget: dict[str, Any] = {key: used[key].value for key in _BUDGET if key in used}
     return Draft("\n".join(lines) + "\n", command, {**given, **({"algorithm": algorithm} if algorithm else {})}, budget)

@@ -152,14 +152,7 @@ def _one(name: str, node: Node, files: Files, choices: tuple[str, ...] | None, o
     if len(typed) > MAX_TEXT:
         raise node.place.error(f"{name} has {len(typed)} characters", f"at most {MAX_TEXT}")
     if name in PATHS:
-        shipped = name == "data" and typed.startswith("example:")
-        if name == "schedule" and is_written(typed):
-            return typed
-        if shipped and origin:
-            from dpcalc.training.data.tables import example_of
-
-            example_of(typed)  # a name that is not known would be shown later
-        return typed if shipped else files.path(typed, node.place, origin)
+        return typed if _IS_NO_PATH.get(name, _never)(typed, origin) else files.path(typed, node.place, origin)
     if name in SWITCHES:
         if typed not in BOOLEANS:
             raise node.place.error(f"{name} is {typed!r}; it must be true or false")
@@ -167,6 +160,26 @@ def _one(name: str, node: Node, files: Files, choices: tuple[str, ...] | None, o
     if not _is_number(name):
         return _word(name, node, typed, choices)
     return _number(name, node, typed)
+
+
+def _never(typed: str, origin: str) -> bool:
+    return False
+
+
+def _is_example(typed: str, origin: str) -> bool:
+    """Return whether a text names data that are shipped."""
+    if typed.startswith("example:") and origin:
+        from dpcalc.training.data.tables import example_of
+
+        example_of(typed)  # a name that is not known would be shown later
+    return typed.startswith("example:")
+
+
+_IS_NO_PATH: dict[str, Callable[[str, str], bool]] = {
+    "schedule": lambda typed, _: is_written(typed),
+    "data": _is_example,
+}
+"""What else the parameters may be that name a file."""
 
 
 def _word(name: str, node: Scalar, typed: str, choices: tuple[str, ...] | None) -> str:
@@ -221,9 +234,6 @@ SHARED_KEYS = ("command", "from", "assert", "timeout")
 CASE_KEYS = (*SHARED_KEYS, "description", "expect", "accept", "skip", "matrix", "include", "exclude")
 """The keys of a case that are no parameters."""
 
-KEYS_OF = {"ledger": ("entries", "file", "partition")}
-"""Commands whose cases have keys that are no parameters."""
-
 _WRITTEN = ("output", "card")
 SETUP = tuple(name for name in Setup._fields if name not in _WRITTEN)
 """What `train` takes beside the parameters of its run; a recipe writes no model."""
@@ -232,13 +242,43 @@ SETUP = tuple(name for name in Setup._fields if name not in _WRITTEN)
 OF_SCORES = ("scores", "one_run", "threshold", "guesses", "confidence", "seed")
 """What is said of scores of canaries, beside the run that they are of."""
 
+
+class Beside(NamedTuple):
+    """A command of a recipe that is answered by itself.
+
+    Attributes:
+        help: what it answers.
+        parameters: what a case of it may set.
+        keys: those of a case that are no parameters.
+        gated: whether its budget is a gate.
+    """
+
+    help: str
+    parameters: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+    gated: bool = True
+
+
 BESIDE = {
-    "ledger": ("adjacency", "group_size", "epsilon", "delta", "solve"),
-    "convert": (*CONVERTED, "epsilon", "delta", "order"),
-    "risk": (*STARTS, "epsilon", "delta", *RATES),
-    "audit": (*COMMANDS["compare"].parameters, *QUESTION, *OF_SCORES),
-}
-"""The commands of a recipe that are answered by themselves, and what a case of them may set."""
+    "ledger": Beside(
+        "several runs, releases and queries about the same records, composed",
+        ("adjacency", "group_size", "epsilon", "delta", "solve"), ("entries", "file", "partition"),
+    ),
+    "convert": Beside(
+        "a guarantee in the words of another notion of privacy", (*CONVERTED, "epsilon", "delta", "order"), gated=False
+    ),
+    "risk": Beside(
+        "what an attacker can do against a guarantee", (*STARTS, "epsilon", "delta", *RATES), gated=False
+    ),
+    "audit": Beside(
+        "what scores of canaries prove, beside what is guaranteed",
+        (*COMMANDS["compare"].parameters, *QUESTION, *OF_SCORES),
+    ),
+}  # fmt: skip
+"""The commands of a recipe that are answered by themselves."""
+
+KEYS_OF = {name: command.keys for name, command in BESIDE.items() if command.keys}
+UNGATED = frozenset(name for name, command in BESIDE.items() if not command.gated)
 
 
 def read_command(field: Field, key: str) -> str:
@@ -256,7 +296,7 @@ def read_command(field: Field, key: str) -> str:
 def parameters_of(command: str) -> tuple[str, ...]:
     """Return the parameters that a case of a command may set."""
     if command in BESIDE:
-        return BESIDE[command]
+        return BESIDE[command].parameters
     described = COMMANDS[command]
     setup = SETUP if described.trains else ()
     attacked = () if described.trains or described.prices else ATTACKED

@@ -17,11 +17,11 @@ from dpcalc.files.place import FileError
 from dpcalc.recipes.judging.objections import left_out
 from dpcalc.recipes.reading.matrix import MAX_CASES
 from dpcalc.recipes.reading.recipe import Malformed
-from dpcalc.recipes.running.chunks import CasesOnDisk, Judge, ManyCases, Tally
+from dpcalc.recipes.running.chunks import CasesOnDisk, Judge
 from dpcalc.recipes.running.evaluate import Answers
 from dpcalc.recipes.running.journal import Journal
 from dpcalc.recipes.running.selection import Selection
-from dpcalc.report import Case, Check, Report, Status
+from dpcalc.report import Case, Check, Report, Status, Tally
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -123,13 +123,12 @@ class Checking:
         """Return the report on the cases that were yielded, with what a strict check misses."""
         missing = tuple(dict.fromkeys(self.selection.not_checked(self._done)))
         more = tuple(left_out(self.selection.recipes, missing))
-        report = Report("check", (*self._cases, *more), missing)
+        cases: Any = (*self._cases, *more)
         if self.large:
             for case in more:
                 self.tally.add(case)
-            cases: Any = CasesOnDisk(self._journal, self.tally, more)
-            report = ManyCases("check", cases, missing)
-        return self.selection.of_share(report, self._done)
+            cases = CasesOnDisk(self._journal, self.tally, more)
+        return self.selection.of_share(Report("check", cases, missing), self._done)
 
     # --- computing ----------------------------------------------------------------------------------------------------
 

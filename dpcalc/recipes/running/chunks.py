@@ -15,13 +15,12 @@ import functools
 import itertools
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from dpcalc.cluster.calls import Row, in_lines, lines_of, received
-from dpcalc.errors import PRECEDENCE, DpcalcError
+from dpcalc.errors import DpcalcError
 from dpcalc.files.place import ProjectFile
 from dpcalc.files.typed import Garbled
 from dpcalc.recipes.judging.verdict import error, given_by, judged, judged_again
@@ -32,33 +31,13 @@ from dpcalc.recipes.running.saved import no_case, read_line, refuse_other_inputs
 from dpcalc.recipes.running.selection import Selection
 from dpcalc.render.machine import case_line
 from dpcalc.render.notes import in_words
-from dpcalc.report import Case, Report, Status, strict_json
+from dpcalc.report import Case, Report, Status, Tally, strict_json
 
 MOST_SHOWN = 1000
 """Cases that a text shows, of a check of more than are held in memory."""
 
 _PASSED = '"status": "passed"'
 """Of a line of JSON: within a string its quotes would be escaped."""
-
-
-class Tally:
-    """What there is to say of many cases, counted as they pass."""
-
-    def __init__(self) -> None:
-        self.statuses: Counter[str] = Counter()
-        self.codes: set[int] = set()
-        self.cases = self.failed = self.gates = self.held = self.bare = 0
-
-    def add(self, case: Case) -> None:
-        """Count a case."""
-        assert case.check is not None
-        gates, held = len(case.assertions), sum(gate.passed for gate in case.assertions)
-        self.cases += 1
-        self.statuses[case.check.status] += 1
-        self.codes.add(case.check.exit_code)
-        self.gates, self.held = self.gates + gates, self.held + held
-        self.failed += held < gates or case.check.status == Status.FAILED
-        self.bare += not gates and case.check.status == Status.PASSED
 
 
 class CasesOnDisk(Lazy[Case]):
@@ -93,43 +72,11 @@ class Excerpt(tuple[Case, ...]):
         return made
 
 
-class ManyCases(Report):
-    """A report whose cases are read from a journal whenever they are looked at, and were counted beforehand."""
-
-    __slots__ = ()
-
-    @property
-    def tally(self) -> Tally:
-        """The counts of the cases."""
-        cases: Any = self.cases
-        tally: Tally = cases.tally
-        return tally
-
-    @property
-    def failed(self) -> int:
-        """How many cases failed a gate."""
-        return self.tally.failed
-
-    @property
-    def exit_code(self) -> int:
-        """What the check exits with."""
-        return next((code for code in PRECEDENCE if code in self.tally.codes), 0)
-
-    @property
-    def statuses(self) -> Counter[str]:
-        """How many cases ended in each way."""
-        return self.tally.statuses
-
-    @property
-    def gates(self) -> tuple[int, int, int]:
-        """How many gates there are, how many of them held, and how many cases passed without one."""
-        return self.tally.gates, self.tally.held, self.tally.bare
-
-    def excerpt(self) -> ManyCases:
-        """Return the report with its first cases that did not pass: its counts are still those of all."""
-        cases: Any = self.cases
-        troubled = (read_line(line) for line in cases.lines() if _PASSED not in line)
-        return self._replace(cases=Excerpt(itertools.islice(troubled, MOST_SHOWN), self.tally))
+def excerpt(report: Report) -> Report:
+    """Return the report on many cases with the first that did not pass: its counts are still those of all."""
+    cases: Any = report.cases
+    troubled = (read_line(line) for line in cases.lines() if _PASSED not in line)
+    return report._replace(cases=Excerpt(itertools.islice(troubled, MOST_SHOWN), report.tally))
 
 
 class Judge:

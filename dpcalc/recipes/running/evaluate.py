@@ -126,9 +126,9 @@ def _audited(entry: Entry) -> Case:
     from dpcalc.training.audit.scores import scores_of
 
     said = {name: value for name, value in entry.parameters.items() if name in OF_SCORES}
-    if "scores" not in said:
+    if said.get("scores") is None:
         raise SpecError("an audit in a recipe is of scores of canaries", "give scores: FILE")
-    runs = Runs(**{name: value for name, value in said.items() if name in ("confidence", "seed")})
+    runs = Runs(**{name: said[name] for name in Runs._fields if name in said})
     scores = scores_of(
         said["scores"], runs, one_run=said.get("one_run", False), threshold=said.get("threshold"),
         guesses=said.get("guesses"),

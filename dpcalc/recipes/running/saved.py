@@ -67,11 +67,11 @@ def _envelope(data: bytes) -> Fields:
         return fields_of(_parsed(data))
     lines = data.split(b"\n")
     end = fields_of(_parsed(lines[-2])) if len(lines) > 1 and not lines[-1] else {}
-    if "summary" not in end:
-        if len(lines) <= 2 and "cases" in (whole := fields_of(_parsed(data))):
+    if end.get("summary") is None:
+        if len(lines) <= 2 and (whole := fields_of(_parsed(data))).get("cases") is not None:
             return whole  # JSON that another program wrote, in a line
         raise Garbled("it is not complete: its last line is missing")
-    if "cases" in end:
+    if end.get("cases") is not None:
         if len(lines) > 2:
             raise Garbled("something stands before the report")
         return end

@@ -64,6 +64,10 @@ def load(path: str) -> Snapshot:
         raise SpecError(f"the baseline {shown} is no JSON report of dpcalc check", _HINT) from None
 
 
+_NO_CASE = {"command": _WHOLE}
+"""What stands for the check of what is no case of a recipe."""
+
+
 def snapshot(envelope: Fields) -> Snapshot:
     """Return what an envelope of ``dpcalc check`` says.
 
@@ -75,7 +79,7 @@ def snapshot(envelope: Fields) -> Snapshot:
     if len(envelope["cases"]) > MAX_CASES:
         raise ValueError(len(envelope["cases"]))
     # What is wrong with a recipe as a whole is no case of it.
-    cases = [case for case in envelope["cases"] if "check" in case and case["check"]["command"] != _WHOLE]
+    cases = [case for case in envelope["cases"] if case.get("check", _NO_CASE)["command"] != _WHOLE]
     verdicts = {_where(case): case["check"]["status"] for case in cases}
     if len(verdicts) < len(cases):  # two cases of one name: which to compare with is not known
         raise ValueError(len(cases))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from dpcalc.files import Fields
@@ -68,6 +68,7 @@ _WEAKER_DOWN = (
 """Budgets and promises of the loss: what asks for less, or promises more, when it grows or when it shrinks."""
 
 _STRONGER = {("adjacency", "null_record", "replace_one"), ("permutation", "secret", "public")}
+_YES = "yes"
 _GATE = re.compile(r"([\w-]+)\s*(<=|<|>=|>)\s*([0-9.eE+-]+)")
 
 
@@ -97,7 +98,7 @@ def inputs_of(case: Fields) -> Inputs:
     inputs["order"] = " ".join(map(repr, orders)), "argument"
     inputs["quantity"] = " ".join(sorted({_text(result["quantity"]) for result in best})), "argument"
     inputs["accept"] = " ".join(sorted(map(_text, case["check"].get("accepted", ())))), "argument"
-    inputs["certified"] = "yes" if best and all("certified" in result for result in best) else "no", "derived"
+    inputs["certified"] = _YES if best and all(result.get("certified") for result in best) else "no", "derived"
     return inputs
 
 
@@ -128,15 +129,19 @@ def _is_weaker(name: str, was: Any, now: Any, source: str) -> bool:
     """Return whether an input asks for less; where nobody can say, it counts as less."""
     if name in _DESCRIBES or (name, was, now) in _STRONGER:
         return False
-    if name == "index" and source == Source.WORST_CASE:
-        return False
-    if name == "certified":
-        return bool(now != "yes")
-    if name == "accept":
-        return not set(now.split()) <= set(was.split())
+    if (judge := _IS_WEAKER.get(name)) and (weaker := judge(was, now, source)) is not None:
+        return weaker
     if name in (*_WEAKER_UP, *_WEAKER_DOWN) and not isinstance(was, str) and not isinstance(now, str):
         return bool(now > was if name in _WEAKER_UP else now < was)
     return True
+
+
+_IS_WEAKER: dict[str, Callable[[Any, Any, str], bool | None]] = {
+    "index": lambda was, now, source: False if source == Source.WORST_CASE else None,
+    "certified": lambda was, now, source: now != _YES,
+    "accept": lambda was, now, source: not set(now.split()) <= set(was.split()),
+}
+"""Inputs that are no numbers: whether they ask for less, given what they were, are and where that is from."""
 
 
 def loosened(old: list[str], new: list[str]) -> bool:

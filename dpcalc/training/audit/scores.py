@@ -371,6 +371,7 @@ def read_scores(path: str) -> tuple[Array, Array]:
             f"{shown} has the columns {', '.join(names)[:200]}", "name them in,score (in: 1 or 0) or in,out (scores)"
         )
     sides: tuple[list[float], list[float]] = ([], [])
+    scored = "score" in names
     for number, row in enumerate(rows, start=2):
         if len(row) > len(names):
             raise SpecError(
@@ -379,7 +380,7 @@ def read_scores(path: str) -> tuple[Array, Array]:
         cells = {name: cell.strip() for name, cell in zip(names, row, strict=False)}
         if not any(cells.values()):
             continue
-        if "score" in names:
+        if scored:
             sides[_side(shown, number, cells.get("in", ""))].append(_score(shown, number, cells.get("score", "")))
             continue
         for side, name in zip(sides, ("in", "out"), strict=True):

@@ -199,7 +199,7 @@ class _Npz(Reader):
         _check_members(path, self._members, with_target)
         with self._opened("X") as features:
             shape, by_columns, self._dtype, _ = read_header(features, self._members["X"].file_size)
-        self._target = "y" in self._members
+        self._target = self._members.get("y") is not None
         of_target: tuple[int, ...] = shape[:1]
         if self._target:
             with self._opened("y") as target:
@@ -256,7 +256,7 @@ def _check_members(path: str, members: Mapping[str, zipfile.ZipInfo], with_targe
             f"{path} holds {', '.join(sorted(members)[:8]) or 'nothing'}",
             "save it with numpy.savez(file, X=features, y=target)",
         )
-    if "X" not in members:
+    if members.get("X") is None:
         raise SpecError(f"{path} holds no array X", "save it with numpy.savez(file, X=features)")
     for info in members.values():
         if info.file_size > max(reading.UNPACKED_BYTES, reading.UNPACKED_RATIO * info.compress_size):

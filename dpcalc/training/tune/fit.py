@@ -214,7 +214,8 @@ def _travelling(found: Described, share: float) -> Described:
         raise SpecError("travel is of the default rule, which says nothing of this run", "tune step_size instead")
     step_size = float(found.draft["step_size"]) * share * rule.kappa / rule.travel
     found.draft.choose("step_size", float(f"{step_size:.4g}"))
-    picks = {name: pick for name, pick in rule.picks.items() if name != "step_size"}
+    picks = {**rule.picks}
+    picks.pop("step_size", None)
     return found._replace(rule=rule._replace(travel=share * rule.kappa, picks=picks))
 
 
