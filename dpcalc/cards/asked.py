@@ -4,6 +4,8 @@ It is read from a card that others wrote. No value of it names a file: a schedul
 says where it is.
 
 Hashes of documents and files: SHA-256, in hexadecimal digits.
+
+The answer that a card states: the query of a case, asked again with what an attacker can do.
 """
 
 from __future__ import annotations
@@ -16,17 +18,22 @@ from enum import Enum
 from typing import Any
 
 from dpcalc.cards import fields
+from dpcalc.engine.ask import ask
+from dpcalc.engine.attack.stated import risk_of_guarantee
 from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.convert import convert
 from dpcalc.engine.ledgers.entries import MECHANISM
-from dpcalc.errors import SpecError
+from dpcalc.engine.ledgers.total import answer_ledger
+from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files import STANDARD_STREAM
 from dpcalc.files.reading import MODEL_BYTES, digest_of
 from dpcalc.model.numbers import parse_delta
 from dpcalc.model.parameter import EVERY, check, name_of
 from dpcalc.model.phases import is_written
-from dpcalc.model.quantities import ATTACKS, Quantity
+from dpcalc.model.quantities import ATTACKS, Adjacency, Quantity
 from dpcalc.model.question import Entry, Ledger, Query, Question, RiskQuestion, Target
 from dpcalc.notions.tuning import Law
+from dpcalc.report import Case
 
 
 def canonical(document: Any) -> str:
@@ -313,3 +320,40 @@ def _is_plain(name: str, value: Any, *, of_run: bool) -> bool:
     if not isinstance(value, str):
         return isinstance(value, (int, float))
     return bool(_WORD.fullmatch(value) if of_run else name == Quantity.DELTA and _POWER.fullmatch(value))
+
+
+_ONE_WAY = (Adjacency.ADD, Adjacency.REMOVE)
+_OTHERS: dict[str, Any] = {CONVERT: convert, RISK: risk_of_guarantee}
+
+
+def with_risks(query: Query) -> Query:
+    """Return the query with the usual question about attacks where none was asked and one has an answer."""
+    question = query.question
+    if query.command in (LEDGER, CONVERT):
+        return query._replace(question=question._replace(risks=None))
+    one_way = query.given.get("adjacency") in _ONE_WAY
+    return query if question.risks or one_way else query._replace(question=question._replace(risks=RiskQuestion()))
+
+
+def answer(query: Query) -> Case:
+    """Return the case of a query.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as `dpcalc.engine.ask.ask`; there is no guarantee of privacy.
+        Disproved: a guarantee that was to be certified is below the truth.
+    """
+    case = _answer(query)
+    if case.best is None:
+        raise NotApplicable("nothing is guaranteed", "`dpcalc compare` says which bounds apply")
+    return case
+
+
+def _answer(query: Query) -> Case:
+    if query.command == LEDGER:
+        return answer_ledger(query.given[LEDGER], query.question)
+    if query.command in _OTHERS:
+        case: Case = _OTHERS[query.command](query.command, query.given, query.question)
+        return case
+    if COMMANDS[query.command].prices:
+        raise SpecError("a cost has no card", "make a card of the run that has it: dpcalc compare")
+    return ask(query.command, query.given, query.question, notes=False, certified=query.certified, only=query.bound)

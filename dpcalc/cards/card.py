@@ -7,8 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dpcalc.cards.answer import answer, with_risks
-from dpcalc.cards.asked import LEDGER, asked_of, hash_of_file, query_of_card, seal_of
+from dpcalc.cards.asked import LEDGER, answer, asked_of, hash_of_file, query_of_card, seal_of, with_risks
 from dpcalc.cards.document import CARRIED_OUT, PROMISED, SCHEMA, case_of
 from dpcalc.cards.fields import Asked, Card
 from dpcalc.cards.fields import Case as CaseFields

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -19,6 +18,7 @@ from dpcalc.cards.asked import hash_of
 from dpcalc.errors import SpecError
 from dpcalc.files import Fields
 from dpcalc.files.reading import DOCUMENT_DEPTH, DOCUMENT_VALUES, document_place, read_document
+from dpcalc.files.typed import Garbled, loads
 from dpcalc.inert import printable
 from dpcalc.model.algorithm import ALGORITHMS, Order, Source
 from dpcalc.model.parameter import PARAMETERS
@@ -336,10 +336,7 @@ def card_of_text(shown: str, raw: bytes) -> fields.Card:
         SpecError: as `read_card`.
     """
     try:
-        document = json.loads(
-            raw.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_number, parse_float=_finite,
-            parse_int=_countable,
-        )  # fmt: skip
+        document = loads(raw.decode("utf-8"), _DIGITS)
     except UnicodeDecodeError:
         raise SpecError(f"{shown} is not UTF-8", _HINT) from None
     except json.JSONDecodeError as error:
@@ -347,7 +344,7 @@ def card_of_text(shown: str, raw: bytes) -> fields.Card:
         raise SpecError(f"{shown}:{error.lineno}:{error.colno}: not JSON", hint) from None
     except RecursionError:
         raise SpecError(f"{shown} is nested more than {DOCUMENT_DEPTH} deep", _HINT) from None
-    except _Refused as error:
+    except Garbled as error:
         raise SpecError(f"{shown}: {error}", _HINT) from None
     _refuse_large(document, shown)
     if why := objection(document, _schema()):
@@ -373,34 +370,6 @@ def card_of_mapping(card: object) -> fields.Card:
 def _schema() -> dict[str, Any]:
     schema: dict[str, Any] = json.loads(read("card-1.schema.json"))
     return schema
-
-
-class _Refused(ValueError):
-    """Something that JSON allows, or that Python's reader does, and a card must not have."""
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    unique = dict(pairs)
-    if len(unique) < len(pairs):
-        raise _Refused("an object has a name twice")
-    return unique
-
-
-def _no_number(word: str) -> float:
-    raise _Refused(f"{word} is not a number of JSON")
-
-
-def _finite(word: str) -> float:
-    value = float(word)
-    if not math.isfinite(value):
-        raise _Refused("a number is too large")
-    return value
-
-
-def _countable(word: str) -> int:
-    if len(word) > _DIGITS:
-        raise _Refused("a number is too large")
-    return int(word)
 
 
 def _refuse_large(document: Any, shown: str) -> None:

@@ -1,28 +1,35 @@
-"""Verifying a card: every number and every text is worked out again from what was asked, and compared."""
+"""Verifying a card: every number and every text is worked out again from what was asked, and compared.
+
+Cards that may ask for more than there is time and memory for: each in a process of its own, within limits.
+"""
 
 from __future__ import annotations
 
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple, cast
 
 from dpcalc.cards import fields
-from dpcalc.cards.answer import answer, with_risks
-from dpcalc.cards.asked import BESIDE, asked_of, canonical, hash_of_file, query_of_card, seal_of
-from dpcalc.cards.card import STATED, card_text, differences, refuse_untrained, too_strong
+from dpcalc.cards.asked import BESIDE, answer, asked_of, canonical, hash_of_file, query_of_card, seal_of, with_risks
+from dpcalc.cards.card import STATED, card_of, card_text, case_fields, differences, refuse_untrained, too_strong
 from dpcalc.cards.document import SCHEMA, case_of
+from dpcalc.cards.fields import Card
+from dpcalc.cards.fields import Case as CaseFields
 from dpcalc.errors import SpecError
 from dpcalc.files import Fields
 from dpcalc.model.parameter import PARAMETERS, check
 from dpcalc.model.quantities import ATTACKS, Quantity
 from dpcalc.model.question import Query
 from dpcalc.numerics.floats import up
+from dpcalc.recipes.running.evaluate import Limits
+from dpcalc.recipes.running.workers import Pool
 from dpcalc.render.layout import counted
 from dpcalc.render.numbers import MAXIMISED
-from dpcalc.report import Case, Result, uncertified
+from dpcalc.report import Case, Report, Result, uncertified
 from dpcalc.version import __version__
 
 ABSENT = "nothing"
@@ -311,3 +318,39 @@ def _mismatches(given: Any, recomputed: Any, place: str) -> Iterator[Mismatch]:
 
 
 _NONE = object()
+
+
+def verify_within(card: Card, limits: Limits, **options: Any) -> Verification:
+    """Return what `dpcalc.cards.verify.verify` does.
+
+    Args:
+        card: as a function of `dpcalc.cards.document` returns it.
+        limits: its timeout, and the memory of the process.
+        options: those of `verify`.
+
+    Raises:
+        DpcalcError: what `verify` raises, or a limit is exceeded.
+    """
+    with Pool(partial(verify, **options), 1, limits.memory) as pool:
+        verification: Verification = pool.submit(card, limits.timeout).result()
+    return verification
+
+
+def card_within(report: Report, limits: Limits) -> Card:
+    """Return what `dpcalc.cards.card.card_of` does, of cases that others described.
+
+    Args:
+        report: of a check.
+        limits: the timeout of each case, and the memory of the process.
+
+    Raises:
+        DpcalcError: what `card_of` raises, or a limit is exceeded.
+    """
+
+    def fields_of(cases: Iterable[Case]) -> list[CaseFields]:
+        # What a card does not need stays here.
+        slim = [case._replace(notes=(), note_data=(), obstacles=(), curves=None, training=None) for case in cases]
+        with Pool(case_fields, 1, limits.memory) as pool:
+            return [pool.submit(case, limits.timeout).result() for case in slim]
+
+    return card_of(report, fields_of=fields_of)

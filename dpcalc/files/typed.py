@@ -19,6 +19,50 @@ class Garbled(ValueError):
     """What is not what it should be."""
 
 
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def loads(text: bytes | str, digits: int = 308) -> Any:
+    """Return what a JSON text holds: no name stands twice, and every number is a finite double.
+
+    Args:
+        text: the text.
+        digits: of a whole number, at most; 308 can be compared with doubles.
+
+    Raises:
+        Garbled: it holds something else.
+        ValueError, RecursionError: it is no JSON, or is nested too deep.
+    """
+    import json
+
+    def whole(written: str) -> int:
+        if len(written) > digits:
+            raise Garbled("a number is too large")
+        return int(written)
+
+    return json.loads(text, parse_constant=_constant, parse_int=whole, parse_float=_finite, object_pairs_hook=_once)
+
+
+def _constant(written: str) -> float:
+    raise Garbled(f"{written} is not a number of JSON")
+
+
+def _finite(written: str) -> float:
+    if not math.isfinite(value := float(written)):
+        raise Garbled("a number is too large")
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs of an object, of which none may repeat a name."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise Garbled("an object has a name twice")
+    return fields
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
 _PLAIN: dict[Any, tuple[Any, str]] = {
     str: (str, "a text"), int: (int, "a whole number"), float: ((int, float), "a number"),
     bool: (bool, "a truth value"), list: (list, "a list"), dict: (dict, "an object"),

@@ -277,7 +277,7 @@ def test_a_text_that_reads_the_same_as_json_verifies() -> None:
 
 def stating(factor: float, monkeypatch: pytest.MonkeyPatch, version: str) -> dict[str, Any]:
     """Return a card of a dpcalc whose guarantee, and whose risk, is so many times that of this one."""
-    from dpcalc.cards.answer import answer
+    from dpcalc.cards.asked import answer
 
     def other(query: Any) -> Any:
         case = answer(query)

@@ -17,7 +17,7 @@ from dpcalc.cli.output import printing, publish
 from dpcalc.cli.output.reports import Destination
 from dpcalc.errors import SpecError
 from dpcalc.recipes.judging import verdict
-from dpcalc.recipes.running import chunks, selection
+from dpcalc.recipes.running import checking, selection
 from dpcalc.render.check import KINDS, github, render, text
 from dpcalc.report import Report
 from tests.cli.test_check import HEAD, RECIPES
@@ -171,14 +171,14 @@ def test_a_query_whose_plot_breaks_has_its_numbers(run: Any, monkeypatch: pytest
 
 
 def test_after_an_interrupt_there_is_no_report(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    judged = chunks.judged
+    judged = checking.judged
 
     def interrupted(recipe: Any, entry: Any, outcome: Any, **more: Any) -> Any:
         if entry.name == "b":
             raise KeyboardInterrupt
         return judged(recipe, entry, outcome, **more)
 
-    monkeypatch.setattr(chunks, "judged", interrupted)
+    monkeypatch.setattr(checking, "judged", interrupted)
     found, out, err = run(f"check pass.yaml {REPORTS} -o out.txt")
     assert (found, out, err) == (130, "", "error: interrupted\n")
     assert written() == set()

@@ -254,7 +254,7 @@ def test_a_cluster_is_sent_a_text_and_a_name() -> None:
 
 def test_a_call_that_is_dropped_is_dropped_there_too() -> None:
     sent: Future[Any] = Future()
-    answer = answered(sent, "dpcalc.recipes.running.chunks:run_chunk", "{}")
+    answer = answered(sent, "dpcalc.recipes.running.checking:run_chunk", "{}")
     assert answer.cancel()
     assert sent.cancelled()
 

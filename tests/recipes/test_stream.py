@@ -24,9 +24,8 @@ from dpcalc.cluster import calls
 from dpcalc.errors import SpecError, WorkerLost
 from dpcalc.recipes.reading.read import read
 from dpcalc.recipes.reading.recipe import Cases, Recipe
-from dpcalc.recipes.running import checking, chunks
-from dpcalc.recipes.running.checking import Checking
-from dpcalc.recipes.running.chunks import Chunk, run_chunk
+from dpcalc.recipes.running import checking
+from dpcalc.recipes.running.checking import Checking, Chunk, run_chunk
 from dpcalc.recipes.running.journal import Journal
 from dpcalc.recipes.running.selection import Selection, read_all
 from dpcalc.render import Asked
@@ -103,7 +102,7 @@ def test_what_travels_names_no_file_and_no_other_case(recipe: str) -> None:
     assert 45 not in {place for document in sent for place in document["places"]}  # the last one, which compares
     text = executor.sent[0]
     Path(recipe).unlink()
-    chunks._OF_THREAD.__dict__.clear()
+    checking._OF_THREAD.__dict__.clear()
     assert run_chunk(text).count("\n") >= 1
 
 
@@ -262,12 +261,10 @@ def test_a_recipe_of_many_cases_is_not_in_memory(write: Write) -> None:
 
 def _both(write: Write, monkeypatch: pytest.MonkeyPatch, text: str) -> tuple[Recipe, Recipe]:
     """Return a recipe with its cases in memory, and one that makes them when asked."""
-    from dpcalc.recipes.reading import case
     from dpcalc.recipes.reading import read as reading
 
     few = read(write(text))
-    for module in (case, reading):
-        monkeypatch.setattr(module, "MAX_CASES", 3)
+    monkeypatch.setattr(reading, "MAX_CASES", 3)
     return few, read("r.yaml", 10_000)
 
 
@@ -313,11 +310,9 @@ def test_many_cases_are_refused_as_few_are(
     with pytest.raises(SpecError) as caught:
         read(write(text))
     said.append((caught.value.message, caught.value.hint))
-    from dpcalc.recipes.reading import case
     from dpcalc.recipes.reading import read as reading
 
-    for module in (case, reading):
-        monkeypatch.setattr(module, "MAX_CASES", 3)
+    monkeypatch.setattr(reading, "MAX_CASES", 3)
     with pytest.raises(SpecError) as caught:
         read("r.yaml", 10_000)
     said.append((caught.value.message, caught.value.hint))
@@ -566,14 +561,13 @@ def test_a_long_check_shows_what_did_not_pass(
 ) -> None:
     """The reports are those of a check whose cases are in memory; the text is short."""
     from dpcalc.cli.output import streaming
-    from dpcalc.recipes.reading import case
     from dpcalc.recipes.reading import read as reading
 
     path = write(CASES)
     kinds = ("json", "jsonl", "csv", "junit", "sarif")
     code = _run(f"check {path} " + " ".join(f"--report {kind}=few.{kind}" for kind in kinds))
     few = capsys.readouterr()
-    for module in (case, reading, streaming, checking):
+    for module in (reading, streaming, checking):
         monkeypatch.setattr(module, "MAX_CASES", 10)
     assert _run(f"check {path} --max-cases 99 " + " ".join(f"--report {kind}=many.{kind}" for kind in kinds)) == code
     many = capsys.readouterr()

@@ -62,7 +62,7 @@ def command(
     guarantee, or it takes too long; 4 if a guarantee is below the truth.
     """
     from dpcalc.cards.document import read_card
-    from dpcalc.cards.limited import verify_within
+    from dpcalc.cards.verify import verify_within
     from dpcalc.recipes.running.evaluate import limits_of
 
     limits = limits_of(_number("--timeout", timeout) or None, _number("--memory-limit", memory_limit) or None)

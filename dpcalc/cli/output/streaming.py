@@ -128,7 +128,7 @@ def _progress(cases: Iterator[Case], count: int, failed: Callable[[], int]) -> I
 
 
 def _conclude(result: Report, printing: Printing, destinations: Sequence[Destination], left: int) -> None:
-    from dpcalc.recipes.running.chunks import excerpt
+    from dpcalc.recipes.running.checking import excerpt
 
     lost: list[Lost] = []
     some = excerpt(result)

@@ -75,7 +75,7 @@ def _card(report: Report, asked: Asked) -> str:
 
 
 def _card_of_check(report: Report, asked: Asked) -> str:
-    from dpcalc.cards.limited import card_within
+    from dpcalc.cards.verify import card_within
     from dpcalc.recipes.running.evaluate import Limits
 
     return _text(card_within(report, Limits(_SECONDS, _GIB)), asked)

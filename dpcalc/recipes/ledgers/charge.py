@@ -23,8 +23,7 @@ from dpcalc.inert import json_text
 from dpcalc.model.quantities import Adjacency
 from dpcalc.model.question import Ledger, Question
 from dpcalc.notes import Charged
-from dpcalc.recipes.ledgers.entries import BEGUN
-from dpcalc.recipes.ledgers.ledger import VERSION, parse_ledger
+from dpcalc.recipes.ledgers.ledger import BEGUN, VERSION, parse_ledger
 from dpcalc.render.notes import words_of
 from dpcalc.report import Case
 from dpcalc.training.rule.account import Release

@@ -1,29 +1,287 @@
 """Reading a recipe: its text to its cases, every mistake with its place.
 
 Nothing is evaluated here, so that a recipe with a mistake in it is refused before any of its numbers is computed.
+
+A case as written, on its way to the cases that it stands for: every name and every value is checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpcalc.files.documents import Node, Rules, Table, mapping, parse_yaml, truth
+from dpcalc.engine.gate import risks_of
+from dpcalc.engine.question import aimed
+from dpcalc.errors import SpecError
+from dpcalc.files.documents import Field, Node, Rules, Scalar, Table, mapping, parse_yaml, repeated, table, truth, word
 from dpcalc.files.place import FileError, Place, clipped
 from dpcalc.files.reading import document_place
-from dpcalc.model.numbers import MAX_SWEEP
-from dpcalc.recipes.reading.case import Defaults, read_case, read_timeout
-from dpcalc.recipes.reading.gates import read_gates
-from dpcalc.recipes.reading.matrix import MAX_CASES, check_comparisons
-from dpcalc.recipes.reading.recipe import LENIENT, Cases, Entry, Malformed, Policy, Recipe, body_of, refuse_keys
+from dpcalc.model.numbers import MAX_SWEEP, parse_number
+from dpcalc.model.parameter import RATES
+from dpcalc.model.quantities import ATTACKS, Given
+from dpcalc.model.question import Question
+from dpcalc.notes import Referenced
+from dpcalc.recipes.judging.objections import accepted
+from dpcalc.recipes.ledgers.ledger import of_ledger, read_ledger_case
+from dpcalc.recipes.reading.gates import Expected, RecipeGate, read_expected, read_gates
+from dpcalc.recipes.reading.matrix import MAX_CASES, Combination, Matrix, Vocabulary, check_comparisons, shown
+from dpcalc.recipes.reading.recipe import LENIENT, Cases, Entry, Lazy, Malformed, Policy, Recipe, body_of, refuse_keys
 from dpcalc.recipes.reading.reference import Files, Unreadable
 from dpcalc.recipes.reading.settings import (
+    ATTACKED,
     CASE_KEYS,
+    KEYS_OF,
+    MAX_TEXT,
     SHARED_KEYS,
+    Setting,
     all_parameters,
     read_command,
     read_settings,
     suggestion,
+    without_flags,
 )
+
+if TYPE_CHECKING:
+    from dpcalc.model.question import RiskQuestion
+
+
+MAX_TIMEOUT = 86_400
+
+_ASKED = frozenset(("delta", "epsilon", "order", "solve", *RATES, *ATTACKS))
+"""What says what is asked, and not how the run is."""
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
+_NO_REASON = ("true", "false", "yes", "no", "on", "off", "y", "n", "t", "f", "null", "none")
+
+
+class Defaults(NamedTuple):
+    """What all cases of a recipe have in common.
+
+    Attributes:
+        files: that the recipe may name.
+        command: of a case that names none.
+        settings: the parameters.
+        gates: of every case.
+        timeout: seconds of a case that says nothing.
+        unread: why the defaults cannot be used, where a file that they refer to is not what it must be.
+        policy: what is demanded of the cases.
+        most: how many cases it may have.
+    """
+
+    files: Files
+    command: str
+    settings: Mapping[str, Setting]
+    gates: tuple[RecipeGate, ...]
+    timeout: float | None = None
+    unread: Unreadable | None = None
+    policy: Policy = LENIENT
+    most: int = MAX_CASES
+
+
+def read_case(
+    name: str, field: Field, defaults: Defaults, room: int, earlier: Mapping[str, Sequence[Entry]] | None = None
+) -> Sequence[Entry]:
+    """Return the cases that a case of the text stands for, at most ``room``; a ledger may name ``earlier`` ones.
+
+    Where a file that it refers to cannot be used, that is one case without anything to evaluate, never skipped.
+
+    Raises:
+        SpecError: it is not a case.
+    """
+    try:
+        return _CaseReader(name, field, defaults, earlier or {}).entries(room)
+    except Unreadable as error:
+        body = table(field.node, f"case {name}")
+        command = body.read("command", read_command, defaults.command)
+        return [
+            Entry(
+                name,
+                field.place,
+                command,
+                {},
+                Question(None, None, None, (), None),
+                unread=error,
+                rule=defaults.policy.rule_of(name),
+            )
+        ]
+
+
+def read_timeout(field: Field, name: str) -> float:
+    """Return how many seconds a case may take.
+
+    Raises:
+        SpecError: it is no time limit.
+    """
+    with field.node.place.blamed(f"{name}: "):
+        return check_timeout(parse_number(word(field, name)))
+
+
+def check_timeout(seconds: float) -> float:
+    """Return a time limit that is one.
+
+    Raises:
+        SpecError: it is none.
+    """
+    if not 0.0 < seconds <= MAX_TIMEOUT:
+        raise SpecError(f"a time limit of {seconds:g} s; it must be > 0 and <= {MAX_TIMEOUT}", "60 is usual")
+    return seconds
+
+
+class _CaseReader:
+    """The parts of a case, each read and checked in the order in which errors are reported."""
+
+    def __init__(self, name: str, field: Field, defaults: Defaults, earlier: Mapping[str, Sequence[Entry]]) -> None:
+        if not _NAME.fullmatch(name):
+            raise field.place.error(
+                f"{clipped(name)} is not a name of a case", "use letters, digits, - and _, at most 100 of them"
+            )
+        self.name, self.place = name, field.place
+        self.body = table(field.node, f"case {name}")
+        if defaults.unread is not None:
+            raise defaults.unread
+        self.command: str = self.body.read("command", read_command, defaults.command)
+        self.vocabulary = Vocabulary(self.command, defaults.files)
+        _, body = self.body.parted(KEYS_OF.get(self.command, ()))
+        self.ledger = read_ledger_case(self.body, defaults.files, earlier) if self.command in KEYS_OF else None
+        own = read_settings(body, defaults.files)
+        self.matrix = Matrix(self.body, self.vocabulary, own)
+        settings = {**defaults.settings, **own}
+        self.base = {
+            key: self.vocabulary.value(key, setting)
+            for key, setting in settings.items()
+            if self._is_taken(key, setting) and key not in self.matrix.axes
+        }
+        origins = {key: settings[key].origin for key in self.base}
+        self.notes = tuple(Referenced(parameter=key, origin=str(origin)) for key, origin in origins.items() if origin)
+        own_gates = self.body.read("assert", _gates)
+        # Those of the defaults, which `assert: null` takes away, and those of the case.
+        self.gates: tuple[RecipeGate, ...] = (*(defaults.gates if own_gates != () else ()), *(own_gates or ()))
+        self.expected = self._expected(own_gates is not None)
+        self.accept: tuple[str, ...] = self.body.read("accept", self._accept, ())
+        self.rule, self.most = defaults.policy.rule_of(name), defaults.most
+        self.skip: str | None = self.body.read("skip", _skip)
+        self.timeout: float | None = self.body.read("timeout", read_timeout, defaults.timeout)
+
+    def _is_taken(self, name: str, setting: Setting) -> bool:
+        """Return whether a parameter is set; ``null`` takes a default away, written in the case and nowhere else."""
+        if setting.null and setting.origin:  # else the run's own default would answer: one epoch, say
+            raise Unreadable(
+                setting.place,
+                f"{name} is null in {clipped(setting.origin)}",
+                f"give it a value there, or write {name}: null in the case instead of referring to it",
+            )
+        if name in self.vocabulary.names:
+            return not setting.null
+        if name not in all_parameters():
+            hint = suggestion(name, (*self.vocabulary.names, *CASE_KEYS))
+            raise setting.place.error(f"unknown key {clipped(name)}", hint)
+        if not setting.null:
+            raise setting.place.error(
+                f"case {self.name}: {self.command} takes no {name}",
+                f"write {name}: null in the case, or choose another command",
+            )
+        return False
+
+    def _expected(self, asserted: bool) -> Expected | None:
+        expected: Expected | None = self.body.read("expect", read_expected)
+        if expected is None or expected.error is None or not self.gates:
+            return expected
+        if asserted:
+            raise expected.place.error("an error is expected, and something asserted", "keep one of the two")
+        first = self.gates[0]
+        raise expected.place.error(
+            f"an error is expected, and the defaults assert {clipped(first.gate.text)} ({first.place})",
+            "write assert: null in the case if this gate is not meant for it",
+        )
+
+    def _accept(self, field: Field, name: str) -> tuple[str, ...]:
+        if self.expected and self.expected.error:
+            raise field.place.error("an error is expected, and an exception accepted", "leave out accept")
+        return accepted(field, name)
+
+    def entries(self, room: int) -> Sequence[Entry]:
+        """Return the cases that this one stands for, at most ``room``; of very many, each is made when asked for."""
+        combinations = self.matrix.combinations(self.name, self.place, room, self.most)
+        made: Sequence[Entry] = Lazy(len(combinations), lambda place: self.entry(*combinations[place]))
+        if len(made) > MAX_CASES:
+            differ = combinations.plainly_different
+            if any(name in ATTACKED for name in (*self.base, *self.matrix.axes)) or self.ledger:
+                for _ in made:  # what is asked may be refused, which must be known before anything is evaluated
+                    pass
+        else:
+            made, differ = [*made], False
+        twice = None if differ else repeated(entry.name for entry in made)
+        if twice is not None:
+            raise self.place.error(f"{clipped(twice)} is given twice", "an include adds a case: leave it out")
+        return made
+
+    def entry(self, chosen: Combination, place: Place) -> Entry:
+        if self.ledger is None and place is self.place and _ASKED.isdisjoint(chosen):  # they ask one question
+            shared, question = self._shared
+            parameters: dict[str, Any] = {**shared, **chosen}
+        else:
+            parameters, question = self._asked({**self.base, **chosen}, place)
+        if self.ledger is not None:
+            parameters, question = of_ledger(*self.ledger, parameters, question)
+        return Entry(
+            _case_name(self.name, chosen.items()), place, self.command, parameters, question, self.gates,
+            self.expected, self.skip, self.notes, self.timeout, None, self.accept, self.rule,
+        )  # fmt: skip
+
+    @functools.cached_property
+    def _shared(self) -> tuple[dict[str, Any], Question]:
+        """The parameters of the run and the question of all cases whose combination does not touch the question."""
+        return self._asked(self.base, self.place)
+
+    def _asked(self, given: Given, place: Place) -> tuple[dict[str, Any], Question]:
+        """Return the parameters of the run, and the question, which is taken out of them.
+
+        Raises:
+            SpecError: the question is not complete.
+        """
+        parameters = {**given}
+        delta = parameters.pop("delta", None)
+        listed = {name: parameters.pop(name) for name in RATES if name in parameters}
+        question = Question(
+            parameters.pop("epsilon", None), delta.value if delta else None, delta.log if delta else None,
+            parameters.pop("order", ()), parameters.pop("solve", None),
+            risks=risks_of((*(gate.gate for gate in self.gates), *self.rule.limits), _risks(listed)),
+        )  # fmt: skip
+        try:
+            return parameters, aimed(question, parameters, listed)
+        except SpecError as error:
+            raise place.error(f"case {self.name}: {without_flags(error.message)}", without_flags(error.hint)) from None
+
+
+def _gates(field: Field, name: str) -> tuple[RecipeGate, ...]:
+    """Return the gates of a case; none where it says null."""
+    return () if isinstance(field.node, Scalar) and field.node.null else read_gates(field, name)
+
+
+def _skip(field: Field, name: str) -> str:
+    reason = word(field, name)
+    if reason.strip().lower() in _NO_REASON or not any(letter.isalpha() for letter in reason):
+        raise field.node.place.error("skip needs a reason", "write why, or leave skip out")
+    if len(reason) > MAX_TEXT:  # each case of a matrix repeats it, in every report
+        raise field.node.place.error(f"skip has {len(reason)} characters", f"at most {MAX_TEXT}")
+    return " ".join(reason.split())
+
+
+def _risks(listed: Mapping[str, Sequence[float]]) -> RiskQuestion | None:
+    """Return what is asked about attacks; None where no rate or probability is given."""
+    if not listed:
+        return None
+    from dpcalc.model.question import RiskQuestion
+
+    return RiskQuestion.of(**listed)
+
+
+def _case_name(name: str, chosen: Iterable[tuple[str, Any]]) -> str:
+    choice = ",".join([f"{key}={shown(value)}" for key, value in chosen])
+    return f"{name}[{choice}]" if choice else name
+
 
 VERSION = "recipe/1"
 MAX_ERRORS = 20

@@ -40,9 +40,11 @@ def recipe_schema() -> dict[str, Any]:
     schema: dict[str, Any] = json.loads(read("recipe-1.schema.json"))
     names = dict.fromkeys(name for command in (*COMMANDS, *BESIDE) for name in parameters_of(command))
     words = [*names, *(word for word in synonyms() if name_of(word) in names)]
+    helps = {name: command.help for name, command in COMMANDS.items()}
+    helps |= {name: command.help for name, command in BESIDE.items()}
     schema["$defs"]["command"] = {
-        "enum": [*COMMANDS, *BESIDE],
-        "description": "; ".join(f"{name}: {one.help}" for name, one in (*COMMANDS.items(), *BESIDE.items())),
+        "enum": [*helps],
+        "description": "; ".join(f"{name}: {help}" for name, help in helps.items()),
     }
     exception = {"enum": list(EXCEPTIONS)}
     several = {"type": "array", "minItems": 1, "uniqueItems": True, "items": exception}

@@ -1,4 +1,14 @@
-"""A check: its cases judged wherever they are computed, and passed on in their order.
+"""Chunks of a check: some of its cases, computed wherever the text of their recipes is sent.
+
+What travels is text, and one function that is known by its name: `run_chunk`. It needs nothing but this version of
+dpcalc. A chunk names its cases by their places; whoever computes it expands them from the recipe, and keeps what was
+read for the next chunk. The answer repeats which chunk it is of, and has a line of JSON for every case.
+
+The report on more cases than are held in memory: they are counted as they pass, and read from a file afterwards.
+
+The cases of a selection judged one by one, here or by whoever was sent their text.
+
+A check: its cases judged wherever they are computed, and passed on in their order.
 
 Cases are computed here, in processes of this program, or by an executor. Each is put into a `Journal` when it comes,
 and is yielded when all before it were. Of more than `MAX_CASES` none stays in memory.
@@ -7,26 +17,218 @@ and is yielded when all before it were. Of more than `MAX_CASES` none stays in m
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
+import threading
+import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from dpcalc.errors import SpecError, WorkerLost
-from dpcalc.files.place import FileError
+from dpcalc.cluster.calls import Row, in_lines, lines_of, received
+from dpcalc.errors import DpcalcError, SpecError, WorkerLost
+from dpcalc.files.place import FileError, ProjectFile
+from dpcalc.files.typed import Garbled
 from dpcalc.recipes.judging.objections import left_out
+from dpcalc.recipes.judging.verdict import error, given_by, judged, judged_again
 from dpcalc.recipes.reading.matrix import MAX_CASES
-from dpcalc.recipes.reading.recipe import Malformed
-from dpcalc.recipes.running.chunks import CasesOnDisk, Judge
-from dpcalc.recipes.running.evaluate import Answers
+from dpcalc.recipes.reading.recipe import Entry, Lazy, Malformed
+from dpcalc.recipes.running.evaluate import Answers, Limits, Outcome, broken
 from dpcalc.recipes.running.journal import Journal
+from dpcalc.recipes.running.saved import no_case, read_line, refuse_other_inputs, verified_case
 from dpcalc.recipes.running.selection import Selection
-from dpcalc.report import Case, Check, Report, Status, Tally
+from dpcalc.render.machine import case_line
+from dpcalc.render.notes import in_words
+from dpcalc.report import Case, Check, Report, Status, Tally, strict_json
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
     from dpcalc.cluster.calls import Piece
+
+
+MOST_SHOWN = 1000
+"""Cases that a text shows, of a check of more than are held in memory."""
+
+_PASSED = '"status": "passed"'
+"""Of a line of JSON: within a string its quotes would be escaped."""
+
+
+class CasesOnDisk(Lazy[Case]):
+    """Cases that a journal has, and some that stand after them."""
+
+    def __init__(self, journal: Journal, tally: Tally, more: Sequence[Case] = ()) -> None:
+        super().__init__(tally.cases, lambda place: read_line(self._line(place)))
+        self._journal, self.tally = journal, tally
+        self._more = [case_line("check", case) for case in more]
+
+    def __iter__(self) -> Iterator[Case]:
+        return map(read_line, self.lines())
+
+    def _line(self, place: int) -> str:
+        checked = len(self) - len(self._more)  # a check that stopped early may have more of them in its journal
+        return self._journal.line(place) if place < checked else self._more[place - checked]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the cases as lines of JSON."""
+        return map(self._line, range(len(self)))
+
+
+class Excerpt(tuple[Case, ...]):
+    """Some cases, and the counts of all."""
+
+    tally: Tally
+
+    def __new__(cls, cases: Iterable[Case], tally: Tally) -> Excerpt:
+        """Take the cases."""
+        made = super().__new__(cls, cases)
+        made.tally = tally
+        return made
+
+
+def excerpt(report: Report) -> Report:
+    """Return the report on many cases with the first that did not pass: its counts are still those of all."""
+    cases: Any = report.cases
+    troubled = (read_line(line) for line in cases.lines() if _PASSED not in line)
+    return report._replace(cases=Excerpt(itertools.islice(troubled, MOST_SHOWN), report.tally))
+
+
+class Judge:
+    """Gives the verdicts.
+
+    Args:
+        selection: whose cases are judged.
+        answers: to them and to those that they are compared with.
+    """
+
+    def __init__(self, selection: Selection, answers: Answers) -> None:
+        self._selection, self._answers = selection, answers
+        self._stale: dict[tuple[int, str, str], bool] = {}
+
+    def __call__(self, place: int) -> Case:
+        """Return the case at a place with its verdict; an error that nobody expected is one of this case alone."""
+        recipe, entry = self._selection.at(place)
+        certify = self._selection.options.certify
+        try:
+            case = judged(recipe, entry, partial(self._answers, recipe), certify=certify, stale=self._stale)
+        except Exception as unexpected:
+            case = error(entry, entry.place, broken(unexpected))
+        return in_words("check", case)
+
+
+SCHEMA = "dpcalc.chunk/1"
+_OF_FILES = ("ledger", "train")
+_SOON = 0.5  # seconds after which a chunk answers what it has
+
+
+def travels(entry: Entry) -> bool:
+    """Return whether a case can be computed on another machine: it reads no file there and names no other case."""
+    if entry.command in _OF_FILES or any(isinstance(value, ProjectFile) for value in entry.parameters.values()):
+        return False
+    return not any(gate.terms for gate in entry.gates)
+
+
+class Chunk(Row):
+    """Some cases that are computed one after the other.
+
+    Args:
+        selection: whose cases they are.
+        places: of the cases.
+    """
+
+    def __init__(self, selection: Selection, places: Sequence[int]) -> None:
+        super().__init__(SCHEMA, places, check=selection.text, places=places, soon=_SOON)
+        self._selection, self.places = selection, places
+
+    def read(self, text: str) -> list[Case]:
+        """Return the first cases of the chunk, with their verdicts.
+
+        Raises:
+            Garbled, WorkerLost: this is no answer to it.
+        """
+        lines = lines_of(self.document, text)
+        if not 1 <= len(lines) <= len(self.places):
+            raise Garbled(f"{len(lines)} cases are answered of {len(self.places)}")
+        return [verdict_on(self._selection, place, line) for place, line in zip(self.places, lines, strict=False)]
+
+    def after(self, answer: list[Case]) -> Chunk | None:
+        """Return the cases that were not answered."""
+        return self.part(len(answer), len(self.places)) if len(answer) < len(self.places) else None
+
+    def part(self, start: int, end: int) -> Chunk:
+        """Return the chunk of some of the cases."""
+        return Chunk(self._selection, self.places[start:end])
+
+    def stopped(self, why: DpcalcError) -> list[Case]:
+        """Return the verdict on the only case, whose computation was ended."""
+        _, entry = self._selection.at(self.places[0])
+        outcome = Outcome(None, type(why).__name__, why.message, why.hint, why.exit_code)
+        return [in_words("check", error(entry, entry.place, outcome))]
+
+
+def verdict_on(selection: Selection, place: int, line: str) -> Case:
+    """Return the case at a place from a line that another process wrote.
+
+    Every field is read, what is read is written again and compared, and every gate of the recipe is judged again on the
+    numbers that were read.
+
+    Raises:
+        Garbled: it is another case, no case, or has another verdict than its numbers.
+    """
+    _, entry = selection.at(place)
+    case = verified_case(line)
+    assert case.check is not None
+    if (case.check.name, case.check.file, case.check.command) != (entry.name, entry.place.file, entry.command):
+        raise Garbled("the answer is about another case")
+    if case.check.status == Status.PASSED and len(case.assertions) < len(entry.gates):
+        raise Garbled("a case is said to pass of which a gate was not judged")
+    public = bool(case.training) and not (case.training or {})["private"]  # its numbers are no guarantees
+    if not public and any(result.best and not result.kind.guarantee for result in case.results):
+        raise Garbled("what is no guarantee is said to be the best one")
+    if case.check.status in (Status.PASSED, Status.FAILED):
+        refuse_other_inputs(given_by(entry), case)
+    try:
+        with no_case():  # of a text where a number belongs
+            wanted = judged_again(entry, case, certify=selection.options.certify)
+    except DpcalcError as refusal:
+        raise Garbled(f"it cannot be the verdict on this case: {refusal.message}") from None
+    if strict_json((wanted.assertions, wanted.check)) != strict_json((case.assertions, case.check)):
+        raise Garbled("its verdict is not the one that follows from the recipe and its numbers")
+    return case
+
+
+# --- where they are computed ------------------------------------------------------------------------------------------
+
+
+def run_chunk(document: str) -> str:
+    """Return the answer to a chunk: the head, and a line of JSON for each of its first cases, one at least.
+
+    Args:
+        document: of a `Chunk`.
+
+    Raises:
+        SpecError: it is of another version of dpcalc.
+    """
+    asked = received(document, SCHEMA)
+    if not hasattr(_OF_THREAD, "judge_of"):
+        _OF_THREAD.judge_of = functools.lru_cache(maxsize=1)(_judge_of)
+    judge, late, lines = _OF_THREAD.judge_of(asked["check"]), time.monotonic() + asked["soon"], list[str]()
+    for place in asked["places"]:
+        lines.append(case_line("check", judge(place)))
+        if time.monotonic() > late:
+            break
+    return in_lines(document, lines)
+
+
+_OF_THREAD = threading.local()
+"""What each thread has read."""
+
+
+def _judge_of(text: str) -> Judge:
+    selection = Selection.read(text)
+    return Judge(selection, Answers(0, selection.options.certify, Limits()))
+
 
 IN_FLIGHT = 32
 """Chunks that an executor has at once."""
@@ -80,7 +282,6 @@ class Checking:
 
     def _counts(self, place: int, line: str) -> bool:
         """Return whether a line of the checkpoint counts: an error of time, memory or the program is tried again."""
-        from dpcalc.recipes.running.chunks import verdict_on
 
         check = verdict_on(self.selection, place, line).check
         assert check is not None
@@ -157,7 +358,6 @@ class Checking:
 
     def _elsewhere(self, executor: Executor) -> Iterator[tuple[int, Case]]:
         from dpcalc.cluster.calls import spread, through
-        from dpcalc.recipes.running.chunks import Chunk, run_chunk
 
         limits = self.selection.limits
         patience = (limits.timeout or limits.usual or _PATIENCE) + _GRACE
@@ -170,7 +370,6 @@ class Checking:
 
     def _chunks(self) -> Iterator[Piece]:
         """Yield chunks of the cases that travel; the first are small, so that every worker soon has one."""
-        from dpcalc.recipes.running.chunks import Chunk, travels
 
         places = (place for place in self._journal.missing() if travels(self.selection.at(place)[1]))
         size, most = 1, 1 if self._kept else _LARGEST

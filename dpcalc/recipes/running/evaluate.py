@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from dpcalc.engine.ask import ask, closed_form_of
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import Disproved, DpcalcError, SpecError, debugging
-from dpcalc.recipes.reading.case import check_timeout
+from dpcalc.recipes.reading.read import check_timeout
 from dpcalc.recipes.reading.recipe import Entry, Recipe
 from dpcalc.recipes.reading.settings import OF_SCORES, SETUP, without_flags
 from dpcalc.report import Case, uncertified

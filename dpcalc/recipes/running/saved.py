@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from dpcalc import notes
 from dpcalc.errors import PRECEDENCE, SpecError
 from dpcalc.files.reading import opened, shown_path
-from dpcalc.files.typed import Garbled, fields_of, infinite, items, read_fields, reader, tree
+from dpcalc.files.typed import Garbled, fields_of, infinite, items, loads, read_fields, reader, tree
 from dpcalc.model.algorithm import Source
 from dpcalc.report import (
     SCHEMA,
@@ -64,11 +64,11 @@ def _envelope(data: bytes) -> Fields:
     """
 
     if data[:1] != b"{" or data[:2] == b"{\n":
-        return fields_of(_parsed(data))
+        return fields_of(loads(data))
     lines = data.split(b"\n")
-    end = fields_of(_parsed(lines[-2])) if len(lines) > 1 and not lines[-1] else {}
+    end = fields_of(loads(lines[-2])) if len(lines) > 1 and not lines[-1] else {}
     if end.get("summary") is None:
-        if len(lines) <= 2 and (whole := fields_of(_parsed(data))).get("cases") is not None:
+        if len(lines) <= 2 and (whole := fields_of(loads(data))).get("cases") is not None:
             return whole  # JSON that another program wrote, in a line
         raise Garbled("it is not complete: its last line is missing")
     if end.get("cases") is not None:
@@ -152,7 +152,7 @@ def no_case() -> Iterator[None]:
 
 
 def _fields_of_line(line: str, command: str = "check") -> Fields:
-    fields: Fields = fields_of(_parsed(line))
+    fields: Fields = fields_of(loads(line))
     if any(fields.get(name) != value for name, value in {**_HEAD, "command": command}.items()):
         raise Garbled("a case is of another version or command")
     return fields
@@ -160,32 +160,6 @@ def _fields_of_line(line: str, command: str = "check") -> Fields:
 
 def _without_head(fields: Fields) -> Fields:
     return {name: value for name, value in fields.items() if name not in _HEAD}
-
-
-def _parsed(text: bytes | str) -> Any:
-    return json.loads(text, parse_constant=_no_constant, parse_int=_whole_number, object_pairs_hook=_once)
-
-
-def _whole_number(word: str) -> int:
-    """Return a whole number, which is also a float: one with more digits could not be compared with any.
-
-    Raises:
-        OverflowError: it has more.
-    """
-    float(number := int(word))
-    return number
-
-
-def _no_constant(word: str) -> float:
-    raise Garbled(f"{word} is no JSON")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> Fields:
-    """Return the pairs of an object, of which none may repeat a name."""
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise Garbled("a name stands twice in an object")
-    return fields
 
 
 # --- the parts --------------------------------------------------------------------------------------------------------
