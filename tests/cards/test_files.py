@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dpcalc
-from dpcalc.cards import limited
+from dpcalc.cards import verify as limited
 from dpcalc.cards.asked import hash_of, seal_of
 from dpcalc.cards.card import card_of, card_text
 from dpcalc.cli.main import main

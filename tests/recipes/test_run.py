@@ -110,7 +110,7 @@ def _case(**values: float) -> Case:
 def _verdict(text: str, value: float, others: dict[str, Case]) -> Assertion:
     place = Place("r.yaml", 1, 1)
     lookup: Lookup = others.__getitem__
-    return judge_gate(read_gates(Field(place, Scalar(place, text)))[0], _case(epsilon=value), lookup)
+    return judge_gate(read_gates(Field(place, Scalar(place, text)), "assert")[0], _case(epsilon=value), lookup)
 
 
 COMPARISONS = [
