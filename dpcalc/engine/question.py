@@ -357,9 +357,12 @@ def add_loss_constants(description: Description, taken: Collection[str], *, risk
     named = str(check("loss", description["loss"]))
     constants = losses.constants(named, checked, risk=risk, clip=clip)
     _refuse_smoother(named, constants, description, taken)
+    twice = [name for name in constants if name in description and name in taken and name != "loss_class"]
+    if twice:
+        verbs = "is given and also follows" if len(twice) == 1 else "are given and also follow"
+        flags = ", ".join("--" + name.replace("_", "-") for name in twice)
+        raise SpecError(f"{', '.join(twice)} {verbs} from the loss", f"leave out {flags}, or the loss")
     for name, value in constants.items():
-        if name in description and name in taken and name != "loss_class":
-            raise SpecError(f"{name} is given and also follows from the loss", "keep one of the two")
         if name not in description and name in taken:
             description.put(name, value, Source.LOSS)
 
@@ -408,9 +411,13 @@ def _fit_to(algorithm: str, description: Description) -> tuple[Note, ...]:
         description.take(name)
     if "epochs" not in own:
         description.take("epochs")
-    elif not (description.has("epochs") or description.has("steps")):
+    elif not (description.has("epochs") or description.has("steps") or _has_phases(algorithm, description)):
         description.put("epochs", 1, Source.DEFAULT)
     return tuple(LeftOut(algorithm=algorithm, parameter=name) for name in left_out)
+
+
+def _has_phases(algorithm: str, description: Description) -> bool:
+    return ALGORITHMS[algorithm].clipped and description.has("schedule")
 
 
 def _read_schedule(command: Command, algorithm: str, description: Description) -> None:

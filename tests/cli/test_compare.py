@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from dpcalc.engine.commands import COMMANDS
 from dpcalc.model.run import ALGORITHMS
 from dpcalc.theorems.record import all_bounds
 from tests.cli.conftest import best
+from tests.quick.questions import FILES, QUESTIONS
 
 CONVEX = "-L 1 --smoothness 1 --eta 0.1"
 PASS = f"-n 1000 {CONVEX} --sigma 2"
@@ -85,70 +88,22 @@ def test_the_best_is_that_of_the_algorithms_own_commands(ask_json: Any, algorith
     assert all(why["because"] and why["hint"] for why in case["not_applicable"])
 
 
-REACHED = [
-    "--algorithm pnsgd,skip,stop,local,shuffled,rotation,shuffled-stop,cyclic,shuffle-once,rotation-epochs,"
-    f"shuffled-epochs,noisy-gd -n 60 {CONVEX} --sigma 2 -D 1 --strong-convexity 0.1 -d 1e-6",
-    f"--algorithm pnsgd -i 5 -n 60 {CONVEX} --sigma 2 -D 1 -d 1e-6",
-    f"--algorithm pnsgd,cyclic,noisy-gd -n 60 {CONVEX} --sigma 2 --strong-convexity 0.1 -d 1e-6",
-    f"--algorithm pnsgd,stop,shuffled,rotation -n 60 {CONVEX} --laplace-scale 2 -D 1 -d 1e-2",
-    f"--algorithm noisy-gd -n 60 --steps 10 {CONVEX} --strong-convexity 0.5 --langevin-std 0.1 -D 1 --order 4",
-    f"--algorithm noisy-gd -n 60 --steps 10 {CONVEX} --strong-convexity 0.5 --sigma 2 --order 4",
-    f"--algorithm shuffled -n 60 {CONVEX} -D 1 --c1 10 --c2 10 -e 1",
-    f"--algorithm online {STREAM} -e 1",
-    f"--algorithm online {STREAM} --noise laplace -e 1",
-    f"--algorithm noisy-sgd --epochs 2 -n 60 --batch-size 10 {CONVEX} --sigma 2 -d 1e-6",
-    "--algorithm repeated --epochs 5 --epoch-epsilon 0.1 -d 1e-6",
-    "--algorithm shuffle-once --release epoch -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
-    "--algorithm shuffled-epochs --release epoch -n 4 --epochs 2 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-3",
-    "--algorithm dp-sgd -n 100 --batch-size 10 --epochs 5 --noise-multiplier 1 --sampling poisson --release last "
-    "--adjacency add-remove -d 1e-5",
-    "--algorithm cyclic,shuffle-once,shuffled-epochs,noisy-sgd --loss-class smooth --epochs 2 -n 11 --batch-size 5 "
-    f"{CONVEX} --sigma 2 -D 1 -d 1e-3",
-    f"--algorithm cyclic,shuffle-once --epochs 2 -n 20 {CONVEX} --laplace-scale 2 -d 1e-2",
-    f"--algorithm noisy-gd --steps 5 -n 20 {CONVEX} --strong-convexity 0.5 --laplace-scale 0.5 -d 1e-2",
-    f"--algorithm shuffle-once --release epoch --epochs 2 -n 20 {CONVEX} --sigma 2 --permutation secret -d 1e-6",
-    "--algorithm cyclic,shuffle-once,shuffled-epochs,noisy-sgd,noisy-gd --release epoch --epochs 2 -n 20 "
-    f"{CONVEX} --sigma 2 -D 1 -d 1e-6",
-    f"--algorithm shuffled-epochs --release epoch --epochs 2 -n 20 {CONVEX} --sigma 2 --permutation secret -d 1e-6",
-    "--algorithm pnsgd,skip,stop,local,shuffled,rotation,shuffled-stop,cyclic,shuffle-once,shuffled-epochs,noisy-sgd,"
-    f"noisy-gd -n 20 {CONVEX} --sigma 2 -d 1e-6",
-    f"--algorithm cyclic,noisy-gd --release epoch --epochs 2 -n 20 {CONVEX} --sigma 2 -d 1e-6",
-    "--algorithm dp-sgd-gradient -n 100000 --loss logistic --feature-bound 1 -R 1 --sigma 4 -d 1e-6",
-    f"--algorithm dp-sgd-output {SAMPLED} --eta 0.001 -d 1e-6",
-    *(
-        f"--algorithm dp-sgd -n 20 --batch-size 10 --epochs 2 --noise-multiplier 1 --sampling {sampling} -d 1e-6"
-        for sampling in ("poisson", "fixed", "with-replacement", "balls-in-bins", "shuffle")
-    ),
-    "--algorithm dp-sgd --epochs 2 --noise-multiplier 1 --sampling full -d 1e-6",
-    "--algorithm dp-sgd -n 20 --batch-size 5 --epochs 2 --noise-multiplier 1 --sampling fixed --release last --clip 1 "
-    "--loss logistic --feature-bound 1 --eta 0.5 -d 1e-6",
-    *(
-        f"--algorithm dp-sgd -n 20 {batches} --epochs 2 --noise-multiplier 4 --sampling {sampling} --release last "
-        "--clip 1 --loss logistic --feature-bound 1 --eta 0.5 -d 1e-6"
-        for batches, sampling in (("--batch-size 5", "shuffle"), ("", "full"))
-    ),
-    f"--algorithm shuffled,shuffle-once,shuffled-epochs --epochs 1 -n 20 {CONVEX} --sigma 2 --permutation secret "
-    "-d 1e-6",
-]
-
-
 @pytest.mark.campaign
-def test_every_bound_is_reached(ask: Any, tmp_path: Any) -> None:
-    import json
-
-    schedule = tmp_path / "steps.csv"
-    schedule.write_text("step_size,noise_std\n" + "0.1,2\n" * 20)
-    by_file = f"-i 5 -L 1 --smoothness 1 -D 1 --schedule {schedule} -d 1e-6"
-    lines = [*REACHED, *(f"--algorithm {name} {by_file}" for name in ("pnsgd", "stop", "shuffled"))]
-    found = {
-        result["bound"]
-        for line in lines
-        for case in json.loads(ask(f"compare {line} --json"))["cases"]
-        for result in case["results"]
-    }
-    described = {name for name, algorithm in ALGORITHMS.items() if not algorithm.chained}
-    known = {id for id, bound in all_bounds().items() if bound.notion != "cost" and described & set(bound.algorithms)}
-    assert known - found == set()
+def test_every_bound_is_reached(ask: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The questions of the quick tier have an answer by every theorem; `compare` answers them with the same theorems."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        Path(name).write_text(text, encoding="utf-8")
+    missing = {}
+    for question in QUESTIONS:
+        algorithm = ALGORITHMS.get(question.algorithm)
+        if algorithm is None or algorithm.chained or question.line.startswith("utility"):
+            continue
+        _, _, run = re.sub(" --algorithm [a-z-]+", "", question.line).replace("--matrix", "--schedule").partition(" ")
+        report = json.loads(ask(f"compare --algorithm {algorithm.base} {run} --json"))
+        found = {result["bound"] for case in report["cases"] for result in case["results"]}
+        missing[question.line] = set(question.theorems.split()) - found
+    assert {line: names for line, names in missing.items() if names} == {}
 
 
 @pytest.mark.few(12)
@@ -193,8 +148,6 @@ def test_one_epoch_of_full_batches_is_known_exactly(ask_json: Any) -> None:
 
 
 def test_algorithms_side_by_side(ask: Any, ask_json: Any) -> None:
-    import json
-
     line = f"compare --algorithm pnsgd,shuffled,noisy-sgd,noisy-gd,online {PASS} -i 1000 -d 1e-6"
     cases = json.loads(ask(f"{line} --json"))["cases"]
     assert [case["algorithm"] for case in cases] == ["pnsgd", "shuffled", "noisy-sgd", "noisy-gd", "online"]

@@ -31,7 +31,8 @@ LOSSES: dict[str, dict[str, Any]] = {
 SAMPLES: dict[str, Any] = {
     "smoothness": 1.0, "strong_convexity": 0.1, "step_size": 0.25, "diameter": 2.0, "noise_std": 1.0,
     "laplace_scale": 1.0, "holder_exponent": 1.0, "holder_constant": 1.0, "gradient_at_zero": 1.0, "loss_at_zero": 1.0,
-    "epochs": 2, "lipschitz": 1.0, "records": 6, "dimension": 1, "steps": 2, "shift": 0.5,
+    "epochs": 2, "lipschitz": 1.0, "records": 6, "dimension": 1, "steps": 2, "shift": 0.5, "loss": "logistic",
+    "feature_bound": 1.0,
 }  # fmt: skip
 """What is given where a cure names a parameter and no value."""
 PLACED: dict[str, Any] = {
@@ -110,7 +111,8 @@ def cured(told: dict[str, Any], message: str, cure: str) -> dict[str, Any] | Non
     if cure == "give one of the two":
         first = next(name for name in told if name in message)
         return {name: value for name, value in told.items() if name != first}
-    flags = _FLAG.findall(cure)
+    left_out = re.match("leave out (--[a-z-]+(?:, --[a-z-]+)*)", cure)
+    flags = [("leave out", flag, "") for flag in left_out[1][2:].split(", --")] if left_out else _FLAG.findall(cure)
     for removed, flag, value in flags:
         name = flag.replace("-", "_")
         if removed:

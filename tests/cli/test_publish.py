@@ -23,7 +23,8 @@ from dpcalc.report import Report
 from tests.cli.test_check import HEAD, RECIPES
 from tests.render.test_check_reports import DELTA, EPSILON, FAILED, PASSED, case
 
-CAMPAIGN = [pytest.param(name, 4, marks=pytest.mark.campaign) for name in ("fail", "nothing")]
+CAMPAIGN = [pytest.param(*one, marks=pytest.mark.campaign) for one in (("fail", 4), ("nothing", 2))]
+"""A plot that has nothing to draw is a mistake of usage (2), which goes before the internal error (4)."""
 FILES = {"json": "a.json", "junit": "a.xml", "sarif": "a.sarif", "github": "a.txt", "markdown": "a.md", "plot": "a.svg"}
 REPORTS = " ".join(f"--report {kind}={file}" for kind, file in FILES.items())
 

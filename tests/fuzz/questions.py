@@ -38,8 +38,23 @@ NEEDED = {
     "dp-sgd-output": ("holder_exponent", "holder_constant", "radius"),
     "repeated": ("epochs", "epoch_epsilon", "epoch_delta"),
     "dp-sgd": ("sampling", "records", "batch_size", "epochs"),
+    "correlated": ("mechanism", "steps", "epochs"),
+    "unlearning": ("start_distance", "contraction", "clean_steps", "step_size"),
+    "chain": ("shift", "step_size", "steps", "contraction"),
 }
-NOISE = ("noise_std", "laplace_scale", "noise", "c1", "c2", "schedule_factor", "decay_exponent", "langevin_std")
+BARE = ("repeated", "dp-sgd", "correlated", "unlearning")
+"""The algorithms of which, but for hostile runs, nothing else is said."""
+NOISE = (
+    "noise_std",
+    "noise_multiplier",
+    "laplace_scale",
+    "noise",
+    "c1",
+    "c2",
+    "schedule_factor",
+    "decay_exponent",
+    "langevin_std",
+)
 DESCRIBED = ("compare", "statement", "explain", "cite")
 """The commands that take the parameters of compare."""
 
@@ -77,12 +92,12 @@ def described_run(r: random.Random, command: str, odd: float) -> dict[str, str]:
             counted = "epochs" if ALGORITHMS[algorithm].length == "epochs" else r.choice(("steps", "epochs"))
             chosen.discard({"epochs": "steps", "steps": "epochs"}[counted] if "epochs" in taken else "")
         chosen -= _unfit(r, algorithm, command == "train" or ("loss" in taken and r.random() < 0.3), chosen, found)
-        if algorithm in ("repeated", "dp-sgd"):
+        if algorithm in BARE:
             chosen = set(NEEDED[algorithm])
     noisy = r.random() < 0.75 and algorithm not in ("online", "repeated") and command != "utility"
     if noisy:
         scale = r.choice([name for name in ("noise_std", "noise_std", "laplace_scale") if name in taken] or taken)
-        chosen.add("noise_multiplier" if algorithm == "dp-sgd" else scale)
+        chosen.add("noise_multiplier" if algorithm in ("dp-sgd", "correlated") else scale)
     for name in taken:
         if name in chosen and name not in found:
             found[name] = parameter(r, PARAMETERS[name], hostile=hostile)
@@ -94,6 +109,8 @@ def described_run(r: random.Random, command: str, odd: float) -> dict[str, str]:
         found["batch_size"] = "1"
         if found.get("sampling") == "full":
             del found["batch_size"]
+    if algorithm == "correlated" and not hostile:  # as many steps in every pass
+        found["steps"] = str(int(found["epochs"]) * r.randint(1, 9))
     fixed = noisy or algorithm in ("online", "repeated")
     asked = ["epsilon", "delta"] if not fixed or r.random() < 0.1 else [r.choice(("epsilon", "delta", "delta"))]
     return {**found, **{name: parameter(r, PARAMETERS[name], hostile=hostile) for name in asked}}
