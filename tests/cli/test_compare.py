@@ -90,7 +90,7 @@ def test_the_best_is_that_of_the_algorithms_own_commands(ask_json: Any, algorith
 
 @pytest.mark.campaign
 def test_every_bound_is_reached(ask: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The questions of the quick tier have an answer by every theorem; `compare` answers them with the same theorems."""
+    """Every theorem answers a question of the quick tier; `compare` answers it with the same theorems."""
     monkeypatch.chdir(tmp_path)
     for name, text in FILES.items():
         Path(name).write_text(text, encoding="utf-8")
