@@ -1,1 +1,1 @@
-"""What is true: one file per family of theorems."""
+"""The theorems: one file per family."""

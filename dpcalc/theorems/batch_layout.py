@@ -1,6 +1,6 @@
-"""How the records of a pass fall into steps: batches of one size, or of two, in the order of their steps.
+"""How the records of a pass are divided into steps: batches of one or two sizes, in the order of their steps.
 
-Positions are counted from the end of a pass, as bounds do: what counts is how many steps follow.
+Positions are counted from the end of a pass, since bounds depend on how many steps follow.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from dpcalc.numerics.floats import up
 
 
 class Positions(NamedTuple):
-    """Steps of a pass in a row whose batches are alike; positions are counted from the end of the pass, 1 the last.
+    """Consecutive steps of a pass with equal batches; positions are counted from the end of the pass, where 1 is the
+    last.
 
     Attributes:
         first: the position of the last of these steps.
-        steps: how many they are; they stand at ``first`` .. ``first + steps - 1``.
+        steps: their number; they are at ``first`` .. ``first + steps - 1``.
         size: records in each of their batches.
-        divisor: what the sum of a batch's gradients is divided by.
+        divisor: the number that a batch's gradient sum is divided by.
     """
 
     first: int
@@ -32,23 +33,23 @@ class Positions(NamedTuple):
 
     @property
     def records(self) -> int:
-        """How many records all these batches hold."""
+        """The number of records in all these batches."""
         return self.steps * self.size
 
 
 class Place(NamedTuple):
-    """A record's step: what its gradient sum is divided by, and the number of steps from it to the end of the pass."""
+    """A record's step: its divisor, and the number of steps from it to the end of the pass."""
 
     divisor: int
     tail: int
 
 
 class Layout(NamedTuple):
-    """A pass over ``records``; ``positions`` are one or two classes of steps with like batches, the last steps first.
+    """A pass over ``records``; ``positions`` are one or two classes of steps with equal batches, the last steps first.
 
-    A theorem about any split reads ``positions``, ``steps``, ``dropped``, `weight` and `place`. The names ``full``,
-    ``after``, ``short`` and ``divisor`` speak of full batches with perhaps a short one behind them: that is every split
-    but ``balanced`` and ``front``, for which they raise `NotApplicable` unless all batches are alike.
+    A theorem for every split reads ``positions``, ``steps``, ``dropped``, `weight` and `place`. The properties
+    ``full``, ``after``, ``short`` and ``divisor`` describe full batches followed by at most one short one. That is
+    every split except ``balanced`` and ``front``, for which they raise `NotApplicable` unless all batches are equal.
     """
 
     records: int
@@ -71,12 +72,12 @@ class Layout(NamedTuple):
 
     @property
     def short_is_last(self) -> bool:
-        """Whether all batches are alike, or the last one alone is shorter than the others."""
+        """Whether all batches are equal, or only the last one is shorter."""
         last, *earlier = self.positions
         return not earlier or (last.steps == 1 and last.size < earlier[0].size)
 
     def place(self, index: int) -> Place:
-        """Return the place of the record at the 1-based ``index`` where the order is fixed.
+        """Return the place of the record at the 1-based ``index`` in a fixed order.
 
         Raises:
             NotApplicable: the record is dropped.
@@ -94,7 +95,7 @@ class Layout(NamedTuple):
         raise ValueError(f"index is {index}; it must be at least 1")
 
     def latest(self) -> tuple[int, ...]:
-        """Return the 1-based index of the last record of every class: no record of the class has fewer steps behind."""
+        """Return the 1-based index of the last record of every class, which has the fewest later steps."""
         ends, end = [], self.records - self.dropped
         for alike in self.positions:
             ends.append(end)
@@ -103,11 +104,11 @@ class Layout(NamedTuple):
 
     @property
     def size(self) -> int:
-        """What the gradient sum of a full batch is divided by: the largest divisor, in which weights are counted."""
+        """The divisor of a full batch: the largest divisor, to which weights are relative."""
         return max(alike.divisor for alike in self.positions)
 
     def weight(self, alike: Positions) -> float:
-        """Return what a record moves a step of these batches, relative to one divided by ``size``; rounded up."""
+        """Return how far a record of these batches moves its step, relative to a divisor of ``size``; rounded up."""
         return 1.0 if alike.divisor == self.size else up(self.size / alike.divisor, 1.0)
 
     @property
@@ -138,7 +139,7 @@ class Layout(NamedTuple):
 
     @property
     def after(self) -> int:
-        """The number of steps after the last full batch: 1 if there is a short batch, else 0."""
+        """The number of steps after the last full batch: 1 if there is a short batch, otherwise 0."""
         return self.steps - self.full
 
     @property
@@ -148,7 +149,7 @@ class Layout(NamedTuple):
 
     @property
     def divisor(self) -> int:
-        """What the gradient sum of the short batch is divided by; 0 if there is none."""
+        """The divisor of the short batch; 0 if there is none."""
         return self.positions[0].divisor if self.after else 0
 
     @property
@@ -159,7 +160,7 @@ class Layout(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def layout(records: int, batch_size: int, last_batch: LastBatch) -> Layout:
-    """Return how ``records`` fall into batches of ``batch_size``, by what becomes of those left over."""
+    """Return the layout of ``records`` in batches of ``batch_size``."""
     n, b = records, batch_size
     if b >= n:
         return Layout(n, (Positions(1, 1, n, b if last_batch == LastBatch.NOMINAL else n),))
@@ -176,10 +177,10 @@ def layout(records: int, batch_size: int, last_batch: LastBatch) -> Layout:
 
 
 def worst_cases(run: Run) -> tuple[Run, ...]:
-    """Return the run for each record that may be the worst off, where its order is fixed and no record is named.
+    """Return the run for each record that may be the worst one, if the order is fixed and no index is given.
 
-    In batches of one size the latest record is. Where an earlier batch is smaller than the last, whose records are
-    worse off depends on the theorem: those of the smaller batch move their step further, and more steps follow it.
+    With batches of one size it is the last record. If an earlier batch is smaller than the last, the worst record
+    depends on the theorem: those of the smaller batch move their step further, but more steps follow it.
     """
     n, b, last = run.records, run.batch_size, run.last_batch
     if run.source("index") is not Source.WORST_CASE or n is None or b is None or last is None or run.algorithm.single:

@@ -1,4 +1,4 @@
-"""Conditions and assumptions that several families share."""
+"""Conditions and assumptions shared by several families."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ HIDDEN = {
     "the pass stops after a uniformly random number of steps, which stays hidden": "nobody learns when the run stopped",
     "every step draws one record, uniformly and with replacement; which ones stays secret": "the draws stay secret",
 }
-"""Assumptions that nobody can check afterwards, and what each asks of those who run it: what must stay unseen."""
+"""Assumptions that nobody can check afterwards -> what must stay hidden."""
 
 ROUNDED = "released numbers are rounded to a grid that does not depend on the records"
-"""What training assumes of itself beside its theorem, and does."""
+"""What training assumes beyond its theorem, and ensures itself."""
 
 PERMITTED = frozenset(
     {
@@ -45,7 +45,7 @@ PERMITTED = frozenset(
         "order and iterates may all be public",
     }
 )
-"""What stands among assumptions and demands nothing."""
+"""Assumptions that demand nothing of the user."""
 
 NO_CLIPPING = (
     "the gradient is that of the loss (clipping each record's gradient breaks this unless the model is linear or its "

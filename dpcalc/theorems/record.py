@@ -1,8 +1,8 @@
-"""The record of a theorem and the decorator that makes one: what is known about each theorem, as data.
+"""The record of a theorem, which holds what is known about it as data, and the decorator that makes one.
 
-A theorem is a pure function from a `Setting`, the parameters of a run that its family reads, to what it proves: `Gdp`,
-`Rdp`, `Profile`, `Composition` or `Point` of the privacy, or a `Risk`, an excess risk. The command line, ``explain``,
-``bounds``, the documentation and the registry-wide tests all read the record.
+A theorem is a pure function from a `Setting`, the parameters of a run that its family reads, to a guarantee: `Gdp`,
+`Rdp`, `Profile`, `Composition` or `Point`, or for an excess risk `Risk`. The command line, ``explain``, ``bounds``, the
+documentation and the registry-wide tests all read the record.
 """
 
 from __future__ import annotations
@@ -60,22 +60,22 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "descent": ("risk.langevin",),
     "holder_cost": ("risk.holder_cost",),
 }  # fmt: skip
-"""The modules (below this package) that hold the theorems ``family.name``, in the order in which they are listed."""
+"""The modules (below this package) with the theorems ``family.name``, in the order in which they are listed."""
 
 GIVES: dict[type, str] = {
     Gdp: "mu", Rdp: "rdp", Profile: "log_delta", Point: "epsilon", Composition: "parts", Risk: "cost",
 }  # fmt: skip
-"""What a theorem may prove, and what JSON calls it."""
+"""The classes that a theorem may return, and their names in JSON."""
 
 KINDS = tuple(kind for kind in Kind if kind is not Kind.CONDITIONAL)
-"""What a theorem may be; whether its result is conditional depends on the run."""
+"""The kinds of theorems; whether a result is conditional depends on the run."""
 
 _BUDGET = ("epsilon", "log_delta")
 
 _GIVEN_AS = {
     "sensitivity": "lipschitz", "scale": "noise_std", "log_delta": "delta", "sample_rate": "batch_size",
 }  # fmt: skip
-"""Parameters that follow from another one, which a user gives."""
+"""Parameters that follow from another one, which the user gives instead."""
 
 
 class Missing(NamedTuple):
@@ -87,12 +87,12 @@ class Missing(NamedTuple):
 
     @property
     def error(self) -> type[NotApplicable]:
-        """The error that says so."""
+        """The class of the error."""
         return MissingParameter
 
 
 class Unmet(NamedTuple):
-    """A condition that does not hold: what was given, what to do, and the parameters that the cure speaks of."""
+    """A condition that does not hold: what was given, what to do, and the parameters in that advice."""
 
     because: str
     cure: str
@@ -100,12 +100,12 @@ class Unmet(NamedTuple):
 
     @property
     def error(self) -> type[NotApplicable]:
-        """The error that says so."""
+        """The class of the error."""
         return NotApplicable
 
 
 class NotNeeded(NamedTuple):
-    """Sharper theorems speak of the run, and this one was made for others: no more is said of it beside an answer."""
+    """The theorem is for other runs, and sharper ones cover this run: answers do not mention it."""
 
     because: str
     cure: str
@@ -113,7 +113,7 @@ class NotNeeded(NamedTuple):
 
     @property
     def error(self) -> type[NotApplicable]:
-        """The error that says so."""
+        """The class of the error."""
         return Superseded
 
 
@@ -136,11 +136,11 @@ _CHANGES: dict[str, Unmet] = {
         ),
     )
 }  # fmt: skip
-"""Parameters that change what is run: a theorem that does not read them says nothing of runs that have them."""
+"""Parameters that change the run: a theorem that does not read them does not cover runs that have them."""
 
 
 def refusal(obstacle: Obstacle) -> NotApplicable:
-    """Return the error that says what stands in the way."""
+    """Return the error for an obstacle."""
     return obstacle.error(obstacle.because, obstacle.cure, parameters=obstacle.parameters)
 
 
@@ -153,25 +153,25 @@ NOT_CONVEX = Unmet(
 
 @functools.cache
 def needs(*names: str) -> Missing:
-    """Return the obstacle that names the parameters to be given."""
+    """Return the obstacle that asks for these parameters."""
     flags = ", ".join("--" + name.replace("_", "-") for name in names)
     return Missing(names, f"needs {', '.join(names)}", f"give {flags}")
 
 
 def lacking(run: Run, *names: str) -> Missing:
-    """Return the obstacle that names those of the parameters that are not known."""
+    """Return the obstacle that asks for the unknown ones of these parameters."""
     return needs(*(name for name in names if run.value(name) is None))
 
 
 class Condition(NamedTuple):
-    """A precondition as data: its text, and ``check``, which returns what stands in the way or None."""
+    """A precondition as data: its text, and ``check``, which returns an obstacle or None."""
 
     text: str
     check: Callable[[Run], Obstacle | None]
 
 
 def requires(text: str, holds: Callable[[Run], object], obstacle: Obstacle | Callable[[Run], Obstacle]) -> Condition:
-    """Return the condition that is met where ``holds``; elsewhere ``obstacle`` stands in the way."""
+    """Return the condition that is met if ``holds``; otherwise its check returns ``obstacle``."""
 
     def check(run: Run) -> Obstacle | None:
         if holds(run):
@@ -185,39 +185,40 @@ class Theorem(NamedTuple):
     """A registered theorem.
 
     Attributes:
-        id, title: the identifier ``family.name``, and a few words.
-        gives: the class of what is proved.
+        id, title: the identifier ``family.name``, and a short title.
+        gives: the class of the result.
         kind: one of `KINDS`.
-        algorithms: the names of those that it speaks of.
+        algorithms: the names of the algorithms that it covers.
         reads: the parameters of a run that it reads.
-        optional: those of them that sharpen it where they are known, and are not needed.
+        optional: the ones that are not needed but sharpen it.
         setting: the class of the function's argument.
-        function: from a setting to what it proves.
-        conditions: what must hold.
-        assumes: what is taken for granted, as sentences.
-        reference, locator: the paper, and where in it.
+        function: from a setting to the result.
+        conditions: the preconditions.
+        assumes: further assumptions, as sentences.
+        reference, locator: the paper, and the place in it.
         formula: as the code computes it.
-        erratum: what the paper has wrong.
-        caution: what a lower value or a heuristic says, and what it does not say.
-        promises: what a user must promise; without, the number is shown and no guarantee.
-        slack: how far the value may lie above the theorem's, where that is more than rounding.
+        erratum: the error in the paper.
+        caution: what a lower value or a heuristic means, and what it does not mean.
+        promises: what the user must promise; otherwise the number is shown but is no guarantee.
+        slack: how far the value may lie above the theorem's, if that is more than rounding.
         slow: whether an evaluation takes tens of milliseconds: searches over it end seven digits deep.
         not_monotone_in: parameters in which it is not known to be monotone.
-        implied_by: a theorem that needs no more and proves no less: shown beside it, and where only the best is wanted
-            this one is not evaluated.
-        uncertified: why `--certify` has no definition of it; empty where `dpcalc.certify` has one.
-        by_difference: of a lower value: its losses have gradients of any size, and it bounds guarantees alone that use
-            only how far two gradients are apart.
-        public_sums: whether it holds although every noisy sum of gradients is public: its runs may round each of them.
-        steps_to_hide: from its setting to about the number of steps from which it is below the composition of samples.
-        given_allocation: whether shifts are spent as the schedule says, and not as is best.
-        limit_of: of a limit as the records grow in number: the bound that nears it, and the relative difference of the
-            two below which only the slack of that bound would be seen.
-        better_because: why it is below the bound that the literature has.
-        weakly_convex: whether it holds of losses that are only weakly convex, whose steps may drive two runs apart: it
-            reads the class of the losses or no property of theirs. Others refuse a negative strong convexity, unless
-            every sum is public, where no property of the losses is used.
-        looser_than: a bound that is never above it; notes then skip it, as its search is long.
+        implied_by: a theorem that needs no more and proves no less; if only the best bound is wanted, this one is not
+        evaluated.
+        uncertified: why `--certify` has no definition of it; empty if `dpcalc.certify` has one.
+        by_difference: for a lower value: whether its losses have gradients of any size, so that it only bounds
+        guarantees that use nothing but the distance of two gradients.
+        public_sums: whether it holds even if every noisy sum of gradients is public, so that runs may round each of
+        them.
+        steps_to_hide: setting -> about the number of steps from which it is below the composition of samples.
+        given_allocation: whether shifts are allocated by the schedule rather than optimally.
+        limit_of: for a limit as the number of records grows: the bound that tends to it, and the relative difference
+        below which only the slack of that bound is visible.
+        better_because: why it is below the bound in the literature.
+        weakly_convex: whether it holds for losses that are only weakly convex, whose steps may drive two runs apart: it
+        reads their class, or no property of them. Other theorems refuse a negative strong convexity, unless every sum
+        is public and no property of the losses is used.
+        looser_than: a bound that is never above it; notes then skip this one, because its search is slow.
     """
 
     id: str
@@ -252,15 +253,16 @@ class Theorem(NamedTuple):
     weakly_convex: bool
 
     def differs_alone(self, strong_convexity: float | None) -> bool:
-        """Return whether a lower value of it bounds only guarantees that use how far two gradients are apart.
+        """Return whether, as a lower value, it only bounds guarantees that use nothing but the distance of two
+        gradients.
 
-        Its losses then have gradients of any size, as all have that are strongly convex on the whole space.
+        Its losses then have gradients of any size, as all losses have that are strongly convex on the whole space.
         """
         return self.by_difference or ("strong_convexity" in self.parameters and bool(strong_convexity))
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The parameters of a run that it reads, but for the budget."""
+        """The parameters of a run that it reads, without the budget."""
         return tuple(name for name in self.reads if name not in _BUDGET)
 
     @property
@@ -270,7 +272,7 @@ class Theorem(NamedTuple):
 
     @property
     def notion(self) -> str:
-        """What is proved, as JSON calls it: a value of `GIVES`."""
+        """The name of the result's class in JSON: a value of `GIVES`."""
         return GIVES[self.gives]
 
     @property
@@ -285,38 +287,38 @@ class Theorem(NamedTuple):
 
     @property
     def guarantee(self) -> bool:
-        """Whether the value may be promised, gated and solved with."""
+        """Whether the value is a guarantee: it may be gated and solved for."""
         return self.kind.guarantee
 
     @property
     def lower(self) -> bool:
-        """Whether it says what nothing can beat."""
+        """Whether it is a lower bound."""
         return self.kind is Kind.LOWER
 
     @property
     def rounds_down(self) -> bool:
-        """Whether its answers round down: a heuristic is true of certain runs, as a lower bound is."""
+        """Whether its answers round down: like a lower bound, a heuristic is true for certain runs."""
         return self.kind in (Kind.LOWER, Kind.HEURISTIC)
 
     @property
     def price(self) -> bool:
-        """Whether it bounds an excess risk, and no privacy."""
+        """Whether it bounds an excess risk rather than privacy."""
         return self.gives is Risk
 
     @property
     def certifiable(self) -> bool:
-        """Whether `--certify` may prove what the theorem says: it is a guarantee that has a definition."""
+        """Whether `--certify` can prove its values: it is a guarantee with a definition."""
         return self.guarantee and not self.uncertified
 
     @property
     def certifying(self) -> str:
-        """What `--certify` does with a guarantee, in words; empty for what is no guarantee."""
+        """What `--certify` does with a guarantee, in words; empty for other kinds."""
         if not self.guarantee:
             return ""
         return f"proves nothing of it: {self.uncertified}" if self.uncertified else "has a definition of it"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is known of the theorem, as JSON types."""
+        """Return the record as JSON types."""
         return {
             "id": self.id,
             "title": self.title,
@@ -335,7 +337,7 @@ class Theorem(NamedTuple):
         }
 
     def obstacle(self, run: Run) -> Obstacle | None:
-        """Return why the theorem does not apply to this run and what would make it, or None."""
+        """Return why the theorem does not apply to this run and how to change that, or None."""
         known = run.values
         unread = [obstacle for name, obstacle in _CHANGES.items() if name in known and name not in self.reads]
         obstacles = [obstacle for condition in self.conditions if (obstacle := condition.check(run))]
@@ -358,7 +360,7 @@ class Theorem(NamedTuple):
         return obstacles[0] if obstacles else None
 
     def prove(self, run: Run) -> Any:
-        """Return what the theorem proves of the run.
+        """Return the theorem's result for the run.
 
         Raises:
             NotApplicable: a condition does not hold, or a parameter is missing (`MissingParameter`).
@@ -369,11 +371,11 @@ class Theorem(NamedTuple):
         return self.function(self.setting_of(run))
 
     def setting_of(self, run: Run) -> Any:
-        """Return what it reads of a run."""
+        """Return the setting of a run."""
         return self.setting.of(run, self.reads)
 
     def unpromised(self, run: Run) -> tuple[str, ...]:
-        """Return the promises that it needs and this run does not make: its number is then no guarantee."""
+        """Return the promises that it needs but this run does not make; with any, its number is no guarantee."""
         return tuple([promise.text for promise in self.promises if promise.check(run)]) if self.promises else ()
 
 
@@ -412,10 +414,10 @@ def theorem(
     better_because: str = "",
     weakly_convex: bool = False,
 ) -> Callable[[Callable[[S], G]], Callable[[S], G]]:
-    """Register the decorated function as the theorem ``id`` and return it unchanged; `Theorem` says what is what.
+    """Register the decorated function as the theorem ``id`` and return it unchanged; see `Theorem` for the arguments.
 
-    ``needs`` names the parameters that it reads; one with a question mark may be unknown. The classes of its argument
-    and of its result are those of its annotations.
+    ``needs`` names the parameters that it reads; one with a question mark may be unknown. The annotations give the
+    classes of the setting and the result.
     """
     reads = tuple([name.removesuffix("?") for name in needs])
     optional = frozenset([name.removesuffix("?") for name in needs if name.endswith("?")])
@@ -439,9 +441,9 @@ def theorem(
 
 @functools.cache
 def all_bounds(families: tuple[str, ...] = tuple(FAMILIES)) -> dict[str, Theorem]:
-    """Return every theorem of these families by id, in the order of `FAMILIES` whichever was imported first.
+    """Return every theorem of these families by id, in the order of `FAMILIES`.
 
-    Only the modules of these families are imported: a question to a few of them does not wait for the others.
+    Only the modules of these families are imported, which saves time.
     """
     ordered: dict[str, Theorem] = {}
     for family in families:
@@ -456,9 +458,9 @@ def lookup(id: str) -> Theorem:
     """Return the bound of this id.
 
     Raises:
-        SpecError: there is none; the hint names the nearest.
+        SpecError: there is none; the hint names the nearest ids.
     """
-    if id in _THEOREMS:  # its module is imported: no other has to be
+    if id in _THEOREMS:  # its module is already imported
         return _THEOREMS[id]
     theorems = all_bounds()
     if id not in theorems:
@@ -471,7 +473,7 @@ def lookup(id: str) -> Theorem:
 
 
 def for_algorithm(algorithm: str, families: tuple[str, ...] = tuple(FAMILIES)) -> list[Theorem]:
-    """Return the privacy bounds of these families that speak of this algorithm, in order of registration."""
+    """Return the privacy bounds of these families for this algorithm, in order of registration."""
     return list(_for_algorithm(algorithm, families))
 
 
@@ -487,10 +489,10 @@ def costs() -> list[Theorem]:
 
 
 def without_definition() -> dict[str, str]:
-    """Return why `--certify` proves nothing of a theorem, by id, for those of which it has no definition."""
+    """Return id -> why `--certify` has no definition, for all theorems without one."""
     return {bound.id: bound.uncertified for bound in all_bounds().values() if bound.uncertified}
 
 
 def finite(value: float) -> bool:
-    """Return whether a bound's value says anything at all."""
+    """Return whether a bound's value is finite."""
     return not (math.isinf(value) or math.isnan(value))

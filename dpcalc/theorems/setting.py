@@ -1,4 +1,4 @@
-"""The parameters of a run as a theorem reads them: typed, and known where its `needs` name them.
+"""The parameters of a run as a theorem reads them: typed, and known if its `needs` name them.
 
 Powers and sums of powers of the factor c = exp(-rate) by which a step contracts, accurate for every rate >= 0.
 """
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from dpcalc.model.run import Run
 
 DEEPEST = 2800.0
-"""Larger exponents make no difference: exp(-2800) times the largest double over the smallest is below the smallest."""
+"""Larger exponents make no difference: exp(-2800) times the ratio of the largest and the smallest double is below the
+smallest double."""
 
 
 def in_range(rate: float) -> float:
@@ -37,7 +38,7 @@ def lost(rate: float, steps: int) -> float:
 
 
 def kept(rate: float, steps: int) -> float:
-    """Return c^steps, rounded up (e^-700 where it is less)."""
+    """Return c^steps, rounded up, at least e^-700."""
     exponent = min(rate * steps, 700.0)
     return math.exp(-exponent) * (1.0 + (4.0 * exponent + 4.0) * UNIT) if exponent else 1.0
 
@@ -54,7 +55,7 @@ def total(rate: float, steps: int, count: int) -> float:
 
 
 def variance(rate: float, steps: int) -> float:
-    """Return G = 1 + c^2 + ... + c^(2 (steps-1)), the variance that so many steps of unit noise leave."""
+    """Return G = 1 + c^2 + ... + c^(2 (steps-1)), the variance after ``steps`` steps of unit noise."""
     return float(steps) if rate == 0.0 else math.expm1(-2.0 * rate * steps) / math.expm1(-2.0 * rate)
 
 
@@ -65,8 +66,8 @@ def half_tanh(exponent: float) -> float:
 
 S = TypeVar("S", bound="Setting")
 
-_UNKNOWN: Any = None  # what a parameter is that a theorem may not know; the theorem asks
-# What many theorems need; a name with a question mark may be unknown.
+_UNKNOWN: Any = None  # the value of an optional parameter that is unknown; the theorem checks for it
+# Parameters that many theorems need; a name with a question mark may be unknown.
 PLACE = ("records", "index", "batch_size", "last_batch?")
 BATCHES = ("records", "batch_size", "last_batch")
 GAUSSIAN_STEP = ("sensitivity", "noise_std")
@@ -79,11 +80,11 @@ def decay_rate(step_size: float, smoothness: float, strong_convexity: float) -> 
     """Return -ln c, rounded down, for c = max(|1 - eta m|, |1 - eta beta|); 0 when c = 1, inf when c = 0.
 
     Raises:
-        ValueError: m < 0, whose c is above 1 and has no such rate; the records of theorems refuse it before.
+        ValueError: m < 0, for which c is above 1; the conditions of theorems refuse it before.
     """
     if strong_convexity < 0.0:
         raise ValueError(f"losses of strong convexity {strong_convexity} do not contract")
-    # Each product is moved to its unsafe side before 1 is subtracted, where its rounding would be magnified.
+    # Each product is rounded to its unsafe side before 1 is subtracted, which would magnify its rounding.
     shrunk = down(step_size * strong_convexity, 4.0)
     from_convexity = -math.log1p(-shrunk) if shrunk < 1.0 else math.inf
     overshoot = up(step_size * smoothness, 4.0) - 1.0
@@ -94,13 +95,13 @@ def decay_rate(step_size: float, smoothness: float, strong_convexity: float) -> 
 class Setting:
     """The parameters of a run that a theorem reads; `dpcalc.model.parameter` has their units and domains.
 
-    Those that a theorem needs are known. One with a default here says nothing where it is unknown: no strong convexity,
-    an unbounded domain. The others are then None. A family whose formulas share more than this class has derives from
-    it, and its own class has properties alone.
+    The parameters that a theorem needs are known. An unknown one has a default here that assumes nothing, such as no
+    strong convexity or an unbounded domain, or is None. A family whose formulas share more has a subclass, which adds
+    only properties.
 
     Attributes:
         fields: the names of all parameters.
-        known: name -> value of every parameter that is known.
+        known: name -> value of every known parameter.
     """
 
     fields: ClassVar[frozenset[str]]
@@ -181,12 +182,12 @@ class Setting:
 
     @classmethod
     def of(cls, run: Run, names: tuple[str, ...] = ()) -> Self:
-        """Return what is known of a run: all of it, or the parameters of these names alone."""
+        """Return the setting of a run: all known parameters, or only those of these names."""
         known = run.values
         return cls(**{name: known[name] for name in names or cls.fields if name in known})
 
     def part(self, setting: type[S], *, without: str = "") -> S:
-        """Return the same parameters for the theorems of another family, but for one that these do not read."""
+        """Return the same parameters as another family's setting, without the one named ``without``."""
         return setting(**{name: value for name, value in self.known.items() if name != without})
 
     def changed(self, **changes: Any) -> Self:
@@ -195,7 +196,7 @@ class Setting:
 
     @once
     def layout(self) -> Layout:
-        """How the records of a pass fall into steps."""
+        """How the records of a pass are divided into steps."""
         return batch_layout.layout(self.records, self.batch_size, self.last_batch)
 
     @once
@@ -204,12 +205,12 @@ class Setting:
 
     @property
     def own_batch(self) -> int:
-        """b, what the gradient sum of the record's own step is divided by: the size of its batch, but for `nominal`."""
+        """b, the divisor of the record's own batch: its size, except for `nominal`."""
         return self._step.divisor
 
     @property
     def steps_to_end(self) -> int:
-        """k, the number of steps from the record's own to the last, itself included."""
+        """k, the number of steps from the record's own to the last, both included."""
         return self._step.tail
 
     @property
@@ -219,9 +220,9 @@ class Setting:
 
     @once
     def rate(self) -> float:
-        """How a step contracts, as -ln c, rounded down; smooth losses."""
+        """-ln c, the contraction of a step, rounded down; smooth losses."""
         return decay_rate(self.step_size, self.smoothness, self.strong_convexity)
 
 
-# `EpochsOfBatches` alone has the uses of an epoch: to other families that word is what follows from the run.
+# Only `EpochsOfBatches` has the uses of an epoch; for other families that name follows from the run.
 Setting.fields = (frozenset(Setting.__annotations__) - {"fields", "known"}) | {"uses"}

@@ -1,8 +1,8 @@
 """Many steps of a convex recursion at once: e_{k+1} = F(e_k), F convex and increasing, F(e) <= e, F(0) = 0.
 
-Between two points where it was worked out a convex F is below its chord, and steps along a chord have a closed form.
-So e - F(e), of which lower bounds at the two points are known, is at least linear between them. The error of a block of
-steps is of second order in how far e falls over it.
+Between two points where it was evaluated a convex F is below its chord, and steps along a chord have a closed form. So
+e - F(e) is at least linear between lower bounds at the two points. The error of a block of steps is of second order in
+how far e falls over it.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import NamedTuple
 
 from dpcalc.numerics.floats import UNIT
 
-_STRAIGHT = 1e-4  # a slope that changes the fall of a step by a smaller share of it is left out
-_SAFE = 1.0 - 1e-13  # what rounding leaves of the fall of one step
-_FALLEN, _SUMMED = 1.0 - 1e-10, 1.0 + 1e-10  # and of the fall and the sum of a block, where e^-4 of a digit cancels
-_FEW = 30.0  # so few steps are no use of a chord
-_DRIFT, _USUAL = 7e-4, 0.03  # how much of itself ln F(e)/e may change in a block of one rate; more in wider blocks
-_INSIDE = 1.0 - 1e-8  # steps are taken while surely between the two points
+_STRAIGHT = 1e-4  # a slope that changes the fall of a step by less than this share is ignored
+_SAFE = 1.0 - 1e-13  # for the rounding of the fall of one step
+_FALLEN, _SUMMED = 1.0 - 1e-10, 1.0 + 1e-10  # for that of the fall and the sum of a block, where digits cancel
+_FEW = 30.0  # a chord is not worth it for fewer steps
+_DRIFT, _USUAL = 7e-4, 0.03  # the relative change of ln F(e)/e in a block of one rate; more in wider blocks
+_INSIDE = 1.0 - 1e-8  # steps stay safely between the two points
 
 
 class Chord(NamedTuple):
-    """Steps ``start`` .. start+length-1, the first at most exp(log_e), and the step behind them at most exp(after).
+    """Steps ``start`` .. start+length-1; the first value is at most exp(log_e), the one after them at most exp(after).
 
     Attributes:
         start, length: the steps.
         log_e, after: see above.
-        total: their sum at most, in units of the first bound.
-        factor: ln F(e)/e at most, of all steps from ``start`` on.
+        total: a bound on their sum, in units of the first bound.
+        factor: a bound on ln F(e)/e for all steps from ``start`` on.
     """
 
     start: int
@@ -42,14 +42,14 @@ class Chord(NamedTuple):
 def chords(
     factor: Callable[[float], float], log_e: float, terms: int, *, floor: float, width: Callable[[], float]
 ) -> Iterator[Chord]:
-    """Yield blocks that cover e_0 .. e_{terms-1}, up to where ln e is below ``floor``.
+    """Yield blocks that cover e_0 .. e_{terms-1}, or end where ln e is below ``floor``.
 
     Args:
         factor: ln e -> an upper bound on ln F(e)/e, at most 0.
         log_e: ln e_0.
         terms: 1 to 1e15.
         floor: where to end.
-        width: how far ln e may fall over the next block, 1e-3 to 1; asked before every block.
+        width: how far ln e may fall over the next block, 1e-3 to 1; called before every block.
     """
     start, length, top, slowest = 0, 1, log_e, factor(log_e)  # where a chord begins, and what was worked out there
     while True:
@@ -75,7 +75,7 @@ def chords(
 
 
 def _at_one_rate(whole: Chord, length: int) -> Chord:
-    """Return so many steps, as many as are left at most, each by the factor of the first."""
+    """Return ``length`` steps, or as many as are left, each by the factor of the first."""
     length = min(length, whole.length)
     fall = math.expm1(whole.factor)
     total = min(float(length), math.expm1(length * whole.factor) / fall * _SUMMED) if fall else float(length)
@@ -91,8 +91,8 @@ def _fallen(log_e: float, by: float) -> float:
 def _along(whole: Chord, top: float, fall: float, low: float, factor: float) -> Chord:
     """Return the steps along the chord from exp(top) to exp(low), at most as many as ``whole`` has.
 
-    In units of exp(top), a step falls at least by f + q v where it is v above exp(low): f what it falls there, f + q w
-    at exp(top), w above exp(low). Steps along it are v_k = (v_0 + f/q) (1-q)^k - f/q.
+    In units of exp(top), a step from v above exp(low) falls by at least f + q v: by f at exp(low), and by f + q w at
+    exp(top), which is w above exp(low). Steps along the chord are v_k = (v_0 + f/q) (1-q)^k - f/q.
     """
     ratio = math.exp(low - top)
     w, v = -math.expm1(low - top), math.expm1(whole.log_e - low) * ratio
@@ -114,17 +114,17 @@ def _along(whole: Chord, top: float, fall: float, low: float, factor: float) -> 
 
 
 def _whole(steps: float, most: int) -> int:
-    """Return how many steps may be taken: the last of them starts inside."""
+    """Return how many steps may be taken, so that the last one starts inside."""
     return most if steps >= most else min(most, int(steps * _INSIDE) + 1)
 
 
 def next_length(length: int, strain: float) -> int:
-    """Return the next block's length, given how far the last one's changes filled what is allowed."""
+    """Return the next block's length, from the last one's change relative to the tolerance."""
     return max(1, int(length * min(4.0, max(0.25, 1.0 / strain if strain else 4.0))))
 
 
 def drift(before: float, now: float) -> float:
-    """Return how much the factor's logarithm changed over a block, relatively."""
+    """Return the relative change of the factor's logarithm over a block."""
     if before < 0.0 and now < 0.0:
         return abs(math.log(now / before))
     return 0.0 if now == before else 1.0

@@ -1,4 +1,4 @@
-"""Contraction of the hockey-stick divergence along one fixed-order pass, and along one stopped at random.
+"""Contraction of the hockey-stick divergence along one fixed-order pass, and along a pass stopped at random.
 
 After Asoodeh, Diaz and Calmon, and Sordello, Bu and Dong; corrected and sharpened. h(eps, r) is the hockey-stick
 divergence of the noise at distance r (`recursion.log_one_step`). For the record at position i of n,
@@ -69,7 +69,7 @@ class Pass(NoisyPass):
 
 
 class PublishedPass(Pass):
-    """A pass on a bounded domain with convex smooth losses, as the paper has it."""
+    """A pass on a bounded domain with convex smooth losses, as in the paper."""
 
     @functools.cached_property
     def following(self) -> float:
@@ -169,7 +169,7 @@ def paper_product(run: PublishedPass) -> Profile:
     weakly_convex=True,
 )
 def nonlinear(run: Pass) -> Profile:
-    """What is left of the record becomes harder to see the smaller it is: each step shrinks it by more than the
+    """The smaller the remaining trace of a record, the better noise hides it: each step shrinks it by more than the
     last.
 
     >>> run = Pass(records=10, index=8, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN, scale=2.0,
@@ -193,7 +193,7 @@ def nonlinear(run: Pass) -> Profile:
     weakly_convex=True,
 )
 def shift(run: Pass) -> Gdp:
-    """The noise of the record's own step and of all later ones hides its shift together, since every step is a
+    """The noise of the record's own step and of all later steps together hides its shift, since every step is a
     Lipschitz map; no bounded domain is needed.
 
     >>> run = Pass(records=4, index=1, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN, scale=1.0, step_size=1.0,
@@ -241,8 +241,8 @@ def laplace_shift(run: Pass) -> Profile:
     assumes=(FIXED_ORDER, LIPSCHITZ_STEPS, "fresh Laplace noise in every step, one dimension", ONE_RELEASE),
 )
 def laplace_mixture(run: Pass) -> Profile:
-    """Laplace noise is Gaussian noise whose variance is drawn first; published, the draws leave Gaussian shift
-    bounds.
+    """Laplace noise is Gaussian noise with a random variance; if the variances are published, Gaussian shift bounds
+    hold.
     """
     return Profile(lambda epsilon: laplace.LaplaceShift(run.own, epsilon).mixture(run.later))
 
@@ -262,7 +262,7 @@ def laplace_mixture(run: Pass) -> Profile:
     weakly_convex=True,
 )
 def hybrid(run: Pass) -> Profile:
-    """Both bounds hold of the same number at every step, so the smaller of the two may go into the next."""
+    """Both bounds hold for the same quantity at every step, so the smaller one may enter the next step."""
     if run.laplace_shifts:
         return Profile(lambda epsilon: laplace.hybrid_last(run.shift_trace(epsilon, run.own), run.later))
     return Profile(lambda epsilon: recursion.last(run.shift_trace(epsilon, run.own), run.later))
@@ -287,7 +287,7 @@ _STOP = (FIXED_ORDER, STOPPED, FRESH, DOMAIN, DISPLACED, ONE_RELEASE)
     weakly_convex=True,
 )
 def stop_product(run: Pass) -> Profile:
-    """Stopping at a random step averages over how many later steps shrink the record, or if it is used at all.
+    """Stopping at a random step averages over the number of later steps, and over whether the record is used at all.
 
     It holds even if the stopping time is published.
     """
@@ -319,7 +319,7 @@ def averaged(log_sum: float, count: int) -> float:
     weakly_convex=True,
 )
 def stop_nonlinear(run: Pass) -> Profile:
-    """The average over the stopping time of what the non-linear recursion leaves of the record."""
+    """The non-linear recursion, averaged over the stopping time."""
     return Profile(lambda epsilon: averaged(recursion.total(run.trace(epsilon, run.own), run.later + 1), run.records))
 
 
@@ -338,12 +338,12 @@ def stop_nonlinear(run: Pass) -> Profile:
     weakly_convex=True,
 )
 def stop_hybrid(run: Pass) -> Profile:
-    """The average over the stopping time of what the sharpest recursion leaves of the record."""
+    """The sharpest recursion, averaged over the stopping time."""
     return Profile(lambda epsilon: averaged(_hybrid_sum(run, epsilon), run.records))
 
 
 def _hybrid_sum(run: Pass, epsilon: float) -> float:
-    """Return an upper bound on ln(e_0 + ... + e_k): the least of every route's."""
+    """Return an upper bound on ln(e_0 + ... + e_k): the least of all routes."""
     trace, terms = run.shift_trace(epsilon, run.own), run.later + 1
     sums = [recursion.total(trace, terms)]
     if run.laplace_shifts:

@@ -1,15 +1,15 @@
 """Shift bounds for Laplace noise in one dimension, with 1-Lipschitz maps and equal steps.
 
-Two routes. Spread evenly over k+1 steps, a shift costs each of them pure privacy Delta/(v (k+1)), and pure privacy
-composes exactly. Or: a Laplace variable of scale v is a Gaussian of variance 2 v^2 W, W exponential; with the W
-published (they are independent of the data) the Gaussian shift bound holds for each draw, and by joint convexity
+There are two routes. A shift spread evenly over k+1 steps costs each of them pure privacy Delta/(v (k+1)), and pure
+privacy composes exactly. Or: a Laplace variable of scale v is a Gaussian of variance 2 v^2 W, W exponential. If the W
+are published (they are independent of the data), the Gaussian shift bound holds for each draw, and by joint convexity
 
     delta <= E delta_G(eps; (Delta/v)/sqrt(2 G)),   G ~ Gamma(k+1).
 
 The sum over k = 0 .. n-1 is the integral of delta_G(eps; (Delta/v)/sqrt(2 g)) against P(Gamma(n) > g). That weight has
-integral n and delta_G falls, so that the integral over 0 < g < n is an upper bound.
+integral n and delta_G falls, so the integral over 0 < g < n is an upper bound.
 
-One pass with noise in every step: its distances in units of that noise, and what a record leaves.
+One pass with noise in every step: its distances in units of that noise, and the trace that a record leaves.
 
 r_A is how far the record moves its own step, r_B how far a later step leaves two points of the domain.
 """
@@ -32,26 +32,27 @@ from dpcalc.theorems.contraction.recursion import Trace, shift_trace
 from dpcalc.theorems.setting import Setting
 
 _MOST_SHARES = 10**6
-_FEW = 12  # so many numbers of shares are tried, beside all of them
+_FEW = 12  # this many numbers of shares are tried, besides all of them
 _DEEP = 46.0  # a term below e^-46 of the largest ends a sum
 _SUM_ONE_BY_ONE = 8
 _WIDTHS = tuple(1e-9 * 1.5**n for n in range(64))
-_COMPOSED = 10_000  # the hybrid composes shares of fewer later steps only
+_COMPOSED = 10_000  # the hybrid composes shares only up to this many later steps
 
 
 @functools.lru_cache(maxsize=64)
 def composed_of(*, ratio: float, count: int, epsilon: float) -> float:
-    """Return an upper bound on ln delta of ``count`` equal shares of the shift ``ratio`` (in scales), composed."""
+    """Return an upper bound on ln delta of the composition of ``count`` equal shares of the shift ``ratio`` (in
+    scales)."""
     return composed_shares(share=up(ratio / count, 2.0), count=count, epsilon=epsilon)
 
 
 def composed_shares(*, share: float, count: int, epsilon: float) -> float:
-    """Return an upper bound on ln delta of ``count`` mechanisms of pure privacy ``share`` each, composed."""
+    """Return an upper bound on ln delta of the composition of ``count`` mechanisms of pure privacy ``share`` each."""
     return optimal_composition.log_delta(epsilon0=share, log_delta0=-math.inf, count=count, epsilon=epsilon)
 
 
 class LaplaceShift(NamedTuple):
-    """A shift that the Laplace noise of a record's own step and of later ones hides, at an epsilon.
+    """A shift hidden by the Laplace noise of a record's own and later steps, at an epsilon.
 
     Attributes:
         ratio: Delta/v.
@@ -62,7 +63,7 @@ class LaplaceShift(NamedTuple):
     epsilon: float
 
     def composed(self, later: int) -> float:
-        """Return the least of `composed_of` over how many of the steps are used, among a few numbers and all.
+        """Return the least of `composed_of` over a few numbers of steps and all of them.
 
         Shares are capped at a million.
         """
@@ -77,8 +78,8 @@ class LaplaceShift(NamedTuple):
         """Return an upper bound on ln of E delta_G(eps; ratio/sqrt(2 G)), G ~ Gamma(later + 1), and of the own step.
 
         With G = a e^t, a = later + 1, the integrand is exp(-a (e^t - 1 - t)) delta_G up to a constant: analytic with
-        one peak, so that the trapezoidal rule converges faster than any power. Two step sizes are compared; their
-        difference is added.
+        one peak, so the trapezoidal rule converges faster than any power. Two step sizes are compared; their difference
+        is added.
         """
         ratio, epsilon = self
         own = recursion.log_one_step(Noise.LAPLACE, epsilon, ratio)
@@ -93,7 +94,7 @@ class LaplaceShift(NamedTuple):
 
         depth = -log_integrand(0.0)
         if depth > 1e12:
-            # Fewer steps than there are will do: the noise of the rest is not counted.
+            # A smaller number of steps is valid: the noise of the rest is not counted.
             fewer = int(later * 1e11 / depth)
             return min(own, self.mixture(fewer)) if 0 < fewer < later else own
         peak = _peak(log_integrand, -(math.sqrt(2.0 * depth / a) + depth / a + 1.0), 0.0)
@@ -143,7 +144,7 @@ def hybrid_last(trace: Trace, later: int) -> float:
 
 
 def powers_less_one(most: int) -> list[int]:
-    """Return 0, 1, 3, 7, ... up to ``most``: where a later start is tried."""
+    """Return 0, 1, 3, 7, ... up to ``most``: the later starts to try."""
     return [2**j - 1 for j in range(most.bit_length())]
 
 
@@ -165,7 +166,7 @@ def _stirling_error(a: float) -> float:
 
 
 def _peak(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return about where a function of one peak is largest, by golden sections."""
+    """Return about the maximum of a function with one peak, by golden sections."""
     ratio = 0.6180339887498949
     a, b = high - ratio * (high - low), low + ratio * (high - low)
     at_a, at_b = function(a), function(b)
@@ -182,7 +183,7 @@ def _peak(function: Callable[[float], float], low: float, high: float) -> float:
 
 
 def _half_width(function: Callable[[float], float], peak: float, top: float, sign: float) -> float:
-    """Return about how far from the peak the function has fallen by 1/2."""
+    """Return about the distance from the peak at which the function has fallen by 1/2."""
     within, beyond = -1, next(n for n, width in enumerate(_WIDTHS) if width >= 64.0)
     while beyond - within > 1:
         middle = (within + beyond) // 2
@@ -213,7 +214,7 @@ def own_ratio(sensitivity: float, scale: float, size: int = 1) -> float:
 
 
 def later_ratio(displacement: float | None, diameter: float, step_size: float, scale: float) -> float:
-    """Return r_B = c D/(eta scale), rounded up; inf where the domain is unbounded or the displacement unknown."""
+    """Return r_B = c D/(eta scale), rounded up; inf if the domain is unbounded or the displacement unknown."""
     if displacement is None or math.isinf(diameter):
         return math.inf
     if displacement == 0.0:
@@ -229,12 +230,11 @@ def expands_nothing(loss_class: LossClass, step_size: float, smoothness: float |
 class NoisyPass(Setting):
     """One pass, each record used in one step, noise in every step.
 
-    A theorem that needs no bounded domain, or no Lipschitz maps, does not know them, and finds nothing here that
-    depends on them: distances are then inf, and there is no rate.
+    If a theorem does not read the domain or the Lipschitz constants, distances here are inf and there is no rate.
     """
 
     def own_ratio(self, divisor: int) -> float:
-        """Return r_A of a record whose gradient sum is divided by ``divisor``."""
+        """Return r_A of a record in a batch with this divisor."""
         return own_ratio(self.sensitivity, self.scale, divisor)
 
     @functools.cached_property
@@ -244,14 +244,14 @@ class NoisyPass(Setting):
 
     @functools.cached_property
     def reach(self) -> float:
-        """D/(eta scale), the diameter in units of the noise of a step, rounded up; inf where it is unbounded."""
+        """D/(eta scale), the diameter in units of the noise of a step, rounded up; inf if it is unbounded."""
         if math.isinf(self.diameter):
             return math.inf
         return decimal_quotient_up((self.diameter,), (self.step_size, self.scale))
 
     @functools.cached_property
     def lipschitz_rate(self) -> float | None:
-        """-ln c of the Lipschitz factor c of a step, rounded down; None where it has none."""
+        """-ln c of the Lipschitz factor c of a step, rounded down; None if it has none."""
         return loss_class.rate(
             loss_class=self.loss_class, step_size=self.step_size, smoothness=self.smoothness,
             strong_convexity=self.strong_convexity,
@@ -264,15 +264,15 @@ class NoisyPass(Setting):
 
     @functools.cached_property
     def laplace_shifts(self) -> bool:
-        """Whether the shift bounds for Laplace noise hold: one dimension, and every step's map is 1-Lipschitz."""
+        """Whether the shift bounds for Laplace noise hold: in one dimension, with 1-Lipschitz maps."""
         return self.noise == Noise.LAPLACE and self.dimension == 1 and self.expands_nothing
 
     def trace(self, epsilon: float, own: float) -> Trace:
-        """Return what a record of this r_A leaves at epsilon, by the domain alone."""
+        """Return the trace of a record with this r_A at epsilon, from the domain alone."""
         return Trace(self.noise, epsilon, own, self.following)
 
     def shift_trace(self, epsilon: float, own: float) -> Trace:
-        """Return what a record of this r_A leaves at epsilon, with the Gaussian shift bound where that holds."""
+        """Return the trace of a record with this r_A at epsilon, with the Gaussian shift bound if that holds."""
         return shift_trace(
             self.noise, epsilon, first=own, following=self.following, reach=self.reach, rate=self.lipschitz_rate
         )

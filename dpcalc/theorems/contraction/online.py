@@ -1,12 +1,12 @@
-"""A growing stream whose every record gets less noise than the last (Sordello, Bu and Dong, Theorems 6 and 7).
+"""A growing stream in which every record gets less noise than the last (Sordello, Bu and Dong, Theorems 6 and 7).
 
 Record j is used in step j with the noise scale of `stream_noise.Stream`, which falls with j. For record i of n,
 
     A_i = h(eps, Delta/scale_i),   B_t = h(eps, c D/(eta scale_t)),   delta_n = A_i prod_{t=i+1}^n B_t.
 
-delta_n falls with n towards a limit, and grows with i: the newest record has A_n, which tends to 1. What the paper
-calls the guarantee is an upper bound on the limit, delta* = A_i exp(int_{i+1}^inf ln B_x dx), and covers no finite
-stream before delta_n has fallen to it.
+delta_n falls with n towards a limit, and grows with i: the newest record has A_n, which tends to 1. The paper's
+guarantee is an upper bound on the limit, delta* = A_i exp(int_{i+1}^inf ln B_x dx). It holds for a finite stream only
+once delta_n has fallen to it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _ONCE = "the latest iterate is released once; releases at several times compose"
 _LINEAR = (_STREAM, FRESH, DOMAIN, DISPLACED, _ONCE)
 _EXACT_STEPS = 4096
 _STRIDE = 2e-3
-_LITTLE = 1e-7  # of a logarithm: what blocks lose that double the stream, beside the 1e-3 that a walk may lose
-_COMPOSED_ONE_BY_ONE = 8  # the Laplace shift bound is tried after each of so many records, then after 2^j
+_LITTLE = 1e-7  # of a logarithm: the loss of blocks that double the stream; a walk may lose 1e-3
+_COMPOSED_ONE_BY_ONE = 8  # the Laplace shift bound is tried after each of this many records, then after 2^j
 _LIMIT_ERRATUM = (
     "The paper states (eps, delta*)-DP as n grows. delta* bounds the limit only: in its Figures 4 and 5 delta_n is "
     "above delta* until n = 1.9e9 and 1.5e8. Its equation 13 has e^(-eps/2) for e^(eps/2), its equation 15 the "
@@ -48,7 +48,7 @@ _LIMIT_ERRATUM = (
 
 
 class OnStream(Setting):
-    """A record of a stream, on a bounded domain. Each setting has the fields of `Stream` among its own.
+    """A record of a stream, on a bounded domain. Every setting includes the fields of `Stream`.
 
     Attributes:
         records, index: n so far, and the record's 1-based position.
@@ -97,7 +97,7 @@ ENDLESS_STREAM = ("index", "sensitivity", "noise", "c1", "c2", "decay_exponent",
     weakly_convex=True,
 )
 def product(run: OnStream) -> Profile:
-    """Every record that arrives later shrinks what an earlier one left, by less and less as the noise decays.
+    """Every later record shrinks the trace of an earlier one, by less and less as the noise decays.
 
     >>> run = OnStream(records=100, index=2, sensitivity=1.0, noise=Noise.LAPLACE, c1=1.0, c2=0.0, decay_exponent=1.0,
     ...                schedule_factor=1.0, step_size=1.0, displacement=1.0, diameter=1.0)
@@ -119,7 +119,7 @@ def product(run: OnStream) -> Profile:
     assumes=(_STREAM, LIPSCHITZ_STEPS, "fresh Gaussian noise in every step", _ONCE),
 )
 def shift(run: OnStream) -> Gdp:
-    """All the noise from the record's step on hides its shift together."""
+    """All the noise from the record's step on together hides its shift."""
     own = shift_mu(run.sensitivity, run.stream.total_variance(run.index, run.records))
     if run.records == run.index:
         return Gdp(own)
@@ -143,10 +143,11 @@ def shift_mu(distance: float, variance: float) -> float:
     conditions=(INDEX_IN_RANGE, LAPLACE_NOISE, ONE_DIMENSION, STEP_WITHIN),
     assumes=(_STREAM, LIPSCHITZ_STEPS, "fresh Laplace noise in every step, one dimension", _ONCE),
     slow=True,
-    not_monotone_in=("records",),  # only some of the places at which a later release could have been cut are tried
+    not_monotone_in=("records",),  # only some of the possible ends of the shift are tried
 )
 def laplace_shift(run: OnStream) -> Profile:
-    """All the noise from the record's step on hides its shift together, each step's at the least scale among them."""
+    """All the noise from the record's step on together hides its shift, with every step at the least scale among
+    them."""
 
     def profile(epsilon: float) -> float:
         best = run.stream.log_first(epsilon, run.sensitivity, run.index)
@@ -161,7 +162,7 @@ def laplace_shift(run: OnStream) -> Profile:
 
 
 def _laplace_shift(run: OnStream, later: int, epsilon: float) -> float:
-    """Return the least shift bound on ln delta that uses the noise of so many later records."""
+    """Return the least shift bound on ln delta that uses the noise of ``later`` records."""
     last = run.index + later
     share = shift_share(run.stream, run.sensitivity, run.index, last)
     ratio = up(run.sensitivity / run.stream.scale(last), 4.0)
@@ -202,13 +203,13 @@ def hybrid(run: OnStream) -> Profile:
 
 
 def _walk(run: OnStream, epsilon: float) -> float:
-    """Return ln e at the end: in blocks, each with the factor of its start in e and of its end in the noise."""
+    """Return ln e at the end, in blocks: each uses e at its start and the noise at its end."""
     exact = run.records - run.index <= _EXACT_STEPS
     return _walk_of(run.changed(records=run.index), epsilon, exact).log_e(run.records)
 
 
 class _State(NamedTuple):
-    """Where a walk stands after record t: ln e, the variance of the shift bound, and what decides the next block."""
+    """The state of a walk after record t: ln e, the variance of the shift bound, and what decides the next block."""
 
     t: int
     log_e: float
@@ -219,14 +220,14 @@ class _State(NamedTuple):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing is left to follow."""
+        """Whether the walk has ended."""
         return self.log_e <= -1e290
 
 
 class _Walk:
-    """The walk along a stream, as far as it was asked about: shorter streams end in a part of one of its blocks.
+    """The walk along a stream, as far as it was needed: shorter streams end within one of its blocks.
 
-    A search over the number of records asks about many lengths of one stream, which share the way.
+    A search over the number of records evaluates many lengths of one stream, which share the walk.
     """
 
     def __init__(self, run: OnStream, epsilon: float, exact: bool) -> None:
@@ -236,7 +237,7 @@ class _Walk:
         self._states, self._ends = [first], [first.t]
 
     def log_e(self, records: int) -> float:
-        """Return ln e of a stream of so many records, at least the index."""
+        """Return ln e of a stream of this many records, at least the index."""
         while self._ends[-1] < records and not self._states[-1].ended:
             self._states.append(self._after(self._states[-1]))
             self._ends.append(self._states[-1].t)
@@ -244,7 +245,7 @@ class _Walk:
         return state.log_e if state.t == records or state.ended else self._after(state, records - state.t).log_e
 
     def _after(self, state: _State, most: int | None = None) -> _State:
-        """Return where a further block leads, of at most so many records."""
+        """Return the state after a further block of at most ``most`` records."""
         run, stream = self._run, self._run.stream
         length = 1 if self._exact else max(1, min(state.length, int(_STRIDE * state.t / stream.sharpness)))
         if self._idle(state):
@@ -257,7 +258,7 @@ class _Walk:
             return _State(t, factor, variance)
         after = state.log_e + length * factor
         if run.shifts:
-            # Scales decrease, so that a block holds at least its length times the last one's square.
+            # Scales decrease, so the variance of a block is at least its length times the last scale's square.
             variance = down(variance + length * stream.scale(float(t)) ** 2, 4.0)
             after = min(after, _log_shifted(run.sensitivity, variance, self._epsilon))
         strain = drift(state.before, factor) / 1e-3 if state.before else 4.0
@@ -266,7 +267,7 @@ class _Walk:
         return _State(t, min(0.0, after + 2.0 * UNIT * abs(after)), variance, length, factor, ease)
 
     def _idle(self, state: _State) -> bool:
-        """Return whether as many records again change little: then a block of them may have the noise of its end."""
+        """Return whether doubling the records changes little: then a block of them may use the noise of its end."""
         room = _LITTLE / state.t
         if not 0.0 < -state.before <= room * -state.log_e:
             return False
@@ -290,10 +291,10 @@ _GROWS = "the stream grows without bound"
 
 
 def _converging(stream: Stream) -> Stream:
-    """Return the stream, whose product over all records is above 0 and can be evaluated.
+    """Return the stream if its product over all records is above 0 and can be evaluated.
 
     Raises:
-        NotApplicable: it is not, or cannot.
+        NotApplicable: otherwise.
     """
     if stream.power > 1.0:
         return stream
@@ -322,7 +323,7 @@ def _converging(stream: Stream) -> Stream:
     limit_of=("online.product", 1e-6),
 )
 def limit(run: OnStream) -> Profile:
-    """What the product bound for this record falls to as the stream grows; no guarantee at any finite length."""
+    """The limit of the product bound for this record as the stream grows; no guarantee at any finite length."""
 
     def profile(epsilon: float) -> float:
         return _converging(run.stream).log_product(epsilon, run.sensitivity, run.index, math.inf)

@@ -6,11 +6,11 @@ With e_0 the hockey-stick divergence that the record's own step leaves and h(eps
     non-linear   e_k = e_{k-1} h(ln(1 + (e^eps - 1)/e_{k-1}), r_B)
     hybrid       e_k = min(non-linear step, shift bound at k)
 
-where r_B is how far one step can leave two points of the domain, in units of its noise. The non-linear step is the
-data-processing inequality for E_gamma with mu - gamma nu split into its positive part e P and its negative part
+where r_B is the largest distance of two points of the domain after a step, in units of its noise. The non-linear step
+is the data-processing inequality for E_gamma with mu - gamma nu split into its positive part e P and its negative part
 (e + gamma - 1) R: E_gamma(mu K || nu K) = e E_g(P K || R K), g = 1 + (gamma - 1)/e. It increases with e, so an upper
-bound may be fed in, and the factor at the start of a block of steps bounds all of them: that is how 1e15 steps are
-walked in thousands of blocks, over which the factor's logarithm changes by a thousandth.
+bound on e gives one on the next, and the factor at the start of a block of steps bounds all of them. So 1e15 steps take
+thousands of blocks, over each of which the factor's logarithm changes by a thousandth.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dpcalc.theorems.contraction.chords import Chord, chords, drift, next_length
 _EXACT_STEPS = 4096
 _TOLERANCE = 1e-3
 _NEGLIGIBLE = 1e-7
-_WIDTH, _COARSEST = 0.03, 300.0  # how far ln e may fall along a chord; that squared, where little is left of a sum
+_WIDTH, _COARSEST = 0.03, 300.0  # ln e falls at most this along a chord; the most its square grows as the sum ends
 _FLOOR = -1e290
 _HALF_LN_2PI = 0.9189385332046728
 
@@ -43,7 +43,7 @@ def log_one_step(noise: Noise, epsilon: float, ratio: float) -> float:
         ratio: >= 0; inf gives 0.
 
     Returns:
-        ln h; -inf where it is exactly 0. Gaussian: ln(Q(a) - e^eps Q(b)), a = eps/r - r/2, b = a + r. Laplace:
+        ln h; -inf if it is exactly 0. Gaussian: ln(Q(a) - e^eps Q(b)), a = eps/r - r/2, b = a + r. Laplace:
         ln(1 - e^((eps - r)/2)) for eps < r.
     """
     if noise == Noise.GAUSSIAN:
@@ -73,9 +73,9 @@ def log_one_steps(noise: Noise, epsilon: Any, ratios: Any) -> Array:
 
 
 def log_complement(noise: Noise, epsilon: float, ratio: float) -> float:
-    """Return ln(1 - h(eps, r)), a few units of roundoff from exact: how much one step hides, even where h is nearly 1.
+    """Return ln(1 - h(eps, r)) to a few units of roundoff, accurate even if h is nearly 1.
 
-    No side is promised; for a Gaussian ratio beyond 1e7 it is an asymptotic value.
+    It is not a bound; for a Gaussian ratio beyond 1e7 it is asymptotic.
     """
     if noise == Noise.LAPLACE:
         return min(0.0, 0.5 * (epsilon - ratio))
@@ -89,16 +89,17 @@ def log_complement(noise: Noise, epsilon: float, ratio: float) -> float:
 
 
 class Trace(NamedTuple):
-    """What one record leaves: everything the three recursions need.
+    """The trace of one record: the data that the three recursions need.
 
     Attributes:
         noise: ``gaussian`` or ``laplace``.
         epsilon: >= 0.
         first: r_A, distance of the record's own step, in units of its noise.
-        following: r_B, reach of every later step; inf where the domain is unbounded.
-        shift: k -> an upper bound on ln e_k by other means, non-increasing; None where there is none.
-        start: ln e_0, where it is not what the own step leaves.
-        spreads: (mu, o) such that that bound is the least of delta_G(eps; mu/sqrt(k+o)) over them; empty if unknown.
+        following: r_B, reach of every later step; inf if the domain is unbounded.
+        shift: k -> an upper bound on ln e_k by other means, non-increasing; None if there is none.
+        start: ln e_0, if it is not that of the own step.
+        spreads: pairs (mu, o) such that exp(shift(k)) is the least delta_G(eps; mu/sqrt(k+o)) over them; empty if
+        unknown.
     """
 
     noise: Noise
@@ -124,7 +125,7 @@ class Trace(NamedTuple):
 
 
 def product_last(trace: Trace, later: int) -> float:
-    """Return ln(A B^later), rounded up; -inf where it is 0."""
+    """Return ln(A B^later), rounded up; -inf if it is 0."""
     first = trace.log_first
     if later == 0 or first == -math.inf:
         return first
@@ -205,8 +206,8 @@ class _Block(NamedTuple):
 def _walk(
     trace: Trace, terms: int, ease: Callable[[_Block], tuple[float, float]], *, falling: bool = False
 ) -> Iterator[_Block]:
-    """Yield the blocks that cover e_0 .. e_{terms-1}; ``ease`` says how many times more than the tolerance the factor's
-    logarithm, and ln e, may change over the next.
+    """Yield the blocks that cover e_0 .. e_{terms-1}; ``ease`` gives the multiples of the tolerance by which the
+    factor's logarithm and ln e may change over the next block.
     """
     bends = {True: 0.02 if trace.spreads else _TOLERANCE, False: 0.02} if trace.shift is not None else {}
     log_gap = log_expm1(trace.epsilon)
@@ -226,7 +227,7 @@ def _walk(
         after = log_e + length * factor if factor else log_e
         shift_after = trace.shift(start + length) if trace.shift is not None else math.inf
         while length > 1 and bends and log_e - min(after, shift_after) > 4.0 * bends[shift_after < after] * ease_change:
-            # The shift bound bends within the block: too long a step, to be taken again.
+            # The shift bound bends within the block: the step is too long and is repeated.
             length //= 2
             after = log_e + length * factor if factor else log_e
             shift_after = trace.shift(start + length) if trace.shift is not None else math.inf
@@ -241,9 +242,9 @@ def _walk(
 
 
 def last(trace: Trace, later: int) -> float:
-    """Return an upper bound on ln e_later by the non-linear (and, where given, the shift) recursion.
+    """Return an upper bound on ln e_later by the non-linear recursion and the shift bound, if there is one.
 
-    Exact up to rounding for up to 4096 steps; beyond, at most what a thousandth fewer steps would give.
+    Exact up to rounding for up to 4096 steps; beyond, at most the value for a thousandth fewer steps.
     """
     if later == 0:
         first = trace.log_first
@@ -253,11 +254,11 @@ def last(trace: Trace, later: int) -> float:
         for chord in _chords(trace, later, lambda: _WIDTH):
             final = chord.after if chord.start + chord.length == later else -math.inf
         return _last(trace, final)
-    # An error of a few per cent in where the shift hands over to the recursion hardly matters at the end.
+    # An error of a few per cent in where the recursion takes over from the shift bound hardly matters at the end.
     for block in _walk(trace, later, lambda block: (1.0, max(1.0, 0.2 * abs(block.log_e)))):
         final = block.log_e + block.length * block.log_factor if block.log_factor else block.log_e
         if block.start + block.length < later:
-            final = -math.inf  # the walk ended early: nothing is left
+            final = -math.inf  # the walk ended early: e is negligible
     if trace.shift is not None:
         final = min(final, trace.shift(later))
     return _last(trace, final)
@@ -270,7 +271,7 @@ def _last(trace: Trace, final: float) -> float:
 
 
 def walked_on(trace: Trace, steps: int) -> Trace:
-    """Return the trace from so many later steps on: its e_0 is e_steps of the trace given."""
+    """Return the trace after ``steps`` later steps: its e_0 is e_steps of the given trace."""
     if not steps:
         return trace
     shift = trace.shift
@@ -324,7 +325,7 @@ def total(trace: Trace, terms: int, *, falling: bool = False, weight: Callable[[
 
 
 def _in_chords(trace: Trace, terms: int) -> bool:
-    """Return whether the steps are many, and nothing but those of the noise: then chords are followed."""
+    """Return whether chords apply: many steps, and no shift bound."""
     return trace.shift is None and terms > _EXACT_STEPS
 
 
@@ -338,7 +339,7 @@ def _chords(trace: Trace, terms: int, width: Callable[[], float]) -> Iterator[Ch
 
 
 def _total_of_chords(trace: Trace, terms: int) -> float:
-    """Return an upper bound on ln of e_0 + ... + e_{terms-1} by the chords of many steps."""
+    """Return an upper bound on ln of e_0 + ... + e_{terms-1} by chords."""
     peak, summed, blocks, tail = trace.log_first, 0.0, 0, math.inf
 
     def width() -> float:
@@ -369,7 +370,8 @@ def _block_sum(trace: Trace, block: _Block) -> float:
 def _shift_mean(epsilon: float, block: _Block, mu: float, offset: int) -> float:
     """Return an upper bound on the mean over the block of delta_G(eps; mu/sqrt(k + offset)), in its first term's units.
 
-    Its slope in k is minus an inverse-Gaussian density, with one mode: it is concave before and convex behind.
+    Its slope in k is minus an inverse-Gaussian density, with one mode: it is concave before the mode and convex after
+    it.
     """
     a, b = 0.5 * min(epsilon / mu, 1e150) ** 2, 0.125 * mu * mu
     first, final = float(block.start + offset), float(block.start + block.length - 1 + offset)
@@ -391,12 +393,12 @@ def shift_log_mu(first: float, reach: float, rate: float, later: int) -> float:
     """Return ln of the GDP parameter of one shift after ``later`` more c-Lipschitz steps, rounded up.
 
     mu^2 = min(first^2/(1 + S), reach^2/S), S = c^-2 + c^-4 + ... + c^(-2 later): the shift of the record's own step is
-    spent on all noise from then on, or (on a bounded domain) whatever it did, the diameter is spent on what follows.
+    spent on all noise from then on, or (on a bounded domain) the diameter is spent on the noise that follows.
 
     Args:
         first: sensitivity of the own step in units of its noise, > 0.
-        reach: diameter in units of the noise of a step; inf where unbounded.
-        rate: -ln c, rounded down; negative where c > 1; inf where c = 0.
+        reach: diameter in units of the noise of a step; inf if unbounded.
+        rate: -ln c, rounded down; negative if c > 1; inf if c = 0.
         later: >= 0.
     """
     log_first = math.log(first)
@@ -448,11 +450,11 @@ def log_delta_of_log_mu(epsilon: float, log_mu: float) -> float:
 def shift_trace(
     noise: Noise, epsilon: float, *, first: float, following: float, reach: float, rate: float | None
 ) -> Trace:
-    """Return the trace, with the shift bound where the noise is Gaussian and the maps are Lipschitz.
+    """Return the trace, with the shift bound if the noise is Gaussian and the maps are Lipschitz.
 
     Args:
         noise, epsilon, first, following: as in `Trace`.
-        reach, rate: as in `shift_log_mu`; a rate of None says that the maps are not known to be Lipschitz.
+        reach, rate: as in `shift_log_mu`; a rate of None means that the maps are not known to be Lipschitz.
     """
     if noise != Noise.GAUSSIAN or rate is None:
         return Trace(noise, epsilon, first, following)

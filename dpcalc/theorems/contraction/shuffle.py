@@ -1,8 +1,8 @@
-"""One pass in a random order: averages over where the record falls (Sordello, Bu and Dong, corrected and sharpened).
+"""One pass in a random order: averages over the record's position (Sordello, Bu and Dong, corrected and sharpened).
 
 Let e_k be delta of a record after k later steps; then delta = (1/n) (e_0 + ... + e_{n-1}). The proof averages over
-orders, so these bounds hold even if the order is published, and for a uniformly random rotation as well; the law of the
-order must not depend on the data. For a secret order see `dpcalc.theorems.hidden.hidden_position`.
+orders, so these bounds hold even if the order is published. They also hold for a uniformly random rotation. The law of
+the order must not depend on the data. For a secret order see `dpcalc.theorems.hidden.hidden_position`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _LIMIT_ERRATUM = (
     "The paper states delta = delta* + O(.) for n large enough. delta* is the limit of a linear bound as n grows; at "
     "its own Figure 2 the bound at n is above delta* for every n, and no finite run is covered by it."
 )
-_LARGEST = 1e90  # a ratio beyond this one hides nothing
+_LARGEST = 1e90  # no privacy is left at a larger ratio
 
 
 class ShuffledPass(NoisyPass):
@@ -54,7 +54,7 @@ class ShuffledPass(NoisyPass):
 
     @functools.cached_property
     def gaussian_pass(self) -> Passes | None:
-        """The pass by the places of a record in it, where its noise is Gaussian and its maps are 1-Lipschitz."""
+        """The pass as positions of a record, if its noise is Gaussian and its maps are 1-Lipschitz."""
         if self.noise != Noise.GAUSSIAN or not self.expands_nothing or self.strong_convexity > self.smoothness:
             return None
         one_pass = Passes.of(self, self.scale)
@@ -62,8 +62,7 @@ class ShuffledPass(NoisyPass):
 
     @functools.cached_property
     def places(self) -> Passes | None:
-        """The same, where its noise is known to hide more than its maps' being 1-Lipschitz says: they contract, or the
-        domain is bounded.
+        """The same, if more is known than 1-Lipschitz maps: the maps contract, or the domain is bounded.
         """
         return None if self.gaussian_pass is None or self.gaussian_pass.bare else self.gaussian_pass
 
@@ -75,12 +74,12 @@ SMOOTH_SHUFFLE = (*BATCHES, *NOISY_STEP, "step_size", "smoothness")
 
 
 class Behind(NamedTuple):
-    """The steps behind the last of a class of batches.
+    """The steps after the last of a class of batches.
 
     Attributes:
-        steps: how many.
-        reach: how far each leaves two points at most, in units of the noise, where that is not what every step does:
-            the one step of a short last batch.
+        steps: their number.
+        reach: the largest distance of two points after such a step, in units of the noise, if it differs from that of
+        other steps: for the step of a short last batch.
     """
 
     steps: int
@@ -88,19 +87,19 @@ class Behind(NamedTuple):
 
 
 Remainders = Callable[[Trace, int, Behind], float]
-"""(trace, l, behind) -> ln of what is left of a record, summed over the l batches that it may be in."""
+"""(trace, l, behind) -> ln of the remaining trace of a record, summed over the l batches that it may be in."""
 
 _BEHIND_NOTHING = Behind(0)
 
 
 def _mean(run: ShuffledPass, epsilon: float, remainders: Remainders, *, shifts: bool = False) -> float:
-    """Return ln delta of a pass, rounded up: the mean over the place of the record; ``shifts`` as of the traces."""
+    """Return ln delta of a pass, rounded up: the mean over the record's position; ``shifts``: with the shift bound."""
     trace = run.shift_trace if shifts else run.trace
     return _mean_of(run.layout, lambda divisor: trace(epsilon, run.own_ratio(divisor)), remainders, run.reach)
 
 
 def _mean_of(plan: Layout, trace: Callable[[int], Trace], remainders: Remainders, reach: float = 0.0) -> float:
-    """Return ln delta of a pass; ``trace`` says what a record leaves whose gradient sum is divided by its argument."""
+    """Return ln delta of a pass; ``trace`` maps a divisor to the trace of a record in such a batch."""
     shares, behind = [], _BEHIND_NOTHING
     for alike in plan.positions:
         left = trace(alike.divisor)
@@ -163,8 +162,8 @@ def _shifted(trace: Trace, terms: int, behind: Behind) -> float:
 def _laplace_shifted(trace: Trace, terms: int, behind: Behind) -> float:
     """Return the remainders by the Laplace shift bounds.
 
-    The step of a short last batch is ignored. Behind more steps the batches of a class leave no more than their share
-    of all that would stand there in their place, and none more than the last of them.
+    The step of a short last batch is ignored. If more steps follow a class, its batches leave at most their share of a
+    longer sequence of batches, and none leaves more than the last of them.
     """
     shift = laplace.LaplaceShift(trace.first, trace.epsilon)
     if behind.steps <= 1:
@@ -198,7 +197,7 @@ def mean_of_shifts(*, steps: int, after: int, ratio: float, epsilon: float) -> f
     weakly_convex=True,
 )
 def product(run: ShuffledPass) -> Profile:
-    """A random order averages over how many later noisy steps shrink what the record left.
+    """A random order averages over the number of later noisy steps that shrink the record's trace.
 
     >>> run = ShuffledPass(records=10, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN,
     ...                      scale=2.0, step_size=0.5, displacement=0.75, diameter=2.0)
@@ -222,7 +221,7 @@ def product(run: ShuffledPass) -> Profile:
     weakly_convex=True,
 )
 def nonlinear(run: ShuffledPass) -> Profile:
-    """The average over positions of what the non-linear recursion leaves of the record.
+    """The non-linear recursion, averaged over positions.
 
     >>> run = ShuffledPass(records=10, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN,
     ...                      scale=2.0, step_size=0.5, displacement=0.75, diameter=2.0)
@@ -266,7 +265,7 @@ def shifted_pass(plan: Layout, own: float, epsilon: float) -> float:
 
 
 def _scaled(own: float, size: int, divisor: int) -> float:
-    """Return r_A of a batch divided by ``divisor`` from that of one divided by ``size``, rounded up."""
+    """Return r_A for a batch with this divisor, from r_A for a divisor of ``size``; rounded up."""
     return own if size == divisor else own * size / divisor * (1.0 + 4.0 * UNIT)
 
 
@@ -309,7 +308,7 @@ _ANY_STEP = (
     weakly_convex=True,
 )
 def hybrid(run: ShuffledPass) -> Profile:
-    """The average over positions of what the sharpest recursion leaves of the record."""
+    """The sharpest recursion, averaged over positions."""
     remainders, places = _sharpest(run), run.places if len(run.layout.positions) > 1 else None
 
     def log_delta(epsilon: float) -> float:
@@ -320,7 +319,7 @@ def hybrid(run: ShuffledPass) -> Profile:
 
 
 def _sharpest(run: ShuffledPass) -> Remainders:
-    """Return the recursion, or where all maps are 1-Lipschitz the less of it and the shift bound."""
+    """Return the recursion, or with 1-Lipschitz maps the lesser of it and the shift bound."""
     gaussian = run.noise == Noise.GAUSSIAN
     if not (gaussian or run.dimension == 1) or not run.expands_nothing:
         return _walked
@@ -356,7 +355,7 @@ def _over_square(log_sum: float, run: ShuffledPass) -> float:
     weakly_convex=True,
 )
 def stop_product(run: ShuffledPass) -> Profile:
-    """A random order and a random stop: the record may not be used at all, or anywhere before the end."""
+    """A random order and a random stop: the record may be used anywhere before the end, or not at all."""
     return Profile(
         lambda epsilon: _over_square(
             recursion.product_falling_sum(run.trace(epsilon, run.own_ratio(1)), run.records), run
@@ -379,7 +378,7 @@ def stop_product(run: ShuffledPass) -> Profile:
     weakly_convex=True,
 )
 def stop_hybrid(run: ShuffledPass) -> Profile:
-    """A random order and a random stop, averaged over what the sharpest recursion leaves of the record."""
+    """The sharpest recursion, averaged over a random order and a random stop."""
     own = run.own_ratio(1)
 
     def profile(epsilon: float) -> float:
@@ -410,9 +409,9 @@ def _log_twice(noise: Noise) -> float:
     limit_of=("shuffle.product", 1e-8),
 )
 def limit(run: Setting) -> Profile:
-    """Where the product bound tends as the schedule is followed to larger n; no guarantee at any n.
+    """The limit of the product bound as n grows along the schedule; no guarantee at any n.
 
-    To rounding, on no promised side.
+    Rounded to no particular side.
     """
 
     def profile(epsilon: float) -> float:
@@ -439,9 +438,9 @@ def limit(run: Setting) -> Profile:
     limit_of=("shuffle.nonlinear", 1e-2),
 )
 def nonlinear_limit(run: Setting) -> Profile:
-    """Where the non-linear bound tends as the schedule is followed to larger n; no guarantee at any n.
+    """The limit of the non-linear bound as n grows along the schedule; no guarantee at any n.
 
-    To rounding, on no promised side; 0 where C < ln((sqrt(g)+1)/(sqrt(g)-1)), for which the formula does not hold.
+    Rounded to no particular side; 0 if C < ln((sqrt(g)+1)/(sqrt(g)-1)), for which the formula does not hold.
     """
     log_c = math.log(run.c1) + _log_twice(run.noise)
 
@@ -463,7 +462,7 @@ class TunedRate(NamedTuple):
 
     Attributes:
         kappa: Delta eta/(c D). Below 1, the bound comes from below the limit (Laplace), or may start there (Gaussian).
-        exponent: the difference falls as n^-exponent; None where it falls as 1/ln n.
+        exponent: the difference falls as n^-exponent; None if it falls as 1/ln n.
     """
 
     kappa: float

@@ -1,4 +1,4 @@
-"""Array forms of `shuffle.product`, `shuffle.mixture` and `contraction.product`, and of places where steps contract.
+"""Array forms of `shuffle.product`, `shuffle.mixture` and `contraction.product`, and of contracting steps.
 
 Each curve maps an array of epsilon to upper bounds on ln delta of one pass. All curves of a pass bound the same run, so
 their minimum is a bound as well.
@@ -21,9 +21,9 @@ from dpcalc.theorems.many_passes.repeated_allocation import Passes
 if TYPE_CHECKING:
     Curve = Callable[[Array], Array]
 
-_SINGLE = 64  # positions that are summed one by one
+_SINGLE = 64  # positions that are summed individually
 _GROWTH = 1.03
-_LITTLE, _EVERY = 45.0, 6  # e^-45 of a sum is next to nothing; one in six terms tells where that begins
+_LITTLE, _EVERY = 45.0, 6  # e^-45 of a sum is negligible; one in six terms shows where that begins
 
 
 def least(*curves: Curve) -> Curve:
@@ -37,12 +37,12 @@ def least(*curves: Curve) -> Curve:
 
 
 def own_step(noise: Noise, ratio: float) -> Curve:
-    """Return the curve of a record's own noise alone, at distance ``ratio`` in units of it."""
+    """Return the curve of a record's own noise alone, at distance ``ratio`` in its units."""
     return lambda e: log_one_steps(noise, e, ratio)
 
 
 def fixed(noise: Noise, own: float, following: float, later: int) -> Curve:
-    """Return the curve of A B^later: a record with ``later`` steps behind it (`contraction.product`)."""
+    """Return the curve of A B^later: a record followed by ``later`` steps (`contraction.product`)."""
     first, factor = own_step(noise, own), own_step(noise, following)
 
     def curve(e: Array) -> Array:
@@ -98,9 +98,9 @@ def shuffled_mixture(plan: Layout, *, scale: float, sensitivity: float) -> Curve
 
 
 def shuffled_places(one_pass: Passes) -> Curve:
-    """Return the curve of a pass whose steps contract, or on a domain: the mean of delta_G over positions.
+    """Return the curve of a pass with contracting steps or a bounded domain: the mean of delta_G over positions.
 
-    mu falls with the number of steps that follow, so that a block of positions counts with its last step.
+    mu falls with the number of steps that follow, so a block of positions counts with its last step.
     """
     from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
@@ -127,7 +127,7 @@ def shuffled_places(one_pass: Passes) -> Curve:
 
 
 def _ends(first: int, last: int) -> list[int]:
-    """Return the positions from first to last, one by one and then in blocks, by the lower ends."""
+    """Return the lower ends of blocks of positions from first to last: single ones, then growing blocks."""
     ends = [*range(first, min(last, max(_SINGLE, first)) + 1)]
     while (after := max(ends[-1] + 1, int(ends[-1] * _GROWTH))) <= last:
         ends.append(after)
@@ -138,7 +138,7 @@ def log_positions(e: Array, ratio: float, terms: int, after: int) -> Array:
     """Return upper bounds on ln of the sum of delta_G(e; ratio/sqrt(k)) over k = after+1 .. after+terms.
 
     As a function of k each term falls as the tail of an inverse Gaussian law: concave up to the law's mode, convex
-    behind. A block's mean is below its middle or the mean of its ends, and below its first term where the mode lies
+    after it. A block's mean is below its middle or the mean of its ends, and below its first term if the mode lies
     within.
     """
     from dpcalc.numerics.normal_arrays import log_hockey_stick_up
@@ -178,9 +178,9 @@ def log_positions(e: Array, ratio: float, terms: int, after: int) -> Array:
 
 
 def _first_of(at: Callable[[Array, Array], Array], e: Array, k: Array) -> Array:
-    """Return ``at`` of every e and k, shape (e, k), which falls with k, or of a lower k, which adds almost nothing.
+    """Return ``at`` for every e and k, shape (e, k); it falls with k. A lower k is used where terms add almost nothing.
 
-    One in so many of k is worked out first, and what follows the one that adds little is not.
+    Every `_EVERY`-th k is evaluated first; terms after a negligible one are not.
     """
     value: Array = np.repeat(at(e[:, None], k[None, ::_EVERY]), _EVERY, axis=1)[:, : len(k)]
     counts = value > value[:, :1] - (_LITTLE + math.log(k[-1]))

@@ -1,4 +1,4 @@
-"""Contraction and shift bounds for steps that differ: a step size, noise and displacement for every step of a pass.
+"""Contraction and shift bounds for steps that differ: each has its own step size, noise and displacement.
 
 As in `contraction`, with A_j = h(eps, Delta/s_j) and B_t = h(eps, c_t D/(eta_t s_t)), s_t the noise scale of step t.
 Arrays have shape (T,) and hold upper bounds: slack for rounding is added at every stage.
@@ -23,8 +23,8 @@ from dpcalc.theorems.contraction.recursion import log_one_steps
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import NOISY_STEP, Setting
 
-_RECURSED = 100_000  # at most so many later steps go through the non-linear recursion one by one
-_ALL_PAIRS = 1000  # at most so many steps are recursed for every position at once
+_RECURSED = 100_000  # at most this many later steps go through the non-linear recursion
+_ALL_PAIRS = 1000  # at most this many steps are recursed for all positions at once
 _FLOOR = -1e290
 
 _STEPS = "step sizes, noise and displacement factors as scheduled, chosen without looking at the data"
@@ -40,8 +40,7 @@ BOUNDED_PASS = ("schedule", *NOISY_STEP, "diameter", "index?")
 
 
 class Steps(Setting):
-    """One pass by a schedule, each record used in one step, with what may be known that bounds it: a bounded domain,
-    Lipschitz maps, or both.
+    """One pass by a schedule, each record used in one step, on a bounded domain, with Lipschitz maps, or both.
     """
 
     @functools.cached_property
@@ -57,7 +56,7 @@ class Steps(Setting):
 
     @functools.cached_property
     def later_ratios(self) -> Array | None:
-        """r_B of every step; None where nothing bounds it."""
+        """r_B of every step; None if nothing bounds it."""
         chain = self.schedule
         if math.isinf(self.diameter) or chain.displacement is None:
             return None
@@ -80,7 +79,7 @@ class Steps(Setting):
         with np.errstate(all="ignore"):
             mu = chain.step_size * self.sensitivity / np.sqrt(spread)
             if self.diameter < math.inf:
-                # Whatever was done by step tau, the diameter is what the noise behind it has to hide.
+                # After step tau the noise has to hide at most the diameter.
                 behind = np.append(self.diameter * chain.contraction[1:] / np.sqrt(spread[1:]), np.inf)
                 mu = np.minimum(mu, np.minimum.accumulate(behind[::-1])[::-1])
         mu = np.where(np.isnan(mu), np.inf, mu) * (1.0 + UNIT * (8.0 * len(mu) + 64.0))
@@ -172,7 +171,7 @@ class Steps(Setting):
         return log_e
 
     def _log_shifted(self, index: int, epsilon: float) -> Iterator[float]:
-        """Yield the shift bound on ln delta of a record after each later step; inf where there is none."""
+        """Yield the shift bound on ln delta of a record after each later step; inf if there is none."""
         if not self.shifts:
             yield from itertools.repeat(math.inf)
         chain = self.schedule
@@ -203,7 +202,7 @@ class Steps(Setting):
         )
         with np.errstate(divide="ignore"):
             weights = np.log(np.full(steps, 1.0 / steps) if law is None else law)
-        # Backwards: what stopping at t or later leaves of a unit at t, S_t = s(t) + B_{t+1} S_{t+1}.
+        # Backwards: stopping at t or later leaves S_t = s(t) + B_{t+1} S_{t+1} of a unit at t.
         later, sums = -math.inf, np.empty(steps)
         for t in range(steps - 1, -1, -1):
             after = later + float(factors[t + 1]) if t + 1 < steps else -math.inf
@@ -217,12 +216,12 @@ def _quiet() -> Any:
 
 
 def _at(values: Array, index: int | None) -> float:
-    """Return the value for the step ``index``; the largest where none is stated."""
+    """Return the value for the step ``index``; the largest if it is None."""
     return float(values.max() if index is None else values[index - 1])
 
 
 def _average(values: Array, law: Any) -> float:
-    """Return ln of the average of exp(values) under the law (uniform where None), rounded up."""
+    """Return ln of the average of exp(values) under the law (None: uniform), rounded up."""
     if law is not None:
         with np.errstate(divide="ignore"):
             values = values + np.log(law)
@@ -249,7 +248,7 @@ def _average(values: Array, law: Any) -> float:
     weakly_convex=True,
 )
 def product(run: Steps) -> Profile:
-    """Every later step shrinks what the record left by its own factor."""
+    """Every later step shrinks the record's trace by its own factor."""
     return Profile(lambda epsilon: _at(run.log_products(epsilon), run.index))
 
 
@@ -266,7 +265,7 @@ def product(run: Steps) -> Profile:
     weakly_convex=True,
 )
 def hybrid(run: Steps) -> Profile:
-    """Both bounds hold of the same number at every step, so the smaller of the two may go into the next."""
+    """Both bounds hold for the same quantity at every step, so the smaller one may enter the next step."""
     if run.index is None:
         return Profile(lambda epsilon: float(run.log_least(epsilon).max()))
     index = run.index
@@ -285,7 +284,7 @@ def hybrid(run: Steps) -> Profile:
     weakly_convex=True,
 )
 def stop(run: Steps) -> Profile:
-    """Stopping at a random step averages over how many later steps shrink the record, or if it is used at all.
+    """Stopping at a random step averages over the number of later steps, and over whether the record is used at all.
 
     It holds even if the stopping time is published.
     """
@@ -314,7 +313,7 @@ def stop(run: Steps) -> Profile:
     weakly_convex=True,
 )
 def shuffled_product(run: Steps) -> Profile:
-    """The average over the record's step of what later steps leave of it."""
+    """The product bound, averaged over the record's step."""
     return Profile(lambda epsilon: _average(run.log_products(epsilon), run.schedule.probability))
 
 
@@ -331,5 +330,5 @@ def shuffled_product(run: Steps) -> Profile:
     weakly_convex=True,
 )
 def shuffled_hybrid(run: Steps) -> Profile:
-    """The average over the record's step of the sharpest bound for each."""
+    """The sharpest bound for each step, averaged over the record's step."""
     return Profile(lambda epsilon: _average(run.log_least(epsilon), run.schedule.probability))

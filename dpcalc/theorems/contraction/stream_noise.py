@@ -1,4 +1,4 @@
-"""A growing stream: the noise that each record gets, and products, integrals and sums over the records.
+"""A growing stream: the noise of each record, and products, integrals and sums over the records.
 
 Record j is used in step j with the noise scale of `dpcalc.model.noise` at x = j^alpha. With h(eps, r) the hockey-stick
 divergence of the noise at distance r (`recursion.log_one_step`),
@@ -85,7 +85,7 @@ class Stream(Frozen):
     # --- how the terms vary along the stream
 
     def singular(self, epsilon: float) -> float:
-        """Return the point on the real line from which on ln B_t is smooth."""
+        """Return the real number beyond which ln B_t is smooth."""
         if self.noise == Noise.GAUSSIAN:
             base = -self.c2 * 2.0 * math.pi * self.c1 * self.c1
             return base ** (0.5 / self.decay_exponent) if base > 0.0 else 0.0
@@ -94,22 +94,22 @@ class Stream(Frozen):
 
     @property
     def undefined_below(self) -> float:
-        """Where the schedule's scale becomes infinite, if it does."""
+        """The point where the schedule's scale becomes infinite."""
         return self.singular(0.0)
 
     @property
     def sharpness(self) -> float:
-        """How much faster than a power 2 of t the terms vary."""
+        """How much faster than t^2 the terms vary."""
         return max(1.0, self.decay_exponent if self.noise == Noise.GAUSSIAN else 0.5 * self.decay_exponent)
 
     @property
     def power(self) -> float:
-        """The power of 1/t with which ln B_t falls off, a little less for Gaussian noise."""
+        """The power of 1/t with which ln B_t falls, slightly less for Gaussian noise."""
         s = self.schedule_factor
         return 0.98 * self.decay_exponent / (s * s) if self.noise == Noise.GAUSSIAN else self.decay_exponent / s
 
     def _looseness(self, value: Callable[[float], float]) -> Callable[[float], float]:
-        """Return t -> how far a function of the reach at step t may be off, relatively: the reach is only enclosed."""
+        """Return t -> the relative error of a function of the reach at step t, which is only enclosed."""
 
         def relative(t: float) -> float:
             low, high = map(value, self.reach(t))
@@ -128,7 +128,7 @@ class Stream(Frozen):
         return recursion.log_one_step(self.noise, epsilon, self.reach(t)[1])
 
     def log_factors(self, epsilon: float, index: int, last: float) -> tuple[float, float]:
-        """Return an enclosure of sum_{t=index+1}^{last} ln B_t; (-inf, -inf) where a factor is 0; last may be inf."""
+        """Return an enclosure of sum_{t=index+1}^{last} ln B_t; (-inf, -inf) if a factor is 0; last may be inf."""
         if last <= index:
             return 0.0, 0.0
         if self.log_factor(epsilon, index + 1.0) == -math.inf:
@@ -146,7 +146,7 @@ class Stream(Frozen):
         )
 
     def log_product(self, epsilon: float, sensitivity: float, index: int, last: float) -> float:
-        """Return ln(A_i prod_{t=i+1}^{last} B_t), rounded up; -inf where a factor is 0."""
+        """Return ln(A_i prod_{t=i+1}^{last} B_t), rounded up; -inf if a factor is 0."""
         return _joined(self.log_first(epsilon, sensitivity, index), self.log_factors(epsilon, index, last)[1])
 
     def log_integral(self, epsilon: float, lower: float, upper: float = math.inf) -> float:

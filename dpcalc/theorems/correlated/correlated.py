@@ -1,7 +1,7 @@
 """Correlated noise on clipped gradients, every iterate public: one Gaussian pair, and banded matrices with sampling.
 
 Step t releases g_t + (C^-1 Z)_t, g_t the sum of the clipped gradients of its batch and the entries of Z independent.
-The noise has covariance (C'C)^-1, so that gradients may depend on all that was released, whatever the shape of C.
+The noise has covariance (C'C)^-1, so gradients may depend on all earlier releases, for any C.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dpcalc.theorems.sampled.settings import EpochsOfBatches, SampledSteps
 from dpcalc.theorems.setting import Setting
 
 _MOST_STEPS = 10**7
-"""Entries of a column: ten million doubles are 80 MB."""
+"""The most entries of a column: ten million doubles are 80 MB."""
 _MOST_PRODUCTS = 10**9
-"""Products of a recursion over the bands: some seconds."""
+"""The most products of a recursion over the bands: some seconds."""
 
 _NOISE = "fresh Gaussian noise of standard deviation noise_multiplier x scaling x clip in every entry of Z"
 _GROUPS = (
@@ -30,28 +30,28 @@ _GROUPS = (
 
 
 class CorrelatedSteps(Setting):
-    """Steps with noise that a matrix correlates."""
+    """Steps whose noise is correlated by a matrix."""
 
     @property
     def rounds(self) -> int:
-        """How many steps draw from one group of records, at most."""
+        """The most steps that draw from one group of records."""
         return -(-self.steps // self.bands)
 
     @property
     def strategy(self) -> Strategy:
-        """The matrix; where batches are sampled, the uses of a record are not known, and no mechanism reads them."""
+        """The matrix; with sampled batches the uses of a record are unknown, and no mechanism reads them."""
         return Strategy.of(self.known.get)
 
     @property
     def multiplier_of_columns(self) -> float:
-        """The noise multiplier where the columns of C are scaled to norm 1, rounded down."""
+        """The noise multiplier for columns of C scaled to norm 1, rounded down."""
         if self.scaling == Scaling.COLUMNS:
             return self.noise_multiplier
         return down(self.noise_multiplier / self.strategy.column_norm()[1], 4.0)
 
     @property
     def one_pair(self) -> Gdp:
-        """What the whole run is dominated by where a record's steps are public."""
+        """The guarantee of the whole run if a record's steps are public."""
         apart = 2.0 if self.adjacency == Adjacency.REPLACE_ONE else 1.0
         if self.scaling == Scaling.SENSITIVITY:
             return Gdp(up(apart / self.noise_multiplier, 2.0))
@@ -160,12 +160,12 @@ _WHOLE_BLOCKS = requires(
         "many), by a rule that ignores the other records; the order may be public", CLIPPED, _NOISE, CONSTANT, SEEN,
     ),
     public_sums=True,
-    not_monotone_in=("steps",),  # with noise over columns a longer column hides more
+    not_monotone_in=("steps",),  # if noise is relative to columns, a longer column has more noise
     erratum="Sensitivities from a search over the signs of gradients are no guarantee: three columns at 120 degrees "
     "have 4 by signs and 4.5 by vectors.",
 )  # fmt: skip
 def gaussian(run: CorrelatedSteps) -> Gdp:
-    """The whole run is one Gaussian mechanism, whatever the gradients and however they depend on what was released.
+    """The whole run is one Gaussian mechanism, even if gradients depend on earlier releases.
 
     >>> run = CorrelatedSteps(mechanism="sqrt", steps=1000, participations=5, separation=200, noise_multiplier=5.0,
     ...                       scaling="matrix", adjacency="null-record")
@@ -199,7 +199,7 @@ def gaussian(run: CorrelatedSteps) -> Gdp:
     public_sums=True,
 )  # fmt: skip
 def of_any_matrix(run: CorrelatedSteps) -> Gdp:
-    """The whole run is one Gaussian mechanism; what a record adds is bounded whatever the signs in C.
+    """The whole run is one Gaussian mechanism; the sensitivity bound holds for entries of C of any sign.
 
     >>> import numpy as np
     >>> from dpcalc.model.matrix_file import Matrix
@@ -230,7 +230,7 @@ def of_any_matrix(run: CorrelatedSteps) -> Gdp:
     public_sums=True,
 )  # fmt: skip
 def banded_poisson(run: CorrelatedSteps) -> Composition:
-    """A use touches as many rows as C has bands, and its group is drawn from again only after these.
+    """A use touches as many rows as C has bands, and its group is only sampled again after these.
 
     >>> run = CorrelatedSteps(sampling="poisson", mechanism="banded-sqrt", steps=1000, bands=10, sample_rate=0.005,
     ...                       noise_multiplier=1.2, scaling="columns", adjacency="remove")
@@ -269,7 +269,7 @@ def banded_poisson(run: CorrelatedSteps) -> Composition:
     public_sums=True,
 )  # fmt: skip
 def banded_balls(run: CorrelatedSteps) -> Composition:
-    """What a record adds is hidden among the rounds of its group in an epoch.
+    """A record's contribution is hidden among the rounds of its group in an epoch.
 
     >>> run = CorrelatedSteps(sampling="balls-in-bins", mechanism="banded-sqrt", steps=1000, bands=10, separation=200,
     ...                       noise_multiplier=1.2, scaling="columns", adjacency="remove")

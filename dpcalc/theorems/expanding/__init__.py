@@ -1,1 +1,1 @@
-"""Passes and steps whose maps may drive two runs apart, on a bounded domain or not."""
+"""Passes and steps whose maps may expand distances, with or without a bounded domain."""

@@ -1,11 +1,11 @@
-"""Several passes of maps that may drive two runs apart: smooth losses that need not be convex, and Lipschitz ones.
+"""Several passes of maps that may expand distances: smooth losses that need not be convex, and Lipschitz losses.
 
-Here are the bounds for any order: composition, and on a domain what the last steps hide. `expanding_maps` has how far a
+Bounds for any order: composition, and on a bounded domain the noise of the last steps. `expanding_passes` has how far a
 step drives two runs apart. Every guarantee rounds up.
 
-Several passes, each in a fresh random order, of maps that may drive two runs apart.
+Several passes, each in a fresh random order.
 
-Laplace noise, composed: no more is known of the losses than their gradients.
+Laplace noise, composed: all that is used about the losses is the bound on their gradients.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _USED_ONCE = "each record is used once in every pass, and orders are drawn witho
 
 
 class RandomOrders(Setting):
-    """Several passes in random order with Gaussian noise, of losses of which nothing is known but their gradients."""
+    """Several passes in random order with Gaussian noise; only the bound on the gradients is known."""
 
     def ratio(self, size: int) -> float:
         """Return r = Delta/(b sigma) of a use in a batch divided by this size, rounded up."""
@@ -61,7 +61,7 @@ class BoundedSteps(Expanding):
 
     @functools.cached_property
     def uses(self) -> tuple[int, int, int]:
-        """How often the record is used at most, by how much its smallest batch is divided, and steps to the next."""
+        """The most uses of a record, the divisor of its smallest batch, and the number of steps between uses."""
         size = self.records if self.batch_size is None else self.batch_size
         if self.steps is not None:
             return self.steps, min(size, self.records), 1
@@ -87,7 +87,7 @@ class BoundedSteps(Expanding):
     public_sums=True,
 )
 def composition(run: RandomOrders) -> Gdp:
-    """Whatever the losses and the order, the noise of its own steps hides a record, and that composes.
+    """For any losses and any order, the noise of its own steps hides a record, and these steps compose.
 
     >>> run = RandomOrders(records=10, batch_size=5, last_batch="own", epochs=9, sensitivity=2.0, noise_std=4.0,
     ...                    loss_class="lipschitz")
@@ -98,7 +98,7 @@ def composition(run: RandomOrders) -> Gdp:
 
 
 def _steps_to_hide(run: BoundedSteps) -> float:
-    """Return about the number of sampled steps from which the diameter bounds less than composition; no bound."""
+    """Return an estimate (no bound) of the number of sampled steps from which the diameter beats composition."""
     from dpcalc.theorems.sampled import noisy_sgd
 
     return noisy_sgd.steps_to_reach(run.part(noisy_sgd.SampledSteps), domain(run.changed(steps=10**15)).mu)
@@ -125,8 +125,8 @@ def _steps_to_hide(run: BoundedSteps) -> float:
     weakly_convex=True,
 )  # fmt: skip
 def domain(run: BoundedSteps) -> Gdp:
-    """Two runs are never further apart than the diameter, so that only the last steps count, however many there are,
-    even where every step drives the runs further apart.
+    """Two runs are never further apart than the diameter, so only the last steps count, however many there are and even
+    if every step drives the runs further apart.
 
     >>> run = BoundedSteps(records=1, sensitivity=2.0, lipschitz=1.0, noise_std=1.0, step_size=0.5, diameter=1.0,
     ...                    loss_class="lipschitz", steps=10**12)
@@ -146,8 +146,8 @@ def domain(run: BoundedSteps) -> Gdp:
     return Gdp(up(least, 16.0))
 
 
-_FARTHEST = 25.0  # a step that leaves points further apart, in units of its noise, hides less than 1e-33
-_SINGLE, _WIDER, _SETTLED = 48, 1.1, 40.0  # positions in blocks of their own; growth of blocks; where G_k is constant
+_FARTHEST = 25.0  # at a larger distance, in units of its noise, a step hides less than 1e-33
+_SINGLE, _WIDER, _SETTLED = 48, 1.1, 40.0  # single positions; growth of blocks; where G_k is constant
 
 
 class FreshPasses(RandomOrders):
@@ -155,7 +155,7 @@ class FreshPasses(RandomOrders):
 
     @property
     def growth(self) -> float | None:
-        """The growth ln c >= 0 of a step's Lipschitz factor, rounded up; None where the maps have none."""
+        """The growth ln c >= 0 of a step's Lipschitz factor, rounded up; None if there is none."""
         return growth_of(self.loss_class, self.step_size, self.smoothness, self.strong_convexity)
 
 
@@ -185,13 +185,14 @@ class FreshPasses(RandomOrders):
     weakly_convex=True,
 )  # fmt: skip
 def fresh(run: FreshPasses) -> Composition:
-    """A use is hidden by what is left of its own pass. Every pass has its own order: the curve of one is composed."""
+    """A use is hidden by the rest of its own pass. Every pass has its own order, so the curve of one pass is
+    composed."""
     return Composition([(_pass_pair(run.changed(epochs=1)), run.epochs)])
 
 
 @functools.lru_cache(maxsize=8)
 def _pass_pair(run: FreshPasses) -> Pair:
-    """Return the pair of laws of one shuffled pass."""
+    """Return the dominating pair of one shuffled pass."""
     from dpcalc.notions import pld, profiles
     from dpcalc.theorems.contraction import shuffle_curves
 
@@ -215,7 +216,7 @@ def _pass_pair(run: FreshPasses) -> Pair:
 
 
 def _pass_curve(run: FreshPasses) -> Callable[[Array], Array]:
-    """Return the curve of one pass: the mean of delta_G over positions, blocks of them at their latest."""
+    """Return the curve of one pass: the mean of delta_G over positions, with blocks at their last position."""
     growth = math.inf if run.growth is None else run.growth
     blocks = [_blocks(alike, growth, run.ratio(alike.divisor)) for alike in run.layout.positions]
     weights = np.concatenate([count for count, _ in blocks]) / run.records
@@ -234,7 +235,7 @@ def _pass_curve(run: FreshPasses) -> Callable[[Array], Array]:
 
 
 def _blocks(alike: Positions, growth: float, ratio: float) -> tuple[Array, Array]:
-    """Return how many records each block of like positions holds, and mu at its latest, rounded up."""
+    """Return the number of records in each block of equal positions, and mu at its last position, rounded up."""
     last = alike.first + alike.steps - 1
     ends = [alike.first]
     while ends[-1] < last and ends[-1] * growth < _SETTLED:
@@ -272,7 +273,7 @@ _LAPLACE = requires(
     public_sums=True,
 )  # fmt: skip
 def laplace(run: Setting) -> Composition:
-    """Each use of the record is a Laplace mechanism, whatever the losses and the order; all iterates may be seen."""
+    """Each use of the record is a Laplace mechanism, for any losses and any order; all iterates may be public."""
     from dpcalc.notions import pld
 
     size = run.records if run.batch_size is None else run.batch_size

@@ -1,28 +1,29 @@
-"""Several passes of maps that may drive two runs apart, with the record at the same place in each of them.
+"""Several passes of maps that may expand distances, with the record at the same position in each of them.
 
-A use is hidden by the steps up to the next one, or on a domain the uses before some step by the steps behind it.
+A use is hidden by the steps up to the next use; on a bounded domain all uses before some step are hidden by the steps
+after it.
 
-How far a step may drive two runs apart, what the last steps hide of it, and the conditions of bounds on such runs.
+How far a step may drive two runs apart, what the last steps hide, and the conditions of the bounds.
 
-The shifted-divergence theorem asks no more of a step than how far it leaves two points z apart: at most F(z), and the
-shift may be spent as z_t = F(z_(t-1)) - a_t. With s = eta Delta/b for a use of the record, F(z) is
+The shifted-divergence theorem needs only a bound F(z) on the distance after a step of two points z apart; the shift may
+be spent as z_t = F(z_(t-1)) - a_t. With s = eta Delta/b for a use of the record, F(z) is
 
     smooth, or convex and smooth with a long step      c z, and s more where the record is used, c > 1
     weakly convex and Lipschitz, convex too (q = 1)    sqrt(q z^2 + w^2), and s more where the record is used
     Lipschitz only, which covers clipped gradients     z + 2 eta L, whether the record is used or not
 
-with c, q and w as in `dpcalc.model.loss_class`, and the least of those that hold. On a domain of diameter D two runs
-are never further apart than that, however long they are, and the last m steps hide D at a cost of A_m, the least of
+with c, q and w as in `dpcalc.model.loss_class`, and the least of those that hold. On a domain of diameter D two runs of
+any length are never further apart than D, and the last m steps hide D at a cost of A_m, the least of
 
     (D + 2 eta L p)^2/(p + c^-2 + ... + c^(-2(m-p))), 0 <= p <= m: p steps of the third kind, then m - p of the first
     D^2/S_m + w^2 (1/(q S_1) + ... + 1/(q S_m)), S_i = q^-1 + ... + q^-i: steps of the second kind
 
-in units of the variance that a step adds; any split of the steps is a certificate. Before that, or without a domain, a
-use is hidden by the steps up to the next one.
+in units of the variance that a step adds; any split of the steps is valid. Before that, or without a domain, a use is
+hidden by the steps up to the next use.
 
 Every guarantee rounds up.
 
-Steps on fresh uniform batches on a bounded domain, of maps that may drive two runs apart.
+Steps on fresh uniform batches on a bounded domain.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ ALL = ("cyclic", *RANDOM, "noisy-sgd", "noisy-gd")
 CLASS = "the losses are of the stated class on the domain"
 MAPS = "the losses are smooth, and weakly convex where so stated, so that every map is Lipschitz with a factor above 1"
 _MILD = 1.0 - 1e-12  # a step times the weight of a regulariser: its part of the step then turns no two points around
-_SUMMED = 64  # so many terms of a sum one by one: what the series behind them leaves out is below a rounding
-LARGEST = 1e90  # a ratio beyond this one hides nothing
+_SUMMED = 64  # this many terms are summed exactly: the error of the series for the rest is below a rounding
+LARGEST = 1e90 # no privacy is left at a larger ratio
 
 
 # --- conditions -------------------------------------------------------------------------------------------------------
@@ -87,7 +88,7 @@ def _mild_regulariser(run: Run) -> Obstacle | None:
 
 
 def hides_by_place(run: Run) -> Obstacle | None:
-    """Return an obstacle where a record is as badly off at every place of a pass."""
+    """Return an obstacle if a record has the same privacy at every position of a pass."""
     bounded = run.algorithm.order is Order.SHUFFLE and run.diameter is not None and run.displacement is not None
     smooth = run.loss_class in loss.LIPSCHITZ_MAPS and run.smoothness is not None
     if bounded or smooth or run.loss_class is None:
@@ -115,7 +116,7 @@ LENGTH = Condition("epochs or steps is known", _length_known)
 def growth_of(
     loss_class: LossClass, step_size: float, smoothness: float | None, strong_convexity: float
 ) -> float | None:
-    """Return the growth ln c >= 0 of a step's Lipschitz factor, rounded up; None where the maps have none."""
+    """Return the growth ln c >= 0 of a step's Lipschitz factor, rounded up; None if there is none."""
     rate = loss.rate(
         loss_class=loss_class, step_size=step_size, smoothness=smoothness, strong_convexity=strong_convexity
     )
@@ -123,7 +124,7 @@ def growth_of(
 
 
 def grid() -> Iterator[int]:
-    """Yield the whole numbers of at most three binary digits, up to 1e18: every count of steps is near one of them."""
+    """Yield the integers with at most three significant binary digits, up to 1e18: every count is near one of them."""
     yield from (1, 2, 3)
     for power in range(58):
         yield from (j << power for j in (4, 5, 6, 7))
@@ -143,7 +144,7 @@ def rooms(growth: float, steps: Array) -> Array:
 
 
 def carried(reach: float, growth: float, steps: int, push: float = math.inf) -> float:
-    """Return mu of the diameter hidden by so many steps that leave points z apart at most min(c z, z + push) apart.
+    """Return mu of the diameter hidden by ``steps`` steps that leave points z apart at most min(c z, z + push) apart.
 
     That is the least over p of (reach + push p)/sqrt(p + c^-2 + ... + c^(-2(steps-p))), rounded up. c = e^growth >= 1.
     """
@@ -159,7 +160,7 @@ def carried(reach: float, growth: float, steps: int, push: float = math.inf) -> 
     if growth > 700.0:
         low = steps
     elif push == math.inf or reach * math.expm1(growth) <= push:
-        high = 0  # every distance is so short that c z is less
+        high = 0  # c z is less at every distance
     while low < high:  # the square of the cost is convex in p, a square of a line over a concave function
         middle = (low + high) // 2
         if cost(middle) > cost(middle + 1):
@@ -185,9 +186,9 @@ def harmonic(terms: int, ratio: float = 1.0) -> float:
 
 
 def _tail(log: float, x: float) -> float:
-    """Return the integral of 1/(e^(log x) - 1), with what Euler and Maclaurin add for a sum over whole numbers.
+    """Return the integral of 1/(e^(log x) - 1), with the Euler-Maclaurin terms for a sum over integers.
 
-    The derivatives alternate in sign, so that a series which ends at a term of this sign is above the sum.
+    The derivatives alternate in sign, so a series that ends at a term of this sign is above the sum.
     """
     if log * x > 700.0:
         return 0.0
@@ -203,7 +204,7 @@ def carried_bent(reach: float, bent: tuple[float, float], steps: int) -> float:
 
     Args:
         reach, bent: D, and (q, w), in units of a step's noise; q >= 1.
-        steps: how many.
+        steps: their number.
     """
     ratio, width = bent
     sum_of_powers = room(0.5 * math.log(ratio), steps) / ratio
@@ -211,29 +212,30 @@ def carried_bent(reach: float, bent: tuple[float, float], steps: int) -> float:
 
 
 def carried_anyhow(reach: float, push: float) -> float:
-    """Return the least over m of D'/sqrt(m) + push sqrt(m): the diameter, and what m steps add; rounded up."""
+    """Return the least over m of D'/sqrt(m) + push sqrt(m), for the diameter and the growth over m steps; rounded
+    up."""
     best = min(reach / push if push else math.inf, 1e15)
     tried = {max(1, math.floor(best)), max(1, math.ceil(best))}
     return min(up(reach / math.sqrt(m) + push * math.sqrt(m), 16.0) for m in tried)
 
 
 class Expanding(Setting):
-    """Steps that may drive two runs apart, perhaps on a bounded domain."""
+    """Steps that may expand distances, perhaps on a bounded domain."""
 
     @functools.cached_property
     def growth(self) -> float:
-        """The growth ln c >= 0 of a step's Lipschitz factor, rounded up; inf where it has none."""
+        """The growth ln c >= 0 of a step's Lipschitz factor, rounded up; inf if it has none."""
         growth = growth_of(self.loss_class, self.step_size, self.smoothness, self.strong_convexity)
         return math.inf if growth is None else growth
 
     @functools.cached_property
     def reach(self) -> float:
-        """D/(eta sigma), rounded up; inf where the domain is unbounded."""
+        """D/(eta sigma), rounded up; inf if the domain is unbounded."""
         return quotient_up((self.diameter,), (self.step_size, self.noise_std)) if self.diameter < math.inf else math.inf
 
     @functools.cached_property
     def push(self) -> float:
-        """2 L/sigma, rounded up; inf where L is not known, or a step turns the part of a regulariser around."""
+        """2 L/sigma, rounded up; inf if L is unknown, or if a step reverses the regulariser's part."""
         if self.lipschitz == math.inf or self.step_size * self.regularisation > _MILD:
             return math.inf
         return quotient_up((2.0, self.lipschitz), (self.noise_std,))
@@ -250,7 +252,7 @@ class Expanding(Setting):
         return None if found is None else (found[0], quotient_up((found[1],), (self.step_size, self.noise_std)))
 
     def carried(self, steps: int) -> float:
-        """Return mu of the diameter hidden by the noise of so many steps, rounded up; inf where it is unbounded."""
+        """Return mu of the diameter hidden by the noise of ``steps`` steps, rounded up; inf if it is unbounded."""
         if self.reach == math.inf:
             return math.inf
         least = carried(self.reach, self.growth, steps, self.push)
@@ -258,16 +260,16 @@ class Expanding(Setting):
 
 
 class ExpandingPasses(Expanding):
-    """Passes whose steps may drive two runs apart."""
+    """Passes whose steps may expand distances."""
 
     def ratio(self, size: int) -> float:
-        """Return r = Delta/(b sigma) of a use in a batch divided by this size, rounded up."""
+        """Return r = Delta/(b sigma) of a use in a batch with this divisor, rounded up."""
         return quotient_up((self.sensitivity,), (float(size), self.noise_std))
 
     def earlier(self, ratio: float, period: int) -> float:
-        """Return what all uses but the last cost, one a pass: the square of a GDP parameter, rounded up.
+        """Return the cost mu^2 of all uses but the last, one a pass, rounded up.
 
-        Each is hidden by its own pass; or the diameter, from right after a use on, and j more uses are.
+        Each is hidden by its own pass; or the diameter right after some use and j more uses are.
         """
         one = ratio / math.sqrt(room(self.growth, period))
         least = (self.epochs - 1) * one * one
@@ -303,7 +305,7 @@ _CYCLIC = (
 def cyclic(run: ExpandingPasses) -> Gdp:
     """The noise of a pass hides a use even if every step drives two runs apart, as long as it does so slowly.
 
-    It is never above `multi_epoch.composition` but for rounding.
+    It is never above `multi_epoch.composition`, up to rounding.
 
     >>> run = ExpandingPasses(records=5, index=1, batch_size=1, epochs=9, sensitivity=2.0, noise_std=4.0,
     ...                       step_size=1e-6, loss_class="smooth", smoothness=1.0)
@@ -337,7 +339,7 @@ def cyclic(run: ExpandingPasses) -> Gdp:
     weakly_convex=True,
 )  # fmt: skip
 def once(run: ExpandingPasses) -> Profile:
-    """The record keeps its place in every epoch; few places are so late that too little noise follows the last use.
+    """The record keeps its position in every epoch; for few positions too little noise follows the last use.
 
     >>> run = ExpandingPasses(records=100, batch_size=1, last_batch="own", epochs=2, sensitivity=2.0, noise_std=2.0,
     ...                      step_size=0.01, loss_class="smooth", smoothness=1.0)
@@ -348,7 +350,7 @@ def once(run: ExpandingPasses) -> Profile:
 
 
 def _positions(run: ExpandingPasses, epsilon: float) -> float:
-    """Return ln of the mean of delta_G over all places of a record."""
+    """Return ln of the mean of delta_G over all positions of a record."""
     plan, total = run.layout, -math.inf
     if run.ratio(plan.least_divisor) > LARGEST:
         return 0.0
@@ -358,7 +360,7 @@ def _positions(run: ExpandingPasses, epsilon: float) -> float:
 
 
 def _like_positions(run: ExpandingPasses, alike: Positions, epsilon: float) -> float:
-    """Return ln of the mean of delta_G over the places in like batches."""
+    """Return ln of the mean of delta_G over the positions in equal batches."""
     ratio = run.ratio(alike.divisor)
     earlier = run.earlier(ratio, run.layout.steps)
 
@@ -383,7 +385,8 @@ def _hides_sampled(run: Run) -> Obstacle | None:
 
 
 def steps_to_hide(run: SampledSteps) -> float:
-    """Return about the number of steps from which hiding the early ones beats composition; no bound. inf for never."""
+    """Return an estimate (no bound) of the number of steps from which hiding early ones beats composition; inf for
+    never."""
     composed = run.part(noisy_sgd.SampledSteps)
     single = hidden_past.use_cost(composed.ratio, run.batch_size / run.records)
     return noisy_sgd.steps_to_reach(composed, min(run.carried(m) + math.sqrt(m * single) for m in grid()))
@@ -412,9 +415,10 @@ def steps_to_hide(run: SampledSteps) -> float:
     weakly_convex=True,
 )  # fmt: skip
 def sampled(run: SampledSteps) -> Composition:
-    """What was done before the last m steps is at most the diameter away, and a share of their noise hides that.
+    """Before the last m steps the runs are at most a diameter apart, and a share of the noise of these steps hides
+    that.
 
-    It is the plain composition where hiding does not help.
+    It is plain composition if hiding does not help.
     """
     from dpcalc.notions import pld
 
@@ -430,7 +434,7 @@ def sampled(run: SampledSteps) -> Composition:
 
 
 def best_split(run: SampledSteps) -> hidden_past.Plan | None:
-    """Return the plan that is best by a central limit approximation of the uses; None for the plain composition."""
+    """Return the best plan by a central-limit approximation of the uses; None for plain composition."""
     mu, rate = noisy_sgd.step_ratio(run.lipschitz, run.noise_std, run.batch_size), run.batch_size / run.records
     single = hidden_past.use_cost(mu, rate)
     least, best = run.steps * single, None

@@ -2,8 +2,8 @@
 
 ``dp-sgd-output`` runs T steps w <- Pi(w - eta grad l(w; z_i)) from 0 on single records, drawn uniformly with
 replacement, and releases the average of the iterates plus N(0, sigma^2 I). ``dp-sgd-gradient`` has the noise in
-every step, w - eta (gradient + N(0, sigma^2 I)), on batches of m records drawn without replacement, afresh each step;
-all iterates may be seen, their average with them (Wang, Lei, Ying and Zhang 2022, Algorithms 1 and 2).
+every step, w - eta (gradient + N(0, sigma^2 I)), on batches of m records drawn without replacement, independently in
+each step; all iterates may be public, and so may their average (Wang, Lei, Ying and Zhang 2022, Algorithms 1 and 2).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ALL_SEEN = "every iterate may be released, and so may their average"
 
 
 def step_fits(run: Run) -> Obstacle | None:
-    """Return what is wrong with the step size for the loss: eta L <= 2 at alpha = 1, eta m < 1 with an l2 term."""
+    """Return an obstacle unless the step size fits the loss: eta L <= 2 at alpha = 1, eta m < 1 with an l2 term."""
     eta, a, constant = run.step_size, run.holder_exponent, run.holder_constant
     m = run.strong_convexity or 0.0
     if eta is None:
@@ -57,7 +57,7 @@ def step_fits(run: Run) -> Obstacle | None:
 
 
 def _gradient_known(run: Run) -> Obstacle | None:
-    """Return why no bound on the gradient at the iterates follows, for noise on the output."""
+    """Return an obstacle if no bound on the gradient at the iterates follows, for noise on the output."""
     obstacle = _gradient_in_ball(run)
     if obstacle is None or run.loss_at_zero is None or run.gradient_at_zero is None:
         return obstacle
@@ -81,7 +81,7 @@ def _gradient_known(run: Run) -> Obstacle | None:
 
 
 def _gradient_in_ball(run: Run) -> Obstacle | None:
-    """Return why no bound on the gradient on the domain follows."""
+    """Return an obstacle if no bound on the gradient on the domain follows."""
     if run.lipschitz is not None:
         return None
     missing = [n for n in ("holder_exponent", "holder_constant", "gradient_at_zero") if run.value(n) is None]
@@ -124,7 +124,7 @@ class OutputNoise(Setting):
 
     @functools.cached_property
     def gradient(self) -> float:
-        """G, the least bound on the gradient that follows."""
+        """G, the least known bound on the gradient."""
         return holder.gradient_bound(
             lipschitz=self.lipschitz, radius=self.radius, holder_exponent=self.holder_exponent,
             holder_constant=self.holder_constant, gradient_at_zero=self.gradient_at_zero,
@@ -190,7 +190,7 @@ class GradientNoise(Setting):
 
     @functools.cached_property
     def gradient(self) -> float:
-        """G, the least bound on the gradient that follows."""
+        """G, the least known bound on the gradient."""
         return holder.gradient_bound(
             lipschitz=self.lipschitz, radius=self.radius, holder_exponent=self.holder_exponent,
             holder_constant=self.holder_constant, gradient_at_zero=self.gradient_at_zero,

@@ -16,7 +16,7 @@ replacement can move the mean gradient, and p = m/n:
 
 * `renyi`: Theorem 9 of Wang, Balle and Kasiviswanathan (2019), for whole orders from 2 on;
 * `lemma_renyi`: 3.5 p^2 lambda/s^2, simpler and larger, where two conditions hold (Lemma 3 of Wang, Lei, Ying and
-  Zhang 2022); its proof goes through the first, so that it is for whole orders, too.
+  Zhang 2022); its proof uses the first, so it also needs whole orders.
 """
 
 from __future__ import annotations

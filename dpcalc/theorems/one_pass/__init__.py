@@ -1,1 +1,1 @@
-"""One pass in a fixed order: amplification by iteration and shifted divergences, also of random parts of a pass."""
+"""One pass in a fixed order: amplification by iteration and shifted divergences, also for random parts of a pass."""

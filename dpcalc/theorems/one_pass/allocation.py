@@ -1,21 +1,20 @@
-"""Where the shifts of a chain are spent: the optimal allocation for Gaussian noise, or the user's own.
+"""The allocation of a chain's shifts to its noise: optimal for Gaussian noise, or the user's own.
 
-The optimal allocation of a chain whose steps are all alike and expand nothing, in closed form.
+For equal steps that do not expand, the optimal allocation has a closed form.
 
-With factors c <= 1 the slopes of the points of prefix sums fall from step to step, whatever the start: all steps are
-one block of constant slope (`dpcalc.numerics.isotonic`). Of m steps that begin at z,
+With factors c <= 1 the slopes between prefix sums fall from step to step for any start, so all steps are one block of
+constant slope (`dpcalc.numerics.isotonic`). For m steps that begin at z,
 
     S = z c^m + s (1 - c^m)/(1 - c),   V = v (1 - c^(2m))/(1 - c^2),   cost S^2/V,   a_j = v c^(m-j) S/V.
 
-On a domain of diameter D all but the last m steps may be forgotten, z = D. With A = s/(1-c), the cost is
-(A + (D - A) c^m)^2/(1 - c^(2m)) up to a factor: it falls with m up to c^m = 1 - D/A, or m = D/s at c = 1, and grows
-from there on.
+On a domain of diameter D all but the last m steps may be forgotten, with z = D. With A = s/(1-c), the cost is (A + (D -
+A) c^m)^2/(1 - c^(2m)) up to a factor: it falls with m up to c^m = 1 - D/A, or m = D/s at c = 1, and grows beyond.
 
-Where the shifts of a chain are spent against Laplace noise, in one dimension.
+The allocation for Laplace noise, in one dimension.
 
-Every allocation of the shifts is valid at every order. The one for Gaussian noise is improved by majorising and
-minimising: the divergence R is concave in the square of the shift, so the quadratic through the present a_t with
-curvature R'(a)/a lies above it, and the Gaussian problem with the weights a_t/R'(a_t) can only lower the sum.
+Every allocation is valid at every order. The Gaussian one is improved by majorise-minimise: the divergence R is concave
+in the square of the shift, so the quadratic through the current a_t with curvature R'(a)/a lies above it, and the
+Gaussian problem with the weights a_t/R'(a_t) can only lower the sum.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ _LARGE, _SMALL = 1e140, 1e-140  # squares of numbers between them neither overfl
 
 
 class EqualSteps(NamedTuple):
-    """Steps in a row.
+    """Equal consecutive steps.
 
     Attributes:
-        steps: m, those that are not forgotten.
-        shift: s of each.
+        steps: m, the number of steps that are not forgotten.
+        shift: s of each step.
         rate: -ln c >= 0.
-        variance: v of each, rounded down.
-        start: z, the distance before the first.
+        variance: v of each step, rounded down.
+        start: z, the distance before the first step.
     """
 
     steps: int
@@ -61,11 +60,11 @@ class EqualSteps(NamedTuple):
         return np.exp(-self.rate * steps)
 
     def arriving(self, steps: Any) -> Any:
-        """Return the distance after so many steps if nothing of it is spent."""
+        """Return the distance after ``steps`` steps if nothing is spent."""
         return self.start * self.factor(steps) + self.shift * _geometric(self.rate, steps)
 
     def room(self, steps: Any) -> Any:
-        """Return the variance that so many steps leave."""
+        """Return the variance after ``steps`` steps."""
         return self.variance * _geometric(2.0 * self.rate, steps)
 
     @property
@@ -79,15 +78,15 @@ class EqualSteps(NamedTuple):
     def cost(self) -> float:
         """The least sum of a_j^2/v, rounded up."""
         carried, room = float(self.arriving(self.steps)), float(self.room(self.steps))
-        # The two sums are good to 8 units; c^m to 4 units for each unit of its exponent, twice in the square.
+        # The two sums err by at most 8 units; c^m by 4 units for each unit of its exponent, doubled in the square.
         return up(carried / room * carried, 64.0 + 8.0 * min(self.rate * self.steps, 745.0))
 
     def spent(self, step: Any) -> Any:
-        """Return a_j of steps counted from 1."""
+        """Return a_j of step j, counted from 1."""
         return self.arriving(self.steps) / self.room(self.steps) * self.variance * self.factor(self.steps - step)
 
     def left(self, step: Any) -> Any:
-        """Return z_j: what is not yet spent after steps counted from 1."""
+        """Return z_j, the distance not yet spent after step j, counted from 1."""
         slope = self.arriving(self.steps) / self.room(self.steps)
         return np.maximum(self.arriving(step) - slope * self.factor(self.steps - step) * self.room(step), 0.0)
 
@@ -98,17 +97,17 @@ class EqualSteps(NamedTuple):
 
 
 def _geometric(rate: float, terms: Any) -> Any:
-    """Return 1 + e^-rate + ... of so many terms."""
+    """Return 1 + e^-rate + ... with ``terms`` terms."""
     return terms if rate == 0.0 else np.expm1(-rate * terms) / math.expm1(-rate)
 
 
 def equal_steps(chain: Chain, start: float, cap: float | None) -> EqualSteps | None:
-    """Return the steps of a chain that the optimal allocation does not forget; None where they differ, or expand.
+    """Return the steps of a chain that the optimal allocation does not forget; None if steps differ or expand.
 
     Args:
         chain: the steps, with their shifts.
         start: the distance z_0 of the two starting points.
-        cap: the diameter of the domain, which allows a restart; None where there is none.
+        cap: the diameter of the domain, which allows a restart; None if it is unbounded.
     """
     one = chain.one
     if one is None or one.shift is None or not 0.0 < one.contraction[0] <= 1.0:
@@ -120,7 +119,7 @@ def equal_steps(chain: Chain, start: float, cap: float | None) -> EqualSteps | N
 
 
 def _restarts(whole: EqualSteps, cap: float) -> set[int]:
-    """Return the numbers of steps, 1 to T-1, after a restart that cost the least: those about the one that is best."""
+    """Return candidate numbers of steps, 1 to T-1, after the best restart: those near the optimum."""
     most, uses = whole.steps - 1, cap / whole.shift if whole.shift else math.inf
     part = uses * -math.expm1(-whole.rate) if whole.rate else 0.0  # D/A
     best = uses if whole.rate == 0.0 else -math.log1p(-part) / whole.rate if part < 1.0 else math.inf
@@ -129,11 +128,11 @@ def _restarts(whole: EqualSteps, cap: float) -> set[int]:
 
 
 def describe(steps: EqualSteps, skipped: int, samples: int) -> dict[str, Any]:
-    """Return where the shifts are spent, as JSON types; see `allocation.describe_allocation`.
+    """Return the allocation as JSON types; see `describe_allocation`.
 
     Args:
-        steps: those that are not forgotten.
-        skipped: how many are.
+        steps: the steps that are not forgotten.
+        skipped: the number of forgotten steps.
         samples: the number of steps at which a and z are given.
     """
     total = skipped + steps.steps
@@ -152,22 +151,22 @@ def describe(steps: EqualSteps, skipped: int, samples: int) -> dict[str, Any]:
     }
 
 
-_SHOWN_BLOCKS = 50  # a page of them
-_SHOWN_STEPS = 10_000  # one by one: some 300 kB of JSON; the closed form of equal steps gives samples alone
-_SAMPLES = 1_000  # a point for every column of a wide plot
+_SHOWN_BLOCKS = 50  # one page
+_SHOWN_STEPS = 10_000  # all of them: some 300 kB of JSON; the closed form of equal steps gives only samples
+_SAMPLES = 1_000  # one point for every column of a wide plot
 
 _KNOWN: WeakKeyDictionary[Chain, dict[tuple[float, float | None], Allocation]] = WeakKeyDictionary()
 
 
 def optimal(chain: Chain, start: float, cap: float | None) -> Allocation:
-    """Return the optimal allocation for Gaussian noise of multiplier 1, worked out once as long as the chain lives.
+    """Return the optimal allocation for Gaussian noise of multiplier 1, computed once for each chain.
 
-    It is that of every other multiplier, too, so that a search over the noise does not repeat it.
+    It is also optimal for every other multiplier, so a search over the noise does not repeat it.
 
     Args:
         chain: the steps, with their shifts.
         start: the distance z_0 of the two starting points.
-        cap: the diameter of the domain, which allows a restart; None where there is none.
+        cap: the diameter of the domain, which allows a restart; None if it is unbounded.
     """
     known = _KNOWN.setdefault(chain, {})
     if (start, cap) not in known:
@@ -193,7 +192,7 @@ def shares(chain: Chain, allocation: Allocation) -> Array:
 
 
 def shifts(chain: Chain) -> Array:
-    """Return the shifts s_t of a chain that has them."""
+    """Return the shifts s_t of a chain."""
     assert chain.shift is not None
     return chain.shift
 
@@ -202,7 +201,7 @@ def own_shares(chain: Chain, start: float) -> Array:
     """Return the user's a_t, shape (T,), after checking z_t >= 0 and z_T = 0 to 1e-9 of the largest z.
 
     Raises:
-        SpecError: the allocation is not one.
+        SpecError: the allocation is invalid.
     """
     from dpcalc.numerics.isotonic import remaining
 
@@ -225,9 +224,9 @@ def own_shares(chain: Chain, start: float) -> Array:
 
 
 def completed(spent: Array, shift: Array, carry: Array, start: float) -> Array:
-    """Return the allocation with an upper bound on what it leaves unspent added to its last step, shape (T,).
+    """Return the allocation with an upper bound on the unspent rest added to its last step, shape (T,).
 
-    The recursion runs with every rounding upwards; where it would go below 0 less is spent than allowed, which is free.
+    The recursion rounds up throughout; where it would go below 0 it is set to 0, which is valid.
     """
     left = start
     for c, s, a in zip(carry.tolist(), shift.tolist(), spent.tolist(), strict=True):
@@ -239,12 +238,12 @@ def completed(spent: Array, shift: Array, carry: Array, start: float) -> Array:
 
 
 def describe_allocation(chain: Chain, start: float, cap: float | None, own: bool) -> dict[str, Any]:
-    """Return where the shifts are spent, as JSON types: for the Gaussian allocation, or the user's ``own``.
+    """Return the allocation as JSON types: the Gaussian one, or the user's ``own``.
 
     ``restart`` (steps forgotten), ``quarters`` (share of mu^2 in each quarter of the steps), ``block_count``,
-    ``blocks`` (first and last step, share of mu^2; at most 50, the costliest), and ``a`` and ``z`` themselves: all of
-    up to 10000 steps, else ``sampled`` at about 1000 of them, evenly and at the ends of the shown blocks. Blocks and
-    steps are left out where a share is not finite.
+    ``blocks`` (first and last step, share of mu^2; at most 50, the costliest), and ``a`` and ``z``: for up to 10000
+    steps all of them, otherwise ``sampled`` at about 1000 steps, evenly and at the ends of the shown blocks. Blocks and
+    steps are left out if a share is not finite.
     """
     if not own and len(chain) > _SHOWN_STEPS and (steps := equal_steps(chain, start, cap)) is not None:
         return describe(steps, len(chain) - steps.steps, _SAMPLES)
@@ -283,7 +282,7 @@ def _blocks(allocation: Allocation) -> list[dict[str, Any]]:
 
 
 def _path(chain: Chain, spent: Array, start: float, tau: int, blocks: list[Fields]) -> dict[str, Any]:
-    """Return the a_t and z_t of every step, or ``sampled`` where there are many; nothing where one overflows."""
+    """Return the a_t and z_t of every step, or ``sampled`` if there are many; nothing if one overflows."""
     from dpcalc.numerics.isotonic import remaining
 
     if not np.isfinite(spent).all():
@@ -304,13 +303,13 @@ _REFINED_AT = (0.25, 1.0, 4.0, 16.0, 64.0)
 
 
 class LaplaceSpending:
-    """The steps of a chain that are not forgotten, and ways to spend their shifts against Laplace noise.
+    """The steps of a chain that are not forgotten, and allocations of their shifts to Laplace noise.
 
     Attributes:
         shift, carry: s_t and c_t of these steps.
-        scale: b_t, the Laplace scale of each in the space of the parameters, rounded down.
+        scale: b_t, the Laplace scale of each step in parameter space, rounded down.
         entry: z before the first of them.
-        start: how many steps are forgotten.
+        start: the number of forgotten steps.
     """
 
     def __init__(self, chain: Chain, allocation: Allocation, multiplier: float) -> None:
@@ -325,25 +324,25 @@ class LaplaceSpending:
         return self._cost(self.spent(order), order)
 
     def spent(self, order: float) -> Array:
-        """Return what is spent in each of the steps at an order, shape (T,)."""
+        """Return the allocation at an order, shape (T,)."""
         _, _, best = min((self._cost(spent, order), k, spent) for k, spent in enumerate(self._candidates))
         if len(self._candidates) == 1 or len(self.scale) > _OWN_ORDER_STEPS:
             return best
         return self._improved(best, order)
 
     def certificate(self, order: float) -> Certificate | None:
-        """Return where the chain restarts and what is spent in each step from there on; None for a long chain."""
+        """Return the restart and the allocation from there on; None for a long chain."""
         if len(self.scale) > _MOST_RECORDED:
             return None
         return Certificate(ALLOCATION, values={"start": self.start, "spent": self.spent(order).tolist()})
 
     @functools.cached_property
     def _candidates(self) -> list[Array]:
-        """The Gaussian allocation, and that improved for some orders.
+        """The Gaussian allocation, and versions improved for some orders.
 
-        What matters is order times shift over scale: below 1 the divergence is quadratic, as for Gaussian noise, far
-        above it is linear. Between orders that differ by a factor 4 the optimum moves little, and its cost to second
-        order only.
+        Only order times shift over scale matters: below 1 the divergence is quadratic, as for Gaussian noise; far above
+        it is linear. Between orders that differ by a factor of 4 the optimum moves little, and its cost changes only to
+        second order.
         """
         first, scale = self._gaussian, self.scale
         largest = float((first / scale).max()) if (scale > 0.0).all() else math.inf
@@ -354,7 +353,7 @@ class LaplaceSpending:
 
     @property
     def _uniform(self) -> bool:
-        """Whether all steps are alike with c = 1: the Gaussian allocation is then optimal for every convex cost."""
+        """Whether all steps are equal with c = 1: the Gaussian allocation is then optimal for every convex cost."""
         return bool((self.scale == self.scale[0]).all() and (self.carry == 1.0).all())
 
     def _improved(self, spent: Array, order: float) -> Array:
@@ -401,7 +400,7 @@ class LaplaceSpending:
 
 
 def _divergences(u: Array, order: float) -> Array:
-    """Return the Laplace divergence at each u = shift/scale, shape (T,), good to 32 units of roundoff."""
+    """Return the Laplace divergence at each u = shift/scale, shape (T,), with errors up to 32 units of roundoff."""
     a1, w = order - 1.0, 2.0 * order - 1.0
     if order == 1.0:
         return _expm1_minus(-u)

@@ -1,15 +1,16 @@
-"""One fixed-order pass, also of steps that change: amplification by iteration (Feldman et al. 2018).
+"""One fixed-order pass, with constant or scheduled steps: amplification by iteration (Feldman et al. 2018).
 
 Notation of the formulas: Delta is the sensitivity (2L when a record is replaced, L when it is replaced by a null
 record), sigma the noise, n the number of records, t the index, b the size of the record's own batch, k the number of
 steps from the record's own to the last (n + 1 - t in steps of one record), a >= 1 a Renyi order. All privacy statements
 hold in both directions. Every value is rounded up.
 
-The noise of a record's own step alone: what protects it although every iterate is public (Feldman et al. 2018,
+Also here: the privacy from the noise of a record's own step alone, with every iterate public (Feldman et al. 2018,
 Lemma 27).
 
 The record is used once, at step t, and moves the iterate by at most eta_t Delta. In units of its own step, the noise of
-that step and all later ones is worth the variance R_t = sum_{j>=t} (P_j/P_t)^2 eta_j^2 sigma_j^2, P_j = prod_{u>j} c_u.
+that step and all later ones amounts to the variance R_t = sum_{j>=t} (P_j/P_t)^2 eta_j^2 sigma_j^2, P_j = prod_{u>j}
+c_u.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 PAPER = "feldman2018"
 PASS = (FIXED_ORDER, CONVEX_SMOOTH, GAUSSIAN, ONE_RELEASE, NO_CLIPPING)
 _SMALLEST = 5e-324
-"""The smallest positive double: it stands for what would underflow."""
+"""The smallest positive double, in place of values that would underflow."""
 
 
 class SinglePass(Setting):
@@ -52,7 +53,7 @@ class SinglePass(Setting):
 
     @property
     def steps_to_end(self) -> int:
-        """k, the number of steps from the record's own to the last, itself included."""
+        """k, the number of steps from the record's own to the last, both included."""
         return self.records + 1 - self.index
 
 
@@ -82,7 +83,7 @@ def own_step(run: SinglePass | Setting, order: float) -> float:
 )
 def pnsgd(run: Setting) -> Gdp:
     """The last iterate of one noisy pass is mu-GDP for the record at ``index``: the k steps from its own to the last
-    share the shift it caused.
+    share its shift.
 
     >>> run = Setting(records=100, index=1, batch_size=1, sensitivity=2.0, noise_std=1.0)
     >>> round(pnsgd(run).mu, 13)
@@ -127,7 +128,7 @@ def pnsgd_rdp(run: Setting) -> Rdp:
     assumes=(FIXED_ORDER, "every loss is strongly convex and smooth", GAUSSIAN, ONE_RELEASE, NO_CLIPPING),
 )
 def pnsgd_contraction(run: Setting) -> Gdp:
-    """Strongly convex losses contract what is left of the record in every later step, so its trace fades geometrically.
+    """With strongly convex losses every later step contracts the record's trace, so it fades geometrically.
 
     Where mu would underflow it is the smallest positive double.
 
@@ -152,10 +153,9 @@ def pnsgd_contraction(run: Setting) -> Gdp:
     assumes=(*PASS, DOMAIN),
 )
 def pnsgd_domain(run: Setting) -> Gdp:
-    """Whatever the record did, the two runs are no further apart than the diameter right after its step, and the later
-    steps hide that distance.
+    """Right after the record's step the two runs are at most a diameter apart, and the later steps hide that distance.
 
-    mu is infinite for the last step, which nothing follows.
+    mu is infinite for the last step, since no step follows.
 
     >>> run = Setting(records=101, index=1, batch_size=1, noise_std=1.0, step_size=0.5, smoothness=1.0,
     ...               strong_convexity=0.0, diameter=0.5)
@@ -172,8 +172,8 @@ def pnsgd_domain(run: Setting) -> Gdp:
 def _faded(ratio: float, rate: float, lag: int, steps: int) -> float:
     """Return ratio c^lag sqrt((1 - c^2)/(1 - c^(2 steps))) for c = exp(-rate), rounded up (ratio/sqrt(steps) at c = 1).
 
-    The GDP parameter of one shift (in units of the noise of a step) that is spent optimally over ``steps`` steps, when
-    ``lag`` contractions stand between the shift and the end.
+    The GDP parameter of one shift (in units of the noise of a step), spent optimally over ``steps`` steps, with ``lag``
+    contractions between the shift and the end.
     """
     if rate == 0.0:
         return up(ratio / math.sqrt(steps), 8.0)
@@ -254,7 +254,8 @@ def local_rdp(run: Setting) -> Rdp:
     public_sums=True,
 )
 def local_classic(run: Setting) -> Point:
-    """The textbook calibration sigma = Delta sqrt(2 ln(1.25/delta))/eps, read as an epsilon, where it is true.
+    """The textbook calibration sigma = Delta sqrt(2 ln(1.25/delta))/eps, solved for epsilon, in the range where it is
+    true.
 
     It is infinite outside that range.
 
@@ -284,30 +285,31 @@ def local_classic(run: Setting) -> Point:
     weakly_convex=True,
 )
 def scheduled_pnsgd(run: Setting) -> Gdp:
-    """With per-step step sizes and noise, the shift of the record's step is spent against all the noise that follows.
+    """With a step size and noise for every step, the shift of the record's step is spent on all the noise that follows.
 
-    mu is infinite where it exceeds the doubles.
+    mu is infinite if it exceeds the doubles.
     """
     mu = _at_unit_noise(run.schedule, run.index, run.sensitivity) / run.noise_std
     return Gdp(up(mu, 4.0) if mu < MAX else math.inf)
 
 
 def _at_unit_noise(chain: Chain, index: int, sensitivity: float) -> float:
-    """Return mu where the schedule's noise is all there is, rounded up."""
+    """Return mu for the schedule's noise with a multiplier of 1, rounded up."""
     own = slice(index - 1, None)
     later = chain.contraction[index:]
     spread = float(remaining_variance(chain.step_size[own], chain.noise[own], chain.contraction[own])[0])
     shift = float(chain.step_size[index - 1]) * sensitivity
     if spread == 0.0 or math.isinf(shift):
         return math.inf
-    # Per step of the recursion: two roundings each for the variance and the quotients, one for the sum; mu has half.
+    # Per step of the recursion: two roundings each for the variance and the quotients, one for the sum; the root halves
+    # them.
     slack = 4.0 * (len(later) + 1) + 16.0 if (later != 1.0).any() else 24.0
     mu = max(shift, 5e-324) / math.sqrt(spread)
     return up(mu, slack) if mu < MAX else math.inf
 
 
 def worst_index(chain: Chain) -> int:
-    """Return the 1-based step at which one use costs the most (the last of equals)."""
+    """Return the 1-based step at which one use costs the most (the last such step)."""
     spread = remaining_variance(chain.step_size, chain.noise, chain.contraction)
     with np.errstate(over="ignore", divide="ignore"):
         ratio = chain.step_size / np.sqrt(spread)
@@ -317,11 +319,11 @@ def worst_index(chain: Chain) -> int:
 def remaining_variance(step_size: Array, noise_std: Array, contraction: Array) -> Array:
     """Return R_t = sum_{j>=t} (P_j/P_t)^2 eta_j^2 sigma_j^2 for every t, shape (T,), within 8 (T - t + 2) units.
 
-    Where every later contraction is 1 the sums are exact to one rounding. A step that forgets everything leaves so much
-    that mu is nearly 0.
+    If every later contraction is 1, the sums are exact to one rounding. After a step that forgets everything the
+    variance is so large that mu is nearly 0.
     """
     with np.errstate(over="ignore", under="ignore"):
-        # Too small is the safe side: what underflows is lost, what overflows is cut.
+        # A smaller variance is safe: underflow is lost and overflow is cut.
         variance = np.minimum(np.square(step_size * noise_std), MAX / (4.0 * len(step_size)))
     if (contraction[1:] == 1.0).all():
         return _exact_suffix_sums(variance)
@@ -336,7 +338,7 @@ def remaining_variance(step_size: Array, noise_std: Array, contraction: Array) -
 
 
 def _exact_suffix_sums(values: Array) -> Array:
-    """Return suffix sums of non-negative values, carried in two doubles so that 1e7 of them lose nothing visible."""
+    """Return suffix sums of non-negative values, in two doubles each, so that 1e7 of them lose no visible digits."""
     total, error = 0.0, 0.0
     result: Array = np.empty(len(values))
     for t, value in enumerate(reversed(values.tolist())):

@@ -1,17 +1,17 @@
-"""Linear models whose iterates are not projected: the noise before a record's (last) step hides what it did, too.
+"""Linear models without projection: the noise before a record's (last) step also helps to hide it.
 
-The gradient of a record of a linear model is its features times a slope. A step of small length moves the slope little,
-so that what the record will do to the iterate is nearly known m steps before it does it, and the noise of these steps
-can prepare for it. Their maps multiply a displacement by 1 - eta beta at least, and nothing else would erase it: this
-fails for projections, which erase all that is behind a wall. With R the room of the record's own step and of those
-behind it (k of them, or more where they contract), b the divisor of its batch and
+The gradient of a record of a linear model is its features times a slope. A short step moves the slope little, so the
+record's effect on the iterate is nearly known m steps in advance, and the noise of these steps can compensate for it.
+Their maps multiply a displacement by at least 1 - eta beta, so it is not erased. Projections would erase it: they
+remove everything beyond a wall. With R the room of the record's own step and the steps after it (k of them, or more if
+they contract), b the divisor of its batch and
 
     S = c^2 + ... + c^(2m), c = 1 - eta beta,   V = R + S,   u = a (eta beta/b) sqrt(m) (1 + S)/V,   e = u (X + 1),
     mu_X^2 = r^2/V + 2 e r/V + e^2,
 
-plus what the slope moves further than X + 1 standard deviations, one has delta(eps) <= max(delta_G(eps; mu_X),
-Phi(mu_X - X)) for every X >= mu_X/2 and m. The number a of slopes that move is 2 where a record is replaced by another,
-and 1 where by a null record. Proofs are in docs/method.md.
+and counting that the slope moves by more than X + 1 standard deviations, delta(eps) <= max(delta_G(eps; mu_X), Phi(mu_X
+- X)) for every X >= mu_X/2 and m. The number a of slopes that move is 2 if a record is replaced by another, and 1 if by
+a null record. Proofs are in docs/method.md.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ from dpcalc.theorems.conditions import (
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, lacking, theorem
 from dpcalc.theorems.setting import BATCHES, GAUSSIAN_STEP, PLACE, Setting, decay_rate
 
-_ROUNDED = 1.0 + 1e-13  # more than what some twenty operations with numbers of one sign may add up to
-_LONGEST = 1 << 20  # so many steps before the record's are looked at, where a step forgets anything
-_ROOMIEST = 570.0  # of ln c'^(-2(k-1)): a larger room counts as that one
-_LARGEST = 1e90  # a larger r hides nothing
-_SMALLEST = 1e-140  # a smaller r, or mu, counts as this one: squares of smaller ones lose digits
+_ROUNDED = 1.0 + 1e-13  # more than the rounding of some twenty operations with numbers of one sign
+_LONGEST = 1 << 20  # at most this many steps before the record's are tried if steps contract
+_ROOMIEST = 570.0  # of ln c'^(-2(k-1)): a larger room counts as this one
+_LARGEST = 1e90  # no privacy is left at a larger r
+_SMALLEST = 1e-140  # a smaller r or mu counts as this one: squares of smaller ones lose digits
 _LEAST_SQUARE = _SMALLEST * _SMALLEST
-_NO_USE = 1e100  # an error with which earlier noise is of no use
-_SPARED = math.log(1000.0)  # no place has to be left less than this part of delta
-_ROUNDS, _FEW_ROUNDS = 6, 3  # of a search for X, which starts too large and ends where both parts are alike
-_LEAST = 1e60  # of -ln delta, beyond which X is too large to be of use
-_SINGLY = 64  # so many of the last places are counted one by one; farther ones in blocks, as the nearest of each
+_NO_USE = 1e100  # an error that makes earlier noise useless
+_SPARED = math.log(1000.0)  # no position needs less than this part of delta
+_ROUNDS, _FEW_ROUNDS = 6, 3  # of the iteration for X, which starts too large and balances both terms
+_LEAST = 1e60  # of -ln delta, beyond which X is too large to be useful
+_SINGLY = 64  # the last positions are counted singly; farther ones in blocks, each as its nearest
 _TAIL = 2.0 * math.sqrt(2.0 / math.pi) * math.exp(-0.5)
 
 
@@ -108,13 +108,13 @@ _FORMULA = (
 
 
 class _Before(NamedTuple):
-    """The noise that is used before a record's last step, and what its earlier ones cost.
+    """The noise used before a record's last step, and the cost of its earlier steps.
 
     Attributes:
-        own: r, what the record moves its step, in units of the noise.
+        own: r, how far the record moves its step, in units of the noise.
         volume: V, at least 1.
         error: u, how far its slope moves meanwhile, in units of the noise.
-        past: what the uses before the last add to mu^2.
+        past: the contribution of earlier uses to mu^2.
     """
 
     own: float
@@ -124,11 +124,11 @@ class _Before(NamedTuple):
 
     @property
     def least(self) -> float:
-        """mu if no slope moved, about."""
+        """About mu, if no slope moved."""
         return math.sqrt(self.own * self.own / self.volume + self.past)
 
     def mu(self, spread: float) -> float:
-        """Return mu_X of X = ``spread`` > 0, rounded up."""
+        """Return mu_X for X = ``spread`` > 0, rounded up."""
         moved = self.error * (spread + 1.0)
         square = (self.own * self.own + 2.0 * self.own * moved) / self.volume + moved * moved + self.past
         square = max(square, _LEAST_SQUARE)
@@ -139,9 +139,9 @@ class _Maps(Frozen):
     """How the steps of a pass map a displacement, and how far one record's slope moves with it.
 
     Attributes:
-        least: c, no step multiplies a displacement by less.
-        rate: -ln of what none multiplies it by more than.
-        slope: a eta beta, for a gradient that is divided by 1.
+        least: c, the least factor by which a step multiplies a displacement.
+        rate: -ln of the largest such factor.
+        slope: a eta beta, for a divisor of 1.
         steps: l.
         epochs: E.
     """
@@ -154,7 +154,7 @@ class _Maps(Frozen):
 
     @once
     def windows(self) -> tuple[int, ...]:
-        """Some numbers of steps before a record's whose noise is worth using, growing."""
+        """Increasing numbers of earlier steps whose noise is worth using."""
         windows: list[int] = []
         m = 1
         while m < self.steps and m <= _LONGEST and (not windows or 2.0 * windows[-1] * -math.log(self.least) < 5.0):
@@ -170,7 +170,7 @@ class _Maps(Frozen):
         return square * -math.expm1(m * math.log(square)) / (1.0 - square) / _ROUNDED
 
     def room(self, behind: int) -> float:
-        """Return R of a record's own step and those behind it, ``behind`` of them in all, rounded down."""
+        """Return R of a record's own step and the steps after it, ``behind`` of them in all, rounded down."""
         if self.rate == 0.0 or behind == 1:
             return float(behind)
         lag = min(2.0 * self.rate * (behind - 1), _ROOMIEST)
@@ -178,7 +178,7 @@ class _Maps(Frozen):
         return whole * math.exp(lag) / _ROUNDED**10
 
     def plain(self, own: float, behind: int) -> float:
-        """Return mu by the noise of the record's own steps and those behind them alone, rounded up."""
+        """Return mu from the noise of the record's own steps and the steps after them alone, rounded up."""
         if self.epochs == 1:
             return own / math.sqrt(self.room(behind)) * _ROUNDED
         return self._by_noise_behind(own, behind, self.epochs)
@@ -189,11 +189,11 @@ class _Maps(Frozen):
         return contracting_mu(Uses(own, 1, 1.0, self.steps, behind, uses), self.rate) * _ROUNDED
 
     def before(self, own: float, divisor: int, nearest: int, farthest: int) -> Iterator[_Before]:
-        """Yield what hides a record that has from ``nearest`` to ``farthest`` steps behind it, its own included."""
+        """Yield the noise that hides a record followed by ``nearest`` to ``farthest`` steps, its own included."""
         room, there = self.room(nearest), self.steps - (farthest if self.epochs == 1 else 1)
         for m in sorted({min(m, there) for m in (*self.windows, self.steps) if there}):
             earlier, past = self.earlier(m), 0.0
-            if self.epochs > 1:  # the use a pass ago has the steps up to the window
+            if self.epochs > 1:  # the use one pass ago has the steps up to the window
                 past = self._by_noise_behind(own, self.steps - m, self.epochs - 1) ** 2 * _ROUNDED
             volume = room + earlier
             error = self.slope / divisor * math.sqrt(m) * (1.0 + earlier) / volume
@@ -207,7 +207,7 @@ def _maps(run: Setting | Setting) -> _Maps:
     rate = decay_rate(run.step_size, run.smoothness, run.strong_convexity) if contracts else 0.0
     slopes = 1.0 if run.adjacency == Adjacency.NULL_RECORD else 2.0
     least = _least_factor(run.step_size, run.smoothness)
-    epochs = run.epochs or 1  # unknown where there is one pass
+    epochs = run.epochs or 1  # None for one pass
     return _Maps(least=least, rate=rate, slope=slopes * moved, steps=run.layout.steps, epochs=epochs)
 
 
@@ -226,8 +226,8 @@ def _maps(run: Setting | Setting) -> _Maps:
     assumes=(FIXED_ORDER, _MODEL, GAUSSIAN, _WHOLE, ONE_RELEASE, NO_CLIPPING),
 )
 def one_pass(run: Setting) -> Profile:
-    """Steps that are short forget little, so that the noise of those before the record's own hides it as well: some
-    1/(2 eta beta) steps of noise for every record, the last one included.
+    """Short steps forget little, so the noise of the steps before the record's own also hides it: some 1/(2 eta beta)
+    steps of noise for every record, including the last one.
 
     >>> run = Setting(records=10000, index=10000, batch_size=100, sensitivity=2.0, noise_std=0.05, step_size=0.1,
     ...               smoothness=0.25)
@@ -249,8 +249,8 @@ def one_pass(run: Setting) -> Profile:
     assumes=("the same fixed order in every pass", _MODEL, GAUSSIAN, _WHOLE, ONE_RELEASE, NO_CLIPPING),
 )
 def cyclic(run: Setting) -> Profile:
-    """Each use but the last has nearly a pass of noise behind it. It is the last one that costs most, and the noise
-    right before it hides that one as well.
+    """Nearly a pass of noise follows each use but the last. The last one costs most, and the noise right before it
+    helps to hide it.
 
     >>> run = Setting(records=10000, index=10000, batch_size=100, sensitivity=2.0, noise_std=0.05, step_size=0.1,
     ...               smoothness=0.25, epochs=20)
@@ -267,7 +267,7 @@ def _of_place(run: Setting) -> Profile:
 
 
 def _at(epsilon: float, maps: _Maps, own: float, divisor: int, behind: int) -> float:
-    """Return ln delta of a record that has ``behind`` steps behind it, its own included; rounded up."""
+    """Return ln delta of a record followed by ``behind`` steps, its own included; rounded up."""
     if own > _LARGEST:
         return 0.0
     plain_mu = maps.plain(own, behind)
@@ -303,8 +303,8 @@ def _at(epsilon: float, maps: _Maps, own: float, divisor: int, behind: int) -> f
     slow=True,
 )
 def shuffled(run: Setting) -> Profile:
-    """At each position the noise before the record's step and behind it hides what it did. It is the last few batches
-    that tell most of a record whose order is published, and these have most noise before them.
+    """At each position the noise before and after the record's step hides it. With a public order the last few batches
+    reveal most about a record, and these have the most noise before them.
 
     >>> run = Setting(records=10000, batch_size=100, sensitivity=2.0, noise_std=0.05,
     ...                     step_size=0.1, smoothness=0.25)
@@ -327,8 +327,8 @@ def shuffled(run: Setting) -> Profile:
     slow=True,
 )
 def one_order(run: Setting) -> Profile:
-    """The record keeps its place in every epoch: the last of its uses, which costs most, is hidden by the noise before
-    it as well.
+    """The record keeps its position in every epoch: its last use, which costs most, is also hidden by the noise before
+    it.
 
     >>> run = Setting(records=10000, batch_size=100, sensitivity=2.0, noise_std=0.05,
     ...                     step_size=0.1, smoothness=0.25, epochs=20)
@@ -339,13 +339,13 @@ def one_order(run: Setting) -> Profile:
 
 
 class _Places(NamedTuple):
-    """The places of a record in a pass, in blocks.
+    """The positions of a record in a pass, in blocks.
 
     Attributes:
         shares: the probabilities of the blocks, shape (blocks,).
-        plain: mu of each by the noise behind the record alone, shape (blocks,).
-        own, volume, error, past: as of `_Before`, shape (windows, blocks); a volume of 1 and a huge error where a
-            block has no such window.
+        plain: mu of each from the noise after the record alone, shape (blocks,).
+        own, volume, error, past: as in `_Before`, shape (windows, blocks); a volume of 1 and a huge error if a block
+        has no such window.
     """
 
     shares: Array
@@ -357,7 +357,7 @@ class _Places(NamedTuple):
 
     @classmethod
     def of(cls, run: Setting) -> _Places:
-        """Return those of a run."""
+        """Return the positions of a run."""
         maps = _maps(run)
         columns: list[tuple[float, float, list[_Before]]] = []
         windows = len(maps.windows) + 1
@@ -396,9 +396,9 @@ class _Places(NamedTuple):
         return self._mean(least_known)
 
     def _mus(self, spreads: Array) -> Array:
-        """Return the least mu_X of every block for its X in ``spreads``, as `_Before.mu` has it."""
+        """Return the least mu_X of every block for its X in ``spreads``, as in `_Before.mu`."""
         moved = self.error * (spreads + 1.0)
-        with np.errstate(over="ignore"):  # what is of no use may be infinite
+        with np.errstate(over="ignore"):  # useless values may be infinite
             square = (self.own * self.own + 2.0 * self.own * moved) / self.volume + moved * moved + self.past
         square = np.maximum(square, _LEAST_SQUARE)
         farther = self.error * (_TAIL * np.exp(-spreads) / (spreads + 1.0) ** 2)
@@ -406,7 +406,7 @@ class _Places(NamedTuple):
         return least
 
     def _mean(self, left: Array) -> float:
-        """Return ln of the average over the places, rounded up and at most 0."""
+        """Return ln of the average over the positions, rounded up and at most 0."""
         from dpcalc.numerics.normal_arrays import log_sum_exp
 
         total = log_sum_exp(left + np.log(self.shares))
@@ -424,7 +424,7 @@ def _log_tails(x: Array) -> Array:
 
 
 def _quantiles(logs: Array) -> Array:
-    """Return about x >= 0 with ln Phi(-x) = ``logs``: three steps of Newton's method from a bound that is above."""
+    """Return about x >= 0 with ln Phi(-x) = ``logs``: three steps of Newton's method from an upper bound."""
     from dpcalc.numerics.normal_arrays import mills
 
     x = np.sqrt(np.maximum(0.0, -2.0 * (logs + math.log(2.0))))
@@ -434,7 +434,7 @@ def _quantiles(logs: Array) -> Array:
 
 
 def _blocks(alike: Positions) -> Iterator[tuple[int, int]]:
-    """Yield the places of a class of batches in blocks: the one nearest to the end, and how many they are."""
+    """Yield the positions of a class of batches in blocks: (the one nearest to the end, their number)."""
     at, end = alike.first, alike.first + alike.steps
     while at < end:
         places = min(end - at, max(1, at // _SINGLY))

@@ -39,9 +39,10 @@ _STOP_ERRATUM = (
     erratum=_STOP_ERRATUM,
 )
 def stop(run: SinglePass) -> Profile:
-    """Stopping at a random step averages over how many noisy steps follow the record's own, or if it is used.
+    """Stopping at a random step averages over the number of noisy steps after the record's own, and over whether it is
+    used.
 
-    The cost of an evaluation does not grow with the records.
+    The evaluation time does not grow with the number of records.
 
     >>> run = SinglePass(records=100, index=100, sensitivity=2.0, noise_std=4.0)
     >>> round(stop(run).profile(0.1), 11)
@@ -109,7 +110,7 @@ def stop_rdp(run: SinglePass) -> Rdp:
     erratum=_STOP_ERRATUM,
 )
 def stop_harmonic(run: SinglePass) -> Rdp:
-    """A simple upper bound on the random stop's Renyi divergence at the orders where sigma is large enough.
+    """A simple upper bound on the random stop's Renyi divergence at orders for which sigma is large enough.
 
     It is infinite where a (a-1) Delta^2 > 2 sigma^2.
 
@@ -176,7 +177,7 @@ def stop_constant(*, records: int) -> float:
     erratum=_STOP_ERRATUM,
 )
 def stop_published(run: Setting) -> Rdp:
-    """What the paper prints for the random stop, for comparison only.
+    """The paper's printed bound for the random stop, for comparison only.
 
     It is infinite where its condition fails, and for n < 3, where it is not a bound.
 
@@ -192,7 +193,7 @@ def stop_published(run: Setting) -> Rdp:
 
 
 def stop_printed(run: Setting, order: float) -> float:
-    """Return a Delta^2 ln(n)/(n sigma^2), what the paper prints: false at n = 1, unproved at n = 2."""
+    """Return the printed a Delta^2 ln(n)/(n sigma^2): false at n = 1, unproved at n = 2."""
     return order * (run.sensitivity / run.noise_std) ** 2 * math.log(run.records) / run.records
 
 
@@ -216,7 +217,7 @@ _SKIP = (*PASS, "a uniform random prefix of 0..floor(n/2) records is skipped")
     assumes=_SKIP,
 )
 def skip(run: SinglePass) -> Profile:
-    """Skipping a random prefix uses the record at ``index`` with probability p only, and otherwise changes nothing.
+    """With a random skip the record at ``index`` is used only with probability p; nothing else changes.
 
     >>> run = SinglePass(records=11, index=6, sensitivity=2.0, noise_std=3.0)
     >>> round(skip(run).profile(0.5), 9)
@@ -276,13 +277,13 @@ def pnsgd_noise_std(*, steps: int, sensitivity: float, epsilon: float, log_delta
 
 
 def _used(records: int, index: int) -> float:
-    """Return the probability that the skipped prefix leaves the record in."""
+    """Return the probability that the record is not skipped."""
     h = records // 2
     return min(index, h + 1) / (h + 1)
 
 
 def _log_used(records: int, index: int) -> float:
-    """Return ln of `_used`, rounded up; from the complement where it is near 0."""
+    """Return ln of `_used`, rounded up; computed from the complement if it is near 0."""
     h = records // 2
     skipped = max(0, h + 1 - index)
     exact = math.log1p(-skipped / (h + 1)) if 2 * skipped < h else math.log(_used(records, index))

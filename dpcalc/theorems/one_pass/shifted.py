@@ -1,7 +1,8 @@
 """The general shifted-divergence theorem (Feldman et al. 2018, Theorem 22; Bok, Su and Altschuler 2024).
 
-Two chains w <- map_t(w) + noise_t whose maps at step t are c_t-Lipschitz and within s_t of each other, started within
-z_0. For any a_t >= 0 with z_t = c_t z_{t-1} + s_t - a_t >= 0 and z_T = 0 the last states differ by no more than the
+Two chains w <- map_t(w) + noise_t whose maps at step t are c_t-Lipschitz and within s_t of each other, started at most
+z_0 apart. For any a_t >= 0 with z_t = c_t z_{t-1} + s_t - a_t >= 0 and z_T = 0 the last states differ by no more than
+the
 noises shifted by a_t: mu^2 = sum a_t^2/v_t for Gaussian noise of variance v_t, and sum_t R_order(a_t) in Renyi
 divergence for any noise. The allocation that minimises this is a lower convex hull.
 """
@@ -61,17 +62,17 @@ class NoisyChain(Setting):
 
     @property
     def cap(self) -> float | None:
-        """How far apart the chains can be after any step; None where nothing is known."""
+        """The largest distance of the chains after any step; None if unknown."""
         return self.diameter if self.diameter < math.inf else None
 
     @property
     def allocation(self) -> Allocation:
-        """The optimal allocation for Gaussian noise as in the schedule."""
+        """The optimal allocation for the schedule's Gaussian noise."""
         return optimal(self.schedule, self.start_distance, self.cap)
 
     @property
     def spending(self) -> LaplaceSpending:
-        """The steps that the optimal restart keeps, and ways to spend their shifts; Laplace noise."""
+        """The steps that the optimal restart keeps, and allocations of their shifts; Laplace noise."""
         from dpcalc.theorems.one_pass.allocation import LaplaceSpending
 
         return LaplaceSpending(self.schedule, self.allocation, self.laplace_scale)
@@ -90,8 +91,8 @@ class NoisyChain(Setting):
     erratum=_ERRATUM,
 )
 def gaussian(run: NoisyChain) -> Gdp:
-    """The last state of a noisy chain is mu-GDP: the noise of the steps hides by how much the two chains' maps differ,
-    each shift as late as is cheapest.
+    """The last state of a noisy chain is mu-GDP: the noise of the steps hides the difference of the two chains' maps,
+    with every shift spent where it is cheapest.
 
     mu is infinite if a shift can only be spent where there is no noise.
 
@@ -117,7 +118,7 @@ def gaussian(run: NoisyChain) -> Gdp:
     assumes=(*_STEPS, DOMAIN),
 )
 def gaussian_domain(run: NoisyChain) -> Gdp:
-    """On a bounded domain everything up to some step may be forgotten: the runs are then at most a diameter apart.
+    """On a bounded domain everything up to some step may be forgotten: the runs are at most a diameter apart there.
 
     >>> import numpy as np
     >>> from dpcalc.model.chain import Chain
@@ -147,7 +148,7 @@ def given_spend(run: NoisyChain) -> Gdp:
     """Any allocation that spends every shift proves a bound; this is the one in the schedule's column ``spend``.
 
     Raises:
-        SpecError: the allocation spends more than there is at some step, or leaves something at the end.
+        SpecError: the allocation spends too much at some step, or leaves a rest at the end.
 
     >>> import numpy as np
     >>> from dpcalc.model.chain import Chain
@@ -162,7 +163,7 @@ def given_spend(run: NoisyChain) -> Gdp:
 
 
 def _spent(cost: float, noise_std: float) -> Gdp:
-    """Return what a cost at noise 1 proves at this multiplier of the noise."""
+    """Return the guarantee at this noise multiplier, from the cost at noise 1."""
     return Gdp(up(math.sqrt(cost) / noise_std, 4.0) if cost < math.inf else math.inf)
 
 
@@ -179,11 +180,11 @@ def _spent(cost: float, noise_std: float) -> Gdp:
     erratum=_ERRATUM,
 )
 def laplace(run: NoisyChain) -> Rdp:
-    """With Laplace noise in one dimension every step's share of the shift costs its Laplace divergence.
+    """With Laplace noise in one dimension, every step pays the Laplace divergence of its share of the shift.
 
     An infinite order gives pure differential privacy. The allocation is optimal for equal steps and c = 1, and within
-    1e-4 of optimal up to 200 steps (majorise-minimise on the Gaussian problem); up to 1e5 it is refined for a few
-    orders, and beyond the Gaussian one is used: all are valid.
+    1e-4 of optimal up to 200 steps (majorise-minimise on the Gaussian problem); up to 1e5 steps it is refined for a few
+    orders, and beyond that the Gaussian one is used. All are valid.
 
     >>> import numpy as np
     >>> from dpcalc.model.chain import Chain
@@ -209,7 +210,7 @@ def laplace(run: NoisyChain) -> Rdp:
     assumes=(*_STEPS, DOMAIN, "the parameter is one-dimensional and the noise is Laplace"),
 )
 def laplace_domain(run: NoisyChain) -> Rdp:
-    """As `laplace`, but everything up to some step is forgotten: the runs are then at most a diameter apart.
+    """As `laplace`, but everything up to some step is forgotten: the runs are at most a diameter apart there.
 
     >>> import numpy as np
     >>> from dpcalc.model.chain import Chain

@@ -1,12 +1,12 @@
-"""Several passes with the iterate released after each: composition, which nothing hidden between the passes undoes.
+"""Several passes with the iterate released after each: composition, since nothing is hidden between passes.
 
-Within a pass iterates stay hidden, so that a pass has the privacy of one pass from any start. Passes in one order, used
-again and again, are composed for each position: with one public order a late position is late in every pass. Passes in
-fresh orders are composed as whole curves (`released_fresh_orders`).
+Iterates stay hidden within a pass, so each pass has the privacy of one pass from any start. Passes in one repeated
+order are composed for each position: with one public order a late position is late in every pass. Passes in fresh
+orders are composed as whole curves (`released_fresh_orders`).
 
-Passes of which one (epsilon, delta) is all that is known, composed: what composing says without looking inside.
+Passes known only by one (epsilon, delta) each, composed.
 
-Passes in one secret random order, the iterate after each of them released: the position is the same in all.
+Passes in one secret random order with the iterate released after each: the position is the same in all.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from dpcalc.theorems.setting import BATCHES, BOUNDED_STEP, NOISY_STEP, PLACE, Se
 
 EACH = "the iterate after every pass is released, and nothing between"
 _SAME = "the same order in every pass"
-_LARGEST = 1e90  # a ratio beyond this one hides nothing
+_LARGEST = 1e90  # no privacy is left at a larger ratio
 
 
 class ReleasedPasses(shuffle.ShuffledPass):
-    """Passes of which each ends in a release."""
+    """Passes that each end in a release."""
 
     @functools.cached_property
     def own(self) -> float:
@@ -73,7 +73,7 @@ class ReleasedPasses(shuffle.ShuffledPass):
     public_sums=True,
 )
 def own_noise(run: ReleasedPasses) -> Gdp:
-    """Whatever the order and the losses, the noise of its own steps hides a record, and that composes."""
+    """For any order and any losses, the noise of its own steps hides a record, and these steps compose."""
     return Gdp(composed(run.own, run.epochs))
 
 
@@ -95,7 +95,7 @@ def composed(mu: float, epochs: int) -> float:
     weakly_convex=True,
 )
 def cyclic(run: Setting) -> Gdp:
-    """A record at the same place in every pass: the mu of one pass, E times."""
+    """A record at the same position in every pass: the mu of one pass, composed E times."""
     return Gdp(composed(contraction.shift(run.part(contraction.Pass)).mu, run.epochs))
 
 
@@ -114,7 +114,7 @@ def cyclic(run: Setting) -> Gdp:
     weakly_convex=True,
 )
 def cyclic_curve(run: Setting) -> Composition:
-    """A record at the same place in every pass: the product bound of one pass, composed E times."""
+    """A record at the same position in every pass: the product bound of one pass, composed E times."""
     from dpcalc.notions import pld
     from dpcalc.theorems.contraction import shuffle_curves
 
@@ -142,7 +142,7 @@ def cyclic_curve(run: Setting) -> Composition:
     ),
 )  # fmt: skip
 def shuffle_once(run: ReleasedPasses) -> Profile:
-    """A record that falls late is late in every pass: composition first, and the average over positions last."""
+    """A late record is late in every pass, so passes are composed first and positions averaged last."""
     plain = shuffle.mixture(run.part(shuffle.ShuffledPass).changed(sensitivity=composed(run.sensitivity, run.epochs)))
     together = run.together
     if together.bare or together.ratio > _LARGEST:
@@ -153,7 +153,7 @@ def shuffle_once(run: ReleasedPasses) -> Profile:
 EACH_PRIVATE = "every pass is (epoch_epsilon, epoch_delta)-private, whatever came before it"
 
 _SMALLEST, _MOST = 1e-290, 1e150
-"""An epsilon of a pass that stands for what is less, and a number of deviations that stands for what is more."""
+"""A smaller epsilon of a pass counts as the first, and more deviations count as the second."""
 
 
 @theorem(
@@ -168,7 +168,8 @@ _SMALLEST, _MOST = 1e-290, 1e150
     assumes=(EACH_PRIVATE,),
 )
 def optimal(run: Setting) -> Profile:
-    """What any number of passes costs if one (epsilon, delta) is all that is known of each; no less is true of all."""
+    """The cost of any number of passes, each known only by one (epsilon, delta); no smaller bound holds for all such
+    passes."""
     epsilon0 = up(run.epoch_epsilon)
     log_delta0 = up(math.log(run.epoch_delta), 2.0) if run.epoch_delta > 0.0 else -math.inf
     return Profile(
@@ -222,7 +223,7 @@ def advanced(run: Setting) -> Profile:
     epsilon0 = max(up(run.epoch_epsilon), _SMALLEST)
     drift = up(run.epochs * epsilon0 * math.expm1(min(epsilon0, 700.0)), 8.0)
     spread = up(epsilon0 * math.sqrt(2.0 * run.epochs), 4.0)
-    # Each logarithm by itself: where they cancel, their errors do not.
+    # Each logarithm separately: if they cancel, their errors do not.
     log_share = up(up(math.log(run.epoch_delta), 2.0) + up(math.log(run.epochs), 2.0)) if run.epoch_delta else -math.inf
 
     def profile(epsilon: float) -> float:
@@ -256,8 +257,8 @@ def advanced(run: Setting) -> Profile:
     not_monotone_in=("records",),
 )  # fmt: skip
 def shuffle_once_secret(run: ReleasedPasses) -> Profile:
-    """The place of a record in the one order stays hidden, although the iterates between the passes do not: telling two
-    places apart takes all releases together.
+    """The position of a record in the one order stays hidden, although the iterates between passes are public: an
+    attacker needs all releases together to tell two positions apart.
     """
     one_pass = run.part(SecretPass).passes
     together = one_pass._replace(ratio=one_pass.ratio * math.sqrt(run.epochs) * (1.0 + 1e-15))

@@ -1,7 +1,7 @@
-"""Released passes, each in a fresh random order: passes are independent, so that the whole curve of one is composed.
+"""Released passes, each in a fresh random order: passes are independent, so the whole curve of one is composed.
 
-An (epsilon, delta) guarantee of a pass is not turned into a Renyi divergence here. That direction is false: a mechanism
-that tells everything with probability delta is (0, delta)-private. The whole curve gives a Renyi divergence.
+One (epsilon, delta) of a pass implies no Renyi divergence: a mechanism that reveals everything with probability delta
+is (0, delta)-private. The whole curve does.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ FRESH_ORDERS = (
 
 
 class FreshOrders(ReleasedPasses):
-    """Passes in fresh random orders, with what may be known of the losses and the domain."""
+    """Passes in fresh random orders, with optional facts about the losses and the domain."""
 
     @property
     def laplace(self) -> bool:
-        """Whether the noise is Laplace, and not Gaussian."""
+        """Whether the noise is Laplace rather than Gaussian."""
         return self.noise == Noise.LAPLACE
 
     @property
     def bounded(self) -> bool:
-        """Whether something bounds how far a later step leaves two points."""
+        """Whether the distance of two points after a later step is bounded."""
         return self.displacement is not None and math.isfinite(self.diameter)
 
     @property
@@ -74,7 +74,7 @@ class FreshOrders(ReleasedPasses):
 
 @functools.lru_cache(maxsize=8)
 def _pair(run: FreshOrders) -> Pair:
-    """Return the pair of laws of one shuffled pass."""
+    """Return the dominating pair of one shuffled pass."""
     from dpcalc.notions import pld, profiles
     from dpcalc.theorems.contraction import shuffle_curves
 
@@ -109,7 +109,7 @@ def _pair(run: FreshOrders) -> Pair:
     weakly_convex=True,
 )
 def shuffled_epochs(run: FreshOrders) -> Composition:
-    """A fresh order for every pass makes the passes independent: the whole curve of one is composed.
+    """A fresh order for every pass makes the passes independent, so the whole curve of one is composed.
 
     >>> from dpcalc.model.quantities import LastBatch
     >>> run = FreshOrders(records=1, batch_size=1, epochs=4, sensitivity=1.0, scale=1.0,
@@ -135,7 +135,7 @@ def shuffled_epochs(run: FreshOrders) -> Composition:
     weakly_convex=True,
 )
 def shuffled_epochs_point(run: FreshOrders) -> Profile:
-    """One point of a pass's curve, composed exactly in closed form; looser than the curve, for any number of passes."""
+    """One point of a pass's curve, composed exactly in closed form; looser than the whole curve."""
     profile = _one_pass_profile(run)
     best = functools.lru_cache(maxsize=32)(lambda epsilon: _best_point(profile, run.epochs, epsilon))
     return Profile(
@@ -156,17 +156,17 @@ def _one_pass_profile(run: FreshOrders) -> Callable[[float], float]:
         applicable.append(shuffle.laplace_mixture(run).profile)
     if places := run.places:
         applicable.append(lambda epsilon: once_log_delta(places, epsilon))
-    if run.epochs == 1:  # it is the shuffled pass itself: more is known, and is too slow to search
+    if run.epochs == 1:  # this is the shuffled pass itself, whose other bounds are too slow to search
         applicable.append(shuffle.hybrid(run).profile)
     return functools.cache(lambda epsilon: min(bound(epsilon) for bound in applicable))
 
 
 def _best_point(profile: Callable[[float], float], epochs: int, epsilon: float, tries: int = 24) -> tuple[float, float]:
-    """Return the least ln delta over points of the curve, and the point: scanned from epsilon/E to epsilon, then
+    """Return the least ln delta over points of the curve, and its point: scanned from epsilon/E to epsilon, then
     refined.
 
-    Logarithms of points are multiples of powers of two, whatever epsilon is: a profile that remembers its values is
-    evaluated at few points more while a search moves epsilon.
+    Logarithms of points are multiples of powers of two for every epsilon, so a search over epsilon evaluates a cached
+    profile at few new points.
     """
 
     def composed(x: float) -> float:
@@ -174,7 +174,7 @@ def _best_point(profile: Callable[[float], float], epochs: int, epsilon: float, 
         return optimal_composition.log_delta(epsilon0=e, log_delta0=profile(e), count=epochs, epsilon=epsilon)
 
     def beyond(x: float, least: float) -> bool:
-        """Return whether epsilon_0 alone costs more than the least, as it then does at all that are larger."""
+        """Return whether epsilon_0 alone costs more than the least; then so do all larger ones."""
         if points[x] == least:
             return False
         pure = optimal_composition.log_delta(epsilon0=math.exp(x), log_delta0=-math.inf, count=epochs, epsilon=epsilon)
@@ -235,12 +235,12 @@ def _renyi(order: float, run: FreshOrders) -> float:
 
     pair = _pair(run)
     if order == math.inf:
-        return run.own if run.laplace else math.inf  # the greatest loss of the record's own step
+        return run.own if run.laplace else math.inf  # the largest loss of the record's own step
     breaks = [run.own] if run.laplace else []
     if run.laplace and run.bounded:
         breaks.append(run.following)
     alone = shuffle_curves.own_step(run.noise, run.own)
-    curve = shuffle_curves.least(pair.forward, alone)  # which ends: the table is constant behind its last point
+    curve = shuffle_curves.least(pair.forward, alone)  # which ends, while the table is constant beyond its last point
     by_curve = profiles.renyi(curve, order=order, scale=run.own, own=alone, breaks=breaks, rounds=1)
     one_pass = run.gaussian_pass
     return by_curve if one_pass is None or order <= 1.0 else min(by_curve, once_renyi(one_pass, order))
@@ -260,7 +260,7 @@ def _renyi(order: float, run: FreshOrders) -> float:
     not_monotone_in=("records",),
 )
 def shuffled_epochs_secret(run: ReleasedPasses) -> Profile:
-    """The place of a record in every pass stays hidden, although the iterates between passes do not."""
+    """The position of a record in every pass stays hidden, although the iterates between passes are public."""
     one_pass = run.part(SecretPass, without="epochs")
     profile = _secret_profile(one_pass)
     best = functools.lru_cache(maxsize=32)(lambda epsilon: _best_point(profile, run.epochs, epsilon, tries=8))
@@ -288,14 +288,14 @@ def shuffled_epochs_secret(run: ReleasedPasses) -> Profile:
     not_monotone_in=("records",),
 )
 def shuffled_epochs_secret_curve(run: ReleasedPasses) -> Composition:
-    """A fresh secret order for every pass makes the passes independent: the whole curve of one is composed."""
+    """A fresh secret order for every pass makes the passes independent, so the whole curve of one is composed."""
     pair, certificate = _secret_pair(run.part(SecretPass, without="epochs"))
     return Composition([(pair, run.epochs)], certificate=lambda _: certificate())
 
 
 @functools.lru_cache(maxsize=4)
 def _secret_pair(one_pass: SecretPass) -> tuple[Pair, Callable[[], Certificate]]:
-    """Return the pair of laws of one pass in a secret order, and what proves its curve."""
+    """Return the dominating pair of one pass in a secret order, and the certificate of its curve."""
     from dpcalc.notions import pld, profiles
     from dpcalc.theorems.contraction import shuffle_curves
 
@@ -308,5 +308,5 @@ def _secret_pair(one_pass: SecretPass) -> tuple[Pair, Callable[[], Certificate]]
 
 @functools.lru_cache(maxsize=4)
 def _secret_profile(one_pass: SecretPass) -> Callable[[float], float]:
-    """Return epsilon -> ln delta of one pass, which remembers its values: runs of other numbers of passes share it."""
+    """Return epsilon -> ln delta of one pass, with a cache that runs with other numbers of passes share."""
     return functools.cache(hidden_position.shuffled(one_pass).profile)

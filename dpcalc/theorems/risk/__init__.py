@@ -1,1 +1,1 @@
-"""Excess risk: what a budget costs."""
+"""Excess risk: the cost of a privacy budget in accuracy."""

@@ -144,10 +144,10 @@ def _enough_records(step_at: Callable[[int], float], records: int, smoothness: f
 
 
 def is_short_step(step_size: float, smoothness: float) -> bool:
-    """Return whether eta <= 2/beta, so that a step moves no two points apart."""
+    """Return whether eta <= 2/beta, so that a step is 1-Lipschitz."""
     return smoothness == 0.0 or not exceeds_two(step_size, smoothness)
 
 
 def require_short_step(risk: Risk, smoothness: float) -> Risk:
-    """Return the risk, or no bound where its step size exceeds 2/smoothness."""
+    """Return the risk, or no bound if its step size exceeds 2/smoothness."""
     return risk if risk.step_size is not None and is_short_step(risk.step_size, smoothness) else NO_BOUND

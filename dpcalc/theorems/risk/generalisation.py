@@ -1,6 +1,6 @@
 """The gap between the risk in the population and that on the data: high-probability bounds by uniform stability.
 
-Losses lie in [0, B]. gamma_s bounds how much the loss at the output changes when a record is replaced. Every value is
+Losses lie in [0, B]. gamma_s bounds the change of the loss at the output when a record is replaced. Every value is
 rounded up. Proofs are in docs/method.md.
 
 The cost of privacy for a loss that is not smooth: it is convolved with a Gaussian first (Feldman et al. 2018).
@@ -49,7 +49,7 @@ def chaining(log_chance: float) -> float:
 
 
 def _levels(records: int) -> int:
-    """Return the least whole number k with 2^k >= n."""
+    """Return the least integer k with 2^k >= n."""
     return (records - 1).bit_length()
 
 
@@ -150,13 +150,13 @@ def norm_mean(dimension: int) -> float:
 def width_for(lipschitz: float, smoothness: float) -> float:
     """Return lambda = sqrt(2/pi) L/beta, the width that makes a loss beta-smooth, rounded up.
 
-    With beta and lambda exchanged it is the smoothness at a width; L|w| in one dimension attains it.
+    With beta and lambda swapped it is the smoothness at a width; L|w| in one dimension attains it.
     """
     return quotient_up((math.sqrt(2.0 / math.pi), lipschitz), (smoothness,), 8.0)
 
 
 def smoothing_error(lipschitz: float, width: float, dimension: int) -> float:
-    """Return lambda L E|Z|, rounded up: how far the smoothed loss is above the loss at most; it is never below."""
+    """Return lambda L E|Z|, rounded up: the most by which the smoothed loss exceeds the loss; it is never below."""
     return quotient_up((lipschitz, width, norm_mean(dimension)), ())
 
 
@@ -197,7 +197,7 @@ NONSMOOTH_SKIP = ("records", "dimension", "lipschitz", "radius", "epsilon", "log
 
 
 class NonsmoothSkip(Budget):
-    """A random skip over smoothed losses, where every message has a budget."""
+    """A random skip over smoothed losses, with a budget for every message."""
 
     @property
     def printed_width(self) -> float:
@@ -299,7 +299,7 @@ def skip_classic(run: NonsmoothSkip) -> Risk:
     "small for delta < 1.98e-14. The classic noise holds in its range only.",
 )
 def skip_published(run: NonsmoothSkip) -> Risk:
-    """What the paper prints, for comparison only.
+    """The paper's printed bound, for comparison only.
 
     >>> run = NonsmoothSkip(records=10000, dimension=10, lipschitz=1.0, radius=1.0, epsilon=1.0,
     ...                     log_delta=math.log(1e-5))

@@ -3,7 +3,7 @@
 Records are independent draws from one law, losses are >= 0, and the domain lies in a ball of radius R around 0 that
 holds a minimiser of the risk R(w) = E l(w; z). The run starts at w_1 = 0, and the model is the average of the iterates
 before each step, (w_1 + ... + w_T)/T. Its excess risk is over the risk of that minimiser. The noise is the least that
-keeps the budget, and the step size the best one where none is given.
+keeps the budget, and the step size is the best one if none is given.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def gradient_uniform(run: LikelyRisk) -> Risk:
     slow=True,
 )
 def gradient_likely(run: LikelyRisk) -> Risk:
-    """The gap where each record counts with its own number of hits, or the uniform gap where that is less.
+    """The gap with each record's own number of hits, or the uniform gap if that is less.
 
     >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0, holder_constant=0.25,
     ...                  gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1, epsilon=2.0,
@@ -252,7 +252,7 @@ def output_uniform(run: LikelyRisk) -> Risk:
     slow=True,
 )
 def output_likely(run: LikelyRisk) -> Risk:
-    """The gap where each record counts with its own number of hits, or the uniform gap where that is less.
+    """The gap with each record's own number of hits, or the uniform gap if that is less.
 
     >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0, holder_constant=0.25,
     ...                  gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1, epsilon=2.0,

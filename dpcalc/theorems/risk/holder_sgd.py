@@ -2,7 +2,7 @@
 
 The terms of the risk are those of `sgd`. Every value is rounded up.
 
-The numbers of steps and the step sizes of Wang, Lei, Ying and Zhang (2022), up to constants: these are no bounds.
+The numbers of steps and the step sizes of Wang, Lei, Ying and Zhang (2022), up to constants: these are not bounds.
 
 Their constants are not specified. `holder_cost` chooses its own step size.
 """
@@ -51,8 +51,8 @@ class PrivateSgd(Setting):
         return up(2.0 * self.gradient * step_noise_ratio(self.records, self.steps, self.epsilon, self.log_delta), 4.0)
 
     def hoped(self) -> Self:
-        """Return the run as if the noise of the central limit theorem kept the budget: mostly a little too small, and
-        what is computed from it no bound.
+        """Return the run as if the noise from the central limit theorem kept the budget. It is mostly slightly too
+        small, so values computed from it are not bounds.
         """
         hoped = self.changed()
         hoped.__dict__["step_noise"] = 2.0 * self.gradient * _limit(
@@ -61,13 +61,13 @@ class PrivateSgd(Setting):
         return hoped
 
     def output_noise(self, step_size: float, ulps: int = 1 << 24) -> float:
-        """Return the least sigma on the output that keeps the budget, up to so many units of roundoff."""
+        """Return the least sigma on the output that keeps the budget, to within ``ulps`` units of roundoff."""
         unit = self.output_noise_per_step
         return up(unit * step_size, 16.0) if unit is not None else self.solved_output_noise(step_size, ulps)
 
     @functools.cached_property
     def output_noise_per_step(self) -> float | None:
-        """sigma/eta for noise on the output where sigma is proportional to the step size, as a and b are; else None."""
+        """sigma/eta for noise on the output if sigma is proportional to the step size, as a and b are; else None."""
         if self.holder_exponent not in (0.0, 1.0):
             return None
         step_size = min(1.0, self.sgd.largest_step)
@@ -123,7 +123,7 @@ class PrivateSgd(Setting):
         low, high = math.log(start) - 9.0, math.log(start) + 4.0
         c, d = high - ratio * (high - low), low + ratio * (high - low)
         left, right = at(c), at(d)
-        for _ in range(26):  # of the two points inside, one is inside of what is left
+        for _ in range(26):  # one of the two inner points stays inside the remaining interval
             if left <= right:
                 high, d, right = d, c, left
                 c = high - ratio * (high - low)
@@ -232,9 +232,9 @@ def _limit(records: int, steps: int, mu: float) -> float:
 
 
 _LATTICES = ((64, False), (512, True))
-"""Points per standard deviation, and whether the search ends there: at the first it gets near."""
+"""(points per standard deviation, whether the search ends there): a coarse lattice first."""
 _NEAR, _CLOSE = 0.02, 1e-4
-_POWER = 3.0  # of s, to which -ln delta is about in proportion: the first guess
+_POWER = 3.0  # -ln delta is about proportional to this power of s: for the first guess
 
 
 def _by_secants(log_delta: Callable[[float, int], float], start: float, target: float) -> float | None:
@@ -244,11 +244,11 @@ def _by_secants(log_delta: Callable[[float, int], float], start: float, target: 
 
     Args:
         log_delta: below 0, falls with s; the difference between resolutions is small.
-        start: where to begin.
+        start: the first guess.
         target: below 0.
 
     Returns:
-        None where the search does not settle; nothing is known then.
+        None if the search does not converge.
     """
     log_s, power = math.log(start), _POWER
     for resolution, last in _LATTICES:

@@ -123,7 +123,7 @@ class StronglyConvex(Setting):
         return max(1, math.ceil(self.real_steps * (1.0 + 2.0**-48)))
 
     def at_stated_noise(self, excess: Callable[[StronglyConvex], float]) -> Risk:
-        """Return the risk of the stated run; no bound where its number of steps is not positive."""
+        """Return the risk of the stated run; no bound if its number of steps is not positive."""
         if not 0.0 < self.real_steps < math.inf:
             return Risk(math.inf, quantity=EMPIRICAL)
         beta, m = self.smoothness, self.strong_convexity
@@ -449,7 +449,7 @@ def last(run: Setting) -> Risk:
 )
 def least_noise(run: Budget) -> Risk:
     """With the exact noise of T steps the risk falls with T while the step size is 1/beta. It rises like sqrt(ln T)
-    where the best step size is smaller. T is where the risk is least.
+    where the best step size is smaller. T minimises the risk.
 
     >>> run = Budget(records=10000, dimension=10, radius=1.0, lipschitz=1.0, smoothness=0.25, epsilon=1.0,
     ...              log_delta=math.log(1e-6))

@@ -29,7 +29,7 @@ class Sgd(NamedTuple):
         radius: R of a ball around 0 that holds the domain.
         gradient: G, a bound on the gradient on the domain.
         holder_exponent, holder_constant: alpha and L.
-        loss_range: B, with losses in [0, B] on the domain; inf where it is not known.
+        loss_range: B, with losses in [0, B] on the domain; inf if unknown.
     """
 
     records: int
@@ -45,14 +45,14 @@ class Sgd(NamedTuple):
 
     @property
     def largest_step(self) -> float:
-        """The largest step size that is allowed: 2/L, rounded down, where alpha = 1; else inf."""
+        """The largest allowed step size: 2/L, rounded down, if alpha = 1; else inf."""
         return down(2.0 / self.holder_constant, 4.0) if self.holder_exponent == 1.0 else math.inf
 
     def best_step(self, noise_std: float) -> float:
         """Return R/sqrt(2 T kappa), kappa = (G^2 + d sigma^2)/2 + G^2 (T-1)/n [+ (2/3) G L sqrt(T) at alpha = 0].
 
-        It is the best step size for the expected risk with noise sigma in every step where alpha is 0 or 1, and a
-        starting point for a search elsewhere. It is at most 2/L where alpha = 1.
+        It is the best step size for the expected risk with noise sigma in every step if alpha is 0 or 1, and otherwise
+        a starting point for a search. It is at most 2/L if alpha = 1.
         """
         square = self.gradient**2
         kappa = 0.5 * (square + self.dimension * noise_std**2) + square * (self.steps - 1) / self.records
@@ -64,11 +64,11 @@ class Sgd(NamedTuple):
     # --- one step ---
 
     def use(self, step_size: float) -> float:
-        """Return b = 2 eta G, how far a hit moves two runs apart at most."""
+        """Return b = 2 eta G, the most that a hit moves two runs apart."""
         return up(2.0 * step_size * self.gradient, 2.0)
 
     def drift(self, step_size: float) -> float:
-        """Return a: a step that is no hit adds at most a^2 to the squared distance."""
+        """Return a: a step without a hit adds at most a^2 to the squared distance."""
         return holder.drift(
             holder_exponent=self.holder_exponent, holder_constant=self.holder_constant, step_size=step_size
         )
@@ -133,7 +133,7 @@ class Sgd(NamedTuple):
     def least_gap(self, step_size: float, log_share: float) -> float:
         """Return the lesser of `gap_by_index` and `uniform_gap`.
 
-        Each fails with at most the chance given, and which one is less does not depend on the data.
+        Each fails with at most the given chance, and which one is less does not depend on the data.
         """
         return min(self.gap_by_index(step_size, log_share), self.uniform_gap(step_size, log_share))
 
@@ -153,7 +153,7 @@ class Sgd(NamedTuple):
     # --- noise on the output ---
 
     def output_noise_expected(self, noise_std: float) -> float:
-        """Return L (d sigma^2)^((1 + alpha)/2)/(1 + alpha), what noise of mean zero adds to the expected risk.
+        """Return L (d sigma^2)^((1 + alpha)/2)/(1 + alpha), which zero-mean noise adds to the expected risk.
 
         >>> run = Sgd(1, 1, 20, radius=1.0, gradient=1.0, holder_exponent=0.5, holder_constant=1.5)
         >>> round(run.output_noise_expected(0.1), 12)

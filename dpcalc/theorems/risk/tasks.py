@@ -81,7 +81,7 @@ class Tasks(OnBall):
 
     @property
     def budget_is_small(self) -> bool:
-        """Whether the closed forms are stated for this budget."""
+        """Whether the closed forms cover this budget."""
         return _is_small(self.epsilon, self.log_delta)
 
     def stopped(self, noise_std: float, *, constant: float, factor: float) -> Risk:
@@ -166,7 +166,7 @@ class Passes(NamedTuple):
         return self.raised_until_private(1.0 + math.exp(s), at(s))
 
     def raised_until_private(self, order: float, sigma: float) -> float:
-        """Return the first sigma from this one upwards that keeps the budget at this order; inf if none near does."""
+        """Return the first sigma from this one upwards that keeps the budget at this order; inf if none nearby does."""
         for _ in range(60):
             if math.isinf(sigma):
                 break
@@ -178,7 +178,8 @@ class Passes(NamedTuple):
         return math.inf
 
     def noise_at_order(self, order: float) -> float:
-        """Return about the sigma at which k random stops use up what the conversion at this order leaves of epsilon."""
+        """Return about the sigma at which k random stops use up the epsilon that the conversion at this order
+        leaves."""
         a1, epsilon, log_delta = order - 1.0, self.epsilon, self.log_delta
         canonne = epsilon - math.log1p(-1.0 / order) + (log_delta + math.log(order)) / a1
         asoodeh = log_exp1p(math.log(order) + log_delta + log_expm1(a1 * epsilon)) / a1 if epsilon else 0.0
@@ -265,7 +266,7 @@ def tasks_harmonic(run: Tasks) -> Risk:
     erratum=_LOGARITHM,
 )
 def published(run: Tasks) -> Risk:
-    """What the paper prints, for comparison: true for three records or more.
+    """The paper's printed bound, for comparison: true for three records or more.
 
     >>> run = Tasks(records=10000, tasks=100000, dimension=10, lipschitz=1.0, smoothness=1.0, radius=1.0, epsilon=0.5,
     ...             log_delta=math.log(1e-5))
@@ -282,7 +283,7 @@ class Order(NamedTuple):
     """A row of the paper's Table 1: orders, without constants and logarithms of n and 1/delta, and no guarantee.
 
     Attributes:
-        algorithm: what is run, one pass over the records.
+        algorithm: the algorithm, one pass over the records.
         formula: excess risk for one and for several tasks.
         one_task, many_tasks: those orders, at R = L = 1.
         local_epsilon: the order of the epsilon of a record's own message; inf for none.

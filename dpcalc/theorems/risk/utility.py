@@ -14,7 +14,7 @@ Any point of the domain has an excess risk of at most 2RL, so a larger bound is 
 
 The cost of privacy for one pass that skips a random prefix; the noise of later steps hides the early records.
 
-As `utility`, but for smooth losses, and the average is over the iterates of the second half of the pass. Where some
+As `utility`, but for smooth losses, and the average is over the iterates of the second half of the pass. If some
 records need no budget, they come last, and the others need less noise.
 """
 
@@ -125,7 +125,7 @@ def average_published(run: OnBall) -> Risk:
     assumes=(*STOPPED, "any start in the domain", LOCAL),
 )
 def stop(run: Budget) -> Risk:
-    """One pass in which every single message is private costs about sqrt(d)/(eps sqrt(n)), also without smoothness.
+    """One pass in which every message is private costs about sqrt(d)/(eps sqrt(n)), even without smoothness.
 
     >>> run = Budget(records=10000, dimension=10, lipschitz=1.0, radius=1.0, epsilon=1.0, log_delta=-11.512925464970229)
     >>> round(stop(run).excess_risk, 12)
@@ -222,7 +222,7 @@ class SmoothBudget(Budget):
         return self.averaged(noise_std, self.records + 1, constant=constant, factor=1.0)
 
     def printed_risk(self, noise_std: float) -> Risk:
-        """Return 4 sqrt(2) R G/sqrt(n) at eta = sqrt(8) R/(G sqrt(n)), as printed; half of it is a bound, too."""
+        """Return 4 sqrt(2) R G/sqrt(n) at eta = sqrt(8) R/(G sqrt(n)), as printed; half of it is a bound too."""
         return self.averaged(noise_std, 0.5 * self.records, constant=4.0, factor=2.0)
 
     def noise_up_to(self, last: int) -> float:
@@ -288,8 +288,8 @@ class PublicRecords(SmoothBudget):
     assumes=(*SKIPPED, "any start in the domain", LOCAL),
 )
 def skip(run: SmoothBudget) -> Risk:
-    """At sqrt(2) times the cost of a random stop, the record at index t has the privacy of iteration.skip, which is
-    about sqrt(n-t+1) times stronger, beside its local privacy.
+    """At sqrt(2) times the cost of a random stop, the record at index t also has the privacy of iteration.skip, which
+    is about sqrt(n-t+1) times stronger than its local privacy.
 
     >>> run = SmoothBudget(records=10000, dimension=10, lipschitz=1.0, smoothness=1.0, radius=1.0, epsilon=1.0,
     ...                    log_delta=math.log(1e-5))
@@ -369,8 +369,7 @@ def skip_classic(run: SmoothBudget) -> Risk:
     assumes=(*SKIPPED, "any start in the domain", "(epsilon, delta) holds for the records up to the index, no other"),
 )
 def person(run: OnePerson) -> Risk:
-    """Where only the records up to an index need the budget, the later steps help to hide them, and less noise is
-    enough.
+    """If only the records up to an index need the budget, the later steps help to hide them, and less noise is enough.
 
     >>> run = OnePerson(records=10000, index=5000, dimension=10, lipschitz=1.0, smoothness=1.0, radius=1.0, epsilon=1.0,
     ...                 log_delta=math.log(1e-5))
@@ -463,5 +462,5 @@ def public_published(run: PublicRecords) -> Risk:
     0.216666278099
     """
     sigma = run.printed_noise
-    stated = run.printed_risk(up(math.sqrt(2.0) * sigma, 4.0)).excess_risk  # that of the right noise
+    stated = run.printed_risk(up(math.sqrt(2.0) * sigma, 4.0)).excess_risk  # for the right noise
     return require_short_step(run.printed_risk(sigma)._replace(excess_risk=stated), run.smoothness)
