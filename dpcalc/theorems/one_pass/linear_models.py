@@ -9,9 +9,9 @@ they contract), b the divisor of its batch and
     S = c^2 + ... + c^(2m), c = 1 - eta beta,   V = R + S,   u = a (eta beta/b) sqrt(m) (1 + S)/V,   e = u (X + 1),
     mu_X^2 = r^2/V + 2 e r/V + e^2,
 
-and counting that the slope moves by more than X + 1 standard deviations, delta(eps) <= max(delta_G(eps; mu_X), Phi(mu_X
-- X)) for every X >= mu_X/2 and m. The number a of slopes that move is 2 if a record is replaced by another, and 1 if by
-a null record. Proofs are in docs/method.md.
+where mu_X also gets a term for slopes that move by more than X + 1 standard deviations, one has delta(eps) <=
+max(delta_G(eps; mu_X), Phi(mu_X - X)) for every X >= mu_X/2 and m. The number a of slopes that move is 2 if a record is
+replaced by another, and 1 if by a null record. Proofs are in docs/method.md.
 """
 
 from __future__ import annotations
