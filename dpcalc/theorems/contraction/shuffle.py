@@ -62,8 +62,7 @@ class ShuffledPass(NoisyPass):
 
     @functools.cached_property
     def places(self) -> Passes | None:
-        """The same, if more is known than 1-Lipschitz maps: the maps contract, or the domain is bounded.
-        """
+        """The same, if more is known than 1-Lipschitz maps: the maps contract, or the domain is bounded."""
         return None if self.gaussian_pass is None or self.gaussian_pass.bare else self.gaussian_pass
 
 

@@ -40,8 +40,7 @@ BOUNDED_PASS = ("schedule", *NOISY_STEP, "diameter", "index?")
 
 
 class Steps(Setting):
-    """One pass by a schedule, each record used in one step, on a bounded domain, with Lipschitz maps, or both.
-    """
+    """One pass by a schedule, each record used in one step, on a bounded domain, with Lipschitz maps, or both."""
 
     @functools.cached_property
     def own_ratios(self) -> Array:

@@ -62,7 +62,7 @@ CLASS = "the losses are of the stated class on the domain"
 MAPS = "the losses are smooth, and weakly convex where so stated, so that every map is Lipschitz with a factor above 1"
 _MILD = 1.0 - 1e-12  # a step times the weight of a regulariser: its part of the step then turns no two points around
 _SUMMED = 64  # this many terms are summed exactly: the error of the series for the rest is below a rounding
-LARGEST = 1e90 # no privacy is left at a larger ratio
+LARGEST = 1e90  # no privacy is left at a larger ratio
 
 
 # --- conditions -------------------------------------------------------------------------------------------------------
