@@ -42,7 +42,7 @@ def missing(algorithm: Algorithm) -> Iterator[str]:
     if algorithm.families != tuple(family for family in FAMILIES if family in speaking):
         yield f"the families of its theorems in its record: {', '.join(f for f in FAMILIES if f in speaking)}"
     if name not in {question.algorithm for question in QUESTIONS}:
-        yield "a question in tests/quick/questions.py"
+        yield "a question in tests/quick/questions.txt"
     if name not in {run.algorithm for run in RUNS} or name not in NOTES:
         yield "small runs in tests/truth/runs.py, and a sentence about them in tests/truth/words.py"
     if f"\n## {name}\n" not in text_of("docs/tightness.md"):

@@ -12,7 +12,7 @@ from tests.quick.questions import OTHERS, QUESTIONS
 
 pytestmark = pytest.mark.quick
 
-ADD = "add a question to tests/quick/questions.py"
+ADD = "add a question to tests/quick/questions.txt"
 
 
 def test_every_command_is_asked() -> None:

@@ -130,7 +130,7 @@ def missing(bound: Theorem) -> Iterator[str]:
     if f"\n## {bound.id}\n" not in text_of(f"docs/bounds/{bound.family}.md"):
         yield "its page: run `python docs/build.py`"
     if bound.id not in {id for question in QUESTIONS for id in question.theorems.split()}:
-        yield "a question that it answers in tests/quick/questions.py"
+        yield "a question that it answers in tests/quick/questions.txt"
     if bound.id not in NAMES:
         yield "its name in tests/corpus/names.py, and the recording of the answers: see `python -m tests.corpus --help`"
     if bound.guarantee and not bound.price and f"`{bound.id}`" not in text_of("docs/tightness.md"):
