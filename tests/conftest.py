@@ -4,8 +4,6 @@ Three tiers: ``pytest -m quick``, ``pytest`` (all but campaigns) and ``pytest -m
 Of a test marked ``few(n)`` the default tier runs n of its parameters, evenly spread, and the campaign the others.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Generator, Iterator

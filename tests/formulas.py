@@ -1,7 +1,5 @@
 """What a theorem says of given parameters, as a plain number: for tests of one formula at a time."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

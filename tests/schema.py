@@ -1,7 +1,5 @@
 """Whether a report is what the schema of reports says."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

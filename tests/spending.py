@@ -1,7 +1,5 @@
 """How many random cases each theorem is spent: a case counts for every theorem that is evaluated while it lasts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

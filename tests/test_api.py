@@ -1,7 +1,5 @@
 """The Python API: its names and signatures are frozen, and it says what the command line says."""
 
-from __future__ import annotations
-
 import ast
 import csv
 import inspect

@@ -1,7 +1,5 @@
 """The documentation: pages made from the code are fresh, links lead somewhere, commands and examples work."""
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import os

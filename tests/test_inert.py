@@ -1,7 +1,5 @@
 """Text that others wrote, made harmless: for terminals, and for CI servers that look for commands in it."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

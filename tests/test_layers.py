@@ -1,7 +1,5 @@
 """The shape of the package: which module may import which, what is public, what is documented."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

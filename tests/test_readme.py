@@ -1,7 +1,5 @@
 """The README: every command in it runs, and what it says of the tests is what CI runs."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The recipes that come with dpcalc: each passes, and what it expects comes from the reference values."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Accounts: the numbers, what other readings say, skipped batches, and a run against its plan."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

@@ -1,7 +1,5 @@
 """Random run files end in a described run or in an error of dpcalc, and a run that is described spends what it says."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -3,8 +3,6 @@
 It needs torch and opacus, which nothing else does: ``pip install torch opacus``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections import Counter

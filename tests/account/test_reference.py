@@ -1,7 +1,5 @@
 """What loaders do, and accounts of histories, against values of another program and closed forms of 25 digits."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

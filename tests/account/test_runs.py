@@ -1,7 +1,5 @@
 """Files that training jobs write: what each is read as, or the one question that it leaves open."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

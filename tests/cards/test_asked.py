@@ -1,7 +1,5 @@
 """What a card says it was asked has one spelling, leads to no file, and nothing beside it passes."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Cards as files: forged ones are refused at once, those of models go with their model, and the command says it all."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A card is of one model: that of another run is refused, though its hash is on the card."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a card exports has the fields of the registry's schema, and the numbers of the card."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

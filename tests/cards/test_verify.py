@@ -1,7 +1,5 @@
 """A card verifies; a card of which anything at all was altered does not."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import json

@@ -1,7 +1,5 @@
 """Asking the command line and reading its answers."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from typing import Any

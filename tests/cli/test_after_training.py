@@ -1,7 +1,5 @@
 """`predict` and `evaluate`: what comes after training."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

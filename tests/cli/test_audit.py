@@ -1,7 +1,5 @@
 """`audit`: a right engine is within its guarantee, and a broken one is caught."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How far training is, on a terminal."""
 
-from __future__ import annotations
-
 import io
 import sys
 

@@ -1,7 +1,5 @@
 """--certify: what is proved, what is not, and what a guarantee below the truth looks like."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """``dpcalc check``: what continuous integration sees, that is exit codes, reports and messages."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """What stands beside an answer on DP-SGD: the other adjacencies, and what an accountant that assumes Poisson prints."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

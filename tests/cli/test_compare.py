@@ -1,7 +1,5 @@
 """`compare` and what stands on it: one description, every bound; explained, cited and stated with its numbers."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -4,8 +4,6 @@ The truth is worked out by brute force: every order, stop or batch of a small ru
 `tests.oracles.chains`; closed forms of linear and quadratic losses; exact sums. All is asked by the front door.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Completion scripts and the manual page: as shipped they are fresh, and a shell completes what there is."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

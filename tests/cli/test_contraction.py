@@ -1,7 +1,5 @@
 """``hockey-stick``, ``shuffle`` and ``online`` as they are used: every unknown, every option, plain refusals."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """A lower bound that takes long is asked near the best guarantee, and one that contradicts it is a bug to report."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``dpcalc convert``: what it answers, on which side, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import math
 import shlex

@@ -1,7 +1,5 @@
 """Every cure that is printed works: typed to the letter it leads to an answer in at most two steps."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Wrong input: the exit code, one line that says what is wrong, an optional hint, and nothing on stdout."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Files whose names are options: a shell, a hook or a script passes them, and they must choose nothing."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

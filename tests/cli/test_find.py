@@ -1,7 +1,5 @@
 """One search: what a stranger types leads to one answer and a command, and every topic's command works as printed."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

@@ -1,7 +1,5 @@
 """``--group-size``: several records of one person, on every command that describes a run."""
 
-from __future__ import annotations
-
 import json
 import math
 

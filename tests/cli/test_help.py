@@ -1,7 +1,5 @@
 """Help: every option once, every word glossed, pages that fit a screen, and examples that run."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

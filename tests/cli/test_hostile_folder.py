@@ -3,8 +3,6 @@
 Every module of the standard library and every dependency lies there, and says so when it runs.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

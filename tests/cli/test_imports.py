@@ -1,7 +1,5 @@
 """What each invocation imports: a query pays only for what it needs."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """What the notes say to type gives the numbers that they say."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from typing import Any

@@ -1,7 +1,5 @@
 """``--json`` prints JSON, also of what is text by itself, and what once failed on tiny numbers answers."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import warnings

@@ -1,7 +1,5 @@
 """``dpcalc check`` where processes are killed: what they leave undone, and that none of them stays behind."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Ways to make a gate hold that means nothing: each was one once."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

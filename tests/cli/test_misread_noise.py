@@ -1,7 +1,5 @@
 """A noise multiplier that was typed as noise_std: the warning, and that ordinary runs have none."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

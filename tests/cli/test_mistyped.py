@@ -1,7 +1,5 @@
 """Options and commands that do not exist: the hint names what was meant, by meaning and by spelling."""
 
-from __future__ import annotations
-
 import random
 
 from dpcalc.cli.help.option import distance, nearest

@@ -1,7 +1,5 @@
 """``multi-epoch`` as it is used: every ordering and release, every unknown, plain refusals."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,8 +1,6 @@
 """No dead ends: every algorithm, loss class, domain and release has an answer, or an error whose cure leads to one."""
 
 # ruff: noqa: PT017 (a refusal is one of two good outcomes)
-from __future__ import annotations
-
 import itertools
 import math
 import re

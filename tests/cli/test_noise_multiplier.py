@@ -1,7 +1,5 @@
 """The noise multiplier, wherever noise on a mean gradient is given or sought."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

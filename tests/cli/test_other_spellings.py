@@ -1,7 +1,5 @@
 """One run in the spellings of several libraries: each line ends in an answer, or in the sentence that leads to one."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``--plot`` from the command line, and the figures of the documentation."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Reports of a check that fail: none costs another report, or the verdict on a case."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

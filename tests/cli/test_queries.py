@@ -1,7 +1,5 @@
 """What the command line answers: every unknown, sweep, format and gate, and where it writes."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """``--report KIND=FILE`` on the commands that answer a question."""
 
-from __future__ import annotations
-
 import csv
 import html
 import importlib.util

@@ -1,7 +1,5 @@
 """``dpcalc risk``, ``--risk`` on queries, and gates on what an attacker can do."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

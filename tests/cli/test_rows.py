@@ -1,7 +1,5 @@
 """One row's failure costs no other row, what is not finite stays JSON, and lower values stay below."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable

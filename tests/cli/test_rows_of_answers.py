@@ -1,7 +1,5 @@
 """Default answers are a few rows of 80 columns, one of them with -v a screen; JSON has all of it anyway."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

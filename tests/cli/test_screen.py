@@ -1,7 +1,5 @@
 """Answers in a real terminal: they fit it, whatever its width and colours, and say what matters first."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

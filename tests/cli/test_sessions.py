@@ -1,7 +1,5 @@
 """Recorded sessions are printed as recorded, and a refusal is one line that says what is wrong, with a hint."""
 
-from __future__ import annotations
-
 import difflib
 from pathlib import Path
 

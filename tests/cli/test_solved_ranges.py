@@ -1,7 +1,5 @@
 """What is said of a parameter that was solved for holds in all of the range that is named, and nowhere else."""
 
-from __future__ import annotations
-
 import json
 import random
 import shlex

@@ -1,7 +1,5 @@
 """What is printed arrives whole, or the exit code says that it did not."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

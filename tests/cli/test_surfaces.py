@@ -1,7 +1,5 @@
 """One run, one meaning: every surface says the same epsilon, guess, adjacency and steps."""
 
-from __future__ import annotations
-
 import csv
 import html
 import json

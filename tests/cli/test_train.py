@@ -1,7 +1,5 @@
 """`train`: budget in, model out; and nothing is called private that is not."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """`utility`, `dp-sgd` and losses by name: what a user learns in one command."""
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools

@@ -1,7 +1,5 @@
 """A client of dask that computes in this process, and loses, spoils, kills and delays on the way."""
 
-from __future__ import annotations
-
 import random
 import threading
 from collections.abc import Callable

@@ -5,8 +5,6 @@ recipe is checked again and again, one of the three is killed with SIGKILL, at r
 bytes of one in this process, a case that is an error because its worker ended every time, or no verdict (`WorkerLost`).
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import datetime

@@ -1,7 +1,5 @@
 """Which clusters may be used."""
 
-from __future__ import annotations
-
 import pytest
 
 from dpcalc.cluster.calls import checked_address, refuse_open

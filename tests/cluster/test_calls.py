@@ -1,7 +1,5 @@
 """What travels, and which answers are refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

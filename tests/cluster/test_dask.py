@@ -1,7 +1,5 @@
 """A real cluster of dask on this machine, where dask is installed."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

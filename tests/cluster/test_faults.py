@@ -1,7 +1,5 @@
 """Checks on clusters that lose, spoil, kill and delay: the same bytes, an error of one case, or no verdict."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -1,7 +1,5 @@
 """Runs on other machines: the same numbers as here, and no outcome that was lost, spoiled or made up."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

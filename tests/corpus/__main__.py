@@ -1,7 +1,5 @@
 """``python -m tests.corpus record|compare|digests|verify``: see the package."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -1,7 +1,5 @@
 """Puts questions to worker processes, each of which is started anew when it dies."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """How two recordings differ: by exit code, JSON value, new JSON field, text, stderr or file."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Files that questions read: schedules, tables of records, ranges. Written with the standard library alone."""
 
-from __future__ import annotations
-
 import io
 import random
 import struct

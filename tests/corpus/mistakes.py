@@ -1,7 +1,5 @@
 """Mistakes that people make on a command line, each in a run that would be answered without it."""
 
-from __future__ import annotations
-
 import random
 
 from tests.corpus.names import ALGORITHMS, ALL_COMMANDS, COMMANDS, FLAGS

@@ -1,7 +1,5 @@
 """The names that the questions use. They are written down here, because a referee does not ask the player."""
 
-from __future__ import annotations
-
 ALGORITHMS = (
     "pnsgd", "skip", "stop", "local", "shuffled", "rotation", "shuffled-stop", "cyclic", "shuffle-once",
     "shuffled-epochs", "noisy-sgd", "noisy-gd", "repeated", "online", "dp-sgd", "dp-sgd-gradient", "dp-sgd-output",

@@ -1,7 +1,5 @@
 """What is compared of an answer: without what changes by itself; and a digest of it that other machines share."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """What is asked: a command line, the files that it reads and its environment."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """All questions, in a fixed order. Each has a seed of its own, so that more of one kind leave the others alone."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from functools import cache

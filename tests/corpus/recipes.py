@@ -1,7 +1,5 @@
 """Recipes: those that the repository ships, and drawn ones, some of them malformed."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Recordings: a compressed file with a line of JSON for every question, and the digests of one."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Descriptions of runs, drawn at random: the flags that one algorithm takes, most of them consistent."""
 
-from __future__ import annotations
-
 import random
 
 from tests.corpus.names import LAST_BATCHES, LOSS_CLASSES, LOSSES

@@ -1,7 +1,5 @@
 """A sample of the questions is answered as recorded; what two recordings differ in is found, and told apart."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

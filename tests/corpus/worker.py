@@ -3,8 +3,6 @@
 Run as a script by any interpreter that has dpcalc. Only the standard library and dpcalc's entry point are used.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import faulthandler

@@ -1,7 +1,5 @@
 """What is written goes where the command line says, whatever a checkout holds under that name."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import stat

@@ -3,8 +3,6 @@
 ``python -m tests.fuzz [--seconds S | --cases N] [--seed WORD] [-j JOBS] [--kind KIND | target ...]``
 """
 
-from __future__ import annotations
-
 import argparse
 import faulthandler
 import itertools

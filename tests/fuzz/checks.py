@@ -1,7 +1,5 @@
 """Recipes made of every key with values that fit and values that do not, judged by ``dpcalc check``."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """Files: a reader returns something or raises DpcalcError, whatever the bytes."""
 
-from __future__ import annotations
-
 import io
 import random
 from collections.abc import Callable, Mapping, Sequence

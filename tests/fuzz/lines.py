@@ -1,7 +1,5 @@
 """Command lines: runs that `compare` answers, changed; and options drawn at random from those there are."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

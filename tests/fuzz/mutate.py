@@ -1,7 +1,5 @@
 """Bytes like others, but wrong."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Sequence

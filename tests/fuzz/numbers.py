@@ -1,7 +1,5 @@
 """Numbers and sweeps as text."""
 
-from __future__ import annotations
-
 import math
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Descriptions of runs, drawn from what commands say that they take: any command, algorithm, release and format."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

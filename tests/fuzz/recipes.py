@@ -1,7 +1,5 @@
 """Recipes, the configurations that they refer to, and the earlier reports with which a check is compared."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import tempfile

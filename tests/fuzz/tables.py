@@ -1,7 +1,5 @@
 """Data files, ranges, and model files."""
 
-from __future__ import annotations
-
 import math
 import random
 import tempfile

@@ -1,7 +1,5 @@
 """A few cases of every target, each batch in a process of its own with a limit on memory and a watchdog."""
 
-from __future__ import annotations
-
 import os
 import random
 import subprocess

@@ -1,14 +1,12 @@
 """Interrupts and a full disk at any point leave the old file or the new one, whole, and nothing beside it."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -130,7 +128,7 @@ class Failing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.file, name)
 
-    def __enter__(self) -> Failing:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: Any) -> None:

@@ -1,7 +1,5 @@
 """The records of the algorithms and of the parameters, held against the registry of theorems and against each other."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

@@ -1,7 +1,5 @@
 """Clipped gradients: those of a convex loss where the model is linear, by brute force, and of none where it is not."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A loss of the catalogue and what is said of it beside."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

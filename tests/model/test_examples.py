@@ -1,7 +1,5 @@
 """The values that errors show as examples."""
 
-from __future__ import annotations
-
 import pytest
 
 from dpcalc.model.parameter import EVERY, check, example_of

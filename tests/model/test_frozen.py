@@ -1,7 +1,5 @@
 """Properties of frozen classes that are worked out once."""
 
-from __future__ import annotations
-
 from dpcalc.model.draft import once
 
 

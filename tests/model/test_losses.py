@@ -1,7 +1,5 @@
 """The losses: constants hold and are nearly attained, every form is the derivative, and refusals say why."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

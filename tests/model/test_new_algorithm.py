@@ -1,7 +1,5 @@
 """What an algorithm needs besides its record: one failing test lists all that is missing, and where it goes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Schedules from untrusted files."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

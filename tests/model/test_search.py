@@ -1,7 +1,5 @@
 """Searches: a guess, good or bad, changes no answer, and few evaluations find one."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The largest share of a grid that a slow lower bound rules out, against a walk that evaluates every choice."""
 
-from __future__ import annotations
-
 import math
 import random
 

@@ -1,7 +1,5 @@
 """The softmax and the capped softmax: constants against numeric gradients, and what shortening a gradient breaks."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Totals of several releases against products of finite mechanisms, added up outcome by outcome."""
 
-from __future__ import annotations
-
 import math
 import random
 

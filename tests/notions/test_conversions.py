@@ -1,7 +1,5 @@
 """Conversions between notions of privacy against high precision, and against mechanisms that have what is known."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath

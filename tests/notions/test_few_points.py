@@ -1,7 +1,5 @@
 """A profile known at few points is an upper bound everywhere, and close where it is asked."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

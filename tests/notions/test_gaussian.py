@@ -1,7 +1,5 @@
 """mu-GDP against ball arithmetic: every number on its safe side, and tight."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterator

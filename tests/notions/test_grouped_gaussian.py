@@ -1,7 +1,5 @@
 """Pairs of groups under Poisson sampling against the largest difference of the two mixtures over half-lines."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

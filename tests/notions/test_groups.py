@@ -1,7 +1,5 @@
 """Groups of records against iterated trade-off functions and finite chains."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

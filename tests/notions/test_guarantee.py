@@ -1,7 +1,5 @@
 """Guarantees and their composition."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """All steps where it is known which used the record: by sums in high precision, and above the compositions."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath

@@ -1,7 +1,5 @@
 """Compositions at every rate: against characteristic functions, monotone, and with bounds on their errors that hold."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Composition against direct sums, enumeration of outcomes and incomplete beta integrals: never below, and tight."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

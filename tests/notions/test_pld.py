@@ -1,7 +1,5 @@
 """Compositions by PLD against closed forms, quadrature and characteristic functions: never below, and tight."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,7 +1,5 @@
 """Tables of privacy profiles and their Renyi divergences: never below what they stand for, and close."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Renyi divergences and conversions against ball arithmetic, quadrature and brute minimisation."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

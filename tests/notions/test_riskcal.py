@@ -4,8 +4,6 @@ The values were printed by `riskcal.analysis.conversions` and, for sampled steps
 grid of 1e-4 (on dp_accounting 0.6.0); rates of true positives are 1 - beta.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What an attacker can do, against small mechanisms by the Neyman-Pearson lemma, and against high precision."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

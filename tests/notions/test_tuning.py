@@ -1,7 +1,5 @@
 """The best of a random number of runs against finite mechanisms, and known values."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Confidence bounds on a probability against binomial sums in high precision."""
 
-from __future__ import annotations
-
 import mpmath
 import pytest
 

@@ -1,7 +1,5 @@
 """Long sums: the enclosure holds the value, is narrow, takes few evaluations."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

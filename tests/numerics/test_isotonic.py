@@ -1,7 +1,5 @@
 """The optimal allocation against independent oracles: exact enumeration, 50-digit pooling, closed forms."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

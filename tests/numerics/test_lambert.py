@@ -1,7 +1,5 @@
 """The enclosures of the Lambert function hold what they enclose, and little more."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath

@@ -1,7 +1,5 @@
 """Sums and differences held as logarithms."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

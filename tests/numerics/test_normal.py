@@ -1,7 +1,5 @@
 """The normal distribution's functions against ball arithmetic, at every switch between their formulas."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from fractions import Fraction

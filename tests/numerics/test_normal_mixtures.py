@@ -1,7 +1,5 @@
 """Thresholds of mixtures of normal laws."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

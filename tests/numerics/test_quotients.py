@@ -1,7 +1,5 @@
 """Quotients of products against fractions, from the smallest doubles to the largest."""
 
-from __future__ import annotations
-
 import math
 import random
 from fractions import Fraction

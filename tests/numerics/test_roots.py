@@ -1,7 +1,5 @@
 """Bracketed inversion: the returned point satisfies the condition and its neighbour does not."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

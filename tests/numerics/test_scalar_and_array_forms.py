@@ -4,8 +4,6 @@ They are not the same code, because the exponential and the logarithm of numpy a
 last place; each form is checked against ball arithmetic elsewhere, and here against the other.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sums over up to 1e15 terms: never below the enclosed value, and close to it."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Binomial and chi-square tails against 40 digits: never below, and no further above than is said."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath as mp

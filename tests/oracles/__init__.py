@@ -4,8 +4,6 @@ RunInputs are exact rationals (`exact` for a double, `typed` for the shortest de
 imports the package under test.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import random

@@ -4,8 +4,6 @@ The slope maximises a concave function over a ball: a point that meets the condi
 to 35 digits, is the maximiser.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

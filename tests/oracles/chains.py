@@ -15,8 +15,6 @@ post-processing and therefore still a lower bound.
 Nothing here imports the package under test.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

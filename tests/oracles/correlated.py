@@ -1,7 +1,5 @@
 """The matrices of correlated noise by linear algebra, and the best adaptive play against small runs of it."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence

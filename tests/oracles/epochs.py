@@ -3,8 +3,6 @@
 Positions, sizes and contractions are rationals; nothing here imports the package under test.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Mechanisms with few outcomes, composed, chained and tuned by going through all outcomes."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

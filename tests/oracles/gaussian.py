@@ -1,7 +1,5 @@
 """The Gaussian trade-off: formulas of `dpcalc.certify`, and epsilon by bisection."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

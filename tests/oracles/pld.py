@@ -10,8 +10,6 @@ exponentially. In doubles ln delta comes out to some 1e-16 times the number comp
 1/tilt: good enough below, where lattices are off by 1e-8 or more.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

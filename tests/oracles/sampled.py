@@ -6,8 +6,6 @@ on one of ``nodes`` they are its panels, whose mass the quadrature has exactly.
 Nothing here imports the package under test.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any

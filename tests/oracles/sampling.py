@@ -4,8 +4,6 @@ Every record's gradient is a number in [-1, 1]; a step adds those of its batch a
 so that a run is a mixture, over the batches of all steps, of products of normal laws.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Sequence

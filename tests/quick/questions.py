@@ -1,7 +1,5 @@
 """The questions of the quick tier, in `questions.txt`: every command, algorithm and theorem at least once."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The quick tier asks about every command, every algorithm and every theorem."""
 
-from __future__ import annotations
-
 import pytest
 
 from dpcalc.cli import main

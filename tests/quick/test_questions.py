@@ -1,7 +1,5 @@
 """Every question of the quick tier is answered, by the theorems listed, and what has a definition is proved."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Writing recipes to try."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path

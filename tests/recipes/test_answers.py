@@ -1,7 +1,5 @@
 """Cases of a recipe answer and are judged as each of them is alone, whichever process answers them."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Gates that compare a case with itself, where only the answers show that it is one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Verdicts that come from elsewhere: from a checkpoint, an executor or a report. They may not contradict the recipe."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

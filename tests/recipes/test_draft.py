@@ -1,7 +1,5 @@
 """`dpcalc init`: a recipe from a configuration in the words of other programs."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is not private passes no gate unless the case accepts it by name; what a strict check demands; baselines."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From text to cases: defaults, matrices, every value checked, and every mistake named with its place."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Ledgers: what they read, what they refuse and where, and their totals."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

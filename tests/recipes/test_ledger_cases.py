@@ -1,7 +1,5 @@
 """Ledgers as cases of recipes and in Python: what they answer, and what is refused."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

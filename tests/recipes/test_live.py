@@ -1,7 +1,5 @@
 """A ledger for a training loop, and the callbacks of the examples with stubs of what they are for."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from pathlib import Path

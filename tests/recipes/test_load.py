@@ -1,7 +1,5 @@
 """Reading YAML that need not be trusted: what is refused, where it says so, and that nothing else can happen."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """A policy: what it does not allow fails with its line, whatever the author of a recipe writes."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from collections.abc import Callable

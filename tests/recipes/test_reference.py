@@ -1,7 +1,5 @@
 """``from:``: the values of a project's own configuration, and nothing outside the project."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Verdicts: what passes, what fails and by how much, what is an error, and that nothing changes the numbers."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

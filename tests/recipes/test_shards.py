@@ -1,7 +1,5 @@
 """Shards of a check, and the one report that they are merged into."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random

@@ -1,7 +1,5 @@
 """Checks of any number of cases: made, computed, written and forgotten, by whoever computes them."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

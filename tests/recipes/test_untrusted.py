@@ -1,7 +1,5 @@
 """Recipes, configurations, schedules and data from strangers: what is opened, what is shown, what it costs."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

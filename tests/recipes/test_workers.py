@@ -3,8 +3,6 @@
 What they compute here is Python text, for ``eval`` is a function that every process knows.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Reference quantities of what an attacker can do, of mu, of tuning and of groups: they rename inputs and call."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Reference quantities of correlated noise: they rename inputs and call."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any

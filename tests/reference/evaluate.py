@@ -1,7 +1,5 @@
 """The one adapter between reference cases and dpcalc: it renames inputs and calls public functions, nothing else."""
 
-from __future__ import annotations
-
 import ast
 import json
 import math

@@ -3,8 +3,6 @@
 None is a guarantee of dpcalc's; they are rounded as the bounds are.
 """
 
-from __future__ import annotations
-
 import math
 
 from dpcalc.errors import NotApplicable

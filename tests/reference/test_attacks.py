@@ -1,7 +1,5 @@
 """Reference values of risks, of mu, of tuning: at most a hair above, never below."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

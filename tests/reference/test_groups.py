@@ -1,7 +1,5 @@
 """Weakly convex losses and groups of records: every reference case, at the tolerance that its note gives."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """Reference values of hidden batches: closed forms, and compositions within what their notes say."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

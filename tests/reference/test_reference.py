@@ -1,7 +1,5 @@
 """Every reference case that dpcalc covers: within 1e-12, and on the safe side."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reference values of sampled steps: at most a little above, never below."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

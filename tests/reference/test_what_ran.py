@@ -1,7 +1,5 @@
 """Reference values of audits from scores: lower bounds at most, p-values at least, and all of them near."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

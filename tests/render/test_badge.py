@@ -1,7 +1,5 @@
 """The badge: never green for less than all that was asked."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from xml.etree import ElementTree

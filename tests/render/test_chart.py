@@ -1,7 +1,5 @@
 """Charts against the numbers of the reports they are drawn from."""
 
-from __future__ import annotations
-
 import math
 import re
 import xml.etree.ElementTree as ElementTree

@@ -1,7 +1,5 @@
 """Reports of checked recipes: their schemas, what they say, and names that would break out of them."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

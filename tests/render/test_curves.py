@@ -1,7 +1,5 @@
 """The curves behind an answer: what is drawn as guaranteed is, and what is drawn as impossible is below it."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

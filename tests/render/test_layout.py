@@ -1,7 +1,5 @@
 """Tables and paragraphs fitted to a width."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """What is less than a verdict on a private model is never shown as one: by no page, badge, notebook or text."""
 
-from __future__ import annotations
-
 import json
 import re
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """The JSON of a report is what `json` writes of `Report.to_dict`, byte by byte, although cases share their parts."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """What an answer says of an attacker, against mechanisms that reach it and against mpmath."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath

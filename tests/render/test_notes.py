@@ -1,7 +1,5 @@
 """Notes: what they say in words, what JSON has of them, and that both speak of the same numbers."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

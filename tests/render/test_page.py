@@ -1,7 +1,5 @@
 """The page of a report: what it says, that nothing breaks out of it, and that everybody can read it."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import itertools

@@ -1,7 +1,5 @@
 """The page in Chromium, where that is installed: it loads nothing, nothing complains, and it is as wide as a phone."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

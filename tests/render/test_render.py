@@ -1,7 +1,5 @@
 """Every renderer on reports built by hand: empty, failed, published, tiny and hostile ones."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

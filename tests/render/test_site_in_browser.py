@@ -1,7 +1,5 @@
 """The documentation as a site, in Chromium where that is installed: nothing complains, all is read at every width."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import threading

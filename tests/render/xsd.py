@@ -1,7 +1,5 @@
 """A validator for the part of XML Schema that junit-10.xsd uses; whatever else a schema holds is refused."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``python -m tests.soundness --cases 1000000 [--seed 0] [--jobs 2] [--only ID_OR_FAMILY ...] [--case NUMBER]``."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import sys

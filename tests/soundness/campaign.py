@@ -1,7 +1,5 @@
 """Many cases, over one process or several, and the tally per bound."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

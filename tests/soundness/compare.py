@@ -1,7 +1,5 @@
 """One case: the bound's value against the ball that its definition gives, for both readings of the inputs."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Conversions between notions as subjects of their own: what Gaussian DP and Renyi DP say at an (epsilon, delta)."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What privacy costs, as subjects: the risk is no less than the formula's at the run reported, which is private."""
 
-from __future__ import annotations
-
 import math
 import random
 from typing import Any

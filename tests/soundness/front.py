@@ -4,8 +4,6 @@ The inputs are the user's (lipschitz, step_size, ...), so that what follows from
 displacement factors, tuned schedules, conversions, and what is solved for.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Runs to try: plain ones, and those at the edges of every domain. A case is a function of (seed, number) alone."""
 
-from __future__ import annotations
-
 import functools
 import math
 import random

@@ -1,7 +1,5 @@
 """From a case that fails to the plainest one that still does, and to a line that reproduces it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

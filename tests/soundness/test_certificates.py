@@ -1,7 +1,5 @@
 """What a search leaves in an answer proves it, and what was changed in it by as little as a millionth does not."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

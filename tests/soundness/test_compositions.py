@@ -1,7 +1,5 @@
 """The bound on compositions by their characteristic function: against closed forms, and where the answer is lowered."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

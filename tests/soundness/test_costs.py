@@ -1,7 +1,5 @@
 """What Hölder losses and several losses cost, as the definitions have it: quantiles, and answers that are too low."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Definitions say nothing where they know nothing, and the theorem's conditions are part of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The label of a certified result names what its definition reads: adjacency, domain, losses, and a secret order."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Moments of losses, and deltas from them, against quadrature: of each pair of a step, far out, and of two steps."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any

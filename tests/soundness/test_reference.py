@@ -4,8 +4,6 @@ A definition that shares an error with the code proves nothing; these values com
 the decimal given, to the digits that are given, and be narrow enough to tell.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The Renyi divergence of passes in random order as its definition has it: closed forms, and a lowered answer."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The curves of sampled steps as the definitions have them: against integrals, and where the answer is lowered."""
 
-from __future__ import annotations
-
 import math
 import zlib
 from typing import Any

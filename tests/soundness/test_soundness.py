@@ -1,7 +1,5 @@
 """A few thousand cases of the campaign, and that its machinery would notice what it is there to notice."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter

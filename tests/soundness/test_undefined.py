@@ -1,7 +1,5 @@
 """Costs whose noise is solved for, and bounds that no other campaign draws: more privacy never costs less."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

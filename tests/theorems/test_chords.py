@@ -1,7 +1,5 @@
 """Blocks of steps along a chord against every step taken one by one, with fifty digits."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Theorems that compose by the law of the privacy loss: monotone over many decades, up to the errors they declare."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 Runs of few steps are compared with their definitions in `tests.soundness`, and with tables in `tests.reference`.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

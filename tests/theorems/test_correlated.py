@@ -1,7 +1,5 @@
 """Correlated noise: reference values, dense matrices, every pattern of uses, adaptive gradients, and small runs."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """The closed form of equal steps against the pooling of steps one by one, and against exact sums."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from random import Random
 

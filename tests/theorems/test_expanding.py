@@ -1,7 +1,5 @@
 """Maps that may drive two runs apart: brute-force runs of every order, limits and known values."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,7 +1,5 @@
 """Losses that forget the noise before the record: lower values against the recursion of the steps."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,7 +1,5 @@
 """Distances of positions in fresh orders: of several cases together, and of each alone."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Shuffled and full batches with hidden iterates: brute force, and the same runs asked about elsewhere."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

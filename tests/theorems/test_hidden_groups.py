@@ -1,7 +1,5 @@
 """Groups of records in runs whose batches are hidden: clipped convex losses on a line, every batch counted."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

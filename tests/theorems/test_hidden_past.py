@@ -1,7 +1,5 @@
 """The past of a run on random batches: exact laws of one-dimensional runs, at plans of any kind, best or not."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

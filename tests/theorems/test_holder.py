@@ -3,8 +3,6 @@
 Constants, distances and risks are compared with their definitions in `tests.soundness`.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any

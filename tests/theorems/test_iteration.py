@@ -3,8 +3,6 @@
 The bounds are compared with their definitions in `tests.soundness`.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

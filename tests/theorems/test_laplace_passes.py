@@ -1,7 +1,5 @@
 """Several passes with Laplace noise and hidden iterates: brute-force runs, linear losses, and limits."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The heuristic for the last iterate: what linear losses reveal, by sums over the binomial law, and what others do."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

@@ -2,8 +2,6 @@
 
 # ruff: noqa: B023 (every function here is used up within its round of the loop)
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -1,7 +1,5 @@
 """Linear models without a projection: the noise before a record's step, against laws on a grid and simple cases."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """No lower value is above any guarantee of the same question: whole questions about random runs of every algorithm."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Matrices from files: sensitivities against all uses and gradients, adaptive runs, and files that are refused."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -3,8 +3,6 @@
 Our own bounds are compared with their definitions in `tests.soundness`.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,7 +1,5 @@
 """Delta never rises with epsilon, and epsilon at that delta is no larger: guarantees, groups, ledgers, hidden runs."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any

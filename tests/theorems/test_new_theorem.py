@@ -1,7 +1,5 @@
 """What a theorem needs besides its function: one failing test lists all that is missing, and how to make it."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """Steps on fresh batches: exact shifts, known limits, order of the bounds."""
 
 # ruff: noqa: PT017 (a refusal is one of two good outcomes)
-from __future__ import annotations
-
 import itertools
 import math
 import random

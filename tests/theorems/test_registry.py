@@ -1,8 +1,6 @@
 """What must hold of every registered bound, driven by its record."""
 
 # ruff: noqa: PT017 (a refusal is one of two good outcomes)
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,8 +1,6 @@
 """Passes whose iterates are released: exact compositions, and what reuse breaks."""
 
 # ruff: noqa: PT017 (a refusal is one of two good outcomes)
-from __future__ import annotations
-
 import itertools
 import json
 import math

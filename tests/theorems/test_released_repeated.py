@@ -1,7 +1,5 @@
 """Passes of which one (epsilon, delta) is known: advanced composition against brute force, and at its ends."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Certificates at another epsilon, by the cuts that were chosen at the first."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """Poisson and fixed batches with hidden iterates: brute force over all batches, and what large batches do."""
 
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import replace

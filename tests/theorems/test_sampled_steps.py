@@ -1,7 +1,5 @@
 """DP-SGD on clipped gradients: by brute force, against integrals of the definition, and against published values."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,7 +1,5 @@
 """The attacker who adds up scores: never above the truth of two steps, worked out from all batches on a plane."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

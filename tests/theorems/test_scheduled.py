@@ -1,7 +1,5 @@
 """One use under a schedule against exact products and sums."""
 
-from __future__ import annotations
-
 import math
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The general theorem against closed forms, exact linear chains, and feasible allocations found by another solver."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

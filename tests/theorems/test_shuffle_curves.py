@@ -1,7 +1,5 @@
 """The array forms of one-pass bounds: beside the scalar forms, and never below their definitions."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

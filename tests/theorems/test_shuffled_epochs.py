@@ -1,8 +1,6 @@
 """Passes in random order: exact means over every sequence of places, brute-force runs, limits and known values."""
 
 # ruff: noqa: PT017 (a refusal is one of two good outcomes)
-from __future__ import annotations
-
 import itertools
 import math
 import random

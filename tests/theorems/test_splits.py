@@ -1,7 +1,5 @@
 """Batches of unequal size: who is where, what a pass in each split hides, and what cannot be hidden."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """A walk along a stream does not depend on the lengths that were asked about before, and is the plain recursion."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -3,8 +3,6 @@
 That no guarantee is below the truth of a small run is asked by the front door: `tests.cli.test_compare_truth`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

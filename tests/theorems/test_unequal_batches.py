@@ -1,7 +1,5 @@
 """Batches of unequal size in random order: costs against exact hulls, runs by brute force, known values, sweeps."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

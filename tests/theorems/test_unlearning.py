@@ -1,7 +1,5 @@
 """Unlearning against known values and in high precision, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

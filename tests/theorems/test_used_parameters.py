@@ -4,8 +4,6 @@ A parameter that a bound reads only to see whether it applies is listed with the
 algorithm takes and the bound leaves out: with the bound that uses it, or why none could.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from typing import Any

@@ -3,8 +3,6 @@
 Risks and the privacy of their noise are compared with their definitions in `tests.soundness`.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import re

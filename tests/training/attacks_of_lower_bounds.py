@@ -1,7 +1,5 @@
 """Which attack of an audit shows which lower value of `dpcalc compare`, or why none does."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from dpcalc.training.audit.attacks import Attack

@@ -1,7 +1,5 @@
 """A slow reference: the algorithms written down once more, and a generator that tells what it drew."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

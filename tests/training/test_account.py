@@ -1,7 +1,5 @@
 """One account of a data set: training is charged to a ledger before it starts, and refused where there is no room."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

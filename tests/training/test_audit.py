@@ -1,7 +1,5 @@
 """Audits: lower bounds that the closed form confirms, whatever the workers, and losses within what was accounted."""
 
-from __future__ import annotations
-
 import math
 from statistics import NormalDist
 from typing import Any

@@ -1,7 +1,5 @@
 """Scores that become log-odds: the public temperature, the noisy counts that correct it, and what they cost."""
 
-from __future__ import annotations
-
 import json
 import math
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Slopes of the capped softmax: how far from the true ones they are, what a run of them is, and what it costs."""
 
-from __future__ import annotations
-
 import json
 import math
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Centred rows: what is released of them, what it costs, when the rule centres, and what becomes of a row."""
 
-from __future__ import annotations
-
 import json
 import math
 from fractions import Fraction

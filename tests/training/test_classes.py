@@ -1,7 +1,5 @@
 """Confusion, calibration and ROC, by brute force and by scikit-learn."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Clipped gradients: each record's is shortened to the clip, by the norm of the whole gradient."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a model says in the units of its columns, by differences of scores; and its noise, by simulation."""
 
-from __future__ import annotations
-
 import json
 import math
 import pickle

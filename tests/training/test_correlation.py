@@ -1,7 +1,5 @@
 """Correlated noise as it is drawn: the law of what is released, what doubles err by, and the memory that it takes."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 from fractions import Fraction

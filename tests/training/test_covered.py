@@ -1,7 +1,5 @@
 """What is said of fits that their guarantee does not cover, and of several fits to the same records."""
 
-from __future__ import annotations
-
 import copy
 import csv
 import importlib.util

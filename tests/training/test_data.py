@@ -1,7 +1,5 @@
 """Reading tables and keeping them within their bounds."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import math

@@ -1,7 +1,5 @@
 """The noise from which a step size is chosen, against the budget that it is to keep to."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Exact integer noise: its law, its tails and its spread."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """Ensembles: every run is one that the reference would have taken, for any number of threads."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

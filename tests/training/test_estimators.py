@@ -3,8 +3,6 @@
 To run them: pip install -e '.[sklearn]' && pytest tests/training/test_estimators.py
 """
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import pickle

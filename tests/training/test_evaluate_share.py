@@ -1,7 +1,5 @@
 """A model that is measured privately by a share of its budget: what that costs, and that the number is right."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

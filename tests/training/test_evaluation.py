@@ -1,7 +1,5 @@
 """Metrics on test rows, without noise and with: by brute force, and what one replaced row can change."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

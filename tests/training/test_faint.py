@@ -1,7 +1,5 @@
 """What is said before a run of which little can be expected: by public numbers, and before a record is used."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

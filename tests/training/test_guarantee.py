@@ -1,7 +1,5 @@
 """Which theorems let every noisy sum be public, and what is assumed where none may be."""
 
-from __future__ import annotations
-
 import json
 import math
 from fractions import Fraction

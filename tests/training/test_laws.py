@@ -4,8 +4,6 @@ Each component belongs to one choice of skipped prefix, stop, orders or samples;
 affine maps of its steps. Seeds are fixed, and a test fails where a true law would be refused once in a million times.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A hunt for a record in the low-order bits of what every algorithm releases: it is found in plain doubles alone."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

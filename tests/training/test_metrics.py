@@ -1,7 +1,5 @@
 """Metrics and the non-private minimiser, against independent computations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

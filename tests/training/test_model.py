@@ -1,7 +1,5 @@
 """A model file gives back what was trained, and nothing in it is evaluated."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

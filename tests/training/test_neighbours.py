@@ -1,7 +1,5 @@
 """Tables that differ in one record: all that train says of them, its metrics aside, is the same."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

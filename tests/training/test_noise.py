@@ -1,7 +1,5 @@
 """Sources of random numbers, and the laws of what is drawn."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tables in a temporary file: the same bits as in memory, in little memory, and nothing is left behind."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

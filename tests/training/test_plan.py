@@ -1,7 +1,5 @@
 """The plan of every algorithm, against what its description says, written down by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a model says of rows, read from every kind of file some rows at a time."""
 
-from __future__ import annotations
-
 import csv
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Least squares from noisy sums of products: sensitivity, exact sums, what is released, and when the rule takes it."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

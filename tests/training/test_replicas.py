@@ -1,7 +1,5 @@
 """Replicas are runs of the same algorithm as a single model: centred, calibrated and rounded alike."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is released tells no low-order bits: exact sums, grids, and the bounds on what rounding can tell."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

@@ -1,7 +1,5 @@
 """The default rule: what it fills in, and how good the models are."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

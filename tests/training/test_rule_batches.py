@@ -1,7 +1,5 @@
 """The rule for batches: whichever way to draw them needs less noise."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

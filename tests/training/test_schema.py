@@ -1,7 +1,5 @@
 """Columns by public words: intervals, levels and missing cells, in training and in prediction alike."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Audits from scores: their coverage in simulations, honest choices, and files."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A softmax of several classes: exact sums, what is executed against a slow reference, models, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from pathlib import Path

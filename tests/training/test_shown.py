@@ -1,7 +1,5 @@
 """Every lower value of `compare` has an attack that comes near it, or a reason; so has every run that is trained."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import pytest

@@ -1,7 +1,5 @@
 """One run, against the reference: what is executed is what was accounted."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Synthetic records follow the model that they are said to follow."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """How many threads products use: a matter of time alone, and none of the caller's business afterwards."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A tuned run: what it costs, worked out apart; how its number of runs is drawn; and what of it is released."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -3,8 +3,6 @@
 The numbers are planted, so that each is found wherever it is shown, whatever the code that shows it does.
 """
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import io

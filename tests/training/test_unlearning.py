@@ -1,7 +1,5 @@
 """A model that forgets: what is certified is what two starts come to."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Processes that share an ensemble: the same numbers as without them, and none that is left over."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

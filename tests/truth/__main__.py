@@ -1,7 +1,5 @@
 """`python -m tests.truth [--write FILE]`: the table of what is true and what is promised."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 

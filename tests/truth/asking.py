@@ -1,7 +1,5 @@
 """Asking about a run by the front door."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

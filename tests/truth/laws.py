@@ -1,7 +1,5 @@
 """The laws of small runs, by brute force: every order, stop or batch, on an interval or in closed form."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Sequence

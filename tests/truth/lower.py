@@ -4,8 +4,6 @@ Every function takes what is told of a run and the epsilons, and returns one low
 that the description allows really have.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

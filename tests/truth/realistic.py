@@ -1,7 +1,5 @@
 """Runs of realistic size, for which `compare` has a lower value beside its guarantees."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

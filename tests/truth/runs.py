@@ -1,7 +1,5 @@
 """The runs whose truth is tabulated: small, and described by binary fractions, so that their losses fit exactly."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple

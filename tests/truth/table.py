@@ -1,7 +1,5 @@
 """The table of docs/tightness.md: for every run and every bound, the share of the promised delta that is known true."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path

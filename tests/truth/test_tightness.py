@@ -1,7 +1,5 @@
 """docs/tightness.md is what its command prints, no guarantee in it is below the truth, and the truth is proven."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import replace

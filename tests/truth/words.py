@@ -1,7 +1,5 @@
 """What docs/tightness.md says beside its numbers."""
 
-from __future__ import annotations
-
 HEAD = """\
 # How near the bounds come to the truth
 

@@ -4,8 +4,6 @@ A line ``$ dpcalc ...`` is followed by what it prints, and by its exit code in b
 `python -m tests.cli.sessions` records what is printed today, and the diff of the files is what a change does.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re
