@@ -1,7 +1,7 @@
-"""Certify an answer: recompute each guarantee in ball arithmetic and record the enclosure that was proved.
+"""Certify an answer: recompute each guarantee in ball arithmetic and record the proved enclosure.
 
-The proof is that the reported double is not below what the bound's formula says of the run, both for the doubles given
-and for the decimals that they print as. Whether the formula is a theorem is another matter (docs/method.md).
+The proof shows that the reported double is not below the value of the bound's formula for the run, both for the given
+doubles and for the decimals that they print as. It does not show that the formula is a theorem (docs/method.md does).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def certify(
 
     Args:
         case: the answer.
-        run: the run that was described; None where the answer is a cost, and not about one run.
-        question: what was asked.
+        run: the described run; None if the answer is a cost.
+        question: the question.
         undefined: bound -> why there is no definition of it.
-        taken: bound -> the parameters that it takes, of which its assumptions may have to speak; those of other bounds
-            are not compared.
+        taken: bound -> the parameters that it takes, which its assumptions may have to mention; not checked for other
+        bounds.
 
     Raises:
         SpecError: python-flint is not installed.
@@ -58,7 +58,7 @@ def certify(
 
 
 def has_definition(bound: str) -> bool:
-    """Return whether there is a definition by which a bound, or a cost, can be certified."""
+    """Return whether a bound or a cost has a definition."""
     from dpcalc.certify.risk.costs import price_of
     from dpcalc.certify.table import definition_of
 
@@ -66,7 +66,8 @@ def has_definition(bound: str) -> bool:
 
 
 def may_stay_open(bound: str) -> bool:
-    """Return whether a definition may leave open what is right: that of a composition is an upper bound itself."""
+    """Return whether a definition may fail to confirm a correct number: that of a composition is itself only an upper
+    bound."""
     from dpcalc.certify.guarantee import Composition, EnclosedRdp
     from dpcalc.certify.risk.costs import price_of
     from dpcalc.certify.table import definition_of
@@ -110,7 +111,7 @@ def _proof(
     undefined: Mapping[str, str],
     taken: frozenset[str],
 ) -> Proof:
-    """Return the proof of a result, which is a cost where there is no run.
+    """Return the proof of a result; without a run it is a cost.
 
     Raises:
         Open: there is none.
@@ -128,7 +129,7 @@ def _with_detail(result: Result, name: str, value: Any) -> Result:
 
 
 def _note(result: Result, case: Case) -> NotCertified:
-    """Return why the result is not certified, with the best one that is."""
+    """Return why the result is not certified, and the best certified result."""
     reason = (result.details or {})["not_certified"]
     for other in case.results:
         if (other.details or {}).get("certified") is not None and other.order == result.order:

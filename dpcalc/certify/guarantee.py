@@ -1,7 +1,7 @@
-"""What a definition says of a run, by its notion, and the proofs of epsilon and of a solved parameter by it.
+"""Definitions by their notion of privacy, with the proofs of epsilon and of a solved parameter.
 
-The classes are named as those of `dpcalc.notions.guarantee`, with which they share nothing else: a formula in balls
-answers here, in one reading of a run and a question.
+The classes have the names of those in `dpcalc.notions.guarantee` but share no code with them: here a formula in balls
+answers, in one reading of a run and a question.
 
 The least argument at which a falling formula meets a target, bracketed about a reported value.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dpcalc.certify.reading import Reading
 
 LOG_DELTA = "log_delta"
-"""The quantity that is enclosed where a delta is reported."""
+"""The enclosed quantity if a delta is reported."""
 
 _DIGITS = 20
 
@@ -38,11 +38,11 @@ class Proof(NamedTuple):
     """An enclosure of the true value of ``quantity``.
 
     Attributes:
-        quantity: what is enclosed, by its name in JSON.
+        quantity: the enclosed quantity, by its name in JSON.
         lower, upper: the ends as decimals, rounded outwards.
-        bits: the working precision that the proof took.
-        place: where the reported value lies: `PROVED`, `BELOW` or `UNDECIDED`.
-        alone: why the theorem does not speak of the other reading of the inputs; empty if it speaks of both.
+        bits: the working precision of the proof.
+        place: the place of the reported value: `PROVED`, `BELOW` or `UNDECIDED`.
+        alone: why the theorem does not cover the other reading of the inputs; empty if it covers both.
     """
 
     quantity: str
@@ -59,7 +59,7 @@ class Proof(NamedTuple):
 
 
 def proof_by(quantity: str, enclosure: Enclosure) -> Proof:
-    """Return the proof that an enclosure gives of a quantity."""
+    """Return the proof of a quantity by an enclosure."""
     lower, upper = enclosure.ends(_DIGITS)
     return Proof(quantity, lower, upper, enclosure.bits, enclosure.place)
 
@@ -71,10 +71,10 @@ def proof_between(quantity: str, low: arb, high: arb, bits: int, place: str) -> 
 
 
 def weakest(proofs: Iterable[Proof]) -> Proof:
-    """Return the proof that says the least.
+    """Return the weakest proof.
 
     Raises:
-        Open: it says nothing.
+        Open: it proves nothing.
     """
     rank = (PROVED, UNDECIDED, BELOW)
     proof = max(proofs, key=lambda one: rank.index(one.place))
@@ -84,13 +84,13 @@ def weakest(proofs: Iterable[Proof]) -> Proof:
 
 
 _EXPONENTS = range(50, 0, -2)
-"""The arguments tried beside a value differ from it by the share 2^-k for these k, the nearest first."""
+"""The arguments tried near a value differ from it relatively by 2^-k for these k, the nearest first."""
 
 Excess = Callable[[arb], arb]
 
 
 def least_argument(quantity: str, value: float, excess: Excess) -> Proof:
-    """Return where the value lies relative to the least argument at which the excess is <= 0."""
+    """Return the place of the value relative to the least argument at which the excess is <= 0."""
     place, bits = place_of(lambda: excess(double(value)))
     if place == UNDECIDED:
         return Proof(quantity, "", "", bits, UNDECIDED)
@@ -147,11 +147,11 @@ class Guarantee:
         raise Open("a rule that gives epsilon at a delta only")
 
     def epsilon(self) -> arb:
-        """Return epsilon at the delta that was asked for."""
+        """Return epsilon at the delta of the question."""
         raise Open("a rule that gives no epsilon in closed form")
 
     def proof(self) -> Proof:
-        """Return the proof of what is reported; a parameter that was solved for must keep to the budget."""
+        """Return the proof of the reported value; a solved parameter must keep the budget."""
         proofs: dict[str, Callable[[], Proof]] = {
             Quantity.MU: self.mu_proof,
             Quantity.RDP: self.rdp_proof,
@@ -165,7 +165,7 @@ class Guarantee:
         return proof_of_value(Quantity.MU.value, self.reading.result.value, self.mu)
 
     def epsilon_proof(self) -> Proof:
-        """Return the proof of an epsilon that is the value of a formula."""
+        """Return the proof of an epsilon given by a formula."""
         return proof_of_value(EPSILON, self.reading.result.value, self.epsilon)
 
     def rdp_proof(self) -> Proof:
@@ -185,14 +185,14 @@ class Guarantee:
 
 
 class Profile(Guarantee):
-    """A privacy profile: epsilon -> ln delta. A reported epsilon is one at which delta is small enough."""
+    """A privacy profile: epsilon -> ln delta. A reported epsilon must have a small enough delta."""
 
     def log_delta(self, epsilon: arb | fmpq) -> arb:
         """Return ln delta at an epsilon."""
         return self.formula(self.reading.inputs(epsilon=epsilon))
 
     def epsilon_proof(self) -> Proof:
-        """Return the proof that delta at the reported epsilon is at most that asked for, and by how much it is."""
+        """Return the proof that delta at the reported epsilon is at most that of the question, with the margin."""
         return least_argument(
             EPSILON,
             self.reading.result.value,
@@ -205,9 +205,9 @@ class Profile(Guarantee):
 
 
 class Searched(Profile):
-    """A privacy profile that is the best of a search, at what the search found: the certificate of the result.
+    """A privacy profile that is the best of a search, evaluated at the result's certificate.
 
-    A certificate that proves less than the reported number is none. It says nothing of the number itself.
+    A certificate that proves less than the reported number does not count. It does not disprove the number.
     """
 
     def epsilon_proof(self) -> Proof:
@@ -227,14 +227,14 @@ class Searched(Profile):
 
 
 FINENESS = (0, 2, 5, 12)
-"""How fine the knots of a composition are in each attempt; the first is by moments."""
+"""The fineness of a composition's knots in each attempt; the first attempt uses moments."""
 
 
 class Composition(Guarantee):
-    """A composition of pairs of laws: the formula gives its parts, and the proof is by their characteristic function.
+    """A composition of dominating pairs: the formula gives its parts, and the proof uses their characteristic function.
 
-    The formula may add ln of a probability with which nothing is promised.
-    What is proved is that the true delta does not exceed the reported one, apart from the lattice that gave it.
+    The formula may add ln of a failure probability.
+    The proof shows that the true delta does not exceed the reported one, independently of the lattice behind it.
     """
 
     def epsilon_proof(self) -> Proof:
@@ -269,7 +269,7 @@ class Composition(Guarantee):
         return max(proofs, key=lambda proof: float(proof.upper))
 
     def _known(self, order: int, epsilon: arb, about: float) -> dict[int, arb]:
-        """Return upper bounds on ln delta of one order by their fineness."""
+        """Return the known upper bounds on ln delta of one order by fineness."""
         with precision(START):
             middle = float(epsilon.mid())
             numbers = (order, about, middle, bool(epsilon == double(middle)))
@@ -277,15 +277,15 @@ class Composition(Guarantee):
         return known
 
     def orders(self, epsilon: arb) -> list[list[composition.Part]]:
-        """Return the parts in each order that is to be proved."""
+        """Return the parts in each order that needs a proof."""
         return [self.said(epsilon)[0]]
 
     def failure(self, epsilon: arb) -> arb:
-        """Return ln of the probability with which nothing is promised, by which delta is larger."""
+        """Return ln of the failure probability that is added to delta."""
         return self.said(epsilon)[1]
 
     def said(self, epsilon: arb) -> tuple[list[composition.Part], arb]:
-        """Return what the formula says: what is composed, and ln of the probability with which nothing is promised."""
+        """Return the formula's value: the parts and ln of the failure probability."""
         with precision(START):
             value = self.formula(self.reading.inputs(epsilon=epsilon))
         return value if isinstance(value, tuple) else (value, ZERO)
@@ -299,15 +299,15 @@ def proof_of_parts(
     failure: arb = ZERO,
     known: dict[int, arb] | None = None,
 ) -> Proof:
-    """Return the proof that ln delta of a composition is at most the limit, which is ``about`` so much.
+    """Return the proof that ln delta of a composition is at most the limit.
 
     Args:
-        parts: what is composed.
-        epsilon: at which delta is spoken of.
-        about: the limit, in doubles.
-        limit: of ln delta.
-        failure: ln of a probability by which delta is larger.
-        known: ln delta without it, by its fineness, as far as it was found before.
+        parts: the composed parts.
+        epsilon: at which delta is bounded.
+        about: the limit as a double.
+        limit: the limit of ln delta.
+        failure: ln of a failure probability that is added to delta.
+        known: ln delta without it by fineness, as far as it was found before.
 
     Raises:
         Open: the finest enclosure does not end below the limit.
@@ -324,10 +324,10 @@ def proof_of_parts(
 
 
 class InOrders(Composition):
-    """A composition whose formula gives the parts of a removed record, in the orders that the adjacency asks for."""
+    """A composition whose formula gives the parts for a removed record; the adjacency decides the orders."""
 
     def orders(self, epsilon: arb) -> list[list[composition.Part]]:
-        """Return the parts in each order that is to be proved."""
+        """Return the parts in each order that needs a proof."""
         removed = super().orders(epsilon)[0]
         added = [part.exchanged() for part in removed]
         adjacency = self.reading.parameters["adjacency"]
@@ -367,7 +367,7 @@ class Rdp(Guarantee):
         return balls.canonne_log_delta(self.reading.order(), self.rdp(), arb(epsilon))
 
     def epsilon(self) -> arb:
-        """Return epsilon at the delta that was asked for, by the order and the conversion of the result."""
+        """Return epsilon at the delta of the question, by the order and the conversion of the result."""
         result = self.reading.result
         if result.order is None or str(result.conversion) not in balls.EDGES:
             raise Open(f"the conversion {result.conversion} is not written down")
@@ -375,7 +375,7 @@ class Rdp(Guarantee):
         return edge(self.reading.order(), self.rdp(), self.reading.log_delta()).max(arb(0))
 
     def epsilon_proof(self) -> Proof:
-        """Return the proof of an epsilon; the exact conversion has no formula, but a test that epsilon must pass."""
+        """Return the proof of an epsilon; the exact conversion has no formula but a test."""
         if self._exact:
             return least_argument(EPSILON, self.reading.result.value, self._excess)
         return super().epsilon_proof()
@@ -394,13 +394,13 @@ class Rdp(Guarantee):
         return self.reading.result.conversion == balls.EXACT
 
     def _excess(self, epsilon: arb) -> arb:
-        """Return -1 where the exact conversion allows an epsilon, and 1 where it does not."""
+        """Return -1 if the exact conversion allows an epsilon, otherwise 1."""
         allowed = balls.exact_suffices(self.reading.order(), self.rdp(), self.reading.log_delta(), epsilon)
         return arb(-1 if allowed else 1)
 
 
 class SearchedRdp(Rdp):
-    """A Renyi curve that is the best of a search, at what the search found; see `Searched`."""
+    """A Renyi curve that is the best of a search, evaluated at the certificate; see `Searched`."""
 
     def proof(self) -> Proof:
         """Return the proof of what is reported.
@@ -415,9 +415,9 @@ class SearchedRdp(Rdp):
 
 
 class EnclosedRdp(SearchedRdp):
-    """A Renyi curve whose formula is an upper bound itself, which may be above a number that is right.
+    """A Renyi curve whose formula is itself an upper bound, which may exceed a correct number.
 
-    It takes long, and is evaluated once for every precision.
+    It is slow, so it is evaluated once for every precision.
     """
 
     def rdp(self) -> arb:
@@ -430,15 +430,15 @@ class EnclosedRdp(SearchedRdp):
 
 
 class Point(Guarantee):
-    """A rule that gives epsilon for a delta and nothing else."""
+    """A rule that gives only epsilon at a delta."""
 
     def epsilon(self) -> arb:
-        """Return epsilon at the delta that was asked for."""
+        """Return epsilon at the delta of the question."""
         return self.formula(self.reading.inputs(log_delta=self.reading.log_delta()))
 
 
 def proof_of_value(quantity: str, value: float, formula: Callable[[], arb]) -> Proof:
-    """Return the proof of a value that is to be at or above a formula."""
+    """Return the proof that a value is at or above a formula."""
     return proof_by(quantity, enclosed(formula, value))
 
 
@@ -454,7 +454,7 @@ _MOST_BITS = 1024
 
 
 def proof_by_certificate(formula: Callable[[], arb], limit: Callable[[], arb]) -> Proof:
-    """Return the proof that ln delta, as a certificate gives it, is at most a limit.
+    """Return the proof that the ln delta of a certificate is at most a limit.
 
     Raises:
         Open: it is not.

@@ -1,6 +1,6 @@
-"""The two readings of a run: its doubles as they are, and the decimals that they print as.
+"""The two readings of a run: its exact doubles, and the decimals that they print as.
 
-What follows from the parameters of a run, as formulas in balls: sensitivity, diameter, displacement and noise.
+Derived parameters as formulas in balls: sensitivity, diameter, displacement and noise.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Formula = Callable[[RunInputs], arb]
 
 
 def multiples(run: Run) -> dict[str, fmpq]:
-    """Return the derived parameters that are once or twice another decimal: the sensitivity and the diameter."""
+    """Return the derived parameters that equal another decimal or twice it: the sensitivity and the diameter."""
     derived: dict[str, fmpq] = {}
     if run.sensitivity is not None and run.source("sensitivity") is Source.DERIVED:
         assert run.lipschitz is not None
@@ -38,7 +38,7 @@ def multiples(run: Run) -> dict[str, fmpq]:
 
 
 def derived_formulas(run: Run) -> dict[str, Formula]:
-    """Return the formulas of the parameters that follow from others by more than a factor of one or two."""
+    """Return the formulas of all other derived parameters."""
     formulas: dict[str, Formula] = {}
     if run.source("displacement") is Source.DERIVED:
         formulas["displacement"] = _in_1_norm(run.dimension or 1) if run.noise is Noise.LAPLACE else _displacement
@@ -51,7 +51,7 @@ def derived_formulas(run: Run) -> dict[str, Formula]:
 
 
 def _displacement(v: RunInputs) -> arb:
-    """Return how far a step takes two points apart, over the diameter; infinite where no bound holds."""
+    """Return the distance of two points after a step, over the diameter; infinite if no bound holds."""
     factor = v.displacement_bound()
     return arb.pos_inf() if factor is None else factor
 
@@ -80,21 +80,21 @@ def _tuned_scale(v: RunInputs) -> arb:
 
 
 EXACT = ("log_delta", "order")
-"""What is read as the double that it is, in both readings: no user types it in this form."""
+"""Parameters that are read as exact doubles in both readings: no user types them in this form."""
 
 _ANSWERS = (Quantity.EPSILON, Quantity.DELTA, Quantity.MU, Quantity.RDP)
 
 
 MORE_PRIVATE, LESS_PRIVATE = ("noise_multiplier",), ("sample_rate",)
-"""Parameters of sampled steps of which a larger value is more private, or less, whatever else a run is."""
+"""Parameters of sampled steps whose larger values are always more private, or always less."""
 
 
 class Reading(NamedTuple):
     """A result and the question that it answers, with the run's parameters in one reading.
 
     Attributes:
-        known: upper bounds that formulas remember of these numbers.
-        read: the names of the parameters that were read so far, and have a value.
+        known: upper bounds that formulas cache for these numbers.
+        read: the names of the parameters with a value that were read so far.
         before: the reading that was proved before this one.
     """
 
@@ -109,30 +109,30 @@ class Reading(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the numbers are read as."""
+        """The name of the reading."""
         return "the decimals" if self.typed else "the doubles"
 
     def inputs(self, **asked: Any) -> RunInputs:
-        """Return the parameters, and what is asked beside them, as the attributes that a formula reads."""
+        """Return the parameters and the asked values as the attributes that a formula reads."""
         extra = {"certificate": (self.result.details or {}).get("certificate")}
         return RunInputs({**self.parameters, **extra, **asked}, self.typed, self.derived, EXACT, self.read)
 
     def upper_bounds(self) -> dict[Any, Any]:
-        """Return what formulas remember: of the reading before this one, where that is no more private."""
+        """Return the cache of formulas: that of the previous reading, if that one is no more private."""
         before = self.before
         if before is not None and all(before.no_more_private(self, name) for name in self.read | before.read):
             return before.known
         return self.known
 
     def no_more_private(self, other: Reading, name: str) -> bool:
-        """Return whether a parameter has the same value here, or one that is known to be less private."""
+        """Return whether a parameter has the same value here, or one known to be less private."""
         here, there = self._number(name), other._number(name)
         if here is None or there is None:
             return _same(self.parameters.get(name), other.parameters.get(name))
         return here == there or (name in MORE_PRIVATE and here < there) or (name in LESS_PRIVATE and here > there)
 
     def _number(self, name: str) -> fmpq | None:
-        """Return a parameter as a rational; None where it is none."""
+        """Return a parameter as a rational; None if it is not a number."""
         value = self.parameters.get(name)
         if isinstance(value, fmpq):
             return value
@@ -146,17 +146,17 @@ class Reading(NamedTuple):
         return double(self.result.order)
 
     def epsilon(self) -> fmpq:
-        """Return the epsilon that was asked for."""
+        """Return the epsilon of the question."""
         assert self.question.epsilon is not None
         return rational(float(self.question.epsilon), self.typed)
 
     def log_delta(self) -> arb:
-        """Return ln of the delta that was asked for, at the working precision."""
+        """Return ln of the question's delta, at the working precision."""
         return asked_log_delta(self.question, self.typed)
 
 
 def asked_log_delta(question: Question, typed: bool) -> arb:
-    """Return ln of the delta that was asked for; where no double holds delta, from the logarithm that was parsed."""
+    """Return ln of the question's delta, from the parsed logarithm if delta is below the doubles."""
     assert question.log_delta is not None
     if question.delta is None or not question.delta > 1e-300:
         return double(question.log_delta)
@@ -164,9 +164,7 @@ def asked_log_delta(question: Question, typed: bool) -> arb:
 
 
 def cases_of(result: Result, run: Run) -> tuple[Run, ...]:
-    """Return the run that a result is about, for each record that may be the worst off; a solved parameter has its
-    solution.
-    """
+    """Return the result's run for each record that may be the worst one, with the solution of a solved parameter."""
     solved = run if result.quantity in _ANSWERS else run.replacing(**{result.quantity: result.value})
     if solved.source("index") is not Source.WORST_CASE or solved.algorithm.single:
         return (solved,)
@@ -174,18 +172,18 @@ def cases_of(result: Result, run: Run) -> tuple[Run, ...]:
 
 
 def _last_of_each_size(run: Run) -> set[int]:
-    """Return the positions of the last records in batches of each size, where a smaller batch is not the last one."""
+    """Return the positions of the last records in batches of each size, if a smaller batch is not the last one."""
     n, b = run.records, run.batch_size
     if n is None or b is None or b >= n or n % b == 0:
         return set()
     if run.last_batch == LastBatch.FRONT:
         return {n % b, n}
-    larger = n % -(-n // b)  # how many batches hold one record more than the others
+    larger = n % -(-n // b)  # the number of batches with one record more than the others
     return {n - larger * -(-n // -(-n // b)), n} if run.last_batch == LastBatch.BALANCED and larger else set()
 
 
 def readings_of(result: Result, run: Run, question: Question) -> Iterator[Reading]:
-    """Yield the doubles of a run as they are, and the decimals that they print as; what is less private comes first."""
+    """Yield the reading as exact doubles and the one as printed decimals, the less private one first."""
     derived = derived_formulas(run)
     doubles = Reading(result, question, run.values, derived, False, {}, set())
     decimals = Reading(result, question, {**run.values, **multiples(run)}, derived, True, {}, set())
@@ -198,7 +196,7 @@ def readings_of(result: Result, run: Run, question: Question) -> Iterator[Readin
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether both are known to be the same value, which holds no finite double."""
+    """Return whether both are known to be the same value without a finite double."""
     if isinstance(one, float):
         return not math.isfinite(one) and bool(one == other)
     if isinstance(one, (list, tuple)):

@@ -1,14 +1,14 @@
-"""The proof of one result about a run: by the definition of its bound, in the worse of the two readings.
+"""The proof of one result about a run by the definition of its bound, in the worse of the two readings.
 
-Whether the label of a result says what its definition was evaluated for: the adjacency, and what is assumed.
+Checks that the label of a result states the adjacency and the assumptions that its definition was evaluated for.
 
-Definitions for groups of k records, by a chain of data sets each of which differs from the next in one.
+Definitions for groups of k records, by a chain of data sets that each differ from the next in one record.
 
 * mu-GDP: k mu.
-* A Renyi curve: D_a(P||S) <= (1 + l/j)/p D_pa(P||Q) + D_b(Q||S), b = a k/l, with j links before Q and l = k - j behind
-  it, for p = 1 + (l/j)(a - 1)/a (Bun and Steinke 2016, as docs/method.md has it).
+* A Renyi curve: D_a(P||S) <= (1 + l/j)/p D_pa(P||Q) + D_b(Q||S), b = a k/l, with j links before Q and l = k - j after
+it, for p = 1 + (l/j)(a - 1)/a (Bun and Steinke 2016; see docs/method.md).
 
-The proof of an excess risk: of the risk at the reported run, and that the noise of this run keeps the budget.
+The proof of an excess risk: of the risk of the reported run, and that its noise keeps the budget.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ _NO_GROUPS = "groups of records have a definition for Gaussian privacy and Renyi
 
 
 def of_groups(definition: Definition, size: int, records: int) -> Definition:
-    """Return the definition of what a bound says of groups.
+    """Return the definition of a bound for groups.
 
     Args:
-        definition: of one record.
+        definition: the one for a single record.
         size: k > 1.
-        records: how many records may be the worst off.
+        records: the number of records that may be the worst one.
 
     Raises:
         Open: there is none.
     """
     if issubclass(definition.gives, Gdp):
         return definition._replace(formula=lambda v: size * definition.formula(v))
-    # The worst record may be another one at every order.
+    # The worst record may differ between orders.
     if issubclass(definition.gives, Rdp) and records == 1:
         return definition._replace(formula=lambda v: _renyi(definition.formula, v, v.order, size))
     raise Open(_NO_GROUPS)
 
 
 def _renyi(formula: Formula, v: RunInputs, order: arb | None, size: int) -> arb:
-    """Return the Renyi divergence of groups of so many at an order; None is infinity."""
+    """Return the Renyi divergence of groups of ``size`` records at an order; None is infinity."""
     if size == 1:
         value: arb = formula(v.changed(order=order))
         return value
@@ -77,16 +77,16 @@ _SAID: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
     (("smoothness", "strong_convexity"), "the losses are of a class", ("smooth", "Lipschitz", "convex", "class")),
     (("laplace_scale", "noise_std", "noise_multiplier", "scale"), "there is noise", ("noise",)),
 )
-"""(what a definition reads, what the label must say then, words of which one says it)."""
+"""(parameter that a definition reads, what the label must then state, alternative words for it)."""
 
 
 def check_label(result: Result, adjacency: str, read: Collection[str]) -> None:
-    """Do nothing where the label of a result says what its proof rests on.
+    """Check that the label of a result states what its proof assumes.
 
     Args:
-        result: with its label.
-        adjacency: as its definition had it.
-        read: the names of those that the definition read and the theorem takes, and that have a value.
+        result: the result with its label.
+        adjacency: the adjacency of its definition.
+        read: the names of the parameters with a value that the definition read and the theorem takes.
 
     Raises:
         Open: it does not.
@@ -103,7 +103,7 @@ def check_label(result: Result, adjacency: str, read: Collection[str]) -> None:
 
 
 def check_adjacency(result: Result, adjacency: str) -> None:
-    """Do nothing where the label names the adjacency for which the definition was evaluated.
+    """Check that the label names the adjacency that the definition was evaluated for.
 
     Raises:
         Open: it names another.
@@ -117,12 +117,12 @@ OPEN_AT_CAP = "open at the most digits that are tried"
 
 
 def proof_of(result: Result, run: Run, question: Question, taken: Set[str]) -> Proof:
-    """Return what is proved of a result, by the worse of the two readings of its inputs.
+    """Return the proof of a result, by the worse of the two readings of its inputs.
 
     Args:
         result: with its label.
-        run, question: what was asked.
-        taken: the parameters that the theorem takes, of which its label may have to speak.
+        run, question: the run and the question.
+        taken: the parameters that the theorem takes, which its label may have to mention.
 
     Raises:
         Open: nothing is proved; the text says why.
@@ -139,9 +139,9 @@ def proof_of(result: Result, run: Run, question: Question, taken: Set[str]) -> P
 
 
 def _proof_of_one(definition: Definition, result: Result, run: Run, question: Question, taken: Set[str]) -> Proof:
-    """Return what is proved of a result for one record."""
+    """Return the proof of a result for one record."""
     proofs: list[Proof] = []
-    silent: dict[str, str] = {}  # reading -> why the theorem does not speak of it
+    silent: dict[str, str] = {}  # reading -> why the theorem does not cover it
     for reading in readings_of(result, run, question):
         try:
             proofs.append(_proof_in(reading, definition))
@@ -172,11 +172,11 @@ def _covers(delta: float, log_delta: float) -> bool:
 
 
 _PROVED: deque[Any] = deque(maxlen=16)
-"""The compositions that were proved last, by what they read: several risks have the same noise."""
+"""The compositions proved last, by the values that they read: several risks have the same noise."""
 
 
 def proof_of_cost(result: Result, case: Case, question: Question) -> Proof:
-    """Return what is proved of an excess risk, by the worse of the two readings of its inputs.
+    """Return the proof of an excess risk, by the worse of the two readings of its inputs.
 
     Raises:
         Open: nothing is proved; the text says why.
@@ -203,7 +203,8 @@ def proof_of_cost(result: Result, case: Case, question: Question) -> Proof:
 
 
 def _proof_of_risk(price: Price, result: Result, question: Question, reading: Callable[[], RunInputs]) -> Proof:
-    """Return the proof of a risk in one reading: of the risk itself, and that ln delta is at most that asked for."""
+    """Return the proof of a risk in one reading: of the risk itself, and that ln delta is at most that of the
+    question."""
     v, private = reading(), price.private
     enclosure = enclosed(lambda: price.risk(v), result.value)
     if private is not None and result.epsilon is not None:
@@ -220,7 +221,7 @@ def _prove_composed(parts: Callable[[RunInputs], list[Part]], v: RunInputs, ques
     """Prove that the composed run keeps the budget.
 
     Raises:
-        Open: the enclosure of ln delta does not end below that asked for.
+        Open: the enclosure of ln delta does not end below that of the question.
     """
     with precision(START):
         composed, epsilon = parts(v), arb(v.epsilon)

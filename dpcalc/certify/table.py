@@ -1,7 +1,7 @@
-"""The table of definitions: for each bound the formula of its theorem, in balls, and how far above it a value may lie.
+"""The table of definitions: for each bound the formula of its theorem, in balls, and the slack that a value may have.
 
-A definition is a function of `balls.RunInputs`, which carry the run's parameters, and ``order``, ``epsilon`` or
-``log_delta`` where the bound takes them. It returns, at the working precision, what the bound gives.
+A definition is a function of `balls.RunInputs`, which have the run's parameters, and ``order``, ``epsilon`` or
+``log_delta`` if the bound takes them. It returns the bound's value at the working precision.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from dpcalc.certify.guarantee import Guarantee
 
 ROUNDING = 1e-12
-"""How far above its definition a value may lie by rounding: relatively, or in ln delta by (1 + |ln delta|) times it."""
+"""How far a value may lie above its definition by rounding: relatively, or in ln delta by (1 + |ln delta|) times
+this."""
 
 Formula = Callable[[RunInputs], Any]
 
@@ -26,14 +27,14 @@ class Definition(NamedTuple):
     """The formula of one bound.
 
     Attributes:
-        id: the bound's.
-        gives: the notion of privacy that the formula speaks of.
-        formula: of the inputs, at the working precision.
-        slack: how far above the formula a value may lie, as stated in docs/method.md: relative, or in ln delta.
-        floor: whether the formula is only a lower limit of what the bound may say, and proves nothing: the optimum of
-            a search that has no formula.
-        lower: whether the bound is a lower bound, which may not be above the formula.
-        weight: roughly how many thousandths of a second an evaluation takes, with that of the bound itself.
+        id: the bound's id.
+        gives: the notion of privacy of the formula.
+        formula: a function of the inputs, at the working precision.
+        slack: how far a value may lie above the formula, as stated in docs/method.md: relative, or in ln delta.
+        floor: whether the formula is only a lower limit of the bound's value and proves nothing: the optimum of a
+        search has no formula.
+        lower: whether the bound is a lower bound, which may not exceed the formula.
+        weight: roughly the milliseconds of an evaluation, including that of the bound itself.
         limit: the limit beyond which the formula raises `balls.OutOfReach`; empty if there is none.
     """
 
@@ -88,6 +89,6 @@ def definitions() -> dict[str, Definition]:
 
 
 def definition_of(bound: str) -> Definition | None:
-    """Return the definition by which a bound can be certified; None where there is none."""
+    """Return the definition of a bound; None if there is none."""
     definition = definitions().get(bound)
     return None if definition is None or definition.floor else definition

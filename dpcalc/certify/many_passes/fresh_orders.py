@@ -1,4 +1,4 @@
-"""The cases of a record's earlier uses in fresh random orders, and what the last one costs in each."""
+"""The cases of a record's earlier uses in fresh random orders, and the cost of the last use in each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpcalc.certify.runs.run import OF_ANOTHER_RUN, Stretch
 from dpcalc.certify.runs.uses import FreshPlaces, Pace, passes_left
 from dpcalc.files import Fields
 
-_NARROW = 64  # probabilities of fewer numbers are added one by one
+_NARROW = 64  # up to this many probabilities are added directly
 _MOST_CASES = 3000
 
 
@@ -26,7 +26,7 @@ class Case(NamedTuple):
 
 
 class Runs(NamedTuple):
-    """Several passes in fresh orders: where a record may be, how steps contract, E, and the diameter in uses."""
+    """Several passes in fresh orders: a record's places, the contraction of steps, E, and the diameter in uses."""
 
     places: Places
     pace: Pace
@@ -35,14 +35,14 @@ class Runs(NamedTuple):
 
 
 def cases(runs: Runs, earlier: Fields) -> Iterator[Case]:
-    """Yield the cases of at least two passes; what they leave out is a last case, of None.
+    """Yield the cases of at least two passes; None stands for the rest.
 
     Args:
         runs: the passes.
         earlier: as `dpcalc.notions.certificate.Earlier` in JSON.
 
     Raises:
-        OutOfReach: the cases are of another run.
+        OutOfReach: the cases belong to another run.
     """
     window, numbers, parts = earlier["window"], earlier["numbers"], earlier["parts"]
     if len(numbers) != len(parts) or not _fits(window, numbers, runs.epochs):
@@ -58,7 +58,7 @@ def cases(runs: Runs, earlier: Fields) -> Iterator[Case]:
 
 
 def _fits(window: int, numbers: list[int], epochs: int) -> bool:
-    """Return whether a window and the numbers of heavy uses in it are of so many passes."""
+    """Return whether a window and the numbers of heavy uses in it fit this many passes."""
     rising = all(a < b for a, b in pairwise(numbers))
     return (
         isinstance(window, int) and bool(numbers) and rising and numbers[0] >= 0
@@ -68,7 +68,8 @@ def _fits(window: int, numbers: list[int], epochs: int) -> bool:
 
 
 def _sizes(places: Places, numbers: list[int]) -> tuple[arb, arb, fmpq]:
-    """Return the largest size, the next, and how likely the largest is; where all count as it, that twice."""
+    """Return the largest size, the next, and the probability of the largest; if all sizes count as the largest, it is
+    given twice."""
     divisors = sorted({alike.divisor for alike in places.classes})
     largest = {alike.divisor: size for alike, size in zip(places.classes, places.sizes, strict=True)}
     heavy = largest[divisors[0]]
@@ -102,7 +103,7 @@ def _at_most(trials: int, chance: fmpq, number: int) -> arb:
 
 
 def nodes(runs: Runs, parts: int) -> Iterator[tuple[int, arb, arb]]:
-    """Yield (position, size, probability) of a random place in a pass, each block of positions at its lower end."""
+    """Yield (position, size, probability) of a random position in a pass, each block at its lower end."""
     if not (isinstance(parts, int) and 1 <= parts <= _MOST_CASES):
         raise OutOfReach(OF_ANOTHER_RUN)
     places = runs.places
@@ -114,7 +115,7 @@ def nodes(runs: Runs, parts: int) -> Iterator[tuple[int, arb, arb]]:
 
 
 def _heads(runs: Runs, heavy: arb, light: arb, window: int, number: int, at: int) -> list[list[Stretch]]:
-    """Return the ways to account for the uses of all passes but the last two."""
+    """Return the allocations for the uses of all passes but the last two."""
     if runs.epochs == 2:
         return [[]]
     pace, reach = runs.pace, runs.reach
@@ -145,7 +146,8 @@ def _delayed(pace: Pace, heavy: arb, light: arb, count: int, among: int, at: int
 
 
 class Law(NamedTuple):
-    """Nodes of a uniform position on 1..l, and weights: for functions that fall, and for convex ones as well."""
+    """Nodes of a uniform position on 1..l, with weights for falling functions and for functions that are also
+    convex."""
 
     at: list[int]
     flat: list[arb]
@@ -153,9 +155,9 @@ class Law(NamedTuple):
 
 
 def law(steps: int, parts: int) -> Law:
-    """Return the law in so many parts.
+    """Return the law in ``parts`` parts.
 
-    Between two nodes a function that falls is at most its value at the first, and a convex one at most its chord.
+    Between two nodes a falling function is at most its value at the first, and a convex one at most its chord.
     """
     if not (isinstance(parts, int) and 1 <= parts <= _MOST_CASES):
         raise OutOfReach(OF_ANOTHER_RUN)

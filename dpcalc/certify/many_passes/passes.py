@@ -4,11 +4,11 @@ Definitions of `noisy_gd`: steps on the mean gradient of all records.
 
 Definitions of `multi_epoch.laplace` and `shuffled_epochs.once_laplace`: several passes, the iterates hidden.
 
-Every use of the record but the last is hidden by the steps of a whole pass, and what is true of it from every state
-composes. The curve of some steps is the least of that of the record's own step, of the mixture of Gaussians over the
-exponential variances of its noise, and of equal shares composed.
+Every use of the record but the last is hidden by the steps of a whole pass; these guarantees hold from every state and
+so compose. The curve of several steps is the least of that of the record's own step, of the mixture of Gaussians over
+the exponential variances of its noise, and of equal shares composed.
 
-Definitions of `unlearning`: a distance before noisy steps, and what they leave of it.
+Definitions of `unlearning`: an initial distance, and its trace after noisy steps.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _gd_laplace(v: RunInputs) -> arb:
 
 
 def _share(v: RunInputs, last: int) -> arb:
-    """Return what each of the last h steps spends, in units of the noise."""
+    """Return the share of each of the last h steps, in units of the noise."""
     use, c = v.quotient(["sensitivity"], [v.records, "scale"]), v.contraction_factor()
 
     def powers(terms: int) -> arb:
@@ -150,13 +150,13 @@ def _share(v: RunInputs, last: int) -> arb:
 
 
 _LIMIT = "uses that more than 2000 steps hide"
-_FEW = 12  # shares that are composed
+_FEW = 12  # the most shares that are composed
 _CLOSE = 24  # relative bits that are enough for a delta
-_DEEPEST = 2048  # bits beyond which a delta that cancels counts by the end of its ball
+_DEEPEST = 2048  # bits beyond which a cancelling delta is replaced by the end of its ball
 
 
 def _hidden(ratio: arb, steps: int) -> Part:
-    """Return a use of so many scales that ``steps`` hide, the record's own among them, to be composed once."""
+    """Return the part of a use of this many scales, hidden by ``steps`` steps including its own, composed once."""
     alone = laplace_step(ratio)
     if steps == 1:
         return Part(alone, 1, ratio)
@@ -168,7 +168,7 @@ def _hidden(ratio: arb, steps: int) -> Part:
             return delta
         mixed = settle(lambda: mixture(ratio, steps - 1, z).exp(), _CLOSE, _DEEPEST)
         delta = delta.min(mixed if mixed.is_finite() else arb(1))
-        if 2 * z < ratio:  # shares tell less near the largest loss alone
+        if 2 * z < ratio:  # shares are better only near the largest loss
             return delta
         for count in counts:
             delta = delta.min(delta_of(composed(ratio, count, z)))
@@ -212,13 +212,13 @@ def _sum(c: arb, steps: int, count: int) -> arb:
 
 
 def _left(v: RunInputs, distance: arb) -> arb:
-    """Return mu of a distance before the steps."""
+    """Return mu of an initial distance after the steps."""
     c = _factor(v)
     return distance * power(c, v.clean_steps) / (v.step_size * v.noise_std * room(c, v.clean_steps).sqrt())
 
 
 def _capped(v: RunInputs, distance: arb) -> arb:
-    """Return a distance, the diameter where that is less."""
+    """Return the lesser of a distance and the diameter."""
     return distance if v.diameter is None else distance.min(v.diameter)
 
 

@@ -1,7 +1,7 @@
-"""Definitions of `hidden_position` and `shuffled_epochs`: passes in random order, by what their searches found.
+"""Definitions of `hidden_position` and `shuffled_epochs`: passes in random order, evaluated at their certificates.
 
-A record in a known position costs the mean over positions; one whose position stays secret what Theorem HW proves of
-the certificate (`hidden`). Of several ways the certificate says which one gives the least.
+A known position costs the mean over positions; a secret one costs what Theorem HW proves at the certificate. The
+certificate names the theorem that gives the least value.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from dpcalc.model.quantities import Adjacency, Noise
 
 MOST_POSITIONS = 1500
 FINE, COARSE = (1000, 0.002), (100, 0.01)
-"""Blocks of positions where they count as known: for one order, and in each case of the earlier uses."""
+"""Blocks of known positions: for one order, and for each case of the earlier uses."""
 
 
 # --- runs ------------------------------------------------------------------------------------------------------------
 
 
 def _places(v: RunInputs) -> Places:
-    """Return where a record may be; sizes are relative to a use in a full batch."""
+    """Return the possible places of a record; sizes are relative to a use in a full batch."""
     batches = classes(v)
     full = max(alike.divisor for alike in batches)
     used = sum(alike.steps * alike.size for alike in batches)
@@ -43,14 +43,14 @@ def _ratio(v: RunInputs, noise: str = "noise_std") -> arb:
 
 
 def _reach(v: RunInputs) -> arb | None:
-    """Return the diameter in units of a use in a full batch; None where there is none."""
+    """Return the diameter in units of a use in a full batch; None if there is none."""
     if v.diameter is None or v.exact("sensitivity") == 0:
         return None
     return v.quotient(["diameter", max(alike.divisor for alike in classes(v))], ["step_size", "sensitivity"])
 
 
 def _swaps(v: RunInputs) -> tuple[tuple[int, int], ...]:
-    """Return what a use counts where the record is, and where its replacement is; a null one moves half as far."""
+    """Return the weights of a use by the record and by its replacement; a null one moves half as far."""
     return ((2, 1), (1, 2)) if v.adjacency == Adjacency.NULL_RECORD else ((1, 1),)
 
 
@@ -101,11 +101,11 @@ def _released_once(v: RunInputs) -> arb:
 
 
 def places_curve(v: RunInputs, *, deep: bool = True) -> Callable[[arb], arb] | None:
-    """Return delta of one pass, the mean over positions; None where steps need not contract and have no domain.
+    """Return delta of one pass, the mean over positions; None if steps need not contract and the domain is unbounded.
 
     Args:
         v: the run.
-        deep: whether delta is to be relatively sharp however small it is, which takes longer.
+        deep: whether even a tiny delta must be relatively sharp, which takes longer.
     """
     by_place = places_of_pass(v)
     if by_place is None:
@@ -157,8 +157,8 @@ def _hidden(v: RunInputs, ratio: arb, costs: SamePlaces, known: Callable[[], arb
     Args:
         v: the run, the epsilon and the certificate.
         ratio: mu of a use in a full batch.
-        costs: of the positions.
-        known: ln delta where the order is known.
+        costs: the costs of positions.
+        known: ln delta for a known order.
     """
     certificate = v.certified()
     if certificate["theorem"] == KNOWN:
@@ -205,7 +205,7 @@ def shuffled_at(v: RunInputs) -> Callable[[arb, Sequence[Any]], arb]:
 
 
 class _Remembered:
-    """Costs of positions, of which those of one use are remembered."""
+    """Costs of positions, with a cache for those of one use."""
 
     def __init__(self, costs: SamePlaces) -> None:
         self.pair, self.unused, self._own = costs.pair, costs.unused, costs.own
@@ -243,7 +243,7 @@ def _once_secret(v: RunInputs) -> arb:
     "shuffled_epochs.fresh", Searched, slack=5e-2, weight=500.0, limit=f"{MOST_POSITIONS} steps a pass of like batches"
 )
 def fresh(v: RunInputs) -> arb:
-    """Return ln delta of passes in fresh orders, of which the last iterate is seen."""
+    """Return ln delta of the last iterate of passes in fresh orders."""
     certificate = v.certified()
     if certificate["theorem"] == WORST:
         return log_delta(v.epsilon, _worst_position(v))
@@ -290,8 +290,8 @@ def _fresh_secret(v: RunInputs) -> arb:
 def _alike_mean(v: RunInputs, parts: Sequence[int]) -> arb:
     """Return ln of the mean for 1-Lipschitz maps and batches that weigh a record alike; see docs/method.md.
 
-    The last use but one is at u and the first at v; with two passes there is no other, with three no more. All other
-    uses come in the last step of their pass.
+    The last use but one is at u and the first at v; with two passes the two are the same. All other uses count as in
+    the last step of their pass.
     """
     places, epochs = _places(v), v.epochs
     length = sum(alike.steps for alike in places.classes)

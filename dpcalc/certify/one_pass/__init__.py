@@ -1,1 +1,1 @@
-"""Definitions of one pass over the records, in a fixed or a random order, or with noise that changes on the way."""
+"""Definitions of one pass over the records, in a fixed or a random order, or with changing noise."""

@@ -121,7 +121,7 @@ Left = Callable[[Pass, int, int, "arb | str | None"], arb]
 
 
 def averaged(v: RunInputs, left: Left, *, shifts: bool = False, scaled: arb | None = None) -> arb:
-    """Return ln of the average over where a record falls; r_A is ``scaled`` if that is given."""
+    """Return ln of the average over a record's position; r_A is ``scaled`` if that is given."""
     batches, logs = classes(v), []
     run = run_of(v, max(alike.divisor for alike in batches), shifts=shifts)
     if shifts:
@@ -165,7 +165,7 @@ def _shuffle_mixture(v: RunInputs) -> arb:
 
 @defines("shuffle.hybrid", Profile, slack=SLACK, weight=25.0, limit=f"{LONGEST} steps, {MOST_POSITIONS} where unequal")
 def hybrid(v: RunInputs) -> arb:
-    """Return ln delta of a pass, by the recursion or by the places of a record where its batches are unequal."""
+    """Return ln delta of a pass, by the recursion, or by the record's places if its batches are unequal."""
     mean = averaged(v, hybrid_left, shifts=True)
     places = places_curve(v) if len(classes(v)) > 1 else None
     return least(mean, log(places(v.epsilon))) if places else mean

@@ -54,7 +54,7 @@ def _pnsgd_domain(v: RunInputs) -> arb:
 
 
 def used(v: RunInputs) -> arb:
-    """Return the probability that a skipped prefix of 0..floor(n/2) records leaves the record in."""
+    """Return the probability that the record is not in the skipped prefix of 0..floor(n/2) records."""
     h = v.records // 2
     return arb(min(v.index, h + 1)) / (h + 1)
 
@@ -99,7 +99,7 @@ def _stop_rdp(v: RunInputs) -> arb:
         return sums.harmonic(k) * r * r / (2 * v.records)
     x = v.order * (v.order - 1) * r * r / 2
     if x > 10**6:
-        # The first term is all there is: every other is below its square root, and there are at most 1e15 of them.
+        # The first term suffices: every other is below its square root, and there are at most 1e15 of them.
         top = x - arb(v.records).log()
         return top.union(top + (x / 2 + 40 - x).exp() + v.records * (-x).exp()) / (v.order - 1)
     return (sums.expm1_reciprocals(x, k) / v.records).log1p() / (v.order - 1)
@@ -185,7 +185,7 @@ def hull_cost(inflow: Sequence[arb], factor: Sequence[arb], scale: Sequence[arb]
     for t, weight in enumerate(weights):
         block = (weight * (inflow[t] + (factor[0] * start if t == 0 else 0)), square(weight * scale[t]))
         while blocks and (blocks[-1][1].is_zero() or not blocks[-1][0] * block[1] < block[0] * blocks[-1][1]):
-            # Pooling where the slopes cannot be distinguished costs no more than the width of the balls.
+            # Pooling slopes that cannot be distinguished costs no more than the width of the balls.
             before = blocks.pop()
             block = (before[0] + block[0], before[1] + block[1])
         blocks.append(block)
@@ -235,12 +235,12 @@ def _laplace_domain(v: RunInputs) -> arb:
 
 
 def _spent(v: RunInputs, first: arb, diameter: arb | None = None) -> arb:
-    """Return the sum of Laplace divergences of the allocation that the certificate holds.
+    """Return the sum of Laplace divergences of the certificate's allocation.
 
-    A step never spends more than there is, and the last one spends what is left: every certificate gives a bound.
+    A step never spends more than there is, and the last one spends the rest: every certificate gives a bound.
 
     Raises:
-        OutOfReach: the certificate is of another run, or there is none.
+        OutOfReach: the certificate belongs to another run, or there is none.
     """
     values, s = v.certified()["values"], steps_of(v)
     start, spent = values["start"], values["spent"]

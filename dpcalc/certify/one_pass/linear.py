@@ -1,6 +1,6 @@
 """Definitions of `linear`: the exact privacy of linear losses, which no lower bound may exceed.
 
-Definitions of linear models whose iterates are not projected: any X and any number of earlier steps will do.
+Definitions of linear models without projection: any X and any number of earlier steps give a bound.
 """
 
 from __future__ import annotations
@@ -143,13 +143,13 @@ def _curved_released(v: RunInputs) -> arb:
     return arb(v.epochs).sqrt() * _ceiling(v)
 
 
-_ROUNDS = (1.0, 1.0, 1.0, 1.0, 1.0, 0.99, 0.9999, 1.0 - 1e-6, 1.0 - 1e-9)  # a search for X, and a little below it
+_ROUNDS = (1.0, 1.0, 1.0, 1.0, 1.0, 0.99, 0.9999, 1.0 - 1e-6, 1.0 - 1e-9)  # a search for X, then slightly below it
 _LARGE = -1.5  # of ln delta
-_SPARED = 16.0  # in ln: a place whose share of delta is smaller than that need not have a smaller X
+_SPARED = 16.0  # in ln: a position with a smaller share of delta needs no smaller X
 
 
 def _windows(c: arb, most: int) -> Iterator[int]:
-    """Yield numbers of earlier steps, each half as large again as the one before it, and at last ``most``."""
+    """Yield numbers of earlier steps, each 1.5 times the one before it, and finally ``most``."""
     m = 1
     while m < most and m <= 1 << 20:
         yield m
@@ -161,13 +161,13 @@ def _windows(c: arb, most: int) -> Iterator[int]:
 
 
 def _contraction(v: RunInputs) -> arb:
-    """Return c'; 1 where a step contracts less than others."""
+    """Return c'; 1 if a step contracts less than others."""
     whole = all(size == divisor for _, size, divisor in v.sizes())
     return v.contraction_factor() if v.strong_convexity and whole else arb(1)
 
 
 def _behind(v: RunInputs, nearest: int) -> arb:
-    """Return the room of the record's own step and the steps behind it."""
+    """Return the room of the record's own step and the steps after it."""
     c = _contraction(v)
     return arb(nearest) if c == 1 else (room(c, nearest) / power(c, 2 * (nearest - 1))).min(arb(10) ** 250)
 
@@ -183,7 +183,7 @@ def _quantile(log_tail: float) -> float:
 
 
 def _left(v: RunInputs, epochs: int, divisor: int, nearest: int, farthest: int, spared: float = -math.inf) -> arb:
-    """Return ln delta of a record that has from ``nearest`` to ``farthest`` steps behind it, its own included."""
+    """Return ln delta of a record followed by ``nearest`` to ``farthest`` steps, its own included."""
     own = v.quotient(["sensitivity"], [divisor, "noise_std"])
     c = 1 - arb(v.exact("step_size")) * arb(v.exact("smoothness"))
     slopes = 1 if v.adjacency == Adjacency.NULL_RECORD else 2
@@ -201,7 +201,7 @@ def _left(v: RunInputs, epochs: int, divisor: int, nearest: int, farthest: int, 
             mu, left, tail = _at(v, past, own, volume, error, x)
             if 2 * x > mu:
                 least = least.min(left.max(tail))
-        if left > _LARGE or spared == -math.inf:  # where both parts move with X, and where there is one place
+        if left > _LARGE or spared == -math.inf:  # both parts move with X, or there is only one position
             low, high = 0.5 * float(mu), 1.05 * x
             for _ in range(60):
                 middle = 0.5 * (low + high)
@@ -238,7 +238,7 @@ def _cyclic(v: RunInputs) -> arb:
 
 
 def _averaged(v: RunInputs, epochs: int) -> arb:
-    """Return ln of the average over where a record falls."""
+    """Return ln of the average over a record's position."""
     logs, spared = [], -math.inf
     for alike in classes(v):
         at, end = alike.first, alike.first + alike.steps

@@ -116,13 +116,13 @@ def _online_laplace_shift(v: RunInputs) -> arb:
 
 
 class Recursion(Enum):
-    """Which non-linear recursion is walked: none, as it is, or with the record's own shift bound where that is less."""
+    """The non-linear recursion to use: none, plain, or with the record's own shift bound."""
 
     NONE, PLAIN, WITH_SHIFTS = range(3)
 
 
 class Steps:
-    """A schedule in the terms of the stepwise bounds; None where a column is missing.
+    """A schedule in the terms of the stepwise bounds; None for a missing column.
 
     Raises:
         OutOfReach: the schedule is too long.
@@ -213,7 +213,7 @@ class Steps:
 
 
 def _affordable(steps: Steps) -> Recursion:
-    """Return the recursion that is walked from every position: none where that would take too long."""
+    """Return the recursion to use from every position: none if that would take too long."""
     return Recursion.PLAIN if steps.count <= 1000 else Recursion.NONE
 
 
@@ -225,7 +225,7 @@ def _largest(values: list[arb]) -> arb:
 
 
 def _of_index(v: RunInputs, at: Any, count: int) -> arb:
-    """Return the value at the step of the record, or the largest of all steps where no index is given."""
+    """Return the value at the step of the record, or the largest of all steps without an index."""
     return at(v.index - 1) if v.index is not None else _largest([at(j) for j in range(count)])
 
 

@@ -1,1 +1,1 @@
-"""Definitions of passes that release their iterates, and of what is composed from them."""
+"""Definitions of passes that release their iterates, and of their compositions."""

@@ -1,4 +1,4 @@
-"""Definitions of compositions: the profiles of one step or one pass, and how often each is composed."""
+"""Definitions of compositions: the profiles of one step or one pass, and their counts."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _sampled(curve: Curve, share: fmpq) -> Curve:
 
 
 def sampled_steps(mu: arb, v: RunInputs, steps: int) -> list[Part]:
-    """Return ``steps`` steps on fresh batches, of this mu where the batch holds the record."""
+    """Return ``steps`` steps on fresh batches, with this mu if the batch has the record."""
     if not steps or mu.is_zero():
         return []
     if v.batch_size >= v.records:
@@ -166,10 +166,10 @@ def _gradient(v: RunInputs) -> list[Part]:
 
 
 def plan_of(v: RunInputs) -> Mapping[str, Any] | None:
-    """Return how the noise is split; None where all steps are composed.
+    """Return the split of the noise; None if all steps are composed.
 
     Raises:
-        OutOfReach: the certificate is of another run.
+        OutOfReach: the certificate belongs to another run.
     """
     certificate = v.certified()
     if certificate["theorem"] == COMPOSED:
@@ -258,7 +258,7 @@ def _least(*curves: Curve) -> Curve:
 
 
 def few_steps(v: RunInputs) -> None:
-    """Raise OutOfReach where a pass has too many steps to add them up at every knot."""
+    """Raise OutOfReach if a pass has too many steps to add up at every knot."""
     if sum(alike.steps for alike in classes(v)) > MOST_POSITIONS:
         raise OutOfReach(f"more than {MOST_POSITIONS} steps in a pass")
 
@@ -323,7 +323,7 @@ def _secret_curve(v: RunInputs) -> list[Part]:
 
 
 def _point_composed(v: RunInputs, at: fmpq, log_each: arb) -> arb:
-    """Return ln delta of all passes, of which one is (``at``, exp(``log_each``))-private."""
+    """Return ln delta of all passes if each is (``at``, exp(``log_each``))-private."""
     if log_each >= 0:
         return arb(0)
     if not log_each < 0:
@@ -332,7 +332,7 @@ def _point_composed(v: RunInputs, at: fmpq, log_each: arb) -> arb:
 
 
 def pass_curves(v: RunInputs) -> list[Curve]:
-    """Return the curves of one pass in a random order that apply."""
+    """Return the applicable curves of one pass in a random order."""
     curves = [_own_step(v)]
     if v.displacement is not None and v.diameter is not None:
         curves.append(lambda z: delta_of(averaged(v.changed(epsilon=z), product_left)))

@@ -1,13 +1,12 @@
-"""Definition of `released.shuffled_epochs_rdp`: the Renyi divergence that the curve of a pass in random order allows.
+"""Definition of `released.shuffled_epochs_rdp`: the Renyi divergence from the curve of a pass in random order.
 
-Two Gaussians have e^(a (a-1) mu^2/2) for the moment of order a, and a mixture with known positions the mean of these.
-Where the domain bounds a pass,
+The moment of order a of two Gaussians is e^(a (a-1) mu^2/2), and that of a mixture with known positions the mean of
+these. If the domain bounds a pass,
 
     D_a <= ln(1 + a (a-1) int_0^inf (e^((a-1) x) + e^(-a x)) delta(x) dx)/(a-1).
 
-The profile of a pass is convex in e^x, and no curve that bounds it is below it: at knots the least of the curves
-counts, between them the chord in e^x, of which the integral is elementary. Beyond the last knot the record's own noise
-counts alone.
+The profile of a pass is convex in e^x. At knots the least of its upper bounds counts; between them the chord in e^x,
+whose integral is elementary. Beyond the last knot only the record's own noise counts.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def _shuffled_epochs(v: RunInputs) -> arb:
 
 
 def _places(v: RunInputs) -> list[tuple[arb, arb]]:
-    """Return the share of the records at every position, and mu there where steps are 1-Lipschitz."""
+    """Return the share of the records at every position, and mu there for 1-Lipschitz steps."""
     return [
         (arb(fmpq(alike.size, v.records)), v.quotient(["sensitivity"], [alike.divisor, "scale"]) / arb(k).sqrt())
         for alike in classes(v)
@@ -74,13 +73,13 @@ def _places(v: RunInputs) -> list[tuple[arb, arb]]:
 
 
 def _mean(places: Sequence[tuple[arb, arb]], order: arb) -> arb:
-    """Return the Renyi divergence of a mixture of pairs of Gaussians, given which of them it is."""
+    """Return the Renyi divergence of a mixture of Gaussian pairs if the pair is known."""
     excess = sum((share * (order * (order - 1) * mu * mu / 2).expm1() for share, mu in places), arb(0))
     return _divergence(excess, sum((share * mu * mu / 2 for share, mu in places), arb(0)), order)
 
 
 def _laplace(own: arb, order: arb) -> arb:
-    """Return the Renyi divergence of two Laplace laws, so many scales apart."""
+    """Return the Renyi divergence of two Laplace laws ``own`` scales apart."""
     slope = own + (-own).expm1()
     rise, fall = ((order - 1) * own).expm1(), (-order * own).expm1()
     return _divergence((order * rise + (order - 1) * fall) / (2 * order - 1), slope, order)
@@ -92,7 +91,7 @@ def _divergence(excess: arb, slope: arb, order: arb) -> arb:
 
 
 def _least(curves: Sequence[Curve]) -> Curve:
-    """Return the least of the curves, at most 1; one that is open at a kink does not count there."""
+    """Return the least of the curves, at most 1; a curve that is undecided at a kink does not count there."""
 
     def curve(z: arb) -> arb:
         delta = arb(1)
@@ -105,7 +104,7 @@ def _least(curves: Sequence[Curve]) -> Curve:
 
 
 def _integral(curve: Curve, order: arb, own: arb, noise: Noise) -> arb:
-    """Return an upper bound on the integral, whose end is moved outwards until little lies beyond.
+    """Return an upper bound on the integral; its end is moved outwards until little lies beyond.
 
     Raises:
         OutOfReach: there is no such end.
@@ -122,7 +121,7 @@ def _integral(curve: Curve, order: arb, own: arb, noise: Noise) -> arb:
 
 
 def _up_to(end: arb, curve: Curve, order: arb) -> arb:
-    """Return the integral below chords from 0 to the end; the spans that gain most are halved."""
+    """Return the integral below chords from 0 to the end; the spans with the largest gain are halved."""
     knots = [arb(0), *(end / (1 << j) for j in range(_HALVINGS, -1, -1))]
     values = [curve(x) for x in knots]
     spans = [
@@ -145,7 +144,7 @@ def _up_to(end: arb, curve: Curve, order: arb) -> arb:
 
 
 def _size(x: arb) -> float:
-    """Return about ln of a ball's middle, -inf where that is not positive."""
+    """Return about ln of a ball's middle, -inf if that is not positive."""
     middle = x.mid()
     return float(middle.log().mid()) if middle > 0 else -math.inf
 
@@ -168,7 +167,7 @@ def _beyond(end: arb, order: arb, own: arb) -> arb:
     """Return a bound on the integral from the end on for two Gaussians at ``own``.
 
     With L the loss, delta(x) = E (1 - e^(x - L))_+, and the integral of e^((a-1) x) delta(x) is a difference of normal
-    tails; delta falls, so that the other is at most e^(-a end)/a times its value.
+    tails; delta falls, so the other is at most e^(-a end)/a times its value.
     """
     x = end / own - own / 2
     plain, back = log_upper_tail(x).exp(), log_upper_tail(x + own).exp()

@@ -1,6 +1,6 @@
-"""Definitions of what privacy costs: the risk at the reported noise, step size and steps, and ln delta at this noise.
+"""Definitions of the cost of privacy: the risk at the reported noise, step size and steps, and ln delta at this noise.
 
-The inputs carry the reported run as ``sigma``, ``eta`` and ``count``, beside the parameters that the user gave.
+The inputs have the reported run as ``sigma``, ``eta`` and ``count``, besides the parameters that the user gave.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Price(NamedTuple):
     """The definition of a cost.
 
     Attributes:
-        risk: of the reported run.
-        private: ln delta of the reported run at the epsilon asked for; None where the run is a composition, or where
-            no budget was asked for.
-        slack: how far above its formula a risk may lie, relatively.
-        parts: what the reported run is composed of; None where it is no composition.
+        risk: the risk of the reported run.
+        private: ln delta of the reported run at the epsilon of the question; None for a composition or without a
+        budget.
+        slack: how far a risk may lie above its formula, relatively.
+        parts: the parts of the reported run; None if it is not a composition.
     """
 
     risk: Formula
@@ -177,7 +177,8 @@ def _half_printed(v: RunInputs) -> arb:
 
 
 def _tasks(v: RunInputs) -> arb:
-    """Return ln delta of k random stops: as messages of every record, one as it is, several at their best order."""
+    """Return ln delta of k random stops: as messages of every record, by the profile for one, by the best order for
+    several."""
     ratio = 2 * v.lipschitz / v.sigma
     messages = log_delta(v.epsilon, ratio * arb(v.tasks).sqrt())
     if v.tasks == 1:
@@ -196,11 +197,11 @@ def _stops(v: RunInputs, ratio: arb, order: arb) -> arb:
 
 
 _LEAST_ORDER, _MOST_EXPONENT = -10.0, 3000.0
-"""ln (order - 1) of the least order that is tried, and the most that order (order - 1) ratio^2/2 may be."""
+"""ln (order - 1) of the least order to try, and the limit of order (order - 1) ratio^2/2."""
 
 
 def _best_order(v: RunInputs, ratio: arb) -> arb:
-    """Return the order at which k random stops are about most private; every order gives a bound."""
+    """Return about the best order for k random stops; every order gives a bound."""
 
     def at(s: float) -> float:
         value = _stops(v, ratio, 1 + arb(s).exp())
@@ -273,7 +274,7 @@ def _on_output(v: RunInputs) -> arb:
 
 
 def _both(printed: Formula, at_step: Formula) -> Formula:
-    """Return the larger of what a paper prints for its own step size and of what holds at the reported one, if any."""
+    """Return the larger of a paper's printed risk at its own step size and the risk at the reported one, if any."""
     return lambda v: printed(v) if v.given("eta") is None else printed(v).max(at_step(v))
 
 
@@ -314,5 +315,5 @@ PRICES: dict[str, Price] = {
 
 
 def price_of(bound: str) -> Price | None:
-    """Return the definition by which a cost can be certified; None where there is none."""
+    """Return the definition of a cost; None if there is none."""
     return PRICES.get(bound)

@@ -1,4 +1,4 @@
-"""Definitions of `holder_cost`: excess risk exceeded with probability at most gamma, and what keeps the budget.
+"""Definitions of `holder_cost`: excess risk exceeded with probability at most gamma, and the budget of its noise.
 
 The inputs are those of `costs`. A share is a part of gamma. Quantiles are exact, apart from those of chi-square
 variables of many degrees of freedom, which the theorem takes from Laurent and Massart.
@@ -23,7 +23,7 @@ Gap = Callable[[RunInputs, arb], arb]
 
 
 def run_of(v: RunInputs) -> RunInputs:
-    """Return the reported run: the step size, the noise and the number of steps that go with the risk."""
+    """Return the reported run: the step size, the noise and the number of steps of the risk."""
     chosen = {"step_size": v.as_double("eta"), "noise_std": v.as_double("sigma"), "steps": v.count}
     return v.changed(**chosen, batch_size=1, strong_convexity=None)
 
@@ -37,7 +37,7 @@ def on_output(v: RunInputs) -> arb:
 
 
 def on_gradients(v: RunInputs) -> list[Part]:
-    """Return what is composed where there is noise in every step."""
+    """Return the parts for noise in every step."""
     run = run_of(v)
     return sampled_steps(2 * gradient(run, unconstrained=False) / run.noise_std, run, run.steps)
 
@@ -46,7 +46,7 @@ def on_gradients(v: RunInputs) -> list[Part]:
 
 
 def crossing(falls: Callable[[arb], arb], low: arb, high: arb) -> arb:
-    """Return the zero between ``low`` and ``high`` of a function that falls, as a ball."""
+    """Return the zero of a falling function between ``low`` and ``high``, as a ball."""
     while high - low > high * arb(2) ** -90:
         middle = ((low + high) / 2).mid()
         value = falls(middle)
@@ -146,7 +146,7 @@ def _use(v: RunInputs) -> arb:
 
 
 def _uniform(v: RunInputs, share: arb) -> arb:
-    """Return 2 g + B sqrt(l/(2n)) + 2 g ceil(log2 n) Q, g = G Delta*(k), k hits being exceeded by no record."""
+    """Return 2 g + B sqrt(l/(2n)) + 2 g ceil(log2 n) Q, g = G Delta*(k), with k hits exceeded by no record."""
     hits = hits_quantile(share / v.records, v.steps, v.records)
     a, b = least(drift(v), _use(v)), _use(v)
     apart = (hits - 1) * b + (square(b) + (v.steps - hits) * square(a)).sqrt() if hits else arb(0)
@@ -173,7 +173,8 @@ def _least(v: RunInputs, share: arb) -> arb:
 
 
 def _risk(v: RunInputs, gap: Gap, noise: Callable[[RunInputs, arb], arb], shares: int) -> arb:
-    """Return the gap, the regret, what noise and the draws of records add; each has a share of the chance."""
+    """Return the gap, the regret, and the terms of the noise and the draws of records; each has a share of the
+    chance."""
     run = run_of(v)
     share = run.failure_probability / shares
     g, steps = _gradient(run), run.steps

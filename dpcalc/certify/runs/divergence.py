@@ -1,8 +1,8 @@
 """The hockey-stick divergence step by step: products of contractions, the non-linear recursion and shift bounds.
 
-Recursions are walked one step at a time, up to `LONGEST` steps.
+Recursions are evaluated one step at a time, up to `LONGEST` steps.
 
-Sums over the positions that a record may have: of products, of recursions and of shift bounds.
+Sums over the positions of a record: of products, of recursions and of shift bounds.
 
 Each function returns ln(e_m + ... + e_(m+l-1)) for l ``terms`` with m steps ``behind``, where every term is followed by
 one more step of reach ``extra`` ("none": by no further step; None: by one of unbounded reach).
@@ -83,7 +83,7 @@ def run_without_shift(v: RunInputs, size: int) -> Pass:
 
 
 def batch(v: RunInputs) -> tuple[int, int]:
-    """Return (what the sum of the record's batch is divided by, steps behind it)."""
+    """Return (divisor of the record's batch, number of later steps)."""
     divisor, tail = v.batch()
     return divisor, tail - 1
 
@@ -173,7 +173,7 @@ def log_delta_of(epsilon: arb, log_mu: arb) -> arb:
 
 
 def walk(run: Pass, terms: int, start: arb | None = None) -> Iterator[arb]:
-    """Yield ln e_0 ... ln e_(terms-1) of the non-linear recursion, or the Gaussian shift bound where it is less.
+    """Yield ln e_0 ... ln e_(terms-1) of the non-linear recursion, or the Gaussian shift bound if it is less.
 
     ln e_0 is ``start``, or by default that of the record's own step.
 
@@ -270,10 +270,10 @@ def hybrid_left(run: Pass, terms: int, behind: int, extra: arb | str | None) -> 
 
 
 def laplace_left(run: Pass, terms: int, behind: int, extra: arb | str | None) -> arb:
-    """Return the sum for the Laplace shift bounds, which make no use of one step behind the last.
+    """Return the sum for the Laplace shift bounds, which do not use a step after the last.
 
-    What is left of a record falls with every step. Behind more steps the last terms are therefore no more than their
-    share of all that would stand there in their place, and none is more than the first.
+    A record's trace falls with every step. So with more steps after them, the terms are at most their share of the
+    longer sum, and none exceeds the first.
     """
     if behind <= 1:
         return _laplace_sum(run, terms)
@@ -286,7 +286,7 @@ def _laplace_sum(run: Pass, terms: int) -> arb:
     own = log_step(Noise.LAPLACE, run.epsilon, run.own)
     if terms > 8:
         integral = log_integral(run.epsilon, run.own / arb(2).sqrt(), arb(terms))
-        # At extreme ratios the record's own noise alone counts, which hides it in every position.
+        # At extreme ratios only the record's own noise counts, which hides it in every position.
         return integral if arb("1.000001e-90") < run.own < arb("1e90") else least(integral, own + arb(terms).log())
     return log_sum(*(least(own, mixture(run.own, k, run.epsilon)) for k in range(terms)))
 

@@ -1,9 +1,9 @@
-"""Theorem HW at a certificate: delta for a record whose position stays secret, from the matrices that a search found.
+"""Theorem HW at a certificate: delta for a record in a secret position, from the matrices that a search found.
 
 For all non-negative R and M with row sums sum_m R_km >= 1 and column sums sum_k w_k M_km <= e^eps w_m,
 delta(eps) <= sum_km w_k R_km delta_G(ln(M_km/R_km); mu_km). The certificate says which rows receive, and the level z:
-ln gamma = mu z - mu^2/2. What receivers need beyond e^eps is rounded up and what donors have below it down, to whole
-numbers, so that both constraints hold whatever the certificate says. A bad one proves a large delta, or nothing.
+ln gamma = mu z - mu^2/2. The needs of receivers beyond e^eps are rounded up to integers and the supply of donors below
+it down, so both constraints hold for any certificate. A bad one proves a large delta, or nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dpcalc.certify.runs.uses import Alike
 from dpcalc.files import Fields
 
 MOST_ROWS = 20_000
-_UNITS = 1 << 80  # so many make up all that the donors have
+_UNITS = 1 << 80  # the whole supply of the donors in units
 
 
 class Costs(Protocol):
-    """What positions cost; see `uses.SamePlaces`."""
+    """The costs of positions; see `uses.SamePlaces`."""
 
     def own(self, k: int, size: arb) -> arb:
         """Return the cost of uses of this size at k."""
@@ -37,7 +37,7 @@ class Costs(Protocol):
 
 
 class Row(NamedTuple):
-    """A block of like positions: its class (-1: left out), the last position, its records, the size of a use, mu."""
+    """A block of equal positions: its class (-1: left out), the last position, its records, the size of a use, mu."""
 
     kind: int
     low: int
@@ -47,7 +47,7 @@ class Row(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where a record may be: classes of positions, the size of a use in each, and how many records are left out."""
+    """A record's places: classes of positions, the size of a use in each, and the number of records left out."""
 
     classes: Sequence[Alike]
     sizes: Sequence[arb]
@@ -55,7 +55,7 @@ class Places(NamedTuple):
 
     @property
     def records(self) -> int:
-        """How many records there are."""
+        """The number of records."""
         return self.out + sum(alike.steps * alike.size for alike in self.classes)
 
 
@@ -68,7 +68,7 @@ def hockey_stick(level: arb, mu: arb) -> arb:
 
 
 def starts(alike: Alike, alone: int, growth: float, top: int) -> list[int]:
-    """Return the lowest position of every block of like positions; ``top`` is the first position of the pass.
+    """Return the lowest position of every block of equal positions; ``top`` is the first position of the pass.
 
     Up to ``alone`` every position is a block; beyond, blocks grow by e^``growth``.
 
@@ -88,14 +88,14 @@ def starts(alike: Alike, alone: int, growth: float, top: int) -> list[int]:
 
 
 class Blocks(TypedDict):
-    """How positions fall into blocks, as in a certificate."""
+    """The division of positions into blocks, as in a certificate."""
 
     alone: int
     growth: float
 
 
 def blocks_of(places: Places, alone: int, growth: float) -> Blocks:
-    """Return blocks of positions, all single where there are no more than ``alone``."""
+    """Return blocks of positions, all single if there are at most ``alone``."""
     top = max(alike.first + alike.steps - 1 for alike in places.classes)
     return {"alone": top, "growth": 0.0} if top <= alone else {"alone": alone, "growth": growth}
 
@@ -125,15 +125,15 @@ def matched(
     """Return the sum of delta over the records that the matching proves.
 
     Args:
-        places: where a record may be.
+        places: the places of a record.
         matching: as `dpcalc.notions.certificate.Matching` in JSON.
-        swap: what a use counts where the record is, and where its replacement is.
+        swap: the weights of a use by the record and by its replacement.
         mu_of: cost -> mu.
-        costs: of the positions.
+        costs: the costs of positions.
         epsilon: >= 0.
 
     Raises:
-        OutOfReach: the matching is of another run, or donors have not what receivers need.
+        OutOfReach: the matching belongs to another run, or donors have less than receivers need.
     """
     rows = rows_of(places, matching["blocks"], mu_of, costs)
     receivers = matching["receivers"]
@@ -167,7 +167,7 @@ def matched(
 def _transfers(
     rows: Sequence[Row], levels: Sequence[arb], takers: Sequence[int], givers: Sequence[int], epsilon: arb
 ) -> list[tuple[arb, int, int]]:
-    """Return (amount in units of e^eps, receiver, donor), such that needs are met and no donor gives too much.
+    """Return (amount in units of e^eps, receiver, donor) such that all needs are met and no donor gives too much.
 
     Raises:
         OutOfReach: donors have less than receivers need.
@@ -202,7 +202,7 @@ def _whole(x: arb) -> int:
 
 
 def _swapped(here: Row, there: Row, swap: tuple[int, int], costs: Costs) -> arb:
-    """Return the cost of the record in the one place and its replacement in the other."""
+    """Return the cost of the record in one place and its replacement in the other."""
     one, other = here.size * swap[0], there.size * swap[1]
     if not here.low or not there.low:  # the swap with a record that is left out changes one step
         return costs.own(here.low, one) if here.low else costs.own(there.low, other)

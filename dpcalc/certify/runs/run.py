@@ -1,4 +1,4 @@
-"""A run in one reading: the record's batch, its signal over the noise, how far a step can take two points apart.
+"""A run in one reading: the record's batch, its signal over the noise, and the displacement of a step.
 
 The cost mu^2/(Delta/(b sigma))^2 of one use of a record in every pass, by the best allocation of its shifts.
 """
@@ -24,7 +24,7 @@ CHANGED = "the certificate was changed after it was made"
 
 
 class RunInputs(Inputs):
-    """The parameters of a run, and what follows from them."""
+    """The parameters of a run, and derived quantities."""
 
     def sizes(self) -> list[tuple[int, int, int]]:
         """Return (number of batches, records in each, divisor of their sums) of a pass, in the order of time."""
@@ -47,7 +47,7 @@ class RunInputs(Inputs):
         return sum(count for count, _, _ in self.sizes())
 
     def batch(self) -> tuple[int, int]:
-        """Return (what the sum of the record's batch is divided by, steps from it to the last, itself included).
+        """Return (divisor of the record's batch, number of steps from it to the last, itself included).
 
         Raises:
             OutOfReach: the record is dropped.
@@ -61,7 +61,7 @@ class RunInputs(Inputs):
         raise OutOfReach("a record that every pass drops")
 
     def batch_behind(self) -> tuple[int, int]:
-        """Return (what the sum of the record's batch is divided by, steps behind it)."""
+        """Return (divisor of the record's batch, number of later steps)."""
         divisor, tail = self.batch()
         return divisor, tail - 1
 
@@ -87,7 +87,7 @@ class RunInputs(Inputs):
         """Return the certificate of the answer.
 
         Raises:
-            OutOfReach: it has none, or the digest is of another one.
+            OutOfReach: it has none, or the digest belongs to another one.
         """
         certificate: Mapping[str, Any] | None = self.certificate
         if certificate is None:
@@ -98,9 +98,9 @@ class RunInputs(Inputs):
         return fields
 
     def displacement_bound(self) -> arb | None:
-        """Return the least bound on how far a step takes two points of the domain apart, over the diameter.
+        """Return the least bound on the distance of two points of the domain after a step, over the diameter.
 
-        None where no bound applies, or where the domain is unbounded.
+        None if no bound applies, or if the domain is unbounded.
         """
         if self.diameter is None:
             return None
@@ -121,7 +121,7 @@ class RunInputs(Inputs):
         return max(abs(1 - eta * self.lowest_curvature()), abs(1 - eta * beta))
 
     def lowest_curvature(self) -> fmpq:
-        """Return the least curvature of losses that are smooth: that of convex ones, or -beta or a number above it."""
+        """Return the least curvature of smooth losses: that of convex ones, or -beta or a number above it."""
         convexity = self.exact("strong_convexity")
         if self.loss_class != LossClass.SMOOTH:
             return convexity
@@ -129,7 +129,7 @@ class RunInputs(Inputs):
         return max(convexity, -beta) if convexity < 0 else -beta
 
     def bent(self, lipschitz: arb) -> tuple[arb, arb] | None:
-        """Return (q, w): a step leaves points z apart at most sqrt(q z^2 + w^2) apart. None where no such are known."""
+        """Return (q, w): a step leaves points z apart at most sqrt(q z^2 + w^2) apart. None if unknown."""
         eta, smooth = self.exact("step_size"), self.smoothness is not None and not self.exact("regularisation")
         if self.loss_class in (None, LossClass.SMOOTH, LossClass.CONVEX_SMOOTH) and smooth:
             weak, beta = max(-self.lowest_curvature(), fmpq(0)), self.exact("smoothness")
@@ -156,9 +156,9 @@ class RunInputs(Inputs):
         return bool(product <= 2)
 
     def _gradient_bound(self) -> arb | None:
-        """Return the Lipschitz constant L that bounds a step's displacement; None where there is none.
+        """Return the Lipschitz constant L that bounds a step's displacement; None if there is none.
 
-        It is that of the loss alone where eta lambda <= 1. A longer step on the regulariser reverses directions: the
+        It is that of the loss alone if eta lambda <= 1. A longer step on the regulariser reverses directions: the
         bound is then L + lambda R on the whole gradient, in a ball of radius R.
         """
         if self.lipschitz is None or self.exact("step_size") * self.exact("regularisation") <= 1:
@@ -185,7 +185,7 @@ def schedule_reach(noise: Noise, x: arb, c1: arb, c2: arb) -> arb:
 
 
 class Stretch(NamedTuple):
-    """Steps that share a block: the shift carried to their end, the variance cumulated there, and their factor."""
+    """Steps that share a block: the shift carried to their end, the accumulated variance there, and their factor."""
 
     carried: arb
     room: arb
@@ -242,9 +242,9 @@ def _restarted(period: int, tail: int, c: arb, reach: arb, between: int) -> arb:
 
 
 def restarts_cost(period: int, tail: int, uses: int, c: arb, reach: arb) -> arb:
-    """Return the least cost with a restart from the diameter, by the number of uses behind the restart.
+    """Return the least cost with a restart from the diameter, over the number of uses after the restart.
 
-    The first 40 numbers are tried, and those around the least, which a search by thirds finds.
+    It tries the first 40 numbers and those around the least, found by ternary search.
     """
     costs = [passes_cost(period, tail, uses, c)]
     if tail > 1:

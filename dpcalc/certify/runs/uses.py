@@ -1,8 +1,8 @@
-"""What the uses of a record cost by the best allocation of their shifts, in several passes of random order.
+"""The cost of a record's uses by the best allocation of their shifts, in several passes of random order.
 
 Positions are counted from the end of a pass of l steps, costs in squares of Delta/(d sigma), d the largest divisor of a
-batch. Between uses there are *stretches* of steps; neighbours are pooled where what comes first leaves more for a unit
-of noise than what comes next.
+batch. Between uses there are *stretches* of steps; neighbours are pooled if the first carries more shift per unit of
+noise than the next.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def classes(v: RunInputs) -> list[Alike]:
 
 
 def join(*stretches: Stretch) -> Stretch:
-    """Return stretches one after another as one."""
+    """Return consecutive stretches as one."""
     carried, room, factor = stretches[0]
     for after in stretches[1:]:
         carried = after.factor * carried + after.carried
@@ -45,7 +45,7 @@ def join(*stretches: Stretch) -> Stretch:
 
 
 def cost(*stretches: Stretch) -> arb:
-    """Return the least cost; neighbours that balls cannot tell whether to pool are not, which is always allowed."""
+    """Return the least cost; undecided neighbours are not pooled, which is always valid."""
     stack: list[Stretch] = []
     for piece in stretches:
         now = piece
@@ -62,11 +62,11 @@ def cost(*stretches: Stretch) -> arb:
 
 
 class Pace:
-    """How the steps of a pass contract, from its end on.
+    """The contraction of the steps of a pass, counted from its end.
 
     Args:
-        v: the run, of which the step size, the smoothness, and the strong convexity are read.
-        contracts: whether to use more than that steps are 1-Lipschitz.
+        v: the run; its step size, smoothness and strong convexity are read.
+        contracts: whether to use contraction, beyond steps being 1-Lipschitz.
     """
 
     def __init__(self, v: RunInputs, contracts: bool = True) -> None:
@@ -94,7 +94,7 @@ class Pace:
         return all(bool(factor == 1) for _, factor in self._pieces)
 
     def quiet(self, start: int, stop: int) -> Stretch:
-        """Return the steps from ``start`` to ``stop`` with nothing to carry; none where the two are the same."""
+        """Return the steps from ``start`` to ``stop`` without a shift; none if the two are equal."""
         place = (start, stop) if len(self._pieces) > 1 else (start - stop, 0)
         if place not in self._known:
             joined, low = Stretch(arb(0), arb(0), arb(1)), 0
@@ -115,11 +115,11 @@ class Pace:
         return join(self.used(size, start, 0), self.quiet(self.steps, stop))
 
     def entry(self, reach: arb, *ways: tuple[int, int]) -> Stretch:
-        """Return the distance ``reach``, and the steps from one position to another that come next."""
+        """Return the distance ``reach`` followed by the steps between these pairs of positions."""
         return join(Stretch(reach, arb(0), arb(1)), *(self.quiet(start, stop) for start, stop in ways))
 
     def repeat(self, period: Stretch, count: int) -> Stretch:
-        """Return ``count`` >= 0 like periods of one pass each: one stretch in every allocation."""
+        """Return ``count`` >= 0 equal periods of one pass each: one stretch in every allocation."""
         q = self.quiet(self.steps, 0).factor
         if q == 1 or not count:
             return Stretch(period.carried * count, period.room * count, arb(1))
@@ -131,7 +131,7 @@ class Pace:
 
 
 def _steady(steps: int, factor: arb) -> Stretch:
-    """Return steps of one factor with nothing to carry."""
+    """Return steps of one factor without a shift."""
     if factor == 1:
         return Stretch(arb(0), arb(steps), arb(1))
     if factor.is_zero():
@@ -141,7 +141,7 @@ def _steady(steps: int, factor: arb) -> Stretch:
 
 
 def _factor(v: RunInputs, share: fmpq) -> fmpq:
-    """Return the Lipschitz factor of a step of which the share moves, and the rest stays; a ridge may move whole.
+    """Return the Lipschitz factor of a step of which only a share moves; a ridge may move entirely.
 
     Raises:
         OutOfReach: it is above 1.
@@ -154,9 +154,9 @@ def _factor(v: RunInputs, share: fmpq) -> fmpq:
 
 
 def passes_left(reach: arb, size: arb, q: arb, most: int) -> list[int]:
-    """Return numbers of passes, 1 to ``most``, that may follow the point from which the distance alone is known.
+    """Return candidate numbers of passes, 1 to ``most``, after the restart from a known distance.
 
-    Every one gives a bound; the best is where what comes in is what the distance was.
+    Each gives a bound; the best is where the incoming shift equals the distance.
     """
     if q == 1:
         far = float((reach / size).mid())
@@ -167,16 +167,16 @@ def passes_left(reach: arb, size: arb, q: arb, most: int) -> list[int]:
     return sorted(j for j in {1, 2, 3, near // 2, *range(near - 2, near + 3), most} if 1 <= j <= most)
 
 
-_SAMPLES = 5  # positions at which the restarts worth keeping are chosen
+_SAMPLES = 5  # positions at which the useful restarts are chosen
 
 
 class SamePlaces:
     """The costs of positions that are the same in all E passes; see docs/method.md.
 
     Args:
-        pace: of the passes.
+        pace: the contraction of the passes.
         epochs: E.
-        reach: the diameter in units of a use in a full batch; None where there is none.
+        reach: the diameter in units of a use in a full batch; None if there is none.
         heaviest: the size of a use in the smallest batch.
     """
 
@@ -218,7 +218,7 @@ class SamePlaces:
         return least(*costs)
 
     def _one(self, k: int, size: arb, left: int | None) -> list[Stretch]:
-        """Return the stretches of all uses, or of the diameter and the last ``left``."""
+        """Return the stretches of all uses, or of the diameter and the last ``left`` uses."""
         pace = self.pace
         turns = (self.epochs if left is None else left) - 1
         uses = [pace.repeat(pace.turn(size, k, k), turns)] if turns else []
@@ -233,7 +233,7 @@ class SamePlaces:
         return [first, *self._turns(b, early, a, late, self.epochs - 1), last]
 
     def _turns(self, b: int, early: arb, a: int, late: arb, count: int) -> list[Stretch]:
-        """Return what lies between a first use at b and a last one at a, ``count`` passes later."""
+        """Return the stretches between a first use at b and a last one at a, ``count`` passes later."""
         if not count:
             return []
         first, turned = self.pace.used(early, b, a), self.pace.turn(late, a, b)
@@ -256,7 +256,7 @@ class SamePlaces:
         return [self.pace.entry(self.reach, (b - 1, a)), turned, *turns, first, last]
 
     def _kept(self, heaviest: arb, two: bool) -> list[int]:
-        """Return the restarts that are best somewhere: how many passes follow."""
+        """Return the restarts that are best somewhere, as the numbers of passes that follow."""
         length = self.pace.steps
         if self.reach is None or self.epochs == 1 or (two and length == 1):
             return []
@@ -283,8 +283,8 @@ class FreshPlaces:
     """The costs of positions in the last pass, given the uses before it in one of their cases.
 
     Args:
-        pace, reach: as of `SamePlaces`.
-        heads: ways to account for the uses of all passes but the last two, the least of which counts.
+        pace, reach: as for `SamePlaces`.
+        heads: allocations for the uses of all passes but the last two; the least counts.
         at, size: the use of the last pass but one.
     """
 
@@ -314,7 +314,7 @@ class FreshPlaces:
         return least(*costs)
 
     def _after(self, k: int, *last: Stretch) -> list[arb]:
-        """Return the costs of the ways to account for all uses, those of the last pass at k and later."""
+        """Return the costs of all allocations, for uses of the last pass at k and later."""
         use = self.pace.turn(self.size, self.at, k)
         costs = [cost(*head, use, *last) for head in self.heads]
         if self.reach is not None:
