@@ -104,6 +104,62 @@ def test_what_is_said_of_neighbours_is_the_same(tmp_path: Path, monkeypatch: pyt
         assert seen[0] == seen[1], (number, more, rows, place, other)
 
 
+# --- where rows are centred, answers counted, and models measured -----------------------------------------------------
+
+STRONG = (
+    "--labels no,yes --evaluate-share 20%",
+    "--labels no,yes,2 --evaluate-share 20%",
+    "--target-range 0,10 --evaluate-share 20%",
+    "--labels no,yes --test-fraction 0.2 --evaluate-share 20% --class-shares 0.9,0.1",
+    "--target-range 0,10 --solver sums --evaluate-share 20%",
+)
+
+
+def strong_row(r: random.Random) -> bytes:
+    return b"%g,%g,%s" % (r.uniform(-1.0, 1.0), r.uniform(0.0, 100.0), r.choice((b"no", b"yes", b"2", b"5")))
+
+
+def without_released(output: str) -> Any:
+    """Return a report in JSON without the noisy numbers that are released with the model, whose names are kept."""
+    report = covered(output)
+    for case in report["cases"]:
+        training = case["training"]
+        for part, name in (("calibration", "temperature"), ("centre", "scale"), ("evaluation", "metrics")):
+            if part in training:
+                training[part][name] = sorted(training[part][name]) if name == "metrics" else 1.0
+        for note in case["note_data"]:
+            if note["kind"] == "calibrated":
+                note["temperature"] = 1.0
+        case.pop("notes", None)
+    return report
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("more", STRONG)
+def test_nothing_but_noisy_numbers_tells_neighbours_apart(
+    more: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows with cells that are infinite, no numbers, huge, or the same again: with one seed."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ranges.csv").write_text("column,low,high\na,-1,1\nb,0,100\n")
+    line = f"train --data t.csv {more} --ranges ranges.csv -e 20 -d 1e-3 --seed 3 -o m.json"
+    for number in range(cases(4, 1)):
+        r = random.Random(f"strong {number}")
+        rows = [strong_row(r) for _ in range(120)]
+        for other in (b"inf,nan,no", b"1e308,-1e400,yes", b",,", rows[1], row(r)):
+            seen = []
+            for last in (rows[0], other):
+                (tmp_path / "t.csv").write_bytes(b"a,b,y\n" + b"".join(each + b"\n" for each in [*rows[1:], last]))
+                [(code, out, err)] = said(line, "json")
+                released = model(tmp_path / "m.json")
+                kinds = {name: type(released.pop(name, None)) for name in ("centre", "scale", "temperature")}
+                seen.append((code, err, without_released(out), released, kinds, list(released)))
+            assert seen[0] == seen[1], other
+            assert seen[0][0] == 0
+        calibrated = "labels" in more
+        assert ("calibration" in seen[0][2]["cases"][0]["training"]) == calibrated
+
+
 @pytest.mark.parametrize("labels", ["a a a c", "a a b c", "a a a a", "c c c c", "1 2 3 4", "nan inf x 0"])
 @pytest.mark.parametrize("more", ["--labels a,c", "--positive c"])
 def test_no_set_of_labels_is_refused(labels: str, more: str, tmp_path: Path) -> None:
