@@ -242,13 +242,15 @@ class One:
         yield from self._number()
         yield Paragraph(risk.trained(case), "trained")
         if best := next(filter(lambda result: budget_met(result, digits), case.answers), None):
-            dear = [note.epsilon for note in case.note_data if isinstance(note, DearRounding)]
-            rounding = f"; {digits.at_most(3).number(dear[0], Side.UP)} of epsilon is for rounding" if dear else ""
+            rounding = ""
+            for note in (note for note in case.note_data if isinstance(note, DearRounding)):
+                spent, name = (note.epsilon, "epsilon") if note.epsilon else (note.delta, "delta")
+                rounding = f"; {digits.at_most(3).number(spent, Side.UP)} of {name} is for rounding"
             yield Paragraph(noise_enough(best, digits) + rounding, "cost")
         else:
             yield from self._source()
         yield from [Paragraph(text, "private")] if (text := risk.measured_privately(case, digits)) else []
-        yield from [Paragraph(f"uncovered: {text}", rank=3)] if (text := risk.measured(case, digits)) else []
+        yield from [Paragraph(f"uncovered: {text}")] if (text := risk.measured(case, digits)) else []
         yield from (Paragraph(text, label) for label, text in model_facts(case))
 
     def _decisive(self) -> Iterator[Block]:

@@ -521,9 +521,9 @@ def model_facts(case: Case) -> Iterator[tuple[str, str]]:
         if isinstance(note, Charged):
             yield "ledger", words_of(note)
         if isinstance(note, ModelFile) and note.path:
-            yield "model", note.path + (f", with its privacy card {note.card}" if note.card else "")
-            verify = f"; dpcalc verify {note.card}" if note.card else ""
-            yield "next", f"dpcalc predict {note.path} --data FILE{verify}"
+            card = f", with its privacy card (dpcalc verify {note.card})" if note.card else ""
+            yield "model", note.path + card
+            yield "next", f"dpcalc model {note.path}; dpcalc predict {note.path} --data FILE"
         elif isinstance(note, ModelFile):
             yield "next", "add -o model.json: this model was not kept"
 
