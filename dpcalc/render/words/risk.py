@@ -341,7 +341,8 @@ def measured(case: Case, digits: Digits) -> str:
         if part in metrics
         for name in [next(name for name in _METRIC_NAMES if name in metrics[part])]
     ]
-    return "; ".join(cells)
+    units = str(case.not_covered.get("why", "")).partition("; ")[2]  # of errors where the target is mapped
+    return "; ".join(cells) + (f", {units}" if cells and units else "")
 
 
 def measured_privately(case: Case, digits: Digits) -> str:
