@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpcalc
-from dpcalc.training.release import coefficients, privacy_noise
+from dpcalc.training.release import coefficients
 from dpcalc.training.release.model import load, save
 from dpcalc.training.release.prediction import predictor
 from tests.training.test_model import MODEL
@@ -75,14 +75,14 @@ def test_the_noise_of_simulated_walks_is_found(kept: float) -> None:
         w = kept * w + RNG.standard_normal(4000)
         walks.append(w)
     released = np.array(walks)
-    found = privacy_noise.deviation(_Plan(100), released)  # type: ignore[arg-type]
+    found = coefficients.deviation(_Plan(100), released)  # type: ignore[arg-type]
     assert found == pytest.approx(float(released[50:].mean(axis=0).std()), rel=0.06)
 
 
 def test_no_noise_is_claimed_where_iterates_stay_hidden() -> None:
     plan = _Plan(100)
     plan.tail = False  # type: ignore[misc]
-    assert privacy_noise.deviation(plan, np.zeros((1, 3))) is None  # type: ignore[arg-type]
+    assert coefficients.deviation(plan, np.zeros((1, 3))) is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("records", "columns", "epsilon"), [(4000, 10, 1.0), (2000, 20, 0.3)])

@@ -58,13 +58,6 @@ def p_value(correct: int, guesses: int, canaries: int, epsilon: float, delta: fl
     return min(1.0, (tail + rest) * (1.0 + error))
 
 
-def published_p_value(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
-    """Return f(v) + 2 m delta max_i (f(v-i) - f(v))/i, for comparison: below the truth at some f(v) above 0.8."""
-    tails = _tails(guesses, _right(epsilon))
-    gains = (tails[correct - 1 :: -1] - tails[correct]) / np.arange(1.0, correct + 1.0) if correct else np.zeros(1)
-    return float(min(1.0, tails[correct] + 2.0 * canaries * delta * float(gains.max())))
-
-
 def epsilon_lower(correct: int, guesses: int, canaries: int, delta: float, alpha: float) -> float:
     """Return the largest epsilon whose p-value is at most alpha, rounded down; 0 where there is none."""
     return largest(lambda epsilon: p_value(correct, guesses, canaries, epsilon, delta), alpha, LARGEST)

@@ -204,9 +204,7 @@ class Execution(NamedTuple):
         """Return how good a model is on the test records, or else on those trained on, with noise."""
         if self.setup.evaluate_epsilon is None:
             return None
-        ranges = self.records.ranges
-        interval = ranges.target if ranges is not None else None
-        width = 2.0 * float(self.draft.get("label_bound", 1.0)) if interval is None else interval[1] - interval[0]
+        width = self.records.target_width(float(self.draft.get("label_bound", 1.0)))
         part = parts.get("test", parts["train"])
         below = secrets.randbelow if self.setup.seed is None else random.Random(self.setup.seed).randrange
         return metrics.of_problem(weights, part, self.setup.evaluate_epsilon[0], width, below)

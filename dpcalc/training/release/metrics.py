@@ -212,7 +212,7 @@ def _norm(w: Array) -> float:
 
 
 CONFIDENCE = 0.95
-_LEVELS = 1 << 20
+LEVELS = 1 << 20
 """An error is a whole number of so many parts of its bound."""
 _LEAST, _MOST = 1e-6, 1e3
 
@@ -397,14 +397,20 @@ def of_problem(
         width: of the target's range, in its own units; it stands for twice the label bound.
         below: the source of randomness.
     """
+    sums = sums_of(weights, problem)
+    return _noisy(sums, epsilon, None if sums.most == 1 else width, below)
+
+
+def sums_of(weights: Array, problem: Problem) -> Sums:
+    """Return how many records of a problem are predicted right; or the sums of errors, cut to twice the label bound."""
     records, loss = len(problem.labels), problem.loss
     if loss.signed or loss.classified:
         right = round(float(measure_all(weights[np.newaxis], problem)["accuracy"][0]) * records)
-        return _noisy(Sums(records, (right,), 1), epsilon, None, below)
+        return Sums(records, (right,), 1)
     totals = [0, 0]
     for x, y in problem.pieces(_BLOCK):
         _add_errors(totals, np.abs(x @ weights - y) / (2.0 * float(loss.label_bound or 1.0)))
-    return _noisy(Sums(records, (totals[0], totals[1]), _LEVELS), epsilon, width, below)
+    return Sums(records, tuple(totals), LEVELS)
 
 
 def refuse_epsilon(epsilon: float) -> None:
@@ -443,7 +449,7 @@ def _error_bound(predicting: Predictor, given: float | None) -> float | None:
 
 def counted(predicting: Predictor, source: Any, bound: float | None) -> Sums:
     """Return how many rows are predicted right; or the sums of absolute and squared errors, cut to a bound."""
-    records, most = 0, 1 if bound is None else _LEVELS
+    records, most = 0, 1 if bound is None else LEVELS
     totals = [0] if bound is None else [0, 0]
     with np.errstate(all="ignore"):
         for scores, targets in predicting.model.scored(source, target=True):
@@ -461,7 +467,7 @@ def _add_errors(totals: list[int], errors: Array) -> None:
     """Add errors, in units of their bound, and their squares to the totals: cut to 1, and rounded down to a grid."""
     shares = np.where(errors < 1.0, errors, 1.0)  # 1 for what is no number
     for place, share in enumerate((shares, np.square(shares))):
-        totals[place] += int(np.floor(share * _LEVELS).astype(np.int64).sum())
+        totals[place] += int(np.floor(share * LEVELS).astype(np.int64).sum())
 
 
 def _accuracy(noisy: int, records: int, rate: Fraction) -> tuple[Interval, tuple[float, float]]:
@@ -484,7 +490,7 @@ def _errors(noisy: list[int], records: int, rate: Fraction, bound: float) -> dic
     margin = discrete_laplace.margin(rate, 0.5 * (1.0 - CONFIDENCE))
 
     def share(total: int) -> float:
-        return min(max(total / records / _LEVELS, 0.0), 1.0)
+        return min(max(total / records / LEVELS, 0.0), 1.0)
 
     mean, square = noisy
     # What a row adds was rounded down, by less than 1.

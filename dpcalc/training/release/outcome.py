@@ -26,9 +26,9 @@ from dpcalc.report import Case
 from dpcalc.training.data.bounds import Centre
 from dpcalc.training.data.cells import Classes
 from dpcalc.training.release import metrics
+from dpcalc.training.release.coefficients import deviation
 from dpcalc.training.release.execution import Metrics, NonPrivate, Replicas, Trained, finite
 from dpcalc.training.release.model import Model, refuse_too_large
-from dpcalc.training.release.privacy_noise import deviation
 from dpcalc.training.rule.defaults import CLASSIFYING
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.excess_risk import RiskBound

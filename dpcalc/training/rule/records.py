@@ -64,6 +64,11 @@ class Records(NamedTuple):
         """The number of records set aside."""
         return self.test.shape[0] if self.test else 0
 
+    def target_width(self, label_bound: float) -> float:
+        """Return how wide the target's range is, in its own units; twice the label bound where none is mapped."""
+        interval = self.ranges.target if self.ranges is not None else None
+        return 2.0 * label_bound if interval is None else interval[1] - interval[0]
+
     @property
     def one_label(self) -> float | None:
         """The label of all training records, if they have the same."""

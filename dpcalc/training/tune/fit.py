@@ -22,7 +22,6 @@ from dpcalc.errors import GateRefused, MissingParameter, SpecError
 from dpcalc.files import Fields
 from dpcalc.model.algorithm import Source
 from dpcalc.model.draft import NOISE_SCALES
-from dpcalc.model.quantities import LossName
 from dpcalc.model.question import Query, Question
 from dpcalc.notes import NothingDrawn, Tuned
 from dpcalc.report import Case
@@ -33,6 +32,7 @@ from dpcalc.training.data.cells import Classes
 from dpcalc.training.data.progress import silent
 from dpcalc.training.release import discrete_laplace, execution
 from dpcalc.training.release.fitting import Described, Fit, described, gated_case
+from dpcalc.training.release.metrics import LEVELS, sums_of
 from dpcalc.training.release.outcome import Outcome, refuse_unwritable_model
 from dpcalc.training.rule.account import charged, release_of
 from dpcalc.training.rule.candidates import TRAVEL, Tune
@@ -43,16 +43,12 @@ from dpcalc.training.rule.records import Records, read_records
 from dpcalc.training.rule.setup import Average, Setup, Task
 from dpcalc.training.run import kernel, single
 from dpcalc.training.run.checks import refuse_overflow
-from dpcalc.training.run.kernel import class_metrics
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import Problem
 from dpcalc.training.tune import run_count
 from dpcalc.training.tune.guarantee import TunedGuarantee, part_of, tuned_guarantee
 
 Array = NDArray[np.float64]
-
-_LEVELS = 1 << 20
-"""An error is a whole number of so many parts of the largest."""
 
 _NOISE = (*NOISE_SCALES, "noise_multiplier")
 
@@ -336,24 +332,17 @@ def _scored(
 
 
 def _most(draft: Draft) -> int:
-    return 1 if draft["loss"] in CLASSIFYING else _LEVELS
+    return 1 if draft["loss"] in CLASSIFYING else LEVELS
 
 
 def score_of(weights: Array, scored: Prepared, draft: Draft) -> int:
-    """Return how many records are classified right; of a regression minus the sum of absolute errors, in `_LEVELS`.
+    """Return how many records are classified right; of a regression minus the sum of absolute errors, in `LEVELS`.
 
     What a record adds depends on that record and its place alone. An error counts as at most the width of the range;
     of squared ones, most are far smaller parts of the largest, and less of them would be left above the noise.
     """
-    if draft["loss"] == LossName.SOFTMAX:
-        [right] = class_metrics(scored.features, scored.labels, draft.loss, weights[np.newaxis])[1]
-        return int(right)
-    scores = scored.features @ weights
-    if draft["loss"] in CLASSIFYING:
-        return int(np.count_nonzero((scores > 0.0) == (scored.labels > 0.0)))
-    shares = np.abs(scores - scored.labels) / (2.0 * float(draft.get("label_bound", 1.0)))
-    shares = np.where(shares < 1.0, shares, 1.0)  # 1 for what is no number
-    return -int(np.floor(shares * _LEVELS).astype(np.int64).sum())
+    sums = sums_of(weights, Problem(scored.features, scored.labels, draft.loss))
+    return sums.sums[0] if sums.most == 1 else -sums.sums[0]
 
 
 def _measured(score: int, scored: Prepared, draft: Draft, records: Records) -> dict[str, float]:
@@ -363,9 +352,7 @@ def _measured(score: int, scored: Prepared, draft: Draft, records: Records) -> d
     share = min(max(abs(score) / count / _most(draft), 0.0), 1.0) if (score > 0) == classifying else 0.0
     if classifying:
         return {"accuracy": share}
-    interval = records.ranges.target if records.ranges is not None else None
-    width = interval[1] - interval[0] if interval is not None else 2.0 * float(draft.get("label_bound", 1.0))
-    return {"mae": share * width}
+    return {"mae": share * records.target_width(float(draft.get("label_bound", 1.0)))}
 
 
 def _released(
