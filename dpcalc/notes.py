@@ -6,26 +6,35 @@ words.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from dpcalc.model.draft import Frozen
 
 
 class Note(Frozen):
-    """Base of the notes. ``kind`` is the note's name in JSON; a field that does not apply is None."""
+    """Base of the notes. A field that does not apply is None.
 
-    kind: str
+    ``kind`` is the note's name in JSON: that of the class, with ``_`` between words in small letters. A class that is
+    a base alone has none.
+    """
+
+    kind: ClassVar[str] = ""
+
+    def __init_subclass__(cls, kind: str | None = None) -> None:
+        super().__init_subclass__()
+        cls.kind = re.sub(r"(?<=.)(?=[A-Z])", "_", cls.__name__).lower() if kind is None else kind
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields that apply, as JSON types."""
-        return {name: value for name, value in self.to_dict().items() if value is not None}
+        """Return the kind and the fields that apply, as JSON types."""
+        return {"kind": self.kind, **{name: value for name, value in self.to_dict().items() if value is not None}}
 
 
 # --- what would change the answer ------------------------------------------------------------------------------------
 
 
-class Alternative(Note):
+class Alternative(Note, kind=""):
     """The best answer to the same question about another run, or under a promise that was not made.
 
     Attributes:
@@ -52,25 +61,17 @@ class Alternative(Note):
 class OtherIndex(Alternative):
     """The answer for a record at another position; the described run is that of the last one."""
 
-    kind: str = "other_index"
-
 
 class OtherOrder(Alternative):
     """The answer for the same passes with the records in another order: the one that gives the best."""
-
-    kind: str = "other_order"
 
 
 class OtherRelease(Alternative):
     """The answer where only the last iterate is released."""
 
-    kind: str = "other_release"
-
 
 class PromiseNotMade(Alternative):
     """A better value that a bound gives under a promise."""
-
-    kind: str = "promise_not_made"
 
 
 class Improvement(Alternative):
@@ -79,14 +80,12 @@ class Improvement(Alternative):
     ``or_less`` is True where every smaller value of the parameter gives a value that is no worse.
     """
 
-    kind: str = "improvement"
     or_less: bool | None = None
 
 
 class ShortLastBatch(Alternative):
     """The answer in another split, where the short last batch, of ``size`` records, weighs each of them more."""
 
-    kind: str = "short_last_batch"
     size: int
 
 
@@ -96,7 +95,6 @@ class NewestRecord(Note):
     What holds of the newest record is None where the answer is of it anyway, or where nothing does.
     """
 
-    kind: str = "newest_record"
     covered: int
     newest: int
     quantity: str | None = None
@@ -114,7 +112,6 @@ class BetterThanPublished(Note):
     ``value`` is that of the published bound, ``log_delta`` its logarithm where the quantity is delta.
     """
 
-    kind: str = "better_than_published"
     bound: str
     published: str
     quantity: str
@@ -131,7 +128,6 @@ class HidingPays(Note):
         about: whether the number is by an approximation, and no bound.
     """
 
-    kind: str = "hiding_pays"
     parameter: str
     value: int
     bound: str
@@ -147,7 +143,6 @@ class TunedNoise(Note):
         exponent: the difference falls as records^-exponent; None where it falls as 1/ln records.
     """
 
-    kind: str = "tuned_noise"
     parameter: str
     value: float
     kappa: float
@@ -157,7 +152,6 @@ class TunedNoise(Note):
 class Vacuous(Note):
     """Best bounds on the excess risk that exceed what any point of the domain can have, and whether these are all."""
 
-    kind: str = "vacuous"
     bounds: tuple[str, ...]
     all: bool
 
@@ -165,7 +159,6 @@ class Vacuous(Note):
 class OwnChoice(Note):
     """A bound that chooses parameters itself, so that it is of another run than the one described."""
 
-    kind: str = "own_choice"
     bound: str
     parameters: tuple[str, ...]
 
@@ -176,7 +169,6 @@ class NotCertified(Note):
     ``log_delta`` is ln delta where the quantity is delta, ``any`` True where every value of a parameter will do.
     """
 
-    kind: str = "not_certified"
     bound: str
     because: str
     instead: str | None = None
@@ -198,7 +190,6 @@ class OtherAdjacencies(Note):
         at: the parameter that was solved for and its value; the answers are those of the run with it.
     """
 
-    kind: str = "other_adjacencies"
     quantity: str
     answers: Sequence[Mapping[str, Any]]
     at: Mapping[str, Any] | None = None
@@ -216,7 +207,6 @@ class AccountantPrints(Note):
         at: as in `OtherAdjacencies`.
     """
 
-    kind: str = "accountant_prints"
     quantity: str
     value: float
     log_delta: float | None = None
@@ -239,7 +229,6 @@ class PrefixNoise(Note):
             ``bands``, ``rms`` and, of sampled batches, ``sampling``, ``algorithm`` and ``noise_multiplier``.
     """
 
-    kind: str = "prefix_noise"
     rms: float
     largest: float
     workload: Mapping[str, float]
@@ -257,7 +246,6 @@ class PrefixNoise(Note):
 class LeftOut(Note):
     """A parameter that was given and that the algorithm does not have."""
 
-    kind: str = "left_out"
     algorithm: str
     parameter: str
 
@@ -265,7 +253,6 @@ class LeftOut(Note):
 class LossDomain(Note):
     """The ball in which the constants of the loss hold, and whether dpcalc itself projects every iterate onto it."""
 
-    kind: str = "loss_domain"
     radius: float
     projected: bool = False
 
@@ -273,7 +260,6 @@ class LossDomain(Note):
 class LinearClip(Note):
     """Clipped gradients are those of a convex loss: what is asked of the clipping, and of the regulariser if any."""
 
-    kind: str = "linear_clip"
     regularised: bool = False
     capped: bool = False
 
@@ -281,7 +267,6 @@ class LinearClip(Note):
 class Referenced(Note):
     """A parameter whose value was read from elsewhere."""
 
-    kind: str = "referenced"
     parameter: str
     origin: str
 
@@ -289,7 +274,6 @@ class Referenced(Note):
 class OnePass(Note):
     """One pass is accounted for, as the number of passes was not given."""
 
-    kind: str = "one_pass"
     algorithm: str
 
 
@@ -302,7 +286,6 @@ class RunRead(Note):
         unused: keys.
     """
 
-    kind: str = "run_read"
     what: str
     taken: Mapping[str, str]
     unused: Sequence[str] = ()
@@ -317,7 +300,6 @@ class OtherReading(Note):
         truth: what ran instead, in words.
     """
 
-    kind: str = "other_reading"
     reading: str
     value: float
     truth: str
@@ -326,7 +308,6 @@ class OtherReading(Note):
 class RunRemark(Note):
     """A sentence about the run that a file describes."""
 
-    kind: str = "run_remark"
     says: str
 
 
@@ -336,13 +317,10 @@ class RunRemark(Note):
 class NotTrained(Note):
     """Nothing was trained, as a gate failed."""
 
-    kind: str = "not_trained"
-
 
 class DefaultRule(Note):
     """What the default rule chose, in words, and kappa, the signal to noise of the run."""
 
-    kind: str = "default_rule"
     signal_to_noise: float
     picked: str
 
@@ -350,13 +328,10 @@ class DefaultRule(Note):
 class SumsOfProducts(Note):
     """Least squares are solved by noisy sums of products: these are the gradient of the one step."""
 
-    kind: str = "sums_of_products"
-
 
 class Forgets(Note):
     """A model has forgotten the records that are not among the data: which model, and in how many steps."""
 
-    kind: str = "forgets"
     model: str
     steps: int
 
@@ -364,7 +339,6 @@ class Forgets(Note):
 class Centred(Note):
     """Rows are centred: how many of the accounted steps are noisy sums of rows, and of distances from their mean."""
 
-    kind: str = "centred"
     mean_sums: int
     distance_sums: int
     accounted_steps: int
@@ -373,28 +347,23 @@ class Centred(Note):
 class Calibrated(Note):
     """Scores became log-odds: by which temperature, and how many accounted sums, the last, counted records for it."""
 
-    kind: str = "calibrated"
     temperature: float
     sums: int
 
 
-class LabelReading(Note):
+class LabelReading(Note, kind="labels"):
     """How the labels were read, in words."""
 
-    kind: str = "labels"
     reading: str
 
 
 class UnreadableCells(Note):
     """What a cell that is no number counts as."""
 
-    kind: str = "unreadable_cells"
-
 
 class NotPrivate(Note):
     """What was trained is not private, and why."""
 
-    kind: str = "not_private"
     because: str
 
 
@@ -407,7 +376,6 @@ class Rounded(Note):
         epsilon, delta: what it adds, which is part of the guarantee.
     """
 
-    kind: str = "rounded"
     of: str
     grid: float | None = None
     epsilon: float
@@ -416,8 +384,6 @@ class Rounded(Note):
 
 class DearRounding(Rounded):
     """As `Rounded`, where it costs more than a hundredth of the budget."""
-
-    kind: str = "dear_rounding"
 
 
 class Tuned(Note):
@@ -430,7 +396,6 @@ class Tuned(Note):
         score_epsilon: of the score of one run; None where it is on public records.
     """
 
-    kind: str = "tuned"
     law: str
     mean: float
     candidates: int
@@ -441,8 +406,6 @@ class Tuned(Note):
 
 class NothingDrawn(Note):
     """The number of runs that was drawn is 0, and nothing is released."""
-
-    kind: str = "nothing_drawn"
 
 
 class CostOfTries(Note):
@@ -456,7 +419,6 @@ class CostOfTries(Note):
         tunable: whether such runs can be tuned within a budget.
     """
 
-    kind: str = "cost_of_tries"
     runs: int
     epsilon: float
     value: float
@@ -467,20 +429,16 @@ class CostOfTries(Note):
 class NotCovered(Note):
     """What is said of the records, and that the guarantee does not cover it."""
 
-    kind: str = "not_covered"
     because: str
 
 
 class NotMeasured(Note):
     """How good the model is was not asked for."""
 
-    kind: str = "not_measured"
-
 
 class ModelFile(Note):
     """Where the model was written, and its privacy card; nowhere if ``path`` or ``card`` is None."""
 
-    kind: str = "model_file"
     path: str | None = None
     card: str | None = None
 
@@ -498,7 +456,6 @@ class Charged(Note):
         begun: the other entries that were charged, and are not known to have been released.
     """
 
-    kind: str = "charged"
     file: str
     entry: str
     entries: int
@@ -512,5 +469,3 @@ class Charged(Note):
 
 class SeveralModels(Note):
     """Several models were trained from the same records."""
-
-    kind: str = "several_models"

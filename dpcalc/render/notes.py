@@ -6,56 +6,27 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from dpcalc import notes
 from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.quantities import BANDED, Adjacency, Given, Quantity
 from dpcalc.notes import (
     DP_SGD,
     AccountantPrints,
     Alternative,
-    BetterThanPublished,
-    Calibrated,
-    Centred,
     Charged,
-    CostOfTries,
-    DearRounding,
-    DefaultRule,
-    Forgets,
-    HidingPays,
     Improvement,
-    LabelReading,
-    LeftOut,
-    LinearClip,
-    LossDomain,
     ModelFile,
-    NewestRecord,
     NotCertified,
-    NotCovered,
     Note,
-    NothingDrawn,
-    NotMeasured,
-    NotPrivate,
-    NotTrained,
-    OnePass,
     OtherAdjacencies,
     OtherIndex,
     OtherOrder,
-    OtherReading,
     OtherRelease,
-    OwnChoice,
     PrefixNoise,
     PromiseNotMade,
-    Referenced,
-    Rounded,
-    RunRead,
-    RunRemark,
-    SeveralModels,
     ShortLastBatch,
-    SumsOfProducts,
-    Tuned,
-    TunedNoise,
-    UnreadableCells,
-    Vacuous,
 )
+from dpcalc.render.layout import counted, listed
 from dpcalc.render.numbers import MAXIMISED, SIX, Digits, Side, number
 from dpcalc.render.words.positions import ALSO_CALLED, allocation_lines, worst_positions
 from dpcalc.report import Case, Report, Result
@@ -89,19 +60,19 @@ def _with_summary(result: Result) -> Result:
 
 def _sentences(command: str, case: Case) -> Iterator[str]:
     """Yield the sentences; notes of one kind that follow each other may share one."""
+    group: Iterator[Any]
     for kind, group in itertools.groupby(case.note_data, type):
-        notes: list[Any] = list(group)
         if kind is OtherIndex:
-            yield _other_indices(case, notes)
+            several = list(group)
+            which = "record that is worst off" if worst_positions(case) else "last record, which no noise follows"
+            earlier = f"earlier ones are better hidden: {_values_by_index(several)} (use --index)"
+            yield f"{several[0].quantity} above is for the {which}; {earlier}"
         elif kind is PromiseNotMade and command == _COMPARE:
-            yield from map(_promised_in_comparison, notes)
+            # A value that is no guarantee is rounded as in the table above it.
+            yield from (_promised(note, Side.NEAREST) for note in group)
         else:
-            yield from filter(None, map(_sentence, notes))
-
-
-def _sentence(note: Note) -> str:
-    template = _TEMPLATES.get(type(note))
-    return _SENTENCES[type(note)](note) if template is None else template.format(note=note)
+            said = _SENTENCES[kind]
+            yield from filter(None, (said.format(note=note) if isinstance(said, str) else said(note) for note in group))
 
 
 def improvement_sentences(command: str, case: Case) -> Iterator[str]:
@@ -126,16 +97,14 @@ def advice(case: Case) -> tuple[str, str]:
         return "", ""
     if (better := best_improvement([case])) is not None:
         return "better", better[1]
-    notes: list[Any] = [note for note in case.note_data if isinstance(note, OtherIndex)]
-    if notes:
-        return "also", f"earlier records have less, {_values_by_index(notes)} (--index)"
+    if earlier := [note for note in case.note_data if isinstance(note, OtherIndex)]:
+        return "also", f"earlier records have less, {_values_by_index(earlier)} (--index)"
     for note in case.note_data:
-        if isinstance(note, AccountantPrints) and _would_help(note, case):
-            value = _answered(note.quantity, note.value, note.log_delta, Side.NEAREST)
-            return (
-                "better",
-                f"{note.quantity} is about {value} for Poisson batches and add-remove (Opacus assumes both)",
-            )
+        if not isinstance(note, AccountantPrints) or note.covers_run:
+            continue
+        if best.quantity == note.quantity and note.value < best.value:
+            what = f"{note.quantity} is about {_sided(note, Side.NEAREST)}"
+            return "better", f"{what} for Poisson batches and add-remove (Opacus assumes both)"
     for note in case.note_data:
         if isinstance(note, PrefixNoise):
             return "noise", _prefix_noise(note).removeprefix("noise ")
@@ -143,25 +112,16 @@ def advice(case: Case) -> tuple[str, str]:
     return next((("also", _other_adjacencies(note)) for note in others), ("", ""))
 
 
-def _would_help(note: AccountantPrints, case: Case) -> bool:
-    best = case.best
-    return not note.covers_run and best is not None and best.quantity == note.quantity and note.value < best.value
-
-
 def best_improvement(cases: Sequence[Case]) -> tuple[Case, str] | None:
     """Return the case that one change betters most, and that change; None where none is bettered."""
     bettered = [(note, case) for case in cases for note in case.note_data if isinstance(note, _BETTER)]
     if not bettered:
         return None
-    note, case = max(bettered, key=lambda pair: _gain(pair[0]))
+    note, case = max(bettered, key=lambda pair: pair[0].gain or 1.0)
     return case, _improved(note)
 
 
-def _gain(note: Alternative) -> float:
-    return note.gain or 1.0
-
-
-# --- what would change the answer ------------------------------------------------------------------------------------
+# --- what the sentences share -----------------------------------------------------------------------------------------
 
 
 def _answered(quantity: str | None, value: float | None, log_delta: float | None, side: Side) -> str:
@@ -172,72 +132,35 @@ def _answered(quantity: str | None, value: float | None, log_delta: float | None
     return _FOUR.number(value, side)
 
 
-def _other_indices(case: Case, notes: Sequence[Alternative]) -> str:
-    which = "record that is worst off" if worst_positions(case) else "last record, which no noise follows"
-    return (
-        f"{notes[0].quantity} above is for the {which}; earlier ones are better hidden: {_values_by_index(notes)} "
-        "(use --index)"
-    )
+def _sided(note: Any, side: Side | None = None) -> str:
+    """Return the value of an answer, rounded to a side; to that of a guarantee where none is named."""
+    if getattr(note, "any", None):
+        return "any"
+    safe = Side.DOWN if note.quantity in MAXIMISED else Side.UP
+    return _answered(note.quantity, note.value, note.log_delta, side or safe)
 
 
-def _values_by_index(notes: Sequence[Alternative]) -> str:
-    return ", ".join(f"{_sided(note, Side.UP)} for record {_changes(note)['index']}" for note in notes)
-
-
-def _changes(note: Alternative) -> Mapping[str, Any]:
-    return note.changes or {}
-
-
-def _improved(note: Alternative, side: Side | None = None) -> str:
-    """Return what is to be typed, and what it gives."""
-    value = _sided(note, side or _safe_side(note))
-    return f"{note.options} gives {note.quantity} {value}{_gain_text(note)}"
+def _values_by_index(several: Sequence[Alternative]) -> str:
+    return ", ".join(f"{_sided(note, Side.UP)} for record {(note.changes or {})['index']}" for note in several)
 
 
 _HUNDRED, _MILLION = 100.0, 1e6
+"""Gains of which all whole digits are shown."""
 
 
-def _gain_text(note: Alternative) -> str:
-    """Return by how much the value is better, rounded down; nothing where that is not worth saying."""
+def _improved(note: Alternative, side: Side | None = None) -> str:
+    """Return what is to be typed, what it gives, and by how much that is better, where it is worth saying."""
+    gives = f"{note.options} gives {note.quantity} {_sided(note, side)}"
     if note.gain is None or note.gain < 1.1 or note.any:
-        return ""
-    more = "more" if note.quantity in MAXIMISED else "less"
+        return gives
     times = str(int(note.gain)) if _HUNDRED <= note.gain < _MILLION else number(note.gain, 2, Side.DOWN)
-    return f", {times} times {more}"
+    return f"{gives}, {times} times {'more' if note.quantity in MAXIMISED else 'less'}"
 
 
-def _promised(note: PromiseNotMade) -> str:
-    return f"{_improved(note)}, if {_promises(note)} ({note.bound})"
-
-
-def _promised_in_comparison(note: PromiseNotMade) -> str:
-    # A value that is no guarantee is rounded as in the table above it.
-    return f"{_improved(note, Side.NEAREST)}, if {_promises(note)} ({note.bound})"
-
-
-def _promises(note: PromiseNotMade | OtherOrder) -> str:
-    """Return what is to be promised, without the option that the note names."""
-    return "; ".join(promise.replace(" (--permutation secret)", "") for promise in note.promise or ())
-
-
-def _other_order(note: OtherOrder) -> str:
-    gloss = ALGORITHMS[_changes(note)["algorithm"]].gloss.partition(";")[0]
-    demanded = f", if {_promises(note)}" if note.promise else ""
-    return f"{_improved(note)}: {gloss}{demanded} ({note.bound})"
-
-
-def _other_release(note: OtherRelease) -> str:
-    return f"{_improved(note)}: only the last iterate is released then ({note.bound})"
-
-
-def _sided(note: Alternative | NotCertified, side: Side) -> str:
-    """Return the value of an answer, rounded to a side."""
-    return "any" if note.any else _answered(note.quantity, note.value, note.log_delta, side)
-
-
-def _safe_side(note: Alternative | NotCertified) -> Side:
-    """Return the side to which a guarantee is rounded."""
-    return Side.DOWN if note.quantity in MAXIMISED else Side.UP
+def _promised(note: Alternative, side: Side | None = None, about: str = "") -> str:
+    """Return what another run gives, what it is, and what is to be promised, without the option that the note names."""
+    promises = "; ".join(promise.replace(" (--permutation secret)", "") for promise in note.promise or ())
+    return f"{_improved(note, side)}{about}{f', if {promises}' if promises else ''} ({note.bound})"
 
 
 _IF_KNOWN = {
@@ -247,50 +170,12 @@ _IF_KNOWN = {
 }
 """What an improvement demands, by the parameter that it changes."""
 
-
-def _improvement(note: Improvement) -> str:
-    changed = next(iter(_changes(note)))
-    if changed == "step_size":
-        demand = f"{'any step size up to' if note.or_less else 'the step size'} 2/smoothness"
-        demand += " does" if note.or_less else ""
-    else:
-        demand = _IF_KNOWN[changed]
-    return f"{_improved(note)}: {demand} ({note.bound})"
+_STEP_SIZE = {None: "the step size 2/smoothness", True: "any step size up to 2/smoothness does"}
+"""The same of a step size: alone, or whatever is below it."""
 
 
-def _short_last_batch(note: ShortLastBatch) -> str:
-    return f"{_improved(note)}: the short last batch of {note.size} records weighs each of them more"
-
-
-def _newest_record(note: NewestRecord) -> str:
-    if note.covered == note.newest:
-        return (
-            "this is for the newest record, which only the noise of its own step hides: there is no amplification, "
-            "and as the noise decays its delta tends to 1; older records are better off (use --window or --index)"
-        )
-    value = (
-        f": {note.quantity} {_answered(note.quantity, note.value, note.log_delta, Side.UP)}"
-        if note.quantity is not None
-        else ""
-    )
-    return (
-        f"every record up to {note.covered} is covered; newer ones are worse off, and the newest has no "
-        f"amplification{value}"
-    )
-
-
-# --- about the answer ------------------------------------------------------------------------------------------------
-
-
-def _better_than_published(note: BetterThanPublished) -> str:
-    return lookup(note.bound).better_because
-
-
-def _tuned_noise(note: TunedNoise) -> str:
-    return f"{note.parameter} at this n is {note.value:.12g}; its product bound nears the limit delta* {_rate(note)}"
-
-
-def _rate(note: TunedNoise) -> str:
+def _tuned_rate(note: notes.TunedNoise) -> str:
+    """Return how the bound of the tuned schedule nears its limit."""
     kappa = f"kappa = Delta eta/(c D) = {note.kappa:.4g}"
     if note.exponent is None:
         below = f", but may start far below it ({kappa} < 1)" if note.kappa < 1.0 else ""
@@ -298,29 +183,6 @@ def _rate(note: TunedNoise) -> str:
     if note.kappa >= 1.0:
         return f"as 1/n ({kappa} >= 1)"
     return f"from below, as n^-{note.exponent:.4g}, not as 1/n as printed ({kappa} < 1)"
-
-
-def _vacuous(note: Vacuous) -> str:
-    if not note.all:
-        return f"{', '.join(note.bounds)}: vacuous, above the largest excess risk that any point of the domain can have"
-    return (
-        "every bound here is vacuous: it exceeds the largest excess risk that any point of the domain can have; "
-        "more records, a larger budget, or fewer dimensions are needed for a number that says something"
-    )
-
-
-def _own_choice(note: OwnChoice) -> str:
-    return f"{note.bound} chooses {', '.join(note.parameters)} itself, so it is not about the run described"
-
-
-def _not_certified(note: NotCertified) -> str:
-    if note.instead is None:
-        return f"{note.bound} is not certified: {note.because}"
-    value = _sided(note, _safe_side(note))
-    return f"{note.bound} is not certified: {note.because}; the best that is: {note.instead}, {note.quantity} {value}"
-
-
-# --- about a run of DP-SGD --------------------------------------------------------------------------------------------
 
 
 def _other_adjacencies(note: OtherAdjacencies) -> str:
@@ -348,8 +210,8 @@ def with_matrix(case: Case, answered: str) -> str:
 
 def iterates(note: PrefixNoise) -> str:
     """Return of what the noise is."""
-    told = " and ".join(f"{name.replace('_', '-')} {value:g}" for name, value in note.workload.items())
-    return f"iterates with {told}" if told else "prefix sums"
+    made_by = " and ".join(f"{name.replace('_', '-')} {value:g}" for name, value in note.workload.items())
+    return f"iterates with {made_by}" if made_by else "prefix sums"
 
 
 def _prefix_noise(note: PrefixNoise) -> str:
@@ -373,14 +235,6 @@ def _at(at: Given | None) -> str:
     return "".join(f" at {name} {_FOUR.number(value, sides[name])}" for name, value in (at or {}).items())
 
 
-def _accountant_prints(note: AccountantPrints) -> str:
-    value = _answered(note.quantity, note.value, note.log_delta, Side.NEAREST)
-    return (
-        "an accountant that assumes Poisson sampling and add-remove, the usual one of Opacus, TF Privacy and "
-        f"JAX-Privacy, prints {note.quantity} of about {value}{_at(note.at)}: {_standing(note)}"
-    )
-
-
 _DRAWN_OTHERWISE = {
     "fixed": "batches here are of one size, so that a record that leaves one makes room for another",
     "with-replacement": "batches here are drawn with replacement, so that a record may come several times",
@@ -402,104 +256,47 @@ def _standing(note: AccountantPrints) -> str:
     return f"that is no guarantee for this run, as {'; and '.join(why)}"
 
 
-# --- about the description -------------------------------------------------------------------------------------------
-
-
-def _loss_domain(note: LossDomain) -> str:
-    if note.projected:
-        return f"every iterate is projected onto the ball |w| <= {note.radius:g}"
-    return f"the constants of the loss hold where |w| <= {note.radius:g}: project every iterate there"
-
-
-def _linear_clip(note: LinearClip) -> str:
-    after = "; the regulariser's gradient is added after clipping" if note.regularised else ""
-    if note.capped:
-        return f"each record's softmax is capped, which is not to shorten its gradient: see `dpcalc help method`{after}"
-    return f"each record's gradient is clipped separately, with the intercept as one more feature{after}"
-
-
-# --- about a training run --------------------------------------------------------------------------------------------
-
 _MOST_KEYS = 20
 """How many unused keys are listed."""
 
 
-def _run_read(note: RunRead) -> str:
-    from dpcalc.render.layout import listed
-
+def _run_read(note: notes.RunRead) -> str:
     keys = {name: origin.rpartition(": ")[2].rpartition(".")[2] for name, origin in note.taken.items()}
     taken = ", ".join(name if key == name else f"{name} ({key})" for name, key in keys.items())
-    unused = f"; not used: {listed(note.unused, _MOST_KEYS)}" if note.unused else ""
-    return f"read as {note.what}: {taken}{unused}"
+    return f"read as {note.what}: {taken}{f'; not used: {listed(note.unused, _MOST_KEYS)}' if note.unused else ''}"
 
 
-def _centred(note: Centred) -> str:
-    sums = note.mean_sums + note.distance_sums
-    return (
-        f"rows are centred: the first {sums} of the {note.accounted_steps} accounted steps are noisy sums, "
-        f"{note.mean_sums} of rows and {note.distance_sums} of distances from their noisy mean "
-        "(see `dpcalc help method`)"
-    )
-
-
-def _calibrated(note: Calibrated) -> str:
-    counted = f"; the last {note.sums} accounted steps are noisy counts of right and wrong answers for that"
-    divisor = number(note.temperature, 3, Side.NEAREST)
-    return (
-        f"clipping pushes scores apart: they were divided by {divisor} to be log-odds{counted if note.sums else ''} "
-        "(see `dpcalc help method`)"
-    )
-
-
-def _default_rule(note: DefaultRule) -> str:
-    kappa = number(note.signal_to_noise, 3, Side.NEAREST)
-    return f"the default rule chose {note.picked}, for a signal to noise of kappa = {kappa} (see `dpcalc help train`)"
-
-
-def _rounded(note: Rounded) -> str:
+def _rounded(note: notes.Rounded) -> str:
     grid = "a grid of 1/16 to 1/8 of its noise" if note.grid is None else f"multiples of {note.grid:g}"
-    epsilon = f"{number(note.epsilon, 3, Side.UP)} of epsilon and " if note.epsilon else ""
-    return f"{note.of} is rounded to {grid}; {epsilon}{number(note.delta, 3, Side.UP)} of delta are included for that"
+    epsilon = f"{_up(note.epsilon)} of epsilon and " if note.epsilon else ""
+    return f"{note.of} is rounded to {grid}; {epsilon}{_up(note.delta)} of delta are included for that"
 
 
-def _dear_rounding(note: DearRounding) -> str:
-    return f"{_rounded(note)}; longer steps, a smaller --radius or fewer passes would cost less"
-
-
-def _tuned(note: Tuned) -> str:
-    noise = (
-        ""
-        if note.score_epsilon is None
-        else f"; a score has noise for epsilon = {number(note.score_epsilon, 3, Side.UP)}"
-    )
-    return (
-        f"the best of a random number of runs ({note.law}, mean {number(note.mean, 6)}) is released, each with one of "
-        f"{note.candidates} candidates drawn at random{noise}; the number of runs and the other scores stay secret, "
-        "and so must the time that they took"
-    )
-
-
-def _cost_of_tries(note: CostOfTries) -> str:
-    one, best = (number(value, 3, Side.UP) for value in (note.epsilon, note.value))
+def _cost_of_tries(note: notes.CostOfTries) -> str:
     fixed = ""
     if note.fixed_number is not None:
-        fixed = f", and a fixed number of {note.runs}, by composition, {number(note.fixed_number, 3, Side.UP)}"
-    within = ": --tune chooses within the budget" if note.tunable else ""
+        fixed = f", and a fixed number of {note.runs}, by composition, {_up(note.fixed_number)}"
     return (
         f"the best of a random, secret number of such runs (geometric, mean {note.runs}), each scored privately, would "
-        f"have cost epsilon {best} instead of {one}{fixed}{within}"
+        f"have cost epsilon {_up(note.value)} instead of {_up(note.epsilon)}{fixed}"
+        f"{': --tune chooses within the budget' if note.tunable else ''}"
     )
 
 
-def _model_file(note: ModelFile) -> str:
-    card = f", its privacy card to {note.card}" if note.card else ""
-    where = f"written to {note.path}{card}" if note.path else "not kept: give -o MODEL.json or MODEL.npz"
-    return f"the model is {where}"
+_COUNTS = "; the last {} accounted steps are noisy counts of right and wrong answers for that"
+"""How many sums were for log-odds."""
+
+
+def _up(value: float) -> str:
+    return number(value, 3, Side.UP)
+
+
+def _about(value: float) -> str:
+    return number(value, 3, Side.NEAREST)
 
 
 def words_of(note: Charged) -> str:
     """Return what a charge came to: what is spent, what is left, and what was charged and not released."""
-    from dpcalc.render.layout import counted
     from dpcalc.render.words.brief import remaining_briefly
 
     of = "" if note.group_size == 1 else f" for any {note.group_size} records together"
@@ -531,57 +328,117 @@ def model_facts(case: Case) -> Iterator[tuple[str, str]]:
 _BETTER = (Improvement, ShortLastBatch, PromiseNotMade, OtherOrder, OtherRelease)
 """The notes on what would better the answer."""
 
-_TEMPLATES: dict[type[Note], str] = {
-    HidingPays: "hiding the iterates does not help yet: {note.bound} beats composition from about "
-    "{note.value:.2g} {note.parameter} on",
-    LeftOut: "{note.algorithm} has no {note.parameter}: it was left out",
-    Referenced: "{note.parameter} is that of {note.origin}",
-    RunRemark: "{note.says}",
-    OtherReading: "{note.reading} would give epsilon {note.value:.6g}; {note.truth}",
-    OnePass: "no --epochs is given: this is for one pass of {note.algorithm}",
-    NotTrained: "a gate failed: nothing was trained",
-    SumsOfProducts: "least squares are solved by noisy sums of the products of columns and target: these are the "
-    "gradient of the one step (see `dpcalc help method`)",
-    Forgets: "{note.model} was trained on for {note.steps} steps on these records alone; epsilon and delta bound how "
-    "well the outcome can be told from that of a model which never saw the records left out and takes the same steps "
-    "(Sekhari et al. 2021); whoever holds the old model knows what its own training revealed",
-    LabelReading: "labels: {note.reading}",
-    UnreadableCells: "a cell that is not a finite number counts as 0; so do all cells of a line of another length",
-    NotPrivate: "NOT PRIVATE: {note.because}",
-    NotCovered: "the metrics of this run and the remarks on its records are {note.because}",
-    NothingDrawn: "the number of runs that was drawn is 0: nothing is released",
-    NotMeasured: "how good the model is was not measured, as that would tell of the records: "
-    "--evaluate-share 5% does within the budget, --test-fraction 0.2 and --show-unprotected-metrics outside it",
-    SeveralModels: "several models were trained on the same records: the guarantee covers one of them, not all",
-}
-"""What a note says, with its fields as they are."""
-
-_SENTENCES: dict[type[Note], Callable[[Any], str]] = {
-    RunRead: _run_read,
-    OtherOrder: _other_order,
-    OtherRelease: _other_release,
+_SENTENCES: dict[type[Note], str | Callable[[Any], str]] = {
+    OtherOrder: lambda note: _promised(
+        note, about=f": {ALGORITHMS[note.changes['algorithm']].gloss.partition(';')[0]}"
+    ),
+    OtherRelease: lambda note: f"{_improved(note)}: only the last iterate is released then ({note.bound})",
     PromiseNotMade: _promised,
-    Improvement: _improvement,
-    ShortLastBatch: _short_last_batch,
-    NewestRecord: _newest_record,
-    BetterThanPublished: _better_than_published,
-    TunedNoise: _tuned_noise,
-    Vacuous: _vacuous,
-    OwnChoice: _own_choice,
-    NotCertified: _not_certified,
+    Improvement: lambda note: (
+        f"{_improved(note)}: {_IF_KNOWN.get(next(iter(note.changes))) or _STEP_SIZE[note.or_less]} ({note.bound})"
+    ),
+    ShortLastBatch: lambda note: (
+        f"{_improved(note)}: the short last batch of {note.size} records weighs each of them more"
+    ),
+    notes.NewestRecord: lambda note: (
+        "this is for the newest record, which only the noise of its own step hides: there is no amplification, "
+        "and as the noise decays its delta tends to 1; older records are better off (use --window or --index)"
+        if note.covered == note.newest
+        else f"every record up to {note.covered} is covered; newer ones are worse off, and the newest has no "
+        f"amplification{'' if note.quantity is None else f': {note.quantity} {_sided(note, Side.UP)}'}"
+    ),
+    notes.HidingPays: "hiding the iterates does not help yet: {note.bound} beats composition from about "
+    "{note.value:.2g} {note.parameter} on",
+    notes.BetterThanPublished: lambda note: lookup(note.bound).better_because,
+    notes.TunedNoise: lambda note: (
+        f"{note.parameter} at this n is {note.value:.12g}; its product bound nears the limit delta* {_tuned_rate(note)}"
+    ),
+    notes.Vacuous: lambda note: (
+        "every bound here is vacuous: it exceeds the largest excess risk that any point of the domain can have; "
+        "more records, a larger budget, or fewer dimensions are needed for a number that says something"
+        if note.all
+        else f"{', '.join(note.bounds)}: vacuous, above the largest excess risk that any point of the domain can have"
+    ),
+    notes.OwnChoice: lambda note: (
+        f"{note.bound} chooses {', '.join(note.parameters)} itself, so it is not about the run described"
+    ),
+    NotCertified: lambda note: (
+        f"{note.bound} is not certified: {note.because}"
+        + ("" if note.instead is None else f"; the best that is: {note.instead}, {note.quantity} {_sided(note)}")
+    ),
     OtherAdjacencies: _other_adjacencies,
     PrefixNoise: _prefix_noise,
-    AccountantPrints: _accountant_prints,
-    LossDomain: _loss_domain,
-    LinearClip: _linear_clip,
-    DefaultRule: _default_rule,
-    Calibrated: _calibrated,
-    Centred: _centred,
-    Tuned: _tuned,
-    CostOfTries: _cost_of_tries,
-    Rounded: _rounded,
-    DearRounding: _dear_rounding,
-    ModelFile: _model_file,
+    AccountantPrints: lambda note: (
+        "an accountant that assumes Poisson sampling and add-remove, the usual one of Opacus, TF Privacy and "
+        f"JAX-Privacy, prints {note.quantity} of about {_sided(note, Side.NEAREST)}{_at(note.at)}: {_standing(note)}"
+    ),
+    notes.LeftOut: "{note.algorithm} has no {note.parameter}: it was left out",
+    notes.LossDomain: lambda note: (
+        f"every iterate is projected onto the ball |w| <= {note.radius:g}"
+        if note.projected
+        else f"the constants of the loss hold where |w| <= {note.radius:g}: project every iterate there"
+    ),
+    notes.LinearClip: lambda note: (
+        (
+            "each record's softmax is capped, which is not to shorten its gradient: see `dpcalc help method`"
+            if note.capped
+            else "each record's gradient is clipped separately, with the intercept as one more feature"
+        )
+        + ("; the regulariser's gradient is added after clipping" if note.regularised else "")
+    ),
+    notes.Referenced: "{note.parameter} is that of {note.origin}",
+    notes.OnePass: "no --epochs is given: this is for one pass of {note.algorithm}",
+    notes.RunRead: _run_read,
+    notes.RunRemark: "{note.says}",
+    notes.OtherReading: "{note.reading} would give epsilon {note.value:.6g}; {note.truth}",
+    notes.NotTrained: "a gate failed: nothing was trained",
+    notes.DefaultRule: lambda note: (
+        f"the default rule chose {note.picked}, for a signal to noise of kappa = {_about(note.signal_to_noise)} "
+        "(see `dpcalc help train`)"
+    ),
+    notes.SumsOfProducts: "least squares are solved by noisy sums of the products of columns and target: these are "
+    "the gradient of the one step (see `dpcalc help method`)",
+    notes.Forgets: "{note.model} was trained on for {note.steps} steps on these records alone; epsilon and delta "
+    "bound how well the outcome can be told from that of a model which never saw the records left out and takes the "
+    "same steps (Sekhari et al. 2021); whoever holds the old model knows what its own training revealed",
+    notes.Centred: lambda note: (
+        f"rows are centred: the first {note.mean_sums + note.distance_sums} of the {note.accounted_steps} accounted "
+        f"steps are noisy sums, {note.mean_sums} of rows and {note.distance_sums} of distances from their noisy mean "
+        "(see `dpcalc help method`)"
+    ),
+    notes.Calibrated: lambda note: (
+        f"clipping pushes scores apart: they were divided by {_about(note.temperature)} to be log-odds"
+        + (
+            f"; the last {note.sums} accounted steps are noisy counts of right and wrong answers for that"
+            if note.sums
+            else ""
+        )
+    ),
+    notes.LabelReading: "labels: {note.reading}",
+    notes.UnreadableCells: "a cell that is not a finite number counts as 0; so do all cells of a line of another "
+    "length",
+    notes.NotPrivate: "NOT PRIVATE: {note.because}",
+    notes.Rounded: _rounded,
+    notes.DearRounding: lambda note: (
+        f"{_rounded(note)}; longer steps, a smaller --radius or fewer passes would cost less"
+    ),
+    notes.Tuned: lambda note: (
+        f"the best of a random number of runs ({note.law}, mean {number(note.mean, 6)}) is released, each with one of "
+        f"{note.candidates} candidates drawn at random"
+        + ("" if note.score_epsilon is None else f"; a score has noise for epsilon = {_up(note.score_epsilon)}")
+        + "; the number of runs and the other scores stay secret, and so must the time that they took"
+    ),
+    notes.NothingDrawn: "the number of runs that was drawn is 0: nothing is released",
+    notes.CostOfTries: _cost_of_tries,
+    notes.NotCovered: "the metrics of this run and the remarks on its records are {note.because}",
+    notes.NotMeasured: "how good the model is was not measured, as that would tell of the records: "
+    "--evaluate-share 5% does within the budget, --test-fraction 0.2 and --show-unprotected-metrics outside it",
+    ModelFile: lambda note: (
+        f"the model is written to {note.path}{f', its privacy card to {note.card}' if note.card else ''}"
+        if note.path
+        else "the model is not kept: give -o MODEL.json or MODEL.npz"
+    ),
     Charged: lambda note: f"charged before training to {words_of(note)}",
+    notes.SeveralModels: "several models were trained on the same records: the guarantee covers one of them, not all",
 }
-"""What any other note says; nothing where that is empty."""
+"""What a note says: a template of its fields, or what makes the sentence; nothing where that is empty."""

@@ -234,7 +234,7 @@ SAID = [
 
 def every_kind(base: type[notes.Note] = notes.Note) -> set[str]:
     """Return the kinds of all classes of notes."""
-    own = {base.kind} if "kind" in base.optional else set[str]()
+    own = {base.kind} if base.kind else set[str]()
     return own.union(*(every_kind(each) for each in base.__subclasses__()))
 
 

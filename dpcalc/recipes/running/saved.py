@@ -249,7 +249,7 @@ def _refuse_other_options(written: str) -> None:
 @cache
 def _kinds_of_notes() -> Mapping[str, type[notes.Note]]:
     kinds = (note for note in vars(notes).values() if isinstance(note, type) and issubclass(note, notes.Note))
-    return {kind: note for note in kinds if isinstance(kind := getattr(note, "kind", None), str)}
+    return {note.kind: note for note in kinds if note.kind}
 
 
 def _note(written: Any) -> notes.Note:
