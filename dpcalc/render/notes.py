@@ -60,8 +60,8 @@ def _with_summary(result: Result) -> Result:
 
 def _sentences(command: str, case: Case) -> Iterator[str]:
     """Yield the sentences; notes of one kind that follow each other may share one."""
-    group: Iterator[Any]
-    for kind, group in itertools.groupby(case.note_data, type):
+    about: tuple[Any, ...] = case.note_data
+    for kind, group in itertools.groupby(about, type):
         if kind is OtherIndex:
             several = list(group)
             which = "record that is worst off" if worst_positions(case) else "last record, which no noise follows"
@@ -408,11 +408,7 @@ _SENTENCES: dict[type[Note], str | Callable[[Any], str]] = {
     ),
     notes.Calibrated: lambda note: (
         f"clipping pushes scores apart: they were divided by {_about(note.temperature)} to be log-odds"
-        + (
-            f"; the last {note.sums} accounted steps are noisy counts of right and wrong answers for that"
-            if note.sums
-            else ""
-        )
+        f"{_COUNTS.format(note.sums) if note.sums else ''} (see `dpcalc help method`)"
     ),
     notes.LabelReading: "labels: {note.reading}",
     notes.UnreadableCells: "a cell that is not a finite number counts as 0; so do all cells of a line of another "
