@@ -7,7 +7,9 @@ files that others wrote, so every output is made inert.
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 _COLOUR = r"\x1b\[[0-9;]*m"
@@ -84,6 +86,35 @@ def json_text(value: Any, indent: int | None = None, depth: int = 0) -> str:
     if "##" in text:
         text = re.sub(_DOUBLE_HASH, r"\\u0023", text)
     return text.replace("\x7f", r"\u007f")
+
+
+def strict_json(tree: Any) -> Any:
+    """Return the tree with null for every number that is not finite, and beside it the reason."""
+    if type(tree) is dict or isinstance(tree, Mapping):
+        strict = {name: value if type(value) in _AS_THEY_ARE else strict_json(value) for name, value in tree.items()}
+        reasons = [
+            _reason(name, tree[name]) for name, value in strict.items() if value is None and _infinite(tree[name])
+        ]
+        return {**strict, "reason": "; ".join(reasons)} if reasons else strict
+    if isinstance(tree, (list, tuple)):
+        return [value if type(value) in _AS_THEY_ARE else strict_json(value) for value in tree]
+    if isinstance(tree, str):
+        return str(tree)  # a member of an enum is a plain string to every encoder
+    return None if _infinite(tree) else tree
+
+
+_AS_THEY_ARE = frozenset((str, int, bool, type(None)))
+
+
+def _infinite(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def _reason(name: str, value: float) -> str:
+    if name == "log_delta" and value < 0.0:
+        return "delta is exactly 0"
+    what = "not a number" if math.isnan(value) else "infinite" if value > 0.0 else "below all numbers"
+    return f"{name} is {what}"
 
 
 def xml_text(document: str) -> str:

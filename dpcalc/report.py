@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Self, overload
 
+from dpcalc.checked import Assertion, Change, Check, Shard, Status, Tally
 from dpcalc.errors import PRECEDENCE, NotApplicable, SpecError
-from dpcalc.files import Fields
 from dpcalc.model.algorithm import Source
-from dpcalc.model.quantities import ATTACKS, RAN, RISKS, Kind, Quantity
+from dpcalc.model.quantities import ATTACKS, Kind, Quantity
 from dpcalc.notes import Note
-from dpcalc.plain_enum import PlainEnum
-from dpcalc.version import __version__
 
 SCHEMA = "dpcalc.report/1"
-
-_NUMBERS = (
-    "case", "algorithm", "bound", "quantity", "value", "kind", "epsilon", "delta", "log_delta", "mu", "order",
-)  # fmt: skip
-
 
 _GUARANTEES = frozenset(kind for kind in Kind if kind.guarantee)
 
@@ -142,54 +135,6 @@ class Guess(NamedTuple):
     advantage: float
     bound: str
     from_point: bool
-
-
-class Assertion(NamedTuple):
-    """A gate: its text, whether it held, the value compared and the room left (negative when failed)."""
-
-    text: str
-    passed: bool
-    value: float | str
-    slack: float | None
-
-    @property
-    def by_rounding(self) -> bool:
-        """Whether it failed by no more than the rounding of a computation."""
-        if self.slack is None or isinstance(self.value, str):
-            return False
-        return 0.0 < -self.slack <= 1e-9 * abs(self.value)
-
-
-class Status(PlainEnum):
-    """How a case of a recipe ended."""
-
-    PASSED = "passed"
-    FAILED = "failed"  # a gate did not hold
-    SKIPPED = "skipped"
-    ERROR = "error"
-
-
-class Check(NamedTuple):
-    """Where a case of a recipe stands, and how it ended.
-
-    ``message`` says why where it did not pass, ``hint`` what to do, and ``exit_code`` is what the case alone would exit
-    with. ``accepted`` names the exceptions that the case accepts, ``objections`` say why it fails although its gates
-    hold, ``strict`` is whether it is strict, ``policy`` where the rule of a policy stands that it is judged by.
-    """
-
-    name: str
-    command: str
-    file: str
-    line: int
-    column: int
-    status: Status
-    message: str | None = None
-    hint: str | None = None
-    exit_code: int = 0
-    accepted: tuple[str, ...] = ()
-    objections: tuple[str, ...] = ()
-    strict: bool = False
-    policy: str | None = None
 
 
 LOG_DELTA_ALONE = -14.0
@@ -343,6 +288,16 @@ class Case(NamedTuple):
         return next((float(row["value"]) for row in self.risk[name] if row[ATTACKS[name]] == at), None)
 
     @property
+    def attack_numbers(self) -> dict[str, float]:
+        """What an attacker can do, as columns ``advantage``, ``tpr@0.01``, ..."""
+        if not self.risk:
+            return {}
+        numbers = {"advantage": float(self.risk["advantage"]["value"])}
+        for name, at in ATTACKS.items():
+            numbers.update({f"{name}@{row[at]!r}": float(row["value"]) for row in self.risk[name]} if at else {})
+        return numbers
+
+    @property
     def not_covered(self) -> Mapping[str, Any]:
         """What was computed of the records without noise, which no guarantee covers: only where it was asked for."""
         return (self.training or {}).get("uncovered") or {}
@@ -360,90 +315,8 @@ class Case(NamedTuple):
         )
 
 
-class Difference(PlainEnum):
-    """How a case, its question or its answer may differ from that of an earlier report."""
-
-    NEW = "new"
-    REMOVED = "removed"
-    NOT_SELECTED = "not selected"
-    VERDICT = "verdict"
-    GATES = "gates"
-    OTHER_RUN = "describes another run"
-    LESS = "asks for less"
-    MORE = "asks for more"
-    OTHER_QUESTION = "answers another question"
-
-
-class Change(NamedTuple):
-    """A difference from an earlier report. ``before`` and ``after`` are empty where there was nothing.
-
-    ``quantity`` is the number or the input that changed, empty where the case itself did. ``what`` says how it changed:
-    a `Difference`, or which way a number went. ``weaker`` is whether the recipe now asks for less, or for something
-    that cannot be compared.
-    """
-
-    file: str
-    name: str
-    quantity: str
-    before: str
-    after: str
-    what: str
-    weaker: bool = False
-
-
-class Shard(NamedTuple):
-    """Which of the cases of a check a report is of.
-
-    Attributes:
-        number, of: shard ``number`` of ``of``, from 1 on.
-        cases: how many cases all shards have together.
-        places: where those of this report stand among all, from 0 on, in their order.
-        recipes: file and strictness of every recipe.
-        digest: of all cases as they were read, and of the files with their data.
-        options: of the check, as far as verdicts depend on them.
-        content: hash of all this and of the cases of the report: whoever changes one changes this, too.
-    """
-
-    number: int
-    of: int
-    cases: int
-    places: tuple[int, ...]
-    recipes: tuple[tuple[str, bool], ...]
-    digest: str
-    options: str
-    content: str = ""
-
-
 PARTS = ("train", "test")
 """The parts of the records that are measured apart."""
-
-
-class Tally:
-    """What there is to say of many cases, counted as they pass.
-
-    Attributes:
-        statuses, codes: how many cases of recipes ended in each way, and what they exit with.
-        cases, failed: how many there are, and how many failed.
-        gates, held, bare: how many gates there are, how many held, and how many cases passed without one.
-    """
-
-    def __init__(self, cases: Iterable[Case] = ()) -> None:
-        self.statuses: dict[str, int] = {}
-        self.codes: set[int] = set()
-        self.cases = self.failed = self.gates = self.held = self.bare = 0
-        for case in cases:
-            self.add(case)
-
-    def add(self, case: Case) -> None:
-        """Count a case."""
-        self.cases += 1
-        self.failed += case.failed
-        self.gates += len(case.assertions)
-        self.held += sum(gate.passed for gate in case.assertions)
-        if (check := case.check) is not None:
-            self.statuses[check.status] = self.statuses.get(check.status, 0) + 1
-            self.codes.add(check.exit_code)
-            self.bare += not case.assertions and check.status == Status.PASSED
 
 
 class Report:
@@ -590,217 +463,33 @@ class Report:
     @property
     def columns(self) -> tuple[str, ...]:
         """The keys of `rows`: the result, the run that has the cost if there are costs, inputs, what was measured."""
-        names, measured, attacks = set[str](), set[str](), dict[str, None]()
-        costs = checked = False
-        for case in self.cases:
-            names.update(case.inputs)
-            measured.update(_measured(case))
-            attacks.update(dict.fromkeys((*attack_numbers(case.risk), *audit_numbers(case.audit))))
-            costs = costs or any(result.quantity in RISKS for result in case.results)
-            checked = checked or case.check is not None
-        return (
-            *_NUMBERS,
-            *(RAN if costs else ()),
-            "adjacency",
-            "best",
-            "reference",
-            *(("check", "status", "accepted") if checked else ()),
-            *(f"input_{name}" for name in sorted(names)),
-            *sorted(measured),
-            *attacks,
-        )
+        return tuple(_renderer(".machine", "columns")(self))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat dict a result, all with the same keys: what a data frame or a CSV file takes.
 
         ``case`` counts from 1; the inputs of a case follow prefixed ``input_``, None where it has no such input.
         """
-        return list(self.each_row(self.columns))
-
-    def each_row(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Yield the rows one by one, of these columns."""
-        for number, case in enumerate(self.cases, start=1):
-            inputs = {f"input_{name}": value for name, (value, _) in case.inputs.items()}
-            for result in case.results:
-                details = result.details or {}
-                run = {"case": number, "algorithm": case.algorithm, **{n: details.get(n) for n in RAN}}
-                beside = {**_measured(case), **attack_numbers(case.risk), **audit_numbers(case.audit)}
-                fields = {**result._asdict(), "adjacency": result.written_adjacency}
-                cells = {**run, **fields, **_verdict(case.check), **inputs, **beside}
-                yield {name: cells.get(name) for name in columns}
+        return list(_renderer(".machine", "rows")(self, self.columns))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as the ``dpcalc.report/1`` envelope: JSON types only, no NaN or infinity.
 
         What is not finite is null, and ``reason`` beside it says what was.
         """
-        return {**self.envelope(), "cases": [strict_json(case_fields(case)) for case in self.cases]}
-
-    def envelope(self) -> dict[str, Any]:
-        """Return what `to_dict` does, with an empty list of cases."""
-        envelope: dict[str, Any] = strict_json(
-            {
-                "schema": SCHEMA,
-                "dpcalc": __version__,
-                "command": self.command,
-                "cases": [],
-                **self._beside_the_cases(),
-                "summary": {"cases": len(self.cases), "failed": self.failed, **self._verdict_counts()},
-            }
-        )
-        return envelope
+        return dict(_renderer(".machine", "to_dict")(self))
 
     def card(self) -> dict[str, Any]:
         """Return the privacy card of the report, as `dpcalc.card` does."""
-        import importlib
-
-        made: dict[str, Any] = importlib.import_module("dpcalc.api.documents").card(
-            self
-        )  # a report knows nothing of its makers
-        return made
-
-    def _beside_the_cases(self) -> dict[str, Any]:
-        """Return the fields of a check about cases that it did not check, and about an earlier report."""
-        fields: dict[str, Any] = {}
-        if self.not_selected:
-            fields["not_selected"] = [{"file": file, "name": name} for file, name in self.not_selected]
-        if self.changes is not None:
-            fields["changes"] = [change._asdict() for change in self.changes]
-        if self.shard is not None:
-            fields["shard"] = self.shard._asdict()
-        return fields
-
-    def _verdict_counts(self) -> dict[str, int]:
-        """Return how many cases of a recipe passed, were skipped, and so on; nothing where there is no recipe."""
-        statuses = self.statuses
-        if not statuses:
-            return {}
-        keys = {"passed": Status.PASSED, "skipped": Status.SKIPPED, "errors": Status.ERROR}
-        counts = {key: statuses.get(status, 0) for key, status in keys.items()}
-        return {**counts, "not_selected": len(self.not_selected)}
+        return dict(_renderer(".api.documents", "card", "dpcalc")(self))
 
 
-def _renderer(module: str, name: str) -> Callable[..., Any]:
-    """Return a function of `dpcalc.render`, which reads reports and is loaded when one is shown."""
+def _renderer(module: str, name: str, package: str = "dpcalc.render") -> Callable[..., Any]:
+    """Return a function of what reads reports, which is loaded when one is shown: a report knows nothing of it."""
     import importlib
 
-    function: Callable[..., Any] = getattr(importlib.import_module(f"dpcalc.render{module}"), name)
+    function: Callable[..., Any] = getattr(importlib.import_module(f"{package}{module}"), name)
     return function
-
-
-def strict_json(tree: Any) -> Any:
-    """Return the tree with null for every number that is not finite, and beside it the reason."""
-    if type(tree) is dict or isinstance(tree, Mapping):
-        strict = {name: value if type(value) in _AS_THEY_ARE else strict_json(value) for name, value in tree.items()}
-        reasons = [
-            _reason(name, tree[name]) for name, value in strict.items() if value is None and _infinite(tree[name])
-        ]
-        return {**strict, "reason": "; ".join(reasons)} if reasons else strict
-    if isinstance(tree, (list, tuple)):
-        return [value if type(value) in _AS_THEY_ARE else strict_json(value) for value in tree]
-    if isinstance(tree, str):
-        return str(tree)  # a member of an enum is a plain string to every encoder
-    return None if _infinite(tree) else tree
-
-
-_AS_THEY_ARE = frozenset((str, int, bool, type(None)))
-
-
-def _infinite(value: Any) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
-
-
-def _reason(name: str, value: float) -> str:
-    if name == "log_delta" and value < 0.0:
-        return "delta is exactly 0"
-    what = "not a number" if math.isnan(value) else "infinite" if value > 0.0 else "below all numbers"
-    return f"{name} is {what}"
-
-
-def _verdict(check: Check | None) -> dict[str, Any]:
-    """Return what became of a recipe's case, as columns."""
-    return {"check": check.name, "status": check.status, "accepted": " ".join(check.accepted)} if check else {}
-
-
-def _measured(case: Case) -> dict[str, Any]:
-    """Return what was measured of a run that was carried out, as columns ``uncovered_train_loss`` and the like."""
-    if not case.training:
-        return {}
-    cells: dict[str, Any] = {"model_private": case.training["private"]}
-    for name, value in (case.training.get("evaluation") or {"metrics": {}})["metrics"].items():
-        cells.update({f"private_{name}": value["value"], f"private_{name}_low": value["low"]})
-        cells.update({f"private_{name}_high": value["high"]})
-    for model, prefix in (("metrics", ""), ("non_private", "non_private_")):
-        for part in PARTS:
-            values = case.not_covered.get(model, {}).get(part, {})
-            cells.update({f"uncovered_{prefix}{part}_{name}": value for name, value in values.items()})
-    return cells
-
-
-def attack_numbers(risk: Fields | None) -> dict[str, float]:
-    """Return what an attacker can do, as columns ``advantage``, ``tpr@0.01``, ..."""
-    if not risk:
-        return {}
-    numbers = {"advantage": float(risk["advantage"]["value"])}
-    for name, at in ATTACKS.items():
-        numbers.update({f"{name}@{row[at]!r}": float(row["value"]) for row in risk[name]} if at else {})
-    return numbers
-
-
-def audit_numbers(audit: Fields | None) -> dict[str, Any]:
-    """Return what an audit found, as columns ``audit_attack``, ``audit_epsilon_lower``, ..."""
-    return {f"audit_{name}": audit[name] for name in _AUDITED} if audit else {}
-
-
-_AUDITED = ("attack", "epsilon_lower", "mu_lower", "confidence", "replicas", "exceeded")
-
-
-def case_fields(case: Case) -> dict[str, Any]:
-    """Return a case as `Report.to_dict` has it, with numbers that may not be finite."""
-    return {
-        "algorithm": case.algorithm,
-        "inputs": {name: input_fields(value, source) for name, (value, source) in case.inputs.items()},
-        "results": [result_fields(result) for result in case.results],
-        "not_applicable": [obstacle_fields(obstacle) for obstacle in case.obstacles],
-        "assertions": [a._asdict() for a in case.assertions],
-        **({"guess": case.guess._asdict()} if case.guess else {}),
-        "warnings": list(case.warnings),
-        "notes": list(case.notes),
-        "note_data": [note.as_json() for note in case.note_data],
-        **({"tightness": case.tightness._asdict()} if case.tightness else {}),
-        **({"training": dict(case.training)} if case.training else {}),
-        **({"check": check_fields(case.check)} if case.check else {}),
-        **({"ledger": dict(case.ledger)} if case.ledger else {}),
-        **({"risk": dict(case.risk)} if case.risk else {}),
-        **({"audit": dict(case.audit)} if case.audit else {}),
-    }
-
-
-def input_fields(value: Any, source: Source) -> dict[str, Any]:
-    """Return an input of a case, with the source of its value."""
-    return {"value": value, "source": source}
-
-
-def obstacle_fields(obstacle: Obstacle) -> dict[str, Any]:
-    """Return why a bound does not apply, and what would make it."""
-    return {"bound": obstacle.bound, "because": obstacle.because, "hint": obstacle.hint}
-
-
-def check_fields(check: Check) -> dict[str, Any]:
-    """Return where a case of a recipe stands, and how it ended."""
-    return {**check._asdict(), "accepted": list(check.accepted), "objections": list(check.objections)}
-
-
-_ALWAYS = ("bound", "quantity", "value", "kind", "adjacency", "assumes", "reference", "best")
-
-
-def result_fields(result: Result) -> dict[str, Any]:
-    """Return one bound's answer, without fields that are not known."""
-    fields = result._asdict()
-    del fields["title"]
-    fields["assumes"], fields["adjacency"] = list(result.assumes), result.written_adjacency
-    details = fields.pop("details") or {}
-    return {**{k: v for k, v in fields.items() if v is not None or k in _ALWAYS}, **details}
 
 
 def uncertified(case: Case) -> list[Result]:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpcalc.checked import Status
 from dpcalc.inert import inert, json_text, printable, xml_text
-from dpcalc.report import Status
 
 COMMANDS = (
     "##vso[task.complete result=Succeeded;]x", "##[error]x", "###[group]x", "##teamcity[testFailed name='x']",

@@ -11,11 +11,12 @@ from dpcalc.account.facts import FACTS, Said, value_of
 from dpcalc.account.forms import RunFile
 from dpcalc.account.recipe import read_plan, recipe_of
 from dpcalc.account.stated import Missing
+from dpcalc.checked import Assertion
 from dpcalc.errors import SpecError
 from dpcalc.files.documents import Scalar
 from dpcalc.files.place import Place
 from dpcalc.notes import RunRemark
-from dpcalc.report import Assertion, Case
+from dpcalc.report import Case
 
 if TYPE_CHECKING:
     from dpcalc.engine.gate import Gate

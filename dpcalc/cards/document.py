@@ -19,7 +19,7 @@ from dpcalc.errors import SpecError
 from dpcalc.files import Fields
 from dpcalc.files.reading import DOCUMENT_DEPTH, DOCUMENT_VALUES, document_place, read_document
 from dpcalc.files.typed import Garbled, loads
-from dpcalc.inert import printable
+from dpcalc.inert import printable, strict_json
 from dpcalc.model.algorithm import ALGORITHMS, Order, Source
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.model.quantities import SUFFICIENT, Quantity
@@ -28,7 +28,7 @@ from dpcalc.render.models import claim
 from dpcalc.render.numbers import Digits, Side, number
 from dpcalc.render.words.risk import meaning
 from dpcalc.render.words.sentences import headline, promise, released
-from dpcalc.report import Case, Result, strict_json
+from dpcalc.report import Case, Result
 from dpcalc.theorems.record import all_bounds
 
 SCHEMA = "dpcalc.card/1"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dpcalc.checked import Assertion
 from dpcalc.engine.advice.improvements import Asked
 from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import COMMANDS, Command, inputs_of
@@ -35,7 +36,7 @@ from dpcalc.model.quantities import Given
 from dpcalc.model.question import Question, query_of
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Gdp, Rdp
-from dpcalc.report import Assertion, Case, Obstacle, Result
+from dpcalc.report import Case, Obstacle, Result
 from dpcalc.theorems.record import Theorem, for_algorithm, lookup, without_definition
 
 if TYPE_CHECKING:

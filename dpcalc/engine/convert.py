@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dpcalc.checked import Assertion
 from dpcalc.engine.commands import inputs_of
 from dpcalc.engine.gate import judged
 from dpcalc.engine.premises import STARTS, Premise, points_of, premise_of, shown_points
@@ -19,7 +20,7 @@ from dpcalc.notions import conversions, gaussian
 from dpcalc.notions.guarantee import Guarantee, Rdp
 from dpcalc.notions.notion import Answer
 from dpcalc.numerics.floats import exp_up, up
-from dpcalc.report import Assertion, Case, Obstacle, Result
+from dpcalc.report import Case, Obstacle, Result
 
 TAKEN = (*STARTS, "to")
 """What a conversion takes beside the budget and orders."""

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dpcalc.checked import Assertion
 from dpcalc.errors import DeltaMissing, NotApplicable
 from dpcalc.model.quantities import Adjacency, Kind, Quantity, Sampling
 from dpcalc.model.question import Question
@@ -19,7 +20,7 @@ from dpcalc.notions.guarantee import Gdp, Guarantee, worst
 from dpcalc.notions.notion import Answer
 from dpcalc.numerics.floats import UNIT, exp_down, exp_up, is_short
 from dpcalc.references import SHORT
-from dpcalc.report import Assertion, Case, Result
+from dpcalc.report import Case, Result
 from dpcalc.theorems.batch_layout import worst_cases
 from dpcalc.theorems.record import Theorem
 

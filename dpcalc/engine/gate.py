@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from dpcalc.checked import Assertion
 from dpcalc.engine.solving.search import DIRECTIONS, HIGHEST
 from dpcalc.errors import GateRefused, SpecError
 from dpcalc.model.algorithm import Source
@@ -14,7 +15,7 @@ from dpcalc.model.parameter import PARAMETERS
 from dpcalc.model.quantities import ATTACKS, CHOSEN, RISKS, SUFFICIENT, Quantity
 from dpcalc.model.question import NO_RISKS, Ledger, RiskQuestion
 from dpcalc.plain_enum import PlainEnum
-from dpcalc.report import Assertion, Case, Result
+from dpcalc.report import Case, Result
 
 
 class Sign(PlainEnum):

@@ -1,6 +1,6 @@
 """Values of JSON types as the records that annotations describe: every field has its type, and none is unknown.
 
-Numbers that are not finite stand as null, with a field ``reason`` beside them (`dpcalc.report.strict_json`).
+Numbers that are not finite stand as null, with a field ``reason`` beside them (`dpcalc.inert.strict_json`).
 """
 
 from __future__ import annotations

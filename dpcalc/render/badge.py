@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 
+from dpcalc.checked import Assertion
 from dpcalc.inert import inert, printable
 from dpcalc.render.asked import Asked
 from dpcalc.render.check.verdicts import Judged, gate_name, share_used
@@ -12,7 +13,7 @@ from dpcalc.render.layout import counted, cut
 from dpcalc.render.numbers import Digits
 from dpcalc.render.page.case import headlines
 from dpcalc.render.page.verdict import Outcome, outcome_of, warnings, without_gate, word_of
-from dpcalc.report import Assertion, Case, Report
+from dpcalc.report import Case, Report
 
 _LABEL, _FORGETTING = "privacy", "unlearning"
 _MAX = 60

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from dpcalc.checked import Assertion
 from dpcalc.model.quantities import RISKS
 from dpcalc.notes import (
     DearRounding,
@@ -78,7 +79,7 @@ from dpcalc.render.words.sentences import (
     shift_lines,
     tightness_text,
 )
-from dpcalc.report import Assertion, Case, Report, Result
+from dpcalc.report import Case, Report, Result
 
 _ROWS, _SCREEN = 8, 23
 """How many rows an answer has, and how many with ``-v``: a screen of 24, less the prompt below."""

@@ -119,7 +119,7 @@ ROOMS = {
     "render": "asked layout notes numbers words words.positions",
     "theorems": "batch_layout conditions record setting",
 }
-ALONE = "errors inert notes plain_enum references report version"
+ALONE = "checked errors inert notes plain_enum references report version"
 STANDARD = {
     "_json", "_locale", "_struct", "atexit", "gc", "json", "json.decoder", "json.encoder", "json.scanner", "signal",
     "struct",

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import dpcalc
 from dpcalc.cards.card import card_text
+from dpcalc.checked import Check, Shard, Status
 from dpcalc.recipes.running.shards import sealed
-from dpcalc.report import Case, Check, Report, Shard, Status
+from dpcalc.report import Case, Report
 
 _PASSED = Check("run", "compare", "gate.yaml", 3, 3, Status.PASSED)
 _ONLY_SHARD = sealed(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import dpcalc
+from dpcalc.checked import Assertion
 from dpcalc.engine.ask import ask
 from dpcalc.engine.gate import judge, parse
 from dpcalc.errors import SpecError
@@ -16,7 +17,7 @@ from dpcalc.recipes.reading.gates import Lookup, judge_gate, read_gates
 from dpcalc.recipes.running.checking import checked
 from dpcalc.recipes.running.selection import Selection, read_all
 from dpcalc.render import render
-from dpcalc.report import Assertion, Case, Report, Result
+from dpcalc.report import Case, Report, Result
 from tests.recipes.conftest import HEAD
 from tests.schema import conforms
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import dpcalc
+from dpcalc.checked import Status
 from dpcalc.errors import SpecError
 from dpcalc.recipes.reading.read import read
 from dpcalc.recipes.running.checking import checked
@@ -19,7 +20,7 @@ from dpcalc.recipes.running.saved import read_report, report_of
 from dpcalc.recipes.running.selection import Selection, read_all
 from dpcalc.recipes.running.shards import Share, parse_share
 from dpcalc.render.check import KINDS
-from dpcalc.report import Report, Status
+from dpcalc.report import Report
 from tests.recipes.conftest import Write
 
 ROOT = Path(__file__).parents[2]

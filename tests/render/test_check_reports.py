@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcalc import render as rendering
+from dpcalc.checked import Assertion, Check
 from dpcalc.errors import SpecError
 from dpcalc.render.check import KINDS, render
 from dpcalc.render.check.baseline import load, snapshot
-from dpcalc.report import SCHEMA, Assertion, Case, Check, Report, Result
+from dpcalc.report import SCHEMA, Case, Report, Result
 from tests.render.xsd import Schema
 from tests.schema import conforms
 

@@ -6,13 +6,14 @@ from xml.etree import ElementTree
 
 import pytest
 
+from dpcalc.checked import Assertion, Shard
 from dpcalc.engine.ask import ask
 from dpcalc.render import Asked
 from dpcalc.render.badge import render_badge
 from dpcalc.render.check import render
 from dpcalc.render.check.text import render as render_text
 from dpcalc.render.notebook import render_notebook
-from dpcalc.report import Assertion, Case, Report, Shard
+from dpcalc.report import Case, Report
 from tests.render.test_check_reports import EPSILON, ERROR, FAILED, PASSED, case, junit_errors
 from tests.render.test_page import QUESTION, RUN, Tree, inert, page
 

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 import dpcalc
+from dpcalc.checked import Assertion, Check, Status
 from dpcalc.inert import json_text
 from dpcalc.model.algorithm import Source
 from dpcalc.render.machine import json_pieces
-from dpcalc.report import Assertion, Case, Check, Obstacle, Report, Status
+from dpcalc.report import Case, Obstacle, Report
 
 RUN: dict[str, Any] = {
     "records": 100, "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "noise_std": 2, "delta": 1e-6,

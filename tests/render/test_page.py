@@ -14,11 +14,12 @@ from xml.etree import ElementTree
 import pytest
 
 import dpcalc
+from dpcalc.checked import Change
 from dpcalc.engine.ask import ask
 from dpcalc.model.question import Question
 from dpcalc.render import Asked
 from dpcalc.render.page import render_html
-from dpcalc.report import Change, Report
+from dpcalc.report import Report
 from tests.render.test_check_reports import (
     ALL,
     BROKEN,

@@ -12,10 +12,11 @@ from typing import Any
 import mpmath
 import pytest
 
+from dpcalc.checked import Assertion
 from dpcalc.render import FORMATS, render
 from dpcalc.render.numbers import Digits, number
 from dpcalc.render.words.brief import obstacle_rows
-from dpcalc.report import Assertion, Case, Obstacle, Report, Result, Tightness
+from dpcalc.report import Case, Obstacle, Report, Result, Tightness
 from tests.schema import conforms
 
 GOOD = Result(

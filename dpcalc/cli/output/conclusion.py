@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from dpcalc.checked import Check, Status
 from dpcalc.cli.output.printing import format_of
 from dpcalc.cli.output.reports import Destination
 from dpcalc.cli.output.terminal import color_of, tell, worst
@@ -15,7 +16,7 @@ from dpcalc.files.output import say, write
 from dpcalc.inert import printable
 from dpcalc.render.check import MARKDOWN, render
 from dpcalc.render.check.verdicts import MERGE, place
-from dpcalc.report import Case, Check, Report, Status
+from dpcalc.report import Case, Report
 
 if TYPE_CHECKING:
     from dpcalc.render.check.inputs import Snapshot

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dpcalc.checked import Status
 from dpcalc.cli.output import printing
 from dpcalc.cli.output.reports import Destination, asked
 from dpcalc.cli.output.terminal import CARD, Lost, attempt, lost_by
@@ -15,7 +16,7 @@ from dpcalc.files.output import append, say, write, write_bytes
 from dpcalc.inert import printable
 from dpcalc.render.asked import Asked
 from dpcalc.render.check import GITHUB, KINDS, MARKDOWN, render
-from dpcalc.report import Case, Report, Status
+from dpcalc.report import Case, Report
 
 if TYPE_CHECKING:
     from dpcalc.render.check.inputs import Snapshot

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
+from dpcalc.checked import Assertion, Status
 from dpcalc.engine.attack.risk import USUAL_LOG_DELTA, risk_of
 from dpcalc.engine.commands import inputs_of
 from dpcalc.engine.gate import Gate, judged, risks_of
@@ -26,7 +27,7 @@ from dpcalc.model.question import Question, RiskQuestion, query_of
 from dpcalc.notions import conversions
 from dpcalc.notions.guarantee import Box, Gdp, Guarantee
 from dpcalc.notions.trade_off import log_up
-from dpcalc.report import SCHEMA, Assertion, Case, Guess, Obstacle, Result, Status
+from dpcalc.report import SCHEMA, Case, Guess, Obstacle, Result
 
 BOUNDS = tuple(premise.risk[0] for premise in KINDS)
 """The ids of the rows."""

@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dpcalc.checked import Assertion, Check, Difference, Status
 from dpcalc.engine.advice.missing import ON_MEAN, misread_of
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import BOUND, REASON, Gate, Sign, has_large_delta, judge, quantity
@@ -27,7 +28,7 @@ from dpcalc.model.draft import Description
 from dpcalc.model.quantities import Permutation, Quantity
 from dpcalc.recipes.reading.recipe import Rule, group_of
 from dpcalc.render.layout import listed
-from dpcalc.report import Assertion, Case, Check, Difference, Report, Status, uncertified
+from dpcalc.report import Case, Report, uncertified
 from dpcalc.theorems.batch_layout import worst_cases
 
 if TYPE_CHECKING:

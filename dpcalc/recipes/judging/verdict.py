@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from dpcalc.checked import Assertion, Check, Status
 from dpcalc.engine.advice.missing import ON_MEAN, misread_of
 from dpcalc.engine.commands import COMMANDS, inputs_of
 from dpcalc.engine.evaluate import implied_gate
@@ -21,7 +22,7 @@ from dpcalc.recipes.reading.matrix import same_computation
 from dpcalc.recipes.reading.recipe import Entry, Recipe
 from dpcalc.recipes.reading.settings import SETUP, UNGATED, without_flags
 from dpcalc.recipes.running.evaluate import Outcome
-from dpcalc.report import Assertion, Case, Check, Obstacle, Status
+from dpcalc.report import Case, Obstacle
 
 Outcomes = Callable[[Entry], Outcome]
 """The answers to the cases of a recipe."""

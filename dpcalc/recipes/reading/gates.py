@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from dpcalc.checked import Assertion
 from dpcalc.engine.convert import BOUNDS as CONVERTED
 from dpcalc.engine.gate import BOUND, QUANTITIES, Gate, Sign, gated_quantity, judge, parse, quantity, split
 from dpcalc.engine.ledgers.total import BOUNDS as COMPOSED
@@ -21,7 +22,7 @@ from dpcalc.files.documents import Field, Node, items, mapping, one_of, text, wo
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.model.numbers import parse_number
 from dpcalc.model.quantities import ATTACKS, Quantity
-from dpcalc.report import Assertion, Case, Result
+from dpcalc.report import Case, Result
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -26,10 +26,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
+from dpcalc.checked import Check, Status, Tally
 from dpcalc.cluster.calls import Row, in_lines, lines_of, received
 from dpcalc.errors import DpcalcError, SpecError, WorkerLost
 from dpcalc.files.place import FileError, ProjectFile
 from dpcalc.files.typed import Garbled
+from dpcalc.inert import strict_json
 from dpcalc.recipes.judging.objections import left_out
 from dpcalc.recipes.judging.verdict import error, given_by, judged, judged_again
 from dpcalc.recipes.reading.matrix import MAX_CASES
@@ -40,7 +42,7 @@ from dpcalc.recipes.running.saved import no_case, read_line, refuse_other_inputs
 from dpcalc.recipes.running.selection import Selection
 from dpcalc.render.machine import case_line
 from dpcalc.render.notes import in_words
-from dpcalc.report import Case, Check, Report, Status, Tally, strict_json
+from dpcalc.report import Case, Report
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future

@@ -13,21 +13,14 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from dpcalc import notes
+from dpcalc.checked import Change, Shard, Status
 from dpcalc.errors import PRECEDENCE, SpecError
 from dpcalc.files.reading import opened, shown_path
 from dpcalc.files.typed import Garbled, fields_of, infinite, items, loads, read_fields, reader, tree
+from dpcalc.inert import strict_json
 from dpcalc.model.algorithm import Source
-from dpcalc.report import (
-    SCHEMA,
-    Case,
-    Change,
-    Report,
-    Result,
-    Shard,
-    Status,
-    case_fields,
-    strict_json,
-)
+from dpcalc.render.machine import case_fields
+from dpcalc.report import SCHEMA, Case, Report, Result
 from dpcalc.theorems.record import all_bounds
 from dpcalc.version import __version__
 

@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
+from dpcalc.checked import Shard
 from dpcalc.errors import SpecError
 from dpcalc.files.place import FileError, ProjectFile
 from dpcalc.recipes.judging.objections import check_installed
@@ -23,7 +24,7 @@ from dpcalc.recipes.running.evaluate import Limits
 from dpcalc.recipes.running.journal import SCHEMA
 from dpcalc.recipes.running.shards import Share, cost, dealt_out, hash_of, sealed
 from dpcalc.render import MOST_CURVES
-from dpcalc.report import Report, Shard
+from dpcalc.report import Report
 from dpcalc.version import __version__
 
 

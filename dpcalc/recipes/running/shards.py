@@ -18,15 +18,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dpcalc.checked import Shard, Status
 from dpcalc.cluster.calls import Row, in_lines, in_order, lines_of, received, spread, through
 from dpcalc.errors import DpcalcError, SpecError, WorkerLost
 from dpcalc.files.reading import digest_of
 from dpcalc.files.typed import Garbled
+from dpcalc.inert import strict_json
 from dpcalc.model.algorithm import ALGORITHMS, Source
 from dpcalc.model.parameter import renamed
 from dpcalc.recipes.running.saved import refuse_other_inputs, verified_case
 from dpcalc.render.layout import listed
-from dpcalc.report import Case, Report, Shard, Status, case_fields, strict_json
+from dpcalc.render.machine import case_fields
+from dpcalc.report import Case, Report
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -23,7 +23,7 @@ def render(report: Report, kind: str, *, precision: int = 6, baseline: Snapshot 
     """Return a report of checked recipes in one of `KINDS`.
 
     Args:
-        report: its cases carry a `dpcalc.report.Check` each; one without is left out.
+        report: its cases carry a `dpcalc.checked.Check` each; one without is left out.
         kind: ``junit`` is XML for the tests' tab of a CI server, ``sarif`` for code scanning, ``github`` the
             annotations of a workflow's log, ``markdown`` a comment on a pull request or the summary of a step.
         precision: significant digits in text; guarantees are rounded up. JSON has full precision.

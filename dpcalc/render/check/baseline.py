@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from dpcalc.checked import Change, Difference, Status
 from dpcalc.errors import SpecError
 from dpcalc.files import Fields, reading
 from dpcalc.files.reading import shown_path
@@ -24,7 +25,7 @@ from dpcalc.render.check.inputs import (
     loosened,
 )
 from dpcalc.render.numbers import MAXIMISED, Digits, Side
-from dpcalc.report import SCHEMA, Change, Difference, Report, Status
+from dpcalc.report import SCHEMA, Report
 
 MAX_CASES = 100_000
 MAX_GATES = 1000  # of a case

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
+from dpcalc.checked import Check, Status
 from dpcalc.inert import json_text, printable, xml_text
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.render.asked import Asked
@@ -31,7 +32,7 @@ from dpcalc.render.check.verdicts import (
 from dpcalc.render.layout import listed
 from dpcalc.render.numbers import Digits
 from dpcalc.render.words.sentences import headline
-from dpcalc.report import Check, Report, Status
+from dpcalc.report import Report
 from dpcalc.version import __version__
 
 MAX = 50

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from dpcalc.checked import Change, Difference
 from dpcalc.files import Fields
 from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import Quantity
 from dpcalc.render.layout import cut
-from dpcalc.report import Change, Difference
 
 MAX_TEXT = 200
 Where = tuple[str, str]

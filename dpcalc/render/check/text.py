@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from dpcalc.checked import Change, Difference, Status
 from dpcalc.inert import inert, printable
 from dpcalc.render.asked import Asked
 from dpcalc.render.blocks import aligned, markdown_table
@@ -24,7 +25,7 @@ from dpcalc.render.check.verdicts import (
 )
 from dpcalc.render.layout import cut, listed
 from dpcalc.render.numbers import SIX, Digits
-from dpcalc.report import Change, Difference, Report, Status
+from dpcalc.report import Report
 
 MAX_NOTES = 20
 MAX_CHANGES = 50

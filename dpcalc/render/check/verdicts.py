@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from dpcalc.checked import Assertion, Change, Check, Status
 from dpcalc.errors import SpecError
 from dpcalc.inert import printable
 from dpcalc.model.algorithm import Source
@@ -16,7 +17,7 @@ from dpcalc.model.quantities import Quantity
 from dpcalc.render.numbers import MAXIMISED, Digits, Side
 from dpcalc.render.words import risk
 from dpcalc.render.words.risk import attack_row
-from dpcalc.report import Assertion, Case, Change, Check, Report, Result, Status
+from dpcalc.report import Case, Report, Result
 
 _GATE = re.compile(r"\s*([\w.-]+(?:@[^<>=\s]+)?)\s*(<=|>=|==|<|>)\s*(.*?)\s*", re.DOTALL)
 

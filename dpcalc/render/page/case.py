@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from dpcalc.checked import Status
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import ATTACKS, Kind
@@ -31,7 +32,7 @@ from dpcalc.render.words.sentences import (
     released,
     tightness_text,
 )
-from dpcalc.report import Case, Report, Status
+from dpcalc.report import Case, Report
 from dpcalc.theorems.record import Theorem, lookup
 
 FEW = 2

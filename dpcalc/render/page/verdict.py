@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from dpcalc.checked import Status
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.render.check.verdicts import (
     MERGE,
@@ -26,7 +27,7 @@ from dpcalc.render.numbers import Digits, Side, number
 from dpcalc.render.page.figures import name_of, names_of, why_not
 from dpcalc.render.words import risk
 from dpcalc.render.words.sentences import certified_counts
-from dpcalc.report import Case, Report, Status, uncertified
+from dpcalc.report import Case, Report, uncertified
 
 
 class Outcome(PlainEnum):

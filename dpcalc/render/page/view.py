@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dpcalc.checked import Change
 from dpcalc.render import CHECK
 from dpcalc.render.asked import Asked
 from dpcalc.render.check.baseline import changes_since
@@ -22,7 +23,7 @@ from dpcalc.render.page.verdict import (
     word_of,
 )
 from dpcalc.render.words.risk import meaning
-from dpcalc.report import Change, Report
+from dpcalc.report import Report
 from dpcalc.version import __version__
 
 MAX_CASES = 100

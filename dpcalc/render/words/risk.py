@@ -18,7 +18,7 @@ from dpcalc.model.numbers import parse_number
 from dpcalc.model.quantities import ATTACKS
 from dpcalc.render.numbers import Digits, Side, number
 from dpcalc.render.words.positions import SIZES_DIFFER, Neighbours, group_size, record_meant
-from dpcalc.report import PARTS, Case, Report, Result, attack_numbers
+from dpcalc.report import PARTS, Case, Report, Result
 
 COLUMNS = ("at most", "by")
 
@@ -53,7 +53,7 @@ def risk_cells(case: Case, names: Sequence[str], digits: Digits) -> list[str]:
 
 
 def _by_name(case: Case) -> dict[str, float]:
-    named = ((name.partition("@"), value) for name, value in attack_numbers(case.risk).items())
+    named = ((name.partition("@"), value) for name, value in case.attack_numbers.items())
     return {f"{name}@{_percent(float(at))}" if at else name: value for (name, _, at), value in named}
 
 

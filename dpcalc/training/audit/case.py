@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcalc.checked import Assertion
 from dpcalc.engine.ask import ask, without_guarantee
 from dpcalc.engine.attack.stated import risk_of_guarantee
 from dpcalc.engine.commands import COMMANDS
@@ -27,7 +28,7 @@ from dpcalc.model.question import Question
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Guarantee
 from dpcalc.numerics.floats import exp_up, up
-from dpcalc.report import Assertion, Case, Result
+from dpcalc.report import Case, Result
 from dpcalc.theorems.record import lookup
 from dpcalc.training.audit.attacks import Attack, Pair, pairs, refuse_unfit
 from dpcalc.training.audit.estimate import Audit, Progress, Setup, audit, check_setup, to_json

@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from dpcalc.checked import Assertion
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import MissingParameter, NotApplicable, SpecError
 from dpcalc.model.draft import Description
 from dpcalc.model.quantities import LossName
 from dpcalc.notes import Centred, CostOfTries, Note, NotTrained, SumsOfProducts
-from dpcalc.report import Assertion, Case
+from dpcalc.report import Case
 from dpcalc.training.rule import batches, full_batches, sums_of_products
 from dpcalc.training.rule.account import Release, charged, release_of
 from dpcalc.training.rule.calibration import Calibrating

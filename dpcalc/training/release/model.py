@@ -17,8 +17,7 @@ from dpcalc.files.arrays import damaged_as, open_archive, read_member
 from dpcalc.files.output import write_bytes
 from dpcalc.files.place import FileError
 from dpcalc.files.reading import MODEL_BYTES, opened
-from dpcalc.inert import json_text
-from dpcalc.report import strict_json
+from dpcalc.inert import json_text, strict_json
 from dpcalc.training.data.bounds import lengths
 from dpcalc.training.data.cells import NUMBERS, Classes, Labels, Levels
 from dpcalc.training.data.ranges import Ranges, encode
