@@ -36,7 +36,7 @@ class SpecError(DpcalcError):
     exit_code = 2
 
 
-def refuse(*refusals: tuple[bool, str, str]) -> None:
+def refuse(*refusals: tuple[bool, str, str | None]) -> None:
     """Refuse the first of these that holds: each is a condition, the message, and what to do.
 
     Raises:

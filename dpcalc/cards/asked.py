@@ -24,7 +24,7 @@ from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.convert import convert
 from dpcalc.engine.ledgers.entries import MECHANISM
 from dpcalc.engine.ledgers.total import answer_ledger
-from dpcalc.errors import NotApplicable, SpecError
+from dpcalc.errors import NotApplicable, SpecError, refuse
 from dpcalc.files import STANDARD_STREAM
 from dpcalc.files.reading import MODEL_BYTES, digest_of
 from dpcalc.model.numbers import parse_delta
@@ -146,9 +146,7 @@ def query_of_card(asked: fields.Asked, schedule: str | None = None) -> Query:
             f"the card is of {command}, which is not asked at orders", None,
         ),
     )  # fmt: skip
-    for refused, why, cure in refusals:
-        if refused:
-            raise SpecError(why, cure)
+    refuse(*refusals)
     if Quantity.RDP in given:
         given[Quantity.RDP.value] = _points(given[Quantity.RDP])
     if asked["schedule"] is not None:

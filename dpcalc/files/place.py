@@ -49,6 +49,12 @@ class Place(NamedTuple):
         """Return the error that says where; see `FileError`."""
         return FileError(self, what, hint, discreet)
 
+    def refuse(self, *refusals: tuple[object, str, str | None]) -> None:
+        """Refuse what stands here for the first of these that holds: a condition, what is wrong, and the hint."""
+        for holds, what, hint in refusals:
+            if holds:
+                raise self.error(what, hint)
+
     @contextlib.contextmanager
     def blamed(self, prefix: str = "") -> Iterator[None]:
         """Say that a value stands here which is refused within; of what already has a place nothing is said anew."""

@@ -121,6 +121,11 @@ class Algorithm(NamedTuple):
         return "sampling" in self.parameters
 
     @property
+    def asks_what_is_released(self) -> bool:
+        """Whether ``release`` says which iterates are seen."""
+        return "release" in self.parameters
+
+    @property
     def correlated(self) -> bool:
         """Whether a matrix correlates the noise of the steps."""
         return "mechanism" in self.parameters

@@ -363,7 +363,7 @@ class Asked(NamedTuple):
     def other_release(self) -> Iterator[Alternative]:
         """Yield what holds where only the last iterate is released, if more is."""
         run = self.run
-        if run.algorithm.release not in (Release.PASS, Release.STEP) or "release" not in run.algorithm.parameters:
+        if run.algorithm.release not in (Release.PASS, Release.STEP) or not run.algorithm.asks_what_is_released:
             return
         if run.algorithm.clipped and (run.release is Releases.LAST or self.solved or self.brief):
             return  # it is so already, or would be another long search

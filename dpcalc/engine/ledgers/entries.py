@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.evaluate import contenders, guarantee_of, refuse_groups
 from dpcalc.engine.question import run_of
-from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
+from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError, refuse
 from dpcalc.model.algorithm import ALGORITHMS, Source
 from dpcalc.model.draft import Description
 from dpcalc.model.quantities import Adjacency, Quantity
@@ -57,30 +57,24 @@ def check_entries(ledger: Ledger) -> None:
         SpecError: there is no entry, or parts or groups are combined with what does not allow them.
     """
     entries, parted = ledger.entries, any(entry.part for entry in ledger.entries)
-    if not 1 <= len(entries) <= MOST_ENTRIES:
-        raise SpecError(f"the ledger has {len(entries)} entries", f"from 1 to {MOST_ENTRIES} are read")
-    if not 1 <= ledger.group_size <= 10**6:
-        raise SpecError(f"group_size is {ledger.group_size}; it must be from 1 to 1e6")
-    if ledger.group_size > 1 and ledger.adjacency in ONE_WAY:
-        raise SpecError(
-            f"what groups cost needs both directions, and the adjacency is {ledger.adjacency}",
-            "use adjacency add-remove",
-        )
-    if parted and ledger.group_size > 1:
-        raise SpecError("a group of records may be in several parts", "leave out part or group_size")
-    if parted and ledger.adjacency is Adjacency.REPLACE_ONE and not ledger.kept:
-        raise SpecError(
-            "a record that is replaced may move to another part, and then both parts change",
-            "write partition: kept if it stays in its part, or use adjacency add-remove",
-        )
-    for entry in entries:
-        if entry.tuning is not None and not entry.command and _is_near(entry):
-            raise SpecError(f"{entry.name}: mu with a delta is not that of a tuned release", "leave out delta")
-        if entry.tuning is not None and ledger.adjacency in ONE_WAY:
-            raise SpecError(
-                f"{entry.name}: what tuning costs needs both directions, and the adjacency is {ledger.adjacency}",
-                "use adjacency add-remove",
-            )
+    size, one_way = ledger.group_size, ledger.adjacency in ONE_WAY
+    both, cure = f"needs both directions, and the adjacency is {ledger.adjacency}", "use adjacency add-remove"
+    refuse(
+        (not 1 <= len(entries) <= MOST_ENTRIES, f"the ledger has {len(entries)} entries",
+         f"from 1 to {MOST_ENTRIES} are read"),
+        (not 1 <= size <= 10**6, f"group_size is {size}; it must be from 1 to 1e6", None),
+        (size > 1 and one_way, f"what groups cost {both}", cure),
+        (parted and size > 1, "a group of records may be in several parts", "leave out part or group_size"),
+        (parted and ledger.adjacency is Adjacency.REPLACE_ONE and not ledger.kept,
+         "a record that is replaced may move to another part, and then both parts change",
+         "write partition: kept if it stays in its part, or use adjacency add-remove"),
+    )  # fmt: skip
+    for entry in (entry for entry in entries if entry.tuning is not None):
+        refuse(
+            (not entry.command and _is_near(entry), f"{entry.name}: mu with a delta is not that of a tuned release",
+             "leave out delta"),
+            (one_way, f"{entry.name}: what tuning costs {both}", cure),
+        )  # fmt: skip
 
 
 def of_one_adjacency(ledger: Ledger) -> tuple[Ledger, bool]:
@@ -385,16 +379,14 @@ def line_of(one: Chosen) -> dict[str, Any]:
     """Return what is shown of an entry."""
     entry = one.entry
     part = one.parts[0]
+    tuning, run = entry.tuning, COMMANDS[entry.command] if entry.command else None
+    known = {
+        "algorithm": run and str(entry.given.get("algorithm", run.default)),
+        "mu": part.mu,
+        "begun": entry.begun or None,
+        "part": entry.part or None,
+        "tuning": tuning and {"distribution": str(tuning.law), "mean": tuning.mean, "stop": tuning.stop},
+        "given": {name: value for name, value in entry.given.items() if value is not None},
+    }
     line: dict[str, Any] = {"name": entry.name, "times": entry.times, "form": part.form, "epsilon": one.epsilon}
-    if entry.command:
-        line["algorithm"] = str(entry.given.get("algorithm", COMMANDS[entry.command].default))
-    if part.mu is not None:
-        line["mu"] = part.mu
-    if entry.begun:
-        line["begun"] = True
-    if entry.part:
-        line["part"] = entry.part
-    if entry.tuning is not None:
-        line["tuning"] = {"distribution": str(entry.tuning.law), "mean": entry.tuning.mean, "stop": entry.tuning.stop}
-    line["given"] = {name: value for name, value in entry.given.items() if value is not None}
-    return line
+    return line | {name: value for name, value in known.items() if value is not None}

@@ -22,7 +22,7 @@ from dpcalc.engine.ledgers.entries import (
 )
 from dpcalc.engine.question import check_question
 from dpcalc.engine.solving.search import DIRECTIONS, extreme
-from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError, isolate_failure
+from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError, isolate_failure, refuse
 from dpcalc.model.algorithm import Source
 from dpcalc.model.parameter import name_of
 from dpcalc.model.quantities import Adjacency, Kind, Quantity
@@ -181,15 +181,14 @@ def _named(totals: Sequence[Total]) -> list[tuple[str, Guarantee]]:
 
 
 def _inputs(ledger: Ledger, question: Question, chained: bool) -> dict[str, tuple[Any, Source]]:
-    inputs: dict[str, tuple[Any, Source]] = {"entries": (len(ledger.entries), Source.ARGUMENT)}
-    inputs["adjacency"] = (str(Adjacency.REPLACE_ONE if chained else ledger.adjacency), Source.ARGUMENT)
-    if ledger.group_size > 1:
-        inputs["group_size"] = (ledger.group_size, Source.ARGUMENT)
-    if question.epsilon is not None:
-        inputs["epsilon"] = (question.epsilon, question.source)
-    if question.delta is not None:
-        inputs["delta"] = (question.delta, question.source)
-    return inputs
+    inputs = {
+        "entries": (len(ledger.entries), Source.ARGUMENT),
+        "adjacency": (str(Adjacency.REPLACE_ONE if chained else ledger.adjacency), Source.ARGUMENT),
+        "group_size": (ledger.group_size if ledger.group_size > 1 else None, Source.ARGUMENT),
+        "epsilon": (question.epsilon, question.source),
+        "delta": (question.delta, question.source),
+    }
+    return {name: one for name, one in inputs.items() if one[0] is not None}
 
 
 # --- all of them together ---------------------------------------------------------------------------------------------
@@ -290,18 +289,16 @@ def _row(total: Total, ledger: Ledger, question: Question, chained: bool) -> Res
 
     title, reference, locator = _TITLES[total.form]
     guarantee = total.guarantee
-    assumes = [*ASSUMES]
-    if any(entry.part for entry in ledger.entries):
-        assumes.append(_DISJOINT)
-        if ledger.adjacency is Adjacency.NULL_RECORD:
-            assumes.append(_NULL_STAYS)
-        if ledger.adjacency is Adjacency.REPLACE_ONE:
-            assumes.append(_STAYS)
-    if any(entry.tuning is not None for entry in ledger.entries):
-        assumes.append(_TUNED)
+    parted = any(entry.part for entry in ledger.entries)
+    more = {
+        _DISJOINT: parted,
+        _NULL_STAYS: parted and ledger.adjacency is Adjacency.NULL_RECORD,
+        _STAYS: parted and ledger.adjacency is Adjacency.REPLACE_ONE,
+        _TUNED: any(entry.tuning is not None for entry in ledger.entries),
+    }
     fields: dict[str, Any] = {
         "adjacency": "replace-one" if chained else str(ledger.adjacency),
-        "assumes": tuple(assumes),
+        "assumes": (*ASSUMES, *(text for text, holds in more.items() if holds)),
         "reference": f"{SHORT[reference]}, {locator}",
         "mu": guarantee.mu,
     }
@@ -341,12 +338,13 @@ def _solved(ledger: Ledger, question: Question, chained: bool) -> tuple[tuple[st
         Infeasible: no noise meets the budget.
     """
     name, last = name_of(str(question.solve).replace("-", "_")), ledger.entries[-1]
-    if name not in SOLVABLE:
-        raise SpecError(f"a ledger cannot be solved for {question.solve}", f"one of {', '.join(SOLVABLE)}")
-    if question.epsilon is None or question.log_delta is None:
-        raise SpecError(f"solving for {name} needs the budget", "give --epsilon and --delta, or budget in the ledger")
-    if last.given.get(name) is not None:
-        raise SpecError(f"{last.name} has {name}, and it is also to be solved for", "leave out one of the two")
+    refuse(
+        (name not in SOLVABLE, f"a ledger cannot be solved for {question.solve}", f"one of {', '.join(SOLVABLE)}"),
+        (question.epsilon is None or question.log_delta is None, f"solving for {name} needs the budget",
+         "give --epsilon and --delta, or budget in the ledger"),
+        (last.given.get(name) is not None, f"{last.name} has {name}, and it is also to be solved for",
+         "leave out one of the two"),
+    )  # fmt: skip
     log_delta, epsilon = question.safe_log_delta, question.safe_epsilon
     total = sum(entry.times for entry in ledger.entries)
     others = [chosen_of(entry, ledger, log_delta, total) for entry in ledger.entries[:-1]]

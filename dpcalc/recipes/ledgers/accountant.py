@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
@@ -9,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any, NoReturn, Self
 
 from dpcalc.engine.ledgers.total import answer_ledger
-from dpcalc.errors import SpecError
+from dpcalc.engine.solving.search import DIRECTIONS, extreme_integer
+from dpcalc.errors import Infeasible, SpecError
 from dpcalc.files import Fields
 from dpcalc.files.output import write_bytes
 from dpcalc.files.reading import read_document
@@ -102,13 +104,11 @@ class Ledger(LedgerFile):
     def remaining(self, epsilon: float, *, noise_multiplier: float, sample_rate: float) -> int:
         """Return how many such steps still keep epsilon; 0 where it is spent."""
         step = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate}
-        low, high = 0, 1
-        while high < _MOST_STEPS and self.epsilon_after(high, **step) <= epsilon:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self.epsilon_after(middle, **step) <= epsilon else (low, middle)
-        return low
+        with contextlib.suppress(Infeasible):
+            return extreme_integer(
+                lambda count: self.epsilon_after(count, **step) - epsilon, DIRECTIONS["steps"], 1, _MOST_STEPS
+            )
+        return 0
 
     def stop_before(self, epsilon: float, *, noise_multiplier: float, sample_rate: float, steps: int = 1) -> bool:
         """Return whether so many further steps would exceed epsilon: then stop before them."""

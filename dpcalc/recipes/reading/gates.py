@@ -79,10 +79,10 @@ def read_gates(field: Field, key: str) -> tuple[RecipeGate, ...]:
         SpecError: one does not parse; the message says where.
     """
     nodes = items(field.node)
-    if len(nodes) > MAX_GATES:
-        raise field.place.error(f"{len(nodes)} assertions; at most {MAX_GATES} are read", "split the case")
-    if not nodes:
-        raise field.place.error("assert is an empty list", "write, for example, assert: epsilon <= 1")
+    field.place.refuse(
+        (len(nodes) > MAX_GATES, f"{len(nodes)} assertions; at most {MAX_GATES} are read", "split the case"),
+        (not nodes, "assert is an empty list", "write, for example, assert: epsilon <= 1"),
+    )
     return tuple(_read_gate(node, key) for node in nodes)
 
 

@@ -262,10 +262,12 @@ def _gates(field: Field, name: str) -> tuple[RecipeGate, ...]:
 
 def _skip(field: Field, name: str) -> str:
     reason = word(field, name)
-    if reason.strip().lower() in _NO_REASON or not any(letter.isalpha() for letter in reason):
-        raise field.node.place.error("skip needs a reason", "write why, or leave skip out")
-    if len(reason) > MAX_TEXT:  # each case of a matrix repeats it, in every report
-        raise field.node.place.error(f"skip has {len(reason)} characters", f"at most {MAX_TEXT}")
+    none = reason.strip().lower() in _NO_REASON or not any(letter.isalpha() for letter in reason)
+    field.node.place.refuse(
+        (none, "skip needs a reason", "write why, or leave skip out"),
+        # each case of a matrix repeats it, in every report
+        (len(reason) > MAX_TEXT, f"skip has {len(reason)} characters", f"at most {MAX_TEXT}"),
+    )
     return " ".join(reason.split())
 
 

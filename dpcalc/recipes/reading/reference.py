@@ -59,12 +59,13 @@ class Files:
         """
         cure = f"name a file inside {self._project}, relative to the recipe"
         shown = f"the path in {clipped(origin)}" if origin else clipped(name)
-        if not name.strip() or not name.isprintable() or len(name) > 1000:
-            raise place.error(f"{shown} is not a path", cure)
-        if os.path.normpath(name) == STANDARD_STREAM:
-            raise place.error(f"{shown} is no file: a recipe does not read standard input", cure)
-        if os.path.isabs(name) or os.path.splitdrive(name)[0] or name.startswith(("~", "\\")):
-            raise place.error(f"{shown} is an absolute path", cure)
+        absolute = os.path.isabs(name) or os.path.splitdrive(name)[0] or name.startswith(("~", "\\"))
+        place.refuse(
+            (not name.strip() or not name.isprintable() or len(name) > 1000, f"{shown} is not a path", cure),
+            (os.path.normpath(name) == STANDARD_STREAM,
+             f"{shown} is no file: a recipe does not read standard input", cure),
+            (absolute, f"{shown} is an absolute path", cure),
+        )  # fmt: skip
         path = os.path.join(self.folder, name)
         try:
             return inside(self.root, path, origin or _plainest(path))

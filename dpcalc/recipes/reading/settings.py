@@ -131,10 +131,11 @@ def several(name: str, node: Node, files: Files, choices: tuple[str, ...] | None
             values.append(_one(name, item, files, choices, origin and f"{origin}/{place}"))
         if len(values) > MAX_SWEEP:
             raise item.place.error(f"more than {MAX_SWEEP} values of {name}", "use fewer")
-    if not values:
-        raise node.place.error(f"{name} has no values", f"write {name}: [1, 2], or leave it out")
-    if len(set(values)) < len(values):
-        raise node.place.error(f"{name} has the value {repeated(values)} twice", "keep one")
+    twice = repeated(values)
+    node.place.refuse(
+        (not values, f"{name} has no values", f"write {name}: [1, 2], or leave it out"),
+        (twice is not None, f"{name} has the value {twice} twice", "keep one"),
+    )
     return values
 
 
@@ -147,10 +148,10 @@ def _is_number(name: str) -> bool:
 def _one(name: str, node: Node, files: Files, choices: tuple[str, ...] | None, origin: str) -> Any:
     typed = text(node, name).strip(" ")
     assert isinstance(node, Scalar)
-    if node.null:
-        raise node.place.error(f"{name} is null", "null takes away a default of a case, and stands nowhere else")
-    if len(typed) > MAX_TEXT:
-        raise node.place.error(f"{name} has {len(typed)} characters", f"at most {MAX_TEXT}")
+    node.place.refuse(
+        (node.null, f"{name} is null", "null takes away a default of a case, and stands nowhere else"),
+        (len(typed) > MAX_TEXT, f"{name} has {len(typed)} characters", f"at most {MAX_TEXT}"),
+    )
     if name in PATHS:
         return typed if _IS_NO_PATH.get(name, _never)(typed, origin) else files.path(typed, node.place, origin)
     if name in SWITCHES:

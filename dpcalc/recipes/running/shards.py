@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.checked import Shard, Status
 from dpcalc.cluster.calls import Row, in_lines, in_order, lines_of, received, spread, through
-from dpcalc.errors import DpcalcError, SpecError, WorkerLost
+from dpcalc.errors import DpcalcError, SpecError, WorkerLost, refuse
 from dpcalc.files.reading import digest_of
 from dpcalc.files.typed import Garbled
 from dpcalc.inert import strict_json
@@ -149,10 +149,11 @@ def merged(reports: Sequence[tuple[str, Report]]) -> Report:
             in its shard, or all are skipped.
     """
     shards = [(name, _shard_of(name, report)) for name, report in reports]
-    if not shards:
-        raise SpecError("no report of a shard was given", "dpcalc check RECIPE --shard 1/2 --report json=1.json")
-    if len({report.command for _, report in reports}) > 1:
-        raise SpecError("the shards are of different commands", "merge the shards of one check, or of one comparison")
+    refuse(
+        (not shards, "no report of a shard was given", "dpcalc check RECIPE --shard 1/2 --report json=1.json"),
+        (len({report.command for _, report in reports}) > 1, "the shards are of different commands",
+         "merge the shards of one check, or of one comparison"),
+    )  # fmt: skip
     _refuse_others(shards)
     _refuse_missing(shards)
     placed: dict[int, Case] = {}
@@ -162,13 +163,12 @@ def merged(reports: Sequence[tuple[str, Report]]) -> Report:
                 raise SpecError(f"{name} has a case that another shard has as well", "write both again")
             placed[place] = case
     every = shards[0][1].cases
-    if sorted(placed) != list(range(every)):
-        raise SpecError(
-            f"{every - len(placed)} of {every} cases were not checked",
-            "a check that stopped early, as with --fail-fast, cannot be merged",
-        )
-    if all(case.check is not None and case.check.status == Status.SKIPPED for case in placed.values()):
-        raise SpecError(f"all {every} cases are skipped: nothing was checked", "remove a skip")
+    skipped = all(case.check is not None and case.check.status == Status.SKIPPED for case in placed.values())
+    refuse(
+        (sorted(placed) != list(range(every)), f"{every - len(placed)} of {every} cases were not checked",
+         "a check that stopped early, as with --fail-fast, cannot be merged"),
+        (skipped, f"all {every} cases are skipped: nothing was checked", "remove a skip"),
+    )  # fmt: skip
     first = reports[0][1]
     on_recipes = (case for case in first.cases if _is_on_recipe(case))
     return first._replace(cases=(*(placed[place] for place in range(every)), *on_recipes), shard=None)

@@ -310,7 +310,7 @@ _NO_GAIN = 1.0 + 1e-6
 def hiding(case: Case) -> str:
     """Return what it is worth that only the last iterate is seen; empty where the case does not say."""
     best, algorithm = case.best, ALGORITHMS.get(case.algorithm)
-    if best is None or algorithm is None or algorithm.one_pass or "release" not in algorithm.parameters:
+    if best is None or algorithm is None or algorithm.one_pass or not algorithm.asks_what_is_released:
         return ""
     if algorithm.release is not Release.LAST and not (algorithm.clipped and case.value("release") == Releases.LAST):
         return ""

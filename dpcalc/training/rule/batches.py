@@ -102,7 +102,7 @@ def fill(draft: Draft, asked: Setup, columns: int) -> tuple[Rule, Average]:
 
 def _correlates(draft: Draft) -> bool:
     """Return whether a matrix correlates the noise of the steps."""
-    return "mechanism" in draft.algorithm.parameters
+    return draft.algorithm.correlated
 
 
 def _fill_correlated(choice: Choice, steps: int) -> tuple[Rule, Average]:

@@ -105,7 +105,7 @@ def fill_split(draft: Draft) -> None:
         MissingParameter: noise is correlated, and the batch size is not known.
     """
     algorithm = draft.algorithm
-    if "mechanism" in algorithm.parameters:
+    if algorithm.correlated:
         if "batch_size" not in draft:
             raise MissingParameter(
                 "correlated noise is for batches, and their size is not known", "give --batch-size; for example 100"
