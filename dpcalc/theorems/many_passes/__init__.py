@@ -1,1 +1,1 @@
-"""Several passes whose iterates stay hidden: cyclic, full batch and shuffled, and training that goes on to forget."""
+"""Several passes with hidden iterates: cyclic, full-batch and shuffled, and unlearning."""

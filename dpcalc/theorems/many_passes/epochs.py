@@ -1,13 +1,13 @@
-"""The mean over where a record falls in several passes of random order, for an observer who knows the orders.
+"""The mean over a record's positions in several passes of random order, for an observer who knows the orders.
 
 Positions k are counted from the end of a pass of l steps, costs in squares of mu_1 = Delta/(b sigma). Given where the
 record is used, the shifted-divergence theorem gives a Gaussian at mu_1 sqrt(S), S the cost of the cheapest allocation;
 the law of the positions does not depend on the data, and joint convexity gives the mean of delta_G over it.
 
-In a fresh order for every pass, use e may be taken to come as late as it can, in the last step of its epoch: what comes
-earlier may wait, at no cost. With 1-Lipschitz maps and batches that weigh a record alike, all uses but the first, the
-last but one and the last are so delayed. They are l steps apart and cost 1/l each; what is left is a mean over three
-positions, for two and three epochs over all there are. S falls with each of them and is convex in it, delta_G is convex
+With a fresh order for every pass, a use may be delayed to the last step of its epoch, which never lowers the cost. With
+1-Lipschitz maps and batches of equal weight, all uses except the first, the last but one and the last are delayed. They
+are l steps apart and cost 1/l each. A mean over three positions remains; for two and three epochs these are all of
+them. S falls with each of them and is convex in it, delta_G is convex
 in S where mu is small enough: there sums over blocks of positions are bounded by chords, elsewhere by their largest
 terms. Otherwise the mean is over the cases of `fresh_places`; it is a law of mu, worked out once for every epsilon.
 """
@@ -28,8 +28,8 @@ from dpcalc.theorems.hidden.fresh_places import SamePlaces, cases_of
 from dpcalc.theorems.hidden.positions import places_of
 from dpcalc.theorems.many_passes.repeated_allocation import Passes, cost, gdp, periods, stretch
 
-_SLACK = 1e-11  # ln of what rounding may take from the sums and weights here, many times over
-_LARGEST = 1e90  # an epsilon beyond this one counts as this one
+_SLACK = 1e-11  # ln of a generous bound on the rounding of the sums and weights here
+_LARGEST = 1e90  # a larger epsilon counts as this one
 _PARTS_OF_TWO, _PARTS, _PARTS_OF_FIRST = 16, 8, 4  # pieces of the laws of the last position but one, and the first
 _FINE, _FEWER = 24, 4  # pieces of the former for the likeliest number of heavy uses, and for the others
 _ROWS = 3  # one in so many of the blocks of `positions`
@@ -64,9 +64,9 @@ def once_log_delta(passes: Passes, epsilon: float) -> float:
 
 
 def once_renyi(passes: Passes, order: float) -> float:
-    """Return the Renyi divergence of an order a > 1 for one order of the records in all passes, rounded up.
+    """Return the Renyi divergence at order a > 1 for one order of the records in all passes, rounded up.
 
-    ln(E exp(a (a-1) mu_k^2/2))/(a-1) over the place k of the record, whose law the data do not change.
+    ln(E exp(a (a-1) mu_k^2/2))/(a-1) over the position k of the record, whose law does not depend on the data.
     """
     distances, x = same_places(passes), up(0.5 * order * (order - 1.0), 4.0)
 
@@ -84,7 +84,7 @@ def once_renyi(passes: Passes, order: float) -> float:
 
 
 def _mean(terms: Callable[[Array], TermBounds], alike: Positions) -> float:
-    """Return ln of the mean over like positions."""
+    """Return ln of the mean over equal positions."""
     return log_sum_decreasing_up(terms, alike.first, alike.first + alike.steps - 1) - math.log(alike.steps)
 
 
@@ -94,7 +94,7 @@ def _together(passes: Passes, of: Callable[[Positions], float], unused: float = 
 
 
 def _averaged(passes: Passes, of: Callable[[Positions], float], unused: float) -> float:
-    """Return ln of the mean over where a record is, rounded up: in each class of batches, or left out."""
+    """Return ln of the mean over a record's positions, rounded up: in each class of batches, or left out."""
     plan, total = passes.plan, -math.inf
     for value, weight in [*((of(alike), alike.records) for alike in plan.positions), (unused, plan.dropped)]:
         if weight and value > -math.inf:
@@ -132,7 +132,7 @@ def known_cases(passes: Passes) -> tuple[Earlier, Blocks | None]:
 
 
 def _unused(passes: Passes, epsilon: float) -> float:
-    """Return ln delta where the last epoch drops the record, and no other does."""
+    """Return ln delta if only the last epoch drops the record."""
     length = passes.plan.steps
     squared = float(cost(periods(passes.epochs - 2, length), stretch(1.0, length + 1.0)))
     return gaussian.log_delta(mu=up(passes.ratio * math.sqrt(squared), 8.0), epsilon=epsilon)
@@ -177,7 +177,7 @@ class Law(NamedTuple):
 
 
 def law(steps: int, parts: int) -> Law:
-    """Return the law in so many parts; single positions where there are no more."""
+    """Return the law in ``parts`` parts, or in single positions if there are no more."""
     at = distinct(1 + np.floor(np.arange(parts) * (steps / parts)), np.array([float(steps)]))
     count = np.append(np.diff(at), 1.0)
     bent = (count + 1.0) / 2.0
@@ -195,7 +195,7 @@ class _Part(NamedTuple):
 
 
 def _values(part: _Part, passes: Passes, epsilon: float) -> TermBounds:
-    """Return what is known of delta_G, averaged over the cases."""
+    """Return bounds on delta_G, averaged over the cases."""
     from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
     epsilon = min(epsilon, _LARGEST)

@@ -1,15 +1,15 @@
 """Several passes with Laplace noise in one dimension, hidden iterates and 1-Lipschitz maps.
 
 The shifted-divergence argument holds for any noise. A use of the record moves the parameter by r = Delta/(b v) in units
-of the noise, and the steps from it to the next use hide that. Of so many steps the least of three curves holds, each of
-them for every state in which the first begins:
+of the noise, and the steps from it to the next use hide that. For these steps the least of three curves holds, from
+every initial state:
 
 * the record's own step hides all of it;
 * every step hides an equal share, and the shares compose (`LaplaceShift.composed`);
 * the noise of a step is Gaussian with an exponential variance (`LaplaceShift.mixture`).
 
-What is true of the steps from every state composes, as if the state after them were released. In several dimensions a
-gradient step is no contraction in the 1-norm, and none of this is claimed. Every guarantee rounds up.
+Guarantees that hold from every state compose, as if the state after the steps were released. In several dimensions a
+gradient step is not a contraction in the 1-norm, and nothing is claimed. Every guarantee rounds up.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MAPS = "every loss is convex and smooth, step_size <= 2/smoothness"
 _NOISE = "fresh Laplace noise in every step, w - step_size (gradient + Z), and a parameter of one dimension"
 _HIDDEN = (_MAPS, _NOISE, ONE_RELEASE, NO_CLIPPING)
 _SLACK = "chords of a curve between some hundred points, and the lattice of losses: some 1 % in delta"
-_MOST, _LEAST = 1e15, 1e-30  # ratios of a use: above, no finite epsilon is given; below, it counts as this
+_MOST, _LEAST = 1e15, 1e-30  # ratios of a use: above the first no epsilon is finite; a smaller one counts as the second
 _MOST_SHARES = 10**6
 _NEAR = 0.5  # of the largest loss
 _ENDS, _POINTS = -800.0, 300  # the least ln delta of a table, and its points
@@ -63,14 +63,14 @@ class LaplaceDescent(Setting):
         return quotient_up((self.sensitivity,), (float(self.records), self.scale))
 
 
-# --- what some steps hide ---------------------------------------------------------------------------------------------
+# --- what the steps hide ----------------------------------------------------------------------------------------------
 
 
 def hidden_by(ratio: float, steps: int) -> Callable[[float], float]:
-    """Return epsilon -> ln delta of a use of so many scales that this step and those behind it hide, ``steps`` in all.
+    """Return epsilon -> ln delta of a use of ``ratio`` scales hidden by its own and later steps, ``steps`` in all.
 
-    The least of three upper bounds on one profile. Shares are composed where epsilon is near the largest loss: before,
-    the mixture is less.
+    The least of three upper bounds on one profile. Shares are only composed for epsilon near the largest loss: for
+    smaller ones the mixture is less.
     """
 
     def profile(epsilon: float) -> float:
@@ -83,14 +83,14 @@ def hidden_by(ratio: float, steps: int) -> Callable[[float], float]:
 
 @functools.lru_cache(maxsize=16)
 def _pair(ratio: float, steps: int) -> Pair:
-    """Return the pair of laws of a use that ``steps`` hide."""
+    """Return the dominating pair of a use hidden by ``steps`` steps."""
     from dpcalc.notions import pld
 
     return pld.laplace(ratio=ratio) if steps == 1 else _tabulated(hidden_by(ratio, steps), ratio)
 
 
 def _tabulated(log_delta: Callable[[float], float], ratio: float) -> Pair:
-    """Return the pair of a profile that is never above that of a Laplace step at this ratio."""
+    """Return the pair of a profile that is at most that of a Laplace step with this ratio."""
     from dpcalc.notions import pld, profiles
     from dpcalc.theorems.contraction import shuffle_curves
 
@@ -100,10 +100,10 @@ def _tabulated(log_delta: Callable[[float], float], ratio: float) -> Pair:
 
 
 def _ratio(sensitivity: float, divisor: int, scale: float) -> float:
-    """Return r = Delta/(b v), rounded up, and no less than what a pair of laws may have.
+    """Return r = Delta/(b v), rounded up, at least the smallest ratio of a pair.
 
     Raises:
-        NotApplicable: it is beyond all that gives a finite epsilon.
+        NotApplicable: it is too large for a finite epsilon.
     """
     from dpcalc.errors import NotApplicable
 
@@ -132,7 +132,7 @@ def _ratio(sensitivity: float, divisor: int, scale: float) -> float:
     slow=True,
 )  # fmt: skip
 def cyclic(run: Setting) -> Composition:
-    """After E passes in one order every use but the last has the Laplace noise of a whole pass to fade in.
+    """After E passes in one order the Laplace noise of a whole pass hides every use but the last.
 
     >>> run = Setting(records=1, index=1, batch_size=1, epochs=1, sensitivity=1.0, noise=Noise.LAPLACE, scale=1.0)
     >>> round(math.exp(cyclic(run).log_delta(0.5).value), 6)  # a single Laplace step: 1 - exp(-1/4)
@@ -161,7 +161,7 @@ def cyclic(run: Setting) -> Composition:
     slow=True,
 )
 def once(run: Setting) -> Composition:
-    """In one random order every use but the last has a whole pass to fade in, wherever the record stands."""
+    """In one random order a whole pass hides every use but the last, for every position of the record."""
     one_pass = run.part(shuffle.ShuffledPass)
     ratio = _ratio(run.sensitivity, one_pass.layout.least_divisor, run.scale)
 
@@ -192,8 +192,8 @@ def _uses(ratio: float, steps: int, count: int) -> list[tuple[Pair, int]]:
     assumes=("every step uses the mean gradient of all records", *_HIDDEN, "where used: " + DOMAIN),
 )
 def descent(run: LaplaceDescent) -> Profile:
-    """Strong convexity, or a bounded domain, keeps Laplace noise private however many steps there are; pure privacy,
-    with no delta, has r (1-c^T)/(1-c).
+    """With strong convexity, or on a bounded domain, the privacy of Laplace noise stays bounded for any number of
+    steps; pure privacy, with no delta, has r (1-c^T)/(1-c).
 
     >>> run = LaplaceDescent(records=1, steps=10**9, sensitivity=0.5, noise=Noise.LAPLACE, scale=1.0, step_size=1.0,
     ...                      smoothness=0.5, strong_convexity=0.5)

@@ -1,16 +1,16 @@
-"""Several passes in one fixed order with hidden iterates: each record is used once a pass, at the same place.
+"""Several passes in one fixed order with hidden iterates: each record is used once a pass, at the same position.
 
 Notation of the formulas: r = Delta/(b sigma) for a record in a batch of b, l steps a pass, k of them from the record's
 own to the last of its pass, E passes, c the factor by which a step contracts.
 `repeated_allocation` has the optimal allocation.
 
-A batch is the mean over its own records. A shorter batch matters only to the records in it, as a smaller b: of the
-other steps nothing but their contraction enters, and the mean of any number of losses contracts alike. Divided by the
-nominal size a short batch contracts less, and bounds that use how much are not for it.
+A batch is the mean over its own records. A shorter batch matters only to its own records, as a smaller b: other steps
+enter only by their contraction, which is the same for the mean of any number of losses. Divided by the nominal size, a
+short batch contracts less, and bounds that use contraction do not cover it.
 
 Every guarantee rounds up.
 
-What papers print of passes in one order and of full-batch descent, kept for comparison with what is proved here.
+Also here: printed bounds for passes in one order and full-batch descent, kept for comparison.
 
 Notation as in `multi_epoch` and `noisy_gd`. Where the printed statement is true, its value rounds up.
 """
@@ -45,7 +45,7 @@ CONTRACTING = (ORDER, "every loss is strongly convex and smooth", GAUSSIAN, ONE_
 
 
 class Passes(Setting):
-    """Passes in one order, of maps that are 1-Lipschitz."""
+    """Passes in one order with 1-Lipschitz maps."""
 
     @functools.cached_property
     def uses(self) -> Uses:
@@ -65,7 +65,7 @@ class Passes(Setting):
     assumes=PASSES,
 )
 def cyclic(run: Passes) -> Gdp:
-    """After E passes in one order the last iterate is mu-GDP: every use but the last has a whole pass to fade in.
+    """After E passes in one order the last iterate is mu-GDP: the noise of a whole pass hides every use but the last.
 
     >>> run = Passes(records=100, index=100, batch_size=1, epochs=10, sensitivity=2.0, noise_std=1.0)
     >>> round(cyclic(run).mu, 12)
@@ -111,9 +111,9 @@ def cyclic_rdp(run: Passes) -> Rdp:
     assumes=CONTRACTING,
 )
 def cyclic_contraction(run: Passes) -> Gdp:
-    """Strongly convex losses forget earlier passes geometrically: mu stays bounded however many there are.
+    """Strongly convex losses forget earlier passes geometrically: mu stays bounded for any number of passes.
 
-    It is never above `cyclic` but for rounding.
+    It is never above `cyclic`, up to rounding.
 
     >>> run = Passes(records=20, index=10, batch_size=1, epochs=50, sensitivity=0.2, noise_std=1.0,
     ...                         step_size=1.0, smoothness=0.01, strong_convexity=0.01)
@@ -136,9 +136,9 @@ def cyclic_contraction(run: Passes) -> Gdp:
     assumes=(*PASSES, DOMAIN),
 )
 def cyclic_domain(run: Passes) -> Gdp:
-    """Two runs are never further apart than the diameter, so what was done many passes ago costs nothing more.
+    """Two runs are never further apart than the diameter, so passes long ago add no cost.
 
-    It is never above `cyclic` or `cyclic_contraction` but for rounding.
+    It is never above `cyclic` or `cyclic_contraction`, up to rounding.
 
     >>> run = Passes(records=10, index=10, batch_size=1, epochs=10**9, sensitivity=0.25, noise_std=3.0,
     ...                         step_size=0.04, smoothness=1.0, strong_convexity=0.0, diameter=1.0)
@@ -188,9 +188,9 @@ def composition(run: Passes) -> Gdp:
     "off, and so is everyone in a pass of one step, where two blocks should be one.",
 )
 def passes_contraction(run: Passes) -> Gdp:
-    """What the paper states for all records, that is for the last position in a pass.
+    """The paper's statement for all records, that is for the last position in a pass.
 
-    Of the index only the size of its batch matters.
+    Only the size of the record's batch matters, not its index.
 
     >>> run = Passes(records=20, index=20, batch_size=1, epochs=50, sensitivity=0.2, noise_std=1.0,
     ...                         step_size=1.0, smoothness=0.01, strong_convexity=0.01)
@@ -216,7 +216,7 @@ def passes_contraction(run: Passes) -> Gdp:
     "number of passes.",
 )
 def passes_domain(run: Setting) -> Gdp:
-    """What the paper states for all records and any number of passes.
+    """The paper's statement for all records and any number of passes.
 
     >>> run = Setting(records=10, index=10, batch_size=1, sensitivity=0.25, noise_std=3.0, step_size=0.04, diameter=1.0)
     >>> round(passes_domain(run).mu, 12)
@@ -242,7 +242,7 @@ def passes_domain(run: Setting) -> Gdp:
     erratum="Each earlier use may fade over half a pass only; multi_epoch.cyclic_contraction gives it the whole pass.",
 )
 def passes_dynamics(run: Passes) -> Rdp:
-    """What the code of Ye and Shokri computes when the position of the record is known.
+    """The value that the code of Ye and Shokri computes for a known position of the record.
 
     It is inf for a pass of one step, which has no half.
 
@@ -277,7 +277,7 @@ def passes_dynamics(run: Passes) -> Rdp:
     erratum=EXPONENT,
 )
 def descent_langevin(run: Descent) -> Rdp:
-    """What the announcement prints, for comparison only: below the truth where m > 1, loose where m < 1.
+    """The bound printed in the announcement, for comparison only: below the truth where m > 1, loose where m < 1.
 
     >>> run = Descent(records=10, steps=1, sensitivity=1.0, noise_std=math.sqrt(40.0), step_size=0.05,
     ...                          smoothness=10.0, strong_convexity=10.0)
@@ -304,7 +304,7 @@ def descent_langevin(run: Descent) -> Rdp:
     erratum="Superseded: about twice noisy_gd.contraction in the limit, as a Renyi divergence.",
 )
 def descent_dynamics(run: Descent) -> Rdp:
-    """The bound that earlier work would give, as Bok, Su and Altschuler plot it beside theirs.
+    """The bound of earlier work, as plotted by Bok, Su and Altschuler beside theirs.
 
     >>> run = Descent(records=1, steps=10, sensitivity=0.1, noise_std=1.0, step_size=1.0, smoothness=0.05,
     ...                          strong_convexity=0.05)
@@ -332,7 +332,7 @@ def descent_dynamics(run: Descent) -> Rdp:
     erratum="True, and equal to noisy_gd.domain where D n/(eta Delta) is whole and the run is longer; else above it.",
 )
 def descent_domain(run: Setting) -> Gdp:
-    """What the paper states for any number of steps.
+    """The paper's statement for any number of steps.
 
     >>> run = Setting(records=1, sensitivity=0.25, noise_std=8.0, step_size=0.1, diameter=1.0)
     >>> round(descent_domain(run).mu, 12)
@@ -347,6 +347,7 @@ def descent_domain(run: Setting) -> Gdp:
 
 
 def _restart(run: Setting, size: int) -> float:
-    """Return 3 x + ceil(x) for x = D b/(eta Delta), where what is whole but for rounding is taken as whole."""
+    """Return 3 x + ceil(x) for x = D b/(eta Delta), where a number that is an integer up to rounding counts as that
+    integer."""
     reach = quotient_up((run.diameter, size), (run.step_size, run.sensitivity)) if run.sensitivity > 0.0 else math.inf
     return 3.0 * reach + math.ceil(down(reach, 64.0)) if reach < 1e300 else math.inf

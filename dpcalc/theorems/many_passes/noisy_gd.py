@@ -69,7 +69,8 @@ class Descent(Setting):
     assumes=STRONG,
 )
 def contraction(run: Descent) -> Gdp:
-    """Strongly convex losses forget early steps geometrically: mu stays below r sqrt((1+c)/(1-c)) for ever.
+    """Strongly convex losses forget early steps geometrically: mu stays below r sqrt((1+c)/(1-c)) for any number of
+    steps.
 
     It is attained by quadratic losses of curvature m for eta <= 2/(beta + m).
 
@@ -94,9 +95,9 @@ def contraction(run: Descent) -> Gdp:
     assumes=(FULL, CONVEX_SMOOTH, GAUSSIAN, ONE_RELEASE, NO_CLIPPING, DOMAIN),
 )
 def domain(run: Descent) -> Gdp:
-    """Two runs are never further apart than the diameter, so that only the last steps count, however many there are.
+    """Two runs are never further apart than the diameter, so only the last steps count, however many there are.
 
-    It is never above `contraction` or `composition` but for rounding.
+    It is never above `contraction` or `composition`, up to rounding.
 
     >>> run = Descent(records=1, steps=10**12, sensitivity=0.25, noise_std=8.0, step_size=0.05,
     ...                          smoothness=1.0, strong_convexity=0.0, diameter=1.0)
@@ -140,7 +141,7 @@ def composition(run: Descent) -> Gdp:
 )
 def langevin(run: Descent) -> Rdp:
     """The Renyi divergence of two Langevin diffusions grows at a constant rate and decays by the log-Sobolev
-    inequality; true of any common start, since `contraction` is never larger.
+    inequality; true for any common start, since `contraction` is never larger.
 
     >>> run = Descent(records=100, steps=10, sensitivity=1.0, noise_std=0.1 * math.sqrt(10.0), step_size=0.2,
     ...                          smoothness=0.5, strong_convexity=0.5)
@@ -162,8 +163,8 @@ def langevin(run: Descent) -> Rdp:
     assumes=STRONG,
 )
 def langevin_refined(run: Descent) -> Rdp:
-    """The best that the argument of `langevin` can give: never above it nor above composition, and true of any
-    common start, since `contraction` is never larger.
+    """The best that the argument of `langevin` can give: never above it nor above composition, and true for any common
+    start, since `contraction` is never larger.
 
     >>> run = Descent(records=100, steps=10, sensitivity=1.0, noise_std=0.1 * math.sqrt(10.0), step_size=0.2,
     ...                          smoothness=0.5, strong_convexity=0.5)

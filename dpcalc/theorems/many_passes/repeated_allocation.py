@@ -1,13 +1,13 @@
 """The joint privacy cost of a few uses of one record: the optimal allocation, over numpy arrays.
 
 Times are counted in steps, costs in squares of mu_1 = Delta/(b sigma), sizes in units of one use of a full batch. A
-`Stretch` is the run of steps from one use to the next, described at its own end: what it carries, the variance it
-offers, and the product of its contractions. `cost` pools neighbours as in `dpcalc.numerics.isotonic`, from the right.
+`Stretch` is the run of steps from one use to the next, described at its end: the shift that it carries, its variance,
+and the product of its contractions. `cost` pools neighbours as in `dpcalc.numerics.isotonic`, from the right.
 
 A `Pace` says how the steps of a pass contract. Its positions are counted from the end: the step at position p is
 followed by those at p-1, ..., 1. A stretch "from p to q" has the steps p, p-1, ..., q+1.
 
-The optimal allocation for a record that is used once in every l steps, in closed form.
+For a record that is used once in every l steps the optimal allocation has a closed form.
 
 The shifted-divergence theorem spreads the shift that a use causes over the noise of that step and of all later steps.
 Uses one period apart always share one block of the best allocation. Only the last use may have a block of its own.
@@ -16,7 +16,7 @@ Every formula is therefore O(1) for any number of uses and any period.
 Notation: r = Delta/(b sigma), l steps from one use to the next, k of them from the last use to the end, E uses, c the
 factor by which a step contracts, rate = -ln c, G_j = 1 + c^2 + ... + c^(2j-2).
 
-Several passes in random order with Gaussian noise: their steps, and how far these and the domain let runs part.
+Several passes in random order with Gaussian noise: their steps, contraction and domain.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from dpcalc.numerics.floats import UNIT, Array, np, quotient_up, ratio_up, up
 from dpcalc.theorems.batch_layout import Layout
 from dpcalc.theorems.setting import Setting, decay_rate, factors, half_tanh, in_range, kept, lost, total, variance
 
-_STEEPEST = 100.0  # c = exp(-100) stands for all that is smaller, 0 included: that is on the safe side
+_STEEPEST = 100.0  # c = exp(-100) replaces smaller values, including 0: that is the safe side
 _FLATTEST = 1e-290
-_NEGLIGIBLE = 1e-290  # above what is lost to underflow in a cost
+_NEGLIGIBLE = 1e-290  # exceeds what underflow may lose of a cost
 
 
 class Stretch(NamedTuple):
-    """Steps in a row: the shift they carry to their end, their variance there, and the product of their factors."""
+    """Consecutive steps: the shift they carry to their end, their variance there, and the product of their factors."""
 
     carried: Any
     room: Any
@@ -42,7 +42,7 @@ class Stretch(NamedTuple):
 
 
 def rate_in_range(rate: float) -> float:
-    """Return -ln c within the range that the formulas here take, never larger."""
+    """Return -ln c, reduced to the range of the formulas here."""
     return min(rate, _STEEPEST) if rate > _FLATTEST else 0.0
 
 
@@ -67,11 +67,11 @@ def periods(count: Any, steps: float, rate: float = 0.0) -> Stretch:
 
 
 class Pace(NamedTuple):
-    """How the steps of every pass contract.
+    """The contraction of the steps of every pass.
 
     Attributes:
         steps: l, the steps of a pass.
-        pieces: (highest position, rate) from the end of a pass on: steps up to that position contract by exp(-rate).
+        pieces: (highest position, rate), from the end of a pass: steps up to that position contract by exp(-rate).
     """
 
     steps: int
@@ -84,7 +84,7 @@ class Pace(NamedTuple):
 
     @property
     def slowest(self) -> float:
-        """The rate at which every step contracts at least."""
+        """The least rate at which a step contracts."""
         return min(rate for _, rate in self.pieces)
 
     @property
@@ -101,11 +101,11 @@ class Pace(NamedTuple):
         return total
 
     def quiet(self, start: Any, stop: Any) -> Stretch:
-        """Return the steps from ``start`` to ``stop`` with nothing to carry; none where the two are the same."""
+        """Return the steps from ``start`` to ``stop`` without a shift; none if the two are equal."""
         if len(self.pieces) == 1:
             return stretch(0.0, np.subtract(start, stop), self.pieces[0][1])._replace(carried=0.0)
         joined, low = Stretch(0.0, 0.0, 1.0), 0.0
-        for top, rate in self.pieces:  # from the end: each piece stands before what is joined already
+        for top, rate in self.pieces:  # from the end: each piece comes before those joined already
             steps = np.maximum(np.minimum(start, top) - np.maximum(stop, low), 0.0)
             joined, low = join(stretch(0.0, steps, rate)._replace(carried=0.0), joined), top
         return joined
@@ -120,15 +120,15 @@ class Pace(NamedTuple):
         return join(self.used(size, start, 0.0), self.quiet(float(self.steps), stop))
 
     def entry(self, reach: Any, *ways: tuple[Any, Any]) -> Stretch:
-        """Return the distance ``reach`` and the steps, from one position to another, that come next; there may be none.
+        """Return the distance ``reach`` followed by the steps between these pairs of positions, if any.
 
-        Two runs that are known to be no further apart need not remember what made them differ.
+        Earlier differences of two runs within this distance may be forgotten.
         """
         return join(Stretch(reach, 0.0, 1.0), *(self.quiet(start, stop) for start, stop in ways))
 
 
 def join(*stretches: Stretch) -> Stretch:
-    """Return stretches one after another as a single one."""
+    """Return consecutive stretches as one."""
     carried, room, factor = stretches[0]
     for after in stretches[1:]:
         carried = after.factor * carried + after.carried
@@ -138,10 +138,10 @@ def join(*stretches: Stretch) -> Stretch:
 
 
 def repeat(period: Stretch, count: Any, exponent: float) -> Stretch:
-    """Return ``count`` >= 0 like periods one after another; ``exponent`` is -ln of a period's factor, a number.
+    """Return ``count`` >= 0 equal consecutive periods; ``exponent`` is -ln of a period's factor, a number.
 
-    At the end of the run the points before the periods lie on a concave curve, so that the lower hull has no corner
-    between the first and the last of them.
+    The points before the periods lie on a concave curve, so the lower hull has no corner between the first and the last
+    of them.
     """
     count = np.asarray(count, float)
     if exponent == 0.0:
@@ -153,7 +153,7 @@ def repeat(period: Stretch, count: Any, exponent: float) -> Stretch:
 
 
 def pooled(stretches: tuple[Stretch, ...]) -> tuple[Stretch, ...]:
-    """Return stretches of numbers with those joined that are joined whatever comes after them."""
+    """Return stretches of numbers, with those joined that are pooled whatever follows."""
     blocks: list[Stretch] = []
     for piece in stretches:
         while blocks and blocks[-1].carried * piece.room >= piece.factor * piece.carried * blocks[-1].room:
@@ -170,10 +170,10 @@ def gdp(ratio: float, squared: Array) -> Array:
 
 
 def restarts(reach: float, size: float, exponent: float, most: int) -> list[int]:
-    """Return some numbers of periods, 1 to ``most``, that may follow the point from which only ``reach`` is known.
+    """Return candidate numbers of periods, 1 to ``most``, after the restart from ``reach``.
 
     Every number gives a bound. With a shift of ``size`` in each period the best is near ``reach/size``, or where
-    contraction has taken as much as comes in.
+    contraction balances the incoming shift.
     """
     removed = reach * -math.expm1(-exponent) / size if exponent else 0.0
     far = reach / size if exponent == 0.0 else (-math.log1p(-removed) / exponent if removed < 1.0 else math.inf)
@@ -184,10 +184,10 @@ def restarts(reach: float, size: float, exponent: float, most: int) -> list[int]
 def cost(*stretches: Stretch) -> Array:
     """Return the least sum of a_t^2/v_t that lets every use be spent by the end, rounded up.
 
-    inf where something is carried and there is no step to spend it in. Two stretches that rounding joins or keeps apart
-    wrongly differ so little that the cost changes by the square of the rounding.
+    inf if a shift is carried and no step is left to spend it. If rounding pools two stretches wrongly, the cost changes
+    only by the square of the rounding.
     """
-    blocks = [tuple(stretch) for stretch in stretches]  # numbers stay numbers, which cost less
+    blocks = [tuple(stretch) for stretch in stretches]  # plain numbers stay numbers, which is faster
     alive: list[Any] = [True] * len(blocks)
     for i in range(len(blocks) - 2, -1, -1):
         carried, room, factor = blocks[i]
@@ -222,13 +222,13 @@ def cost(*stretches: Stretch) -> Array:
 
 
 class Uses(NamedTuple):
-    """When a record is used, and how far one use moves its step: by r = Delta/(b sigma) of the noise.
+    """The times of a record's uses, and the size of one use: r = Delta/(b sigma) in units of the noise.
 
     Attributes:
         sensitivity, size, noise_std: Delta, b (the records of its batch) and sigma.
         period: l >= 1, steps from one use to the next.
         tail: k in 1..l, steps from the last use to the end, its own included.
-        times: E >= 1, how often it is used.
+        times: E >= 1, the number of uses.
     """
 
     sensitivity: float
@@ -252,7 +252,7 @@ def contracting_mu(uses: Uses, rate: float = 0.0) -> float:
     """Return mu on the whole space, rounded up.
 
     Args:
-        uses: the record's.
+        uses: the record's uses.
         rate: -ln c >= 0, not above the true one; inf for c = 0.
     """
     if uses.sensitivity == 0.0:
@@ -262,7 +262,7 @@ def contracting_mu(uses: Uses, rate: float = 0.0) -> float:
 
 
 def bounded_mu(uses: Uses, rate: float, step_size: float, diameter: float) -> float:
-    """Return mu where iterates are projected onto a set of diameter D, rounded up.
+    """Return mu if iterates are projected onto a set of diameter D, rounded up.
 
     Two runs are never further apart than D: the allocation may restart from there after any use.
     """
@@ -305,8 +305,8 @@ def unrestarted(uses: Uses, rate: float) -> float:
 def _joins(uses: Uses, rate: float) -> bool:
     """Return whether the last use surely shares its block with the others: slope before >= slope after.
 
-    That is c^(l-1) (1-c^(l(E-1)))/(1-c^l) G_k >= c^(2k-1) G_(l(E-1)), rid of common factors. Where rounding might
-    decide, two blocks are kept, which is always allowed and costs the square of the rounding.
+    That is c^(l-1) (1-c^(l(E-1)))/(1-c^l) G_k >= c^(2k-1) G_(l(E-1)), rid of common factors. If rounding might decide,
+    two blocks are kept, which is always valid and costs the square of the rounding.
     """
     gap = (2 * uses.tail - uses.period) * rate
     if gap <= 0.0:
@@ -326,7 +326,7 @@ def apart(uses: Uses, rate: float) -> float:
 
 
 def _restarted(uses: Uses, rate: float, reach: float) -> float:
-    """Return the least share over all restarts from the diameter right after a use but the last.
+    """Return the least share over all restarts from the diameter right after a use, except the last use.
 
     ``reach`` is the diameter in units of one use's shift, rounded up. The cost with j uses between the restart and the
     last use is smooth in j, and stationary only at two values, one for each shape of the allocation: near a least
@@ -343,8 +343,8 @@ def _restarted(uses: Uses, rate: float, reach: float) -> float:
 
 
 def _from_diameter(uses: Uses, rate: float, reach: float, between: int) -> float:
-    """Return the share of a restart from ``reach`` followed by ``between`` uses and the last; inf where another is
-    surely better.
+    """Return the share of a restart from ``reach`` followed by ``between`` uses and the last; inf if another is surely
+    better.
     """
     period, tail = uses.period, uses.tail
     steps = period * (between + 1) - 1
@@ -362,7 +362,7 @@ def _from_diameter(uses: Uses, rate: float, reach: float, between: int) -> float
     return math.hypot(kept(rate, period - tail) * carried / math.sqrt(room), 1.0 / math.sqrt(last_room))
 
 
-_NEAREST, _FARTHEST = 1e-60, 1e60  # a diameter, in uses: a smaller one counts as this, a larger one helps nobody
+_NEAREST, _FARTHEST = 1e-60, 1e60  # a diameter, in uses: a smaller one counts as the first, a larger one does not help
 
 
 class Passes(NamedTuple):
@@ -384,7 +384,7 @@ class Passes(NamedTuple):
 
     @classmethod
     def of(cls, run: Setting, noise_std: float, epochs: int = 1) -> Passes:
-        """Return the passes of a run, with what strong convexity and the domain give."""
+        """Return the passes of a run, with strong convexity and the domain."""
         plan = run.layout
         return cls(
             plan,
@@ -396,7 +396,7 @@ class Passes(NamedTuple):
 
     @property
     def plain(self) -> Passes:
-        """The same, of which no more than 1-Lipschitz maps is used."""
+        """The same passes with only 1-Lipschitz maps."""
         length = self.plan.steps
         return self._replace(pace=Pace(length, ((float(length), 0.0),)), reach=math.inf)
 
@@ -407,10 +407,10 @@ class Passes(NamedTuple):
 
 
 def pace_of(plan: Layout, step_size: float, smoothness: float, strong_convexity: float) -> Pace:
-    """Return how the steps of a pass contract: a step divided by more than its records mixes the identity in.
+    """Return the contraction of a pass: a step whose divisor exceeds its records mixes in the identity.
 
-    A ridge may be a part of every loss, and is then divided with it, or be added to the mean of their gradients. The
-    rate is that of whichever contracts less.
+    A ridge may be part of every loss, and is then divided with it, or be added to the mean gradient. The rate is the
+    lesser of the two.
     """
     pieces: list[tuple[float, float]] = []
     for alike in plan.positions:
@@ -425,7 +425,7 @@ def pace_of(plan: Layout, step_size: float, smoothness: float, strong_convexity:
 
 
 def reach_of(plan: Layout, diameter: float, step_size: float, sensitivity: float) -> float:
-    """Return the diameter in units of a use in a full batch, rounded up; inf where it helps nobody."""
+    """Return the diameter in units of a use in a full batch, rounded up; inf if it does not help."""
     if math.isinf(diameter) or sensitivity == 0.0:
         return math.inf
     reach = up(diameter / step_size / sensitivity * plan.size, 8.0)

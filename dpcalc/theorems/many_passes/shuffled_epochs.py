@@ -1,9 +1,9 @@
-"""Several passes in random order whose iterates stay hidden: one order for all passes, or a fresh one for each.
+"""Several passes in random order with hidden iterates: one order for all passes, or a fresh one for each.
 
-The public forms average over where the record falls and hold for published orders; see `epochs`. The
-secret forms hide the position among all of a pass (`hidden_position`). In one order for all epochs the
-swap of two records changes two steps of every epoch (`same_places`). In fresh orders the orders of the earlier epochs
-are given away, and only the last one is secret (`fresh_places`).
+The public forms average over the record's position and hold for published orders; see `epochs`. The secret forms hide
+the position within a pass (`hidden_position`). With one order for all epochs the swap of two records changes two steps
+of every epoch. With fresh orders those of the earlier epochs count as public, and only the last one is secret
+(`fresh_places`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import BATCHES, GAUSSIAN_STEP, Setting
 
 _SECRET_PARTS, _FEWER = 12, 2  # pieces of the law of the last position but one: in the likeliest case, and otherwise
-_LARGEST = 1e90  # a ratio beyond this one hides nothing
+_LARGEST = 1e90  # no privacy is left at a larger ratio
 
 _STEPS = "every loss is convex and smooth, step_size <= 2/smoothness"
 _FRESH = (
@@ -50,17 +50,17 @@ class RandomOrders(Setting):
 
     @functools.cached_property
     def sharper(self) -> Passes:
-        """The passes with what strong convexity and the domain give."""
+        """The passes with strong convexity and the domain."""
         return Passes.of(self, self.noise_std, self.epochs)
 
     @functools.cached_property
     def passes(self) -> Passes:
-        """The passes, of which no more than 1-Lipschitz maps is used."""
+        """The passes with only 1-Lipschitz maps."""
         return self.sharper.plain
 
     @functools.cached_property
     def worst(self) -> float:
-        """mu of a record that stands in the same place of every pass, wherever it is least private."""
+        """mu of a record in the same position of every pass, for the worst position."""
         return max(self._mu_in_last_of(alike) for alike in self.layout.positions)
 
     def _mu_in_last_of(self, alike: Positions) -> float:
@@ -93,8 +93,8 @@ SECRET_ORDERS = (*PUBLIC_ORDERS, "adjacency")
     slack="below 0.3 % of delta",
 )
 def once(run: RandomOrders) -> Profile:
-    """The record keeps its place in every epoch: all uses but the last have a whole epoch to fade in, and the last has
-    what is left of it.
+    """The record keeps its position in every epoch: a whole epoch hides every use but the last, and the rest of the
+    epoch hides the last one.
 
     >>> run = RandomOrders( records=1000, batch_size=1, last_batch="own", epochs=10, sensitivity=2.0, noise_std=2.0,
     ...                    step_size=1.0, smoothness=1.0, )
@@ -117,8 +117,8 @@ def once(run: RandomOrders) -> Profile:
     assumes=(ONE_ORDER, _STEPS, _NOISE, WHERE_BOUNDED, ONE_RELEASE),
 )
 def worst_position(run: RandomOrders) -> Gdp:
-    """Wherever the record falls, the iterate after its last use is that of a cyclic run with the record in the last
-    place; what follows hides it further. It needs no random start, and the mean over positions is better.
+    """For every position, the iterate after the record's last use is that of a cyclic run with the record in the last
+    position; later steps hide it further. It needs no random start, but the mean over positions is better.
 
     >>> run = RandomOrders( records=100, batch_size=1, last_batch="own", epochs=10, sensitivity=2.0, noise_std=1.0,
     ...                    step_size=1.0, smoothness=1.0, )
@@ -143,8 +143,8 @@ def worst_position(run: RandomOrders) -> Gdp:
     "convexity, a domain or a short batch at very small deltas",
 )
 def fresh(run: RandomOrders) -> Profile:
-    """Wherever the record falls in the earlier epochs, its uses there cost little more than 1/l each; the mean over the
-    last epoch's place decides.
+    """For every position in the earlier epochs, a use there costs little more than 1/l; the mean over the last epoch's
+    position decides.
 
     >>> run = RandomOrders( records=1000, batch_size=1, last_batch="own", epochs=10, sensitivity=2.0, noise_std=2.0,
     ...                    step_size=1.0, smoothness=1.0, )
@@ -159,7 +159,7 @@ def fresh(run: RandomOrders) -> Profile:
 
 
 def _floor(run: RandomOrders, epsilon: float) -> float:
-    """Return what ln delta is not below: the uses of the last pass alone, and the worst position."""
+    """Return a lower limit of the bound on ln delta: the uses of the last pass alone, and the worst position."""
     if run.passes.ratio > _LARGEST:
         return 0.0
     return min(
@@ -230,8 +230,8 @@ _SECRET_ASSUMES = (
     not_monotone_in=("records",),
 )  # fmt: skip
 def once_secret(run: RandomOrders) -> Profile:
-    """Nobody who sees the last iterate knows where in the secret order the record stood; telling two places apart costs
-    twice the earlier uses, which is why many epochs take the gain away.
+    """An observer of the last iterate does not know the record's position in the secret order. Two positions differ by
+    twice the earlier uses, so many epochs remove the gain.
     """
     return _secret(run, once_log_delta, secret_order)
 
@@ -254,7 +254,7 @@ def once_secret(run: RandomOrders) -> Profile:
     not_monotone_in=("records",),
 )  # fmt: skip
 def fresh_secret(run: RandomOrders) -> Profile:
-    """The orders of all epochs but the last may be given away; where the record falls in the last one stays hidden."""
+    """The orders of all epochs but the last may become public; the record's position in the last one stays hidden."""
     profile = _secret(run, fresh_log_delta, _fresh_orders)
 
     def certificate(epsilon: float) -> Certificate:
@@ -287,7 +287,7 @@ def _secret(
     log_delta: Callable[[Passes, float], float],
     mixture: Callable[[Passes, Adjacency], Mixture],
 ) -> Profile:
-    """Return the least of what a published and a secret order give."""
+    """Return the lesser of the bounds for a published and for a secret order."""
     return least_of(
         functools.lru_cache(maxsize=32)(lambda epsilon: _public(run, epsilon, log_delta)),
         (lambda: mixture(run.sharper, run.adjacency)) if run.passes.ratio <= _LARGEST else None,

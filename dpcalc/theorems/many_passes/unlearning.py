@@ -1,9 +1,9 @@
-"""Unlearning: a model is trained on, by noisy steps on the records kept, until it hides the records that are gone.
+"""Unlearning: noisy steps on the records kept continue a model until it hides the removed records.
 
 Two chains take the same T steps on the records kept, each a c-Lipschitz map with fresh noise eta Z. One starts from the
-model that is there, the other from the model that would be there had the records never been; they start within Z. All
-of that distance is a shift at time 0, and none follows: mu = Z P_0/sqrt(sum_t P_t^2 eta_t^2 sigma_t^2), P_t the product
-of the factors after step t. Linear maps attain it. Every guarantee rounds up.
+given model, the other from the model that never saw the removed records; they start at most Z apart. All of that
+distance is a shift at time 0, and no other shift follows: mu = Z P_0/sqrt(sum_t P_t^2 eta_t^2 sigma_t^2), P_t the
+product of the factors after step t. Linear maps attain it. Every guarantee rounds up.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Continued(Setting):
 
     @functools.cached_property
     def rate(self) -> float:
-        """The contraction as -ln c, rounded down; negative where steps expand."""
+        """The contraction as -ln c, rounded down; negative if steps expand."""
         if self.contraction is not None:
             return _rate_of(self.contraction)
         eta, beta, weak = self.step_size, self.smoothness or 0.0, -self.strong_convexity
@@ -122,7 +122,7 @@ class Continued(Setting):
         )
 
     def hidden(self, *distance: float, over: tuple[float, ...] = (), slack: float = 0.0) -> Gdp:
-        """Return what the steps leave of a start distance: the product of some numbers, divided by that of others."""
+        """Return the trace of an initial distance after the steps: a product of numbers, divided by that of others."""
         below = (*over, self.step_size, self.noise_std)
         if self.rate < 0.0:
             c, growth = up(self.factor), -2.0 * self.rate
@@ -134,7 +134,7 @@ class Continued(Setting):
         return Gdp(quotient_up((*distance, *fading), (*below, room), slack + error + 40.0))
 
     def within(self, diameter: float, found: Gdp) -> Gdp:
-        """Return what was found, or what a convex set of this diameter gives if that is less."""
+        """Return the lesser of ``found`` and the bound from a convex set of this diameter."""
         return found if math.isinf(diameter) else min(found, self.hidden(diameter), key=lambda gdp: gdp.mu)
 
 
@@ -172,10 +172,10 @@ _DISTANCE = (
     weakly_convex=True,
 )
 def distance(run: Continued) -> Gdp:
-    """Noisy steps on the records kept hide how far the model was from one that never saw the others: the distance
-    shrinks by c in every step, and the noise of all steps hides what is left.
+    """Noisy steps on the records kept hide the model's distance from one that never saw the others: the distance
+    shrinks by c in every step, and the noise of all steps hides the rest.
 
-    Linear maps attain it. Of several requests each adds its distance to what the steps before it left.
+    Linear maps attain it. With several requests, each adds its distance to the rest from the steps before it.
 
     >>> run = Continued(clean_steps=100, step_size=0.1, noise_std=0.5, contraction=0.99, start_distance=0.02)
     >>> round(distance(run).mu, 12)
@@ -216,7 +216,7 @@ def distance(run: Continued) -> Gdp:
     weakly_convex=True,
 )
 def schedule(run: Setting) -> Gdp:
-    """Steps of their own sizes, factors and noises hide the distance of the two models before them.
+    """Steps with individual sizes, factors and noises hide the initial distance of the two models.
 
     >>> import numpy as np
     >>> from dpcalc.model.chain import Chain
@@ -255,7 +255,7 @@ _MINIMISER = (
 )
 def minimiser(run: Continued) -> Gdp:
     """Minimisers of strongly convex losses are near each other: with one record of n replaced, or left out and the mean
-    taken over the others, within Delta/(m n), and within 2 G/m more where they are minimisers only nearly.
+    taken over the others, within Delta/(m n), and within 2 G/m more if they are only approximate minimisers.
 
     >>> run = Continued(clean_steps=100, step_size=0.1, noise_std=0.5, smoothness=1.0, strong_convexity=0.1,
     ...                 records=1000, sensitivity=2.0)  # Z = 0.02, c = 0.99
@@ -295,8 +295,8 @@ _RUN = (
     ),
 )
 def run(run: Trained) -> Gdp:
-    """Two runs with the same noise stay near each other, and the steps after them hide their distance: the record is
-    taken to be in the last batch of every pass.
+    """Two runs with the same noise stay near each other, and the steps after them hide their distance; the record
+    counts as in the last batch of every pass.
 
     >>> trained = Trained(clean_steps=50, step_size=0.1, noise_std=0.5, contraction=0.99, records=100, batch_size=1,
     ...                   epochs=10, sensitivity=0.2)  # a use moves its step by 0.02
@@ -334,7 +334,7 @@ _WHOLE_RUN = (
 def whole_run(run: Trained) -> Gdp:
     """The noise of the training hides the record as well: training and steps are one run, whose last steps are clean.
 
-    Restarts from the diameter are not among what is tried; `unlearning.run` knows the diameter.
+    It does not try restarts from the diameter; `unlearning.run` uses the diameter.
 
     >>> trained = Trained(clean_steps=50, step_size=0.1, noise_std=0.5, contraction=0.99, records=100, batch_size=1,
     ...                   epochs=10, sensitivity=0.2)
@@ -364,7 +364,7 @@ def _rate_of(contraction: float) -> float:
 
 
 def _gathered(rate: float, steps: int, requests: int) -> float:
-    """Return 1 + c^T + ... + c^(T(R-1)); inf where it is too large for a double."""
+    """Return 1 + c^T + ... + c^(T(R-1)); inf if it is too large for a double."""
     if rate >= 0.0:
         return total(in_range(rate), steps, requests)
     growth = -rate * steps

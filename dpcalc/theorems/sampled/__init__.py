@@ -1,1 +1,1 @@
-"""Steps on batches that are drawn at random, released or hidden."""
+"""Steps on randomly drawn batches, with released or hidden iterates."""

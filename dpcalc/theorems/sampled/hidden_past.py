@@ -1,12 +1,12 @@
-"""What was done before the last steps of a run on random batches, and how a share of their noise hides it.
+"""The hidden past: a share of the noise of the last steps hides all earlier steps of a run on random batches.
 
-The last k steps are composed. Before them two runs are apart by what the uses of the record left over: a discounted sum
-of how often it was in the batches, at most the domain. At worst every batch had it (Theorem N of the note). But how
-often that was is random, and the theorem of the hidden past takes the mean over it: told to everybody, where the two
-data sets are real ones, and secret against a run that never uses the record. docs/method.md has the proofs.
+The last k steps are composed. Before them the distance of two runs is at most a discounted sum of the record's uses,
+and at most the diameter. In the worst case every batch had the record (Theorem N of the note). But the number of uses
+is random, and the theorem of the hidden past takes the mean over it: with the number public if both data sets are real,
+and secret against a run that never uses the record. docs/method.md has the proofs.
 
-A plan is how many steps are composed, in how many of them which share of the noise hides the past, and over how many
-steps before them uses are counted. The theorem holds for every plan; the best is sought by approximations.
+A plan says how many steps are composed, in how many of them which share of the noise hides the past, and over how many
+earlier steps uses are counted. The theorem holds for every plan; approximations choose a good one.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from dpcalc.notions.pld import Pair
     from dpcalc.numerics.discounted_sums import Law
 
-_MOST_MU = 4e7  # past this one a Gaussian mechanism hides nothing that shows
-_MOST_SHIFT, _UNLIKELY = 290.0, 1e-30  # mixtures of shifts have mu below 300, but for what is as unlikely as this
+_MOST_MU = 4e7  # no visible privacy is left at a larger mu
+_MOST_SHIFT, _UNLIKELY = 290.0, 1e-30  # mixtures of shifts have mu below 300, up to this probability
 _NEAR_ONE = (100, 200, 60)  # nodes of a law of distances: near 0, up to rare ones, and beyond
 _RARE = math.exp(-25.0)
-_NODES_OF_SEARCH = 5  # every so many nodes is enough to choose a plan by
+_NODES_OF_SEARCH = 5  # one in this many nodes is enough to choose a plan
 _LOG_DELTA = math.log(1e-6)  # plans are chosen for this delta; the best one hardly depends on it
-_NEVER_SEEN = 3.0  # ln delta less that of a failure that takes a twentieth of it
-_STRIDES = (2.0, math.sqrt(2.0), 1.1)  # by which numbers of a plan are multiplied, and divided
-_MOST_TRIALS = 120  # plans that are tried
+_NEVER_SEEN = 3.0  # ln delta minus ln of a failure that takes a twentieth of it
+_STRIDES = (2.0, math.sqrt(2.0), 1.1)  # factors by which the numbers of a plan are multiplied and divided
+_MOST_TRIALS = 120  # the most plans to try
 
 
 class Past(PlainEnum):
-    """What is learnt of how often the record was used before the last steps."""
+    """What an observer learns about the number of uses before the last steps."""
 
     TOLD = "told"
     SECRET = "secret"
@@ -50,9 +50,9 @@ class Past(PlainEnum):
 
 
 class Draws(NamedTuple):
-    """A record is used in a step as often as so many independent trials of this chance succeed.
+    """The number of uses in a step is the number of successes in independent trials with this chance.
 
-    Where the ``period`` is above 1, it is used once in every so many steps, at a random place.
+    With a ``period`` above 1 the record is used once in every period of steps, at a random place.
     """
 
     trials: int
@@ -68,7 +68,7 @@ class Chain(NamedTuple):
         factor: c, Lipschitz factor of a step's map, in [0, 1].
         use: how far one use of the record moves a step, eta 2 L/b, rounded up.
         noise: eta sigma, rounded down.
-        diameter: D, inf where unbounded.
+        diameter: D, inf if unbounded.
     """
 
     steps: int
@@ -80,10 +80,10 @@ class Chain(NamedTuple):
 
 class Plan(NamedTuple):
     """Compose the last ``composed`` steps; in the last ``split`` of them the share ``fraction`` of the noise's variance
-    hides what was done before, and the rest the step's own use.
+    hides the past, and the rest the step's own use.
 
-    In so many steps before them uses are ``counted``, and what the ``past`` tells of that. Uses before these, or all
-    where none is counted, count at their worst.
+    Uses are ``counted`` in this many steps before them, and ``past`` is what becomes known about them. Earlier uses, or
+    all if none are counted, have their worst case.
     """
 
     composed: int
@@ -102,7 +102,7 @@ class Plan(NamedTuple):
 
 
 def split_certificate(plan: Plan) -> Certificate:
-    """Return what a plan is: the theorem proves a bound for every one."""
+    """Return a plan as a certificate: the theorem proves a bound for every plan."""
     values = plan._asdict()
     if not plan.counted:
         del values["counted"], values["past"]
@@ -118,9 +118,9 @@ def sample_mu(mu: float, fraction: float) -> float:
 
 
 def shift_mu(chain: Chain, plan: Plan) -> float:
-    """Return the GDP parameter of hiding what was done before the steps that a plan composes, rounded up.
+    """Return the GDP parameter of hiding the past before the steps that a plan composes, rounded up.
 
-    Every one of those counts as a use.
+    Every earlier step counts as a use.
     """
     done = chain.steps - plan.composed
     apart = min(chain.diameter, up(chain.use * _geometric(chain.factor, done), 8.0)) if done else 0.0
@@ -128,13 +128,13 @@ def shift_mu(chain: Chain, plan: Plan) -> float:
 
 
 def _mu_of(apart: float, chain: Chain, plan: Plan) -> float:
-    """Return the GDP parameter of hiding so long a distance."""
+    """Return the GDP parameter of hiding this distance."""
     if apart == 0.0:
         return 0.0
     factor = chain.factor
     log_shrunk = max(-745.0, plan.composed * math.log(factor)) if factor > 0.0 else -745.0
     kept = math.exp(log_shrunk) * (1.0 + UNIT * (8.0 + 2.0 * abs(log_shrunk)))
-    # _geometric is rounded up by at most 64 units; what is divided by must not be.
+    # _geometric is rounded up by at most 64 units; a divisor must not be.
     squared = factor * factor * (1.0 - 2.0 * UNIT) if factor < 1.0 else 1.0
     spread = _geometric(squared, plan.split) * (1.0 - 256.0 * UNIT)
     return up(apart * kept / (chain.noise * math.sqrt(plan.fraction * max(1.0, spread))), 16.0)
@@ -153,7 +153,7 @@ def _geometric(factor: float, terms: int) -> float:
 
 
 def past_pair(chain: Chain, plan: Plan, draws: Draws) -> Pair:
-    """Return the pair of what was done before the steps that a plan composes."""
+    """Return the dominating pair of the past before the steps that a plan composes."""
     from dpcalc.notions import pld
 
     if not plan.counted:
@@ -163,12 +163,12 @@ def past_pair(chain: Chain, plan: Plan, draws: Draws) -> Pair:
 
 
 def _at_worst(chain: Chain, draws: Draws) -> Chain:
-    """Return the steps with as many uses as there may be: all trials of each succeed."""
+    """Return the steps with the largest number of uses: all trials succeed."""
     return chain._replace(use=up(chain.use * draws.trials)) if draws.trials > 1 else chain
 
 
 def _shifts(chain: Chain, plan: Plan, law: Law) -> tuple[Array, Array]:
-    """Return the GDP parameters of hiding what was done, rising, and their probabilities."""
+    """Return the GDP parameters of hiding the past, increasing, and their probabilities."""
     values, masses = law.whole()
     apart = values * chain.use * (1.0 + 4.0 * UNIT)
     if plan.counted < chain.steps - plan.composed:
@@ -178,7 +178,7 @@ def _shifts(chain: Chain, plan: Plan, law: Law) -> tuple[Array, Array]:
 
 @functools.lru_cache(maxsize=16)
 def _uses(draws: Draws, factor: float, count: int) -> Law:
-    """Return the law of the discounted number of uses in so many steps, on some hundred nodes."""
+    """Return the law of the discounted number of uses in ``count`` steps, on some hundred nodes."""
     if draws.period > 1:
         law = discounted_sums.uses_of_periods(draws.period, factor, count // draws.period)
     else:
@@ -200,12 +200,12 @@ def _uses(draws: Draws, factor: float, count: int) -> Law:
 
 
 class TooLarge(NamedTuple):
-    """Batches of at least so many of the ``others``, each with this chance: a step on one need not contract.
+    """Batches that are too large: a step on one need not contract.
 
     Attributes:
-        least: a batch with so many of the others is too large; inf where none is.
-        others, chance: how many others there are, and the chance of each to be in a batch.
-        independent: whether batches are; else their chances add up.
+        least: a batch with this many of the others is too large; inf if none is.
+        others, chance: the number of other records, and the chance of each to be in a batch.
+        independent: whether batches are independent; otherwise their chances add up.
     """
 
     least: float = math.inf
@@ -214,7 +214,7 @@ class TooLarge(NamedTuple):
     independent: bool = True
 
     def log_chance(self, steps: int) -> float:
-        """Return ln of the chance that one of so many batches is too large, rounded up; -inf for none."""
+        """Return ln of the chance that one of ``steps`` batches is too large, rounded up; -inf for none."""
         if self.chance is None or self.least > self.others:
             return -math.inf
         one = log_any_tail_up(int(self.least), self.others, self.chance, steps if self.independent else 1)
@@ -226,10 +226,10 @@ class Search(NamedTuple):
 
     Attributes:
         chain: the steps.
-        draws: how often a record is used in one.
-        past: what is learnt of the past.
+        draws: the law of a record's uses in a step.
+        past: what becomes known about the past.
         cost: the variance of the loss of a step, by the share of the noise that hides the past.
-        mu, rate: of a step, of which the first plan is the best.
+        mu, rate: of a step, for the first plan.
         too_large: batches on which a step need not contract.
     """
 
@@ -241,11 +241,11 @@ class Search(NamedTuple):
     too_large: TooLarge = TooLarge()
 
     def best(self) -> tuple[float, Plan | None]:
-        """Return about the least epsilon, and its plan; None for the plain composition."""
+        """Return about the least epsilon, and its plan; None for plain composition."""
         return _best(self)
 
     def sought(self) -> tuple[float, Plan | None]:
-        """Return what `best` does, by a search of its own."""
+        """Return the result of `best`, by a search."""
         steps = self.chain.steps
         if self.mu > _MOST_MU:
             return math.inf, None
@@ -275,9 +275,9 @@ class Search(NamedTuple):
                 yield self._counted(plan, window)
 
     def _window(self) -> int:
-        """Return in how many steps before the last ones uses are counted; 0 for all of them.
+        """Return the number of steps before the last ones in which uses are counted; 0 for all.
 
-        All of them have to contract then, and with a domain a few may be enough.
+        These steps have to contract, and on a bounded domain a few may be enough.
         """
         chain = self.chain
         if math.isinf(chain.diameter) or chain.factor >= 1.0 or chain.factor <= 0.0:
@@ -296,7 +296,7 @@ class Search(NamedTuple):
         return plan._replace(counted=min(window or done, done), past=self.past)
 
     def _descended(self, least: float, plan: Plan) -> tuple[float, Plan]:
-        """Return about the least epsilon of the plans to which strides that help lead, and the plan."""
+        """Return about the least epsilon that improving strides lead to, and its plan."""
         window = plan.counted if plan.counted < self.chain.steps - plan.composed else 0
         laws: dict[int, Law] = {}
         tried = {plan}
@@ -330,7 +330,8 @@ class Search(NamedTuple):
         return self._counted(changed, window) if plan.counted else changed
 
     def _curve(self, plan: Plan, laws: dict[int, Law]) -> Callable[[float], float] | None:
-        """Return about ln delta of a plan by epsilon, its last steps as one Gaussian mechanism; None where it is 1."""
+        """Return epsilon -> about ln delta of a plan, with its last steps as one Gaussian mechanism; None if delta is
+        1."""
         variance = (plan.composed - plan.split) * use_cost(self.mu, self.rate)
         variance += plan.split * use_cost(sample_mu(self.mu, plan.fraction), self.rate)
         failure = math.exp(self.too_large.log_chance(plan.contracting(self.chain)))
@@ -393,16 +394,16 @@ def _solved(curve: Callable[[float], float]) -> float:
 
 
 def best_plan(chain: Chain, mu: float, rate: float) -> Plan | None:
-    """Return the plan that is best by a central limit approximation of the uses; None for the plain composition.
+    """Return the best plan by a central-limit approximation of the uses; None for plain composition.
 
-    What was done before the last steps counts at its worst.
+    The past has its worst case.
     """
     if chain.steps < 2 or (chain.factor >= 1.0 and math.isinf(chain.diameter) and mu == 0.0):
         return None
     single = use_cost(mu, rate)
     least, best = chain.steps * single, None
     for composed in log_grid(chain.steps - 1):
-        # What a plan costs at least: splitting all of the steps leaves the least shift, and no share is above 1.
+        # The least cost of a plan: splitting all of the steps leaves the least shift, and no share is above 1.
         if _cost_floor(shift_mu(chain, Plan(composed, composed, 1.0)), composed, 0, single) > least:
             continue
         for split in log_grid(composed):
@@ -422,7 +423,7 @@ def best_plan(chain: Chain, mu: float, rate: float) -> Plan | None:
 
 
 def _cost_floor(whole: float, composed: int, split: int, single: float) -> float:
-    """Return a little less than the least cost of a plan over all shares: a use costs the more, the larger its mu^2.
+    """Return slightly less than the least cost of a plan over all shares: a use with a larger mu^2 costs more.
 
     That is (whole + sqrt(j v))^2 for the j steps that are split, and v for each other one.
     """
@@ -431,18 +432,18 @@ def _cost_floor(whole: float, composed: int, split: int, single: float) -> float
 
 
 def log_grid(most: int) -> list[int]:
-    """Return whole numbers from 1 to ``most``, some ten a decade, the last among them."""
+    """Return integers from 1 to ``most``, some ten a decade, including the last."""
     count = max(1, round(12 * math.log10(most))) if most > 1 else 0
     return sorted({*(round(most ** (j / count)) for j in range(count)), most}) if count else [1]
 
 
 def use_cost(mu: float, rate: float) -> float:
-    """Return what a use costs in the choice of a plan: the variance of its loss, where that means anything."""
+    """Return the cost of a use when plans are chosen: the variance of its loss, if that is meaningful."""
     return min(loss_variance(mu, rate), mu * mu)
 
 
 def loss_variance(mu: float, rate: float) -> float:
-    """Return about the variance of one step's privacy loss, as Dong, Roth and Su's central limit theorem has it."""
+    """Return about the variance of one step's privacy loss, from the central limit theorem of Dong, Roth and Su."""
     square = mu * mu
     if square > 600.0:
         return math.inf

@@ -1,9 +1,9 @@
-"""Groups of records under shuffled batches and balls in bins, as if their places were known.
+"""Groups of records under shuffled batches and balls in bins, with their places public.
 
 If members of a group are c_s times in step s, that step moves by at most a c_s clips, a = 1, or 2 for replacement.
 Given all places the steps are Gaussian mechanisms, together of mu = a sqrt(N)/z, N = sum_s c_s^2. Places have one law
-under both data sets, so that delta(eps) <= sum_N P(N) delta_G(eps; a sqrt(N)/z), in either order. Who shares no batch
-costs k an epoch, and who shares all of them k^2: few do.
+under both data sets, so delta(eps) <= sum_N P(N) delta_G(eps; a sqrt(N)/z), in either order. A group that shares no
+batch costs k an epoch, one that shares all of them k^2, which is rare.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from dpcalc.theorems.sampled.sampled_steps import (
 from dpcalc.theorems.sampled.settings import EPOCHS_OF_BATCHES, EpochsOfBatches
 
 _LARGEST_GROUP, _MOST_EPOCHS = 32, 10**5
-_LONGEST = 2048  # values of N that are told apart: with more, two of them count as the larger
-_NEGLIGIBLE = 1e-280  # what is less likely counts as the worst
+_LONGEST = 2048  # distinct values of N: with more, two of them count as the larger
+_NEGLIGIBLE = 1e-280  # less likely values count as the worst
 _ROUNDED = 512.0  # units of roundoff of the probability of a way to share batches, a product of fewer numbers
 
 
@@ -76,7 +76,7 @@ def _small(run: Run) -> bool:
     uncertified="it adds up over all ways in which a group shares batches, which has no definition in ball arithmetic",
 )  # fmt: skip
 def known_places(run: EpochsOfBatches) -> Composition:
-    """That k records share batches in every epoch is the worst case, and next to never so.
+    """In the worst case k records share batches in every epoch, but that is very unlikely.
 
     >>> import math
     >>> run = EpochsOfBatches(sampling="balls-in-bins", adjacency="null-record", records=4, batch_size=2, steps=2,
@@ -93,7 +93,7 @@ def known_places(run: EpochsOfBatches) -> Composition:
 
 @functools.lru_cache(maxsize=16)
 def _squares(size: int, bins: int, sizes: tuple[int, int] | None, epochs: int) -> tuple[Array, Array]:
-    """Return rising values of N and their probabilities, both rounded up. What is next to never counts as the worst."""
+    """Return rising values of N and their probabilities, both rounded up. Very unlikely values count as the worst."""
     one = _shared(size, bins, sizes)
     law, unit, error, rare = one, 1, _ROUNDED, 0.0
     for bit in map(int, f"{epochs:b}"[1:]):

@@ -1,6 +1,6 @@
-"""The heuristic of Steinke et al. for the last iterate of DP-SGD: what the run would reveal if its losses were linear.
+"""The heuristic of Steinke et al. for the last iterate of DP-SGD: the privacy of the run if its losses were linear.
 
-It is what is plausible and not what is proved. Losses whose gradients depend on the iterate can reveal more.
+It is plausible but not proved: losses whose gradients depend on the iterate can reveal more.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ from dpcalc.theorems.setting import Setting
     not_monotone_in=("records", "batch_size", "sample_rate", "steps", "epochs"),
 )
 def last_iterate_heuristic(run: Setting) -> Profile:
-    """Where no gradient depends on the iterate, the last one is the start, the sum of all gradients and all noise, in
-    which the record is Binomial(T, q) times.
+    """If no gradient depends on the iterate, the last iterate is the start plus the sum of all gradients and all noise,
+    and it contains the record Binomial(T, q) times.
 
     >>> run = Setting(sampling="poisson", adjacency="remove", sample_rate=0.1, steps=1, noise_multiplier=1.0)
     >>> round(math.exp(last_iterate_heuristic(run).profile(0.0)), 6)  # 0.1 (2 Phi(1/2) - 1)

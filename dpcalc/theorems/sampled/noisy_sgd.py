@@ -1,8 +1,8 @@
 """Steps on fresh uniform batches drawn without replacement: subsampling, and the hiding of early steps.
 
 Every step uses b of n records and the mean of their gradients. A record is in the batch with probability p = b/n, and
-the step satisfies C_p(G_mu), mu = 2 L/(b sigma) (Dong, Roth and Su). Which record was replaced by which is asked of
-batches with and without it, which differ in a real record: the sensitivity is 2 L against a null record, too.
+the step satisfies C_p(G_mu), mu = 2 L/(b sigma) (Dong, Roth and Su). The comparison is between batches with and without
+the record, which differ in a real record, so the sensitivity is 2 L against a null record too.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ if TYPE_CHECKING:
 
 _SAMPLED = "every step uses a fresh uniform batch of batch_size records, drawn without replacement"
 
-_MOST_MU = 1e8  # past this one a Gaussian mechanism hides nothing that shows
-_LARGE_MU = 300.0  # past this one it shows which batches held the record, and the lattice of losses is coarse
+_MOST_MU = 1e8  # no visible privacy is left at a larger mu
+_LARGE_MU = 300.0  # a larger mu reveals which batches had the record, and the lattice of losses is coarse
 _FARTHEST_MU = 1e90
-_GROUP_MU = 20.0  # past this one nearly every use of some of a group shows, and a chain is as good
+_GROUP_MU = 20.0  # a larger mu reveals nearly every use of a group, and a chain is as good
 
 
 class SampledSteps(Setting):
-    """Steps on batches that are drawn afresh."""
+    """Steps on fresh batches."""
 
     @property
     def ratio(self) -> float:
@@ -67,7 +67,7 @@ class SampledSteps(Setting):
         return step_ratio(self.lipschitz, self.noise_std, self.batch_size)
 
     def step(self, mu: float) -> Pair:
-        """Return the pair of a step whose mu is this one where its batch holds the record, or one of a group."""
+        """Return the pair of a step with this mu if its batch has the record, or one of a group."""
         if self.group_size == 1:
             return sampled(mu, self.records, self.batch_size)
         from dpcalc.notions import pld
@@ -77,18 +77,18 @@ class SampledSteps(Setting):
 
     @property
     def in_chain(self) -> bool:
-        """Whether groups are chains of records: no batch of others is left, or there is so little noise."""
+        """Whether groups are chains of records: no batch without members is possible, or there is little noise."""
         return self.group_size > 1 and (self.group_size > self.records - self.batch_size or self.ratio > _GROUP_MU)
 
     def chained(self, of_one: Callable[[Self], Composition]) -> Composition:
-        """Return what a theorem says of the group as of a chain of records, and of steps that all use all of them."""
+        """Return a theorem's guarantee for the group as a chain of records, or if every step uses all members."""
         least = up(self.ratio * min(self.group_size, self.batch_size) * math.sqrt(self.steps), 4.0)
         chain = of_one(self.changed(group_size=1)).grouped(self.group_size)
         return Composition([(pairs.one_gaussian(least), 1)], hints=Hints(besides=chain))
 
 
 class HiddenSteps(SampledSteps):
-    """Such steps over convex smooth losses, of which only the last iterate is seen."""
+    """Such steps over convex smooth losses, with only the last iterate released."""
 
     @property
     def chain(self) -> Chain:
@@ -101,7 +101,7 @@ class HiddenSteps(SampledSteps):
 
     @property
     def search(self) -> Search:
-        """The plans of the run; whoever sees the last iterate may be told which early batches had the record.
+        """The plans of the run; which early batches had the record may be public.
 
         A member of a group is in with at most the chance b/(n-k+1), whichever others are.
         """
@@ -112,7 +112,7 @@ class HiddenSteps(SampledSteps):
         return Search(self.chain, Draws(self.group_size, rate), Past.TOLD, self.ratio, any_of_them)
 
     def planned(self, plan: Plan) -> Composition:
-        """Return the guarantee of a plan: every one holds."""
+        """Return the guarantee of a plan; every plan gives one."""
         parts = [
             (past_pair(self.chain, plan, self.search.draws), 1),
             (self.step(sample_mu(self.ratio, plan.fraction)), plan.split),
@@ -139,7 +139,7 @@ class HiddenSteps(SampledSteps):
     public_sums=True,
 )  # fmt: skip
 def composition(run: SampledSteps) -> Composition:
-    """Each step is a subsampled Gaussian, whatever the losses; all iterates may be seen.
+    """Each step is a subsampled Gaussian, for any losses; all iterates may be public.
 
     >>> run = SampledSteps(records=10, batch_size=1, steps=1, lipschitz=1.0, noise_std=2.0)
     >>> round(math.exp(composition(run).log_delta(0.0).value), 6)  # (2 Phi(1/2) - 1)/10
@@ -153,13 +153,14 @@ def composition(run: SampledSteps) -> Composition:
 
 
 def steps_to_reach(run: SampledSteps, mu: float) -> float:
-    """Return about the number of steps whose composition is as bad as this GDP parameter; no bound."""
+    """Return an estimate (no bound) of the number of steps whose composition has this GDP parameter."""
     single = use_cost(run.ratio, run.batch_size / run.records)
     return mu * mu / single if single > 0.0 else math.inf
 
 
 def steps_to_hide(run: HiddenSteps) -> float:
-    """Return about the number of steps from which hiding the early ones beats composition; no bound. inf for never."""
+    """Return an estimate (no bound) of the number of steps from which hiding early ones beats composition; inf for
+    never."""
     chain, single = run.chain._replace(steps=10**15), use_cost(run.ratio, run.batch_size / run.records)
     if single <= 0.0:
         return math.inf
@@ -185,9 +186,10 @@ def steps_to_hide(run: HiddenSteps) -> float:
     steps_to_hide=steps_to_hide,
 )
 def hidden(run: HiddenSteps) -> Composition:
-    """What was done before the last k steps is apart by what the uses left over, and a share of their noise hides that.
+    """Before the last k steps the runs differ by the trace of earlier uses, and a share of the noise of these steps
+    hides that.
 
-    It is the plain composition where hiding does not help.
+    It is plain composition if hiding does not help.
     """
     if run.in_chain:
         return run.chained(hidden)
@@ -201,26 +203,26 @@ def hidden(run: HiddenSteps) -> Composition:
 
 
 def step_ratio(lipschitz: float, noise_std: float, batch_size: int) -> float:
-    """Return mu = 2 L/(b sigma) of a step whose batch holds the record, rounded up."""
+    """Return mu = 2 L/(b sigma) of a step whose batch has the record, rounded up."""
     return ratio_up(2.0 * lipschitz, noise_std * batch_size * (1.0 - UNIT))
 
 
 @functools.lru_cache(maxsize=64)
 def sampled(mu: float, records: int, batch_size: int) -> Pair:
-    """Return the pair of laws of one step, C_{b/n}(G_mu)."""
+    """Return the dominating pair of one step, C_{b/n}(G_mu)."""
     from dpcalc.notions import pld
 
     rate = min(1.0, up(batch_size / records))
     if mu > _MOST_MU:
         log_rate = min(0.0, math.log(rate) + 4.0 * UNIT)
-        return pld.from_curve(lambda e: e * 0.0 + log_rate)  # who was in the batch is all but disclosed
+        return pld.from_curve(lambda e: e * 0.0 + log_rate)  # the batch is practically disclosed
     return pld.subsampled_gaussian(mu=max(mu, 1e-30), rate=rate)
 
 
 def taken(mu: float, records: int, batch_size: int, steps: int) -> tuple[Pair, int]:
-    """Return a pair of laws and how often it is composed, for so many steps.
+    """Return a dominating pair and its count, for ``steps`` steps.
 
-    Where mu is large it is the pair of all of them, where it is known which batches held the record.
+    If mu is large it is the pair of all steps, with the batches that had the record public.
     """
     if not _LARGE_MU < mu < _FARTHEST_MU:
         return sampled(mu, records, batch_size), steps
@@ -238,9 +240,9 @@ def _known_uses(mu: float, rate: float, steps: int) -> Pair:
 
 
 def clt_mu(*, mu: float, rate: float, steps: int) -> float:
-    """Return the GDP parameter that the central limit theorem suggests for T steps; an approximation, no bound.
+    """Return the GDP parameter that the central limit theorem suggests for T steps: an approximation, no bound.
 
-    ``mu`` is that of a step whose batch holds the record, ``rate`` is b/n.
+    ``mu`` is that of a step whose batch has the record, ``rate`` is b/n.
     """
     return math.sqrt(steps * loss_variance(mu, rate))
 
@@ -248,7 +250,7 @@ def clt_mu(*, mu: float, rate: float, steps: int) -> float:
 def likely_noise_std(
     *, records: int, batch_size: int, steps: int, lipschitz: float, epsilon: float, log_delta: float
 ) -> float:
-    """Return about the noise that a composition needs, by the central limit theorem: where to look, no bound."""
+    """Return about the noise that a composition needs, by the central limit theorem: a first guess, no bound."""
     whole = gaussian.largest_mu(epsilon=epsilon, log_delta_target=log_delta)
     step = 2.0 * lipschitz / batch_size
     low, high, rate = step * 1e-3, step * math.sqrt(steps) / whole, batch_size / records

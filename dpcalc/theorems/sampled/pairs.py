@@ -1,10 +1,10 @@
-"""The pairs of laws that dominate a step on a batch drawn at random, in the orders that an adjacency asks for.
+"""The dominating pairs of a step on a randomly drawn batch, in the orders of an adjacency.
 
-They are those of `dpcalc.notions.pld`, within the range in which these are defined, and each is made once.
+They are those of `dpcalc.notions.pld`, clamped to their domain and cached.
 
-Where to look for the noise, the steps or the rate of sampled steps that meet a budget: no bounds.
+Also first guesses (no bounds) for the noise, the steps or the rate of sampled steps that meet a budget.
 
-The central limit theorem has the composition of many steps near a Gaussian mechanism whose mu^2 is the sum of the
+By the central limit theorem the composition of many steps is near a Gaussian mechanism whose mu^2 is the sum of the
 variances of their losses.
 """
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from dpcalc.notions.notion import Parts
 
 
-_MOST_MU = 300.0  # past this one a step shows that it used a record; the lattice of losses is coarse there
-_LARGE_MU = 10.0  # from here on the losses of uses that are known may be nearer than those on a lattice
+_MOST_MU = 300.0  # a larger mu reveals that a step used a record; the lattice of losses is coarse there
+_LARGE_MU = 10.0  # from here on bounds with public uses may be closer than a lattice
 _MOST_MU_OF_MIXTURES = 1e6  # of steps that may use several records, or one several times
-_FARTHEST_MU = 1e90  # past this one no step hides anything
-_MOST_DRAWS = 10**15  # what the counts of draws are defined for
-_LEAST_RATE = 1e-15  # a rarer use counts as this one: lattices of losses end there
-_LEAST_MU, _LEAST_MU_OF_MIXTURES = 1e-30, 1e-6  # what pairs are defined for; a smaller one counts as this one
+_FARTHEST_MU = 1e90  # no step hides anything at a larger mu
+_MOST_DRAWS = 10**15  # the largest count for which draws are defined
+_LEAST_RATE = 1e-15  # a rarer use counts as this one: the limit of loss lattices
+_LEAST_MU, _LEAST_MU_OF_MIXTURES = 1e-30, 1e-6  # the domain of pairs; a smaller mu counts as this one
 _LEAST_MU_OF_EPOCHS, _MOST_MU_OF_EPOCHS = 1e-6, 30.0  # of balls in bins, where the grid of ratios is fine
 
 
@@ -58,12 +58,12 @@ def poisson(run: SampledSteps) -> Composition:
 def scheduled(run: SampledSteps) -> Composition:
     """Return the composition of phases of steps on Poisson samples or on batches of fixed size.
 
-    Steps on Poisson samples of any size have the pair of a group; else a group is a chain of single records.
+    Poisson samples of any size have a pair for groups; otherwise a group is a chain of single records.
     """
     kinds, size = [kind for kind in run.kinds if kind[2]], run.group_size
     largest = max(mu for _, mu, _ in kinds)
     whole_shift = up(2.0 * size * largest * math.sqrt(sum(steps for *_, steps in kinds)), 4.0)
-    public = Composition([(one_gaussian(whole_shift), 1)])  # the batches are known, and all steps as noisy as the least
+    public = Composition([(one_gaussian(whole_shift), 1)])  # batches public, all steps with the least noise
     if largest > _MOST_MU:
         return public
     replaced = run.adjacency == Adjacency.REPLACE_ONE
@@ -79,10 +79,10 @@ def scheduled(run: SampledSteps) -> Composition:
 def truncated(run: SampledSteps) -> Composition:
     """Return the composition of steps on Poisson samples that are cut to a largest size.
 
-    The others fill a batch, with a probability that is one for both data sets, or they do not. If not, the record is
-    in by its own coin. If they do, the step is one on a batch of fixed size that has the record at the rate kept.
+    The other records fill a batch with the same probability under both data sets. If they do not, the record is in by
+    its own coin. If they do, the step is one on a batch of fixed size that has the record at the reduced rate.
     """
-    public = Gdp(composed_mu(Adjacency.REPLACE_ONE, run.noise_multiplier, run.steps))  # the batches are known
+    public = Gdp(composed_mu(Adjacency.REPLACE_ONE, run.noise_multiplier, run.steps))  # with public batches
     if run.mu > _MOST_MU:
         return Composition([(one_gaussian(public.mu), 1)])
     pair = cut_pair(run.mu, run.sample_rate, run.adjacency, run.records, run.max_batch_size)
@@ -103,9 +103,9 @@ def fixed(run: EpochsOfBatches) -> Composition:
 
 
 def _fixed_groups(run: EpochsOfBatches, apart: float) -> Composition:
-    """Return the composition for groups: of their own pair where the others fill a batch and noise hides something.
+    """Return the composition for groups: their own pair, if the others fill a batch and the noise is not too small.
 
-    Besides there is what holds if it is known which steps used some of them, as if these used as many as a step can.
+    The bound with public uses is also given, as if each such step used as many members as it can.
     """
     size = run.group_size
     check_group(size)
@@ -114,30 +114,30 @@ def _fixed_groups(run: EpochsOfBatches, apart: float) -> Composition:
         whole = _drawn(run, replacement=False)
         return whole if run.mu < _LARGE_MU else whole.replacing(hints=Hints(besides=known))
     if run.adjacency not in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD):
-        return known  # no chain: a record that leaves makes the rate of the next one larger
+        return known  # no chain: removing a record raises the rate of the next one
     chain = fixed(EpochsOfBatches(**{**run.known, "group_size": 1})).grouped(size)
     return known.replacing(hints=Hints(besides=chain))
 
 
 def _composed(run: SampledSteps, pair: Pair, known: Callable[[], Composition]) -> Composition:
-    """Return the composition of one pair for all steps, in the orders that the adjacency asks for.
+    """Return the composition of one pair for all steps, in the orders of the adjacency.
 
-    Where losses are large it has ``known`` besides: what holds if it is known which steps the record was in.
+    If losses are large it also has ``known``, the bound with the record's steps public.
     """
     whole = in_each_order(run.adjacency, [(pair, run.steps)])
     return whole if run.mu < _LARGE_MU else whole.replacing(hints=Hints(besides=known()))
 
 
 def _disclosed(run: SampledSteps, apart: float, rate: float, *, replaced: bool = False) -> Composition:
-    """Return what holds if it is known which steps the record was in.
+    """Return the bound with the record's steps public.
 
-    Where the noise hides next to nothing this is close, but for a record that is added: runs with it that never use
-    it are as frequent as ever, and this bounds all that can be learnt.
+    With very little noise this is close, except for an added record: runs that never use it keep their probability,
+    which bounds all that can be learnt.
 
     Args:
         apart: how far one use moves a sum, in units of the clipping norm.
         rate: the probability of a use, at most 1.
-        replaced: whether another record, with uses of its own, is in the place of the record.
+        replaced: whether another record, with its own uses, replaces the record.
     """
     rate = max(rate, _LEAST_RATE)
     if run.mu > _FARTHEST_MU:
@@ -154,7 +154,7 @@ def with_replacement(run: SampledSteps) -> Composition:
 
 
 def _drawn(run: SampledSteps, *, replacement: bool) -> Composition:
-    """Return the composition of steps on so many draws of records, of which several may be of the group."""
+    """Return the composition of steps on draws of records, several of which may belong to the group."""
     forward, backward = (functools.partial(_draws, run, replacement, back) for back in (False, True))
     return (
         Composition(forward) if run.adjacency == Adjacency.REPLACE_ONE else asked_for(run.adjacency, forward, backward)
@@ -162,14 +162,14 @@ def _drawn(run: SampledSteps, *, replacement: bool) -> Composition:
 
 
 def _draws(run: SampledSteps, replacement: bool, backward: bool, log_delta: float) -> list[tuple[Pair, int]]:
-    """Return the pair of a step on such draws, with as many numbers of draws as matter for this ln delta."""
+    """Return the pair of a step on such draws, with the numbers of draws that matter for this ln delta."""
     draws = pld.Draws(run.batch_size, run.group_size, run.records, log_rare(run.steps, log_delta), replacement)
     pair = drawn_pair(run.mu, draws, run.adjacency)
     return [(pld.exchanged(pair) if backward else pair, run.steps)]
 
 
 def _disclosed_draws(run: SampledSteps) -> Composition:
-    """Return what holds if it is known which draws were of a record that differs."""
+    """Return the bound if the draws of differing records are public."""
     apart = 1.0 if run.adjacency == Adjacency.NULL_RECORD else 2.0
     mu, rate, draws = up(apart * run.mu, 2.0), up(run.group_size / run.records), run.batch_size * run.steps
     if run.mu > _FARTHEST_MU or draws > _MOST_DRAWS:
@@ -180,7 +180,7 @@ def _disclosed_draws(run: SampledSteps) -> Composition:
 
 
 def balls_in_bins(run: EpochsOfBatches) -> Composition:
-    """Return the composition of epochs in each of which a record falls into a random step."""
+    """Return the composition of epochs in which a record falls into one random step each."""
     if not _LEAST_MU_OF_EPOCHS <= run.mu <= _MOST_MU_OF_EPOCHS:
         return Composition([(one_gaussian(run.public.mu), 1)])
     replaced = run.adjacency == Adjacency.REPLACE_ONE
@@ -195,7 +195,7 @@ def balls_in_bins(run: EpochsOfBatches) -> Composition:
 def _epochs(
     run: EpochsOfBatches, log_delta: float, *, replaced: bool = False, backward: bool = False, coarser: int = 1
 ) -> list[tuple[Pair, int]]:
-    """Return the pairs of an epoch and how many there are, on a grid that suits this ln delta."""
+    """Return the pairs of an epoch with their counts, on a grid for this ln delta."""
     log_tail = log_rare(run.passes * run.uses, log_delta)
     make = pld.replaced_place if replaced else pld.random_place
     pairs = [
@@ -209,33 +209,33 @@ def _epochs(
 
 
 def in_each_order(adjacency: Adjacency, parts: Sequence[tuple[Pair, int]]) -> Composition:
-    """Return the composition of pairs whose forward order is that of a removed record, as the adjacency asks."""
+    """Return the composition in the adjacency's orders, for pairs whose forward order is that of a removed record."""
     others = [(pld.exchanged(pair), count) for pair, count in parts]
     same = all(other is pair for (other, _), (pair, _) in zip(others, parts, strict=True))
     return asked_for(adjacency, parts, () if same else others)
 
 
 def asked_for(adjacency: Adjacency, removed: Parts, added: Parts) -> Composition:
-    """Return the composition in the orders that the adjacency asks for."""
+    """Return the composition in the adjacency's orders."""
     if adjacency == Adjacency.ADD and added:
         return Composition(added)
     return Composition(removed) if adjacency == Adjacency.REMOVE else Composition(removed, added)
 
 
 def one_gaussian(mu: float) -> Pair:
-    """Return the pair of a Gaussian mechanism, whatever its mu."""
+    """Return the pair of a Gaussian mechanism, for any mu."""
     return pld.gaussian_sum([(mu, 1)])
 
 
 @functools.lru_cache(maxsize=64)
 def added(pair: Pair, rate: float, steps: int) -> Pair:
-    """Return the pair of all steps for a record that is added, from that for one that is removed."""
+    """Return the pair of all steps for an added record, from that for a removed one."""
     return pld.exchanged(pld.seldom_used(pair, rate=rate, steps=steps))
 
 
 @functools.lru_cache(maxsize=64)
 def poisson_pair(mu: float, rate: float, *, replaced: bool, size: int = 1) -> Pair:
-    """Return the pair of a step on a Poisson sample, for groups of so many records."""
+    """Return the pair of a step on a Poisson sample, for groups of ``size`` records."""
     if size > 1:
         make_group = pld.replaced_group if replaced else pld.removed_group
         return make_group(mu=max(mu, _LEAST_MU_OF_MIXTURES), rate=max(rate, _LEAST_RATE), size=size)
@@ -245,7 +245,7 @@ def poisson_pair(mu: float, rate: float, *, replaced: bool, size: int = 1) -> Pa
 
 @functools.lru_cache(maxsize=64)
 def known_uses(mu: float, rate: float, steps: int, *, replaced: bool, at_once: int = 1) -> Pair:
-    """Return the pair of all steps where it may be known which of them used the record."""
+    """Return the pair of all steps with the record's steps public."""
     if replaced:
         return pld.replaced_known_uses(mu=mu, rate=rate, steps=steps)
     return pld.known_uses(mu=mu, rate=rate, steps=steps, at_once=at_once)
@@ -263,7 +263,7 @@ def fixed_pair(mu: float, rate: float, adjacency: Adjacency) -> Pair:
 
 
 def cut_pair(mu: float, rate: float, adjacency: Adjacency, records: int, most: int) -> Pair:
-    """Return the pair of a step on a Poisson sample of these records that is cut to so many."""
+    """Return the pair of a step on a Poisson sample of ``records`` that is cut to ``most``."""
     cut = binomial.truncation(records, rate, most)
     kept = cut.rate if adjacency in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD) else rate
     whole = poisson_pair(mu, rate, replaced=adjacency == Adjacency.REPLACE_ONE)
@@ -278,8 +278,8 @@ def drawn_pair(mu: float, draws: Draws, adjacency: Adjacency) -> Pair:
 
 
 def log_rare(times: int, log_delta: float) -> float:
-    """Return ln of a probability that does not matter for this ln delta, even so many times."""
-    # e^-12 of delta is nothing; steps of 8 let near questions share a grid; e^-640 is near the least double.
+    """Return ln of a probability that does not matter for this ln delta, even ``times`` times."""
+    # e^-12 of delta is negligible; steps of 8 let similar questions share a grid; e^-640 is near the least double.
     return max(-640.0, 8.0 * math.floor((log_delta - math.log(times) - 12.0) / 8.0))
 
 
@@ -294,12 +294,12 @@ class _Steps(NamedTuple):
 
     @property
     def draws_a_size(self) -> bool:
-        """Whether every batch has one size: then another record makes room where the record is in."""
+        """Whether every batch has one size: the record then displaces another one."""
         return self.run.sampling in (Sampling.FIXED, Sampling.WITH_REPLACEMENT)
 
     @property
     def apart(self) -> float:
-        """How far a use takes two sums apart, in clipping norms."""
+        """The distance of two sums after a use, in clipping norms."""
         return 2.0 if self.run.adjacency == Adjacency.REPLACE_ONE or self.draws_a_size else 1.0
 
     def cost(self, mu: float, rate: float) -> float:
@@ -345,7 +345,7 @@ _LIKELY: dict[str, Callable[[_Steps], float | None]] = {
 
 
 def likely(run: Run, unknown: str, *, epsilon: float, log_delta: float) -> float | None:
-    """Return about the value of the unknown that meets the budget; None for no idea."""
+    """Return about the value of the unknown that meets the budget; None if there is no guess."""
     mu = gaussian.largest_mu(epsilon=epsilon, log_delta_target=log_delta) / (run.group_size or 1)
     return _LIKELY[unknown](_Steps(run, mu * mu)) if unknown in _LIKELY else None
 
@@ -353,8 +353,8 @@ def likely(run: Run, unknown: str, *, epsilon: float, log_delta: float) -> float
 def _likely_cost(mu: float, apart: float, rate: float) -> float:
     """Return about the variance of the loss of a step that has the record with a probability of ``rate``.
 
-    With L the likelihood ratio of a use, it is that of rate (L - 1) where the record is left out, and where it is
-    replaced by another one that of rate (L - L'), L' the mirror image.
+    With L the likelihood ratio of a use, it is that of rate (L - 1) for a record that is left out, and that of rate (L
+    - L'), L' the mirror image, for a replaced one.
     """
     square = min((mu / apart) ** 2, 600.0)
     spread = math.expm1(square) if apart == 1.0 else 4.0 * math.sinh(square)

@@ -1,14 +1,14 @@
-"""DP-SGD on clipped gradients of a linear model, of which only the last iterate is seen.
+"""DP-SGD on clipped gradients of a linear model, with only the last iterate released.
 
 Clipped gradients of a linear model are those of a convex loss (`dpcalc.model.clipping`).
 
 With Poisson or fixed batches a step contracts if its batch is not too large: the sum of a batch is divided by a
-constant, and a Poisson batch may be large. Lengths are in units of what one clipped gradient moves a step, step_size
-clip/batch_size; the noise of a step is then z.
+constant, and a Poisson batch may be large. Lengths are in units of step_size clip/batch_size, the effect of one clipped
+gradient; the noise of a step is then z.
 
 With shuffled or full batches the run is one of `shuffled_epochs` or of `noisy_gd`: a batch is divided by a constant,
 and a shorter one contracts no less than the regulariser does. A record moves the sum of its batch by the clipping norm
-C, and by 2 C where another one comes in its place; the noise on the sum is z C.
+C, and by 2 C if another record replaces it; the noise on the sum is z C.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ class HiddenRun(Setting):
 
     @property
     def apart(self) -> float:
-        """How far a use of the record takes two steps apart: 2 where another record comes in its place."""
+        """The distance of two steps after a use of the record: 2 if another record replaces it."""
         moved = self._of_one_size and self.adjacency in (Adjacency.ADD, Adjacency.REMOVE, Adjacency.ADD_REMOVE)
         return 2.0 if moved or self.adjacency == Adjacency.REPLACE_ONE else 1.0
 
     @property
     def _of_one_size(self) -> bool:
-        """Whether all batches have one size: another record makes room for this one, and every batch contracts."""
+        """Whether all batches have one size: the record then displaces another one, and every batch contracts."""
         return self.sampling in (Sampling.FIXED, Sampling.WITH_REPLACEMENT)
 
     @property
@@ -86,7 +86,7 @@ class HiddenRun(Setting):
 
     @property
     def factor(self) -> float:
-        """c, by which a step on a batch that is not too large contracts, rounded up."""
+        """c, the contraction of a step on a batch that is not too large, rounded up."""
         beta = self.smoothness if self._of_one_size else self.regularisation
         return loss.contraction(step_size=self.step_size, smoothness=beta, strong_convexity=self.regularisation)
 
@@ -108,7 +108,8 @@ class HiddenRun(Setting):
 
     @property
     def draws(self) -> Draws:
-        """How often the record, or those of a group, are in a batch; for groups an upper bound, in stochastic order."""
+        """The law of the uses of the record, or of a group, in a batch; for groups an upper bound in stochastic
+        order."""
         from fractions import Fraction
 
         if self.sampling == Sampling.BALLS_IN_BINS:
@@ -122,7 +123,7 @@ class HiddenRun(Setting):
 
     @property
     def searches(self) -> list[Search]:
-        """The plans of the theorems that apply, by what is learnt of early batches.
+        """The plans of the applicable theorems, by what becomes known about early batches.
 
         Where one of the two data sets is as good as without the record, nothing need be; where both are compared with a
         run without it, each of them is half as far from that. Else it may be told which batches had the record.
@@ -138,7 +139,7 @@ class HiddenRun(Setting):
 
     @property
     def plan(self) -> Plan | None:
-        """The plan that is best by approximations; None for the plain composition."""
+        """The best plan by approximations; None for plain composition."""
         if self._of_mixtures and self.noise_multiplier < _LEAST_NOISE:
             return None
         if self.sampling == Sampling.BALLS_IN_BINS and not _LEAST_NOISE_OF_EPOCHS <= self.noise_multiplier <= 1e6:
@@ -167,7 +168,7 @@ class HiddenRun(Setting):
 
     @property
     def all_composed(self) -> Composition:
-        """What holds if every iterate is seen."""
+        """The guarantee if every iterate is public."""
         whole = {
             Sampling.POISSON: pairs.poisson, Sampling.FIXED: pairs.fixed, Sampling.BALLS_IN_BINS: pairs.balls_in_bins,
             Sampling.WITH_REPLACEMENT: pairs.with_replacement,
@@ -243,7 +244,7 @@ class HiddenRun(Setting):
 
     @property
     def too_large(self) -> TooLarge:
-        """Batches of more than K records, of which those of the group may be some."""
+        """Batches of more than K records, which may include those of the group."""
         from fractions import Fraction
 
         if self._of_one_size or self.most_contracting >= self.records:
@@ -362,7 +363,7 @@ ONLY_THE_LAST = requires(
     not_monotone_in=("records", "batch_size", "sample_rate", "step_size"),
 )  # fmt: skip
 def hidden(run: HiddenRun) -> Composition:
-    """What was done before the last steps is hidden by a share of their noise, unless a batch is too large to contract.
+    """A share of the noise of the last steps hides all earlier ones, unless a batch is too large to contract.
 
     >>> run = HiddenRun(sampling="poisson", adjacency="remove", records=100, batch_size=10, sample_rate=0.1, steps=1,
     ...                 noise_multiplier=1.0, step_size=1.0, smoothness=0.25)
@@ -430,7 +431,7 @@ def moved(adjacency: Adjacency) -> float:
     slack="as shuffled_epochs.fresh",
 )  # fmt: skip
 def shuffled(run: HiddenEpochs) -> Profile:
-    """A use of the record in an earlier epoch fades in the steps behind it; the place in the last epoch decides.
+    """Later steps hide a use of the record in an earlier epoch; its position in the last epoch decides.
 
     >>> run = HiddenEpochs(sampling="shuffle", adjacency="zero-out", records=1000, batch_size=1, steps=10**4,
     ...                    noise_multiplier=1.0, step_size=1.0, smoothness=1.0)
@@ -459,7 +460,7 @@ def shuffled(run: HiddenEpochs) -> Profile:
     ),
 )  # fmt: skip
 def descent(run: Setting) -> Gdp:
-    """A regulariser, or a bounded domain, makes a run forget its early steps.
+    """With a regulariser, or on a bounded domain, a run forgets its early steps.
 
     >>> run = Setting(sampling="full", adjacency="zero-out", steps=10**6, noise_multiplier=10.0, step_size=1.0,
     ...               smoothness=0.01, regularisation=0.01)

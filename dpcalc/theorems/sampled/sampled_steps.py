@@ -1,10 +1,10 @@
 """DP-SGD on clipped gradients, every iterate public: batches drawn by each of the usual schemes, for every adjacency.
 
 A step releases the sum of the clipped gradients of its batch plus N(0, (z C)^2 I), C the clipping norm and z the noise
-multiplier; what divides the sum is a constant. Nothing is asked of the losses or of the dimension. The pairs of laws
+multiplier; the divisor of the sum is a constant. Losses and dimension are arbitrary. The pairs of laws
 that dominate a step are those of `dpcalc.notions.pld.sampled_gaussian`; an epoch of balls-in-bins has its own pair.
 
-What no guarantee for shuffled batches can be below: a run of DP-SGD that tells so much.
+Also a lower bound for shuffled batches: the privacy loss of a certain run of DP-SGD.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ CONSTANT = (
     "the sum is divided by a constant, not by the size of the batch that was drawn, and no batch size is released"
 )
 LARGEST_GROUP = 32
-_MOST_TRUNCATED = 10**10  # records: the sums over sizes of batches have then millions of terms
+_MOST_TRUNCATED = 10**10  # records: the sums over batch sizes then have millions of terms
 
 
 # --- conditions -------------------------------------------------------------------------------------------------------
 
 
 def sampling_is(allowed: Sampling, *, asked: bool = True) -> Condition:
-    """Return the condition that batches are drawn in this way; runs that need not say how are not ``asked``."""
+    """Return the condition that batches are drawn in this way; ``asked`` is False for runs without that choice."""
 
     def check(run: Run) -> Obstacle | None:
         if asked and run.sampling is None:
@@ -50,7 +50,7 @@ def sampling_is(allowed: Sampling, *, asked: bool = True) -> Condition:
 
 
 def _nothing_is_forgotten(run: Run) -> Obstacle | None:
-    """Return what is wrong with full batches whose early steps the last iterate forgets: another value is sharper."""
+    """Return an obstacle for full batches whose last iterate forgets early steps: another value is sharper."""
     forgets = (
         run.convex_if_clipped and (run.regularisation or run.diameter is not None) and STEP_WITHIN.check(run) is None
     )
@@ -71,7 +71,7 @@ ENDS_IN_SHUFFLED = requires(
 
 
 def _cut_from_known(run: Run) -> Obstacle | None:
-    """Return what is wrong with batches that are cut to a largest size."""
+    """Return an obstacle for batches that are cut to a largest size."""
     if run.max_batch_size is None:
         return None
     if run.sampling != Sampling.POISSON or (run.records or 0) > _MOST_TRUNCATED:
@@ -179,7 +179,7 @@ def poisson(run: SampledSteps) -> Composition:
     slow=True,
 )  # fmt: skip
 def truncated(run: SampledSteps) -> Composition:
-    """A batch that the others fill has one size: there a record that is kept is in the place of another.
+    """If the other records fill a batch, it has its largest size, and a record that is kept displaces another one.
 
     >>> import math
     >>> run = SampledSteps(sampling="poisson", adjacency="null-record", records=3, sample_rate=0.5, max_batch_size=1,
@@ -237,7 +237,7 @@ def truncated(run: SampledSteps) -> Composition:
     slow=True,
 )  # fmt: skip
 def scheduled(run: SampledSteps) -> Composition:
-    """Steps that differ compose as equal ones do, as long as how they differ was fixed beforehand.
+    """Different steps compose as equal ones do, as long as the schedule was fixed beforehand.
 
     >>> import math
     >>> import numpy as np
@@ -273,7 +273,7 @@ def scheduled(run: SampledSteps) -> Composition:
     slow=True,
 )  # fmt: skip
 def fixed(run: EpochsOfBatches) -> Composition:
-    """A record that leaves a batch of fixed size makes room for another one: two sums are up to twice the clip apart.
+    """A record in a batch of fixed size displaces another one, so two sums are up to twice the clipping norm apart.
 
     >>> import math
     >>> run = EpochsOfBatches(sampling="fixed", adjacency="replace-one", sample_rate=0.1, steps=1, noise_multiplier=2.0)
@@ -307,7 +307,8 @@ def fixed(run: EpochsOfBatches) -> Composition:
     slow=True,
 )  # fmt: skip
 def with_replacement(run: SampledSteps) -> Composition:
-    """A record comes j times with binomial weight, and in the place of j others: two sums are 2j clips apart.
+    """A record is drawn j times with binomial probability and displaces j others, so two sums are 2j clipping norms
+    apart.
 
     >>> import math
     >>> run = SampledSteps(sampling="with-replacement", adjacency="replace-one", records=10, batch_size=1, steps=1,
@@ -363,7 +364,7 @@ def full(run: Setting) -> Gdp:
     slow=True,
 )  # fmt: skip
 def balls_in_bins(run: EpochsOfBatches) -> Composition:
-    """What a record adds is hidden among the steps of an epoch, and the sizes of the batches vary.
+    """A record's contribution is hidden among the steps of an epoch, and batch sizes vary.
 
     >>> import math
     >>> run = EpochsOfBatches(sampling="balls-in-bins", adjacency="null-record", records=20, batch_size=10, steps=2,
@@ -391,7 +392,8 @@ def balls_in_bins(run: EpochsOfBatches) -> Composition:
     slack="what a secret order hides: see sampled.shuffle_lower for how much that can be",
 )  # fmt: skip
 def shuffle(run: EpochsOfBatches) -> Gdp:
-    """Every record is used once in an epoch. What Poisson sampling or balls in bins would give holds for no such run.
+    """Every record is used once in an epoch. Bounds for Poisson sampling or balls in bins do not hold for shuffled
+    batches.
 
     >>> run = EpochsOfBatches(sampling="shuffle", adjacency="null-record", records=1000, batch_size=10, steps=400,
     ...                       noise_multiplier=4.0)
@@ -434,7 +436,7 @@ def shuffle(run: EpochsOfBatches) -> Gdp:
     slow=True,
 )  # fmt: skip
 def shuffle_lower(run: EpochsOfBatches) -> Profile:
-    """The batch with the record stands out twice: it is in, and the one it displaced is not.
+    """The batch with the record stands out twice: the record is in it, and the one it displaced is not.
 
     >>> run = EpochsOfBatches(sampling="shuffle", adjacency="null-record", records=1000, batch_size=1, steps=1000,
     ...                       noise_multiplier=0.5)
@@ -453,7 +455,8 @@ def shuffle_lower(run: EpochsOfBatches) -> Profile:
 
 
 def _largest_sums(bins: int, noise: float, moved: float, epochs: int, epsilon: float) -> float:
-    """Return ln of a lower bound on delta from the largest sum of every epoch; with less noise no less is told."""
+    """Return ln of a lower bound on delta from the largest sum of every epoch; with less noise the run reveals no
+    less."""
     from dpcalc.numerics import sums
 
     if noise > sums.WIDEST or epsilon > 1e6:
@@ -467,7 +470,7 @@ def _largest_sums(bins: int, noise: float, moved: float, epochs: int, epsilon: f
 
 
 def _largest_sum(bins: int, noise: float, moved: float, epsilon: float) -> float:
-    """Return ln of the best lower bound on delta over thresholds, rounded down; -inf where it is below 1e-290."""
+    """Return ln of the best lower bound on delta over thresholds, rounded down; -inf if it is below 1e-290."""
 
     def log_delta(c: float) -> float:
         # ln P(some sum exceeds c): of all but one, and of the one; 1 - A B = (1 - A) + A (1 - B).

@@ -1,4 +1,4 @@
-"""Steps of DP-SGD on batches drawn at random, and epochs of such batches, as theorems read them."""
+"""The settings of DP-SGD: steps on randomly drawn batches, and epochs of such batches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SampledSteps(Setting):
 
     @property
     def cap(self) -> int | None:
-        """The largest size of a batch; None where there is none."""
+        """The largest size of a batch; None without a limit."""
         most: int | None = self.known.get("max_batch_size")
         return most
 
@@ -39,7 +39,7 @@ class SampledSteps(Setting):
 
 
 class EpochsOfBatches(SampledSteps):
-    """Epochs in each of which a record is used in so many random steps, mostly one."""
+    """Epochs in which a record is used in a fixed number of random steps, usually one."""
 
     uses: int = 1
 
@@ -50,25 +50,26 @@ class EpochsOfBatches(SampledSteps):
 
     @property
     def sections(self) -> list[tuple[int, int]]:
-        """Sizes of sections of an epoch, in each of which a record is in one step, and how many there are of a size.
+        """(size, count) of the sections of an epoch, in each of which a record is in one step.
 
-        Uniformly many steps of an epoch are one of every section, for sections that are themselves drawn uniformly.
+        A uniform choice of steps of an epoch is one step from every section, for uniformly drawn sections.
         """
         size, larger = divmod(self.bins, self.uses)
         return [(bins, count) for bins, count in ((size + 1, larger), (size, self.uses - larger)) if count]
 
     @property
     def passes(self) -> int:
-        """The number of epochs, a last one that is cut short counted whole."""
+        """The number of epochs; a last, shorter one counts as whole."""
         return -(-self.steps // self.bins)
 
     @property
     def public(self) -> Gdp:
-        """What holds if the steps of every record are known."""
+        """The guarantee with the steps of every record public."""
         return Gdp(composed_mu(self.adjacency, self.noise_multiplier, self.uses * self.passes))
 
 
 def composed_mu(adjacency: Adjacency, noise_multiplier: float, uses: int) -> float:
-    """Return mu of so many Gaussian mechanisms, rounded up: a record replaced moves a sum by twice the clip."""
+    """Return mu of ``uses`` Gaussian mechanisms, rounded up: a replaced record moves a sum by twice the clipping
+    norm."""
     apart = 2.0 if adjacency == Adjacency.REPLACE_ONE else 1.0
     return up(apart * math.sqrt(uses) / noise_multiplier, 4.0)
