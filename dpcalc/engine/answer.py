@@ -28,7 +28,7 @@ from dpcalc.report import Case, Obstacle, Result
 from dpcalc.theorems.record import Theorem, for_algorithm
 
 Refused = tuple[Theorem, DpcalcError]
-"""A bound that gave no result, and why."""
+"""A bound that gave no result, and the reason."""
 
 
 def answer(run: Run, question: Question, bounds: Sequence[Theorem] | None = None) -> Case:
@@ -37,7 +37,7 @@ def answer(run: Run, question: Question, bounds: Sequence[Theorem] | None = None
     Args:
         run: as described.
         question: what is sought.
-        bounds: those to ask; None for all that speak of the algorithm.
+        bounds: the bounds to evaluate; None for all that cover the algorithm.
 
     Raises:
         SpecError: the question is incomplete or over-determined.
@@ -54,7 +54,7 @@ def answer(run: Run, question: Question, bounds: Sequence[Theorem] | None = None
     )
     if not any(result.guarantee for result in results):
         raise first_failure(refused)
-    # Of what is read from a schedule, the schedule itself is an input.
+    # For values read from a schedule, the schedule itself is the input.
     read = [name for name, source in run.sources.items() if source is Source.FILE and name != "schedule"]
     recorded = {name: value for name, value in run.values.items() if name != unknown and name not in read}
     return Case(
@@ -85,9 +85,9 @@ def _rows_of_bound(asked: Application, unknown: str, results: Sequence[Result]) 
 
 
 def _edge_warnings(results: Sequence[Result], question: Question) -> tuple[str, ...]:
-    """Return a warning where the best of the orders given is the first or the last of them.
+    """Return a warning if the best of the given orders is the first or the last of them.
 
-    A search over all orders needs none: its ends are limits and no choice.
+    A search over all orders needs none: its ends are limits, not a choice.
     """
     if not question.orders:
         return ()
@@ -128,7 +128,7 @@ def rows_of(
 
 
 def obstacles_of(refused: Sequence[Refused]) -> tuple[Obstacle, ...]:
-    """Return why bounds gave nothing, for the report; those of which others speak better are passed over."""
+    """Return why each bound does not apply, without those that a sharper bound supersedes."""
     return tuple(
         Obstacle(bound.id, error.message, error.hint or "", error.parameters)
         for bound, error in refused
@@ -146,11 +146,11 @@ def failure_warnings(refused: Sequence[Refused]) -> tuple[str, ...]:
 
 
 def first_failure(refused: Sequence[Refused]) -> DpcalcError:
-    """Return the failure to show where no bound gives a guarantee, naming its bound.
+    """Return the failure to show if no bound gives a guarantee, with the name of its bound.
 
-    A guarantee whose code failed comes first. Then, a budget out of reach says more than a theorem that does not hold,
-    and that more than one that was not asked. Of those out of reach, the one that comes nearest is shown. A row for
-    comparison speaks only where no guarantee does.
+    A guarantee whose code failed comes first. Then a budget out of reach is more informative than a theorem that does
+    not hold, and that more than one that was not evaluated. Among budgets out of reach the nearest is shown. A row for
+    comparison is shown only if there is no guarantee.
     """
     refused = [row for row in refused if row[0].guarantee] or [
         row for row in refused if not isinstance(row[1], BoundFailed)

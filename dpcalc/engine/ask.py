@@ -1,4 +1,4 @@
-"""From a command, the values given and a question to a case: what the command line, recipes and Python call."""
+"""From a command, given values and a question to a case: the entry point of the command line, recipes and Python."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Sources = Mapping[str, Source]
 
 
 FEW = 12
-"""Of this many cases at most it is said what would better each of them."""
+"""The most cases for which each gets advice on improvements."""
 
 
 def ask(
@@ -70,11 +70,11 @@ def ask(
         question: what is sought.
         sources: parameter name -> where it came from.
         gates: parsed assertions.
-        notes: whether to say what would change the answer, and what is worth knowing of it.
-        brief: whether the case is one of several, of which no more is asked than costs little.
-        best_only: whether to leave out the bounds that cannot be the best: lower values, limits, what is implied.
+        notes: whether to add advice and remarks.
+        brief: whether the case is one of several, so that only cheap notes are computed.
+        best_only: whether to leave out the bounds that cannot be the best: lower values, limits and implied bounds.
         certified: whether to recompute every guarantee in ball arithmetic.
-        only: the one bound to ask; None: all that speak of the run.
+        only: the one bound to evaluate; None for all that cover the run.
 
     Raises:
         SpecError, NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`.
@@ -99,7 +99,8 @@ def ask(
 
 
 def best_of(command: str, given: Given, question: Question, sources: Sources | None = None) -> Case | None:
-    """Return the case with its best answer alone; None where there is none, or more is asked: `ask` says more."""
+    """Return the case with only its best answer; None if there is none, or the question asks for more: use `ask`
+    then."""
     if COMMANDS[command].prices or question.risks or question.targets or question.curves:
         return None
     try:
@@ -109,7 +110,7 @@ def best_of(command: str, given: Given, question: Question, sources: Sources | N
 
 
 def closed_form_of(command: str, given: Given, question: Question) -> Case | None:
-    """Return the best answer to a question where closed forms give it, in no time and memory to speak of; else None."""
+    """Return the best answer if closed forms give it, with negligible time and memory; else None."""
     record = COMMANDS.get(command)
     searches = question.solve or question.risks or question.targets or question.curves
     if record is None or record.trains or record.prices or searches or given.get("schedule") is not None:
@@ -120,11 +121,11 @@ def closed_form_of(command: str, given: Given, question: Question) -> Case | Non
         inquiry = Inquiry(command, given, question, {}, notes=False, best_only=True)
         return inquiry.case() if inquiry.is_closed else None
     except DpcalcError:
-        return None  # the case says why by itself
+        return None  # `ask` reports the reason
 
 
 class _AnyInquiry:
-    """A question, the gates on its answer, and the run that it is about, if it is about one."""
+    """A question, the gates on its answer, and its run, if there is one."""
 
     run: Run | None = None
 
@@ -132,7 +133,7 @@ class _AnyInquiry:
         self.command, self.question, self.gates = command, question, gates
 
     def _certified(self, case: Case) -> Case:
-        """Return the case with what is proved of its guarantees."""
+        """Return the case with the proofs of its guarantees."""
         from dpcalc.certify.case import certify
 
         taken = {result.bound: lookup(result.bound).parameters for result in case.results}
@@ -148,7 +149,7 @@ class _AnyInquiry:
 
 
 class CostInquiry(_AnyInquiry):
-    """One question about what a budget costs."""
+    """One question about the cost of a budget."""
 
     def __init__(self, command: Command, description: Description, question: Question, gates: Sequence[Gate]) -> None:
         super().__init__(command, question, gates)
@@ -171,7 +172,7 @@ class CostInquiry(_AnyInquiry):
 
 
 class Inquiry(_AnyInquiry):
-    """One question about one described run, the bounds that are asked, and how much is said beside the answer."""
+    """One question about one described run, the bounds to evaluate, and the amount of advice."""
 
     run: Run
 
@@ -187,18 +188,18 @@ class Inquiry(_AnyInquiry):
 
     @property
     def _in_full(self) -> bool:
-        """Whether errors and notes say all that they can, with examples."""
+        """Whether errors and notes are complete, with examples."""
         return self.notes and not self.brief
 
     @property
     def is_closed(self) -> bool:
-        """Whether every bound that applies is a closed form, which takes no time and no memory to speak of."""
+        """Whether every applicable bound is a closed form, with negligible time and memory."""
         if Sought(self.run, self.question).unknown not in ROWS:
             return False
         return all(_is_closed(bound, self.question) or bound.obstacle(self.run) for bound in self.bounds)
 
     def case(self, *, certified: bool = False) -> Case:
-        """Return the answer with all that is said beside it."""
+        """Return the answer with its notes, proofs and verdicts."""
         run, question = self.run, self.question
         case = self._answer()
         if case.best is not None and not question.targets:
@@ -224,7 +225,7 @@ class Inquiry(_AnyInquiry):
         return Asked(self.command, self.given, self.sources, self.run, self.question, case, best, self.brief)
 
     def _answer(self) -> Case:
-        """Return the case; where no bound speaks of the run, the error names the nearest one of which one does."""
+        """Return the case; if no bound covers the run, the error names the nearest covered one."""
         run, question, bounds = self.run, self.question, self.bounds
         try:
             return answer(run, question, bounds)
@@ -248,9 +249,9 @@ class Inquiry(_AnyInquiry):
             raise with_nearest(error, run, question, self.command) from None
 
     def _with_notes(self, asked: Asked) -> Asked:
-        """Return the case with what is said beside its rows; the rows stand where that fails."""
+        """Return the case with its notes; if they fail, the rows are kept."""
         case = asked.case
-        notes = self.notes and (self.run.group_size or 1) == 1  # for groups what would better the answer takes too long
+        notes = self.notes and (self.run.group_size or 1) == 1  # for groups advice takes too long
         try:
             with isolate_failure():
                 if self.command.compares:
@@ -266,7 +267,7 @@ class Inquiry(_AnyInquiry):
         return asked._replace(case=case)
 
     def _warned_of_noise(self, asked: Asked) -> Case:
-        """Return the case with a warning where its noise may have been meant as another one."""
+        """Return the case with a warning if its noise has another likely reading."""
         run, case = self.run, asked.case
         if not run.typed("noise_std") or (run.noise_multiplier or 0.0) <= (run.noise_std or 0.0):
             return case
@@ -276,7 +277,7 @@ class Inquiry(_AnyInquiry):
         return case._replace(warnings=(*case.warnings, *misread_noise(asked, both=both)))
 
     def _with_risk(self, case: Case) -> Case:
-        """Return the case with the risks that are asked for, or that a gate speaks of."""
+        """Return the case with the risks in the question or in a gate."""
         if self.question.risks is None and not self.gates:
             return case
         from dpcalc.engine.gate import risks_of
@@ -294,19 +295,19 @@ def _is_closed(bound: Theorem, question: Question) -> bool:
 
 
 def bounds_of(record: Command, run: Run, question: Question, *, best_only: bool, alone: bool) -> list[Theorem]:
-    """Return the bounds to ask."""
+    """Return the bounds to evaluate."""
     bounds = for_algorithm(run.algorithm.name, record.families or run.algorithm.families)
     if best_only:
         if question.orders:  # the two forms of one bound are rounded in two ways
             return [bound for bound in bounds if bound.guarantee and not bound.unpromised(run)] or bounds
         return contenders(bounds, run)
-    if record.compares and not alone:  # in a sweep, what a promise not made would give is not worth its time
+    if record.compares and not alone:  # in a sweep, bounds with a missing promise are not worth their time
         return [bound for bound in bounds if not (bound.slow and bound.unpromised(run))]
     return bounds
 
 
 def _with_allocation(run: Run, result: Result) -> Result:
-    """Return the best result with where its shifts are spent."""
+    """Return the best result with its allocation of shifts."""
     if not result.best or run.schedule is None or run.algorithm.clipped:
         return result
     from dpcalc.theorems.one_pass.allocation import describe_allocation
@@ -327,7 +328,7 @@ class Applicability(NamedTuple):
 
 
 def applying(algorithm: str, given: Given) -> list[Applicability]:
-    """Return for every bound that speaks of the algorithm whether it applies to the run described.
+    """Return whether each bound for the algorithm applies to the described run.
 
     Args:
         algorithm: one of those of `compare`.
@@ -352,7 +353,7 @@ def side_by_side(
     command: str, given: Given, question: Question, *, gates: Sequence[Gate] = (), sources: Sources | None = None,
     **options: Any,
 ) -> Case:  # fmt: skip
-    """Return the case as `ask` does; one of which nothing can be guaranteed has no results and says why.
+    """Return the case as `ask` does; a case without a guarantee has no results but the reasons.
 
     Raises:
         SpecError: the description is malformed; comparing algorithms, one that cannot be so described says why instead.

@@ -1,4 +1,4 @@
-"""A guarantee in the words of another notion of privacy, and what would be enough for a budget."""
+"""Conversions of a guarantee to another notion of privacy, and the level of privacy sufficient for a budget."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpcalc.numerics.floats import exp_up, up
 from dpcalc.report import Case, Obstacle, Result
 
 TAKEN = (*STARTS, "to")
-"""What a conversion takes beside the budget and orders."""
+"""The parameters of a conversion besides the budget and orders."""
 
 _ENOUGH = ("convert.enough", "what is enough for the budget", "dpcalc", "conversions")
 
@@ -32,7 +32,7 @@ BOUNDS = (*(premise.row[0] for premise in STARTS.values()), _ENOUGH[0])
 
 
 class _Row(NamedTuple):
-    """A number that was found, and of what."""
+    """A number and its quantity."""
 
     quantity: str
     value: float
@@ -44,18 +44,18 @@ def convert(
     command: str, given: Given, question: Question, *, sources: Mapping[str, Source] | None = None,
     gates: Sequence[Any] = (), **_: Any,
 ) -> Case:  # fmt: skip
-    """Return the case of one conversion; it takes what `dpcalc.engine.ask.ask` takes.
+    """Return the case of one conversion; the arguments are those of `dpcalc.engine.ask.ask`.
 
     Args:
         command: ``convert``.
         given: one of mu, rho, pure and rdp (a text such as ``order=8 epsilon=1``, or several), and ``to``.
-        question: epsilon, delta or orders that are asked about; without anything in ``given`` but ``to`` what is known.
+        question: epsilon, delta or orders; these are the known guarantee if ``given`` has nothing but ``to``.
         sources: parameter name -> where it came from.
         gates: parsed assertions.
 
     Raises:
         SpecError: what is known or asked is malformed.
-        NotApplicable: what is asked does not follow.
+        NotApplicable: the target does not follow.
         Infeasible: nothing is enough.
     """
     refuse_unknown(command, given, TAKEN)
@@ -77,7 +77,7 @@ def convert(
 
 
 def convert_among_others(command: str, given: Given, question: Question, **options: Any) -> Case:
-    """Return the case as `convert` does; where nothing follows it has no results and says why."""
+    """Return the case as `convert` does; if nothing follows, it has no results but the reason."""
     try:
         return convert(command, given, question, **options)
     except (NotApplicable, Infeasible) as error:
@@ -94,7 +94,7 @@ def _without(given: Given, question: Question, error: DpcalcError, gates: Sequen
 
 
 def _target(premise: Premise, to: str, question: Question) -> str:
-    """Return what is sought.
+    """Return the target quantity.
 
     Raises:
         SpecError: nothing is asked, or what is asked is what is known, or needs more.

@@ -1,8 +1,8 @@
-"""One bound and one question: the result that the bound gives of epsilon, delta, mu or the Renyi divergence.
+"""One bound and one question: the bound's result for epsilon, delta, mu or the Renyi divergence.
 
-Which runs say something of groups of records: every record of a group must be covered, in every data set between.
+Group privacy: which guarantees extend to groups. Every record of a group must be covered, in every data set between.
 
-Which delta is too large for a gate: one rule for command lines, recipes and Python.
+The rule for a delta that is too large for a gate, shared by the command line, recipes and Python.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 # How near to the solution a search ends, in representable numbers:
 WIDE = 1 << 22  # 1e-9: comparison rows that cost a search per evaluation
 COARSE = 1 << 30  # 2e-7: bounds that cost tens of milliseconds
-FINE = 1 << 16  # 1e-11: their epsilon, so that what was solved for is met when asked for
-ROUGH = 1 << 44  # 4e-3: what a promise that is not made would give
+FINE = 1 << 16  # 1e-11: their epsilon, so that a solution meets its budget when asked again
+ROUGH = 1 << 44  # 4e-3: bounds with a missing promise
 
 
 def guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...] = ()) -> Guarantee:
-    """Return what the theorem proves of the run, as an object that answers questions.
+    """Return the theorem's guarantee for the run.
 
-    Where it is of the record that is worst off, and that may be one of several, it is their worst.
+    If several records may be the worst one, it is the worst of their guarantees.
 
     Raises:
         NotApplicable: a condition does not hold.
@@ -50,17 +50,17 @@ def guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...] = ()) -> Gu
 
 
 def guarantee_from(bound: Theorem, proved: Guarantee, orders: tuple[float, ...]) -> Guarantee:
-    """Return what the theorem proves of one record, as an object that answers questions."""
+    """Return the theorem's guarantee for one record."""
     ulps = FINE if bound.slow else 2
     return proved.rounded_down(ulps) if bound.rounds_down else proved.asked(orders, ulps)
 
 
 class Application:
-    """A theorem, the run that it is applied to, and what is asked of it: every row of a report comes from one.
+    """A theorem, a run and a question: every row of a report comes from one.
 
     Attributes:
         bound, run, question: these.
-        unmet: the promises that the theorem needs and the run does not make.
+        unmet: the promises that the theorem needs but the run does not make.
     """
 
     def __init__(self, bound: Theorem, run: Run, question: Question) -> None:
@@ -69,15 +69,15 @@ class Application:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the theorem proves."""
+        """The theorem's guarantee."""
         return guarantee_of(self.bound, self.run, self.question.orders)
 
     @property
     def budget(self) -> tuple[float, float]:
-        """Epsilon and ln delta a hair to the side on which the bound's answer stays true; nan where not given.
+        """Epsilon and ln delta, moved slightly to the side on which the bound's answer stays true; nan if not given.
 
-        Upper bounds are asked a little less, lower bounds and heuristics a little more: the rounding of a typed decimal
-        helps neither.
+        They are slightly smaller for upper bounds and slightly larger for lower bounds and heuristics, to cover the
+        rounding of a typed decimal.
         """
         question = self.question
         if not self.bound.rounds_down:
@@ -89,7 +89,7 @@ class Application:
 
     @property
     def kind(self) -> Kind:
-        """What may be said with the number: what is exact for one record is an upper bound for several."""
+        """The kind of the result: a value that is exact for one record is an upper bound for groups."""
         if self.unmet:
             return Kind.CONDITIONAL
         return Kind.UPPER if self.bound.kind is Kind.EXACT and (self.run.group_size or 1) > 1 else self.bound.kind
@@ -114,15 +114,15 @@ class Application:
         )  # fmt: skip
 
     def rows(self, unknown: str) -> list[Result]:
-        """Return what the theorem gives of epsilon, delta, mu or the Renyi divergence: a key of `ROWS`."""
+        """Return the theorem's rows for epsilon, delta, mu or the Renyi divergence: a key of `ROWS`."""
         return ROWS[unknown](self)
 
 
 def conversion_fields(guarantee: Guarantee, answer: Answer, epsilon: float) -> dict[str, Any]:
-    """Return the fields of a result that say how an answer came from what is proved.
+    """Return the fields of a result on how the answer follows from the guarantee.
 
     Args:
-        guarantee, answer: what is proved, and what it answered.
+        guarantee, answer: the guarantee and its answer.
         epsilon: the epsilon of the answer.
     """
     details: dict[str, Any] = {"order_at_edge": True} if answer.at_edge else {}
@@ -194,17 +194,17 @@ def _rdp(asked: Application) -> list[Result]:
 ROWS: dict[str, Callable[[Application], list[Result]]] = {
     "epsilon": _epsilon, "delta": _delta, "mu": _mu, "rdp": _rdp,
 }  # fmt: skip
-"""What is answered without a search over the run, by what is sought."""
+"""The quantities that are answered without a search over the run."""
 
 
 _ONE_WAY = (Adjacency.ADD, Adjacency.REMOVE)
 
 
 def for_groups(bound: Theorem, run: Run, proved: Guarantee) -> Guarantee:
-    """Return what a theorem says of groups of the run's ``group_size``, of what it proves of one record.
+    """Return the guarantee for groups of the run's ``group_size``, from that for one record.
 
     Raises:
-        NotApplicable: it says nothing of them.
+        NotApplicable: nothing follows for groups.
     """
     size = run.group_size or 1
     if size == 1 or "group_size" in bound.reads:  # the theorem is of groups itself
@@ -223,9 +223,9 @@ def for_groups(bound: Theorem, run: Run, proved: Guarantee) -> Guarantee:
 
 
 def refuse_groups(run: Run, *, gaussian: bool = False) -> None:
-    """Raise NotApplicable where what holds of a record need not hold of every record of a group.
+    """Raise NotApplicable if a guarantee for one record need not hold for every record of a group.
 
-    ``gaussian`` is whether Gaussian privacy is proved, the same in both orders.
+    ``gaussian``: whether the guarantee is Gaussian privacy, the same in both orders.
     """
     if run.sampling == Sampling.FIXED and run.adjacency in (Adjacency.ADD_REMOVE, *_ONE_WAY):
         raise NotApplicable(
@@ -247,7 +247,7 @@ def refuse_groups(run: Run, *, gaussian: bool = False) -> None:
 
 
 def contenders(bounds: Sequence[Theorem], run: Run) -> list[Theorem]:
-    """Return the bounds of which one will be the best guarantee; all, where none is a guarantee."""
+    """Return the bounds of which one will be the best guarantee; all if none is a guarantee."""
     guarantees = [bound for bound in bounds if bound.guarantee and not bound.unpromised(run)]
     ids = {bound.id for bound in guarantees}
     return [bound for bound in guarantees if bound.implied_by not in ids] or list(bounds)

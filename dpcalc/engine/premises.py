@@ -1,4 +1,4 @@
-"""A guarantee that is known of a mechanism, as mu, rho, pure privacy, Renyi divergences or one (epsilon, delta)."""
+"""A known guarantee of a mechanism: mu, rho, pure privacy, Renyi divergences or one (epsilon, delta)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_POINTS = 100
 
 
 class Premise:
-    """What is known; a subclass says what follows from it.
+    """A known guarantee; a subclass derives what follows from it.
 
     Attributes:
         form: the parameter that gives it.

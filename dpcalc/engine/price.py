@@ -1,4 +1,4 @@
-"""What a budget costs: every bound on the excess risk that applies, the best first, with the run that has it."""
+"""The cost of a budget: every applicable bound on the excess risk, the best first, with its run."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def priced(description: Description, question: Question, algorithm: str | None) 
 
 
 _BASIC = frozenset({"records", "dimension", "radius", "lipschitz"})
-"""What a bound on the risk cannot do without, whatever else is described."""
+"""The parameters that every bound on the risk needs."""
 
 
 def _order(row: Refused) -> tuple[bool, int]:
@@ -128,7 +128,7 @@ _SHORT = 0.99  # a hope may be too high by this factor
 
 
 def _least(bound: Theorem, runs: Sequence[Run]) -> Risk:
-    """Return the least cost of these runs. The most hopeful is asked first, and one without hope of less not at all."""
+    """Return the least cost of these runs. The most promising is evaluated first, and hopeless ones are skipped."""
     least: Risk | None = None
     hopes = [(_hope(bound, run) if len(runs) > 1 else -math.inf, run) for run in runs]
     for hope, run in sorted(hopes, key=lambda pair: pair[0]):
@@ -163,7 +163,7 @@ def _choices(bound: Theorem, run: Run) -> list[dict[str, int]]:
 
 
 def _trivial(run: Run, quantity: str) -> float | None:
-    """Return what no point of the domain exceeds, by its size or the range of the loss."""
+    """Return the trivial bound on the risk at any point, from the domain's size or the range of the loss."""
     lipschitz, curvature = run.lipschitz, run.strong_convexity
     limits = [run.loss_range] if run.loss_range is not None else []
     if lipschitz is not None and run.radius is not None:
@@ -188,7 +188,7 @@ def _ranked(results: list[Result]) -> Iterator[Result]:
 
 
 def _own_choice(results: tuple[Result, ...], typed: Description) -> Iterator[Note]:
-    """Yield a note where a best result is of another run than was described."""
+    """Yield a note if a best result is for another run than the described one."""
     for result in results:
         ran = result.details or {}
         other = tuple(name for name in CHOSEN if name in typed and name in ran and ran[name] != typed[name])
@@ -197,7 +197,7 @@ def _own_choice(results: tuple[Result, ...], typed: Description) -> Iterator[Not
 
 
 def _vacuous(results: tuple[Result, ...]) -> Iterator[Note]:
-    """Yield a note where best results say nothing."""
+    """Yield a note if best results are vacuous."""
     best = [result for result in results if result.best]
     vacuous = tuple(result.bound for result in best if (result.details or {}).get("vacuous"))
     if vacuous:

@@ -1,4 +1,4 @@
-"""From what a person says of a run to the run, and what is asked of it: which of its parameters is sought."""
+"""From a user's description to the run and the question: which parameter is solved for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpcalc.notes import LeftOut, LinearClip, LossDomain, Note
 
 
 def aimed(question: Question, given: dict[str, Any], listed: Mapping[str, Sequence[float] | None]) -> Question:
-    """Return the question with what an attacker may do at most, which is taken out of the values given.
+    """Return the question with the limits on attackers, which are removed from the given values.
 
     Args:
         question: what is sought.
@@ -28,7 +28,7 @@ def aimed(question: Question, given: dict[str, Any], listed: Mapping[str, Sequen
         listed: fpr, prior and baseline -> the rates and probabilities given.
 
     Raises:
-        SpecError: it is not said, or not by one number, at which rate or probability.
+        SpecError: the rate or probability is missing, or is not one number.
     """
     targets = tuple(
         Target(name, _at(name, ATTACKS[name], listed.get(ATTACKS[name])), float(given.pop(name)))
@@ -85,7 +85,7 @@ def check_question(question: Question) -> None:
 
 
 def _refuse_hopeless(targets: Sequence[Target]) -> None:
-    """Raise SpecError for a target that no privacy keeps: who guesses without any output does better."""
+    """Raise SpecError for a target that no privacy keeps: guessing without any output does better."""
     for target in targets:
         if target.limit <= target.floor:
             raise SpecError(
@@ -95,20 +95,20 @@ def _refuse_hopeless(targets: Sequence[Target]) -> None:
 
 
 class Incomplete(SpecError):
-    """Too little is given of epsilon, delta and the noise."""
+    """Too few of epsilon, delta and the noise are given."""
 
 
 _BUDGET = frozenset({"epsilon", "delta"})
 _OTHER_NOISE = ("noise_std", "laplace_scale", "langevin_std")
 _NEED_EQUAL_STEPS = frozenset({"index", "records"})
 _OF_A_CHAIN = ("noise_std", "laplace_scale", "diameter")
-"""What can be solved for where a run is known by the sequence of its steps."""
+"""The parameters that can be solved for if a run is a sequence of steps."""
 _OF_STEPS_THAT_FORGET = ("clean_steps", "noise_std", "start_distance", "lipschitz")
-"""What can be solved for where a model is to forget records."""
+"""The parameters that can be solved for in unlearning."""
 
 
 class Sought(NamedTuple):
-    """A run and a question, and what is sought of it."""
+    """A run and a question, with the quantity to solve for."""
 
     run: Run
     question: Question
@@ -117,7 +117,7 @@ class Sought(NamedTuple):
     def unknown(self) -> str:
         """``epsilon``, ``delta``, ``mu``, ``rdp`` or the name of a parameter.
 
-        Where epsilon is given as well as delta and the noise, epsilon is sought and the caller checks it.
+        If epsilon, delta and the noise are all given, epsilon is computed and the caller checks it.
 
         Raises:
             SpecError: the question is incomplete or over-determined.
@@ -277,14 +277,14 @@ def _index_not_monotone(run: Run) -> str:
 
 
 _IMMATERIAL = frozenset({"index", "last_batch", "permutation"})
-"""Parameters that say nothing of an algorithm which does not take them: a random order has no position to choose."""
+"""Parameters that are immaterial to an algorithm that does not take them: a random order has no position to choose."""
 
 
 _ANY_LOSS = "give --loss, for example --loss logistic --feature-bound 1"
 
 
 def run_of(command: Command, description: Description) -> tuple[Command, Run, tuple[Note, ...]]:
-    """Return the command as it speaks of the algorithm, the run described, and notes on the two.
+    """Return the command for the algorithm, the described run, and notes on both.
 
     Raises:
         SpecError: the description is malformed, or is of something that the algorithm does not do.
@@ -371,7 +371,7 @@ _SMOOTH = (LossClass.CONVEX_SMOOTH, LossClass.SMOOTH)
 
 
 def _refuse_smoother(named: str, constants: Given, description: Description, taken: Collection[str]) -> None:
-    """Raise SpecError where a loss that has corners is said to be smooth."""
+    """Raise SpecError if a loss with corners is described as smooth."""
     if constants["loss_class"] in _SMOOTH:
         return
     if description.has("smoothness") and "smoothness" in taken:
@@ -394,10 +394,10 @@ def _stranger(algorithm: str, strange: list[str], command: Command | None = None
 
 
 def _fit_to(algorithm: str, description: Description) -> tuple[Note, ...]:
-    """Leave out of the description what is immaterial to the algorithm; return notes on what was.
+    """Remove immaterial parameters from the description and return notes on them.
 
     Raises:
-        SpecError: it says something that the algorithm does not do.
+        SpecError: a parameter contradicts the algorithm.
     """
     own = taken_by(algorithm)
     taken = own | {"schedule"}

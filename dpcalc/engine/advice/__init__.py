@@ -1,1 +1,1 @@
-"""What would better an answer, what a description lacks, and what is worth knowing beside a number."""
+"""Advice: what would improve an answer, what a description lacks, and notes beside a number."""

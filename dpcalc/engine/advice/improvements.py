@@ -1,8 +1,8 @@
-"""What would better an answer the most: a parameter that was not told, the last batch, a promise, an order, a release.
+"""What would improve an answer most: a missing parameter, the last batch, a promise, an order, a release.
 
-Every number is that of the run with the options that the note names; an epsilon may be some 1e-5 of itself above it, as
-it comes from a coarser lattice. Few runs are asked: of each it is first seen, by one evaluation a bound, whether it is
-worth a note, and bounds whose searches are long are asked only where the answer is theirs already.
+Every number is that of the run with the options that the note names; an epsilon may be some 1e-5 larger (relatively),
+since it comes from a coarser lattice. Few runs are evaluated: first one evaluation of each bound decides whether a run
+is worth a note, and slow bounds are used only if they gave the answer already.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from dpcalc.report import Case, Result
 from dpcalc.theorems.record import Theorem, for_algorithm, lookup
 
 _MOST = 2
-"""How many improvements are told at most."""
+"""The most improvements in one answer."""
 
 _WORTH = -math.log(0.95)
-"""The logarithm of the gain from which on an alternative is worth a note: it is a twentieth better."""
+"""The logarithm of the least gain that is worth a note: 5% better."""
 
 _NEAR = 1.02
-"""Gains within a factor of this or so count as the same, and the cheaper change comes first."""
+"""Gains within about this factor count as equal, and the cheaper change comes first."""
 
 _LARGEST = 700.0
 """The largest logarithm of a gain."""
 
 _SHARES = (0.1, 0.01, 1e-3)
-"""The strong convexities that are tried, as shares of the smoothness."""
+"""The strong convexities to try, as shares of the smoothness."""
 
 _LENGTHS = (1, 2, 3, 4, 5)
-"""The diameters that are tried, as powers of ten of the length of a step: in a smaller set nothing can be learned."""
+"""The diameters to try, as powers of ten of the length of a step: nothing can be learned in a smaller set."""
 
 _IN_PUBLIC = tuple(name for name in ORDERS if "permutation" not in ALGORITHMS[name].defaults)
-"""The orders of which nothing depends on whether they stay secret."""
+"""The orders for which secrecy does not matter."""
 
 _TINY = 1e-6
 
@@ -63,7 +63,7 @@ Changes = Mapping[str, Any]
 
 
 def _rank(note: Alternative) -> tuple[float, int]:
-    """Return what notes are sorted by: the gain, and where that is about the same what the change costs."""
+    """Return the sort key of a note: the gain, then the cost of the change."""
     kinds = (Improvement, ShortLastBatch, PromiseNotMade, OtherOrder, OtherRelease)
     return -round(math.log(note.gain or 1.0) / math.log(_NEAR)), kinds.index(type(note))
 
@@ -77,7 +77,7 @@ def _typed(value: Any) -> str:
 
 
 def _log_gain(result: Result, best: Result) -> float:
-    """Return the logarithm of how many times better a value is than the best answer."""
+    """Return the logarithm of the factor by which a value is better than the best answer."""
     return (best.log_value - result.log_value) * (1.0 if _smaller_is_better(best.quantity) else -1.0)
 
 
@@ -86,13 +86,13 @@ def _smaller_is_better(quantity: str) -> bool:
 
 
 def _bettered(best: Result, gain: float) -> float:
-    """Return the value of a parameter that was solved for, better by the gain."""
+    """Return the value of the solved parameter, better by the gain."""
     value = best.value * math.exp(-gain if _smaller_is_better(best.quantity) else gain)
     return max(math.floor(value), int(best.value) + 1) if DIRECTIONS[best.quantity].integer else value
 
 
 def _knowable(run: Run) -> Iterator[Sequence[Changes]]:
-    """Yield what may be known of the run, or arranged: for each such thing its forms, the strongest first."""
+    """Yield facts that may be known about the run or arranged: for each its variants, the strongest first."""
     smoothness, step_size = run.smoothness, run.step_size
     if step_size and smoothness is None and not run.typed("loss_class") and run.loss is None:
         yield [{"smoothness": _down(2.0 / step_size)}]
@@ -106,13 +106,13 @@ def _knowable(run: Run) -> Iterator[Sequence[Changes]]:
 
 
 def _down(value: float) -> float:
-    """Return the value to six digits, rounded down: what is typed from a note is what was asked about."""
+    """Return the value to six digits, rounded down, so that the note shows exactly the value that was evaluated."""
     rounded = (float(f"{value * (1.0 - k * _TINY):.6g}") for k in itertools.count())
     return next(shown for shown in rounded if shown <= value)
 
 
 def _diameters(step: float) -> list[Changes]:
-    """Return diameters in powers of ten, the least of some ten steps; none for lengths out of range."""
+    """Return diameters in powers of ten, from some ten steps; none for lengths out of range."""
     if not 1e-200 < step < 1e200:
         return []
     decade = round(math.log10(step))
@@ -120,9 +120,9 @@ def _diameters(step: float) -> list[Changes]:
 
 
 class Asked(NamedTuple):
-    """A question that was answered: the command, the values given to it, the run, the question and the best answer.
+    """An answered question: the command, its given values, the run, the question and the best answer.
 
-    ``brief`` is whether it is one of several, of which less is asked.
+    ``brief``: whether it is one of several, which get shorter advice.
     """
 
     command: Command
@@ -136,19 +136,19 @@ class Asked(NamedTuple):
 
     @property
     def solved(self) -> bool:
-        """Whether a parameter of the run was sought."""
+        """Whether a parameter of the run was solved for."""
         return self.best.quantity in DIRECTIONS
 
     @property
     def solution(self) -> Run:
-        """The run, with what was sought of it."""
+        """The run with the solved parameter."""
         if not self.solved:
             return self.run
         name, value = self.best.quantity, self.best.value
         return self.run.replacing(**{name: int(value) if DIRECTIONS[name].integer else value})
 
     def changed(self, changes: Changes) -> Run:
-        """Return the run that is described with these values given as well, as a person would type them.
+        """Return the run with these values given as well, as a user would type them.
 
         Raises:
             DpcalcError: the command does not take them, or there is no such run.
@@ -156,21 +156,21 @@ class Asked(NamedTuple):
         return run_of(self.command, Description({**self.given, **changes}, self.sources))[1]
 
     def best_for(self, run: Run, *, rough: bool, **changes: Any) -> Result | None:
-        """Return the best answer to the question about a run with these changes; None where there is none."""
+        """Return the best answer for a run with these changes; None if there is none."""
         try:
             return answer(run.replacing(**changes), self.question._replace(rough=rough)).best
         except DpcalcError:
             return None
 
     def takes(self, changes: Changes) -> bool:
-        """Return whether the command takes these parameters, and none of them is what is sought."""
+        """Return whether the command takes these parameters and none of them is solved for."""
         return all(name in self.command.parameters and name != self.best.quantity for name in changes)
 
     def improvements(self, most: int = _MOST) -> tuple[Alternative, ...]:
-        """Return at most ``most`` notes on what would better the answer, the largest gain first.
+        """Return at most ``most`` notes on improvements, the largest gain first.
 
-        Where two are told and one that costs nothing is among those worth telling, it is one of the two: a step size
-        that was not told, or the split of the batches.
+        One of two notes is free of cost if such a change is worth a note: a missing step size, or the split of the
+        batches.
         """
         run, best = self.run, self.best
         known = best.quantity in (Quantity.EPSILON, Quantity.DELTA, Quantity.MU, *_SOLVED)
@@ -191,20 +191,20 @@ class Asked(NamedTuple):
         yield from self.other_release()
 
     def _note(self, kind: type[Alternative], result: Result, changes: Changes, **more: Any) -> Alternative:
-        """Return the note on what was answered with the changes."""
+        """Return the note on the answer with the changes."""
         options = " ".join(f"--{name.replace('_', '-')} {_typed(value)}" for name, value in changes.items())
         gain = math.exp(min(_LARGEST, _log_gain(result, self.best)))
         return kind(**result.alternative_fields, changes=dict(changes), options=options, gain=gain, **more)
 
     def _bounds(self, run: Run) -> list[Theorem]:
-        """Return the guarantees of the command for a run; not the Renyi forms of what has a sharper one."""
+        """Return the guarantees of the command for a run, without Renyi forms that have a sharper form."""
         bounds = for_algorithm(run.algorithm.name, self.command.families or run.algorithm.families)
         bounds = [bound for bound in bounds if bound.guarantee and bound.gives is not Rdp and not bound.unpromised(run)]
         ids = {bound.id for bound in bounds}
         return [bound for bound in bounds if bound.looser_than not in ids and bound.implied_by not in ids]
 
     def _quick(self, run: Run) -> list[Theorem]:
-        """Return the guarantees that cost little; where a parameter is sought, those in closed form."""
+        """Return the cheap guarantees; if a parameter is solved for, those in closed form."""
         kinds = (Gdp,) if self.solved else (Gdp, Profile)
         return [bound for bound in self._bounds(run) if bound.gives in kinds and not bound.slow]
 
@@ -220,9 +220,9 @@ class Asked(NamedTuple):
         return best if best is not None and _log_gain(best, self.best) > gain else None
 
     def _reaches(self, bound: Theorem, run: Run, gain: float) -> bool:
-        """Return whether one evaluation of the bound shows a value that is better by ``gain``, as a logarithm.
+        """Return whether one evaluation of the bound shows a value better by ``gain``, a logarithm.
 
-        The composition of a whole run answers a second question almost for nothing: it is not asked beforehand.
+        The composition of a whole run answers a second question almost for free, so it skips this test.
         """
         try:
             run = self._at(run, gain)
@@ -233,16 +233,16 @@ class Asked(NamedTuple):
             return False
 
     def _is_blind_to(self, bound: Theorem, parameter: str) -> bool:
-        """Return whether the bound has answered already, and the same whatever the value of this parameter."""
+        """Return whether the bound has answered already and does not depend on this parameter."""
         return parameter not in bound.parameters and any(result.bound == bound.id for result in self.case.results)
 
     def _at(self, run: Run, gain: float) -> Run:
-        """Return the run with the parameter that was solved for, better by the gain; the same where none was."""
+        """Return the run with the solved parameter better by the gain; unchanged if none was solved for."""
         best = self.best
         return run.replacing(**{best.quantity: _bettered(best, gain)}) if self.solved else run
 
     def _meets(self, guarantee: Guarantee, gain: float) -> bool:
-        """Return whether what is proved meets the budget, where epsilon, delta or mu is better by the gain."""
+        """Return whether the guarantee meets the budget with epsilon, delta or mu better by the gain."""
         question, best = self.question, self.best
         value = best.value * math.exp(-gain)
         if best.quantity == Quantity.MU:
@@ -255,7 +255,7 @@ class Asked(NamedTuple):
         return guarantee.log_delta(epsilon).value <= question.safe_log_delta
 
     def _not_told(self) -> Iterator[Alternative]:
-        """Yield, for each thing that may be known of the run, the weakest form of it that is worth telling."""
+        """Yield, for each fact that may be known about the run, its weakest variant that is worth a note."""
         run = self.run
         if run.algorithm.own_noise or run.algorithm.local or run.algorithm.noisy_output or run.c1 is not None:
             return
@@ -278,7 +278,7 @@ class Asked(NamedTuple):
             if weakest is None:
                 continue
             changes, other, bounds = weakest
-            if self.solved and not self.brief:  # what is seen by closed forms may be less by another bound
+            if self.solved and not self.brief:  # another bound may be better than the closed forms
                 bounds += [bound for bound in self._bounds(other) if bound.gives is Profile and not bound.slow]
             if (result := self._improved(changes, bounds, other, _WORTH)) is None:
                 continue
@@ -286,7 +286,7 @@ class Asked(NamedTuple):
             yield self._note(Improvement, result, changes, or_less=less)
 
     def _short_batch(self) -> Iterator[Alternative]:
-        """Yield what a short last batch costs, where it is divided by its own size and so weighs its records more."""
+        """Yield the cost of a short last batch that is divided by its own size and so weighs its records more."""
         run = self.run
         own = run.last_batch is LastBatch.OWN or (run.last_batch is None and run.algorithm.fixed_order)
         short = (run.records or 0) % (run.batch_size or 1)
@@ -306,7 +306,7 @@ class Asked(NamedTuple):
             return
 
     def _promises(self) -> Iterator[Alternative]:
-        """Yield what a promise that was not made would give: that the order stays secret."""
+        """Yield the gain from promising that the order stays secret."""
         rows = [row for row in self.case.results if row.kind == Kind.CONDITIONAL and row.details]
         best = max(rows, key=lambda row: _log_gain(row, self.best), default=None)
         if best is not None and _log_gain(best, self.best) > _WORTH:
@@ -316,8 +316,8 @@ class Asked(NamedTuple):
     def _other_orders(self) -> Iterator[Alternative]:
         """Yield the best of the other orders of the same passes, if it is better.
 
-        Where a parameter is sought each order is a search of its own: nothing is said there. A comparison in a fixed
-        order takes a fraction of what most orders would: one is asked, the same passes shuffled in secret.
+        If a parameter is solved for, nothing is said, since each order needs its own search. Comparing a fixed order is
+        much cheaper than comparing most orders, so it tries one order: the same passes shuffled in secret.
         """
         run, taken = self.run, self.command.algorithms
         if self.brief or self.solved or run.typed("steps") or run.typed("index"):
@@ -343,7 +343,7 @@ class Asked(NamedTuple):
             yield self._note(OtherOrder, *best_order)
 
     def _secret_shuffle(self) -> Iterator[Alternative]:
-        """Yield what the passes give in a random order that stays secret; in a public one, if that is as good."""
+        """Yield the answer for the passes in a secret random order, or in a public one if that is as good."""
         name = ALGORITHMS[self.run.algorithm.base].shuffled_as
         if not name:
             return
@@ -361,7 +361,7 @@ class Asked(NamedTuple):
         yield self._note(OtherOrder, result, changes, promise=demands or None)
 
     def other_release(self) -> Iterator[Alternative]:
-        """Yield what holds where only the last iterate is released, if more is."""
+        """Yield the answer if only the last iterate is released, if the run releases more."""
         run = self.run
         if run.algorithm.release not in (Release.PASS, Release.STEP) or not run.algorithm.asks_what_is_released:
             return

@@ -1,6 +1,6 @@
-"""Where a description lacks parameters: all of them at once, each with an example that fits what is given.
+"""Advice on missing parameters: all of them at once, each with an example that fits the given ones.
 
-Where no bound speaks of a run: the nearest run that one speaks of, with what it gives.
+Advice if no bound covers a run: the nearest covered run, with its answer.
 
 Whether the noise on a mean gradient looks like a noise multiplier that was typed under the wrong name.
 """
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 _NOISE = (*NOISE_SCALES, "scale", "noise_multiplier", "langevin_std")
 _ROUNDS = 6
-"""What is lacking shows in rounds: a theorem asks for more once it has what it asked for first."""
+"""Missing parameters appear in rounds: a theorem may ask for more once it has the first ones."""
 
 
 def with_examples(error: MissingParameter, run: Run, question: Question, bounds: Sequence[Theorem]) -> MissingParameter:
-    """Return the error with all that is lacking, and with an example of each, in its hint.
+    """Return the error with all missing parameters, and an example of each, in its hint.
 
     Args:
         error: it names what the first bound needs.
@@ -56,7 +56,7 @@ def with_examples(error: MissingParameter, run: Run, question: Question, bounds:
 
 
 def of_question(error: Incomplete, run: Run, question: Question, bounds: Sequence[Theorem]) -> Incomplete:
-    """Return the error for an incomplete question, with whatever else the run lacks.
+    """Return the error for an incomplete question, with all else that the run lacks.
 
     Args:
         error: it says what of epsilon, delta and the noise is lacking.
@@ -87,7 +87,7 @@ def _noise(run: Run) -> dict[str, Any]:
 
 
 def _lacking(run: Run, bounds: Sequence[Theorem], solved: str) -> dict[str, Any]:
-    """Return what the run lacks before a bound applies -> examples; empty where none is found that helps.
+    """Return the parameters that the run lacks before a bound applies -> examples; empty if no bound can be reached.
 
     Args:
         run: as described.
@@ -116,7 +116,7 @@ def _lacking(run: Run, bounds: Sequence[Theorem], solved: str) -> dict[str, Any]
 
 
 def _next(bounds: Sequence[Theorem], run: Run) -> tuple[str, ...]:
-    """Return the fewest parameters that a bound still needs; none where one applies, or none can be helped so."""
+    """Return the fewest parameters that a bound still needs; none if one applies already, or none can apply."""
     obstacles = [bound.obstacle(run) for bound in bounds]
     if None in obstacles:
         return ()
@@ -132,7 +132,7 @@ def _next(bounds: Sequence[Theorem], run: Run) -> tuple[str, ...]:
 
 
 def _example(name: str, run: Run) -> Any:
-    """Return a usual value of a parameter that goes with the run."""
+    """Return a usual value of a parameter that fits the run."""
     usual, most = example_of(name), _MOST.get(name)
     if most is not None and (limit := most(run)):
         return min(usual, limit)
@@ -156,14 +156,14 @@ _MOST: dict[str, Callable[[Run], float | None]] = {
 
 
 _HALF_A_DIGIT = 5e-4
-"""By how much four digits may fall short of a number, relative to it."""
+"""The relative error of a number rounded to four digits."""
 
 _UNIT_DIAMETER = 1.0
-"""A domain to speak of where none is given."""
+"""The example of a diameter if none is given."""
 
 
 def with_nearest(error: NotApplicable, run: Run, question: Question, command: Command) -> NotApplicable:
-    """Return the error with the nearest run that the command covers in its hint; the same one where none is found."""
+    """Return the error with the nearest covered run in its hint; unchanged if none is found."""
     for name, changes in (*_candidates(run.algorithm), *_other_neighbours(run)):
         if ALGORITHMS[name].base not in command.algorithms:
             continue
@@ -196,7 +196,7 @@ def _other_neighbours(run: Run) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _best(run: Run, name: str, changes: Given, question: Question, command: Command) -> Result | None:
-    """Return the best answer for the changed run; None where there is none."""
+    """Return the best answer for the changed run; None if there is none."""
     kept = {key: value for key, value in run.values.items() if run.typed(key) or run.source(key) is Source.LOSS}
     values = {**kept, **changes}
     taken = {key: value for key, value in values.items() if key in ALGORITHMS[name].parameters and key != "release"}
@@ -233,24 +233,24 @@ def _shown(result: Result) -> str:
 
 
 _LEAST_TYPED, _USUAL_TYPED = 0.1, 0.3
-"""Libraries are hardly run with a multiplier below the second, and not below the first: at 0.1 one step has an epsilon
-of more than 50."""
+"""Libraries are rarely run with a multiplier below the second, and never below the first: at 0.1 one step has an
+epsilon above 50."""
 
 _LEAST, _MOST_OF_BATCHES = 10.0, 50.0
-"""Multipliers that some runs have, and that no run on batches has but one of a great many steps."""
+"""A multiplier that some runs have, and one that no run on batches has unless it takes a great many steps."""
 
 _LEAST_MU = 0.02
-"""Whoever sees all iterates of a run with less than that has an epsilon below a tenth."""
+"""With a smaller mu, releasing all iterates of a run has an epsilon below 0.1."""
 
 
 ON_MEAN = "noise_std is on the mean gradient"
-"""What a recipe writes under ``accept:`` where that is meant."""
+"""The word under ``accept:`` in a recipe that confirms this reading."""
 
 _AS_MULTIPLIER = "on the mean gradient is a noise multiplier of"
 
 
 def misread_noise(asked: Asked, *, both: bool) -> tuple[str, ...]:
-    """Return a warning where noise_std is so large that a noise multiplier may have been meant; else nothing.
+    """Return a warning if noise_std is so large that a noise multiplier may have been meant.
 
     Args:
         asked: the question and its answer.
@@ -263,7 +263,7 @@ def misread_noise(asked: Asked, *, both: bool) -> tuple[str, ...]:
 
 
 def is_misread(run: Run) -> bool:
-    """Return whether the noise was given as noise_std, and may well be a noise multiplier."""
+    """Return whether the noise was given as noise_std but may well be a noise multiplier."""
     std, multiplier = run.noise_std, run.noise_multiplier
     if std is None or multiplier is None or not run.typed("noise_std"):
         return False
@@ -290,7 +290,7 @@ def _words(run: Run, answer: Result) -> str:
 
 
 def misread_of(case: Case) -> str | None:
-    """Return the two readings of the noise of a case, where one of them may not be what was meant."""
+    """Return the two readings of a case's noise, if the other one may have been meant."""
     return next((text for text in case.warnings if _AS_MULTIPLIER in text), None)
 
 
@@ -307,7 +307,7 @@ def refuse_misread(case: Case) -> None:
 
 
 def _is_suspicious(run: Run, std: float, multiplier: float) -> bool:
-    """Return whether the noise is that of hardly any run, and would be a usual one as a multiplier."""
+    """Return whether the noise is unusual as noise_std but usual as a multiplier."""
     if std < _LEAST_TYPED or multiplier <= max(std, _LEAST):
         return False
     if _seen(run) / multiplier < _LEAST_MU:
@@ -333,7 +333,7 @@ def _seen(run: Run) -> float:
 
 
 def _other_answer(asked: Asked, multiplier: float) -> Result | None:
-    """Return the answer where the number that was typed is the noise multiplier."""
+    """Return the answer if the typed number is the noise multiplier."""
     given = {**asked.given, "noise_std": None}
     try:
         run = asked._replace(given=given).changed({"noise_multiplier": multiplier})

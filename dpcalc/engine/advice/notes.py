@@ -1,12 +1,12 @@
-"""What is worth knowing beside the best guarantee of a command on one algorithm, as `dpcalc.notes`.
+"""Notes beside the best guarantee of a command on one algorithm, as `dpcalc.notes`.
 
-What stands beside an answer on DP-SGD: the other adjacencies, and what an accountant that assumes Poisson prints.
+Notes on DP-SGD: the other adjacencies, and the number of an accountant that assumes Poisson sampling.
 
-From how many passes or steps on it helps at all that iterates stay hidden, where composition is the best bound.
+If composition is the best bound: the number of passes or steps from which hiding iterates helps.
 
-Where nobody says how batches are drawn: what each way to draw them would give, and what the others lack.
+If the sampling is not given: the answer for each sampling, or the flags that it lacks.
 
-What a comparison adds to its rows: how far the best is from what nothing can beat, and what would better it.
+For comparisons: the ratio of the best guarantee to a lower bound, and improvements.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from dpcalc.theorems.record import Theorem, all_bounds, for_algorithm
 
 
 def notes_on(asked: Asked, bounds: Sequence[Theorem]) -> tuple[Note, ...]:
-    """Return the notes on an answer: at most two lines on what would change it, and what is said of it.
+    """Return the notes on an answer: at most two on what would change it, then remarks.
 
     Args:
         asked: the question and its answer.
@@ -58,7 +58,7 @@ def notes_on(asked: Asked, bounds: Sequence[Theorem]) -> tuple[Note, ...]:
 
 
 def _said(asked: Asked, bounds: Sequence[Theorem]) -> Iterator[Note]:
-    """Yield what is worth knowing of the answer as it is."""
+    """Yield remarks on the answer."""
     run = asked.run
     if run.algorithm.published:
         yield from _better_than_published(asked.case, asked.best, run.algorithm.published)
@@ -68,7 +68,7 @@ def _said(asked: Asked, bounds: Sequence[Theorem]) -> Iterator[Note]:
 
 
 def _earlier(run: Run, question: Question, best: Result, bounds: Sequence[Theorem]) -> Iterator[Note]:
-    """Yield how much better the first record and that in the middle are hidden than the last."""
+    """Yield how much better the first and the middle record are hidden than the last."""
     records = run.records or 0
     last_is_worst = (
         run.algorithm.one_pass and run.algorithm.release is Release.LAST and not run.algorithm.first_is_worst
@@ -82,7 +82,7 @@ def _earlier(run: Run, question: Question, best: Result, bounds: Sequence[Theore
 
 
 def _newest(run: Run, question: Question, bounds: Sequence[Theorem]) -> Note:
-    """Return what holds of the newest record of a stream, which is not amplified at all."""
+    """Return the guarantee of the newest record of a stream, which has no amplification."""
     records, index = int(run.values["records"]), int(run.values["index"])
     best = _at(run, question, bounds, records) if index != records else None
     answered = {**best.value_fields, "bound": best.bound} if best is not None else {}
@@ -90,7 +90,7 @@ def _newest(run: Run, question: Question, bounds: Sequence[Theorem]) -> Note:
 
 
 def _at(run: Run, question: Question, bounds: Sequence[Theorem], index: int) -> Result | None:
-    """Return the best answer for another record, from the bounds whose answer costs one conversion if there are any."""
+    """Return the best answer for another record, preferably from bounds that only need one conversion."""
     guarantees = [bound for bound in bounds if bound.guarantee and bound.gives is not Rdp]
     quick = [bound for bound in guarantees if not bound.slow]
     try:
@@ -100,7 +100,7 @@ def _at(run: Run, question: Question, bounds: Sequence[Theorem], index: int) -> 
 
 
 def _better_than_published(case: Case, best: Result, published: str) -> Iterator[Note]:
-    """Yield that the best bound is better than the published one, by more than a hundredth."""
+    """Yield a note if the best bound is more than 1% better than the published one."""
     earlier = next((result for result in case.results if result.bound == published), None)
     if earlier is not None and _better(best, earlier, 0.99):
         yield BetterThanPublished(bound=best.bound, published=published, **earlier.value_fields)
@@ -129,11 +129,11 @@ def _tuned_noise(run: Run) -> Iterator[Note]:
 _LISTED = (Adjacency.ADD_REMOVE, Adjacency.NULL_RECORD, Adjacency.REPLACE_ONE)
 _ALIKE = frozenset({Adjacency.ADD_REMOVE, Adjacency.NULL_RECORD})
 _SAME = 1e-5
-"""Answers that differ by this factor or less, less one, are the same."""
+"""Answers whose ratio differs from 1 by at most this are equal."""
 
 
 def _of_iterates(asked: Asked) -> Iterator[Note]:
-    """Yield the noise in the iterates where a matrix correlates it."""
+    """Yield the noise in the iterates if a matrix correlates it."""
     if asked.run.mechanism is not None:
         from dpcalc.engine.advice.prefix_noise import prefix_noise
 
@@ -141,9 +141,9 @@ def _of_iterates(asked: Asked) -> Iterator[Note]:
 
 
 def clipped_notes(asked: Asked) -> Iterator[Note]:
-    """Yield the notes on an answer about epsilon or delta, or about a parameter that was solved for.
+    """Yield the notes on an answer about epsilon, delta or a solved parameter.
 
-    Where one was, the notes are of the run that it gives, and of its epsilon: a second search would take as long again.
+    For a solved parameter, the notes are about the resulting run and its epsilon, which saves a second search.
     """
     best = asked.best
     if (best.details or {}).get("any"):
@@ -167,7 +167,7 @@ def clipped_notes(asked: Asked) -> Iterator[Note]:
 
 
 def _known(result: Result) -> dict[str, Any]:
-    """Return the value of an answer and its bound; ln delta where that is what was asked."""
+    """Return the value of an answer and its bound; ln delta if delta was asked for."""
     fields = {**result.value_fields, "bound": result.bound}
     del fields["quantity"]
     return {name: value for name, value in fields.items() if value is not None}
@@ -195,7 +195,7 @@ def _under(
 def _accountant(
     asked: Asked, run: Run, answers_by: dict[Adjacency, Result], at: Given | None
 ) -> Iterator[AccountantPrints]:
-    """Yield about what an accountant prints that assumes Poisson sampling and records added or removed."""
+    """Yield about the number of an accountant that assumes Poisson sampling and add-remove neighbours."""
     assumed = Sampling.FULL if run.sampling is Sampling.FULL else Sampling.POISSON
     drawn_so = run.sampling is assumed and run.max_batch_size is None
     result = answers_by.get(Adjacency.ADD_REMOVE) if drawn_so else None
@@ -217,7 +217,7 @@ _WORTH = 0.99
 
 
 def hiding(run: Run, best: Result, bounds: Sequence[Theorem]) -> Iterator[HidingPays]:
-    """Yield from when on hiding helps, where it does not yet: the best bound is one that publishes every iterate."""
+    """Yield the length from which hiding helps, if the best bound allows public iterates."""
     composed = next((bound for bound in bounds if bound.id == best.bound), None)
     if composed is None or not composed.public_sums:
         return
@@ -257,7 +257,7 @@ def _first(run: Run, name: str, hidden: Theorem, composed: Theorem) -> int | Non
 
 
 def _sampled(run: Run, parameter: str, hidden: Sequence[Theorem]) -> Iterator[HidingPays]:
-    """Yield from how many steps on fresh batches hiding helps, by a central limit approximation."""
+    """Yield the number of steps on fresh batches from which hiding helps, by a central-limit approximation."""
     counts = [
         (math.ceil(count), bound.id)
         for bound in hidden
@@ -275,7 +275,7 @@ _AT_MOST = ("steps", "epochs")
 
 
 def with_choices(error: NotApplicable, run: Run, question: Question) -> NotApplicable:
-    """Return the error with the best answer for every sampling in its hint; the same one where there is none."""
+    """Return the error with the best answer for every sampling in its hint; unchanged if there is none."""
     other, instead = _without_rate(run)
     answers: dict[str, list[str]] = {}
     lacking: dict[str, list[str]] = {}
@@ -305,7 +305,7 @@ def with_choices(error: NotApplicable, run: Run, question: Question) -> NotAppli
 
 
 def _lacks(run: Run, question: Question, sampling: Sampling) -> str:
-    """Return the flags without which nothing is known of the run, however batches are drawn so."""
+    """Return the flags still missing for this way of sampling."""
     sized = sampling is Sampling.FULL or (sampling is Sampling.POISSON and run.sample_rate is not None)
     names = [name for name in ("records", "batch_size") if not sized and run.value(name) is None]
     if run.steps is None and run.epochs is None and question.solve not in _AT_MOST:
@@ -314,7 +314,7 @@ def _lacks(run: Run, question: Question, sampling: Sampling) -> str:
 
 
 def _without_rate(run: Run) -> tuple[Run, str]:
-    """Return the run with a batch size for the rate that was given, where one follows, and what is then typed.
+    """Return the run with a batch size in place of the given rate, if one follows, and its flag.
 
     The rate is a probability of Poisson sampling; the other ways to draw batches have a size.
     """
@@ -327,7 +327,7 @@ def _without_rate(run: Run) -> tuple[Run, str]:
 
 
 def _answer(run: Run, question: Question, sampling: Sampling) -> str:
-    """Return the best answer in a few words; empty where no bound speaks of the run."""
+    """Return the best answer in a few words; empty if no bound covers the run."""
     if name_of(str(question.solve).replace("-", "_")) == "sample_rate":
         return ""
     try:
@@ -343,7 +343,7 @@ def _answer(run: Run, question: Question, sampling: Sampling) -> str:
 
 
 def compared(asked: Asked, bounds: Sequence[Theorem], *, hints: bool) -> Case:
-    """Return the case with its tightness and, where ``hints`` says so, what would better it and when hiding helps."""
+    """Return the case with its tightness and, with ``hints``, improvements and when hiding helps."""
     case = asked.case._replace(tightness=tightness_of(asked.case))
     if not hints:
         return case
@@ -356,7 +356,8 @@ def compared(asked: Asked, bounds: Sequence[Theorem], *, hints: bool) -> Case:
 
 
 def tightness_of(case: Case, more: Sequence[Result] = ()) -> Tightness | None:
-    """Return how far the best guarantee is from the best lower or exact value, if there is one; ``more`` are others."""
+    """Return the ratio of the best guarantee to the best lower or exact value, if there is one; ``more`` are further
+    values."""
     best = case.best
     if best is None or best.quantity == Quantity.RDP:
         return None
@@ -375,7 +376,7 @@ def tightness_of(case: Case, more: Sequence[Result] = ()) -> Tightness | None:
 
 
 def _ratio(best: Result, floor: Result) -> float | None:
-    """Return the best guarantee over the lower value, of deltas by their logarithms; None where that is no number."""
+    """Return the best guarantee over the lower value (for deltas by their logarithms); None if that is not a number."""
     if best.quantity != Quantity.DELTA:
         return best.value / floor.value if floor.value else None
     logs = [result.log_delta if result.log_delta is not None else -math.inf for result in (best, floor)]
@@ -383,5 +384,5 @@ def _ratio(best: Result, floor: Result) -> float | None:
 
 
 def _sense(quantity: str) -> int:
-    """Return -1 where the largest value is sought, else 1."""
+    """Return -1 if the largest value is best, otherwise 1."""
     return -1 if quantity in DIRECTIONS and not DIRECTIONS[quantity].more_is_private else 1

@@ -1,1 +1,1 @@
-"""What an attacker can do against a run, beside its guarantee."""
+"""Attacks: what an attacker can do against a run."""

@@ -1,4 +1,4 @@
-"""The curves behind an answer, for who is shown the evidence: delta at every epsilon, and what an attack achieves."""
+"""The curves behind an answer: delta at every epsilon, and the trade-off of attacks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from dpcalc.theorems.record import for_algorithm, lookup
 
 _STEPS = 40
 _FPRS = tuple(10.0 ** (place / 8.0) for place in (-40, -36, -32, -28, *range(-24, -16, 2), *range(-16, 0)))
-"""A power of ten each, and what lies between; closer to each other where the curve bends."""
+"""Powers of ten and points between them, denser where the curve bends."""
 _NEGLIGIBLE = math.log(1e-12)
 _BEYOND = 1.5
-"""How far the curve goes on, over the epsilon of the answer."""
+"""The end of the curve over the epsilon of the answer."""
 
 
 def with_curves(case: Case, run: Run, question: Question) -> Case:
-    """Return the case with the curves behind its answer; without, where none follow or one cannot be computed."""
+    """Return the case with the curves behind its answer, or without if none follow or one cannot be computed."""
     if case.best is None or run.adjacency in (Adjacency.ADD, Adjacency.REMOVE):
         return case
     try:
@@ -41,7 +41,7 @@ def with_curves(case: Case, run: Run, question: Question) -> Case:
 
 
 def _quick(name: str, part: Guarantee, best: Result) -> list[tuple[str, Guarantee]]:
-    """Return what is proved by a bound; of one whose every point is a search of its own, the answer alone."""
+    """Return the guarantee of a bound, or only the answer if every point takes a search."""
     if isinstance(part, Composition) or not lookup(name).slow:
         return [(name, part)]
     if best.epsilon is None or best.log_delta is None:
@@ -56,14 +56,14 @@ def curves_of(
     tightness: Tightness | None = None,
     guess: Guess | None = None,
 ) -> Curves:
-    """Return the curves of what is proved.
+    """Return the curves of the guarantees.
 
     Args:
         proved: (id, guarantee), the best one first; all hold.
         best: the answer.
-        floors: (id, what no guarantee can beat).
-        tightness: how far the answer is from that, where it is known.
-        guess: what is said of the answer.
+        floors: (id, lower bound).
+        tightness: the ratio of the answer to the lower bound, if known.
+        guess: the success probability of a guess.
     """
     parts = [part for _, part in proved]
     profile = _profile(parts, best)
@@ -75,7 +75,7 @@ def curves_of(
 
 
 def _lower(case: Case, run: Run, question: Question) -> tuple[list[Result], list[tuple[str, LowerBound]]]:
-    """Return what no guarantee can beat: the rows beside the answer, and the curves; slow ones are left out."""
+    """Return the lower bounds: the rows beside the answer, and the curves; slow ones are left out."""
     rows: list[Result] = []
     floors: list[tuple[str, LowerBound]] = []
     assert case.best is not None
@@ -108,7 +108,7 @@ def _profile(parts: Sequence[Guarantee], best: Result) -> Points:
 
 
 def _top(curve: Callable[[float], float]) -> float:
-    """Return an epsilon at which nearly nothing is left of delta, within a factor of two."""
+    """Return an epsilon at which delta is negligible, within a factor of two."""
     top = 0.25
     while curve(top) > _NEGLIGIBLE and top < 1e3:
         top *= 2.0
@@ -116,7 +116,7 @@ def _top(curve: Callable[[float], float]) -> float:
 
 
 def _trade_off(parts: Sequence[Guarantee], profile: Points) -> tuple[tuple[float, float], ...]:
-    """Return the largest rates of true positives at rates of false ones, by closed forms and the profile's points."""
+    """Return the largest true-positive rates at false-positive rates, by closed forms and the profile's points."""
     known: list[Guarantee] = [part for part in parts if isinstance(part, (Gdp, Box))]
     if profile:
         known.append(Profile(dict(profile).__getitem__))

@@ -1,7 +1,8 @@
-"""How often an attacker is right who has to guess between two data sets: one number, for all that is said of an answer.
+"""The success probability of an attacker who guesses between two data sets: one number, used for everything in an
+answer.
 
-P(S) - Q(S) is at most delta(0) for every test S, whichever of the two orders the profile is of. Where a profile is a
-loose bound, another epsilon may say more: `dpcalc.notions.trade_off`.
+P(S) - Q(S) is at most delta(0) for every test S, whichever of the two orders the profile is of. If a profile is a loose
+bound, another epsilon may be better: `dpcalc.notions.trade_off`.
 """
 
 from __future__ import annotations
@@ -26,15 +27,16 @@ Proved = Sequence[tuple[str, Guarantee]]
 
 _ONE_WAY = ("add", "remove")
 _NO_BETTER = 1.0 - 1e-9
-"""A curve that gains less is the answer's own, rounded otherwise: the same run then has the same number everywhere."""
+"""A curve with a smaller gain is the answer's own, rounded differently: the same run then has the same number
+everywhere."""
 
 
 class Evidence:
-    """What is known of an answered run, with the best solution where a parameter was solved for.
+    """The guarantees of an answered run, with the best solution of a solved parameter.
 
     Attributes:
         case, best: the answer, and its best guarantee.
-        run, orders: what it is of.
+        run, orders: the run and the orders of the question.
     """
 
     def __init__(self, case: Case, run: Run, orders: tuple[float, ...]) -> None:
@@ -48,7 +50,7 @@ class Evidence:
 
     @property
     def proved(self) -> list[tuple[str, Guarantee]]:
-        """(id, guarantee) of each bound, the best one first; slow ones only where they are the best."""
+        """(id, guarantee) of each bound, the best one first; slow ones only if they are the best."""
         rows: dict[str, Result] = {}
         for row in sorted(self.case.results, key=lambda row: not row.best):
             if row.guarantee and (row.best or not lookup(row.bound).slow):
@@ -57,13 +59,13 @@ class Evidence:
 
     @property
     def floors(self) -> list[tuple[str, LowerBound]]:
-        """(id, what no guarantee can beat), of the rows that say so of this run."""
+        """(id, lower bound) of the rows that hold for this run."""
         rows = [row for row in self.case.results if row.kind == Kind.LOWER and row.quantity not in DIRECTIONS]
         pairs = [(row.bound, self.guarantee(row.bound)) for row in rows]
         return [(bound, part) for bound, part in pairs if isinstance(part, LowerBound)]
 
     def guarantee(self, bound: str) -> Guarantee | None:
-        """Return what a bound proves of the run; None where it cannot be told."""
+        """Return the guarantee of a bound for the run; None if it is unavailable."""
         try:
             with isolate_failure():
                 return guarantee_of(lookup(bound), self.run, self.orders)
@@ -71,7 +73,7 @@ class Evidence:
             return None
 
     def _curve_or_point(self, row: Result) -> Guarantee | None:
-        """Return what a bound proves: a curve, or the point that was answered."""
+        """Return the guarantee of a bound: a curve, or the answered point."""
         guarantee = self.guarantee(row.bound)
         if guarantee is not None and guarantee.has_curve:
             return guarantee
@@ -82,9 +84,9 @@ class Evidence:
 
 
 def guess_of(case: Case, run: Run, orders: tuple[float, ...]) -> Guess | None:
-    """Return how often a guess is right at most: by the curves behind the answer, else by the answer alone.
+    """Return the largest probability of a right guess: from the curves behind the answer, else from the answer alone.
 
-    A curve is asked at one epsilon, or at a few: that takes less time than the search that gave the answer.
+    A curve is evaluated at one or a few epsilons, which is faster than the search for the answer.
     """
     best = case.best
     if best is None or not _speaks_of_records(best):
@@ -99,7 +101,7 @@ def guess_of(case: Case, run: Run, orders: tuple[float, ...]) -> Guess | None:
 
 
 def least_guess(proved: Proved, best: Result) -> Guess:
-    """Return the least guess that what is proved allows, and the answer."""
+    """Return the least success probability that the guarantees and the answer prove."""
     alone = _alone(best)
     if best.adjacency in _ONE_WAY:
         advantages = [(_one_way(part), name) for name, part in proved if not isinstance(part, Box)]
@@ -112,10 +114,10 @@ def least_guess(proved: Proved, best: Result) -> Guess:
 
 
 def guess_of_answer(best: Result) -> Guess | None:
-    """Return what the answer alone allows: mu, or one (epsilon, delta).
+    """Return the bound from the answer alone: mu, or one (epsilon, delta).
 
     P(S) <= e^eps Q(S) + delta in both directions gives (e^eps + delta)/(1 + e^eps) at most (Kairouz, Oh and Viswanath
-    2015, Theorem 2.1), in one direction 1 - (1 - delta) e^-eps/2. Where rounding changes what is released with some
+    2015, Theorem 2.1), in one direction 1 - (1 - delta) e^-eps/2. If rounding changes the release with some
     probability, that is added.
     """
     return _alone(best) if _speaks_of_records(best) else None
@@ -138,14 +140,14 @@ def _alone(best: Result) -> Guess:
 def least_advantage(proved: Proved) -> tuple[float, str]:
     """Return the least advantage that a guarantee in both orders proves, and its id.
 
-    Renyi curves, which prove more than the others next to never and take longest, are asked where they are alone.
+    Renyi curves are slow and almost never better, so they are used only if there is nothing else.
     """
     asked = [(name, part) for name, part in proved if not _of_renyi(part)]
     return min(((part.trade_off().advantage(), name) for name, part in asked or proved), key=lambda pair: pair[0])
 
 
 def _speaks_of_records(best: Result) -> bool:
-    """Return whether an answer says something of a record by itself: no cost, no divergence, no conversion."""
+    """Return whether an answer is a guarantee for a record: not a cost, a divergence or a conversion."""
     if best.adjacency in ("by-shift", "as-given") or best.quantity in (Quantity.RDP, *RISKS):
         return False
     return best.mu is not None or (best.epsilon is not None and (best.delta is not None or best.log_delta is not None))

@@ -1,4 +1,4 @@
-"""What an attacker can do against a run: the risk beside a guarantee, each number the least that any bound proves."""
+"""The risk beside a guarantee: what an attacker can do, each number the least that any bound proves."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     pass
 
 USUAL_LOG_DELTA = math.log(1e-6)
-_VACUOUS = math.log(0.5)  # a mu that holds above such a delta says nothing
+_VACUOUS = math.log(0.5)  # a mu that only holds above such a delta is meaningless
 
 
 def with_risk(case: Case, run: Run, orders: tuple[float, ...], risks: RiskQuestion) -> Case:
-    """Return the case with what attackers can do against its run; of a solved parameter, with the best solution.
+    """Return the case with the risks of its run, with the best solution of a solved parameter.
 
     Raises:
         SpecError: a rate or probability is outside (0, 1).
@@ -46,7 +46,7 @@ def with_risk(case: Case, run: Run, orders: tuple[float, ...], risks: RiskQuesti
 
 
 def _quick(name: str, part: Guarantee, risks: RiskQuestion, log_delta: float) -> Guarantee:
-    """Return what is proved by a bound; of one whose every point is a search, by few of its points."""
+    """Return the guarantee of a bound, from a few points if every point takes a search."""
     if part.certificate is None or not lookup(name).slow:
         return part
     return part.few_points(log_delta, (*risks.fprs, *risks.baselines), risks.priors)
@@ -63,9 +63,9 @@ def risk_of(
 
     Args:
         proved: (id, guarantee), the best one first; all hold.
-        risks: what is asked.
-        log_delta: ln of the delta_0 beside a mu that does not cover the guarantee alone.
-        floors: (id, what no guarantee can beat).
+        risks: the question about attacks.
+        log_delta: ln delta_0 of the pair, if no mu alone covers the guarantee.
+        floors: (id, lower bound).
         guess: what is said of the answer, where it is a run's: the advantage, and a guess with even odds.
     """
     curves = [(name, part.trade_off()) for name, part in proved]
@@ -103,7 +103,7 @@ CURVE_FPRS = (
 
 
 def _curve(proved: Sequence[tuple[str, Guarantee]], floors: Sequence[tuple[str, LowerBound]]) -> dict[str, Any]:
-    """Return the rates of true positives of every bound, and those that no guarantee is below."""
+    """Return the true-positive rates of every bound, and of the lower bounds."""
     lower = [(name, value) for name, floor in floors if (value := floor.tpr()) is not None]
     return {
         "fpr": list(CURVE_FPRS),
@@ -118,7 +118,7 @@ def _least(values: Iterable[tuple[float, str]]) -> dict[str, Any]:
 
 
 def _mu(proved: Sequence[tuple[str, Guarantee]], log_delta: float) -> dict[str, Any] | None:
-    """Return the least mu of the Gaussian guarantees; where there is none, the pair of the best one."""
+    """Return the least mu of the Gaussian guarantees, or the pair of the best one if there is none."""
     gaussian = [(part.mu, name) for name, part in proved if part.mu is not None]
     if gaussian:
         mu, name = min(gaussian)

@@ -1,7 +1,7 @@
-"""What an attacker can do against a guarantee that is known, or against those of a report that was written before.
+"""What an attacker can do against a stated guarantee, or against those of an earlier report.
 
-A report has no curves but those that a mu or Renyi divergences stand for: of everything else one (epsilon, delta) is
-known, and how often a guess is right. The risk of the run itself, asked with ``--risk``, is often much less.
+A report has no curves except those given by a mu or by Renyi divergences. For other guarantees one (epsilon, delta) is
+known, and the success probability of a guess. The risk of the run itself (``--risk``) is often much less.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def risk_of_guarantee(
     command: str, given: Given, question: Question, *, sources: Mapping[str, Source] | None = None,
     gates: Sequence[Gate] = (), **_: Any,
 ) -> Case:  # fmt: skip
-    """Return the case of what an attacker can do against a guarantee; it takes what `dpcalc.engine.ask.ask` takes.
+    """Return the case of the risks of a guarantee; the arguments are those of `dpcalc.engine.ask.ask`.
 
     Args:
         command: ``risk``.
@@ -172,7 +172,7 @@ def _unusable(case: Fields) -> Obstacle | None:
 
 
 def _reservations(case: Fields) -> tuple[str, ...]:
-    """Return what a check found wrong with a case that has a guarantee all the same."""
+    """Return the problems that a check found with a case that still has a guarantee."""
     check = case.get("check")
     if check is None or Status(check["status"]) != Status.FAILED:
         return ()
