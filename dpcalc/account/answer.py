@@ -94,12 +94,15 @@ _LEAST_LOG = -690.0  # 1e-300: a smaller probability counts as this one, for its
 
 def asked_parts(run: Described) -> list[dict[str, Any]]:
     """Return the run as parameters of one run of dp-sgd, or of one for each phase; but for adjacency and groups."""
-    phases = composed(run.phases)
-    alone = run.sampling is Sampling.POISSON or (run.sampling is Sampling.FIXED and run.group_size == 1)
-    shared = {"sampling": run.sampling, **run.shape}
-    if alone and len(phases) > 1:
+    phases, shared = composed(run), {"sampling": run.sampling, **run.shape}
+    if _has_schedule(run) and len(phases) > 1:
         return [{**shared, "schedule": "; ".join(" ".join(f"{n}={v!r}" for n, v in _said(p).items()) for p in phases)}]
     return [{**shared, **_said(phase)} for phase in phases]
+
+
+def _has_schedule(run: Described) -> bool:
+    """Return whether phases of such a run are a schedule; else each is an entry of a ledger."""
+    return run.sampling is Sampling.POISSON or (run.sampling is Sampling.FIXED and run.group_size == 1)
 
 
 def _said(phase: Phase) -> dict[str, Any]:
@@ -107,25 +110,23 @@ def _said(phase: Phase) -> dict[str, Any]:
     return {**rate, "steps": phase.steps, "noise_multiplier": phase.noise_multiplier}
 
 
-def composed(phases: Sequence[Phase]) -> Sequence[Phase]:
-    """Return phases, too many kinds of them by cells of noise and rate, each with its least noise and largest rate.
+_MOST_WRITTEN = 1000  # phases that a recipe has; rounding to them costs about a thousandth of the noise
 
-    >>> len(composed([Phase(1.0 + k / 1000, 0.01, 1) for k in range(300)])) <= 32
-    True
-    """
-    if len(phases) <= MOST:
+
+def composed(run: Described) -> Sequence[Phase]:
+    """Return the phases, too many kinds by cells of noise and rate, each with its least noise and largest rate."""
+    phases, most = run.phases, _MOST_WRITTEN if _has_schedule(run) else MOST
+    if len(phases) <= most:
         return phases
     from dpcalc.numerics.floats import np
 
     rates, noises, steps = np.array([(p.rate or 1.0, p.noise_multiplier, float(p.steps)) for p in phases]).T
-    known = phases[0].rate is not None
-    return [
-        Phase(noise, rate if known else None, count) for rate, noise, count in Phases(rates, noises, steps, "").kinds()
-    ]
+    known, kinds = phases[0].rate is not None, Phases(rates, noises, steps, "").kinds(most)
+    return [Phase(noise, rate if known else None, count) for rate, noise, count in kinds]
 
 
 def _reading(run: Described) -> list[Note]:
-    remarks, count = list(run.remarks), len(composed(run.phases))
+    remarks, count = list(run.remarks), len(composed(run))
     if count < len(run.phases):
         remarks.append(
             f"{len(run.phases)} phases are composed as {count}, with the least noise and largest rate of each"

@@ -10,7 +10,7 @@ from dpcalc.account import loader
 from dpcalc.account.forms import Phase
 from dpcalc.account.noise import multiplier
 from dpcalc.account.stated import Claim, Missing, Stated
-from dpcalc.errors import NotApplicable, refuse
+from dpcalc.errors import NotApplicable, SpecError, refuse
 from dpcalc.model.quantities import Sampling
 from dpcalc.numerics.floats import down, up
 
@@ -39,30 +39,49 @@ def phases_of(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str, 
 
 
 def _poisson(stated: Stated) -> Phase:
-    """Return the one phase of a run with one rate."""
-    length, rate = _length(stated), stated.get("sample_rate")
-    bands = stated.count("bands") if stated.word("tool") == "jaxprivacy" else 1  # elsewhere bands are of images
-    if rate is None:
-        rate = _rate(stated, length)
-    elif length and not any(_near(rate, one) for one in (1.0 / length, loader.history_rate(length))):
-        raise stated.missing(
-            "sample_rate", f"{length} batches of an epoch are drawn at rate {1 / length:.6g}, not {rate:g}"
-        )
+    """Return the one phase of a run with one rate: of a batch, where several make a step, each by coins of its own."""
+    k, length = stated.count("accumulation"), _length(stated)
+    batches = k if stated.get("loader_length") is None else 1  # that make one of the length
+    rate, one = _rates(stated, length, k, batches)
     steps = _steps(stated, length)
+    bands = stated.count("bands") if stated.word("tool") == "jaxprivacy" else 1  # elsewhere bands are of images
     if bands > 1:
         stated.remarks.append(f"a record is in one of {bands} groups, which are drawn from in turn: {steps} steps are "
                               f"{-(-steps // bands)} draws of it")  # fmt: skip
         steps = -(-steps // bands)
-    phase = Phase(multiplier(stated), min(1.0, rate), steps)
-    if (k := stated.count("accumulation")) > 1:
-        if length is None:
-            raise stated.missing("records", f"is {rate:g} the rate of one of {k} accumulated batches, or of a step? "
-                                 "Say the records and the batch of a device; or, if a step is one draw at this rate, "
-                                 "leave out the accumulation")  # fmt: skip
-        [phase] = _by_coins(stated, k, (phase,), "one draw for all of a step")
+    phase = Phase(multiplier(stated), rate, steps)
+    if k > 1:
+        phase = _by_coins(stated, k, (phase,), "one draw for all of a step", (phase._replace(rate=one),))[0]
     _claim_ratio(stated, rate, steps)
     _claim_part(stated, rate, steps)
     return phase
+
+
+def _rates(stated: Stated, length: int | None, k: int, batches: int) -> tuple[float, float]:
+    """Return the rate of a step, and of each of the k batches that make it, rounded up.
+
+    An epoch has ``length`` times so many ``batches``. What is said may be either rate.
+    """
+    said = stated.get("sample_rate")
+    if length is None:
+        if said is None:
+            raise _no_length(stated)
+        if k > 1:
+            raise stated.missing("loader_length", f"is {said:g} the rate of one of {k} accumulated batches, or of "
+                                 "their step? The number of batches tells; or, if a step is one draw at this rate, "
+                                 "leave out the accumulation")  # fmt: skip
+        return said, said
+    if said is None:
+        said = _rate(stated, length)
+        return (said, up(said / k)) if batches == k else (min(1.0, k * said), said)
+    drawn = (1.0 / length, loader.history_rate(length))
+    if any(_near(said, min(1.0, one * k / batches)) for one in drawn):
+        return said, up(said / k) if k > 1 else said
+    if any(_near(said, one / batches) for one in drawn):
+        return min(1.0, up(k * said)), said
+    origin, whole = stated.facts["sample_rate"].origin, length * batches
+    raise SpecError(f"{whole} batches of an epoch are drawn at rate {1 / whole:.6g} each, and {origin} is {said:g}",
+                    "leave out the rate, or what the number of batches follows from")  # fmt: skip
 
 
 def _claim_part(stated: Stated, rate: float, steps: int) -> None:
@@ -197,13 +216,14 @@ def _of_batches(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str
             "drop the last batch (drop_last), or train on a number of records that makes whole batches",
         )
     _refuse_carried_over(stated, records)
-    rate = min(1.0, stated.count("uses") / length)
+    batches = stated.count("accumulation") if stated.get("loader_length") is not None else 1
+    rate = min(1.0, stated.count("uses") * batches / length)
     claimed = tuple(phase._replace(rate=rate) for phase in phases)
     reading = f"Poisson sampling at rate {rate:.6g}, which accountants assume,"
     stated.claims.append(Claim.poisson(reading, claimed, f"batches were drawn by sampling {sampling}"))
     used = records * stated.count("uses")
-    if size is None or sampling is not Sampling.SHUFFLE or -(-used // size) < length:
-        size = -(-used // length)  # no more batches of an epoch than there were
+    if size is None or sampling is not Sampling.SHUFFLE or -(-used // size) < length // batches:
+        size = -(-used // -(-length // batches))  # no more steps of an epoch than there were
     known = stated.count("accumulation") == 1 and (stated.count("devices") == 1 or stated.get("loader_length"))
     if sampling is Sampling.BALLS_IN_BINS or not (known and stated.run.ordered):  # no one knows the epoch of a step
         phases = (Phase(min(phase.noise_multiplier for phase in phases), None, sum(phase.steps for phase in phases)),)
@@ -322,13 +342,8 @@ def _batch(stated: Stated) -> int | None:
 
 
 def _length(stated: Stated) -> int | None:
-    """Return the noisy steps of an epoch, where the facts give them."""
-    length, k = stated.get("loader_length"), stated.count("accumulation")
-    if length is not None:
-        if k > 1 and not stated.phases:
-            raise stated.missing(
-                "sample_rate", f"of {length} batches {k} make a noisy step: at which rate were records drawn?"
-            )
+    """Return the batches of an epoch that the loader has, else its noisy steps, where the facts give them."""
+    if (length := stated.get("loader_length")) is not None:
         return int(length)
     records, size, dropped = stated.get("records"), _batch(stated), stated.get("drop_last")
     used = records and records * stated.count("uses")
@@ -345,7 +360,10 @@ def _steps(stated: Stated, length: int | None) -> int:
     if length is None and rate is None:
         raise _unknown_length(stated, float(epochs))
     of_epoch = int(length or math.ceil(down(1.0 / rate, 4.0)))
-    taken = max(1, math.ceil(float(epochs) * (loader.epoch_steps(of_epoch) if stated.of_opacus else of_epoch)))
+    of_epoch = loader.epoch_steps(of_epoch) if stated.of_opacus else of_epoch
+    if stated.get("loader_length") is not None:
+        of_epoch = -(-of_epoch // stated.count("accumulation"))
+    taken = max(1, math.ceil(float(epochs) * of_epoch))
     if steps is not None and steps != taken:
         origin = stated.facts["steps"].origin
         raise Missing("steps", f"{origin} is {steps}, and {epochs:g} epochs are {taken} steps: how many were taken?")

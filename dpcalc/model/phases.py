@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 COLUMNS = ("noise_multiplier", "sample_rate", "batch_size", "steps")
 """The columns of a schedule of dp-sgd; without ``steps`` a row is one step."""
 
-MOST = 32  # kinds of steps that are composed exactly: each costs hundredths of a second on a lattice
-_WIDTHS = [2.0 ** (k / 4.0) for k in range(-48, 44)]  # of cells, in ln rate and ln noise
+MOST = 32  # kinds of steps of which each has a law of its own: each costs tenths of a second
+_WIDTHS = [2.0 ** (k / 4.0) for k in range(-56, 44)]  # of cells of rate and noise, in their logarithms
 
 
 class Phases:
@@ -52,19 +52,19 @@ class Phases:
         """The number of steps."""
         return int(self.steps.sum())
 
-    def kinds(self) -> list[tuple[float, float, int]]:
-        """Return (rate, noise multiplier, steps) of at most `MOST` kinds that are at most as private as these.
+    def kinds(self, most: int = MOST) -> list[tuple[float, float, int]]:
+        """Return (rate, noise multiplier, steps) of at most so many kinds that are no more private than these.
 
         Kinds in one cell of the (ln rate, ln noise) plane get its largest rate and least noise. Either makes a step
         less private: a record that is drawn more rarely can be drawn and then dropped.
         """
-        kinds = self if len(self.rate) <= MOST else self._in_cells()
+        kinds = self if len(self.rate) <= most else self._in_cells(most)
         triples = zip(kinds.rate.tolist(), kinds.multiplier.tolist(), kinds.steps.tolist(), strict=True)
         return [(rate, multiplier, int(steps)) for rate, multiplier, steps in triples]
 
-    def _in_cells(self) -> Phases:
-        fine = self._rounded(_WIDTHS[0])  # leaves some thousands of 1e6 kinds, and widths do not add up
-        return next(kinds for width in _WIDTHS if len((kinds := fine._rounded(width)).rate) <= MOST)
+    def _in_cells(self, most: int) -> Phases:
+        fine = self._rounded(_WIDTHS[0])  # of 1e6 kinds some thousands are left, and widths do not add up
+        return next(kinds for width in _WIDTHS if len((kinds := fine._rounded(width)).rate) <= most)
 
     def _rounded(self, width: float) -> Phases:
         """Return phases of one kind for each cell of this width."""

@@ -22,6 +22,7 @@ from dpcalc.files import Fields
 from dpcalc.model.quantities import Adjacency, Sampling
 
 _LIMIT = "compositions that would take too many points"
+_MOST_KINDS = 32  # of steps: each is enclosed by itself
 
 
 # --- every use seen ---------------------------------------------------------------------------------------------------
@@ -180,6 +181,8 @@ def _step_fixed(v: RunInputs, mu: arb, steps: int, rate: arb | None = None) -> P
 
 @defines("sampled.scheduled", InOrders, weight=60000.0, limit=_LIMIT)
 def _scheduled(v: RunInputs) -> list[Part]:
+    if len(v.schedule) > _MOST_KINDS:
+        raise OutOfReach(f"a schedule of more than {_MOST_KINDS} kinds of steps")
     return [_phase(v, arb(rate), arb(z) * (v.schedule_factor or 1), steps) for rate, z, steps in v.schedule.kinds()]
 
 

@@ -26,6 +26,7 @@ from dpcalc.notions.pld.discretisation import (
 )
 from dpcalc.notions.pld.gaussian_mixture import hidden_shift, mirrored_shift, revealed_shift
 from dpcalc.notions.pld.grouped_gaussian import removed_group, replaced_group
+from dpcalc.notions.pld.many_kinds import ManyKinds
 from dpcalc.notions.pld.repeated_draws import Draws, nulled_draws, removed_draws, replaced_draws
 from dpcalc.notions.pld.sampled_gaussian import (
     exchanged,
@@ -42,6 +43,7 @@ __all__ = [
     "RESOLUTION",
     "Bound",
     "Draws",
+    "ManyKinds",
     "Pair",
     "bound_near",
     "curve",

@@ -81,6 +81,100 @@ def convolution_power(
     return weights[: full - low], low, rounding * grown + 1.01 * wrapped * mass, False
 
 
+def product_of_means(laws: Array, places: Integers, shares: Array, counts: Array) -> tuple[Array, int, float]:
+    """Return the product of the powers of means of laws, the index it starts at, and its error in the 1-norm.
+
+    As `convolution_power`, where the i-th factor is the sum of shares[i, j] laws[places[i, j]] over j, so often as
+    counts[i] says. Frequencies at which every law is small are left out before any mean is made.
+
+    Args:
+        laws: weights of shape (laws, points), from one index on.
+        places, shares: of shape (factors, parts).
+        counts: of shape (factors,), whole numbers from 1.
+    """
+    copies, points = float(counts.sum()), laws.shape[1]
+    whole = shares * laws.sum(axis=1)[places]
+    full = int(copies) * (points - 1) + 1
+    low, high = _window_of_means(laws, places, shares, counts)
+    length = _length(min(high - low, full))
+    wrapped = 4.0 * _WRAPPED if length < full else 0.0
+    bits = (length - 1).bit_length()
+    error = 8.0 * bits * UNIT * float(whole.sum(axis=1).max()) + 16.0 * UNIT
+    kept = np.flatnonzero(_largest_modulus(laws, length) + error > math.exp(-_NEGLIGIBLE / copies))
+    transforms = np.stack([np.fft.rfft(_wrapped(x, length))[kept] for x in laws])
+    power, logs, change = np.ones(len(kept), dtype=complex), np.zeros(len(kept)), np.zeros(len(kept))
+    for start in range(0, len(counts), rows := max(1, _LARGEST_TABLE * 16 // max(1, len(kept)))):
+        of_rows = slice(start, start + rows)
+        values = np.einsum("ij,ijf->if", shares[of_rows], transforms[places[of_rows]])
+        sizes, times = np.abs(values) + error, counts[of_rows, None]
+        logs += (times * np.log(sizes)).sum(axis=0)
+        change += error * (times / sizes).sum(axis=0)
+        power *= _powers(values, counts[of_rows])
+    with np.errstate(over="ignore", invalid="ignore"):
+        change = np.where(logs > -_NEGLIGIBLE, change * np.exp(logs), (1.0 + copies) * math.exp(-_NEGLIGIBLE))
+    rounding = _norm(change) + (1.0 + copies) * length * math.exp(-_NEGLIGIBLE)
+    spectrum = np.zeros(length // 2 + 1, dtype=complex)
+    spectrum[kept] = np.where(logs > -_NEGLIGIBLE, power, 0.0)
+    weights = np.maximum(np.fft.irfft(spectrum, length), 0.0)
+    weights = np.roll(weights, -low % length)[: max(1, min(length, full - low))]
+    mass = math.exp(float(np.sum(counts * np.log(np.maximum(whole.sum(axis=1), 1.0)))))
+    grown = math.exp(16.0 * UNIT * copies) * 1.01
+    rounding = math.sqrt(2.0) * (rounding + 8.0 * bits * UNIT * _norm(np.abs(spectrum)))
+    return weights, low, rounding * grown + 1.01 * wrapped * mass
+
+
+def _powers(values: Complex, counts: Array) -> Complex:
+    """Return the product of the rows, each to its power, by multiplication alone."""
+    result = np.ones(values.shape[1], dtype=complex)
+    exponents = counts.astype(np.int64)
+    for bit in reversed(range(int(exponents.max()).bit_length())):
+        result = result * result * values[(exponents >> bit) & 1 == 1].prod(axis=0)
+    return result
+
+
+def _largest_modulus(laws: Array, length: int) -> Array:
+    """Return the largest modulus of any transform, for every frequency."""
+    result = np.zeros(length // 2 + 1)
+    for x in laws:
+        np.maximum(result, np.abs(np.fft.rfft(_wrapped(x, length))), out=result)
+    return result
+
+
+def _wrapped(x: Array, length: int) -> Array:
+    """Return weights wrapped around to this length."""
+    if len(x) <= length:
+        return np.pad(x, (0, length - len(x)))
+    return np.pad(x, (0, -len(x) % length)).reshape(-1, length).sum(axis=0)
+
+
+def _window_of_means(laws: Array, places: Integers, shares: Array, counts: Array) -> tuple[int, int]:
+    """Return indices outside of which the product of means has at most `_WRAPPED` on either side (Chernoff)."""
+    block = max(1, laws.shape[1] // 2048)
+    ends = np.stack([_on_block_ends(x, block) for x in laws])
+    index = block * np.arange(ends.shape[1], dtype=float)
+    means = (ends * index).sum(axis=1) / ends.sum(axis=1)
+    spread = (ends * (index - means[:, None]) ** 2).sum(axis=1)
+    mean = (shares * means[places]).sum(axis=1)
+    variance = (shares * (spread[places] + (means[places] - mean[:, None]) ** 2)).sum(axis=1)
+    deviation = math.sqrt(float((counts * variance).sum())) + block
+    widest = index[-1] * float(counts.sum()) + 1.0
+    thetas = np.geomspace(min(1.0 / widest, 0.1 / deviation), 20.0 / deviation, 24)
+
+    def logs(moments: Array) -> Array:
+        return np.asarray(
+            (counts[:, None] * np.log((shares[:, :, None] * moments[places]).sum(axis=1) + 1e-300)).sum(axis=0)
+        )
+
+    decay = np.exp(-np.outer(thetas, index))
+    falling = logs(ends @ decay.T)
+    rising = logs(ends[:, ::-1] @ decay.T) + thetas * index[-1] * float(counts.sum())
+    low = float(((math.log(_WRAPPED) - falling) / thetas).max())
+    high = float(((rising - math.log(_WRAPPED)) / thetas).min())
+    last = int(counts.sum()) * (laws.shape[1] - 1)
+    first = min(max(math.floor(low) - 1, 0), last)
+    return first, max(math.ceil(high), first) + 1
+
+
 def _length(least: int) -> int:
     """Return a length above ``least`` of a quick transform: 2^k or 3 2^k."""
     whole = 1 << least.bit_length()

@@ -35,8 +35,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from dpcalc.notions.pld.convolution import Shares, convolution_power
-from dpcalc.numerics.floats import UNIT, Array, log_add_exp, log_less, np
+from dpcalc.notions.pld.convolution import Shares, convolution_power, product_of_means
+from dpcalc.numerics.floats import UNIT, Array, Integers, log_add_exp, log_less, np
 from dpcalc.numerics.normal_arrays import log_sum_exp
 
 if TYPE_CHECKING:
@@ -388,6 +388,45 @@ def add_losses(a: TiltedLaw, times_a: int, b: TiltedLaw, times_b: int, multiple:
     if coarser:
         law = law._on_rows(weights, start, multiple)
         law = law._replace(defect=law.defect + error / float(weights.sum()) * 1.001)
+    return law._trimmed(error + _CUT)
+
+
+def add_means(laws: list[TiltedLaw], places: Integers, shares: Array, counts: Array) -> TiltedLaw:
+    """Return the law of the sum of independent losses, counts[i] of each mean of laws with shares[i] at places[i].
+
+    The laws are on one lattice, with one tilt.
+    """
+    first, last = min(law.first for law in laws), max(law.first + len(law.weights) for law in laws)
+    weights = np.zeros((len(laws), last - first))
+    for row, law in zip(weights, laws, strict=True):
+        row[law.first - first :][: len(law.weights)] = law.weights
+    scales = np.array([law.log_scale for law in laws])
+    scaled = shares * np.exp(scales - scales.max())[places]
+    totals = scaled.sum(axis=1)
+    scaled /= totals[:, None]
+    log_scale = float((counts * (np.log(totals) + scales.max())).sum())
+
+    def added(of: list[float]) -> float:
+        """Return the sum over all losses of the worst that a mean may have, rounded up."""
+        return 1.01 * float((counts * np.array(of)[places].max(axis=1)).sum())
+
+    copies = float(counts.sum())
+    product, start, error = product_of_means(weights, places, scaled, counts)
+    defects = added([law.defect for law in laws])
+    product[0] += _UNDERFLOW
+    law = TiltedLaw(
+        step=laws[0].step,
+        first=int(copies) * first + start,
+        weights=product,
+        tilt=laws[0].tilt,
+        log_scale=log_scale,
+        defect=defects * _exp(defects) + _UNDERFLOW + error,
+        log_error=added([law.log_error for law in laws]) + UNIT * copies * (32.0 + 8.0 * float(np.abs(scales).max())),
+        padding=added([law.padding for law in laws]),
+        spread=added([law.spread for law in laws]),
+        reach=min(law.reach for law in laws),
+        apart=added([law.apart for law in laws]),
+    )
     return law._trimmed(error + _CUT)
 
 

@@ -98,9 +98,14 @@ class Component(NamedTuple):
         low, high = self.window(tilt, max(_OUTSIDE, _NEGLIGIBLE / self.copies))
         # Of few copies nearly all points are needed, so there must be fewer.
         step = self._step(tilt, low, high, grid._replace(most=grid.most // (4 if self.copies < 256 else 1)))
+        return self.on_lattice(tilt, step, grid.fineness)
+
+    def on_lattice(self, tilt: float, step: float, fineness: float) -> TiltedLaw:
+        """Return the tilted law of one loss on multiples of a step."""
+        low, high = self.window(tilt, max(_OUTSIDE, _NEGLIGIBLE / self.copies))
         first, last = math.floor(low / step), math.ceil(high / step)
         mean = self.cumulants(tilt)[1] / self.copies
-        indices = _graded(first, last, round(mean / step), grid.fineness, self.copies)
+        indices = _graded(first, last, round(mean / step), fineness, self.copies)
         lattice = indices.astype(float) * step
         if self.pair.atom is not None:
             lattice = distinct(lattice, np.array([-self.pair.atom, self.pair.atom]))
@@ -119,7 +124,7 @@ class Component(NamedTuple):
         return math.ldexp(unit, max(wanted, allowed))
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=128)
 def component_of(pair: Pair, copies: int) -> Component:
     """Return the component of a pair that is composed ``copies`` times."""
     if pair.discrete:

@@ -13,8 +13,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dpcalc.model.phases import MOST
 from dpcalc.model.quantities import Adjacency, Sampling
 from dpcalc.model.run import Run
 from dpcalc.notions import gaussian, pld
@@ -28,12 +29,15 @@ from dpcalc.theorems.sampled.settings import EpochsOfBatches, SampledSteps, comp
 
 if TYPE_CHECKING:
     from dpcalc.notions.notion import Parts
+    from dpcalc.notions.pld import ManyKinds
 
 
 _MOST_MU = 300.0  # a larger mu reveals that a step used a record; the lattice of losses is coarse there
 _LARGE_MU = 10.0  # from here on bounds with public uses may be closer than a lattice
 _MOST_MU_OF_MIXTURES = 1e6  # of steps that may use several records, or one several times
 _FARTHEST_MU = 1e90  # no step hides anything at a larger mu
+_FEW_KINDS = 3  # of steps: so many are composed one by one
+_MOST_KINDS = 4096  # of steps that are told apart: rounding noise to them costs some 1e-4 of it
 _MOST_DRAWS = 10**15  # the largest count for which draws are defined
 _LEAST_RATE = 1e-15  # a rarer use counts as this one: the limit of loss lattices
 _LEAST_MU, _LEAST_MU_OF_MIXTURES = 1e-30, 1e-6  # the domain of pairs; a smaller mu counts as this one
@@ -60,20 +64,45 @@ def scheduled(run: SampledSteps) -> Composition:
 
     Poisson samples of any size have a pair for groups; otherwise a group is a chain of single records.
     """
-    kinds, size = [kind for kind in run.kinds if kind[2]], run.group_size
+    kinds, size = run.kinds(MOST), run.group_size
     largest = max(mu for _, mu, _ in kinds)
     whole_shift = up(2.0 * size * largest * math.sqrt(sum(steps for *_, steps in kinds)), 4.0)
     public = Composition([(one_gaussian(whole_shift), 1)])  # batches public, all steps with the least noise
     if largest > _MOST_MU:
         return public
-    replaced = run.adjacency == Adjacency.REPLACE_ONE
-    if run.sampling == Sampling.POISSON and run.cap is None:
+    replaced, coins = run.adjacency == Adjacency.REPLACE_ONE, run.sampling == Sampling.POISSON and run.cap is None
+    # Of a record that is removed or added, or that a null record replaces, the coins are the same.
+    of_step = (Adjacency.REMOVE if coins and not replaced else run.adjacency, None if coins else run.records, run.cap)
+    if size == 1 and len(kinds) > _FEW_KINDS and largest <= _LARGE_MU:
+        steps, exchanged = _of_many_kinds(tuple(run.kinds(_MOST_KINDS)), *of_step)
+        return asked_for(run.adjacency, _as_parts(steps), () if exchanged is steps else _as_parts(exchanged))
+    if coins:
         return in_each_order(
             run.adjacency, [(poisson_pair(mu, rate, replaced=replaced, size=size), steps) for rate, mu, steps in kinds]
         )
-    pair = fixed_pair if run.cap is None else functools.partial(cut_pair, records=run.records, most=run.cap)
-    whole = in_each_order(run.adjacency, [(pair(mu, rate, run.adjacency), steps) for rate, mu, steps in kinds])
+    whole = in_each_order(run.adjacency, [(_pair_of_step(mu, rate, *of_step), steps) for rate, mu, steps in kinds])
     return whole if size == 1 else public.replacing(hints=Hints(besides=whole.grouped(size)))
+
+
+def _pair_of_step(mu: float, rate: float, adjacency: Adjacency, records: int | None, cap: int | None) -> Pair:
+    """Return the pair of a step of a schedule, for one record; without records that of a Poisson sample."""
+    if records is None:
+        return poisson_pair(mu, rate, replaced=adjacency == Adjacency.REPLACE_ONE)
+    return fixed_pair(mu, rate, adjacency) if cap is None else cut_pair(mu, rate, adjacency, records, cap)
+
+
+@functools.lru_cache(maxsize=4)
+def _of_many_kinds(kinds: tuple[tuple[float, float, int], ...], *of_step: Any) -> tuple[ManyKinds, ManyKinds]:
+    """Return steps of many kinds in either order, each at most a mean of pairs at the corners of a cell."""
+    from dpcalc.theorems.sampled.corners import at_corners
+
+    corners, places, shares, counts = at_corners(kinds, linear=of_step[-1] is None)
+    steps = pld.ManyKinds([_pair_of_step(mu, rate, *of_step) for rate, mu in corners], places, shares, counts)
+    return steps, steps.exchanged()
+
+
+def _as_parts(steps: ManyKinds) -> Callable[[float], list[tuple[Pair, int]]]:
+    return lambda log_delta: [(steps.pair(log_delta), 1)]
 
 
 def truncated(run: SampledSteps) -> Composition:

@@ -198,7 +198,7 @@ def truncated(run: SampledSteps) -> Composition:
     ),
     algorithms=("dp-sgd",),
     reference="zhu2022",
-    locator="dominating pairs of all phases, composed; rates and noise of one cell rounded to its worst",
+    locator="dominating pairs of all phases, composed; many kinds of steps as means of few: docs/method.md",
     formula="the product over phases of sampled.poisson, sampled.truncated or sampled.fixed, each with its own q, z "
     "and number of steps; k records: of their own pairs where Poisson batches are not cut, else a chain",
     conditions=(
@@ -233,7 +233,7 @@ def truncated(run: SampledSteps) -> Composition:
         "are spoken of",
         CLIPPED, NOISE, CONSTANT, SEEN,
     ),
-    slack="the lattice of losses; of more than 32 kinds of steps, cells of rate and noise",
+    slack="the lattice of losses; of more than 96 kinds of steps, means of those at the corners of cells, up to 1e-3",
     slow=True,
 )  # fmt: skip
 def scheduled(run: SampledSteps) -> Composition:

@@ -19,12 +19,18 @@ EPOCHS_OF_BATCHES = ("sampling", "adjacency", "records", "batch_size", "steps", 
 class SampledSteps(Setting):
     """Steps on batches drawn at random."""
 
-    @property
-    def kinds(self) -> list[tuple[float, float, int]]:
-        """The rate, the clipping norm over the noise, rounded up, and the number of steps of every phase."""
+    def kinds(self, most: int) -> list[tuple[float, float, int]]:
+        """Return the rate, the clipping norm over the noise, rounded up, and the number of steps of every phase.
+
+        Of more than so many kinds alike ones have the worst of each.
+        """
         phases: Phases = self.known["schedule"]
         factor = self.known.get("schedule_factor", 1.0)
-        return [(rate, up(1.0 / down(multiplier * factor)), steps) for rate, multiplier, steps in phases.kinds()]
+        return [
+            (rate, up(1.0 / down(multiplier * factor)), steps)
+            for rate, multiplier, steps in phases.kinds(most)
+            if steps
+        ]
 
     @property
     def cap(self) -> int | None:
