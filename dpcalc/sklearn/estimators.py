@@ -29,6 +29,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
+from dpcalc.api.asked import as_keywords
 from dpcalc.errors import PrivacyWarning, SpecError, warn
 from dpcalc.model.parameter import check
 from dpcalc.model.quantities import Given
@@ -150,6 +151,9 @@ class _Linear(BaseEstimator):
                 account=self.accountant, **setup,
             )  # fmt: skip
             case, model = fit(Task(given, question, asked))
+        if setup.get("class_shares") is not None:
+            for text in case.warnings:
+                warn(as_keywords(text))
         if self.accountant is not None:
             self.accountant.finish()
         assert model is not None
@@ -243,6 +247,8 @@ class DPClassifier(ClassifierMixin, _Linear):
         accountant: a `dpcalc.Accountant` or a `dpcalc.Ledger`, which the fit is charged to before it is trained.
         show_unprotected_metrics: whether ``uncovered_`` has what is computed of the records without noise, and values
             outside the ranges warn (`OutsideRangesWarning`): no guarantee covers either.
+        class_shares: public shares of the classes, in their order: the fit warns where the rarest is too rare for the
+            budget. Never count them.
     """
 
     def __init__(
@@ -254,7 +260,9 @@ class DPClassifier(ClassifierMixin, _Linear):
         random_state: Any = None,
         accountant: Any = None,
         show_unprotected_metrics: bool = False,
+        class_shares: Any = None,
     ) -> None:
+        self.class_shares = class_shares
         self.epsilon = epsilon
         self.delta = delta
         self.classes = classes
@@ -280,12 +288,15 @@ class DPClassifier(ClassifierMixin, _Linear):
             places = np.zeros(len(labels))
             for place, label in enumerate(self.classes_):
                 places[_are(labels, label)] = place
-            self._train(rows, places, {"loss": "softmax", "classes": len(self.classes_)}, because)
+            self._train(
+                rows, places, {"loss": "softmax", "classes": len(self.classes_)}, because,
+                class_shares=self.class_shares,
+            )  # fmt: skip
             self.model_ = self.model_._replace(classes=tuple(map(str, self.classes_)))
             self.coef_, self.intercept_ = self.model_.weights.T.copy(), self.model_.intercept.copy()
             return self
         signs = np.where(_are(labels, self.classes_[1]), 1.0, -1.0)
-        self._train(rows, signs, {"loss": "logistic"}, because)
+        self._train(rows, signs, {"loss": "logistic"}, because, class_shares=self.class_shares)
         self.model_ = self.model_._replace(negative=str(self.classes_[0]), positive=str(self.classes_[1]))
         self.coef_, self.intercept_ = self.model_.weights[np.newaxis].copy(), np.array([self.model_.intercept])
         return self

@@ -118,6 +118,20 @@ def test_the_noise_is_that_of_every_other_sum() -> None:
     assert noise.shape == (4, 2, 3)
 
 
+@pytest.mark.parametrize("records", [1, 499, 500])
+def test_noisy_counts_are_points_of_a_public_grid(records: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the records are: no bit below the noise tells one of them."""
+    problem, seen = problem_of(500, 3), []
+    labels = np.where(np.arange(500) < records, 1.0, -1.0)
+    monkeypatch.setattr(calibration, "corrected", lambda noisy, *rest: seen.append(noisy) or 1.0)
+    for seed in range(5):
+        given = WRONG_AND_RIGHT, plan_of(problem, 0.00213), problem._replace(labels=labels), np.array([3.0, -2.0, 1.0])
+        temperature(*given, Source(np.random.default_rng(seed), False, ""), Rounding(1e-9))
+    grid = 2.0 ** math.floor(math.log2(500 * 0.00213 / 0.1 / 8.0))
+    assert all((np.fmod(4.0 * noisy, grid) == 0.0).all() for noisy in seen)
+    assert len({noisy.tobytes() for noisy in seen}) == 5
+
+
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])
 def test_all_noisy_sums_together_are_within_the_budget(epsilon: float) -> None:
     """11 + 1 sums of rows, 100 steps and four sums of counts: each moves by at most two units in z."""

@@ -72,6 +72,16 @@ def test_a_fit_with_public_parameters_says_nothing(sklearn: Any) -> None:
 
 
 @needs_sklearn
+@pytest.mark.filterwarnings("always")
+def test_a_fit_warns_of_a_class_that_is_too_rare(sklearn: Any) -> None:
+    model = private(sklearn)
+    heard = [said(lambda: model.set_params(class_shares=s).fit(ROWS, LABELS)) for s in ((0.999, 0.001), (0.5, 0.5))]
+    assert [any("kappa of the rarest" in str(one.message) for one in texts) for texts in heard] == [True, False]
+    with pytest.raises(ValueError, match="shares of the classes"):
+        model.set_params(class_shares=(1.0,)).fit(ROWS, LABELS)
+
+
+@needs_sklearn
 @pytest.mark.parametrize(
     ("wrong", "because"), [({"classes": None}, "taken from the records"), ({"random_state": 1}, "seed")]
 )

@@ -85,7 +85,8 @@ class Signal(NamedTuple):
         return (
             f"kappa of the rarest class, some {math.floor(share * self.records)} records, is {kappa:.2g}: below "
             f"{RARE:g}, models kept 0.4 to 0.8 of the AUC above 1/2 that a fit without privacy has; "
-            f"{self._cure(kappa, RARE)}; answers at 1/2 may all be one class: predict and evaluate take --threshold"
+            f"{self._cure(kappa, RARE)}; answers at 1/2 may all be one class: choose a "
+            "probability of the rarest (--threshold of predict and evaluate)"
         )
 
     def _cure(self, kappa: float, wanted: float) -> str:
