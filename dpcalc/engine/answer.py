@@ -24,6 +24,7 @@ from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.question import Question
 from dpcalc.model.run import Run
+from dpcalc.notions.guarantee import Composition
 from dpcalc.report import Case, Obstacle, Result
 from dpcalc.theorems.record import Theorem, for_algorithm
 
@@ -74,6 +75,8 @@ def _rows_of_bound(asked: Application, unknown: str, results: Sequence[Result]) 
         if asked.bound.lower and best and best.value and unknown in COMPARABLE:
             return [floor_near(best, asked, unknown)]
     if unknown in ROWS:
+        if asked.question.rough and unknown == Quantity.EPSILON:
+            _refuse_if_hopeless(asked, results)
         return asked.rows(unknown)
     from dpcalc.engine.solving.budget import as_multiplier, solve
 
@@ -82,6 +85,17 @@ def _rows_of_bound(asked: Application, unknown: str, results: Sequence[Result]) 
     if unknown == "noise_multiplier" and not asked.run.algorithm.clipped:
         return [as_multiplier(solve(asked, "noise_std"), asked.run)]
     return [solve(asked, unknown)]
+
+
+def _refuse_if_hopeless(asked: Application, results: Sequence[Result]) -> None:
+    """Refuse to compose what cannot be the best answer: where little overlaps, no small epsilon holds.
+
+    With P(A) <= e^epsilon Q(A) + delta for all A, P and Q have (1 - delta) e^-epsilon in common at least.
+    """
+    least = min((row.value for row in results if row.guarantee), default=math.inf)
+    if asked.bound.gives is Composition and math.isfinite(least):
+        if -asked.guarantee.log_overlap() + math.log1p(-math.exp(asked.budget[1])) > least:
+            raise Superseded("is far above another answer", "")
 
 
 def _edge_warnings(results: Sequence[Result], question: Question) -> tuple[str, ...]:

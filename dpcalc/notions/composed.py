@@ -76,6 +76,18 @@ class OneOrder(NamedTuple):
         ]
         return gaussian.together(times) if all(math.isfinite(mu) for mu, _ in times) else math.inf
 
+    def log_overlap(self) -> float:
+        """Return about ln of the most that P and Q may have in common: the sum of min(P, Q).
+
+        It is at most the sum of sqrt(P Q), which multiplies in a composition, and is sqrt(1 - t^2) at most where the
+        sum of max(P - Q, 0) is t.
+        """
+        from dpcalc.notions import pld
+
+        apart = [(math.exp(pld.likely_log_delta([(pair, 1)], epsilon=0.0, log_delta_target=-1.0)), count)
+                 for pair, count in self.pairs(None)]  # fmt: skip
+        return sum(0.5 * count * math.log1p(-min(t * t, 1.0 - 1e-15)) for t, count in apart)
+
     def keeps(self, epsilon: float, log_delta: float, made_for: float | None) -> bool:
         """Return whether a coarse lattice proves that ln delta at epsilon is at most this."""
         if not (0.0 < epsilon < math.inf and -math.inf < log_delta < 0.0):
@@ -149,6 +161,7 @@ def _likely_log_delta(pairs: Pairs, epsilon: float, log_delta: float) -> float:
 _TARGETS = (-2.0, -6.0, -14.0, -28.0, -50.0, -90.0, -160.0, -300.0, -600.0)
 """The ln deltas about which the laws of a profile are computed; one law serves all values near it."""
 
+_MADE_FOR = -14.0  # pairs are made for no larger delta: they are slow to make, and good above it
 _OF_INFINITE = 2.0**100  # no finite loss is so large: the mass there is that of infinite losses
 _NEAR_THEM = 1.5  # of ln delta: a value this near to that mass may be all of it
 
@@ -165,7 +178,7 @@ def _profile(parts: Parts) -> CurveWithFloor:
     def law(target: float) -> tuple[Curve, float]:
         from dpcalc.notions import pld
 
-        of_law = pld.curve(OneOrder(parts).pairs(target), log_delta_target=target, resolution=FAIR)
+        of_law = pld.curve(OneOrder(parts).pairs(min(target, _MADE_FOR)), log_delta_target=target, resolution=FAIR)
         return of_law, of_law(_OF_INFINITE)
 
     @functools.cache

@@ -254,6 +254,9 @@ class Composition(OfProfile):
             return answer
         return min(answer, self.hints.besides.log_delta(epsilon), key=lambda answer: answer.value)
 
+    def log_overlap(self) -> float:
+        return min(way.log_overlap() for way in self.ways) if self.hints.besides is None else 0.0
+
     def excess(self, epsilon: float, log_delta: float) -> float:
         return clipped(self.excess_about(epsilon, log_delta))
 

@@ -136,6 +136,10 @@ class Guarantee:
         value = self.epsilon(log_delta).value - epsilon
         return value if math.isfinite(value) else FARTHEST
 
+    def log_overlap(self) -> float:
+        """Return about ln of the most that two data sets' laws may have in common; 0 where that is not known."""
+        return 0.0
+
     def sign(self, epsilon: float, log_delta: float) -> float:
         """Return a number that is <= 0 if (epsilon, delta) is implied, faster in clear cases."""
         return self.excess(epsilon, log_delta)

@@ -158,7 +158,10 @@ class Asked(NamedTuple):
     def best_for(self, run: Run, *, rough: bool, **changes: Any) -> Result | None:
         """Return the best answer for a run with these changes; None if there is none."""
         try:
-            return answer(run.replacing(**changes), self.question._replace(rough=rough)).best
+            run = run.replacing(**changes)
+            bounds = for_algorithm(run.algorithm.name, run.algorithm.families)
+            bounds = sorted(bounds, key=lambda bound: bound.id != self.best.bound)  # it may tell that others are hopeless
+            return answer(run, self.question._replace(rough=rough), bounds).best
         except DpcalcError:
             return None
 

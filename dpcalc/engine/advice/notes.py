@@ -184,7 +184,7 @@ def _under(
         return None
     of_one_size = run.sampling in (Sampling.FIXED, Sampling.WITH_REPLACEMENT) or run.max_batch_size is not None
     alike = [] if of_one_size else [other for other in answers_by if {adjacency, other} <= _ALIKE]
-    own = {adjacency, run.adjacency} <= _ALIKE  # the answer is known then, unless batches are of one size
+    own = {adjacency, run.adjacency} <= _ALIKE and not of_one_size  # the answer is known then
     result = answers_by[alike[0]] if alike else asked.best_for(run, rough=not own, adjacency=adjacency)
     if result is None:
         return None

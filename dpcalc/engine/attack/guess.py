@@ -143,7 +143,11 @@ def least_advantage(proved: Proved) -> tuple[float, str]:
     Renyi curves are slow and almost never better, so they are used only if there is nothing else.
     """
     asked = [(name, part) for name, part in proved if not _of_renyi(part)]
-    return min(((part.trade_off().advantage(), name) for name, part in asked or proved), key=lambda pair: pair[0])
+    least = (math.inf, "")
+    for name, part in asked or proved:
+        if -math.expm1(part.log_overlap()) < least[0]:
+            least = min(least, (part.trade_off().advantage(), name), key=lambda pair: pair[0])
+    return least
 
 
 def _speaks_of_records(best: Result) -> bool:

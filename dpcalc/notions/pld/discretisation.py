@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     Chosen = NDArray[np.intp]
 
 
-_ROUNDS = 60  # after so many the rest of a hull is walked
+_ROUNDS = 6  # after so many the rest of a hull is walked: a point that sticks out takes one for each one before it
 
 
 class DiscreteLoss(NamedTuple):
@@ -175,17 +175,27 @@ def hull(points: Array, log_h: Array) -> Chosen:
         if not above.any():
             return kept
         kept = kept[np.concatenate(([True], ~above, [True]))]
-    corners: Chosen = kept[_walked_hull(points[kept], log_h[kept])]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slopes = slopes_of(points[kept], log_h[kept])
+    bad = np.flatnonzero(~(slopes[1:] <= slopes[:-1]))
+    if len(bad) == 0:
+        return kept
+    corners: Chosen = kept[_walked_hull(points[kept], log_h[kept], int(bad[0]), int(bad[-1]))]
     return corners
 
 
-def _walked_hull(points: Array, log_h: Array) -> list[int]:
-    """Return the corners of the lower convex hull, by Graham's walk."""
+def _walked_hull(points: Array, log_h: Array, first: int, last: int) -> list[int]:
+    """Return the corners of the lower convex hull, by Graham's walk.
+
+    The chords up to the point ``first``, and those from ``last`` + 2 on, get steeper by less and less already.
+    """
     z, h = points.tolist(), log_h.tolist()
-    kept = [0]
-    slopes: list[float] = []
-    for i in range(1, len(z)):
+    kept = list(range(first + 1))
+    slopes = [_log_chord(z, h, i, i + 1) for i in range(first)]
+    for i in range(first + 1, len(z)):
         slope = _log_chord(z, h, kept[-1], i)
+        if i > last + 2 and kept[-1] == i - 1 and slope <= slopes[-1]:
+            return kept + list(range(i, len(z)))
         while slopes and slope > slopes[-1]:
             slopes.pop()
             kept.pop()

@@ -27,15 +27,16 @@ from dpcalc.notions.pld.discretisation import Pair
 from dpcalc.notions.pld.grouped_gaussian import in_blocks, log_sum
 from dpcalc.numerics.floats import UNIT, Array, np, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
+from dpcalc.numerics.roots import greatest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _FARTHEST = 300.0  # of a larger mu nothing is hidden: its probability counts as that of an infinite loss
+_FAR, _NEVER = 50.0, 1e-36  # a larger mu that is so unlikely counts as told, too: it shows beyond epsilons of 1000
 _BEYOND = 45.0  # deviations beyond the farthest law: delta is below e^-1000 there
 _NEAR = 0.04  # deviations between points of a table, fewer where mu is large: chords are within some 1e-3 of ln delta
 _FEW = 8  # epsilons that are worked out one by one, and not by chords of a table
-_HALVINGS = 80  # of a bracket: more than a double has bits
 _ROUNDED = 256.0  # units of roundoff of a sum of logarithms and terms, besides one for each term
 
 Points = tuple[Array, Array]
@@ -43,12 +44,14 @@ Points = tuple[Array, Array]
 
 
 class Shifts(NamedTuple):
-    """mu_i > 0, ln p_i, the probability of no shift but for a few units of roundoff, and that of too large a one."""
+    """mu_i > 0, ln p_i, the probability of no shift but for a few units of roundoff, that of what counts as told, and
+    the largest mu; inf where one is too large."""
 
     mus: Array
     logs: Array
     none: float
     told: float
+    farthest: float
 
     @classmethod
     def of(cls, mus: Array, masses: Array) -> Shifts:
@@ -64,16 +67,12 @@ class Shifts(NamedTuple):
                 break
             masses[i] = max(0.0, masses[i] - excess)
         kept = (mus > 0.0) & (masses > 0.0)
-        far = kept & (mus > _FARTHEST)
+        farthest = float(mus[kept].max(initial=0.0))
+        far = kept & ((mus > _FARTHEST) | ((mus > _FAR) & (masses < _NEVER)))
         kept &= ~far
         told = up(math.fsum(masses[far]), 4.0) if far.any() else 0.0
         none = max(0.0, 1.0 - math.fsum(masses[kept | far]))
-        return cls(mus[kept], np.log(masses[kept]), none, told)
-
-    @property
-    def farthest(self) -> float:
-        """The largest mu; inf where one is too large."""
-        return math.inf if self.told > 0.0 else float(self.mus.max(initial=0.0))
+        return cls(mus[kept], np.log(masses[kept]), none, told, farthest if farthest <= _FARTHEST else math.inf)
 
     def losses(self, y: Array) -> Array:
         """Return l_i, a row for every y."""
@@ -200,12 +199,15 @@ def _profile(points: Callable[[Array], Points], y: Array, end: float = math.inf)
     def one(e: float) -> float:
         if e >= end:
             return -math.inf
-        low, high = float(y[0]), float(y[-1])
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if points(np.array([middle]))[0][0] <= e else (low, middle)
-        epsilon, value = points(np.array([low]))
-        return min(0.0, float(value[0])) if epsilon[0] <= e else 0.0
+        first = float(y[0])
+
+        def beyond(way: float) -> float:
+            return float(points(np.array([first + way]))[0][0]) - e
+
+        if not beyond(0.0) <= 0.0:
+            return 0.0
+        way = greatest(beyond, 0.0, float(y[-1]) - first, ulps=4)
+        return min(0.0, float(points(np.array([first + way]))[1][0]))
 
     return _few_or_many(lambda e: np.array([one(float(x)) for x in e]), profiles.chords(nodes, heights))
 

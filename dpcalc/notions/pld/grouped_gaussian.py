@@ -159,8 +159,10 @@ def _threshold(first: Mixture, second: Mixture) -> Array:
     gap = max(float(first.places[-1]), float(second.places[-1]))
     high = reach + most / min(gap, 1.0)
     low = -high
-    of_p, of_q = first.log_weights - 0.5 * first.places**2, second.log_weights - 0.5 * second.places**2
-    c = np.zeros(len(high))
+    # Rows are short: numbers of one column lie side by side.
+    of_p = np.asfortranarray(first.log_weights - 0.5 * first.places**2)
+    of_q = np.asfortranarray(second.log_weights - 0.5 * second.places**2)
+    c = np.clip(np.nan_to_num(_largest_equal(of_p, of_q, first.places, second.places)), low, high)
     for step in range(_STEPS):
         log_p, mean_p = _log_sum_and_mean(of_p + c[:, None] * first.places, first.places)
         log_q, mean_q = _log_sum_and_mean(of_q - c[:, None] * second.places, second.places)
@@ -170,9 +172,19 @@ def _threshold(first: Mixture, second: Mixture) -> Array:
             break
         low, high = np.where(ratio > 0.0, low, c), np.where(ratio > 0.0, c, high)
         newton = c - ratio / (mean_p + mean_q)
-        inside = (low < newton) & (newton < high) & (step % 4 < 3)
+        inside = (low < newton) & (newton < high) & (step % 16 < 15)
         c = np.where(apart, np.where(inside, newton, 0.5 * (low + high)), c)
     return c
+
+
+def _largest_equal(of_p: Array, of_q: Array, places_p: Array, places_q: Array) -> Array:
+    """Return where the largest terms of both densities are equal: at the least, over the terms of P, of the points
+    from which on each is above all terms of Q."""
+    beyond = [
+        functools.reduce(np.maximum, [(of_q[:, m] - of_p[:, i]) / (a + b) for m, b in enumerate(places_q.tolist())])
+        for i, a in enumerate(places_p.tolist())
+    ]
+    return functools.reduce(np.minimum, beyond)
 
 
 def _log_sum_and_mean(logs: Array, places: Array) -> tuple[Array, Array]:

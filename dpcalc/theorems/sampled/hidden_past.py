@@ -152,6 +152,7 @@ def _geometric(factor: float, terms: int) -> float:
     return min(float(terms), math.expm1(-rate * terms) / math.expm1(-rate) * (1.0 + 48.0 * UNIT))
 
 
+@functools.lru_cache(maxsize=16)  # compositions of the same pairs share what they answer
 def past_pair(chain: Chain, plan: Plan, draws: Draws) -> Pair:
     """Return the dominating pair of the past before the steps that a plan composes."""
     from dpcalc.notions import pld
@@ -191,9 +192,10 @@ def _uses(draws: Draws, factor: float, count: int) -> Law:
     near, middle, far = _NEAR_ONE
     nodes = np.concatenate((
         [0.0], rare * np.geomspace(1e-6, 1.0 / middle, near), rare * np.linspace(1.0 / middle, 1.0, middle)[1:],
-        np.linspace(rare, float(values[-1]), far)[1:],
+        np.linspace(rare, max(rare, float(values[-2])), far)[1:],
     ))  # fmt: skip
-    return law._replace(values=values, masses=masses, rest=0.0).on(np.append(nodes, up(nodes[-1])))
+    ends = [up(nodes[-1]), up(float(values[-1]))]  # the largest value is far from the others
+    return law._replace(values=values, masses=masses, rest=0.0).on(np.append(nodes, ends))
 
 
 # --- the choice of a plan ---------------------------------------------------------------------------------------------
