@@ -93,9 +93,10 @@ def _refuse_if_hopeless(asked: Application, results: Sequence[Result]) -> None:
     With P(A) <= e^epsilon Q(A) + delta for all A, P and Q have (1 - delta) e^-epsilon in common at least.
     """
     least = min((row.value for row in results if row.guarantee), default=math.inf)
-    if asked.bound.gives is Composition and math.isfinite(least):
-        if -asked.guarantee.log_overlap() + math.log1p(-math.exp(asked.budget[1])) > least:
-            raise Superseded("is far above another answer", "")
+    if asked.bound.gives is not Composition or math.isinf(least):
+        return
+    if -asked.guarantee.log_overlap() + math.log1p(-math.exp(asked.budget[1])) > least:
+        raise Superseded("is far above another answer", "")
 
 
 def _edge_warnings(results: Sequence[Result], question: Question) -> tuple[str, ...]:
