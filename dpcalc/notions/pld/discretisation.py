@@ -27,6 +27,7 @@ pair whose profiles are above another's dominates it in every composition (Zhu, 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -184,7 +185,7 @@ def hull(points: Array, log_h: Array) -> Chosen:
     return corners
 
 
-def _walked_hull(points: Array, log_h: Array, first: int, last: int) -> list[int]:
+def _walked_hull(points: Array, log_h: Array, first: int = 0, last: int = sys.maxsize) -> list[int]:
     """Return the corners of the lower convex hull, by Graham's walk.
 
     The chords up to the point ``first``, and those from ``last`` + 2 on, get steeper by less and less already.
