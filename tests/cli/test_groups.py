@@ -117,3 +117,16 @@ def test_a_profile_of_a_group_is_not_certified(capsys: pytest.CaptureFixture[str
     passes = "--algorithm repeated --epochs 3 --epoch-epsilon 0.1 --epoch-delta 1e-7"
     line = f"multi-epoch {passes} -d 1e-5 --adjacency replace-one --group-size 2 --certify"
     assert "for Gaussian privacy and Renyi curves alone" in refused(line, capsys)
+
+
+@pytest.mark.parametrize(
+    ("sampling", "adjacency", "told"),
+    [("fixed", "replace-one", "as a whole"), ("balls-in-bins", "remove", "record by record")],
+)
+def test_the_first_screen_says_how_the_group_is_taken(
+    sampling: str, adjacency: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(f"dp-sgd -n 100 --batch-size 10 --epochs 1 --noise-multiplier 2 --sampling {sampling} "
+             f"--adjacency {adjacency} -d 1e-6 --group-size 2".split())  # fmt: skip
+    assert f"groups of 2 ({told})" in capsys.readouterr().out

@@ -11,6 +11,7 @@ from dpcalc.model.algorithm import ALGORITHMS, Release
 from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.glosses import gloss_of
 from dpcalc.model.quantities import RISKS, Kind, Model, Quantity, Releases, Sampling
+from dpcalc.notions.guarantee import Composition
 from dpcalc.render.numbers import Digits, Side, number
 from dpcalc.render.words.positions import ALSO_CALLED, INDEX, group_size, record_meant
 from dpcalc.report import LOG_DELTA_ALONE, Case, Obstacle, Result
@@ -254,13 +255,25 @@ def facts(case: Case, digits: Digits) -> list[str]:
     if adjacency := case.value("adjacency"):
         parts.append(ALSO_CALLED.get(adjacency, adjacency))
     if (size := group_size(case)) > 1:
-        parts.append(f"groups of {size}")
+        parts.append(f"groups of {size}{_taken(case.best)}")
     if case.ledger:
         parts.append(f"{len(case.ledger['entries'])} entries")
     if case.algorithm in ALGORITHMS:
         parts.append(_BATCHES.get(case.value("sampling")) or gloss_of(case.algorithm))
     parts += [f"{case.value(name)} {name}" for name in ("epochs", "steps") if case.value(name)][-1:]
     return [*parts, record_meant(case)] if case.guess is None and case.value(INDEX) is not None else parts
+
+
+def _taken(best: Result | None) -> str:
+    """Return how the best guarantee takes a group: by a pair of laws for all of it, or as a chain of single records."""
+    if best is None or best.bound not in all_bounds():
+        return ""
+    bound = lookup(best.bound)
+    if "group_size" not in bound.reads:
+        return " (record by record)"
+    if bound.gives is not Composition:
+        return " (as a whole)"
+    return {"pld": " (as a whole)", "profile": " (record by record)"}.get(best.conversion or "", "")
 
 
 _SHORTENED = re.compile(r"^([^,]+?)(?:, [^,]+)* and \S+ (\d{4})(?=,|$)")
