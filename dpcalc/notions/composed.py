@@ -85,7 +85,7 @@ class OneOrder(NamedTuple):
         from dpcalc.notions import pld
 
         apart = [(math.exp(pld.likely_log_delta([(pair, 1)], epsilon=0.0, log_delta_target=-1.0)), count)
-                 for pair, count in self.pairs(None)]  # fmt: skip
+                 for pair, count in self.pairs(_MADE_FOR)]  # fmt: skip
         return sum(0.5 * count * math.log1p(-min(t * t, 1.0 - 1e-15)) for t, count in apart)
 
     def keeps(self, epsilon: float, log_delta: float, made_for: float | None) -> bool:
