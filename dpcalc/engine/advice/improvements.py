@@ -160,7 +160,9 @@ class Asked(NamedTuple):
         try:
             run = run.replacing(**changes)
             bounds = for_algorithm(run.algorithm.name, run.algorithm.families)
-            bounds = sorted(bounds, key=lambda bound: bound.id != self.best.bound)  # it may tell that others are hopeless
+            bounds = sorted(
+                bounds, key=lambda bound: bound.id != self.best.bound
+            )  # it may tell that others are hopeless
             return answer(run, self.question._replace(rough=rough), bounds).best
         except DpcalcError:
             return None
