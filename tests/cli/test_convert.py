@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import dpcalc
 from dpcalc.cli.main import cli
 from dpcalc.engine.premises import points_of
-from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
+from dpcalc.errors import Infeasible, SpecError
 from tests.schema import conforms
 
 
@@ -86,35 +86,10 @@ def test_epsilon_of_pure_privacy_is_never_above_it() -> None:
     assert best(pure=0.1, epsilon=0.1000001).value == 0.0
 
 
-@pytest.mark.parametrize(
-    ("asked", "error", "words"),
-    [
-        ({"rho": 1, "to": "mu"}, NotApplicable, "mu does not follow from rho"),
-        ({"mu": 1, "to": "pure"}, NotApplicable, "losses of a Gaussian mechanism are not bounded"),
-        ({"rho": 1, "to": "pure"}, NotApplicable, "need not be bounded"),
-        ({"rdp": {8: 1}, "to": "rho"}, NotApplicable, "say nothing of larger ones"),
-        ({"rdp": {8: 1}, "to": "mu"}, NotApplicable, "does not follow"),
-        ({"rdp": {8: 1}, "to": "pure"}, NotApplicable, "finite order"),
-        ({"rdp": {8: 1}, "order": 9}, NotApplicable, "nothing is known"),
-        ({"mu": 1, "rho": 1}, SpecError, "mu and rho are given"),
-        ({}, SpecError, "no guarantee is known"),
-        ({"mu": 1}, SpecError, "what mu is to be converted to what"),
-        ({"mu": 1, "to": "mu"}, SpecError, "mu is given already"),
-        ({"epsilon": 1, "delta": 1e-5, "to": "epsilon"}, SpecError, "epsilon is given already"),
-        ({"epsilon": 1, "delta": 1e-5, "to": "rdp"}, SpecError, "needs order"),
-        ({"mu": 1, "to": "epsilon"}, SpecError, "needs delta"),
-        ({"mu": 1, "to": "delta"}, SpecError, "needs epsilon"),
-        ({"mu": 0, "delta": 1e-5}, SpecError, "mu is 0"),
-        ({"mu": 1, "to": "mean"}, SpecError, "to is 'mean'"),
-        ({"mu": [], "delta": 1e-5}, SpecError, "mu has no value"),
-        ({"delta": 1e-5}, SpecError, "no guarantee is known"),
-        ({"epsilon": 1, "delta": 1e-5}, SpecError, r"what \(epsilon, delta\) is to be converted to what"),
-        ({"epsilon": 0, "to": "rho"}, SpecError, "epsilon is 0"),
-    ],
-)
-def test_refusals(asked: dict[str, Any], error: type[DpcalcError], words: str) -> None:
-    with pytest.raises(error, match=words):
-        dpcalc.convert(**asked)
+def test_a_guarantee_is_needed() -> None:
+    for asked, words in (({"mu": [], "delta": 1e-5}, "mu has no value"), ({}, "no guarantee is known")):
+        with pytest.raises(SpecError, match=words):
+            dpcalc.convert(**asked)
 
 
 @pytest.mark.parametrize(

@@ -117,9 +117,6 @@ def test_a_certificate_is_of_the_noise_that_follows(ask_json: Any) -> None:
         assert "certified" in best(case)
 
 
-# --- the line of what was given -------------------------------------------------------------------------------------
-
-
 # --- what is refused ------------------------------------------------------------------------------------------------
 
 
