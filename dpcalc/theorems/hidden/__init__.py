@@ -1,1 +1,1 @@
-"""Orders that stay secret: the position of a record is hidden as well."""
+"""Secret orders: the position of a record is hidden as well."""

@@ -1,4 +1,4 @@
-"""What a record costs in passes of fresh random orders, given where it fell in all passes but the last.
+"""The cost of a record in passes of fresh random orders, given its positions in all passes but the last.
 
 Positions are counted from the end of a pass of l steps, sizes in units of a use in a full batch, costs in squares of
 mu_1 = Delta/(b sigma). Moving a use to a later step never lowers the cost. So the uses of passes 1..E-2 count in the
@@ -9,7 +9,7 @@ stretch. For c < 1 the window J need not grow with E, nor does the cost.
 
 On a domain everything before a use may be forgotten, which leaves the diameter.
 
-What a record costs that keeps its place in every pass: at one position, or told apart from another one.
+Also the cost of a record that keeps its position in every pass: at one position, or compared with another one.
 
 Positions are counted from the end of a pass of l steps, sizes in units of a use in a full batch, costs in squares of
 mu_1 = Delta/(b sigma). With 1-Lipschitz maps and no domain there are closed forms: for uses of size r at k, and of size
@@ -17,9 +17,9 @@ s at b and r at a < b,
 
     own = r^2 ((E-1)/l + 1/k),    pair = (E-1)(r+s)^2/l + s^2/(b-a) + r^2/a,   or ... + (r+s)^2/b if s/(b-a) > r/a.
 
-Otherwise it is the lower hull of at most five points: uses one period apart lie on concave curves, so that only the
-first and the last use of each kind can be corners. On a domain everything before a use may be forgotten, which leaves
-the diameter.
+Otherwise it is the lower hull of at most five points: uses one period apart lie on concave curves, so only the first
+and the last use of each kind can be corners. On a domain everything before a use may be forgotten, which leaves the
+diameter.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class FreshPlaces(NamedTuple):
         return self._least(costs)
 
     def unused(self) -> float:
-        """Return mu for a record that the last pass leaves out: what its earlier uses cost."""
+        """Return mu for a record that the last pass leaves out: the cost of its earlier uses."""
         return float(self.unused_in_all())
 
     def unused_in_all(self) -> Array:

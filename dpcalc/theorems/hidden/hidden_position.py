@@ -37,7 +37,7 @@ class SecretPass(ShuffledPass):
 
     @property
     def passes(self) -> Passes:
-        """The pass, with what strong convexity and the domain give."""
+        """The pass, with strong convexity and the domain."""
         return Passes.of(self, self.scale)
 
 
@@ -64,11 +64,11 @@ def secret_order(passes: Passes, adjacency: Adjacency) -> Mixture:
 def least_of(
     public: Callable[[float], float], mixture: Callable[[], Mixture] | None, *, rough: bool = False
 ) -> Profile:
-    """Return the least of what a published and a secret order give, with what proves it.
+    """Return the lesser of the bounds for a published and for a secret order, with its certificate.
 
     Args:
-        public: epsilon -> what a published order gives.
-        mixture: the secret order; None where it gives nothing.
+        public: epsilon -> ln delta for a published order.
+        mixture: the secret order; None if it does not apply.
         rough: as of `Mixture.least`.
     """
     nearby: dict[float, Proof] = {}
@@ -178,14 +178,14 @@ def _beside(epsilon: float, ulps: int) -> float:
 
 
 class PassCurve:
-    """ln delta of one pass at many values of epsilon one after another: with fewer rows and cuts."""
+    """ln delta of one pass at many consecutive values of epsilon: with fewer rows and cuts."""
 
     def __init__(self, run: SecretPass) -> None:
         self._public = mixture(run.part(ShuffledPass)).profile
         self._hidden = Curve(places_of(run.layout, swaps_of(run.adjacency)), same_places(run.passes))
 
     def at(self, epsilon: float) -> float:
-        """Return the least of what a published and a secret order give."""
+        """Return the lesser of the bounds for a published and for a secret order."""
         return min(self._public(epsilon), self._hidden.at(epsilon))
 
     def certificate(self, epsilons: Sequence[float]) -> Certificate:
@@ -222,8 +222,8 @@ class PassCurve:
     "have held vouch for each other, which the public bounds, averages over a known place, cannot use",
 )
 def shuffled(run: SecretPass) -> Profile:
-    """Nobody who sees the last iterate knows where in the secret order the record fell, and a late position may use
-    the likelihood budget of all early ones.
+    """An observer of the last iterate does not know the record's position in the secret order, and a late position may
+    use the likelihood budget of all early ones.
 
     >>> from dpcalc.model.quantities import LastBatch, Noise
     >>> run = SecretPass(records=2, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN,

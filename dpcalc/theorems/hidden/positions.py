@@ -1,4 +1,4 @@
-"""Where a record may be in a pass, and its positions in blocks: the rows of the certificates for a secret order.
+"""A record's possible positions in a pass, in blocks: the rows of the certificates for a secret order.
 
 Positions are counted *from the end* of a pass. Rows are grouped in blocks that count at their lower end, where mu is
 largest.
@@ -15,16 +15,16 @@ from dpcalc.notions.profiles import Blocks
 from dpcalc.numerics.floats import Array, distinct, np
 from dpcalc.theorems.batch_layout import Layout
 
-SINGLE = 1000  # rows that are blocks of their own: all of a usual pass
-_BLOCKS = 5000  # at most so many more, where an array operation still takes well below a millisecond
+SINGLE = 1000  # single rows: all of a usual pass
+_BLOCKS = 5000  # the most further blocks: an array operation still takes well below a millisecond
 _LEAST_GROWTH = 0.002  # blocks that grow by less change delta by less than the search for a cut does
 
 
 class Distances(Protocol):
-    """How far apart the laws of two positions are, as GDP parameters rounded up; hashable.
+    """The distances of the laws of two positions, as GDP parameters rounded up; hashable.
 
-    Positions are whole numbers from the end, sizes those of a use there; all come as arrays. Distances do not increase
-    in any position, nor decrease in any size.
+    Positions are integers counted from the end, sizes are those of a use there; all are arrays. Distances are
+    non-increasing in every position and non-decreasing in every size.
     """
 
     def __hash__(self) -> int: ...
@@ -73,7 +73,8 @@ class Rows(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where a record may be: (first position, count, records, size of a use) of like positions, and how many are out.
+    """The places of a record: (first position, count, records, size of a use) of equal positions, and the number left
+    out.
 
     Attributes:
         classes: positions from the end; sizes in the unit of the distances.
@@ -88,7 +89,7 @@ class Places(NamedTuple):
 
     @property
     def records(self) -> int:
-        """How many records there are, those left out included."""
+        """The number of records, including those left out."""
         return self.out + sum(records for _, _, records, _ in self.classes)
 
     def grouping(self, fewer: int) -> Blocks:
@@ -114,7 +115,7 @@ class Places(NamedTuple):
 
 
 def places_of(plan: Layout, swaps: tuple[tuple[float, float], ...] = ((1.0, 1.0),)) -> Places:
-    """Return where a record may be in a pass; sizes are relative to a use in a full batch."""
+    """Return a record's places in a pass; sizes are relative to a use in a full batch."""
     classes = tuple((alike.first, alike.steps, alike.records, plan.weight(alike)) for alike in plan.positions)
     return Places(classes, plan.dropped, swaps)
 

@@ -1,1 +1,1 @@
-"""What no guarantee can beat."""
+"""Lower bounds: what no guarantee can beat."""

@@ -4,7 +4,7 @@ Such a guarantee must hold for any loss that all records share. A common curvatu
 common slope reveals how many steps were made. All guarantees by the shifted-divergence theorem are of this kind, and
 none can be below the values here.
 
-Notation as in `linear_losses`; k is the number of steps from the record's own to the end of the pass, its own included.
+Notation as in `linear_losses`; k is the number of steps from the record's own to the end of the pass, both included.
 Every value rounds down.
 """
 
@@ -74,8 +74,8 @@ CURVED_PASSES = (*_CURVED_PASS, "epochs")
 )
 def curved(run: Setting) -> Gdp:
     """Over quadratics of one curvature on the whole space the last iterate is Gaussian: every step multiplies the
-    record's shift and the earlier noise by q = 1 - eta curvature. With eta beta >= 1 a step may forget all that came
-    before, and then the last record has mu = r.
+    record's shift and the earlier noise by q = 1 - eta curvature. With eta beta >= 1 a step may forget everything
+    before it, and then the last record has mu = r.
 
     >>> run = Setting(records=100, index=100, batch_size=1, sensitivity=2.0, noise_std=1.0, step_size=1.0,
     ...               smoothness=1.0, strong_convexity=0.0)
@@ -132,7 +132,7 @@ def curved_released(run: Setting) -> Gdp:
 
 
 def _worst_mu(run: Setting, uses: int) -> float:
-    """Return the largest mu over the common curvatures that are allowed."""
+    """Return the largest mu over the allowed common curvatures."""
 
     def at(curvature: float) -> float:
         uses_of_record = Uses(run.sensitivity, run.own_batch, run.noise_std, run.period, run.steps_to_end, uses)
@@ -148,7 +148,7 @@ def _largest_over_curvatures(
     at: Callable[[float], float], step_size: float, smoothness: float, strong_convexity: float, tries: int = 48,
     rounds: int = 40,
 ) -> float:  # fmt: skip
-    """Return the largest value found over the curvatures that are allowed; none beyond 1/eta has a larger one."""
+    """Return the largest value found over the allowed curvatures; none beyond 1/eta has a larger one."""
     if smoothness == 0.0:
         return at(strong_convexity)
     steepest = max(strong_convexity, min(smoothness, down(1.0 / step_size, 4.0)))

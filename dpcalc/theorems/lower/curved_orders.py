@@ -1,14 +1,14 @@
-"""What no guarantee can be below that knows only how far the gradients of two records are apart, in random orders.
+"""Lower bounds in random orders, for guarantees that use only how far the gradients of two records are apart.
 
-All losses are m (w - center)^2/2 of one curvature, all centers alike but that of the record. A step on s records over
-the divisor d shrinks the iterate by f = 1 - (1-q) s/d, q = 1 - eta m. The record in position k, counted from the end of
-a pass, then moves the last iterate by
+All losses are m (w - center)^2/2 of one curvature, with equal centers except that of the record. A step on s records
+over the divisor d shrinks the iterate by f = 1 - (1-q) s/d, q = 1 - eta m. The record in position k, counted from the
+end of a pass, then moves the last iterate by
 
-    mu_k = (Delta/(d_k sigma)) P_k T/sqrt(V),   P_k = the product of f over the steps behind k,   V = sum_k P_k^2,
+    mu_k = (Delta/(d_k sigma)) P_k T/sqrt(V),   P_k = the product of f over the steps after k,   V = sum_k P_k^2,
     T^2 = (1+Q) (1-Q^E)/((1-Q) (1+Q^E)),   Q = the product of f over a pass,
 
 of its standard deviation. With q = 0 every step is a reset, and only the last batch counts; q = 1 are linear losses.
-Where the order is published, delta is the average of that of the Gaussians; where it is secret, that of their mixture
+If the order is published, delta is the average over these Gaussians; if it is secret, it is that of their mixture
 against N(0, 1). Every value rounds down.
 """
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dpcalc.numerics.normal_arrays import Mixture
 
 _SEARCH = "the best curvature of a search, and blocks of many positions as one"
-_SAFE = 1.0 - 1e-13  # what rounding may take from a mu, several times over
+_SAFE = 1.0 - 1e-13  # a generous allowance for the rounding of a mu
 _SHARPEST = 1e6  # a larger mu counts as this one
 
 
@@ -88,7 +88,7 @@ class _Class(NamedTuple):
 def _classes(run: Setting, epochs: int, q: float, afresh: bool = False) -> list[_Class]:
     """Return the positions of a pass with their pulls; ``q`` is taken as exact.
 
-    Where the order is drawn ``afresh`` in every pass, the pulls are those of the last pass alone.
+    If the order is drawn ``afresh`` in every pass, the pulls are those of the last pass alone.
     """
     plan = run.layout
     factors = [abs(1.0 - (1.0 - q) * (alike.size / alike.divisor)) for alike in plan.positions]
@@ -122,9 +122,9 @@ def _geometric(factor: float, count: int) -> float:
 
 
 def _best(run: Setting, at: Callable[[float], float], *, rough: bool = False, past_reset: bool = False) -> float:
-    """Return the largest value of a function of q over the curvatures that are allowed.
+    """Return the largest value of a function of q over the allowed curvatures.
 
-    Past a reset, q < 0, nothing is gained where all steps shrink alike. A rough search tries half as many.
+    Past a reset, q < 0, nothing is gained if all steps shrink equally. A rough search tries half as many.
     """
     lowest = math.nextafter(1.0 - down(run.step_size * run.smoothness, 4.0), math.inf)
     highest = math.nextafter(1.0 - up(run.step_size * run.strong_convexity, 4.0), 0.0) if run.strong_convexity else 1.0
@@ -160,8 +160,8 @@ def _best(run: Setting, at: Callable[[float], float], *, rough: bool = False, pa
     uncertified="the best curvature of a search",
 )
 def shuffled_curved(run: Setting) -> Profile:
-    """Where the order is published, delta is the average over the record's positions, and at each of them quadratics of
-    one curvature leave a Gaussian. With a reset in every step only the last batch counts, and a short one most.
+    """With a published order delta is the average over the record's positions, and at each of them quadratics of one
+    curvature leave a Gaussian. With a reset in every step only the last batch counts, and a short one counts most.
     """
     return _published_profile(run, 1)
 
@@ -184,7 +184,8 @@ def shuffled_curved(run: Setting) -> Profile:
     uncertified="the best curvature of a search",
 )
 def once_curved(run: Setting) -> Profile:
-    """The record stands at one place in every epoch, and quadratics of one curvature add up what its uses leave."""
+    """The record has the same position in every epoch, and quadratics of one curvature add up the traces of its
+    uses."""
     return _published_profile(run, run.epochs)
 
 
@@ -230,8 +231,8 @@ def once_curved_released(run: Setting) -> Profile:
     uncertified="the best curvature of a search",
 )
 def epochs_curved(run: Setting) -> Profile:
-    """Given all orders the last iterate is Gaussian. Every pass moves it the same way, the last one by as much as one
-    pass does, and the noise of all passes is counted.
+    """Given all orders the last iterate is Gaussian. Every pass moves it in the same direction, the last one by as much
+    as a single pass, and the noise of all passes counts.
     """
     return _published_profile(run, run.epochs, afresh=True)
 
@@ -266,7 +267,7 @@ def epochs_curved_released(run: Setting) -> Profile:
     laws = functools.cache(lambda used: binomial_blocks(run.epochs, Fraction(used, run.records)))
 
     def among_the_last(positions: _Class, count: int, epsilon: float) -> float:
-        """Return ln delta where the passes count in which the record is at one of so many positions."""
+        """Return ln delta, counting the passes in which the record is at one of the last ``count`` positions."""
         mu = min(positions.mu(positions.first + count - 1), _SHARPEST)
         law = laws(count * positions.size)
         mus = mu * np.sqrt(np.asarray(law.low, dtype=np.float64)) * _SAFE
@@ -376,8 +377,8 @@ def _log_sum(positions: _Class, epsilon: float) -> float:
     uncertified="the best curvature of a search",
 )
 def shuffled_curved_secret(run: Setting) -> Profile:
-    """Against records that are all alike, one that pulls elsewhere leaves a mixture over its positions. Where the last
-    batch is very short, its few records show however well the order is hidden.
+    """Among equal records, one that pulls in another direction leaves a mixture over its positions. If the last batch
+    is very short, its few records stand out even in a secret order.
     """
     return _secret_profile(run, 1)
 
@@ -400,7 +401,7 @@ def shuffled_curved_secret(run: Setting) -> Profile:
     uncertified="the best curvature of a search",
 )
 def once_curved_secret(run: Setting) -> Profile:
-    """Passes in one order are as one, with what the uses of all epochs add up to."""
+    """Passes in one order are like a single pass with the sum of the uses of all epochs."""
     return _secret_profile(run, run.epochs)
 
 

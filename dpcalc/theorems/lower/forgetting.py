@@ -1,10 +1,10 @@
-"""Lower bounds from losses that forget the noise before a record and keep what the record did.
+"""Lower bounds from losses that forget the noise before a record and keep the record's effect.
 
-In a fixed order every record may have a curvature of its own. Those before the record, and the record itself, have a
-large one: each of their steps multiplies what was there before by q_1, and the noise of c steps before the record's
-leaves S_1 = q_1^2 + ... + q_1^(2c) of a step's variance. Those behind it have the least that is allowed, and multiply
-by q_2 = 1 - eta m: relative to what the record moved, the noise of its own step and of the k - 1 behind it adds up to
-S_2 = 1 + q_2^-2 + ... + q_2^(-2(k-1)). So
+In a fixed order every record may have its own curvature. Those before the record, and the record itself, have a large
+one: each of their steps multiplies the iterate before it by q_1, and the noise of c steps before the record's leaves
+S_1 = q_1^2 + ... + q_1^(2c) of a step's variance. Those after it have the least allowed curvature, and multiply by q_2
+= 1 - eta m: relative to the record's shift, the noise of its own step and of the k - 1 steps after it adds up to S_2 =
+1 + q_2^-2 + ... + q_2^(-2(k-1)). So
 
     mu = r/sqrt(S_1 + S_2),   r = Delta/(b sigma).
 
@@ -48,7 +48,7 @@ SLOPED_CURVE = ("records", "index", *GAUSSIAN_STEP, "step_size", "smoothness", "
 
 
 class _Maps(NamedTuple):
-    """What steps may multiply by.
+    """The factors that steps may have.
 
     Attributes:
         least, most: q_1 may be anything between; least > most if rounding leaves nothing.
@@ -61,7 +61,7 @@ class _Maps(NamedTuple):
 
     @classmethod
     def of(cls, run: Setting) -> _Maps:
-        """Return those of a run."""
+        """Return the factors of a run."""
         steepest = math.nextafter(1.0 - down(run.step_size * run.smoothness, 4.0), math.inf)
         shrunk = up(run.step_size * run.strong_convexity, 4.0) if run.strong_convexity else 0.0
         most = math.nextafter(1.0 - shrunk, 0.0) if shrunk else 1.0
@@ -133,8 +133,8 @@ def forgetting(run: Setting) -> Gdp:
     slack="the best curvature of a search",
 )
 def forgetting_passes(run: Setting) -> Gdp:
-    """A pass multiplies what it starts from by Q: the larger q_1 is, the more of earlier passes is left, and the more
-    noise. With E = 1 it is `linear.forgetting`.
+    """A pass multiplies its start by Q: a larger q_1 keeps more of earlier passes, and more noise. With E = 1 it is
+    `linear.forgetting`.
     """
     maps = _Maps.of(run)
     if maps.least > maps.most:
@@ -184,7 +184,7 @@ def forgetting_released(run: Setting) -> Gdp:
     slack="blocks of many steps count as one: below by a few per cent at most",
 )
 def stop_forgetting(run: Setting) -> Profile:
-    """Given the number of steps the last iterate is that of a pass. What a steep slope adds is in a direction without
+    """Given the number of steps, the last iterate is that of a pass. A steep slope acts in a direction without
     curvature.
 
     >>> run = Setting(records=100, index=50, sensitivity=2.0, noise_std=4.0, step_size=1.0, smoothness=1.0,
@@ -222,8 +222,8 @@ def stop_forgetting(run: Setting) -> Profile:
     slack="the noise of skipped steps counts",
 )
 def skip_forgetting(run: Setting) -> Profile:
-    """The record is skipped or not, and the steps behind it are the same ones. With steps skipped there is less noise
-    before it, which is not counted.
+    """The record is skipped or not, and the steps after it are the same. Skipped steps leave less noise before it,
+    which is not counted.
     """
     maps, ratio = _Maps.of(run), quotient_down((run.sensitivity,), (run.noise_std,), 4.0)
     if maps.least > maps.most:

@@ -1,8 +1,8 @@
-"""What no guarantee for the last iterate of steps on random batches can be below: linear losses and a regulariser.
+"""Lower bounds for the last iterate of steps on random batches, from linear losses and a regulariser.
 
 Every step multiplies the iterate by c = 1 - eta lambda and adds noise; a use of the record moves it by one clipping
-norm, one way. So the last iterate is a discounted sum of the uses, plus a discounted sum of the noise: a mixture of
-normal laws on a line, of which half-lines are the best events.
+norm in one direction. So the last iterate is a discounted sum of the uses plus a discounted sum of the noise: a mixture
+of normal laws on a line, whose best events are half-lines.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     not_monotone_in=("records", "batch_size", "sample_rate", "step_size", "steps", "epochs"),
 )  # fmt: skip
 def hidden_batches(run: HiddenRun) -> Profile:
-    """The last iterate tells how often, and how lately, the record was used.
+    """The last iterate reveals how often and how recently the record was used.
 
     >>> run = HiddenRun(sampling="poisson", adjacency="remove", records=100, batch_size=10, sample_rate=0.1, steps=1,
     ...                 noise_multiplier=1.0, step_size=1.0)
@@ -112,7 +112,7 @@ def hidden_batches(run: HiddenRun) -> Profile:
     not_monotone_in=("records", "batch_size", "steps", "step_size", "epochs"),
 )  # fmt: skip
 def curved(run: Setting) -> Profile:
-    """Every step forgets a share of what was done before, and no more than the least curvature makes it.
+    """Every step forgets a share of the earlier ones, no more than the least curvature requires.
 
     >>> run = Setting(records=100, batch_size=10, steps=1, sensitivity=2.0, noise_std=0.2, adjacency="replace-one",
     ...               step_size=0.5, strong_convexity=1.0)
@@ -153,7 +153,7 @@ class _LinearRun(NamedTuple):
 
 
 def _moved(by: float, uses: tuple[Array, Array]) -> Mixture:
-    """Return normal laws at so many times the sums of uses, with their probabilities."""
+    """Return normal laws at ``by`` times the sums of uses, with their probabilities."""
     from dpcalc.numerics.normal_arrays import Mixture
 
     places, masses = uses

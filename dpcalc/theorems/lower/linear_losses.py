@@ -1,8 +1,8 @@
 """Lower bounds on every guarantee: the exact privacy of each algorithm over linear losses.
 
 A linear loss is convex, smooth with every constant, and Lipschitz with the norm of its gradient. It belongs to every
-class of losses here, unless strong convexity is promised. On the whole space the last iterate is the sum of all
-gradients and all noise. `random_linear_losses` has the algorithms that use a record a random number of times.
+class of losses here except strongly convex ones. On the whole space the last iterate is the sum of all gradients and
+all noise. `random_linear_losses` has the algorithms that use a record a random number of times.
 
 Notation: r = Delta/(b sigma), n records, l steps a pass, E passes. Every value rounds down.
 
@@ -30,7 +30,7 @@ SMALLEST, LARGEST = 1e-290, 1e90
 
 
 def gaussian_log_delta(mu: float, epsilon: float) -> float:
-    """Return ln delta of a Gaussian mechanism, rounded down; -inf where mu is too small to evaluate."""
+    """Return ln delta of a Gaussian mechanism, rounded down; -inf if mu is too small to evaluate."""
     return gaussian.log_delta_down(mu=mu, epsilon=epsilon)
 
 
@@ -210,7 +210,7 @@ def descent(run: Setting) -> Gdp:
 )
 def local(run: Setting) -> Gdp:
     """The message is a gradient plus noise, and linear losses have gradients that differ by Delta. It is a Gaussian
-    mechanism of exactly this mu, whatever the domain.
+    mechanism of exactly this mu, on any domain.
 
     >>> round(local(Setting(records=5, index=5, batch_size=2, sensitivity=2.0, noise_std=4.0)).mu, 12)
     0.5

@@ -104,7 +104,7 @@ def descent(run: Descent) -> Gdp:
     "statement is true.",
 )
 def langevin(run: Descent) -> Rdp:
-    """Quadratic losses have at least this Renyi divergence, a quarter to a half of what `noisy_gd.langevin` says.
+    """Quadratic losses have at least this Renyi divergence, a quarter to a half of the bound `noisy_gd.langevin`.
 
     >>> run = Descent(records=100, steps=1, sensitivity=1.0, noise_std=0.1 * math.sqrt(2.0 / 0.9),
     ...                          step_size=0.9, smoothness=1.0, strong_convexity=1.0)

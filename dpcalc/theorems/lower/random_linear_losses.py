@@ -3,7 +3,7 @@
 Any event A gives delta >= P(A) - e^eps Q(A), and the best event tried is used. Notation as in `linear_losses`. Every
 value rounds down.
 
-What several passes add up to, where each multiplies what it starts from by a factor.
+Also the sum of several passes that each multiply their start by a factor.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ SHUFFLED_PASSES = (*BATCHES, "epochs", *GAUSSIAN_STEP, "adjacency")
     weakly_convex=True,
 )
 def shuffled(run: Setting) -> Profile:
-    """A sum does not depend on the order, but for what a batch of another size is divided by: with its share of the
-    records the record counts more there, or less, or not at all. Any event then gives a lower bound.
+    """A sum depends on the order only through the divisor of a batch of another size: if the record is in that batch,
+    it counts more, less, or not at all. Any event then gives a lower bound.
 
     >>> run = Setting(records=100, batch_size=1, last_batch="own", sensitivity=2.0, noise_std=1.0,
     ...                   adjacency="replace-one")
@@ -81,7 +81,7 @@ def shuffled(run: Setting) -> Profile:
     weakly_convex=True,
 )
 def once(run: Setting) -> Profile:
-    """With one order for all E passes the record is in the short last batch always or never. All else is as for one
+    """With one order for all E passes the record is in the short last batch always or never. Otherwise it is as for one
     pass, with E times the shift and the noise of E l steps.
     """
     return _in_random_order(run, orders=1, passes_each=run.epochs)
@@ -106,7 +106,7 @@ def once(run: Setting) -> Profile:
 )
 def epochs(run: Setting) -> Profile:
     """With fresh orders the record is in the short last batch a binomial number of times, and each of these uses is
-    larger, or missing. All else is as for one pass, with the noise of E l steps.
+    larger, or missing. Otherwise it is as for one pass, with the noise of E l steps.
     """
     return _in_random_order(run, orders=run.epochs, passes_each=1)
 
@@ -129,8 +129,8 @@ def epochs(run: Setting) -> Profile:
     weakly_convex=True,
 )
 def sampled(run: Setting) -> Profile:
-    """The record is drawn Binomial(T, b/n) times, and each time it takes the place of another record; all others have
-    the same gradient. The likelihood ratio is monotone, so the best event is all above one threshold.
+    """The record is drawn Binomial(T, b/n) times, and each time it displaces another record; all others have the same
+    gradient. The likelihood ratio is monotone, so the best event is all above one threshold.
 
     It is exact for one step.
 
