@@ -53,6 +53,18 @@ def refuse_selecting(pattern: str | None) -> None:
         )
 
 
+def number_of(flag: str, typed: str) -> float:
+    """Return the number that an option is.
+
+    Raises:
+        SpecError: it is none.
+    """
+    try:
+        return parse_number(typed)
+    except SpecError as error:
+        raise SpecError(f"{flag}: {error.message}", error.hint) from None
+
+
 class Delta(NamedTuple):
     """A delta as typed: its double (never 0) and its exact logarithm."""
 

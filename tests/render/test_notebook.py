@@ -44,7 +44,7 @@ def test_another_reading_of_the_noise_is_shown() -> None:
 
 def test_gates_have_a_verdict() -> None:
     text = shown(dpcalc.rdp(**RUN, noise_std=2, gates=["epsilon<=1"])).text  # type: ignore[arg-type]
-    assert "Not passed ; gates: 0 of 1 held" in text
+    assert "FAIL: epsilon\u22641 (value 4.88655" in text
 
 
 @pytest.mark.parametrize("report", [ALL, Report("check", ()), Report("rdp", ())])

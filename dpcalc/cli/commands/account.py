@@ -98,7 +98,8 @@ def command(files: tuple[str, ...], gates: tuple[str, ...], **flags: Any) -> Non
     said = {name: str(value) for name in FACTS if (value := flags.pop(name, None)) is not None}
     output = Output.of({**flags, "plot": None, "plot_bounds": ()})
     try:
-        ask = _prompt if _interactive() else None
+        asking = sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()
+        ask = functools.partial(click.prompt, err=True, type=str) if asking else None
         case, recipe = accounted(files, said, [parse(text) for text in gates], ask, curves=output.curves)
     except Pickled:
         say(SNIPPET)
@@ -106,11 +107,3 @@ def command(files: tuple[str, ...], gates: tuple[str, ...], **flags: Any) -> Non
     if output.file is not None:
         write(recipe, output.file)
     emit("account", [case], output._replace(file=None))
-
-
-def _interactive() -> bool:
-    return bool(sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty())
-
-
-def _prompt(question: str) -> str:
-    return str(click.prompt(question, err=True))

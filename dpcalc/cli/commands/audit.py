@@ -13,11 +13,10 @@ import click
 from dpcalc.cli.cluster import cluster_options, there_of
 from dpcalc.cli.output.printing import emit
 from dpcalc.cli.query import Askers, Command, audit_options, run_cases
-from dpcalc.cli.types import FILE
+from dpcalc.cli.types import FILE, number_of
 from dpcalc.errors import SpecError
 from dpcalc.files.output import say
 from dpcalc.inert import printable
-from dpcalc.model.numbers import parse_number
 
 if TYPE_CHECKING:
     from dpcalc.report import Case
@@ -91,7 +90,13 @@ def command(
     setup = Setup(_count(replicas), seed, workers, _number("--confidence", confidence))
     check_setup(setup)
     custom = paths_of_custom(attack, data, neighbour)
-    of_canaries = scores_of(scores, setup, one_run=one_run, threshold=_threshold(threshold), guesses=guesses)
+    of_canaries = scores_of(
+        scores,
+        setup,
+        one_run=one_run,
+        threshold=None if threshold is None else _number("--threshold", threshold),
+        guesses=guesses,
+    )
     machines = there_of(cluster, insecure, workers)
     entered = machines.runs() if machines is not None else contextlib.nullcontext(None)
     there: Any = None
@@ -129,10 +134,6 @@ def _is_one(values: Iterable[object]) -> bool:
     return all(sum(map(len, given)) == 1 for given in lists)
 
 
-def _threshold(typed: str | None) -> float | None:
-    return None if typed is None else _number("--threshold", typed)
-
-
 def _count(typed: str) -> int:
     number = _number("--replicas", typed)
     if number != math.floor(number):
@@ -141,10 +142,7 @@ def _count(typed: str) -> int:
 
 
 def _number(flag: str, typed: str) -> float:
-    try:
-        number = parse_number(typed)
-    except SpecError as error:
-        raise SpecError(f"{flag}: {error.message}", error.hint) from None
+    number = number_of(flag, typed)
     if not math.isfinite(number):
         raise SpecError(f"{flag} is {typed}; it must be finite")
     return number

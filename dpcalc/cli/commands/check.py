@@ -18,11 +18,10 @@ from dpcalc.cli.output.reports import Destination, destinations, written_to
 from dpcalc.cli.output.streaming import check_all, in_lines, refuse_large
 from dpcalc.cli.output.terminal import tell
 from dpcalc.cli.query import Command
-from dpcalc.cli.types import FILE, refuse_selecting
+from dpcalc.cli.types import FILE, number_of, refuse_selecting
 from dpcalc.errors import SpecError
 from dpcalc.files.output import check_outputs, in_pieces, is_file, say
 from dpcalc.inert import printable
-from dpcalc.model.numbers import parse_number
 from dpcalc.render import Kind
 from dpcalc.render.notes import report
 
@@ -152,7 +151,7 @@ def command(
     there = there_of(cluster, insecure, jobs, limits.memory)
     printing = Printing.of(**output)
     wanted = _destinations(reports)
-    outputs = _outputs(printing.file, wanted, checkpoint)
+    outputs = [*written_to(printing.file, wanted), *([(checkpoint, "--checkpoint")] if checkpoint is not None else [])]
     check_outputs(outputs, (*files, baseline, policy))
     demanded = policy_of(policy, strict=strict)
     share = None if shard is None else parse_share(shard)
@@ -206,21 +205,9 @@ def _limits(timeout: str | None, memory: str) -> Limits:
     """
     from dpcalc.recipes.running.evaluate import limits_of
 
-    seconds = None if timeout is None else _number("--timeout", timeout)
+    seconds = None if timeout is None else number_of("--timeout", timeout)
     usual = _TIMEOUT if seconds is None else None
-    return limits_of(seconds or None, _number("--memory-limit", memory) or None, usual)
-
-
-def _number(flag: str, typed: str) -> float:
-    try:
-        return parse_number(typed)
-    except SpecError as error:
-        raise SpecError(f"{flag}: {error.message}", error.hint) from None
-
-
-def _outputs(file: str | None, reports: Sequence[Destination], checkpoint: str | None) -> list[tuple[str | None, str]]:
-    """Return where the check writes, each with the option that says so."""
-    return [*written_to(file, reports), *([(checkpoint, "--checkpoint")] if checkpoint is not None else [])]
+    return limits_of(seconds or None, number_of("--memory-limit", memory) or None, usual)
 
 
 def _destinations(reports: Sequence[str]) -> list[Destination]:

@@ -6,11 +6,9 @@ import click
 
 from dpcalc.cards.verify import Verification
 from dpcalc.cli.query import Command
-from dpcalc.cli.types import FILE
-from dpcalc.errors import SpecError
+from dpcalc.cli.types import FILE, number_of
 from dpcalc.files.output import write
 from dpcalc.inert import json_text, printable
-from dpcalc.model.numbers import parse_number
 
 _SHOWN = 20
 _LONG = 200
@@ -65,7 +63,7 @@ def command(
     from dpcalc.cards.verify import verify_within
     from dpcalc.recipes.running.evaluate import limits_of
 
-    limits = limits_of(_number("--timeout", timeout) or None, _number("--memory-limit", memory_limit) or None)
+    limits = limits_of(number_of("--timeout", timeout) or None, number_of("--memory-limit", memory_limit) or None)
     read = read_card(card)
     verification = verify_within(read, limits, model=model, schedule=schedule, certify=False if no_certify else None)
     write(_json(verification) if as_json else _text(card, verification), None)
@@ -75,13 +73,6 @@ def command(
         from dpcalc.cards.registry import exported
 
         write(exported(read, export), export)
-
-
-def _number(flag: str, typed: str) -> float:
-    try:
-        return parse_number(typed)
-    except SpecError as error:
-        raise SpecError(f"{flag}: {error.message}", error.hint) from None
 
 
 def _json(found: Verification) -> str:
