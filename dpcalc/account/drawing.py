@@ -174,7 +174,8 @@ def _by_coins(stated: Stated, k: int, whole: Phases, reading: str, shares: Phase
     truth = f"{k} batches make a step, and a record is in each of them by itself, at the rate of one batch"
     stated.claims.append(Claim(reading, truth, {"phases": whole}))
     stated.remarks.append(
-        f"a record has a coin of its own in each of {k} accumulated batches, and counts as {k} records"
+        f"one record has {k} independent coins in every step, one for each accumulated batch, and is accounted for as "
+        f"{k} records with one coin each: groups of {k}, or any {k} records, are one record here"
     )
     stated.coins = k
     return shares or tuple(phase._replace(rate=min(1.0, up((phase.rate or 1.0) / k))) for phase in whole)
@@ -361,13 +362,22 @@ def _steps(stated: Stated, length: int | None) -> int:
         raise _unknown_length(stated, float(epochs))
     of_epoch = int(length or math.ceil(down(1.0 / rate, 4.0)))
     of_epoch = loader.epoch_steps(of_epoch) if stated.of_opacus else of_epoch
-    if stated.get("loader_length") is not None:
-        of_epoch = -(-of_epoch // stated.count("accumulation"))
+    if length is not None and (k := stated.count("accumulation")) > 1:
+        of_epoch = -(-_batches_of_epoch(stated, of_epoch) // k)  # of batches left over, some programs make a step
     taken = max(1, math.ceil(float(epochs) * of_epoch))
     if steps is not None and steps != taken:
         origin = stated.facts["steps"].origin
         raise Missing("steps", f"{origin} is {steps}, and {epochs:g} epochs are {taken} steps: how many were taken?")
     return taken
+
+
+def _batches_of_epoch(stated: Stated, steps: int) -> int:
+    """Return the batches of an epoch of so many steps, or of so many batches of a loader, each by itself."""
+    size, k = _batch(stated), stated.count("accumulation")
+    if stated.get("loader_length") is not None or size is None or size % k:
+        return steps if stated.get("loader_length") is not None else steps * k
+    used = int(stated.get("records")) * stated.count("uses")
+    return max(steps * k, loader.loader_length(used, size // k, drop_last=bool(stated.get("drop_last"))))
 
 
 def _unknown_length(stated: Stated, epochs: float) -> Missing:

@@ -224,11 +224,13 @@ def _strict(place: str, name: str, node: Node) -> float | int:
 # --- events -----------------------------------------------------------------------------------------------------------
 
 _TRUNCATED = ("dataset_size", "sampling_probability", "truncated_batch_size", "noise_multiplier")
+_WITHOUT = "SampledWithoutReplacementDpEvent"
 _TREE = "SingleEpochTreeAggregationDpEvent"
 _EVENT_FIELDS = {
     "NoOpDpEvent": (),
     "GaussianDpEvent": ("noise_multiplier",),
     "PoissonSampledDpEvent": ("sampling_probability", "event"),
+    _WITHOUT: ("source_dataset_size", "sample_size", "event"),
     "SelfComposedDpEvent": ("event", "count"),
     "ComposedDpEvent": ("events",),
     "TruncatedSubsampledGaussianDpEvent": _TRUNCATED,
@@ -244,7 +246,8 @@ def _event(shown: str, node: Node) -> RunFile | None:
     phases = tuple(_phases(shown, node, 1, caps))
     if not phases:
         raise NotApplicable(f"{shown}: the event releases nothing", "it costs no privacy")
-    sampled = "poisson" if any(phase.rate is not None for phase in phases) else "full"
+    fixed = _WITHOUT in _classes(node)
+    sampled = "fixed" if fixed else "poisson" if any(phase.rate is not None for phase in phases) else "full"
     facts = {
         "sampling": Said(sampled, f"{shown}: events", sampled),
         "tool": Said("dp_accounting", shown, "dp_accounting"),
@@ -253,8 +256,8 @@ def _event(shown: str, node: Node) -> RunFile | None:
         facts["adjacency"] = Said("null-record", f"{shown}: {_TREE}", "zero-out, as the order is fixed")
     if caps:
         if len(set(caps)) > 1 or len(caps) < len(phases):
-            raise NotApplicable(f"{shown}: batches of several largest sizes are not accounted for", "write one event")
-        for name, value in zip(("records", "max_batch_size"), caps[0], strict=True):
+            raise NotApplicable(f"{shown}: batches of several sizes are not accounted for", "write one event")
+        for name, value in zip(("records", "batch_size" if fixed else "max_batch_size"), caps[0], strict=True):
             facts[name] = Said(value, f"{shown}: events", str(value))
     return RunFile(shown, "an event of dp_accounting", facts, phases, in_line=in_line)
 
@@ -297,18 +300,29 @@ def _phases(shown: str, node: Node, times: int, caps: list[tuple[int, int]]) -> 
         trees = fields["step_counts"].items if isinstance(fields["step_counts"], Items) else [fields["step_counts"]]
         longest = max((int(_strict(shown, "steps", count)) for count in trees), default=1)
         yield Phase(_strict(shown, "noise_multiplier", fields["noise_multiplier"]), None, times * longest.bit_length())
-    elif name == "PoissonSampledDpEvent":
+    elif name in ("PoissonSampledDpEvent", _WITHOUT):
+        before = len(caps)
         inner = list(_phases(shown, fields["event"], 1, caps))
-        if any(phase.rate is not None for phase in inner):
+        if any(phase.rate is not None for phase in inner) or len(caps) > before:
             raise NotApplicable(f"{shown}: a sample of a sample is not accounted for", "write one probability")
         if inner:
-            noise = jointly((phase.noise_multiplier, phase.steps) for phase in inner) if _several(inner) else None
-            rate = _strict(shown, "sample_rate", fields["sampling_probability"])
-            yield Phase(noise or inner[0].noise_multiplier, rate, times)
+            noise = (
+                jointly((phase.noise_multiplier, phase.steps) for phase in inner)
+                if len(inner) > 1 or inner[0].steps > 1
+                else None
+            )
+            yield Phase(noise or inner[0].noise_multiplier, _rate_of_sample(shown, name, fields, caps), times)
 
 
-def _several(inner: list[Phase]) -> bool:
-    return len(inner) > 1 or inner[0].steps > 1
+def _rate_of_sample(shown: str, name: str, fields: dict[str, Node], caps: list[tuple[int, int]]) -> float | None:
+    """Return the rate of a Poisson sample; records and size of one without replacement join ``caps``."""
+    if name != _WITHOUT:
+        return _strict(shown, "sample_rate", fields["sampling_probability"])
+    records, size = (int(_strict(shown, "records", fields[field])) for field in ("source_dataset_size", "sample_size"))
+    if size > records:
+        raise SpecError(f"{shown}: a sample of {size} of {records} records", "sample_size is at most the records")
+    caps.append((records, size))
+    return None
 
 
 def _event_fields(shown: str, node: Node) -> tuple[str, dict[str, Node]]:

@@ -266,6 +266,41 @@ def test_batches_left_over_may_use_a_record_twice(written: Written, accumulation
         read(path, "--sampling shuffle")
 
 
+@pytest.mark.parametrize(
+    ("flags", "rate"),
+    [("", 0.01), ("--sample-rate 0.01", 0.01), ("--sample-rate 0.04", 0.01), ("--sample-rate 0.02", None)],
+)
+def test_batches_of_a_loader_that_are_accumulated_have_coins_of_their_own(
+    written: Written, flags: str, rate: float | None
+) -> None:
+    """100 batches of an epoch, 4 of each step: what is said of a rate is of a batch or of a step."""
+    path = written("run.json", {"noise_multiplier": 1.1, "epochs": 10, "sampling": "poisson"})
+    said = f"--loader-length 100 --accumulation 4 {flags}"
+    if rate is None:
+        with pytest.raises(SpecError, match=r"drawn at rate 0\.01 each"):
+            read(path, said)
+        return
+    run = read(path, said)
+    assert (run.steps, run.group_size) == (250, 4)
+    assert run.phases[0].rate == pytest.approx(rate, rel=1e-12)
+
+
+def test_a_last_step_of_fewer_batches_counts(written: Written) -> None:
+    """20000 records in batches of 32 are 625, which are 79 steps of 8 or fewer."""
+    content = {"records": 20000, "per_device_batch_size": 16, "devices": 2, "accumulation": 8, "drop_last": True,
+               "epochs": 3, "noise_multiplier": 0.7, "sampling": "poisson"}  # fmt: skip
+    assert read(written("run.json", content), "").steps == 237
+
+
+def test_an_event_without_replacement_is_of_batches_of_one_size(written: Written) -> None:
+    event = "SampledWithoutReplacementDpEvent(source_dataset_size=50000, sample_size=500, event=%s)"
+    run = read(written("event.txt", event % "GaussianDpEvent(noise_multiplier=1.1)"), "")
+    assert (run.sampling, run.shape, run.phases) == ("fixed", {"records": 50000, "batch_size": 500}, (P(1.1, None, 1),))
+    two = f"ComposedDpEvent(events=[{event % 'NoOpDpEvent()'}, GaussianDpEvent(noise_multiplier=1.1)])"
+    with pytest.raises(NotApplicable, match="several sizes"):
+        read(written("event.txt", two.replace("NoOpDpEvent()", "GaussianDpEvent(noise_multiplier=2)")), "")
+
+
 def test_delta_is_asked_for(written: Written) -> None:
     with pytest.raises(Missing, match="delta"):
         accounted([written("run.json", EVENT)], {})
@@ -312,7 +347,7 @@ def test_delta_is_asked_for(written: Written) -> None:
         ({"iterations": 10, "expected_participations": 2, "strategy": [0.5, 0.25], "noise_multiplier": 1,
           "column_normalize": True}, "", NotApplicable, "columns are normalised"),
         ({"class_name": "MixtureOfGaussiansDpEvent", "standard_deviation": 1}, "", NotApplicable, "Mixture"),
-        ({"class_name": "ComposedDpEvent", "events": [TRUNCATED, EVENT]}, "", NotApplicable, "several largest"),
+        ({"class_name": "ComposedDpEvent", "events": [TRUNCATED, EVENT]}, "", NotApplicable, "several sizes"),
         ({"class_name": "SingleEpochTreeAggregationDpEvent", "noise_multiplier": 3, "step_counts": 8},
          "--adjacency add-remove", NotApplicable, "moves all later ones"),
         ({"class_name": "GaussianDpEvent", "noise_multiplier": 1, "more": 2}, "", SpecError, "more"),
