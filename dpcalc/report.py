@@ -174,12 +174,15 @@ class Case(NamedTuple):
     @property
     def best(self) -> Result | None:
         """The result to quote, if any bound gave a guarantee."""
-        return next((result for result in self.results if result.best), None)
+        for result in self.results:
+            if result.best:
+                return result
+        return None
 
     @property
     def answers(self) -> tuple[Result, ...]:
         """The results to quote: one, or the best of each kind or order that was asked about."""
-        return tuple(result for result in self.results if result.best)
+        return tuple([result for result in self.results if result.best])
 
     @property
     def answer(self) -> Result:

@@ -14,7 +14,7 @@ from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files import documents
 from dpcalc.files.documents import Field, Items, Node, Rules, Scalar, Table
 from dpcalc.files.place import Place, clipped
-from dpcalc.files.reading import DOCUMENT_BYTES, RUN_BYTES, document_place, read_document
+from dpcalc.files.reading import DOCUMENT_BYTES, RUN_BYTES, read_document
 from dpcalc.model.numbers import parse_number
 from dpcalc.numerics.floats import up
 
@@ -78,7 +78,7 @@ def read_run(path: str) -> RunFile:
         SpecError: it is no file that is read here, or a part of it is not what it must be.
         NotApplicable: it describes a mechanism that nothing here speaks of.
     """
-    shown = str(document_place(path))
+    shown = str(Place(path))
     if path.lower().endswith(_PICKLES):
         raise _pickled(shown)
     raw = read_document(path, "run file", RUN_BYTES)

@@ -11,7 +11,7 @@ from dpcalc.account.described import Described
 from dpcalc.account.facts import FACTS, Said
 from dpcalc.account.forms import Phase, RunFile, read_run
 from dpcalc.errors import SpecError
-from dpcalc.files.reading import document_place
+from dpcalc.files.place import Place
 from dpcalc.inert import printable
 from dpcalc.numerics.floats import down, up
 from dpcalc.render.numbers import SIX, Side
@@ -61,7 +61,7 @@ def read_plan(path: str) -> RunFile:
 def _of_recipe(path: str) -> RunFile:
     from dpcalc.recipes.reading.read import read
 
-    shown, cases = str(document_place(path)), list(read(path).every())
+    shown, cases = str(Place(path)), list(read(path).every())
     if len(cases) > 1:
         raise SpecError(f"{shown} has {len(cases)} cases, and a plan is one", "name a recipe of one case")
     (case,) = cases
@@ -98,7 +98,7 @@ def _of_ledger(path: str) -> RunFile:
 
     ledger, question = read_ledger(path)
     asked = {"delta": None if question.log_delta is None else (question.delta, question.log_delta)}
-    return _of_entries(str(document_place(path)), ledger, asked)
+    return _of_entries(str(Place(path)), ledger, asked)
 
 
 def _of_entries(shown: str, ledger: Any, asked: Mapping[str, Any]) -> RunFile:

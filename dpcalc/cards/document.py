@@ -17,7 +17,8 @@ from dpcalc.cards import fields
 from dpcalc.cards.asked import hash_of
 from dpcalc.errors import SpecError
 from dpcalc.files import Fields
-from dpcalc.files.reading import DOCUMENT_DEPTH, DOCUMENT_VALUES, document_place, read_document
+from dpcalc.files.place import Place
+from dpcalc.files.reading import DOCUMENT_DEPTH, DOCUMENT_VALUES, read_document
 from dpcalc.files.typed import Garbled, loads
 from dpcalc.inert import printable, strict_json
 from dpcalc.model.algorithm import ALGORITHMS, Order, Source
@@ -321,7 +322,7 @@ def read_card(path: str) -> fields.Card:
     Raises:
         SpecError: it cannot be read, is no JSON, or does not conform to the schema of cards.
     """
-    shown = str(document_place(path))
+    shown = str(Place(path))
     return card_of_text(shown, read_document(path, "card"))
 
 

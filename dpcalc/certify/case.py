@@ -91,37 +91,20 @@ def _certified(
     Raises:
         Disproved: the result is below the truth.
     """
+    from dpcalc.certify.guarantee import Open
     from dpcalc.certify.numerics.sums import BELOW
+    from dpcalc.certify.result_proof import proof_of, proof_of_cost
 
     try:
         with isolate_failure():
-            proof = _proof(result, case, run, question, undefined, taken)
+            if result.bound in undefined:
+                raise Open(undefined[result.bound])
+            proof = proof_of_cost(result, case, question) if run is None else proof_of(result, run, question, taken)
     except (NotConverged, BoundFailed) as reason:
         return _with_detail(result, "not_certified", reason.message)
     if proof.place == BELOW:
         raise Disproved(f"{result.bound} is below the truth", bug_report(result, case, proof))
     return _with_detail(result, "certified", proof.as_json())
-
-
-def _proof(
-    result: Result,
-    case: Case,
-    run: Run | None,
-    question: Question,
-    undefined: Mapping[str, str],
-    taken: frozenset[str],
-) -> Proof:
-    """Return the proof of a result; without a run it is a cost.
-
-    Raises:
-        Open: there is none.
-    """
-    from dpcalc.certify.guarantee import Open
-    from dpcalc.certify.result_proof import proof_of, proof_of_cost
-
-    if result.bound in undefined:
-        raise Open(undefined[result.bound])
-    return proof_of_cost(result, case, question) if run is None else proof_of(result, run, question, taken)
 
 
 def _with_detail(result: Result, name: str, value: Any) -> Result:

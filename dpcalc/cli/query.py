@@ -21,9 +21,11 @@ from dpcalc.engine.commands import COMMANDS, MATRIX
 from dpcalc.engine.question import aimed
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Source
+from dpcalc.model.numbers import parse_number, parse_sweep
 from dpcalc.model.parameter import KNOWN, PARAMETERS, RATES, TARGETS, Parameter, spellings
 from dpcalc.model.question import Question
 from dpcalc.render import MOST_CURVES
+from dpcalc.render.notes import report
 from dpcalc.report import Case
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ def run_query(command: str, flags: Flags) -> None:
     """
     if (shard := flags.pop("shard", None)) is None:
         cases, output = run_cases(command, flags)
-        emit(command, cases, output)
+        emit(report(command, cases), output)
         return
     from dpcalc.recipes.running.shards import cost, dealt_out, hash_of, of_sweep, parse_share
 
@@ -72,7 +74,7 @@ def run_query(command: str, flags: Flags) -> None:
 
     cases, output = run_cases(command, flags, chosen=chosen)
     asked.append(f"{command} {' '.join(common)}")
-    emit(command, cases, output, lambda result: of_sweep(result, asked, places, share, certify=certify))
+    emit(of_sweep(report(command, cases), asked, places, share, certify=certify), output)
 
 
 _COMMON = ("gates", "order", "solve", "certify", "risk", *RATES)
@@ -99,7 +101,7 @@ def run_cases(
     """
     output = Output.of(flags)
     gates = gates_of(flags.pop("gates"))
-    orders = tuple(order for part in flags.pop("order", ()) for order in part)
+    orders = tuple(itertools.chain(*flags.pop("order", ())))
     solve, schedule, certified = flags.pop("solve", None), flags.pop("schedule", None), flags.pop("certify", False)
     listed = rates_of(flags)
     risks = risks_asked(flags.pop("risk", False), listed)
@@ -110,7 +112,7 @@ def run_cases(
         from dpcalc.model.parameter import named_by
 
         solve = named_by(solve, (*DIRECTIONS, "epsilon", "delta"))
-    combinations = _combinations({name: [v for part in parts for v in part] for name, parts in flags.items() if parts})
+    combinations = _combinations({name: list(itertools.chain(*parts)) for name, parts in flags.items() if parts})
     single = len(combinations) == 1
     if risks is not None and single and output.plot is not None:
         risks = risks._replace(curve=True)
@@ -149,10 +151,11 @@ def gates_of(texts: tuple[str, ...]) -> list[Gate]:
 
 def rates_of(flags: Flags) -> dict[str, list[float]]:
     """Return the rates and probabilities at which attacks are asked about, taken out of the flags."""
-    from dpcalc.model.numbers import parse_number, parse_sweep
-
-    texts = {name: flags.pop(name, None) for name in RATES}
-    return {name: parse_sweep(text, parse_number) for name, text in texts.items() if text}
+    listed = {}
+    for name in RATES:
+        if text := flags.pop(name, None):
+            listed[name] = parse_sweep(text, parse_number)
+    return listed
 
 
 def risks_asked(asked: bool, listed: dict[str, list[float]]) -> RiskQuestion | None:
@@ -284,17 +287,13 @@ def risk_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_parameters(function: Callable[..., Any], command: str, question: tuple[str, ...]) -> Callable[..., Any]:
-    for name in reversed((*COMMANDS[command].parameters, *question)):
-        function = _option(_as_taken(command, PARAMETERS[name]))(function)
-    return function
-
-
-def _as_taken(command: str, parameter: Parameter) -> Parameter:
-    """Return the parameter as the command takes it: an algorithm is one of its own."""
     record = COMMANDS[command]
-    if parameter is not PARAMETERS["algorithm"]:
-        return parameter
-    return parameter._replace(choices=(*record.algorithms, *(("all",) if record.compares else ())))
+    for name in reversed((*record.parameters, *question)):
+        parameter = PARAMETERS[name]
+        if name == "algorithm":  # it is one of the command's own
+            parameter = parameter._replace(choices=record.algorithms + (("all",) if record.compares else ()))
+        function = _option(parameter)(function)
+    return function
 
 
 def _option(parameter: Parameter) -> Decorator:

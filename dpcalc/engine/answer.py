@@ -53,14 +53,17 @@ def answer(run: Run, question: Question, bounds: Sequence[Theorem] | None = None
         sorted(bounds, key=lambda bound: bound.lower or bool(bound.unpromised(run))),  # they are compared with the best
         lambda bound, results: _rows_of_bound(Application(bound, run, question), unknown, results),
     )
-    if not any(result.guarantee for result in results):
+    rows = ranked(results, unknown)
+    if not (rows and rows[0].best):
         raise first_failure(refused)
-    # For values read from a schedule, the schedule itself is the input.
-    read = [name for name, source in run.sources.items() if source is Source.FILE and name != "schedule"]
-    recorded = {name: value for name, value in run.values.items() if name != unknown and name not in read}
+    recorded = dict(run.values)
+    recorded.pop(unknown, None)
+    for name, source in run.sources.items():
+        if source is Source.FILE and name != "schedule":  # of what is read from a schedule, that is the input
+            recorded.pop(name, None)
     return Case(
-        run.algorithm.name, inputs_of(recorded, run.sources, question), ranked(results, unknown),
-        obstacles_of(refused), warnings=(*failure_warnings(refused), *_edge_warnings(results, question)),
+        run.algorithm.name, inputs_of(recorded, run.sources, question), rows, obstacles_of(refused),
+        warnings=(*failure_warnings(refused), *_edge_warnings(results, question)),
     )  # fmt: skip
 
 
@@ -77,7 +80,7 @@ def _rows_of_bound(asked: Application, unknown: str, results: Sequence[Result]) 
     if unknown in ROWS:
         if asked.question.rough and unknown == Quantity.EPSILON:
             _refuse_if_hopeless(asked, results)
-        return asked.rows(unknown)
+        return ROWS[unknown](asked)
     from dpcalc.engine.solving.budget import as_multiplier, solve
 
     if asked.question.targets:
@@ -144,20 +147,20 @@ def rows_of(
 
 def obstacles_of(refused: Sequence[Refused]) -> tuple[Obstacle, ...]:
     """Return why each bound does not apply, without those that a sharper bound supersedes."""
-    return tuple(
-        Obstacle(bound.id, error.message, error.hint or "", error.parameters)
-        for bound, error in refused
-        if not isinstance(error, Superseded)
-    )
+    obstacles = []
+    for bound, error in refused:
+        if not isinstance(error, Superseded):
+            obstacles.append(Obstacle(bound.id, error.message, error.hint or "", error.parameters))
+    return tuple(obstacles)
 
 
 def failure_warnings(refused: Sequence[Refused]) -> tuple[str, ...]:
     """Return a warning for every guarantee that is missing because its code failed."""
-    return tuple(
-        f"{bound.id} {error.message}; the answer is that of the other bounds ({error.hint})"
-        for bound, error in refused
-        if isinstance(error, BoundFailed) and bound.guarantee
-    )
+    warnings = []
+    for bound, error in refused:
+        if isinstance(error, BoundFailed) and bound.guarantee:
+            warnings.append(f"{bound.id} {error.message}; the answer is that of the other bounds ({error.hint})")
+    return tuple(warnings)
 
 
 def first_failure(refused: Sequence[Refused]) -> DpcalcError:

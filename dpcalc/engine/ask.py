@@ -183,13 +183,9 @@ class Inquiry(_AnyInquiry):
         super().__init__(COMMANDS[command], question, gates)
         self.given, self.sources = given, sources
         self.notes, self.brief = notes, brief
+        self._in_full = notes and not brief  # errors and notes then say all that they can, with examples
         _, self.run, self._run_notes = run_of(self.command, Description(given, sources))
         self.bounds = bounds_of(self.command, self.run, question, best_only=best_only, alone=self._in_full)
-
-    @property
-    def _in_full(self) -> bool:
-        """Whether errors and notes are complete, with examples."""
-        return self.notes and not self.brief
 
     @property
     def is_closed(self) -> bool:
@@ -202,8 +198,9 @@ class Inquiry(_AnyInquiry):
         """Return the answer with its notes, proofs and verdicts."""
         run, question = self.run, self.question
         case = self._answer()
-        if case.best is not None and not question.targets:
-            case = self._warned_of_noise(self._with_notes(self._asked(case, case.best)))
+        if (best := case.best) is not None and not question.targets:
+            asked = Asked(self.command, self.given, self.sources, run, question, case, best, self.brief)
+            case = self._warned_of_noise(self._with_notes(asked))
         if self._run_notes:
             case = case._replace(note_data=(*case.note_data, *self._run_notes))
         if run.algorithm.chained:
@@ -220,9 +217,6 @@ class Inquiry(_AnyInquiry):
             case = with_curves(case, run, question)
         assertions = (*implied_gate(question, case), *self._judged(case))
         return case._replace(assertions=assertions) if assertions else case
-
-    def _asked(self, case: Case, best: Result) -> Asked:
-        return Asked(self.command, self.given, self.sources, self.run, self.question, case, best, self.brief)
 
     def _answer(self) -> Case:
         """Return the case; if no bound covers the run, the error names the nearest covered one."""
@@ -381,7 +375,7 @@ def without_guarantee(
     """Return the case of a run for which there is no guarantee; no gate holds."""
     description = Description(given, sources or {})
     algorithm = str(description.take("algorithm", COMMANDS[command].default))
-    inputs = inputs_of(description.values, description.sources, question)
+    inputs = inputs_of(description, description.sources, question)
     failed = tuple(Assertion(gate.text, False, "no guarantee", None) for gate in gates)
     obstacle = Obstacle(algorithm, error.message, error.hint or "", error.parameters)
     return Case(algorithm, inputs, (), (obstacle,), failed)

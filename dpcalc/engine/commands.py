@@ -62,23 +62,12 @@ _COLUMNS = ("step_size", "noise_std", "laplace_scale", "contraction", "displacem
 _CHAIN_COLUMNS = ("shift", "contraction", "step_size", "noise_std", "laplace_scale", "spend")
 
 
-def _takers_of(parameter: str) -> tuple[str, ...]:
-    """Return the named algorithms that a parameter describes, but for those of clipped gradients."""
-    return tuple(
-        name for name, a in ALGORITHMS.items() if name in NAMED and parameter in a.parameters and not a.clipped
-    )
+_RELEASING = tuple(
+    [name for name, a in ALGORITHMS.items() if name in NAMED and "release" in a.parameters and not a.clipped]
+)
+"""The named algorithms that may release one iterate or several, but for those of clipped gradients."""
 
-
-def _shared(*algorithms: str) -> tuple[str, ...]:
-    """Return the parameters that describe every one of the algorithms, and which of them is meant."""
-    lists = sorted((ALGORITHMS[name].parameters for name in algorithms), key=len)
-    shared = tuple(name for name in lists[0] if all(name in others for others in lists))
-    return ("algorithm", *shared) if len(algorithms) > 1 else shared
-
-
-def _either(*algorithms: str) -> tuple[str, ...]:
-    """Return the parameters that describe one of the algorithms or another, and which of them is meant."""
-    return ("algorithm", *dict.fromkeys(name for a in algorithms for name in ALGORITHMS[a].parameters))
+_DP_SGD = ("dp-sgd", "dp-sgd-gradient", "dp-sgd-output")
 
 
 def _command(
@@ -86,7 +75,10 @@ def _command(
     *, chooses_index: bool = False, usual: tuple[str, ...] = _USUAL, immaterial: tuple[str, ...] = (),
 ) -> Command:  # fmt: skip
     """Return the command that takes the parameters which its algorithms share, but for what is immaterial to it."""
-    parameters = tuple(name for name in _shared(*algorithms) if name not in immaterial)
+    lists = sorted([ALGORITHMS[name].parameters for name in algorithms], key=len)
+    taken = set(lists[0]).intersection(*lists).difference(immaterial)
+    meant = ["algorithm"] if len(algorithms) > 1 else []
+    parameters = (*meant, *filter(taken.__contains__, lists[0]))
     return Command(name, help, algorithms, parameters, columns, families, chooses_index=chooses_index, usual=usual)
 
 
@@ -155,7 +147,7 @@ COMMANDS: dict[str, Command] = {
         _command(
             "multi-epoch",
             "Many passes: hidden iterates, or one released after every epoch; ordered, shuffled, sampled, full batch.",
-            _takers_of("release"),
+            _RELEASING,
             ("multi_epoch", "noisy_gd", "shuffled_epochs", "noisy_sgd", "expanding", "released"),
         ),
         _command(
@@ -179,8 +171,8 @@ COMMANDS: dict[str, Command] = {
         Command(
             "dp-sgd",
             "DP-SGD with clipped gradients, for every way to draw batches; or for losses that need not be smooth.",
-            ("dp-sgd", "dp-sgd-gradient", "dp-sgd-output"),
-            _either("dp-sgd", "dp-sgd-gradient", "dp-sgd-output"),
+            _DP_SGD,
+            ("algorithm", *dict.fromkeys([name for a in _DP_SGD for name in ALGORITHMS[a].parameters])),
             families=("sampled", "dp_sgd"),
             columns=PHASES,
             usual=(
@@ -221,14 +213,14 @@ COMMANDS: dict[str, Command] = {
     )
 }
 
-_DESCRIBING = tuple(command for command in COMMANDS.values() if command.algorithms[0] in NAMED)
+_DESCRIBING = tuple([command for command in COMMANDS.values() if command.algorithms[0] in NAMED])
 """The commands that describe a run of a named algorithm."""
 
 COMMANDS["compare"] = Command(
     "compare",
     "Every bound that applies to one described run, best first, and why the others do not.",
-    tuple(dict.fromkeys(name for command in _DESCRIBING for name in command.algorithms)),
-    tuple(dict.fromkeys(name for command in _DESCRIBING for name in command.parameters)),
+    tuple(dict.fromkeys([name for command in _DESCRIBING for name in command.algorithms])),
+    tuple(dict.fromkeys([name for command in _DESCRIBING for name in command.parameters])),
     _COLUMNS,
     compares=True,
 )
@@ -249,9 +241,11 @@ COMMANDS["utility"] = Command(
 )  # fmt: skip
 
 _EXECUTED = tuple(
-    name
-    for name in dict.fromkeys(("noisy-gd", "noisy-sgd", *_takers_of("release"), *COMMANDS["compare"].algorithms))
-    if ALGORITHMS[name].executed and not ALGORITHMS[name].local
+    [
+        name
+        for name in dict.fromkeys(("noisy-gd", "noisy-sgd", *_RELEASING, *COMMANDS["compare"].algorithms))
+        if ALGORITHMS[name].executed and not ALGORITHMS[name].local
+    ]
 )
 """The algorithms that can be carried out and release a model, the default one first."""
 
@@ -284,10 +278,11 @@ def taken_by(algorithm: str) -> frozenset[str]:
 
 def inputs_of(values: Given, sources: Mapping[str, Source], question: Question) -> dict[str, tuple[Any, Source]]:
     """Return the inputs of the run, of which the values and their sources are given, and those of the question."""
-    inputs = {
-        name: (value if type(value) in _PLAIN else _plain(value), sources.get(name, Source.ARGUMENT))
-        for name, value in values.items()
-    }
+    inputs = {}
+    for name, value in values.items():
+        if type(value) not in _PLAIN:
+            value = value.value if isinstance(value, Enum) else value if isinstance(value, _PLAIN) else str(value)
+        inputs[name] = (value, sources.get(name, Source.ARGUMENT))
     if question.epsilon is not None:
         inputs["epsilon"] = (question.epsilon, question.source)
     if question.log_delta is not None:
@@ -299,10 +294,4 @@ def inputs_of(values: Given, sources: Mapping[str, Source], question: Question) 
     return inputs
 
 
-_PLAIN = frozenset((int, float, str))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Enum):
-        return value.value
-    return value if isinstance(value, (int, float, str)) else str(value)
+_PLAIN = (int, float, str)

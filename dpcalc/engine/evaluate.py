@@ -43,16 +43,12 @@ def guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...] = ()) -> Gu
     Raises:
         NotApplicable: a condition does not hold.
     """
-    cases = worst_cases(run) if "index" in bound.reads else (run,)
-    guarantees = [guarantee_from(bound, bound.prove(case), orders) for case in cases]
+    guarantees, ulps = [], FINE if bound.slow else 2
+    for case in worst_cases(run) if "index" in bound.reads else (run,):
+        proved = bound.prove(case)
+        guarantees.append(proved.rounded_down(ulps) if bound.rounds_down else proved.asked(orders, ulps))
     proved = guarantees[0] if len(guarantees) == 1 else worst(guarantees)
     return proved if (run.group_size or 1) == 1 else for_groups(bound, run, proved)
-
-
-def guarantee_from(bound: Theorem, proved: Guarantee, orders: tuple[float, ...]) -> Guarantee:
-    """Return the theorem's guarantee for one record."""
-    ulps = FINE if bound.slow else 2
-    return proved.rounded_down(ulps) if bound.rounds_down else proved.asked(orders, ulps)
 
 
 class Application:
@@ -112,10 +108,6 @@ class Application:
             adjacency=self.run.adjacency or "by-shift",
             reference=f"{SHORT[bound.reference]}, {bound.locator}", **fields,
         )  # fmt: skip
-
-    def rows(self, unknown: str) -> list[Result]:
-        """Return the theorem's rows for epsilon, delta, mu or the Renyi divergence: a key of `ROWS`."""
-        return ROWS[unknown](self)
 
 
 def conversion_fields(guarantee: Guarantee, answer: Answer, epsilon: float) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dpcalc.errors import DpcalcError, MissingParameter, NotApplicable
 from dpcalc.model.algorithm import ALGORITHMS, ANY, Source
 from dpcalc.model.draft import Description
 from dpcalc.model.parameter import MAX_RECORDS, PARAMETERS, check, to_give
-from dpcalc.model.quantities import CHOSEN, RAN, RISKS, Quantity
+from dpcalc.model.quantities import CHOSEN, RAN, RISKS, Given, Quantity
 from dpcalc.model.question import Question
 from dpcalc.model.run import Run
 from dpcalc.notes import Note, OwnChoice, Vacuous
@@ -39,9 +39,9 @@ def priced(description: Description, question: Question, algorithm: str | None) 
         SpecError: a value is outside its domain.
         NotApplicable: no bound applies; the message and hint are those of the most telling.
     """
-    typed = Description(description.values)
-    for name, value in typed.values.items():
-        description.values[name] = check(name, value) if name in PARAMETERS else value
+    typed = dict(description)
+    for name, value in typed.items():
+        description[name] = check(name, value) if name in PARAMETERS else value
     description.fill("strong_convexity", 0.0, Source.DEFAULT)
     run = _run(description, question)
     bounds = [bound for bound in costs() if algorithm is None or algorithm in bound.algorithms]
@@ -54,7 +54,7 @@ def priced(description: Description, question: Question, algorithm: str | None) 
             )
         lacking = sorted((row for row in refused if set(row[1].parameters or ("?",)) <= _BASIC), key=_order)
         raise _with_examples(first_failure(lacking or refused))
-    inputs = inputs_of(description.values, description.sources, question)
+    inputs = inputs_of(description, description.sources, question)
     ranked = tuple(_ranked(results))
     return Case(
         algorithm or "any", inputs, ranked, obstacles_of(refused), warnings=failure_warnings(refused),
@@ -82,7 +82,7 @@ def _run(description: Description, question: Question) -> Run:
     """Return the run described, of no algorithm in particular, with the budget."""
     budget = {"epsilon": question.epsilon, "log_delta": question.log_delta}
     return Run(
-        algorithm=ANY, **{name: value for name, value in {**description.values, **budget}.items() if name in Run.fields}
+        algorithm=ANY, **{name: value for name, value in {**description, **budget}.items() if name in Run.fields}
     )
 
 
@@ -149,7 +149,7 @@ def _hope(bound: Theorem, run: Run) -> float:
     noisy_steps = not any(ALGORITHMS[name].noisy_output for name in bound.algorithms)
     if not noisy_steps or not issubclass(bound.setting, PrivateSgd) or bound.obstacle(run) is not None:
         return -math.inf
-    setting: PrivateSgd = bound.setting_of(run)
+    setting: PrivateSgd = bound.setting.of(run, bound.reads)
     return float(bound.function(setting.hoped()).excess_risk)
 
 
@@ -187,7 +187,7 @@ def _ranked(results: list[Result]) -> Iterator[Result]:
         yield result._replace(best=best)
 
 
-def _own_choice(results: tuple[Result, ...], typed: Description) -> Iterator[Note]:
+def _own_choice(results: tuple[Result, ...], typed: Given) -> Iterator[Note]:
     """Yield a note if a best result is for another run than the described one."""
     for result in results:
         ran = result.details or {}

@@ -30,15 +30,15 @@ def aimed(question: Question, given: dict[str, Any], listed: Mapping[str, Sequen
     Raises:
         SpecError: the rate or probability is missing, or is not one number.
     """
+    if ATTACKS.keys().isdisjoint(given):
+        return question
     targets = tuple(
         Target(name, _at(name, ATTACKS[name], listed.get(ATTACKS[name])), float(given.pop(name)))
         for name in ATTACKS
         if given.get(name) is not None
     )
-    if not targets:
-        return question
     risks = (question.risks or NO_RISKS).adding((target.name, target.at) for target in targets)
-    return question._replace(risks=risks, targets=targets)
+    return question._replace(risks=risks, targets=targets) if targets else question
 
 
 def _at(name: str, rate: str, given: Sequence[float] | None) -> float | None:
@@ -80,8 +80,9 @@ def check_question(question: Question) -> None:
             )
     if question.epsilon is not None and not 0.0 <= question.epsilon < math.inf:
         raise SpecError(f"epsilon is {question.epsilon!r}; it must be a number >= 0", "1 is a usual choice")
-    if any(not order >= 1.0 for order in question.orders):
-        raise SpecError(f"order is {min(question.orders)!r}; it must be a number >= 1", "2 to 64 are usual")
+    for order in question.orders:
+        if not order >= 1.0:
+            raise SpecError(f"order is {min(question.orders)!r}; it must be a number >= 1", "2 to 64 are usual")
 
 
 def _refuse_hopeless(targets: Sequence[Target]) -> None:
@@ -125,7 +126,7 @@ class Sought(NamedTuple):
         run, question = self
         has_epsilon, has_delta = question.epsilon is not None, question.log_delta is not None
         scales = (*NOISE_SCALES, "scale", "noise_multiplier")
-        noisy = run.algorithm.own_noise or any(run.value(name) is not None for name in scales)
+        noisy = run.algorithm.own_noise or not run.values.keys().isdisjoint(scales)
         if question.solve:
             return self._parameter()
         if question.targets:
@@ -295,14 +296,16 @@ def run_of(command: Command, description: Description) -> tuple[Command, Run, tu
     if command.compares:
         notes = _fit_to(algorithm, description)
         command, taken = command._replace(columns=columns_of(algorithm)), taken_by(algorithm)
-    elif strange := [name for name in description if name in taken and name not in taken_by(algorithm)]:
+    own = taken_by(algorithm)
+    if not command.compares and (strange := [name for name in description if name in taken and name not in own]):
         raise _stranger(algorithm, strange, command)
-    add_loss_constants(description, {name for name in taken if name in taken_by(algorithm)})
+    add_loss_constants(description, own.intersection(taken))
     if description.has("loss", "radius"):
         notes += (LossDomain(radius=description["radius"]),)
-    loss, model, classes = (description.get(name) for name in ("loss", "model", "classes"))
-    if description.has("clip") and convex_if_clipped(loss, model, classes):
-        notes += (LinearClip(regularised=bool(description.get("regularisation")), capped=model == Model.CAPPED),)
+    get = description.get
+    if description.has("clip") and convex_if_clipped(get("loss"), get("model"), get("classes")):
+        capped = get("model") == Model.CAPPED
+        notes += (LinearClip(regularised=bool(get("regularisation")), capped=capped),)
     if not ALGORITHMS[algorithm].clipped and description.take("release", Releases.LAST) == Releases.EPOCH:
         algorithm = released(algorithm)
     if description.has("schedule", "noise_multiplier") and not ALGORITHMS[algorithm].clipped:
@@ -315,7 +318,7 @@ def run_of(command: Command, description: Description) -> tuple[Command, Run, tu
         notes += (LeftOut(algorithm=record.base, parameter="index"),)
     if (record.chained and not record.continues) or description.has("schedule"):
         _read_schedule(command, algorithm, description)
-    return command, describe(algorithm, description.values, description.sources), notes
+    return command, describe(algorithm, description, description.sources), notes
 
 
 def algorithm_of(command: Command, description: Description) -> str:
@@ -346,9 +349,10 @@ def add_loss_constants(description: Description, taken: Collection[str], *, risk
     """
     of_the_loss = [name for name in CATALOGUE if name != "loss" and name in description]
     if not description.has("loss"):
-        alone = [name for name in of_the_loss if name != "radius"]
-        if alone:
-            raise SpecError(f"{', '.join(alone)} describes a loss, and none is named", _ANY_LOSS)
+        if "radius" in of_the_loss:
+            of_the_loss.remove("radius")
+        if of_the_loss:
+            raise SpecError(f"{', '.join(of_the_loss)} describes a loss, and none is named", _ANY_LOSS)
         return
     checked = {name: float(check(name, description[name])) for name in of_the_loss}
     from dpcalc.model import loss as losses

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files import reading
-from dpcalc.files.place import FileError, Place
+from dpcalc.files.place import Place
 from dpcalc.files.reading import ARCHIVE_DIRECTORY, ARRAY_HEADER
 
 _ZEROS = 1 << 20  # bytes written at once
@@ -146,21 +146,20 @@ def open_archive(shown: str, stream: IO[bytes]) -> zipfile.ZipFile:
         FileError: it does not end as numpy's archives do, its directory would not fit in memory, or a member claims
             more than its bytes can unpack to.
     """
-    size = os.fstat(stream.fileno()).st_size
-    if _directory(shown, stream, size) > ARCHIVE_DIRECTORY:
+    size, no_archive = os.fstat(stream.fileno()).st_size, ("not a readable .npz file", "save it with numpy.savez")
+    directory = _directory(stream, size)
+    if directory is None:
+        raise Place(shown).error(*no_archive)
+    if directory > ARCHIVE_DIRECTORY:
         raise Place(shown).error("too many members", "save one array for each name")
     try:
         archive = zipfile.ZipFile(stream)
     except (zipfile.BadZipFile, NotImplementedError, ValueError):
-        raise _no_archive(shown) from None
+        raise Place(shown).error(*no_archive) from None
     members = archive.infolist()
     if sum(info.compress_size for info in members) > size or not all(map(_is_honest, members)):
         raise Place(shown).error("a member claims more than it can hold", "save the file with numpy.savez")
     return archive
-
-
-def _no_archive(shown: str) -> FileError:
-    return Place(shown).error("not a readable .npz file", "save it with numpy.savez")
 
 
 def _is_honest(info: zipfile.ZipInfo) -> bool:
@@ -169,18 +168,17 @@ def _is_honest(info: zipfile.ZipInfo) -> bool:
     return info.file_size <= info.compress_size * (_DEFLATED if info.compress_type == zipfile.ZIP_DEFLATED else 1)
 
 
-def _directory(shown: str, stream: IO[bytes], size: int) -> int:
+def _directory(stream: IO[bytes], size: int) -> int | None:
     """Return the length of an archive's directory, read from the last bytes of the file.
 
-    Raises:
-        FileError: it does not end as numpy's archives do.
+    None where it does not end as numpy's archives do.
     """
     stream.seek(max(0, size - 98))
     tail = stream.read(98)
     stream.seek(0)
     end = tail[-22:]  # signature, four short numbers, size and place of the directory, length of a comment
     if not end.startswith(b"PK\x05\x06") or end[-2:] != b"\0\0":
-        raise _no_archive(shown)
+        return None
     if tail[-42:-22].startswith(b"PK\x06\x07"):  # of a large archive: the longer numbers stand before
         return int.from_bytes(tail[-58:-50], "little") if tail.startswith(b"PK\x06\x06") else size
     return int.from_bytes(end[12:16], "little")

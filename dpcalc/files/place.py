@@ -29,21 +29,26 @@ from collections.abc import Iterable, Iterator
 from typing import IO, NamedTuple
 
 from dpcalc.errors import SpecError
+from dpcalc.files import STANDARD_STREAM
 
 _COMPARED = 200  # names among which one that is spelt alike is looked for
 
 
 class Place(NamedTuple):
-    """Where something stands; line 0 where only the file is known."""
+    """Where something stands; line 0 where only the file is known.
+
+    As a text it is one line without control characters, and standard input is ``<stdin>``.
+    """
 
     file: str
     line: int = 0
     column: int = 0
 
     def __str__(self) -> str:
+        file = "<stdin>" if self.file == STANDARD_STREAM else self.file if self.file.isprintable() else ascii(self.file)
         if not self.line:
-            return self.file
-        return f"{self.file}:{self.line}:{self.column}" if self.column else f"{self.file}:{self.line}"
+            return file
+        return f"{file}:{self.line}:{self.column}" if self.column else f"{file}:{self.line}"
 
     def error(self, what: str, hint: str | None = None, *, discreet: str | None = None) -> FileError:
         """Return the error that says where; see `FileError`."""

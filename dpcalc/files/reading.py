@@ -123,25 +123,26 @@ def opened(path: str, hint: str = "give the path of a file") -> Iterator[IO[byte
     Raises:
         SpecError: it cannot be opened or read, is no regular file, or is no path.
     """
-    with reported(path):
+    place = Place(path)
+    with reported(place):
         try:
             stream = open_regular(path)
         except IrregularFile:
-            raise SpecError(f"{shown_path(path)} is not a regular file", hint) from None
+            raise SpecError(f"{place} is not a regular file", hint) from None
         except ValueError:  # a NUL, or what no file system encodes
-            raise SpecError(f"{shown_path(path)} is not a path", hint) from None
-    with stream, reported(path):
+            raise SpecError(f"{place} is not a path", hint) from None
+    with stream, reported(place):
         yield stream
 
 
 @contextlib.contextmanager
-def reported(path: str) -> Iterator[None]:
+def reported(place: Place) -> Iterator[None]:
     """Report what the system refuses as a refusal of the file."""
     try:
         yield
     except OSError as error:
         why = error.strerror or error
-        raise SpecError(f"cannot read {shown_path(path)}: {why}", "check the path and its permissions") from None
+        raise SpecError(f"cannot read {place}: {why}", "check the path and its permissions") from None
 
 
 def read_document(path: str, what: str, most: int = DOCUMENT_BYTES) -> bytes:
@@ -155,7 +156,7 @@ def read_document(path: str, what: str, most: int = DOCUMENT_BYTES) -> bytes:
     Raises:
         FileError: it cannot be read, is no regular file, or has more bytes.
     """
-    place = document_place(path)
+    place = Place(path)
     try:
         if is_standard_input(path):
             raw = _read_standard_input(place, most)
@@ -171,11 +172,6 @@ def read_document(path: str, what: str, most: int = DOCUMENT_BYTES) -> bytes:
     if len(raw) > most:
         raise place.error(f"more than {most} bytes", f"split the {what}")
     return raw
-
-
-def document_place(path: str) -> Place:
-    """Return the place that stands for a whole document; messages call standard input ``<stdin>``."""
-    return Place("<stdin>" if path == STANDARD_STREAM else shown_path(path))
 
 
 def _read_standard_input(place: Place, most: int) -> bytes:
@@ -204,7 +200,7 @@ def digest_of(path: str, most: int | None = None) -> Digest:
     digest, size = hashlib.sha256(), 0
     with opened(path) as stream:
         if most is not None and os.fstat(stream.fileno()).st_size > most:
-            raise SpecError(f"{shown_path(path)} is larger than {most} bytes", "give a smaller file")
+            raise SpecError(f"{Place(path)} is larger than {most} bytes", "give a smaller file")
         while block := stream.read(_BLOCK):
             digest.update(block)
             size += len(block)

@@ -9,7 +9,7 @@ classes with very many objects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, overload
 
 from dpcalc.model.algorithm import Source
@@ -19,43 +19,33 @@ NOISE_SCALES = {"noise_std": Noise.GAUSSIAN, "laplace_scale": Noise.LAPLACE}
 """The kind of noise that each scale parameter belongs to."""
 
 
-class Description:
-    """The value of each parameter of a run and where it came from; None if it is not given."""
+class Description(dict[str, Any]):
+    """What is said of a run: parameter name -> value, and in ``sources`` where it came from. None says nothing."""
 
     def __init__(self, values: Mapping[str, Any] = {}, sources: Mapping[str, Source] = {}) -> None:
-        self.values = {name: value for name, value in values.items() if value is not None}
-        self.sources = {name: sources.get(name, Source.ARGUMENT) for name in self.values}
+        super().__init__()
+        self.sources: dict[str, Source] = {}
+        for name, value in values.items():
+            if value is not None:
+                self[name], self.sources[name] = value, sources.get(name, Source.ARGUMENT)
 
     def put(self, name: str, value: Any, source: Source) -> None:
         """Set a parameter."""
-        self.values[name], self.sources[name] = value, source
+        self[name], self.sources[name] = value, source
 
     def fill(self, name: str, value: Any, source: Source) -> None:
-        """Set a parameter unless it is already set."""
-        if name not in self.values:
-            self.put(name, value, source)
+        """Set a parameter that is not described."""
+        if name not in self:
+            self[name], self.sources[name] = value, source
 
     def take(self, name: str, default: Any = None) -> Any:
         """Remove a parameter and return its value."""
         self.sources.pop(name, None)
-        return self.values.pop(name, default)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return the value of a parameter, or the default."""
-        return self.values.get(name, default)
+        return self.pop(name, default)
 
     def has(self, *names: str) -> bool:
-        """Return whether all these parameters are set."""
-        return all(map(self.values.__contains__, names))
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.values
-
-    def __getitem__(self, name: str) -> Any:
-        return self.values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.values)
+        """Return whether all these parameters are described."""
+        return self.keys() >= set(names)
 
 
 T = TypeVar("T")
@@ -99,15 +89,14 @@ class Frozen:
     _names: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
-        own = [
-            name
-            for name, kind in cls.__dict__.get("__annotations__", {}).items()  # noqa: RUF063 (inspect is slow to load)
-            if not (name.startswith("_") or str(kind).startswith("ClassVar"))
-        ]
-        cls.fields = (*(name for name in cls.fields if name not in own), *own)
-        cls._names = frozenset(cls.fields)
-        cls.optional = frozenset(name for name in cls.fields if hasattr(cls, name))
-        cls.needed = tuple(name for name in cls.fields if name not in cls.optional)
+        fields = dict.fromkeys(cls.fields)
+        for name, kind in cls.__dict__.get("__annotations__", {}).items():  # noqa: RUF063 (inspect is slow to load)
+            if not (name.startswith("_") or str(kind).startswith("ClassVar")):
+                fields.pop(name, None)  # a field that is declared again moves to the end
+                fields[name] = None
+        needed = [name for name in fields if not hasattr(cls, name)]
+        cls.fields, cls._names = tuple(fields), frozenset(fields)
+        cls.needed, cls.optional = tuple(needed), frozenset(fields).difference(needed)
 
     def __init__(self, **given: Any) -> None:
         if given.keys() != self._names:
@@ -119,8 +108,8 @@ class Frozen:
         for name in self.needed:
             if name not in given:
                 raise TypeError(f"{type(self).__name__} needs {name}")
-        if strange := [name for name in given if name not in self._names]:
-            raise TypeError(f"{type(self).__name__} has no {', '.join(strange)}")
+        if strange := given.keys() - self._names:
+            raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(strange))}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be set")

@@ -115,11 +115,12 @@ def parse_sweep(text: str, parse: Callable[[str], Number]) -> list[Number]:
     """
     if len(text) > MAX_SWEEP * 20:
         raise SpecError(f"a sweep of {len(text)} characters is too long", f"at most {MAX_SWEEP} values")
-    if parse is parse_integer:
-        if _has_separators(text):
-            text = text.replace(",", "")
-        _refuse_separators(text, ",", "for several values, put a blank after each comma")
-    _refuse_two_marks(text, parse is parse_integer)
+    if "," in text:
+        if parse is parse_integer:
+            if _has_separators(text):
+                text = text.replace(",", "")
+            _refuse_separators(text, ",", "for several values, put a blank after each comma")
+        _refuse_two_marks(text, parse is parse_integer)
     values: list[Number] = []
     for part in text.split(",", MAX_SWEEP):
         room = MAX_SWEEP - len(values)

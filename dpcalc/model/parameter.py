@@ -99,9 +99,9 @@ class Parameter(NamedTuple):
 
     def allows(self, value: float) -> bool:
         """Return whether a number lies in the domain."""
-        above = value > self.low if self.low_is_open else value >= self.low
-        below = value < self.high if self.high_is_open else value <= self.high
-        return above and below
+        if value == self.low:
+            return not self.low_is_open
+        return self.low < value < self.high or (value == self.high and not self.high_is_open)
 
 
 def _count(
@@ -527,8 +527,8 @@ def spellings(name: str) -> tuple[str, ...]:
     """
     if name not in PARAMETERS or name in _NEAR:
         return ()
-    words = (word for word in PARAMETERS[name].synonyms if word not in _OTHER_UNITS)
-    return tuple("--" + word.replace("_", "-") for word in words)
+    words = [word for word in PARAMETERS[name].synonyms if word not in _OTHER_UNITS]
+    return tuple(["--" + word.replace("_", "-") for word in words])
 
 
 @functools.cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from dpcalc.errors import SpecError
 from dpcalc.model import loss_class as loss
 from dpcalc.model import noise
 from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length, Source
-from dpcalc.model.draft import NOISE_SCALES, Description, Frozen
+from dpcalc.model.draft import NOISE_SCALES, Description, Frozen, once
 from dpcalc.model.numbers import plain
 from dpcalc.model.parameter import PARAMETERS, check, to_give
 from dpcalc.model.quantities import (
@@ -124,12 +123,11 @@ class Run(Frozen):
     separation: int | None = None
     scaling: Scaling | None = None
 
-    @functools.cached_property
+    @once
     def values(self) -> Mapping[str, Any]:
         """The known parameters, name -> value, in the order in which they were given or derived."""
         known, sources = self.__dict__, self.sources
-        rest = [name for name in known if name in _PLACES and name not in sources]
-        rest.sort(key=_PLACES.__getitem__)
+        rest = sorted((known.keys() & _PLACES.keys()) - sources.keys(), key=_PLACES.__getitem__)
         names = (*sources, *rest)
         return {name: value for name in names if name in _PLACES and (value := known.get(name)) is not None}
 
@@ -181,10 +179,10 @@ class Run(Frozen):
         return describe(self.algorithm.name, given, sources)
 
 
-PARAMETER_FIELDS = tuple(name for name in Run.fields if name not in ("algorithm", "sources"))
-"""The fields of a run that are parameters."""
+PARAMETER_FIELDS = Run.fields[2:]
+"""The fields of a run that are parameters: all but its algorithm and the sources."""
 
-_PLACES = {name: place for place, name in enumerate(PARAMETER_FIELDS)}
+_PLACES = dict(zip(PARAMETER_FIELDS, range(len(PARAMETER_FIELDS)), strict=True))
 
 
 def describe(algorithm: str, given: Given, sources: Mapping[str, Source] | None = None) -> Run:
@@ -201,13 +199,13 @@ def describe(algorithm: str, given: Given, sources: Mapping[str, Source] | None 
     if algorithm not in ALGORITHMS:
         raise SpecError(f"algorithm is {algorithm!r}; it must be one of {', '.join(ALGORITHMS)}")
     record, draft = ALGORITHMS[algorithm], Description(given, sources or {})
-    for name, value in draft.values.items():
-        draft.values[name] = check(name, value) if name in PARAMETERS else value
+    for name, value in draft.items():
+        draft[name] = check(name, value) if name in PARAMETERS else value
     _fill_in(record, draft)
     for name in ("sensitivity", "diameter", "displacement"):
         if draft.sources.get(name) is Source.DERIVED and math.isinf(draft[name]):
             raise SpecError(f"the {name} would be larger than any number", "use other units")
-    return Run(algorithm=record, sources=draft.sources, **draft.values)
+    return Run(algorithm=record, sources=draft.sources, **draft)
 
 
 def _fill_in(record: Algorithm, draft: Description) -> None:
@@ -331,7 +329,7 @@ def _derive_noise(algorithm: Algorithm, draft: Description) -> None:
         _langevin_noise(draft)
     if not algorithm.own_noise:
         noise.fill_in(algorithm, draft)
-    scales = [name for name in NOISE_SCALES if name in draft]
+    scales = list(filter(draft.__contains__, NOISE_SCALES))
     if len(scales) > 1:
         raise SpecError("both noise_std and laplace_scale are given", "give one of the two")
     kind = NOISE_SCALES[scales[0]] if scales else draft.get("noise", Noise.GAUSSIAN)

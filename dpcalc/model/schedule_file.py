@@ -130,7 +130,7 @@ def _read_standard_input(wanted: Columns) -> dict[str, NDArray[np.float64]]:
     stream = standard_input()
     if stream is None:
         raise SpecError("standard input cannot be read", "give the path of a file")
-    with reported("-"):
+    with reported(Place("-")):
         return checked("-", _read_csv("-", stream, wanted))
 
 

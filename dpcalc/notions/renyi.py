@@ -262,15 +262,16 @@ def _valley(curve: Callable[[float], float], convert: Callable[[float, float], f
     grid = [low + i * (high - low) / count for i in range(count + 1)]
     k = min(range(count + 1), key=lambda i: abs(grid[i] - _LIKELY))
     known = {0: at(grid[0]), k: at(grid[k])}
+    k = min(known, key=lambda i: (known[i][0], i))
     left = set(range(count + 1)).difference(known)
     while left:
-        k = min(known, key=lambda i: (known[i][0], i))
         i = min(left, key=lambda i: (abs(i - k), i))
         left.remove(i)
         spent = max((rdp for j, (_, rdp) in known.items() if j < i and rdp < math.inf), default=0.0)
         if convert(1.0 + math.exp(grid[i]), spent) <= known[k][0]:
             known[i] = at(grid[i])
-    k = min(known, key=lambda i: (known[i][0], i))
+            if (known[i][0], i) < (known[k][0], k):
+                k = i
     place = minimum_near(lambda s: at(s)[0], grid[max(k - 1, 0)], grid[k], grid[min(k + 1, count)])
     return _Valley(place, at(place)[0], k in (0, count))
 

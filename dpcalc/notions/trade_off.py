@@ -93,8 +93,11 @@ def of_mu(mu: float) -> TradeOff:
         value = log_ndtr(up(mu) - z + 4.0 * UNIT * (mu + abs(z)))
         return min(0.0, value + 8.0 * UNIT * (1.0 + abs(value)))
 
-    profile = functools.cache(lambda epsilon: gaussian.log_delta(mu=mu, epsilon=epsilon))
-    return TradeOff(log_tpr, lambda: gaussian.delta(mu=mu, epsilon=0.0), functools.partial(_success, profile))
+    return TradeOff(
+        log_tpr,
+        lambda: gaussian.delta(mu=mu, epsilon=0.0),
+        lambda prior: _success(lambda epsilon: gaussian.log_delta(mu=mu, epsilon=epsilon), prior),
+    )
 
 
 # --- profiles and points ----------------------------------------------------------------------------------------------

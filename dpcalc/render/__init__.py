@@ -44,28 +44,27 @@ def render(report: Report, format: str, precision: int = 6, *, color: bool | Non
     ``precision`` and ``color`` matter to human-readable ones only, ``verbose`` to the table and the plain text: with 0
     an answer has a few rows, with 1 it fits a screen, with `FULL` it has everything.
     """
-    text = _text(report, format, Asked(precision), color=color, verbose=verbose)
-    return Inert(inert(text, coloured=format == _TABLE and color is not False))
-
-
-def _text(report: Report, format: str, asked: Asked, *, color: bool | None, verbose: int) -> str:
+    digits, coloured = Asked(precision).digits, format == _TABLE and color is not False
     if format in PIECES:
-        return "".join(named(PIECES[format])(report))
-    if format in _WRITERS:
-        text = str(named(_WRITERS[format])(report, asked.digits))
-        return _paragraphs(text) if format == _STATEMENT else text
-    if report.command == CHECK and format != _MARKDOWN:
+        text = "".join(named(PIECES[format])(report))
+    elif format in _WRITERS:
+        text = str(named(_WRITERS[format])(report, digits))
+        text = _paragraphs(text) if format == _STATEMENT else text
+    elif report.command == CHECK and format != _MARKDOWN:
         from dpcalc.render.check import text as verdicts
 
-        return verdicts.render(report, asked.digits, color=format == _TABLE and color is not False)
-    from dpcalc.render import blocks, document
+        text = verdicts.render(report, digits, color=coloured)
+    else:
+        from dpcalc.render import blocks, document
 
-    if format == _MARKDOWN:
-        return blocks.markdown(document.page_document(report, asked.digits))
-    tree = document.document(report, asked.digits, verbose)
-    if format == _PLAIN:
-        return blocks.plain(tree, None if verbose >= FULL else blocks.COLUMNS)
-    return blocks.table(tree, color)
+        if format == _MARKDOWN:
+            text = blocks.markdown(document.page_document(report, digits))
+        elif format == _PLAIN:
+            tree = document.document(report, digits, verbose)
+            text = blocks.plain(tree, None if verbose >= FULL else blocks.COLUMNS)
+        else:
+            text = blocks.table(document.document(report, digits, verbose), color)
+    return Inert(inert(text, coloured=coloured))
 
 
 def _paragraphs(text: str) -> str:

@@ -67,7 +67,7 @@ GIVES: dict[type, str] = {
 }  # fmt: skip
 """The classes that a theorem may return, and their names in JSON."""
 
-KINDS = tuple(kind for kind in Kind if kind is not Kind.CONDITIONAL)
+KINDS = frozenset(Kind) - {Kind.CONDITIONAL}
 """The kinds of theorems; whether a result is conditional depends on the run."""
 
 _BUDGET = ("epsilon", "log_delta")
@@ -154,8 +154,8 @@ NOT_CONVEX = Unmet(
 @functools.cache
 def needs(*names: str) -> Missing:
     """Return the obstacle that asks for these parameters."""
-    flags = ", ".join("--" + name.replace("_", "-") for name in names)
-    return Missing(names, f"needs {', '.join(names)}", f"give {flags}")
+    flags = ["--" + name.replace("_", "-") for name in names]
+    return Missing(names, f"needs {', '.join(names)}", f"give {', '.join(flags)}")
 
 
 def lacking(run: Run, *names: str) -> Missing:
@@ -339,25 +339,28 @@ class Theorem(NamedTuple):
     def obstacle(self, run: Run) -> Obstacle | None:
         """Return why the theorem does not apply to this run and how to change that, or None."""
         known = run.values
-        unread = [obstacle for name, obstacle in _CHANGES.items() if name in known and name not in self.reads]
-        obstacles = [obstacle for condition in self.conditions if (obstacle := condition.check(run))]
-        unneeded = [obstacle for obstacle in obstacles if isinstance(obstacle, NotNeeded)]
+        unread: Obstacle | None = None
+        for name, obstacle in _CHANGES.items():
+            if name in known and name not in self.reads:
+                unread = unread or obstacle
+        unmet: Obstacle | None = None
+        unneeded: Obstacle | None = None
+        for condition in self.conditions:
+            if (failed := condition.check(run)) is not None:
+                unmet = unmet or failed
+                unneeded = unneeded or (failed if isinstance(failed, NotNeeded) else None)
         if unread and run.schedule is not None:
-            return (unneeded or unread)[0]
+            return unneeded or unread
         if not self.weakly_convex and (run.strong_convexity or 0.0) < 0.0:
             return NOT_CONVEX
-        if unneeded:
-            return unneeded[0]
-        if unread:
-            return unread[0]
+        if unneeded or unread:
+            return unneeded or unread
         missing = [_GIVEN_AS.get(name, name) for name in self.reads if name not in known and name not in self.optional]
-        if len(missing) > 1:
-            missing = [name for name in missing if name != "displacement"]  # it follows from the others
-        if "records" in missing and not run.algorithm.grows:
-            missing = [name for name in missing if name != "index"]  # the worst one, if it is not given
-        if missing:
-            return needs(*missing)
-        return obstacles[0] if obstacles else None
+        if "displacement" in missing and len(missing) > 1:
+            missing.remove("displacement")  # it follows from the others
+        if "index" in missing and "records" in missing and not run.algorithm.grows:
+            missing.remove("index")  # the worst one, if it is not given
+        return needs(*missing) if missing else unmet
 
     def prove(self, run: Run) -> Any:
         """Return the theorem's result for the run.
@@ -368,11 +371,7 @@ class Theorem(NamedTuple):
         obstacle = self.obstacle(run)
         if obstacle:
             raise refusal(obstacle)
-        return self.function(self.setting_of(run))
-
-    def setting_of(self, run: Run) -> Any:
-        """Return the setting of a run."""
-        return self.setting.of(run, self.reads)
+        return self.function(self.setting.of(run, self.reads))
 
     def unpromised(self, run: Run) -> tuple[str, ...]:
         """Return the promises that it needs but this run does not make; with any, its number is no guarantee."""
@@ -420,7 +419,7 @@ def theorem(
     classes of the setting and the result.
     """
     reads = tuple([name.removesuffix("?") for name in needs])
-    optional = frozenset([name.removesuffix("?") for name in needs if name.endswith("?")])
+    optional = frozenset(reads).difference(needs)
 
     def register(function: Callable[[S], G]) -> Callable[[S], G]:
         setting, gives = [function.__globals__[name] for name in function.__annotations__.values()]
@@ -449,8 +448,9 @@ def all_bounds(families: tuple[str, ...] = tuple(FAMILIES)) -> dict[str, Theorem
     for family in families:
         for name in FAMILIES[family]:
             module = importlib.import_module(f"dpcalc.theorems.{name}").__name__
-            of_module = [bound for bound in _THEOREMS.values() if bound.function.__module__ == module]
-            ordered.update({bound.id: bound for bound in of_module if bound.family == family})
+            for id, bound in _THEOREMS.items():
+                if id.startswith(family + ".") and bound.function.__module__ == module:
+                    ordered[id] = bound
     return ordered
 
 
@@ -474,12 +474,7 @@ def lookup(id: str) -> Theorem:
 
 def for_algorithm(algorithm: str, families: tuple[str, ...] = tuple(FAMILIES)) -> list[Theorem]:
     """Return the privacy bounds of these families for this algorithm, in order of registration."""
-    return list(_for_algorithm(algorithm, families))
-
-
-@functools.cache
-def _for_algorithm(algorithm: str, families: tuple[str, ...]) -> tuple[Theorem, ...]:
-    return tuple(b for b in all_bounds(families).values() if algorithm in b.algorithms and not b.price)
+    return [b for b in all_bounds(families).values() if algorithm in b.algorithms and b.gives is not Risk]
 
 
 def costs() -> list[Theorem]:

@@ -105,13 +105,9 @@ def chaining(share: arb) -> arb:
 # --- from the data to the population ---------------------------------------------------------------------------------
 
 
-def _gradient(v: RunInputs) -> arb:
-    return gradient(v, unconstrained=False)
-
-
 def _loss_range(v: RunInputs) -> arb:
     """Return B: the least of M_0 + G R and M_0 + M R + L R^(1 + alpha)/(1 + alpha)."""
-    ways = [v.loss_at_zero + _gradient(v) * v.radius]
+    ways = [v.loss_at_zero + gradient(v) * v.radius]
     if v.gradient_at_zero is not None:
         curved = v.holder_constant * (v.radius.log() * (1 + v.holder_exponent)).exp() / (1 + v.holder_exponent)
         ways.append(v.loss_at_zero + v.gradient_at_zero * v.radius + curved)
@@ -130,7 +126,7 @@ def _mean(v: RunInputs, share: arb) -> arb:
 
 def _published(v: RunInputs, share: arb) -> arb:
     """Return 2 g + e (24 sqrt(2) p g ceil(log2 n) + 4 B sqrt(p/n)), g = G Delta by Theorem 7 of Wang et al."""
-    n, steps, g = v.records, v.steps, _gradient(v)
+    n, steps, g = v.records, v.steps, gradient(v)
     x = 3 * arb(n) / steps * (n / share).log()
     kappa = arb(steps) / n * (1 + x.max(x.sqrt()))
     apart = square(drift(v)) * steps + 4 * square(g * v.step_size) * (1 + kappa) * kappa
@@ -142,7 +138,7 @@ def _published(v: RunInputs, share: arb) -> arb:
 
 def _use(v: RunInputs) -> arb:
     """Return b = 2 eta G."""
-    return 2 * v.step_size * _gradient(v)
+    return 2 * v.step_size * gradient(v)
 
 
 def _uniform(v: RunInputs, share: arb) -> arb:
@@ -150,13 +146,13 @@ def _uniform(v: RunInputs, share: arb) -> arb:
     hits = hits_quantile(share / v.records, v.steps, v.records)
     a, b = least(drift(v), _use(v)), _use(v)
     apart = (hits - 1) * b + (square(b) + (v.steps - hits) * square(a)).sqrt() if hits else arb(0)
-    stable = _gradient(v) * apart
+    stable = gradient(v) * apart
     return 2 * stable + _mean(v, share) + 2 * stable * _levels(v) * chaining(share)
 
 
 def _by_index(v: RunInputs, share: arb) -> arb:
     """Return 2 G_1 + B sqrt(l/(2n)) + ceil(log2 n) Q G_2."""
-    n, steps, g = v.records, v.steps, _gradient(v)
+    n, steps, g = v.records, v.steps, gradient(v)
     a, b = least(drift(v), _use(v)), _use(v)
     pairs, most = arb(fmpq(steps * (steps - 1), 2 * n)), arb(fmpq(steps * (steps - 1), 2))
     same = least(pairs + (pairs * arb(fmpq(n - 1, n)) * (1 / share - 1)).sqrt(), most)
@@ -177,7 +173,7 @@ def _risk(v: RunInputs, gap: Gap, noise: Callable[[RunInputs, arb], arb], shares
     chance."""
     run = run_of(v)
     share = run.failure_probability / shares
-    g, steps = _gradient(run), run.steps
+    g, steps = gradient(run), run.steps
     regret = square(run.radius) / (2 * run.step_size * steps) + run.step_size * square(g) / 2
     one_draw = least(2 * _loss_range(run), 4 * g * run.radius)
     sampling = one_draw * (-share.log() / (2 * steps)).sqrt() + _mean(run, share)
@@ -187,7 +183,7 @@ def _risk(v: RunInputs, gap: Gap, noise: Callable[[RunInputs, arb], arb], shares
 def _step_noise(v: RunInputs, share: arb) -> arb:
     """Return (eta sigma^2/(2T)) chi^2_(Td) + sigma (2R + eta G) sqrt(2 l/T)."""
     quantile = chi_square_quantile(share, v.steps * v.dimension)
-    along = v.noise_std * (2 * v.radius + v.step_size * _gradient(v)) * (-2 * share.log() / v.steps).sqrt()
+    along = v.noise_std * (2 * v.radius + v.step_size * gradient(v)) * (-2 * share.log() / v.steps).sqrt()
     return v.step_size * square(v.noise_std) * quantile / (2 * v.steps) + along
 
 
@@ -195,7 +191,7 @@ def _output_noise(v: RunInputs, share: arb) -> arb:
     """Return G sigma z + L (sigma^2 chi^2_d)^((1 + alpha)/2)/(1 + alpha), each at half the share."""
     half, power = share / 2, 1 + v.holder_exponent
     length = v.noise_std * chi_square_quantile(half, v.dimension).sqrt()
-    return _gradient(v) * v.noise_std * normal_quantile(half) + v.holder_constant * (length.log() * power).exp() / power
+    return gradient(v) * v.noise_std * normal_quantile(half) + v.holder_constant * (length.log() * power).exp() / power
 
 
 def step_risk(gap: Gap) -> Callable[[RunInputs], arb]:

@@ -27,7 +27,7 @@ def _gaussian(v: RunInputs) -> arb:
     apart = arb(2 if v.adjacency == Adjacency.REPLACE_ONE else 1)
     if v.scaling == Scaling.SENSITIVITY:
         return apart / v.noise_multiplier
-    scale = _column_norm(v) if v.scaling == Scaling.COLUMNS else arb(1)
+    scale = _sensitivity(v, 1) if v.scaling == Scaling.COLUMNS else arb(1)
     return apart * _sensitivity(v, _uses(v)) / (scale * v.noise_multiplier)
 
 
@@ -46,7 +46,7 @@ def _banded_balls(v: RunInputs) -> list[Part]:
 
 def _columns_multiplier(v: RunInputs) -> arb:
     """Return the noise multiplier where columns have norm 1."""
-    return v.noise_multiplier if v.scaling == Scaling.COLUMNS else v.noise_multiplier / _column_norm(v)
+    return v.noise_multiplier if v.scaling == Scaling.COLUMNS else v.noise_multiplier / _sensitivity(v, 1)
 
 
 def _uses(v: RunInputs) -> int:
@@ -54,10 +54,6 @@ def _uses(v: RunInputs) -> int:
 
 
 # --- the matrices -----------------------------------------------------------------------------------------------------
-
-
-def _column_norm(v: RunInputs) -> arb:
-    return _sensitivity(v, 1)
 
 
 def _sensitivity(v: RunInputs, uses: int) -> arb:

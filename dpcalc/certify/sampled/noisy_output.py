@@ -44,7 +44,7 @@ def gradient_within(v: RunInputs, radius: arb | None) -> arb:
     return v.gradient_at_zero + v.holder_constant * (arb(0) if radius.is_zero() else (radius.log() * alpha).exp())
 
 
-def gradient(v: RunInputs, *, unconstrained: bool) -> arb:
+def gradient(v: RunInputs, *, unconstrained: bool = False) -> arb:
     """Return G: lipschitz, or M + L R^alpha in the ball; without a ball R is how far the iterates get."""
     bounds: list[arb] = [v.lipschitz] if v.lipschitz is not None else []
     if None not in (v.holder_exponent, v.holder_constant, v.gradient_at_zero):

@@ -16,6 +16,7 @@ from dpcalc.cli.query import Command
 from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 from dpcalc.files.output import say, write
+from dpcalc.render.notes import report
 
 _FLAGS = {name: fact for name, fact in FACTS.items() if fact.help}
 
@@ -106,4 +107,4 @@ def command(files: tuple[str, ...], gates: tuple[str, ...], **flags: Any) -> Non
         raise
     if output.file is not None:
         write(recipe, output.file)
-    emit("account", [case], output._replace(file=None))
+    emit(report("account", [case]), output._replace(file=None))

@@ -17,6 +17,7 @@ from dpcalc.cli.types import FILE, number_of
 from dpcalc.errors import SpecError
 from dpcalc.files.output import say
 from dpcalc.inert import printable
+from dpcalc.render.notes import report
 
 if TYPE_CHECKING:
     from dpcalc.report import Case
@@ -87,16 +88,14 @@ def command(
     from dpcalc.training.audit.estimate import Setup, check_setup
     from dpcalc.training.audit.scores import scores_of
 
-    setup = Setup(_count(replicas), seed, workers, _number("--confidence", confidence))
+    count = _number("--replicas", replicas)
+    if count != math.floor(count):
+        raise SpecError(f"--replicas is {replicas}; it must be a whole number", "try 1e5")
+    setup = Setup(int(count), seed, workers, _number("--confidence", confidence))
     check_setup(setup)
     custom = paths_of_custom(attack, data, neighbour)
-    of_canaries = scores_of(
-        scores,
-        setup,
-        one_run=one_run,
-        threshold=None if threshold is None else _number("--threshold", threshold),
-        guesses=guesses,
-    )
+    limit = None if threshold is None else _number("--threshold", threshold)
+    of_canaries = scores_of(scores, setup, one_run=one_run, threshold=limit, guesses=guesses)
     machines = there_of(cluster, insecure, workers)
     entered = machines.runs() if machines is not None else contextlib.nullcontext(None)
     there: Any = None
@@ -125,20 +124,13 @@ def command(
     for case in cases:
         if case.audit and case.audit["exceeded"] and scores is None:
             _say_contradicted(case)
-    emit("audit", cases, printing)
+    emit(report("audit", cases), printing)
 
 
 def _is_one(values: Iterable[object]) -> bool:
     """Return whether the flags describe one case: each may hold several lists of values."""
     lists = [given for given in values if isinstance(given, tuple) and given and isinstance(given[0], list)]
     return all(sum(map(len, given)) == 1 for given in lists)
-
-
-def _count(typed: str) -> int:
-    number = _number("--replicas", typed)
-    if number != math.floor(number):
-        raise SpecError(f"--replicas is {typed}; it must be a whole number", "try 1e5")
-    return int(number)
 
 
 def _number(flag: str, typed: str) -> float:

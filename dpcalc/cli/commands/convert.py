@@ -9,6 +9,7 @@ import click
 from dpcalc.cli.output.printing import emit
 from dpcalc.cli.query import Askers, Command, conversion_options, run_cases
 from dpcalc.engine.convert import convert, convert_among_others
+from dpcalc.render.notes import report
 
 
 @click.command("convert", cls=Command, usual=("mu", "rho", "pure", "rdp", "epsilon", "delta", "order", "to", "as_json"))
@@ -35,4 +36,4 @@ def command(rdp: tuple[str, ...], **flags: Any) -> None:
     if rdp:
         flags["rdp"] = [[rdp]]
     cases, output = run_cases("convert", flags, Askers(convert, convert_among_others))
-    emit("convert", cases, output)
+    emit(report("convert", cases), output)

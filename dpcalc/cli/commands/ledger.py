@@ -11,6 +11,7 @@ from dpcalc.cli.output.terminal import REPORTS
 from dpcalc.cli.query import Command
 from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
+from dpcalc.render.notes import report
 
 
 @click.command("ledger", cls=Command)
@@ -82,4 +83,5 @@ def command(file: str | None, added: tuple[str, ...], gates: tuple[str, ...], **
     output = Output.of(flags)
     ledger, question = with_asked(*read_ledger(file, added), **flags)
     question = question._replace(curves=output.curves)
-    emit("ledger", [answer_ledger(ledger, question, [parse(text) for text in gates])], output)
+    case = answer_ledger(ledger, question, [parse(text) for text in gates])
+    emit(report("ledger", [case]), output)

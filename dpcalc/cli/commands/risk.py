@@ -21,6 +21,7 @@ from dpcalc.cli.query import (
 from dpcalc.engine.attack.stated import risk_of_guarantee
 from dpcalc.engine.premises import STARTS
 from dpcalc.errors import SpecError
+from dpcalc.render.notes import report as report_on
 
 
 @click.command(
@@ -57,7 +58,7 @@ def command(report: str | None, rdp: tuple[str, ...], **flags: Any) -> None:
         flags["rdp"] = [[rdp]]
     flags["risk"] = True
     cases, output = run_cases("risk", flags, Askers(risk_of_guarantee, risk_of_guarantee))
-    emit("risk", cases, output)
+    emit(report_on("risk", cases), output)
 
 
 def _of_report(path: str, rdp: tuple[str, ...], flags: Flags) -> None:
@@ -69,4 +70,4 @@ def _of_report(path: str, rdp: tuple[str, ...], flags: Flags) -> None:
     output = Output.of(flags)
     asked = risks_asked(True, rates_of(flags))
     assert asked is not None
-    emit("risk", risks_of_report(path, asked, gates_of(flags["gates"])), output)
+    emit(report_on("risk", risks_of_report(path, asked, gates_of(flags["gates"]))), output)

@@ -201,7 +201,7 @@ def command(
             cases = _write_card(cases, output)
     if account is not None:
         _finish(account)
-    emit("train", cases, printing._replace(file=None), said=said)
+    emit(report("train", cases), printing._replace(file=None), said=said)
 
 
 def _account(ledger: str | None, flags: Flags) -> LedgerFile | None:

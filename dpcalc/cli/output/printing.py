@@ -20,7 +20,6 @@ from dpcalc.files import STANDARD_STREAM
 from dpcalc.files.output import check_outputs, say, write, write_bytes
 from dpcalc.inert import printable
 from dpcalc.render import FORMATS, render
-from dpcalc.render.notes import report
 from dpcalc.report import Case, Report, uncertified
 
 if TYPE_CHECKING:
@@ -53,14 +52,17 @@ class Output(NamedTuple):
         Raises:
             SpecError: a file cannot be written, or a plot cannot be drawn.
         """
-        names = {"file": "output"}
-        output = cls(*(flags.pop(names.get(name, name)) for name in cls._fields))
+        flags["file"] = flags.pop("output")
+        output = cls(*map(flags.pop, cls._fields))
+        written = [(output.file, "-o")]
         if output.reports:
             output = output._with_reports()
+            written += [(report.path, report.option) for report in output.reports]
         if output.plot is not None or output.plot_bounds:
             output._check_plot()
-        drawn = output.plot not in (None, STANDARD_STREAM)
-        check_outputs([*output._written(), *([(output.plot, "--plot")] if drawn else [])], _typed())
+        if output.plot not in (None, STANDARD_STREAM):
+            written.append((output.plot, "--plot"))
+        check_outputs(written, _typed())
         return output
 
     def _check_plot(self) -> None:
@@ -95,10 +97,6 @@ class Output(NamedTuple):
 
         typed: Any = self.reports
         return self._replace(reports=tuple(destinations(typed, REPORTS, example="json=answer.json")))
-
-    def _written(self) -> list[tuple[str | None, str]]:
-        """Return where the answer and its reports go, each with the option that says so."""
-        return [(self.file, "-o"), *((report.path, report.option) for report in self.reports)]
 
     @property
     def curves(self) -> bool:
@@ -193,26 +191,20 @@ def _printed(
     return function
 
 
-def emit(
-    command: str, cases: Sequence[Case], output: Output, completed: Callable[[Report], Report] = lambda result: result,
-    said: Sequence[str] = (),
-) -> None:  # fmt: skip
+def emit(result: Report, output: Output, said: Sequence[str] = ()) -> None:
     """Print or write the report and its plot, each though the other fail; warnings go to stderr.
 
     Args:
-        command: that was asked.
-        cases: its answers.
-        output: how and where they are printed.
-        completed: adds to the report what is no answer.
+        result: what is printed.
+        output: how and where.
         said: warnings that were printed already.
 
     Raises:
         SpecError: the report has nothing to draw.
         click.exceptions.Exit: a gate failed, there is no guarantee, or something could not be written.
     """
-    result = completed(report(command, cases))
-    picture, lost = _picture(result, output)
-    for case in cases:
+    picture, lost = (None, list[Lost]()) if output.plot is None else _picture(result, output)
+    for case in result.cases:
         for warning in case.warnings:
             if warning in said:
                 continue
@@ -229,8 +221,10 @@ def emit(
     if isinstance(picture, str):
         lost += attempt("--plot -", lambda: write(picture, None))
     code = verdict(result)
-    tell(lost)
-    if code := worst([code, *(one.exit_code for one in lost)]):
+    if lost:
+        tell(lost)
+        code = worst([code, *(one.exit_code for one in lost)])
+    if code:
         raise click.exceptions.Exit(code)
 
 
@@ -286,16 +280,14 @@ def _picture(result: Report, output: Output) -> tuple[str | bytes | None, list[L
     Raises:
         SpecError: the report has nothing to draw.
     """
-    if output.plot is None:
-        return None, []
-
+    target = str(output.plot)
     try:
         only = [bound.strip() for part in output.plot_bounds for bound in part.split(",")]
-        return picture(result, output.plot, only, color_of(output.color)), []
+        return picture(result, target, only, color_of(output.color)), []
     except SpecError:
         raise
     except Exception as error:  # of what draws it: the numbers are none the worse
-        return None, [lost_by(f"--plot {output.plot}", error)]
+        return None, [lost_by(f"--plot {target}", error)]
 
 
 def format_of(format: str | None, as_json: bool, file: str | None) -> str:

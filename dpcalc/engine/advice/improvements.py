@@ -7,7 +7,6 @@ is worth a note, and slow bounds are used only if they gave the answer already.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -48,7 +47,7 @@ _SHARES = (0.1, 0.01, 1e-3)
 _LENGTHS = (1, 2, 3, 4, 5)
 """The diameters to try, as powers of ten of the length of a step: nothing can be learned in a smaller set."""
 
-_IN_PUBLIC = tuple(name for name in ORDERS if "permutation" not in ALGORITHMS[name].defaults)
+_IN_PUBLIC = tuple([name for name in ORDERS if "permutation" not in ALGORITHMS[name].defaults])
 """The orders for which secrecy does not matter."""
 
 _TINY = 1e-6
@@ -72,13 +71,10 @@ def _is_free(note: Alternative) -> bool:
     return isinstance(note, ShortLastBatch) or (note.changes or {}).get("step_size") is not None
 
 
-def _typed(value: Any) -> str:
-    return plain(value) if isinstance(value, float) else str(value)
-
-
 def _log_gain(result: Result, best: Result) -> float:
     """Return the logarithm of the factor by which a value is better than the best answer."""
-    return (best.log_value - result.log_value) * (1.0 if _smaller_is_better(best.quantity) else -1.0)
+    gain = best.log_value - result.log_value
+    return gain if _smaller_is_better(best.quantity) else -gain
 
 
 def _smaller_is_better(quantity: str) -> bool:
@@ -107,8 +103,11 @@ def _knowable(run: Run) -> Iterator[Sequence[Changes]]:
 
 def _down(value: float) -> float:
     """Return the value to six digits, rounded down, so that the note shows exactly the value that was evaluated."""
-    rounded = (float(f"{value * (1.0 - k * _TINY):.6g}") for k in itertools.count())
-    return next(shown for shown in rounded if shown <= value)
+    shown, count = float(f"{value:.6g}"), 0
+    while shown > value:
+        count += 1
+        shown = float(f"{value * (1.0 - count * _TINY):.6g}")
+    return shown
 
 
 def _diameters(step: float) -> list[Changes]:
@@ -169,7 +168,7 @@ class Asked(NamedTuple):
 
     def takes(self, changes: Changes) -> bool:
         """Return whether the command takes these parameters and none of them is solved for."""
-        return all(name in self.command.parameters and name != self.best.quantity for name in changes)
+        return self.best.quantity not in changes and changes.keys() <= set(self.command.parameters)
 
     def improvements(self, most: int = _MOST) -> tuple[Alternative, ...]:
         """Return at most ``most`` notes on improvements, the largest gain first.
@@ -197,16 +196,19 @@ class Asked(NamedTuple):
 
     def _note(self, kind: type[Alternative], result: Result, changes: Changes, **more: Any) -> Alternative:
         """Return the note on the answer with the changes."""
-        options = " ".join(f"--{name.replace('_', '-')} {_typed(value)}" for name, value in changes.items())
+        options = []
+        for name, value in changes.items():
+            options.append(f"--{name.replace('_', '-')} {plain(value) if isinstance(value, float) else value}")
         gain = math.exp(min(_LARGEST, _log_gain(result, self.best)))
-        return kind(**result.alternative_fields, changes=dict(changes), options=options, gain=gain, **more)
+        return kind(**result.alternative_fields, changes=dict(changes), options=" ".join(options), gain=gain, **more)
 
     def _bounds(self, run: Run) -> list[Theorem]:
         """Return the guarantees of the command for a run, without Renyi forms that have a sharper form."""
-        bounds = for_algorithm(run.algorithm.name, self.command.families or run.algorithm.families)
-        bounds = [bound for bound in bounds if bound.guarantee and bound.gives is not Rdp and not bound.unpromised(run)]
-        ids = {bound.id for bound in bounds}
-        return [bound for bound in bounds if bound.looser_than not in ids and bound.implied_by not in ids]
+        bounds = {}
+        for bound in for_algorithm(run.algorithm.name, self.command.families or run.algorithm.families):
+            if bound.guarantee and bound.gives is not Rdp and not bound.unpromised(run):
+                bounds[bound.id] = bound
+        return [b for b in bounds.values() if b.looser_than not in bounds and b.implied_by not in bounds]
 
     def _quick(self, run: Run) -> list[Theorem]:
         """Return the cheap guarantees; if a parameter is solved for, those in closed form."""
@@ -266,9 +268,9 @@ class Asked(NamedTuple):
             return
         if self.brief and run.noise is Noise.LAPLACE:
             return
-        long = any(bound.slow and bound.id == self.best.bound for bound in self._bounds(run))
+        long = lookup(self.best.bound) in self._bounds(run) and lookup(self.best.bound).slow
         for several in _knowable(run):
-            if long and any(name in changes for changes in several for name in ("strong_convexity", "diameter")):
+            if not several or (long and not {"strong_convexity", "diameter"}.isdisjoint(several[0])):
                 continue  # the same bound would give less still, after a long search
             weakest: tuple[Changes, Run, list[Theorem]] | None = None
             for changes in several:

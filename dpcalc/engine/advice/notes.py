@@ -262,7 +262,7 @@ def _sampled(run: Run, parameter: str, hidden: Sequence[Theorem]) -> Iterator[Hi
         (math.ceil(count), bound.id)
         for bound in hidden
         if bound.steps_to_hide is not None
-        and (run.steps or 1) < (count := bound.steps_to_hide(bound.setting_of(run))) < _MOST
+        and (run.steps or 1) < (count := bound.steps_to_hide(bound.setting.of(run, bound.reads))) < _MOST
     ]
     if counts:
         steps, bound = min(counts, key=lambda count: count[0])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dpcalc.engine.advice.notes import tightness_of
 from dpcalc.engine.attack.guess import Evidence
 from dpcalc.engine.attack.risk import USUAL_LOG_DELTA, risk_of
-from dpcalc.engine.evaluate import Application
+from dpcalc.engine.evaluate import ROWS, Application
 from dpcalc.errors import DpcalcError, isolate_failure
 from dpcalc.model.quantities import Adjacency, Quantity
 from dpcalc.model.question import Question, RiskQuestion
@@ -87,7 +87,7 @@ def _lower(case: Case, run: Run, question: Question) -> tuple[list[Result], list
             with isolate_failure():
                 asked = Application(bound, run, question)
                 guarantee = asked.guarantee
-                rows += asked.rows(unknown) if unknown in (Quantity.EPSILON, Quantity.DELTA) else []
+                rows += ROWS[unknown](asked) if unknown in (Quantity.EPSILON, Quantity.DELTA) else []
         except DpcalcError:
             continue
         floors += [(bound.id, guarantee)] if isinstance(guarantee, LowerBound) else []

@@ -51,11 +51,11 @@ class Evidence:
     @property
     def proved(self) -> list[tuple[str, Guarantee]]:
         """(id, guarantee) of each bound, the best one first; slow ones only if they are the best."""
-        rows: dict[str, Result] = {}
-        for row in sorted(self.case.results, key=lambda row: not row.best):
-            if row.guarantee and (row.best or not lookup(row.bound).slow):
-                rows.setdefault(row.bound, row)
-        return [(row.bound, part) for row in rows.values() if (part := self._curve_or_point(row)) is not None]
+        proved: dict[str, Guarantee | None] = {}
+        for row in self.case.results:  # the best one is the first
+            if row.guarantee and row.bound not in proved and (row.best or not lookup(row.bound).slow):
+                proved[row.bound] = self._curve_or_point(row)
+        return [(name, part) for name, part in proved.items() if part is not None]
 
     @property
     def floors(self) -> list[tuple[str, LowerBound]]:
@@ -91,7 +91,7 @@ def guess_of(case: Case, run: Run, orders: tuple[float, ...]) -> Guess | None:
     best = case.best
     if best is None or not _speaks_of_records(best):
         return None
-    if all(row.mu is not None for row in case.results if row.guarantee):
+    if None not in [row.mu for row in case.results if row.guarantee]:
         return guess_of_answer(best)
     try:
         with isolate_failure():
@@ -103,13 +103,13 @@ def guess_of(case: Case, run: Run, orders: tuple[float, ...]) -> Guess | None:
 def least_guess(proved: Proved, best: Result) -> Guess:
     """Return the least success probability that the guarantees and the answer prove."""
     alone = _alone(best)
+    curves = [(name, part) for name, part in proved if not isinstance(part, Box)]
     if best.adjacency in _ONE_WAY:
-        advantages = [(_one_way(part), name) for name, part in proved if not isinstance(part, Box)]
+        least = min([(_one_way(part), name) for name, part in curves], default=(math.inf, ""))
     else:
-        advantages = [least_advantage(curves)] if (curves := _curves(proved)) else []
-    least = min(advantages, default=(math.inf, ""))
+        least = least_advantage(curves)
     if least[0] > alone.advantage * _NO_BETTER:
-        return alone._replace(from_point=alone.from_point and not advantages)
+        return alone._replace(from_point=alone.from_point and not curves)
     return _guess(*least, from_point=False)
 
 
@@ -138,7 +138,7 @@ def _alone(best: Result) -> Guess:
 
 
 def least_advantage(proved: Proved) -> tuple[float, str]:
-    """Return the least advantage that a guarantee in both orders proves, and its id.
+    """Return the least advantage that a guarantee in both orders proves, and its id; inf where there is none.
 
     Renyi curves are slow and almost never better, so they are used only if there is nothing else.
     """
@@ -160,10 +160,6 @@ def _speaks_of_records(best: Result) -> bool:
 def _guess(advantage: float, bound: str, *, from_point: bool) -> Guess:
     advantage = min(1.0, advantage)
     return Guess(min(1.0, up(0.5 + 0.5 * advantage, 2.0)), advantage, bound, from_point)
-
-
-def _curves(proved: Proved) -> list[tuple[str, Guarantee]]:
-    return [(name, part) for name, part in proved if not isinstance(part, Box)]
 
 
 def _of_renyi(part: Guarantee) -> bool:

@@ -188,7 +188,7 @@ def _against_rule(rule: Rule, entry: Entry, case: Case) -> Iterator[str]:
         yield f"{rule.place}: no rule of the policy fits the name {entry.group}"
         return
     for gate in rule.limits:
-        if not kept(gate, entry, case).passed:
+        if not kept(gate, case, trained=entry.trains).passed:
             yield f"{rule.at(gate.text)}: {gate.text} is not kept"
     best = case.answers
     ledger = entry.parameters.get("ledger")
@@ -212,14 +212,16 @@ def _against_rule(rule: Rule, entry: Entry, case: Case) -> Iterator[str]:
                 yield f"{rule.at('records')}: records is {count}, and must be at most {rule.records}"
 
 
-def kept(gate: Gate, entry: Entry, case: Case) -> Assertion:
-    """Return whether a case keeps a limit of its rule, whether the number is its answer or was given."""
+def kept(gate: Gate, case: Case, *, trained: bool) -> Assertion:
+    """Return whether a case keeps a limit of its rule, whether the number is its answer or was given.
+
+    Of what was ``trained`` the answer is the noise that was solved for.
+    """
     best = case.answers
     try:
         if gate.of_attack and best:
             return judge(gate, case)
-        # What trains answers with the noise that was solved for.
-        if not (best and all(entry.trains or result.quantity in _BUDGET for result in best)):
+        if not (best and all(trained or result.quantity in _BUDGET for result in best)):
             return Assertion(gate.text, False, "no answer about the budget", None)
         value = max(quantity(result, gate.name) for result in best)
     except DpcalcError as error:

@@ -14,7 +14,7 @@ from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import Gate, parse, refuse_vacuous
 from dpcalc.files.documents import Field, Rules, Scalar, Table, items, mapping, parse_yaml, table, text, truth, word
 from dpcalc.files.place import Place, clipped, near
-from dpcalc.files.reading import document_place, read_document
+from dpcalc.files.reading import read_document
 from dpcalc.inert import printable
 from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.numbers import parse_integer
@@ -55,7 +55,7 @@ def read_policy(path: str, *, strict: bool = False, today: datetime.date | None 
     """
     day = (today or datetime.datetime.now(datetime.UTC).date()).isoformat()
     raw = read_document(path, "policy")
-    shown = str(document_place(path))
+    shown = str(Place(path))
     dates = re.findall(_DAY, repr(parse_yaml(shown, raw, _SYNTAX)))  # as they are read, escapes undone
     passed = max((date for date in dates if date < day), default="")  # which stays the same on most days
     return again(json.dumps([shown, raw.decode("latin-1"), passed, strict]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from dpcalc.checked import Assertion, Check, Status
@@ -159,7 +159,7 @@ def _with_verdicts(
         except DpcalcError as refusal:
             outcome = Outcome(None, "", refusal.message, refusal.hint, refusal.exit_code)
             return error(entry, item.place, outcome, case)
-    limits = [kept(gate, entry, case) for gate in entry.rule.limits]
+    limits = [kept(gate, case, trained=entry.trains) for gate in entry.rule.limits]
     case = case._replace(assertions=(*[assertion for _, assertion in verdicts], *limits))
     own = exceptions(entry, case) if entry.accept or case.assertions else ()
     for name in entry.accept:
@@ -171,22 +171,18 @@ def _with_verdicts(
         hint = f"write noise_multiplier in place of noise_std; or, if it is meant so, accept: {ON_MEAN}"
         message = f"a gate needs to know which noise is meant: {without_flags(misread_of(case))}"
         return error(entry, entry.place, Outcome(None, "", message, hint, 2), case._replace(assertions=()))
-    objections = tuple(_objections(entry, case, own, certify))
+    objections: tuple[str, ...] = ()
+    if case.assertions:
+        objections = tuple(objection(name) for name in own if name not in entry.accept)
+        if certify or entry.rule.certified:
+            objections += tuple(uncertified_of(case))
+    objections += tuple(objections_to(entry, case))
     failed = [(place, assertion) for place, assertion in verdicts if not assertion.passed]
     if not failed and not objections:
         return case._replace(check=_check(entry, entry.place, Status.PASSED))
     place = failed[0][0] if failed else entry.place
     failures = tuple(failure(assertion, case) for _, assertion in failed)
     return case._replace(check=_failed(entry, place, objections, failures))
-
-
-def _objections(entry: Entry, case: Case, own: tuple[str, ...], certify: bool) -> Iterator[str]:
-    """Yield why a case fails whether or not its gates hold; ``own`` are the exceptions that it is."""
-    if case.assertions:
-        yield from (objection(name) for name in own if name not in entry.accept)
-        if certify or entry.rule.certified:
-            yield from uncertified_of(case)
-    yield from objections_to(entry, case)
 
 
 def _is_stale(name: str, recipe: Recipe, entry: Entry, outcomes: Outcomes, stale: Stale) -> bool:

@@ -18,6 +18,7 @@ from dpcalc.engine.ledgers.entries import of_one_adjacency
 from dpcalc.engine.ledgers.total import answer_ledger
 from dpcalc.errors import GateFailed, NotApplicable, SpecError
 from dpcalc.files.output import write_bytes
+from dpcalc.files.place import Place
 from dpcalc.files.reading import read_document, reported
 from dpcalc.inert import json_text
 from dpcalc.model.quantities import Adjacency
@@ -141,7 +142,7 @@ def alone(path: str) -> Iterator[None]:
     except ImportError:  # Windows has none of these
         yield
         return
-    with reported(path):
+    with reported(Place(path)):
         folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)

@@ -30,7 +30,7 @@ from dpcalc.files.documents import (
     word,
 )
 from dpcalc.files.place import Place, clipped, near
-from dpcalc.files.reading import document_place, read_document
+from dpcalc.files.reading import read_document
 from dpcalc.model.algorithm import ALGORITHMS, Source
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number
 from dpcalc.model.parameter import check
@@ -454,7 +454,7 @@ def _body(path: str | None, files: Files, place: Place) -> Table:
 
 
 def _parsed(path: str, raw: bytes) -> Table:
-    shown = str(document_place(path))
+    shown = str(Place(path))
     node = parse_json(shown, raw) if path.endswith(".json") else parse_yaml(shown, raw, _SYNTAX)
     return body_of(node, shown, VERSION, {"recipe": "a recipe is run with `dpcalc check`"})
 

@@ -17,7 +17,6 @@ from dpcalc.engine.question import aimed
 from dpcalc.errors import SpecError
 from dpcalc.files.documents import Field, Node, Rules, Scalar, Table, mapping, parse_yaml, repeated, table, truth, word
 from dpcalc.files.place import FileError, Place, clipped
-from dpcalc.files.reading import document_place
 from dpcalc.model.numbers import MAX_SWEEP, parse_number
 from dpcalc.model.parameter import RATES
 from dpcalc.model.quantities import ATTACKS, Given
@@ -314,7 +313,7 @@ def read(
     """
     try:
         files = Files(path, documents)
-        shown = str(document_place(path))
+        shown = str(Place(path))
         node = parse_yaml(shown, files.text(files.recipe, "recipe"), SYNTAX)
         return _read_recipe(shown, node, files, most, policy)._replace(path=path)
     except Malformed:

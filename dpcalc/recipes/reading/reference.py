@@ -14,7 +14,7 @@ from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM, reading
 from dpcalc.files.documents import KINDS, Items, Node, Rules, Table, items, parse_json, parse_toml, parse_yaml
 from dpcalc.files.place import FileError, LeavesProject, Place, ProjectFile, clipped, ending, inside, project_of
-from dpcalc.files.reading import document_place, read_document
+from dpcalc.files.reading import read_document
 
 
 class Unreadable(FileError):
@@ -38,11 +38,11 @@ class Files:
             self.root = project_of(self.folder or ".")
             self.recipe = recipe if recipe == STANDARD_STREAM else inside(self.root, recipe, recipe)
         except LeavesProject:
-            raise document_place(recipe).error(
+            raise Place(recipe).error(
                 f"the recipe leads out of the project {self._project}", "name the file that the link leads to"
             ) from None
         except ValueError:
-            raise document_place(recipe).error("is not a path", "give the path of a recipe") from None
+            raise Place(recipe).error("is not a path", "give the path of a recipe") from None
         self._read: dict[tuple[str, ...], Node | SpecError] = {}
         self.documents, self._given = dict(documents or {}), documents is not None
         self._bytes, self._lookups = reading.CONFIGURATION_BYTES, reading.CONFIGURATION_LOOKUPS
@@ -82,7 +82,7 @@ class Files:
         """
         if path not in self.documents:
             if self._given:
-                raise document_place(path).error("was not read where the recipe was")
+                raise Place(path).error("was not read where the recipe was")
             self.documents[path] = read_document(path, what)
         return self.documents[path]
 
@@ -120,7 +120,7 @@ class Files:
             except SpecError as error:
                 self._read[path.parts] = error
             except RecursionError:
-                self._read[path.parts] = SpecError(f"{document_place(path)} is nested too deep")
+                self._read[path.parts] = SpecError(f"{Place(path)} is nested too deep")
         result = self._read[path.parts]
         if isinstance(result, SpecError):
             raise result

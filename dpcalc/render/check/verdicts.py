@@ -62,7 +62,7 @@ def checked(report: Report) -> Iterator[tuple[Check, Case]]:
 
 def judged(report: Report, digits: Digits) -> Iterator[Judged]:
     """Yield the verdicts on the cases that were checked."""
-    return (Judged(case, digits) for _, case in checked(report))
+    return (Judged(case, digits) for case in report.cases if case.check is not None)
 
 
 def several_files(report: Report) -> bool:

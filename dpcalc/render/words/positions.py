@@ -62,7 +62,7 @@ def worst_positions(case: Case) -> tuple[int, ...]:
     That is so where an earlier batch is smaller than the last: the answer is the worse of the two.
     """
     source = case.inputs.get(INDEX, (None, None))[1]
-    records, size, last = (case.value(name) for name in ("records", "batch_size", "last_batch"))
+    records, size, last = case.value("records"), case.value("batch_size"), case.value("last_batch")
     if source != Source.WORST_CASE or not (records and size and last) or WINDOW in case.inputs:
         return ()
     plan = layout(records, size, last)

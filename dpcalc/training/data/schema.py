@@ -23,7 +23,7 @@ import numpy as np
 from dpcalc.errors import SpecError
 from dpcalc.files.documents import Node, Rules, Table, items, parse_json, parse_yaml, repeated, table, text
 from dpcalc.files.place import Place, clipped, ending
-from dpcalc.files.reading import document_place, read_document
+from dpcalc.files.reading import read_document
 from dpcalc.model.numbers import parse_number
 from dpcalc.training.data.cells import Levels
 from dpcalc.training.data.intervals import is_interval, why_not
@@ -101,7 +101,7 @@ def read_schema(path: str) -> Schema:
         SpecError: it cannot be read, or is none.
     """
     with unquoted(path):
-        raw, shown = read_document(path, "schema"), document_place(path)
+        raw, shown = read_document(path, "schema"), Place(path)
         node = parse_json(shown.file, raw) if ending(path) == ".json" else parse_yaml(shown.file, raw, Rules())
         if node is None:
             raise shown.error("no schema", _SHAPE)

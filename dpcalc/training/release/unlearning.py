@@ -219,7 +219,7 @@ def _draft(task: Task, start: _Start) -> Draft:
         if name not in _TAKEN:
             raise SpecError(f"a run that forgets takes no {name}", f"it takes {', '.join(_TAKEN)}")
     draft = Draft(
-        Description({**known, **named.values}, {**dict.fromkeys(known, Source.DATA), **named.sources}), task.question
+        Description({**known, **named}, {**dict.fromkeys(known, Source.DATA), **named.sources}), task.question
     )
     for name, why in (
         ("regularisation", "the steps forget by a regulariser, whose weight"),

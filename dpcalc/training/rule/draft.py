@@ -24,7 +24,7 @@ class Draft(Mapping[str, Any]):
 
     def __init__(self, description: Description, question: Question | None = None) -> None:
         """Take the parameters that are given."""
-        self._values, self._sources = dict(description.values), dict(description.sources)
+        self._values, self._sources = dict(description), dict(description.sources)
         self._values.setdefault("algorithm", DEFAULT_ALGORITHM)
         self.question = question or Question()
 
