@@ -262,7 +262,7 @@ def _with_displacements(steps: _Steps, step_size: NDArray[np.float64], noise: ND
     """Return the chain with each step's displacement and Lipschitz factor, from columns or the loss class."""
     import numpy as np
 
-    beta = steps.description.get("smoothness")
+    beta: Any = steps.description.get("smoothness")
     convexity = steps.description.get("strong_convexity") or 0.0
     loss_class = steps.description.get("loss_class") or default_class(beta, convexity)
     eta, least = step_size * (1.0 + 2.0**-50), lowest_curvature(loss_class, beta, convexity)
