@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files.reading import SCHEDULE_STEPS
