@@ -37,7 +37,7 @@ _COMPARED = 200  # names among which one that is spelt alike is looked for
 class Place(NamedTuple):
     """Where something stands; line 0 where only the file is known.
 
-    As a text it is one line without control characters, and standard input is ``<stdin>``.
+    As a text it is one line without control characters; standard input as a whole is ``<stdin>``.
     """
 
     file: str
@@ -45,9 +45,9 @@ class Place(NamedTuple):
     column: int = 0
 
     def __str__(self) -> str:
-        file = "<stdin>" if self.file == STANDARD_STREAM else self.file if self.file.isprintable() else ascii(self.file)
+        file = self.file if self.file.isprintable() else ascii(self.file)
         if not self.line:
-            return file
+            return "<stdin>" if file == STANDARD_STREAM else file
         return f"{file}:{self.line}:{self.column}" if self.column else f"{file}:{self.line}"
 
     def error(self, what: str, hint: str | None = None, *, discreet: str | None = None) -> FileError:
