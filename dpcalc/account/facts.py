@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
+import re
+import shlex
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from dpcalc.errors import SpecError
-from dpcalc.files.documents import Items, Node, Scalar
+from dpcalc.files.documents import Field, Items, Node, Scalar, Table
 from dpcalc.files.place import clipped
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number
 from dpcalc.model.parameter import MAX_RECORDS, PARAMETERS, check
@@ -17,6 +19,7 @@ from dpcalc.model.quantities import Sampling
 
 _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
 _MOST_IN_A_LIST = 10_000
+_FLAG = re.compile("--?[A-Za-z]")  # and no negative number
 
 
 class Kind(Enum):
@@ -209,6 +212,32 @@ def meaning(word: str) -> str:
     """
     plain = word.strip().lower().replace("-", "_")
     return _named().get(plain, "") or _named().get(plain.removeprefix("dp_"), "")
+
+
+def of_command_line(text: Scalar) -> Node:
+    """Return the flags of a typed command, as ``--name value`` or ``--name=value``, as a table; other text as it is.
+
+    >>> from dpcalc.files.place import Place
+    >>> table = of_command_line(Scalar(Place("run.sh"), "python train.py --epochs=3 --dp -b 64"))
+    >>> [(name, field.node.text) for name, field in table.fields.items()]
+    [('epochs', '3'), ('dp', 'true'), ('-b', '64')]
+
+    Raises:
+        SpecError: a flag is there twice.
+    """
+    try:
+        words = [word.strip() for word in shlex.split(text.text)]  # a line that goes on leaves a space
+    except ValueError:
+        return text
+    fields: dict[str, Field] = {}
+    for word, following in zip(words, [*words[1:], "-x"], strict=True):
+        if _FLAG.match(word):
+            name, sign, value = word.removeprefix("--").partition("=")
+            value = value if sign else "true" if _FLAG.match(following) else following
+            if name in fields:
+                raise SpecError(f"{text.place}: {clipped(word)} is there twice", "leave out one of them")
+            fields[name] = Field(text.place, Scalar(text.place, value))
+    return Table(text.place, fields) if fields else text
 
 
 def value_of(name: str, node: Node) -> Any:

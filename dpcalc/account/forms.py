@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from dpcalc.account import long_history
-from dpcalc.account.facts import UNCLEAR, Said, meaning, value_of
+from dpcalc.account.facts import UNCLEAR, Said, meaning, of_command_line, value_of
 from dpcalc.account.loader import jointly
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files import documents
@@ -17,16 +17,6 @@ from dpcalc.files.place import Place, clipped
 from dpcalc.files.reading import DOCUMENT_BYTES, RUN_BYTES, read_document
 from dpcalc.model.numbers import parse_number
 from dpcalc.numerics.floats import up
-
-SNIPPET = """\
-import json
-r = dict(tool="opacus", history=engine.accountant.history, records=len(loader.dataset),
-         sampler=type(loader.batch_sampler).__name__, rate=getattr(loader, "sample_rate", None),
-         epoch_steps=len(loader))
-json.dump(r | dict(divisor=optimizer.expected_batch_size, optimizer=type(optimizer).__name__,
-                   reduction=optimizer.loss_reduction, secure=optimizer.secure_mode), open("run.json", "w"))
-"""
-"""What writes the file of an Opacus run, beside its training loop."""
 
 _MOST_STEPS = 10**12
 _MOST_VALUES = 10_000
@@ -423,6 +413,7 @@ def _refuse_little_noise(shown: str, node: Table, strategy: Items) -> None:
 
 def _configuration(shown: str, node: Node) -> RunFile:
     """Return whatever else says something of a run: keys that mean a fact, wherever they stand."""
+    node = of_command_line(node) if isinstance(node, Scalar) else node
     if not isinstance(node, Table):
         raise SpecError(f"{shown} is a list or a single value, and no run file", "see `dpcalc account --help`")
     run = _walked(shown, "a training configuration", node)

@@ -14,9 +14,10 @@ import pytest
 
 from dpcalc.account.described import Described
 from dpcalc.account.facts import Said
-from dpcalc.account.forms import SNIPPET, read_run
+from dpcalc.account.forms import read_run
 from dpcalc.account.stated import Missing
 from dpcalc.account.way import _described, _typed
+from dpcalc.cli.commands.account import SNIPPET
 from dpcalc.errors import NotApplicable
 
 torch = pytest.importorskip("torch")

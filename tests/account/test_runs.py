@@ -301,6 +301,29 @@ def test_an_event_without_replacement_is_of_batches_of_one_size(written: Written
         read(written("event.txt", two.replace("NoOpDpEvent()", "GaussianDpEvent(noise_multiplier=2)")), "")
 
 
+def test_a_typed_command_is_read_by_its_flags(written: Written) -> None:
+    said = {
+        "records": 60000,
+        "batch_size": 256,
+        "epochs": 3,
+        "noise_multiplier": 1.1,
+        "drop_last": "false",
+        "sampling": "shuffle",
+    }
+    typed = (
+        "accelerate launch train.py --records=60000 --batch-size 256 \\\n  --epochs=3 -v --noise-multiplier '1.1' "
+        "--drop-last false --sampling shuffle --max-steps -1"
+    )
+    one, other = (
+        read(written(name, content))
+        for name, content in (("run.sh", typed), ("run.json", said | {"drop_last": "false", "sampling": "shuffle"}))
+    )
+    assert (one.phases, one.sampling, one.shape) == (other.phases, other.sampling, other.shape)
+    assert "-v" in one.unused
+    with pytest.raises(SpecError, match="twice"):
+        read(written("run.sh", "train.py --epochs 3 --epochs=4"))
+
+
 def test_delta_is_asked_for(written: Written) -> None:
     with pytest.raises(Missing, match="delta"):
         accounted([written("run.json", EVENT)], {})

@@ -18,6 +18,16 @@ from dpcalc.errors import SpecError
 from dpcalc.files.output import say, write
 from dpcalc.render.notes import report
 
+SNIPPET = """\
+import json
+r = dict(tool="opacus", history=engine.accountant.history, records=len(loader.dataset),
+         sampler=type(loader.batch_sampler).__name__, rate=getattr(loader, "sample_rate", None),
+         epoch_steps=len(loader))
+json.dump(r | dict(divisor=optimizer.expected_batch_size, optimizer=type(optimizer).__name__,
+                   reduction=optimizer.loss_reduction, secure=optimizer.secure_mode), open("run.json", "w"))
+"""
+"""What writes the file of an Opacus run, beside its training loop."""
+
 _FLAGS = {name: fact for name, fact in FACTS.items() if fact.help}
 
 
@@ -90,7 +100,7 @@ def command(files: tuple[str, ...], gates: tuple[str, ...], **flags: Any) -> Non
                          reduction=optimizer.loss_reduction,
                          secure=optimizer.secure_mode), open("run.json", "w"))
     """
-    from dpcalc.account.forms import SNIPPET, Pickled
+    from dpcalc.account.forms import Pickled
     from dpcalc.account.way import accounted
     from dpcalc.engine.gate import parse
 
