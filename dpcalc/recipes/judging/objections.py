@@ -1,8 +1,8 @@
-"""Why a case fails although its gates hold: what its rule demands (`dpcalc.recipes.judging.policy`).
+"""Objections to a case whose gates hold: what its rule demands (`dpcalc.recipes.judging.policy`).
 
-A strict rule allows no skips, no exceptions and no case that is left out; every case has a gate on a number, also one
-that expects a refusal and so cannot have one, and what is gated is certified where a definition exists. The rule of a
-policy file has limits of its own, which are judged on the answer itself.
+A strict rule allows no skips, exceptions or omitted cases. Every case must have a gate on a number (so a case that
+expects a refusal fails), and gated numbers are certified where a definition exists. The rule of a
+policy file has its own limits on the answer itself.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def accepted(field: Field, key: str) -> tuple[str, ...]:
     """Return the names under ``accept:``, one or a list.
 
     Raises:
-        SpecError: one is unknown or there twice; the message says where.
+        SpecError: a name is unknown or repeated; the message says where.
     """
     names = []
     for node in items(field.node):
@@ -66,7 +66,7 @@ def accepted(field: Field, key: str) -> tuple[str, ...]:
 
 
 def exceptions(entry: Entry, case: Case) -> tuple[str, ...]:
-    """Return the names of the exceptions that the guarantee of a case is, in the order of `EXCEPTIONS`."""
+    """Return the names of the exceptions that apply to the guarantee of a case, in the order of `EXCEPTIONS`."""
     applies = (
         bool(case.training) and not (case.training or {})["private"],
         _covers_some(entry, case) or any(_of_entries(entry, name) for name in _CHOOSING),
@@ -78,22 +78,22 @@ def exceptions(entry: Entry, case: Case) -> tuple[str, ...]:
 
 
 def objection(name: str) -> str:
-    """Return why a case fails that is an exception and does not accept it."""
+    """Return why a case fails that does not accept its exception."""
     return f"{name}: {EXCEPTIONS[name]}; if that is meant, write accept: [{name}] in the case"
 
 
 _CHOOSING = ("index", "window", "public_records")
-"""Parameters by which an entry of a ledger chooses some records; whether they are the worst off is not asked."""
+"""Parameters by which a ledger entry selects records, whether or not these have the least privacy."""
 
 
 def _of_entries(entry: Entry, name: str) -> list[Any]:
-    """Return what the entries of a ledger say of a parameter."""
+    """Return a parameter's values in the entries of a ledger."""
     ledger = entry.parameters.get("ledger")
     return [one.given[name] for one in ledger.entries if one.given.get(name) is not None] if ledger else []
 
 
 def _covers_some(entry: Entry, case: Case) -> bool:
-    """Return whether the guarantee is of one position, or of some records, and not proved for the record worst off."""
+    """Return whether the guarantee is for one position or some records, and not proved for the worst-off record."""
     if case.value("public_records"):
         return True
     solved = {result.quantity: result.value for result in case.answers}
@@ -109,14 +109,14 @@ def _covers_some(entry: Entry, case: Case) -> bool:
 
 
 def worst_index(entry: Entry, case: Case) -> object:
-    """Return the position that is worst off, None where that is open: steps, or batches, may differ."""
+    """Return the worst-off position; None if it is unknown, as steps or batches may differ."""
     if entry.command not in COMMANDS or COMMANDS[entry.command].prices:
         return case.value("records")
     values = {name: value for name, value in entry.parameters.items() if value is not None}
     values.pop("index", None)
     try:
         return _worst_index_of(entry.command, frozenset(values.items()))  # one for a whole sweep over positions
-    except TypeError:  # a value has no hash
+    except TypeError:  # an unhashable value
         return _worst_index_of.__wrapped__(entry.command, values.items())
 
 
@@ -132,17 +132,17 @@ def _worst_index_of(command: str, values: Iterable[tuple[str, Any]]) -> object:
 _NAMED = 20
 
 _BUDGET = (Quantity.EPSILON, Quantity.DELTA, Quantity.MU)
-"""What an answer may be of that speaks of the run described."""
+"""The quantities of answers about the described run."""
 
 
 def check_installed() -> None:
-    """Raise SpecError where nothing can be certified, which a strict check does."""
+    """Raise SpecError if nothing can be certified, as a strict check needs."""
     if importlib.util.find_spec("flint") is None:
         raise SpecError("a strict check certifies, which needs python-flint", "pip install python-flint")
 
 
 def uncertified_of(case: Case) -> Iterator[str]:
-    """Yield why a gated case fails that was to be certified: a definition exists, and did not prove its number."""
+    """Yield why a gated case fails certification: a definition exists and did not prove its number."""
     for result in uncertified(case):
         if certifiable(result.bound):
             reason = (result.details or {})["not_certified"]
@@ -160,7 +160,7 @@ def certifiable(bound: str) -> bool:
 
 
 def objections_to(entry: Entry, case: Case) -> Iterator[str]:
-    """Yield what the rule of a case holds against it, beside its limits."""
+    """Yield the objections of a case's rule, apart from its limits."""
     rule = entry.rule
     if rule.place is not None:
         yield from _against_rule(rule, entry, case)
@@ -178,12 +178,12 @@ def objections_to(entry: Entry, case: Case) -> Iterator[str]:
 
 
 def _limits(text: str) -> bool:
-    """Return whether an assertion limits a number: a bound's name and an expected value do not."""
+    """Return whether an assertion limits a number, unlike a bound's name or an expected value."""
     return not text.startswith((BOUND, "error")) and Sign.EQUAL not in text
 
 
 def _against_rule(rule: Rule, entry: Entry, case: Case) -> Iterator[str]:
-    """Yield what of a case a rule of a file does not allow."""
+    """Yield what a policy file's rule does not allow in a case."""
     if not rule.limits:
         yield f"{rule.place}: no rule of the policy fits the name {entry.group}"
         return
@@ -213,9 +213,9 @@ def _against_rule(rule: Rule, entry: Entry, case: Case) -> Iterator[str]:
 
 
 def kept(gate: Gate, case: Case, *, trained: bool) -> Assertion:
-    """Return whether a case keeps a limit of its rule, whether the number is its answer or was given.
+    """Return whether a case keeps a limit of its rule; the number may be its answer or given.
 
-    Of what was ``trained`` the answer is the noise that was solved for.
+    The answer of a ``trained`` case is the noise that was solved for.
     """
     best = case.answers
     try:
@@ -232,7 +232,7 @@ def kept(gate: Gate, case: Case, *, trained: bool) -> Assertion:
 
 
 def skipped(rule: Rule, reason: str) -> str:
-    """Return why a strict check fails a case that is skipped."""
+    """Return why a strict check fails a skipped case."""
     return f"{rule.place or 'strict'}: the case is skipped ({reason}), and a strict check skips nothing"
 
 
@@ -240,7 +240,7 @@ def skipped(rule: Rule, reason: str) -> str:
 
 
 def left_out(recipes: Sequence[Recipe], missing: Sequence[tuple[str, str]]) -> Iterator[Case]:
-    """Yield a failed case for what was to be checked and was not: cases of strict rules, and required ones."""
+    """Yield a failed case for each unchecked case of a strict rule and each required one that is missing."""
     for recipe in {recipe.file: recipe for recipe in recipes}.values():
         names = [name for of, name in missing if of == recipe.file and recipe.policy.rule_of(group_of(name)).strict]
         if names:
@@ -270,7 +270,7 @@ def _failed(file: str, message: str, place: Place | None = None) -> Case:
 
 
 def fail_weaker(report: Report) -> Report:
-    """Return a report that was compared with a baseline, with the cases failed that ask for less than in it."""
+    """Return a report in which cases that ask for less than the baseline fail."""
     weaker: dict[tuple[str, str], list[str]] = {}
     changes = report.changes or ()
     for change in changes:
@@ -279,7 +279,7 @@ def fail_weaker(report: Report) -> Report:
             weaker.setdefault((change.file, change.name), []).append(f"weaker than in the baseline: {moved}")
     cases = [_weakened(case, weaker) for case in report.cases]
     gone = [change for change in changes if change.what == Difference.REMOVED]
-    if gone:  # of whatever file: a recipe that moved would take its cases with it
+    if gone:  # of any file: a recipe that moved takes its cases with it
         names = [f"{change.file}: {change.name}" for change in gone]
         cases.append(_failed(gone[0].file, f"cases of the baseline are gone: {listed(names, _NAMED)}"))
     return report._replace(cases=tuple(cases))

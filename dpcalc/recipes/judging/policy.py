@@ -1,4 +1,4 @@
-"""Reading a policy file: its text to the rules of `dpcalc.recipes.judging.policy`, every mistake with its place."""
+"""Parse policy files into rules, every mistake with its place."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ RULE_KEYS = (
     *LIMITS, "adjacency", "commands", "kinds", "records", "group_size", "accept", "strict", "certified", "required",
 )  # fmt: skip
 DESCRIBED = tuple(name for name, command in COMMANDS.items() if not command.prices)
-"""The commands that answer for a run: allowed where a policy names none. Entries of a ledger may be bare numbers."""
+"""The commands about runs, allowed by default. Ledgers are not: their entries may be bare numbers."""
 
 BY_SHIFT, AS_GIVEN = "by-shift", "as-given"
-"""What answers are for that compare no data sets: of `shifted`, and of commands that convert a guarantee."""
+"""The adjacencies of answers that compare no data sets: of `shifted`, and of commands that convert a guarantee."""
 
 _LONGEST = 100  # characters of a pattern
-_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"  # days of this form are compared as text
+_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"  # days in this form are compared as text
 _PATTERN = re.compile(f"[A-Za-z0-9_*?-]{{1,{_LONGEST}}}")
 _SYNTAX = Rules(anchor_hint="put what rules share under defaults", depth_hint="a policy needs four levels")
 
@@ -48,26 +48,26 @@ def read_policy(path: str, *, strict: bool = False, today: datetime.date | None 
     Args:
         path: of the file.
         strict: whether every rule is strict, whatever it says.
-        today: by which exceptions expire; None: the day it is (UTC).
+        today: the date on which exceptions are judged; None: the current one (UTC).
 
     Raises:
-        SpecError: it is no policy; the message says where.
+        SpecError: it is not a policy; the message says where.
     """
     day = (today or datetime.datetime.now(datetime.UTC).date()).isoformat()
     raw = read_document(path, "policy")
     shown = str(Place(path))
-    dates = re.findall(_DAY, repr(parse_yaml(shown, raw, _SYNTAX)))  # as they are read, escapes undone
-    passed = max((date for date in dates if date < day), default="")  # which stays the same on most days
+    dates = re.findall(_DAY, repr(parse_yaml(shown, raw, _SYNTAX)))  # as parsed, escapes undone
+    passed = max((date for date in dates if date < day), default="")  # the same on most days
     return again(json.dumps([shown, raw.decode("latin-1"), passed, strict]))
 
 
 def policy_of(path: str | None, *, strict: bool) -> Policy:
-    """Return the policy in a file; where there is none, the built-in one."""
+    """Return the policy in a file, or the built-in one."""
     return Policy(strict=strict, source=json.dumps(strict)) if path is None else read_policy(path, strict=strict)
 
 
 def again(source: str) -> Policy:
-    """Return the policy that another process read, from its ``source``."""
+    """Rebuild from its ``source`` a policy that another process read."""
     document = json.loads(source)
     if isinstance(document, bool):
         return Policy(strict=document, source=source)
@@ -94,7 +94,7 @@ def again(source: str) -> Policy:
 
 
 def _covers(one: str, other: str) -> bool:
-    """Return whether a pattern fits every name that another fits.
+    """Return whether a pattern fits every name that another one fits.
 
     The names that are tried hold a letter of no pattern, which wildcards alone fit, for every wildcard of the other.
     """
@@ -152,7 +152,7 @@ def _limit(key: str, field: Field) -> Gate:
     """Return the limit that a key sets.
 
     Raises:
-        SpecError: it is none, every answer keeps it, or none does.
+        SpecError: it is invalid, or every answer keeps it, or none does.
     """
     with field.place.blamed():
         gate = parse(f"{key} <= {word(field, key)}")
@@ -193,7 +193,7 @@ def _count(field: Field, key: str) -> int:
 
 
 def _exceptions(passed: str, field: Field, key: str) -> dict[str, bool]:
-    """Return the exceptions, each with whether it is allowed, or its day has passed."""
+    """Return the exceptions, each with whether it is allowed or has expired."""
     allowed: dict[str, bool] = {}
     for name, one in mapping(field, key).fields.items():
         if name not in EXCEPTIONS:
@@ -208,7 +208,7 @@ def _exceptions(passed: str, field: Field, key: str) -> dict[str, bool]:
 
 
 def drafted(recipe: Recipe) -> str:
-    """Return a first policy for the cases of a recipe, each required, with the budget that it asserts by itself."""
+    """Draft a policy for the cases of a recipe: each required, with the budget that it asserts."""
     lines = [
         f"# Written by `dpcalc init --policy` from {printable(recipe.file)}: read it before you rely on it.",
         f"dpcalc: {VERSION}",
@@ -234,7 +234,7 @@ def drafted(recipe: Recipe) -> str:
 
 
 def _adjacency_of(entry: Entry) -> str:
-    """Return what the answer of a case is for."""
+    """Return the adjacency of a case's answer."""
     if (ledger := entry.parameters.get("ledger")) is not None:
         return str(ledger.adjacency)
     if entry.command in BESIDE:

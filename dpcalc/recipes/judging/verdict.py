@@ -1,4 +1,4 @@
-"""The verdict on a case: whether its gates hold, and what is held against it although they do."""
+"""The verdict on a case: whether its gates hold, and other objections."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Outcomes = Callable[[Entry], Outcome]
 """The answers to the cases of a recipe."""
 
 Stale = dict[tuple[int, str, str], bool]
-"""Recipe, matrix and exception -> whether no case of the matrix is such an exception."""
+"""Recipe, matrix and exception -> whether the exception applies to no case of the matrix."""
 
 
 def judged(
@@ -37,11 +37,11 @@ def judged(
     """Return a case with its verdict.
 
     Args:
-        recipe: that the case is from.
+        recipe: of the case.
         entry: the case.
-        outcomes: answers it and those it is compared with.
+        outcomes: gives its answer and those that it is compared with.
         certify: whether a guarantee must be proved where it can be.
-        stale: what earlier cases of the check found out; is filled in.
+        stale: the findings of earlier cases of the check; is filled in.
     """
     if entry.skip is not None:
         return _skipped(entry, entry.skip)
@@ -60,14 +60,14 @@ def judged(
 
 
 def judged_again(entry: Entry, case: Case, *, certify: bool = False) -> Case:
-    """Return a case that was read from somewhere with the verdict that follows from the numbers that it has.
+    """Return a case that was read back, with the verdict that follows from its numbers.
 
-    What nothing in the case tells is taken as it was read: what other cases of the recipe say (the limit of a gate that
+    What the case does not determine is kept as read: what other cases of the recipe say (the limit of a gate that
     names them, whether an exception applies to a case of the matrix), and why there is no answer.
 
     Args:
         entry: the case, as the recipe has it.
-        case: what was read, with a verdict.
+        case: as read, with a verdict.
         certify: whether a guarantee must be proved where it can be.
 
     Raises:
@@ -92,7 +92,7 @@ def judged_again(entry: Entry, case: Case, *, certify: bool = False) -> Case:
     if count < 0:
         raise SpecError("a gate was not judged")
     own, read = case.assertions[:count], iter(case.assertions[count:])
-    if not entry.trains:  # what does has gates of its own that its numbers do not tell
+    if not entry.trains:  # other commands have gates of their own, which their numbers do not determine
         implied = () if entry.command in UNGATED else implied_gate(entry.question, case)
         if len(own) != len(implied):
             raise SpecError("it has other gates")
@@ -108,7 +108,7 @@ def judged_again(entry: Entry, case: Case, *, certify: bool = False) -> Case:
 
 
 def _of_others(gate: Gate, case: Case, assertion: Assertion) -> Assertion:
-    """Return a gate that names other cases as it was read, if it can be one of this case.
+    """Return a gate that names other cases as read, if it can belong to this case.
 
     Raises:
         SpecError: it cannot.
@@ -124,7 +124,7 @@ def _of_others(gate: Gate, case: Case, assertion: Assertion) -> Assertion:
 
 
 def _asked(case: Case, entry: Entry) -> Case:
-    """Return a case with what it answers, which one that shares its computation with others does not say."""
+    """Return a case with its question, which a shared computation does not state."""
     if case.query is not None or entry.command not in COMMANDS or COMMANDS[entry.command].prices:
         return case
     return case._replace(query=query_of(entry.command, entry.parameters, entry.question))
@@ -143,13 +143,13 @@ def _with_verdicts(
     entry: Entry, case: Case, verdict: Callable[[RecipeGate | Expectation], Assertion],
     is_stale: Callable[[str], bool], certify: bool,
 ) -> Case:  # fmt: skip
-    """Return a case that has an answer with the verdict on its gates, and with what is held against it.
+    """Return an answered case with the verdict on its gates and all objections.
 
     Args:
         entry: the case.
         case: with its answer.
         verdict: judges a gate or an expected value.
-        is_stale: whether no case of its matrix is an exception that it accepts.
+        is_stale: whether an accepted exception applies to no case of its matrix.
         certify: whether a guarantee must be proved where it can be.
     """
     verdicts = [(entry.place, assertion) for assertion in case.assertions]
@@ -186,7 +186,7 @@ def _with_verdicts(
 
 
 def _is_stale(name: str, recipe: Recipe, entry: Entry, outcomes: Outcomes, stale: Stale) -> bool:
-    """Return whether no case of a matrix is an exception that it accepts."""
+    """Return whether an accepted exception applies to no case of a matrix."""
     key = id(recipe), entry.group, name
     if key not in stale:
         answers = ((other, outcomes(other).case) for other in recipe.made[entry.group] if other.skip is None)
@@ -200,7 +200,7 @@ def _failed(entry: Entry, place: Place, objections: tuple[str, ...], failures: t
 
 
 def _by_default(case: Case) -> tuple[Note, ...]:
-    """Return the note that one pass is accounted for where the recipe does not give the number of passes."""
+    """Return the note that one pass is accounted for if the recipe does not give the number of passes."""
     if case.inputs.get("epochs", (None, ""))[1] != Source.DEFAULT:
         return ()
     return (OnePass(algorithm=case.algorithm),)
@@ -227,7 +227,7 @@ def _verdict(item: RecipeGate | Expectation, case: Case, recipe: Recipe, outcome
 
 
 def failure(assertion: Assertion, case: Case) -> str:
-    """Return what a gate that failed was compared with, by which bound, and by how much it misses."""
+    """Describe a failed gate: what it was compared with, by which bound, and by how much it misses."""
     value = assertion.value if isinstance(assertion.value, str) else repr(assertion.value)
     by = f" by {case.best.bound}" if case.best and assertion.slack is not None else ""
     missed = f", over by {-assertion.slack:.3g}" if assertion.slack is not None else ""
@@ -236,7 +236,7 @@ def failure(assertion: Assertion, case: Case) -> str:
 
 
 def _judge_refusal(entry: Entry, wanted: str, place: Place, outcome: Outcome) -> Case:
-    """Return the verdict on a case that is expected to have no answer."""
+    """Return the verdict on a case that expects a refusal."""
     if outcome.case is not None:
         best = outcome.case.best
         value: float | str = best.value if best else "no guarantee"
@@ -252,7 +252,7 @@ def _judge_refusal(entry: Entry, wanted: str, place: Place, outcome: Outcome) ->
 
 
 def error(entry: Entry, place: Place, outcome: Outcome, case: Case | None = None) -> Case:
-    """Return a case that could not be judged, with what there is of its answer."""
+    """Return a case that could not be judged, with its answer if there is one."""
     check = _check(entry, place, Status.ERROR, outcome.message, outcome.hint, outcome.exit_code)
     if case is not None:
         return case._replace(check=check)
@@ -283,5 +283,5 @@ def _check(
 
 
 def _rule_of(entry: Entry) -> str | None:
-    """Return where the rule of a policy file stands that a case is judged by."""
+    """Return the place of the policy rule that judges a case."""
     return None if entry.rule.place is None else str(entry.rule.place)

@@ -1,1 +1,1 @@
-"""Ledgers: reading one, charging a release to one, and what an evaluation or an accountant charges."""
+"""Ledgers: reading them, and charging releases, evaluations and fits to them."""

@@ -1,4 +1,4 @@
-"""What several fits, or the steps of one training loop, cost the same records, and a budget that stops them."""
+"""The total cost of several fits, or of the steps of a training loop, on the same records, and a budget for it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from dpcalc.render.notes import report
 from dpcalc.report import Report
 from dpcalc.training.rule.account import Release
 
-_MOST_STEPS = 10**12  # no more are looked for
+_MOST_STEPS = 10**12  # the largest number of steps searched
 
 
 class Ledger(LedgerFile):
-    """What DP-SGD has spent, in phases of equal steps, saved before each; `dpcalc ledger FILE` reads the same file.
+    """The spending of DP-SGD in phases of equal steps, saved before each; `dpcalc ledger FILE` reads the same file.
 
-    Steps are charged before they are taken, so that a process that dies has spent no more than the file says. Rates,
+    Steps are charged before they are taken, so a process that dies has spent no more than the file says. Rates,
     noise and the largest number of steps must not be chosen from what was released. A stop because of the budget looks
     at no data. After one that looks at results, as early stopping, quote what the planned steps cost (`epsilon_after`),
     not what was taken.
@@ -42,14 +42,14 @@ class Ledger(LedgerFile):
     `dpcalc.train` and the estimators take it as well, under replace-one adjacency, and charge their fits to it.
 
     Args:
-        path: of a JSON file; what is in it was spent.
+        path: of a JSON file; its entries count as spent.
         delta: in (0, 1), at which epsilon is asked.
         adjacency: as of `dpcalc.dp_sgd`.
         sampling: how batches are drawn; a sample rate describes Poisson batches alone.
         epsilon: budget of all that is charged; None: that of the file, or none.
 
     Raises:
-        SpecError: the file is no ledger of this adjacency, or a value is out of range.
+        SpecError: the file is not a ledger of this adjacency, or a value is out of range.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Ledger(LedgerFile):
         self._read()
 
     def _budget(self, stated: Question) -> Question:
-        """Return the budget of the file where none is given here, at the delta given here."""
+        """Return the budget, by default that of the file, at the delta given here."""
         if self.adjacency != Adjacency.REPLACE_ONE:
             raise SpecError(f"the ledger is for {self.adjacency}, and fits are for replace-one", "use another ledger")
         epsilon = stated.epsilon if self._most is None else self._most
@@ -78,11 +78,11 @@ class Ledger(LedgerFile):
 
     @property
     def epsilon(self) -> float:
-        """What all steps in the file cost, those of other processes among them."""
+        """The cost of all steps in the file, including those of other processes."""
         return self._total(self._read())
 
     def spend(self, steps: int = 1, *, noise_multiplier: float, sample_rate: float) -> None:
-        """Charge so many steps, and save the ledger; other processes that charge the same file are waited for.
+        """Charge so many steps and save the ledger, waiting for other processes that charge the same file.
 
         Args:
             steps: about to be taken, 1 or more.
@@ -98,11 +98,11 @@ class Ledger(LedgerFile):
             write_bytes((json_text(body, 2) + "\n").encode(), self.path, "Ledger", link=False)
 
     def epsilon_after(self, steps: int, *, noise_multiplier: float, sample_rate: float) -> float:
-        """Return what so many further steps would bring epsilon to."""
+        """Return epsilon after so many further steps."""
         return self._total(self._with(self._read(), steps, noise_multiplier, sample_rate))
 
     def remaining(self, epsilon: float, *, noise_multiplier: float, sample_rate: float) -> int:
-        """Return how many such steps still keep epsilon; 0 where it is spent."""
+        """Return how many such steps still keep epsilon; 0 if it is spent."""
         step = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate}
         with contextlib.suppress(Infeasible):
             return extreme_integer(
@@ -125,18 +125,18 @@ class Ledger(LedgerFile):
         return entries
 
     def _body(self) -> dict[str, Any]:
-        """Return what is in the file; nothing where there is none."""
+        """Return the content of the file; empty if there is none."""
         if not os.path.exists(self.path):
             return {}
         raw = read_document(self.path, "ledger")
-        parse_ledger(self.path, raw, empty=True)  # refuses what is no ledger
+        parse_ledger(self.path, raw, empty=True)  # refuses anything but a ledger
         body: dict[str, Any] = json.loads(raw)
         return body
 
     def _with(
         self, entries: Mapping[str, Fields], steps: int, noise_multiplier: float, sample_rate: float
     ) -> Mapping[str, Fields]:
-        """Return the entries with further steps, among those of their kind."""
+        """Return the entries with further steps added to those of their kind."""
         kind = {
             "algorithm": "dp-sgd", "sampling": self.sampling, "sample_rate": check("sample_rate", sample_rate),
             "noise_multiplier": check("noise_multiplier", noise_multiplier),
@@ -163,13 +163,13 @@ Entry = dict[str, float | str]
 class Accountant:
     """An account of releases about the same records, under replace-one adjacency, composed as `dpcalc.ledger` does.
 
-    Fits enter as what is proved of them, other releases as (epsilon, delta). How many there are and what each may spend
-    must be fixed beforehand: it may not depend on what earlier ones released.
+    Fits enter by what is proved of them, other releases by (epsilon, delta). Their number and what each may spend
+    must be fixed beforehand, independently of earlier releases.
 
-    Copies are the same accountant, so that the copies of an estimator that scikit-learn makes share one account.
+    Copies are the same accountant, so that scikit-learn's copies of an estimator share it.
 
     Args:
-        epsilon: budget of all releases together; without it nothing is refused.
+        epsilon: the budget of all releases together; without it nothing is refused.
         delta: of all releases together, above the sum of their deltas.
 
     Raises:
@@ -199,8 +199,8 @@ class Accountant:
         """Add a release, before it is made.
 
         Args:
-            name: what is released; a number is added to it where it is taken.
-            epsilon, delta: what is promised of it.
+            name: of the release; a number is added if it is taken.
+            epsilon, delta: its guarantee.
 
         Raises:
             dpcalc.GateFailed: all together would exceed the budget; nothing is added.
@@ -209,7 +209,7 @@ class Accountant:
         self.take(Release(name, epsilon, delta))
 
     def take(self, *releases: Release) -> Charged:
-        """Add releases as training describes them, which may be near what is Gaussian private, before they are made.
+        """Add releases as training describes them, possibly near Gaussian private ones, before they are made.
 
         Raises:
             dpcalc.GateFailed, dpcalc.SpecError: as `charge`.
@@ -226,10 +226,10 @@ class Accountant:
         return charged_of("the accountant", names, ledger, question, case)
 
     def finish(self) -> None:
-        """Do nothing: what was charged in a process ends with it."""
+        """Do nothing: this account ends with the process."""
 
     def report(self, delta: float | None = None) -> Report:
-        """Return what all releases together cost, as `dpcalc.ledger`.
+        """Return the cost of all releases together, as `dpcalc.ledger` does.
 
         Args:
             delta: at which epsilon is asked; None: that of the budget.

@@ -1,6 +1,6 @@
-"""Charging a release to a ledger file before it is made: under a lock, and refused where the budget has no room for it.
+"""Charge releases to a ledger file before they are made, under a lock; a release beyond the budget is refused.
 
-The evaluation of a model file: what is reported, and what it is charged to.
+Evaluate a model file, and charge a private evaluation to a ledger.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from dpcalc.version import __version__
 
 _OPTION = "--ledger"
 _ADJACENCY = str(Adjacency.REPLACE_ONE)
-"""Of every release that is charged here."""
+"""The adjacency of every release charged here."""
 
 
 def entry_of(release: Release, *, begun: bool = False) -> dict[str, float | str]:
-    """Return the entry of a release under replace-one adjacency: what is near mu-GDP where that is known."""
+    """Return the entry of a release under replace-one adjacency, by its mu and delta if they are known."""
     if release.mu is not None:
         known, delta = {"mu": release.mu}, release.distance
     else:
@@ -56,9 +56,9 @@ def line_of(name: str, release: Release, *, begun: bool = False) -> str:
 
 
 class LedgerFile:
-    """A ledger in a file, to which releases are charged before they are made; it is made where there is none.
+    """A ledger file to which releases are charged before they are made; it is created if missing.
 
-    Nothing ties it to a data set but whoever names it: neither the records nor their hash, which would tell of them.
+    Only the caller ties it to a data set: it holds neither the records nor their hash, which would reveal them.
 
     Args:
         path: YAML or JSON. Its ``budget`` says how much all entries may cost together; without one nothing is refused.
@@ -69,10 +69,10 @@ class LedgerFile:
         self._open: list[tuple[str, Release]] = []
 
     def take(self, *releases: Release) -> Charged:
-        """Add releases to the ledger, all or none, and return what is left.
+        """Add all releases or none, and return what is left.
 
-        Processes that charge at the same time wait for each other, where the system has locks. The entry says that the
-        release is begun, until `finish`: so does that of a process that was killed between the two.
+        Concurrent processes wait for each other, where the system has locks. The entry says that the
+        release is begun until `finish` is called, also if the process is killed before.
 
         Raises:
             GateFailed: all entries together would exceed the budget; the file is as it was.
@@ -90,7 +90,7 @@ class LedgerFile:
         return charged_of(self.path, names, ledger, question, case)
 
     def finish(self) -> None:
-        """Say of the entries charged here that they were released.
+        """Mark the entries charged here as released.
 
         Raises:
             SpecError: the file cannot be read or written.
@@ -106,15 +106,15 @@ class LedgerFile:
 
     @property
     def begun(self) -> bool:
-        """Whether something was charged that is not known to have been released."""
+        """Whether some charged release is not known to have been made."""
         return bool(self._open)
 
     def _budget(self, stated: Question) -> Question:
-        """Return the budget, from the one that the file states."""
+        """Return the budget, given the one that the file states."""
         return stated
 
     def _text(self) -> bytes:
-        """Return the text of the file; that of a ledger without entries where there is none."""
+        """Return the text of the file, or that of an empty ledger if there is none."""
         if os.path.exists(self.path):
             return read_document(self.path, "ledger")
         if self.path.endswith(".json"):
@@ -173,7 +173,7 @@ def _indent(raw: bytes) -> int:
 
 
 def _finished(path: str, raw: bytes, name: str, release: Release) -> bytes:
-    """Return a text in which an entry is no longer begun; as it is where somebody changed it."""
+    """Return the text with an entry no longer marked as begun; unchanged if the entry was edited."""
     if path.endswith(".json"):
         body = json.loads(raw)
         body["entries"].get(name, {}).pop("state", None)
@@ -183,10 +183,10 @@ def _finished(path: str, raw: bytes, name: str, release: Release) -> bytes:
 
 
 def _holding(path: str, raw: bytes, names: list[str], line: str) -> tuple[Ledger, Question]:
-    """Return the ledger that a text with a new entry is.
+    """Parse a text with a new entry.
 
     Raises:
-        SpecError: it is none with these entries.
+        SpecError: it is not a ledger with these entries.
     """
     try:
         ledger, question = parse_ledger(path, raw)
@@ -201,7 +201,7 @@ def _holding(path: str, raw: bytes, names: list[str], line: str) -> tuple[Ledger
 
 
 def _refuse_mixed(path: str, before: Ledger, ledger: Ledger) -> None:
-    """Refuse a ledger that could not be answered, as its adjacencies do not compose.
+    """Refuse a ledger whose adjacencies do not compose.
 
     Raises:
         SpecError: they do not.
@@ -221,7 +221,7 @@ def _refuse_mixed(path: str, before: Ledger, ledger: Ledger) -> None:
 
 
 def within_budget(owner: str, name: str, ledger: Ledger, question: Question, *, exact: bool = True) -> Case | None:
-    """Return the answer of a ledger that keeps its budget; None where no theorem is needed, or there is no budget.
+    """Return the answer of a ledger that keeps its budget; None if no theorem is needed or there is no budget.
 
     Args:
         owner: of the budget, for errors.
@@ -259,7 +259,7 @@ def within_budget(owner: str, name: str, ledger: Ledger, question: Question, *, 
 
 
 def _delta_kept(case: Case, question: Question) -> bool:
-    """Return whether epsilon is kept at the delta of the budget, which is 0 where it states none."""
+    """Return whether epsilon is kept at the budget's delta (default 0)."""
     best = case.best
     if best is None:
         return False
@@ -287,11 +287,11 @@ def _adds_up(ledger: Ledger, question: Question) -> bool:
 
 
 _LONG = re.compile(rb"[0-9][0-9._]{15,}")
-"""A number of more digits than a double tells apart: the shortest decimal of its double may be a smaller one."""
+"""A number with more digits than a double holds: the shortest decimal of its double may be smaller."""
 
 
 def charged_of(path: str, names: Sequence[str], ledger: Ledger, question: Question, case: Case | None) -> Charged:
-    """Return what is said of a charge: what all entries cost, and what is left."""
+    """Describe a charge: the cost of all entries, and what is left."""
     begun = [entry.name for entry in ledger.entries if entry.begun and entry.name not in names]
     if case is None and question.log_delta is not None and question.epsilon is None:
         with contextlib.suppress(NotApplicable):  # it is charged, and without a budget nothing else is asked
@@ -309,13 +309,13 @@ def charged_of(path: str, names: Sequence[str], ledger: Ledger, question: Questi
 
 SCHEMA = "dpcalc.evaluation/1"
 NAME = "evaluation"
-"""Of the entry in a ledger."""
+"""The name of the entry in a ledger."""
 
 NOT_PRIVATE = "computed from the test rows without noise: private only if the test rows are public"
 
 
 def _remarks(unreadable: int, records: int) -> Iterator[str]:
-    """Yield what the test rows give reason to say: as little private as the metrics."""
+    """Yield remarks on the test rows, which are no more private than the metrics."""
     if unreadable:
         yield (
             f"{unreadable} of {records} targets are no finite number, and count as the middle of the target's range "

@@ -1,6 +1,6 @@
-"""Reading a ledger: its text to its entries, every mistake with its place; nothing is evaluated here.
+"""Parse ledgers: from their text to entries, every mistake with its place; nothing is evaluated here.
 
-The parts of a ledger as text: entries, counts, tuning and the budget, every mistake with its place.
+The parts of a ledger: entries, counts, tuning and the budget.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ from dpcalc.recipes.reading.settings import QUESTION, by_name, follow, read_comm
 
 OWN = ("times", "part", "tuning", "description", "state")
 BEGUN = "begun"
-"""The state of an entry that was charged before its release was made, and is not known to have been released."""
+"""The state of an entry that was charged and is not known to have been released."""
 
 _TUNING = "write tuning.distribution=geometric tuning.mean=10; in a file, tuning: {distribution: geometric, mean: 10}"
-"""The keys of an entry that describe no run."""
+"""The keys of an entry that do not describe a run."""
 
 _RUN = ("algorithm", "command", "from")
-"""The keys of which an entry that describes a run has one."""
+"""An entry that describes a run has one of these keys."""
 
-_FIXED = "fixed"  # a number of runs that is no secret
+_FIXED = "fixed"  # a public number of runs
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9 ._-]{0,99}")
-_UNITS = (1e-9, 1e9)  # within which mu, noise and the like are: products of them neither overflow nor vanish
+_UNITS = (1e-9, 1e9)  # the range of mu, noise and the like: their products neither overflow nor vanish
 
 
 def entries_of(body: Table) -> Mapping[str, Field]:
@@ -67,11 +67,11 @@ def entries_of(body: Table) -> Mapping[str, Field]:
 
 
 class Reader:
-    """Reads the parts of a ledger, and the values that they take from other files of the project.
+    """Reads the parts of a ledger, and values from other files of the project.
 
     Args:
-        files: that the ledger may name.
-        stated: the adjacency for which what is known of its mechanisms holds.
+        files: those that the ledger may name.
+        stated: the adjacency of its mechanisms.
     """
 
     def __init__(self, files: Files, stated: Adjacency | None = None) -> None:
@@ -104,7 +104,7 @@ class Reader:
         """Return an entry of a case of a recipe: ``{case: NAME}`` is the run of an earlier case.
 
         Raises:
-            SpecError: it is no entry, or there is no such case.
+            SpecError: it is not an entry, or there is no such case.
         """
         body = table(field.node, f"entry {name}")
         other: str | None = body.read("case", word)
@@ -150,7 +150,7 @@ class Reader:
         return command, given
 
     def _mechanism(self, name: str, body: Table) -> Mapping[str, Any]:
-        """Return what describes a mechanism: positive numbers, and delta as its logarithm."""
+        """Return the numbers of a mechanism, all positive, with delta as its logarithm."""
         fields = by_name(body.fields)
         fields.pop("adjacency", None)
         given: dict[str, Any] = {}
@@ -172,7 +172,7 @@ class Reader:
     # --- numbers ------------------------------------------------------------------------------------------------------
 
     def _number(self, field: Field, name: str, parse: Callable[[str], Any] = parse_number) -> Any:
-        """Return a number; of one that stands in another file no error shows the text."""
+        """Return a number; errors do not quote the text of another file."""
         setting = follow(field.place, field.node, self._files)
         if setting.unread is not None:
             raise setting.unread
@@ -207,7 +207,7 @@ class Reader:
         return Question(body.read("epsilon", self._number), *body.read("delta", self._delta, (None, None)))
 
     def _tuning(self, field: Field, name: str) -> tuple[Tuning | None, int]:
-        """Return the law of a secret number of runs, and a number of runs that is fixed."""
+        """Return the law of a secret number of runs, and a fixed number of runs."""
         body = field.node
         if not isinstance(body, Table):
             raise body.place.error(f"{name} is {KINDS[type(body)]}, and has a distribution and a mean", _TUNING)
@@ -227,7 +227,7 @@ class Reader:
 
 
 def _check_describes(name: str, command: str, place: Place) -> None:
-    """Refuse a command that describes no run of records."""
+    """Refuse a command that does not describe a run on records."""
     record = COMMANDS.get(command)
     if record is None or record.trains or record.prices or ALGORITHMS[record.default].chained:
         raise place.error(f"entry {name}: {command} describes no run of records", "use compare, or dp-sgd")
@@ -253,12 +253,12 @@ def _part(field: Field, name: str) -> str:
 
 
 def typed(line: str, place: Place) -> dict[str, Field]:
-    """Return the fields of an entry that a line of ``key=value`` pairs spells.
+    """Parse a line of ``key=value`` pairs into the fields of an entry.
 
     ``tuning.mean=10`` is inside ``tuning``.
 
     Raises:
-        SpecError: it is no such line.
+        SpecError: it is not such a line.
     """
     fields: dict[str, Field] = {}
     inside: dict[str, dict[str, Field]] = {"tuning": {}}
@@ -279,20 +279,20 @@ VERSION = "ledger/1"
 KEYS = ("dpcalc", "description", "adjacency", "group_size", "partition", "budget", "entries")
 """The keys of a ledger."""
 
-_MOST_IN_A_GROUP = 10**6  # records of one person
-_KEPT = "kept"  # the only partition that is more than the parts of the entries
+_MOST_IN_A_GROUP = 10**6  # the number of records of one person
+_KEPT = "kept"  # the only promise beyond the parts of the entries
 _SYNTAX = Rules(items=MOST_ENTRIES, anchor_hint="write the entries out", depth_hint="a ledger needs four levels")
 
 
 def read_ledger(path: str | None, added: Sequence[str] = ()) -> tuple[Ledger, Question]:
-    """Return the ledger in a file and in lines that are added to it, and the budget that it states.
+    """Read a ledger from a file and added lines; return it and its stated budget.
 
     Args:
         path: YAML or JSON, ``-`` for standard input; None for the added lines alone.
         added: entries as ``name: value`` pairs, e.g. ``epsilon=0.1 times=100``.
 
     Raises:
-        SpecError: it is no ledger; the message says where.
+        SpecError: it is not a ledger; the message says where.
     """
     place, files = Place("--add"), Files(path or "ledger")
     body = _body(path, files, place)
@@ -301,14 +301,14 @@ def read_ledger(path: str | None, added: Sequence[str] = ()) -> tuple[Ledger, Qu
 
 
 def parse_ledger(path: str, raw: bytes, *, empty: bool = False) -> tuple[Ledger, Question]:
-    """Return the ledger that a text is, for a file of this name, and the budget that it states.
+    """Parse the text of a ledger file; return the ledger and its stated budget.
 
     Args:
         path, raw: of the file.
         empty: whether it may have no entries yet.
 
     Raises:
-        SpecError: it is none; the message says where.
+        SpecError: it is not a ledger; the message says where.
     """
     return _ledger(_parsed(path, raw), Files(path), {}, empty=empty)
 
@@ -316,7 +316,7 @@ def parse_ledger(path: str, raw: bytes, *, empty: bool = False) -> tuple[Ledger,
 def ledger_of(
     entries: Mapping[str, Any] | Sequence[Any], path: str | None = None, partition: str | None = None
 ) -> tuple[Ledger, Question]:
-    """Return the ledger of entries as Python has them, added to those in a file, and the budget that the file states.
+    """Return the ledger of Python entries and those in a file, with the budget that the file states.
 
     Args:
         entries: name -> entry, or entries without names; an entry is a mapping as a file has it, or a line such as
@@ -325,7 +325,7 @@ def ledger_of(
         partition: ``kept``, as a file has it.
 
     Raises:
-        SpecError: it is no ledger.
+        SpecError: it is not a ledger.
     """
     files = Files(path or "ledger")
     body = _body(path, files, Place("entries"))
@@ -343,12 +343,12 @@ def ledger_of(
 
 
 def _free_names(body: Table) -> itertools.filterfalse[str]:
-    """Return names of entries that a mapping does not have yet."""
+    """Yield unused names for entries."""
     return itertools.filterfalse(entries_of(body).__contains__, map("added-{}".format, itertools.count(1)))
 
 
 def _given(name: str, entry: Any) -> Field:
-    """Return an entry of Python's as it would be written."""
+    """Return a Python entry as it would be written in a file."""
     place = Place(f"entry {name[:60]}")
     if isinstance(entry, str):
         return Field(place, Table(place, typed(entry, place)))
@@ -358,7 +358,7 @@ def _given(name: str, entry: Any) -> Field:
 
 
 def _field(place: Place, value: Any) -> Field:
-    value = value.item() if hasattr(value, "item") else value  # a number of numpy
+    value = value.item() if hasattr(value, "item") else value  # a numpy number
     if isinstance(value, Mapping):
         return Field(place, Table(place, {str(key): _field(place, inner) for key, inner in value.items()}))
     if isinstance(value, bool) or not isinstance(value, (str, int, float, os.PathLike)):
@@ -367,7 +367,7 @@ def _field(place: Place, value: Any) -> Field:
 
 
 def _ledger(body: Table, files: Files, added: Mapping[str, Field], *, empty: bool = False) -> tuple[Ledger, Question]:
-    """Return the ledger that a mapping describes, with entries that are added to it, and its budget."""
+    """Return the ledger of a mapping and added entries, with its budget."""
     refuse_keys(body.fields, KEYS)
     written = entries_of(body)
     stated: Adjacency | None = body.read("adjacency", adjacency_of)
@@ -383,7 +383,7 @@ def _ledger(body: Table, files: Files, added: Mapping[str, Field], *, empty: boo
 
 
 def _common(entries: Sequence[Entry]) -> Adjacency:
-    """Return the adjacency that all entries state; replace-one where they differ, or one states none."""
+    """Return the common adjacency of all entries; replace-one if they differ or one states none."""
     adjacencies = {entry.adjacency for entry in entries} or {None}
     only = adjacencies.pop()
     return Adjacency.REPLACE_ONE if only is None or adjacencies else only
@@ -401,8 +401,8 @@ def read_ledger_case(body: Table, files: Files, earlier: Mapping[str, Sequence[C
     An entry ``{case: NAME}`` is the run of an earlier case.
 
     Raises:
-        Unreadable: the file is no ledger; what it holds is not shown.
-        SpecError: the case has no entries, or one is none.
+        Unreadable: the file is not a ledger; its content is not shown.
+        SpecError: the case has no entries, or one is invalid.
     """
     of_file: tuple[Ledger, Question] | None = body.read("file", partial(_of_file, files))
     ledger, budget = of_file or (Ledger(()), Question())
@@ -436,7 +436,7 @@ def _of_file(files: Files, field: Field, key: str) -> tuple[Ledger, Question]:
 def of_ledger(
     ledger: Ledger, budget: Question, parameters: Given, question: Question
 ) -> tuple[dict[str, Any], Question]:
-    """Return the parameters and the question of a case: what it sets stands in place of what its file states."""
+    """Return the parameters and the question of a case, whose settings override those of its file."""
     if (adjacency := parameters.get("adjacency")) is not None:
         ledger = ledger._replace(adjacency=Adjacency(str(adjacency)))
     if (group_size := parameters.get("group_size")) is not None:
@@ -449,7 +449,7 @@ def of_ledger(
 
 
 def _body(path: str | None, files: Files, place: Place) -> Table:
-    """Return the mapping in a file; an empty one where there is no file."""
+    """Return the mapping in a file; an empty one without a file."""
     return Table(place, {}) if path is None else _parsed(path, read_document(files.recipe, "ledger"))
 
 
@@ -470,10 +470,10 @@ def with_asked(
     solve: str | None = None,
     source: Source = Source.FLAG,
 ) -> tuple[Ledger, Question]:
-    """Return a ledger and its question with what is asked instead of what its file says, each as typed.
+    """Override what a ledger's file says by what is asked, each as typed.
 
     Raises:
-        SpecError: a value is none.
+        SpecError: a value is invalid.
     """
     place = Place("--adjacency")
     if adjacency is not None:
