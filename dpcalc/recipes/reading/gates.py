@@ -3,7 +3,7 @@
 The right side is a sum of products of numbers and of ``cases.NAME.QUANTITY``, by a grammar without recursion. It is
 evaluated in exact rational arithmetic, and rounded to the side where the gate is harder to pass.
 
-What stands under ``expect:``: values that must not have moved, or the refusal that there must be.
+Expectations under ``expect:``: values that must not have moved, or a refusal.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Reference(NamedTuple):
 
 
 class Factor(NamedTuple):
-    """A number or a reference, which multiplies or divides what is before it."""
+    """A number or a reference, which multiplies or divides the factors before it."""
 
     divides: bool
     value: float | Reference
@@ -64,7 +64,7 @@ class RecipeGate(NamedTuple):
 
     @property
     def references(self) -> Iterator[Reference]:
-        """The quantities of other cases that it names."""
+        """The quantities of other cases in the gate."""
         return (f.value for _, factors in self.terms for f in factors if isinstance(f.value, Reference))
 
 
@@ -104,16 +104,16 @@ def _read_gate(node: Node, key: str) -> RecipeGate:
 
 
 def check_bound(id: str) -> None:
-    """Raise SpecError where there is no bound of this id."""
+    """Raise SpecError if there is no bound with this id."""
     from dpcalc.engine.attack.stated import BOUNDS as ATTACKED
     from dpcalc.theorems.record import lookup
 
-    if id not in (*CONVERTED, *COMPOSED, *ATTACKED):  # those are no theorems of their own
+    if id not in (*CONVERTED, *COMPOSED, *ATTACKED):  # these are not theorems of their own
         lookup(id)
 
 
 def _terms(right: str) -> tuple[tuple[int, tuple[Factor, ...]], ...]:
-    """Return the signed products of which ``right`` is the sum."""
+    """Return the signed products whose sum is ``right``."""
     terms: list[tuple[int, list[Factor]]] = [(1, [])]
     wants_value, divides, place = True, False, 0
     while place < len(right):
@@ -161,7 +161,7 @@ def judge_gate(recipe_gate: RecipeGate, case: Case, lookup: Lookup) -> Assertion
 
 
 def _limit(recipe_gate: RecipeGate, lookup: Lookup) -> float:
-    """Return the double that the sum is, or the next one on the side where the gate is harder to pass."""
+    """Return the sum as a double, rounded to the side where the gate is harder to pass."""
     from fractions import Fraction
 
     total = Fraction(0)
@@ -207,11 +207,11 @@ def best_of(case: Case, name: str) -> list[Result]:
 
 
 ERRORS = {"infeasible": "Infeasible", "not_applicable": "NotApplicable", "not_converged": "NotConverged"}
-"""The refusals that a case may expect, and the errors that they are."""
+"""The refusals that a case may expect, with their errors."""
 
 
 class Expectation(NamedTuple):
-    """A value that a quantity had, and how far it may move, relatively."""
+    """The expected value of a quantity, and its relative tolerance."""
 
     place: Place
     name: str
@@ -220,7 +220,7 @@ class Expectation(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """What a case must answer: values, or the refusal that there must be."""
+    """The expected answer of a case: values, or a refusal."""
 
     place: Place
     values: tuple[Expectation, ...]
@@ -228,7 +228,7 @@ class Expected(NamedTuple):
 
 
 def read_expected(field: Field, key: str) -> Expected:
-    """Return what an ``expect:`` field says.
+    """Parse an ``expect:`` field.
 
     Raises:
         SpecError: it does not parse; the message says where.
@@ -245,7 +245,7 @@ def read_expected(field: Field, key: str) -> Expected:
 
 
 _OF_EXPECT = ("tolerance", "error")
-"""The keys under ``expect:`` that are no quantities."""
+"""The keys under ``expect:`` that are not quantities."""
 
 
 def _tolerance(field: Field, name: str) -> float:

@@ -1,12 +1,12 @@
 """The combinations that a case stands for: ``matrix``, ``include`` and ``exclude``.
 
-How many cases a matrix makes is counted before any is made, and each is made when it is asked for.
+The cases of a matrix are counted before any is made, and each is made on demand.
 
 Gates that compare cases: the other case must exist, and must not be the case itself.
 
-A gate that compares a case with itself holds, or fails, whatever the case guarantees. The way back may lead through the
+A gate that compares a case with itself holds or fails whatever the case guarantees. The circle may lead through the
 case's own matrix, through a case that asks the same, or through the gates of others. Two cases that are written
-differently and come down to the same computation are distinguished only by their answers: see `same_computation`.
+differently but are the same computation are recognised only by their answers: see `same_computation`.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from dpcalc.recipes.reading.settings import MANY, Setting, by_name, follow, para
 from dpcalc.report import Case, Result
 
 MAX_CASES = 10_000
-"""Of a recipe, unless more are asked for; so many are also held in memory, and more are made when they are needed."""
+"""The default limit of a recipe; up to so many cases are held in memory, more are made on demand."""
 
 MOST_CASES = 10_000_000
-"""That can be asked for."""
+"""The largest limit that can be set."""
 
 MAX_EXCLUDES = 1000
 
 Combination = Mapping[str, Any]
-"""Parameters that vary, and their values in one case."""
+"""The varying parameters with their values in one case."""
 
 
 class Vocabulary(NamedTuple):
-    """What a case of a command may set, and the files that it may name."""
+    """The parameters that a case of a command may set, and the files that it may name."""
 
     command: str
     files: Files
@@ -54,10 +54,10 @@ class Vocabulary(NamedTuple):
         return parameters_of(self.command)
 
     def check(self, name: str, place: Place) -> None:
-        """Refuse a name that the command does not take.
+        """Refuse a parameter that the command does not take.
 
         Raises:
-            FileError: it is none.
+            FileError: it is unknown.
         """
         if name not in self.names:
             raise place.error(f"{self.command} takes no {clipped(name)}", suggestion(name, self.names))
@@ -77,17 +77,17 @@ class Vocabulary(NamedTuple):
 
 
 class Combinations:
-    """What varies in each case of a matrix, and where it is written: worked out from the place in the sequence."""
+    """The varying parameters of each case of a matrix and their places, computed from its place in the sequence."""
 
     def __init__(
         self, axes: dict[str, list[Any]], place: Place, included: Sequence[tuple[Combination, Place]], base: bool
     ) -> None:
         self._axes, self._place, self._included = axes, place, included
         self._count = math.prod(len(values) for values in axes.values()) if base else 0
-        self._kept: array[int] | None = None  # places in the product, where some are excluded
+        self._kept: array[int] | None = None  # places in the product, if some are excluded
 
     def without(self, excluded: Mapping[tuple[str, ...], set[tuple[Any, ...]]]) -> Combinations:
-        """Return those that are not excluded; what is included stays."""
+        """Return the combinations without the excluded ones; included ones stay."""
         if excluded:
             self._kept = array("Q")
             for number in range(self._count):
@@ -115,12 +115,12 @@ class Combinations:
 
     @property
     def plainly_different(self) -> bool:
-        """Whether the names of all cases differ, seen without making them."""
+        """Whether the names of all cases differ, judged without making them."""
         return not self._included and all(len({*map(shown, v)}) == len(v) for v in self._axes.values())
 
 
 class Matrix:
-    """What varies in a case as written.
+    """The matrix of a case as written.
 
     Args:
         body: the case.
@@ -128,7 +128,7 @@ class Matrix:
         own: the parameters that the case itself sets, which cannot vary.
 
     Raises:
-        SpecError: an axis is no parameter, is set in the case too, or has no values.
+        SpecError: an axis is not a parameter, is also set in the case, or has no values.
     """
 
     def __init__(self, body: Table, vocabulary: Vocabulary, own: Mapping[str, Setting]) -> None:
@@ -150,10 +150,10 @@ class Matrix:
         return axes
 
     def combinations(self, case: str, place: Place, room: int, most: int = MAX_CASES) -> Combinations:
-        """Return what varies in each case, at most ``room`` of the recipe's ``most`` cases, and where it is written.
+        """Return the combinations with their places: at most ``room`` of the recipe's ``most`` cases.
 
         Raises:
-            SpecError: there are more, or none is left, or what is included or excluded is not understood.
+            SpecError: there are more, or none is left, or ``include`` or ``exclude`` is malformed.
         """
         has_base = bool(self.axes) or self._body.fields.get("include") is None
         count = math.prod(len(values) for values in self.axes.values()) if has_base else 0
@@ -178,7 +178,7 @@ class Matrix:
             yield {name: self._vocabulary.value(name, setting) for name, setting in settings.items()}, body.place
 
     def _excluded(self) -> dict[tuple[str, ...], set[tuple[Any, ...]]]:
-        """Return what is excluded: names -> combinations of their values."""
+        """Return the excluded combinations: names -> tuples of values."""
         excluded: dict[tuple[str, ...], set[tuple[Any, ...]]] = {}
         for body in self._listed("exclude"):
             fields = by_name(body.fields)
@@ -227,12 +227,12 @@ _HINT = "compare with another run, or with a number; assert: null in a case take
 
 
 def check_comparisons(recipe: Recipe, most: int) -> list[FileError]:
-    """Return what is wrong with the comparisons of a recipe, at most ``most`` errors of one kind."""
+    """Return the errors in the comparisons of a recipe, at most ``most`` of one kind."""
     return _dangling(recipe, most) or list(_with_itself(recipe)) or list(_through_others(recipe))
 
 
 def _dangling(recipe: Recipe, most: int) -> list[FileError]:
-    """Return the comparisons with cases that do not exist, are several, or are skipped."""
+    """Return the comparisons with cases that do not exist, are ambiguous, or are skipped."""
     gates = {id(gate): gate for group in recipe.made.values() for gate in group[0].gates}  # of all
     errors = (_unmet(recipe, gate, reference.name) for gate in gates.values() for reference in gate.references)
     return list(itertools.islice((error for error in errors if error is not None), most))
@@ -241,7 +241,7 @@ def _dangling(recipe: Recipe, most: int) -> list[FileError]:
 def _unmet(recipe: Recipe, gate: RecipeGate, name: str) -> FileError | None:
     base = recipe.entries.get(group_of(name))
     if base is not None and base.unread is not None:
-        return None  # which cases it would have made is not known; the comparison has no answer
+        return None  # its cases are unknown, so the comparison has no answer
     if name not in recipe.entries and name not in recipe.made:
         return gate.place.error(f"there is no case {clipped(name)}", near(name, recipe.made))
     if name not in recipe.entries and len(recipe.made[name]) > 1:
@@ -276,12 +276,12 @@ def _own_references(recipe: Recipe, group: str, entries: Sequence[Entry]) -> Ite
 
 def _asks_the_same(one: Entry, other: Entry) -> bool:
     if one.unread is not None or other.unread is not None:
-        return False  # what is asked is not known
+        return False  # the question is unknown
     return (one.command, one.parameters, one.question) == (other.command, other.parameters, other.question)
 
 
 def _through_others(recipe: Recipe) -> Iterator[FileError]:
-    """Yield the gate that closes a circle of comparisons, if there is one."""
+    """Yield the gate that closes a circle of comparisons, if any."""
     compared = {
         group: {recipe.named(r.name).group for gate in entries[0].gates for r in gate.references}
         for group, entries in recipe.made.items()
@@ -315,11 +315,11 @@ def same_computation(one: Case, other: Case) -> bool:
 
 
 _NO_PART = frozenset({"name", "epsilon", "form"})
-"""What is said of an entry that is no part of what is composed: its name, and what follows."""
+"""The fields of an entry that do not affect the composition: its name and derived values."""
 
 
 def _account(case: Case) -> tuple[Any, ...]:
-    """Return what a ledger composes, whatever its entries are called."""
+    """Return what a ledger composes, without the names of its entries."""
     entries = [
         repr({key: value for key, value in line.items() if key not in _NO_PART})
         for line in (case.ledger or {}).get("entries", ())
@@ -328,7 +328,7 @@ def _account(case: Case) -> tuple[Any, ...]:
 
 
 def _question(best: Result) -> tuple[Any, ...]:
-    """Return what was asked: the parts of a result that are not its answer."""
+    """Return the question of a result: its fields other than the answer."""
     asked = {name: getattr(best, name) for name in ("epsilon", "delta", "log_delta")}
     if best.quantity in (Quantity.EPSILON, Quantity.DELTA):
         del asked[best.quantity]

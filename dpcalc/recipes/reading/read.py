@@ -1,8 +1,8 @@
-"""Reading a recipe: its text to its cases, every mistake with its place.
+"""Parse recipes into cases, every mistake with its place.
 
-Nothing is evaluated here, so that a recipe with a mistake in it is refused before any of its numbers is computed.
+Nothing is evaluated here, so a recipe with a mistake is refused before any number is computed.
 
-A case as written, on its way to the cases that it stands for: every name and every value is checked.
+A case as written is expanded to the cases that it stands for; every name and value is checked.
 """
 
 from __future__ import annotations
@@ -49,24 +49,24 @@ if TYPE_CHECKING:
 MAX_TIMEOUT = 86_400
 
 _ASKED = frozenset(("delta", "epsilon", "order", "solve", *RATES, *ATTACKS))
-"""What says what is asked, and not how the run is."""
+"""The parameters of the question, as opposed to the run."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 _NO_REASON = ("true", "false", "yes", "no", "on", "off", "y", "n", "t", "f", "null", "none")
 
 
 class Defaults(NamedTuple):
-    """What all cases of a recipe have in common.
+    """The defaults of a recipe.
 
     Attributes:
-        files: that the recipe may name.
-        command: of a case that names none.
+        files: those that the recipe may name.
+        command: the default command.
         settings: the parameters.
-        gates: of every case.
-        timeout: seconds of a case that says nothing.
-        unread: why the defaults cannot be used, where a file that they refer to is not what it must be.
-        policy: what is demanded of the cases.
-        most: how many cases it may have.
+        gates: those of every case.
+        timeout: the default time limit in seconds.
+        unread: why the defaults cannot be used, if a file that they refer to is invalid.
+        policy: the rules for the cases.
+        most: the largest number of cases.
     """
 
     files: Files
@@ -82,12 +82,12 @@ class Defaults(NamedTuple):
 def read_case(
     name: str, field: Field, defaults: Defaults, room: int, earlier: Mapping[str, Sequence[Entry]] | None = None
 ) -> Sequence[Entry]:
-    """Return the cases that a case of the text stands for, at most ``room``; a ledger may name ``earlier`` ones.
+    """Expand a case of the text, to at most ``room`` cases; a ledger may name ``earlier`` ones.
 
-    Where a file that it refers to cannot be used, that is one case without anything to evaluate, never skipped.
+    If a file that it refers to cannot be used, that is one case with nothing to evaluate, which is never skipped.
 
     Raises:
-        SpecError: it is not a case.
+        SpecError: it is malformed.
     """
     try:
         return _CaseReader(name, field, defaults, earlier or {}).entries(room)
@@ -108,20 +108,20 @@ def read_case(
 
 
 def read_timeout(field: Field, name: str) -> float:
-    """Return how many seconds a case may take.
+    """Parse a time limit in seconds.
 
     Raises:
-        SpecError: it is no time limit.
+        SpecError: it is not a time limit.
     """
     with field.node.place.blamed(f"{name}: "):
         return check_timeout(parse_number(word(field, name)))
 
 
 def check_timeout(seconds: float) -> float:
-    """Return a time limit that is one.
+    """Check a time limit and return it.
 
     Raises:
-        SpecError: it is none.
+        SpecError: it is invalid.
     """
     if not 0.0 < seconds <= MAX_TIMEOUT:
         raise SpecError(f"a time limit of {seconds:g} s; it must be > 0 and <= {MAX_TIMEOUT}", "60 is usual")
@@ -129,7 +129,7 @@ def check_timeout(seconds: float) -> float:
 
 
 class _CaseReader:
-    """The parts of a case, each read and checked in the order in which errors are reported."""
+    """The parts of a case, read and checked in the order in which errors are reported."""
 
     def __init__(self, name: str, field: Field, defaults: Defaults, earlier: Mapping[str, Sequence[Entry]]) -> None:
         if not _NAME.fullmatch(name):
@@ -155,7 +155,7 @@ class _CaseReader:
         origins = {key: settings[key].origin for key in self.base}
         self.notes = tuple(Referenced(parameter=key, origin=str(origin)) for key, origin in origins.items() if origin)
         own_gates = self.body.read("assert", _gates)
-        # Those of the defaults, which `assert: null` takes away, and those of the case.
+        # The gates of the defaults, unless removed by `assert: null`, and those of the case.
         self.gates: tuple[RecipeGate, ...] = (*(defaults.gates if own_gates != () else ()), *(own_gates or ()))
         self.expected = self._expected(own_gates is not None)
         self.accept: tuple[str, ...] = self.body.read("accept", self._accept, ())
@@ -164,8 +164,8 @@ class _CaseReader:
         self.timeout: float | None = self.body.read("timeout", read_timeout, defaults.timeout)
 
     def _is_taken(self, name: str, setting: Setting) -> bool:
-        """Return whether a parameter is set; ``null`` takes a default away, written in the case and nowhere else."""
-        if setting.null and setting.origin:  # else the run's own default would answer: one epoch, say
+        """Return whether a parameter is set; ``null`` removes a default, but only in the case itself."""
+        if setting.null and setting.origin:  # else the run's own default, such as one epoch, would be used
             raise Unreadable(
                 setting.place,
                 f"{name} is null in {clipped(setting.origin)}",
@@ -201,13 +201,13 @@ class _CaseReader:
         return accepted(field, name)
 
     def entries(self, room: int) -> Sequence[Entry]:
-        """Return the cases that this one stands for, at most ``room``; of very many, each is made when asked for."""
+        """Return the cases that this one stands for, at most ``room``; very many are made on demand."""
         combinations = self.matrix.combinations(self.name, self.place, room, self.most)
         made: Sequence[Entry] = Lazy(len(combinations), lambda place: self.entry(*combinations[place]))
         if len(made) > MAX_CASES:
             differ = combinations.plainly_different
             if any(name in ATTACKED for name in (*self.base, *self.matrix.axes)) or self.ledger:
-                for _ in made:  # what is asked may be refused, which must be known before anything is evaluated
+                for _ in made:  # the question may be refused, which must be known before anything is evaluated
                     pass
         else:
             made, differ = [*made], False
@@ -231,14 +231,14 @@ class _CaseReader:
 
     @functools.cached_property
     def _shared(self) -> tuple[dict[str, Any], Question]:
-        """The parameters of the run and the question of all cases whose combination does not touch the question."""
+        """The parameters and the question of all cases whose combination does not change the question."""
         return self._asked(self.base, self.place)
 
     def _asked(self, given: Given, place: Place) -> tuple[dict[str, Any], Question]:
-        """Return the parameters of the run, and the question, which is taken out of them.
+        """Split parameters into those of the run and the question.
 
         Raises:
-            SpecError: the question is not complete.
+            SpecError: the question is incomplete.
         """
         parameters = {**given}
         delta = parameters.pop("delta", None)
@@ -255,7 +255,7 @@ class _CaseReader:
 
 
 def _gates(field: Field, name: str) -> tuple[RecipeGate, ...]:
-    """Return the gates of a case; none where it says null."""
+    """Return the gates of a case; none for null."""
     return () if isinstance(field.node, Scalar) and field.node.null else read_gates(field, name)
 
 
@@ -264,14 +264,14 @@ def _skip(field: Field, name: str) -> str:
     none = reason.strip().lower() in _NO_REASON or not any(letter.isalpha() for letter in reason)
     field.node.place.refuse(
         (none, "skip needs a reason", "write why, or leave skip out"),
-        # each case of a matrix repeats it, in every report
+        # each case of a matrix repeats them in every report
         (len(reason) > MAX_TEXT, f"skip has {len(reason)} characters", f"at most {MAX_TEXT}"),
     )
     return " ".join(reason.split())
 
 
 def _risks(listed: Mapping[str, Sequence[float]]) -> RiskQuestion | None:
-    """Return what is asked about attacks; None where no rate or probability is given."""
+    """Return the question about attacks; None without a rate or a probability."""
     if not listed:
         return None
     from dpcalc.model.question import RiskQuestion
@@ -286,7 +286,7 @@ def _case_name(name: str, chosen: Iterable[tuple[str, Any]]) -> str:
 
 VERSION = "recipe/1"
 MAX_ERRORS = 20
-"""How many mistakes are looked for before a recipe is refused."""
+"""The number of mistakes after which reading stops."""
 
 KEYS = ("dpcalc", "description", "strict", "defaults", "cases")
 """The keys of a recipe."""
@@ -305,11 +305,11 @@ def read(
     Args:
         path: of the file.
         most: how many cases it may have.
-        documents: what stands in the recipe and in the files that it refers to, where it was read elsewhere.
-        policy: what is demanded of its cases; the recipe itself may demand that all of that is strict.
+        documents: the contents of the recipe and the files that it refers to, if they were read elsewhere.
+        policy: the rules for its cases; the recipe itself may make them all strict.
 
     Raises:
-        Malformed: it is not one; the first `MAX_ERRORS` mistakes are named.
+        Malformed: it is not a recipe; the first `MAX_ERRORS` mistakes are named.
     """
     try:
         files = Files(path, documents)
@@ -364,7 +364,7 @@ def _defaults(top: Table, files: Files) -> Defaults:
 
 
 def _read_cases(cases: Table, defaults: Defaults) -> tuple[dict[str, Sequence[Entry]], list[FileError]]:
-    """Return the cases that each case of the text stands for, and what is wrong."""
+    """Return the cases that each case of the text stands for, and the errors."""
     made: dict[str, Sequence[Entry]] = {}
     room = defaults.most
     errors: list[FileError] = []

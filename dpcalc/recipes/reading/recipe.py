@@ -1,6 +1,6 @@
-"""A recipe as it is read: cases with their gates, the rules that judge them, and a version and keys that are known.
+"""Recipes as read: cases with their gates, and the rules that judge them.
 
-Sequences are lazy: their items are made whenever they are asked for, since there may be too many to hold.
+Sequences are lazy: their items are made on demand, since there may be too many to hold.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from dpcalc.recipes.reading.reference import Unreadable
 
 
 class Rule(NamedTuple):
-    """What is demanded of a case.
+    """The demands on a case.
 
     Attributes:
-        place: where the rule stands in a policy file; None for a rule that is none of a file.
+        place: of the rule in a policy file; None for a built-in rule.
         strict: whether no skip and no unlisted exception is allowed, and every case must be selected.
         certified: whether a number must be proved where a definition exists.
-        required: whether a case that the rule speaks of must be checked.
-        limits: at most so much of each quantity, whatever the case itself asserts.
-        adjacency, commands, kinds: what the answer may be for, come from and be; None: anything.
-        records: at most so many may be claimed; None: any number.
-        group_size: at least so many records of one person.
+        required: whether a case with such a name must be checked.
+        limits: the upper limit of each quantity, whatever the case itself asserts.
+        adjacency, commands, kinds: the adjacencies, commands and kinds of bound allowed; None: any.
+        records: the largest number that may be claimed; None: any.
+        group_size: the least number of records of one person.
         accept: the exceptions that a case may accept; None: any.
-        expired: the exceptions that it might have accepted.
-        places: where each of these stands.
+        expired: the exceptions whose last day has passed.
+        places: of each of these.
     """
 
     place: Place | None = None
@@ -54,7 +54,7 @@ class Rule(NamedTuple):
     places: Mapping[str, Place] = {}
 
     def at(self, key: str) -> Place | None:
-        """Return where a demand stands."""
+        """Return the place of a demand."""
         return self.places.get(key, self.place)
 
 
@@ -62,8 +62,8 @@ class Policy(NamedTuple):
     """The rules of a check.
 
     Attributes:
-        place: where the rules of a file stand; None where there is no file.
-        rules: pattern of names -> rule; the first that fits counts, and a case that none fits fails.
+        place: of the rules in a file; None without a file.
+        rules: pattern of names -> rule; the first that matches counts, and a case that matches none fails.
         strict: whether every rule is strict.
         source: text from which another process reads the same rules (`dpcalc.recipes.judging.policy.again`).
     """
@@ -74,7 +74,7 @@ class Policy(NamedTuple):
     source: str = "false"
 
     def pattern_of(self, group: str) -> str | None:
-        """Return the first pattern that fits a name under ``cases:``."""
+        """Return the first pattern that matches a name under ``cases:``."""
         return next((pattern for pattern in self.rules if fnmatchcase(group, pattern)), None)
 
     def rule_of(self, group: str) -> Rule:
@@ -83,33 +83,33 @@ class Policy(NamedTuple):
         rule = Rule(self.place, strict=self.place is not None) if pattern is None else self.rules[pattern]
         if not self.strict:
             return rule
-        accept = (ON_MEAN,) if rule.accept is None else rule.accept  # to say which noise is meant is no exception
+        accept = (ON_MEAN,) if rule.accept is None else rule.accept  # naming the noise is no exception
         return rule._replace(strict=True, certified=True, accept=accept)
 
 
 LENIENT = Policy()
 
 
-_MOST_LOOKED_AT = 10_000  # cases: those beyond name the same files, or the schedules of a matrix
+_MOST_LOOKED_AT = 10_000  # cases: later ones name the same files, or the schedules of a matrix
 
 
 class Entry(NamedTuple):
     """A case that can be evaluated.
 
     Attributes:
-        name: under which it is reported; of a case of a matrix, with what was chosen: ``sweep[noise_std=2]``.
-        place: where it stands.
-        command: that answers it.
+        name: in reports; for a case of a matrix with its combination: ``sweep[noise_std=2]``.
+        place: in the recipe.
+        command: the one that answers it.
         parameters: of the run, as the command takes them.
-        question: what is asked.
-        gates: that must hold, those of the defaults first.
-        expected: what stands under ``expect:``.
-        skip: why it is not evaluated, if it is not.
+        question: of the case.
+        gates: those of the defaults first.
+        expected: the expectations under ``expect:``.
+        skip: why it is skipped, if it is.
         notes: which parameters were read from other files.
-        timeout: seconds that it may take.
-        unread: why there is nothing to evaluate, where a file that the case refers to is not what it must be.
+        timeout: in seconds.
+        unread: why there is nothing to evaluate, if a file that the case refers to is invalid.
         accept: the exceptions that it accepts by name.
-        rule: what is demanded of it.
+        rule: the demands on it.
     """
 
     name: str
@@ -128,22 +128,22 @@ class Entry(NamedTuple):
 
     @property
     def trains(self) -> bool:
-        """Whether its command carries the run out."""
+        """Whether its command executes the run."""
         return trains(self.command)
 
     @property
     def group(self) -> str:
-        """The name under ``cases:``, without what was chosen from a matrix."""
+        """The name under ``cases:``, without the combination of a matrix."""
         return group_of(self.name)
 
 
 def trains(command: str) -> bool:
-    """Return whether a command carries the run out."""
+    """Return whether a command executes the run."""
     return command in COMMANDS and COMMANDS[command].trains
 
 
 class Cases(Mapping[str, Entry]):
-    """The cases of a recipe by name, where there are too many to hold: each is made whenever it is asked for.
+    """The cases of a recipe by name, if there are too many to hold: each is made on demand.
 
     Args:
         groups: the cases that each case of the text stands for.
@@ -151,7 +151,7 @@ class Cases(Mapping[str, Entry]):
 
     def __init__(self, groups: Mapping[str, Sequence[Entry]]) -> None:
         self._groups, self._count = groups, sum(map(len, groups.values()))
-        self._places: dict[str, int] = {}  # places of the cases that were asked for: few, which comparisons name
+        self._places: dict[str, int] = {}  # places of the few cases that comparisons name
 
     def __len__(self) -> int:
         return self._count
@@ -174,10 +174,10 @@ class Recipe(NamedTuple):
     Attributes:
         file: as messages show it.
         entries: the cases by name.
-        policy: what is demanded of its cases.
+        policy: the rules for its cases.
         made: the cases that each case of the text stands for.
-        documents: the bytes of the files that were read for it, itself among them, by their names.
-        path: of the file, as it was given.
+        documents: the bytes of the files read for it, including itself, by name.
+        path: of the file, as given.
     """
 
     file: str
@@ -192,26 +192,26 @@ class Recipe(NamedTuple):
         return (entry for group in self.made.values() for entry in group)
 
     def named(self, name: str) -> Entry:
-        """Return the case that a comparison means: one by its full name, or the only one that a text made."""
+        """Return the case that a comparison names: by its full name, or the only case of a group."""
         if name in self.entries:
             return self.entries[name]
         return self.made[name][0] if name in self.made else self.entries[group_of(name)]
 
 
 def files_of(recipe: Recipe) -> Iterator[str]:
-    """Yield the files that a recipe reads, itself among them; of a large one those of its first cases."""
+    """Yield the files that a recipe reads, including itself; for a large one those of its first cases."""
     yield from recipe.documents
     for entry in itertools.islice(recipe.every(), _MOST_LOOKED_AT):
         yield from (value for value in entry.parameters.values() if isinstance(value, ProjectFile))
 
 
 def group_of(name: str) -> str:
-    """Return the name under ``cases:`` of a case, whose own name may say what was chosen from a matrix."""
+    """Return the name under ``cases:`` of a case, without the combination of a matrix."""
     return name.partition("[")[0]
 
 
 class Malformed(SpecError):
-    """What is wrong with recipes: ``errors``, each with its place."""
+    """The ``errors`` of recipes, each with its place."""
 
     def __init__(self, errors: Iterable[FileError]) -> None:
         self.errors = tuple(errors)
@@ -219,16 +219,16 @@ class Malformed(SpecError):
 
 
 def body_of(node: Node | None, shown: str, version: str, elsewhere: Mapping[str, str] | None = None) -> Table:
-    """Return the mapping that a document of a version is.
+    """Return the mapping in a document, after a check of its version.
 
     Args:
-        node: what was read; None where there is nothing.
+        node: the parsed document; None if it is empty.
         shown: the name of the file.
         version: ``kind/number``.
         elsewhere: beginning of another version -> the hint on what reads it.
 
     Raises:
-        SpecError: it is of another version, or of none.
+        SpecError: it has another version, or none.
     """
     kind, start = version.partition("/")[0], f"start with dpcalc: {version}"
     if node is None:
@@ -245,7 +245,7 @@ def body_of(node: Node | None, shown: str, version: str, elsewhere: Mapping[str,
 
 
 def refuse_keys(fields: Mapping[str, Field], names: Iterable[str], hint: str | None = None) -> None:
-    """Refuse keys that are none of some names; the hint is the nearest one, unless another is given."""
+    """Refuse unknown keys; the hint is the nearest name unless another is given."""
     names = tuple(names)
     for key, field in fields.items():
         if key not in names:
@@ -256,11 +256,11 @@ T = TypeVar("T")
 
 
 class Lazy(Sequence[T]):
-    """A sequence.
+    """A sequence whose items are made on demand.
 
     Args:
-        length: how many items it has.
-        make: what makes the item at a place, from 0 on.
+        length: the number of items.
+        make: makes the item at a place, from 0 on.
     """
 
     def __init__(self, length: int, make: Callable[[int], T]) -> None:

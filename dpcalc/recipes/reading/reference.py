@@ -1,8 +1,8 @@
-"""``from: config.yaml#/training/lr``: values of a project's own configuration, and the files a recipe may name.
+"""References such as ``from: config.yaml#/training/lr``, and the files that a recipe may name.
 
-A recipe may come from anybody. It reads files of its own project alone: no absolute path, and nothing outside the
-nearest folder above it that holds a ``.git`` or a ``pyproject.toml`` (or outside its own folder, where none does), also
-not through a symbolic link. No error quotes what such a file holds: whoever sees the error may not see the file.
+A recipe may come from anybody. It only reads files of its own project: no absolute path, and nothing outside the
+nearest folder above it with a ``.git`` or a ``pyproject.toml`` (or outside its own folder, if there is none), also
+not through a symbolic link. No error quotes such a file: whoever sees the error may not see the file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpcalc.files.reading import read_document
 
 
 class Unreadable(FileError):
-    """A file that is referred to, or a value in it, that cannot be used: a fault of the cases that refer to it."""
+    """An unusable file or value, which is an error of the cases that refer to it."""
 
 
 class Files:
@@ -27,7 +27,7 @@ class Files:
     def __init__(self, recipe: str, documents: Mapping[str, bytes] | None = None) -> None:
         """Take the path of the recipe, ``-`` for standard input (which stands in the current folder).
 
-        ``documents`` is what stands in the files, by their names, where they were read elsewhere: no other is read.
+        ``documents`` has the contents of files read elsewhere, by name: then no other file is read.
 
         Raises:
             SpecError: the recipe is a link that leads out of its project.
@@ -52,10 +52,10 @@ class Files:
         return os.path.basename(self.root) or self.root
 
     def path(self, name: str, place: Place, origin: str = "") -> ProjectFile:
-        """Return a file that is named relative to the recipe; messages show ``origin`` where the name came by it.
+        """Return a file named relative to the recipe; messages show ``origin`` if the name came by a reference.
 
         Raises:
-            SpecError: it leaves the project, or is no path.
+            SpecError: it leaves the project, or is not a path.
         """
         cure = f"name a file inside {self._project}, relative to the recipe"
         shown = f"the path in {clipped(origin)}" if origin else clipped(name)
@@ -75,7 +75,7 @@ class Files:
             raise place.error(f"{shown} is not a path", cure) from None
 
     def text(self, path: str, what: str) -> bytes:
-        """Return what stands in a file, which is kept.
+        """Return the text of a file; it is cached.
 
         Raises:
             FileError: it cannot be read, or is too long.
@@ -90,16 +90,16 @@ class Files:
         """Return a whole configuration, named relative to the recipe.
 
         Raises:
-            SpecError: it is not read, or is outside the project.
+            SpecError: it cannot be read, or is outside the project.
         """
         return self._configuration(self.path(name, place))
 
     def value(self, reference: str, place: Place) -> Node:
-        """Return what ``file#/pointer`` (RFC 6901) refers to.
+        """Return the node that ``file#/pointer`` (RFC 6901) refers to.
 
         Raises:
-            Unreadable: the file is not read, or has no such value.
-            SpecError: it is no reference, or the file is outside the project.
+            Unreadable: the file cannot be read, or has no such value.
+            SpecError: it is not a reference, or the file is outside the project.
         """
         name, mark, pointer = reference.partition("#")
         if not mark or not pointer.startswith("/") or len(pointer) > 1000:
@@ -150,7 +150,7 @@ class Files:
         return child
 
     def _field(self, table: Table, key: str) -> Node | None:
-        """Return a mapping's value: its own, or the first that YAML's ``<<`` merges into it, each looked at once."""
+        """Return a mapping's value: its own, or the first that YAML's ``<<`` merges into it."""
         seen: set[int] = set()
         waiting: list[Node] = [table]
         while waiting:

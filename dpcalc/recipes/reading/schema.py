@@ -1,6 +1,6 @@
 """The JSON schema of recipes: the shipped frame, with every command's parameters filled in from their records.
 
-A first recipe from a training configuration: which of its values describe the run, each by reference.
+A draft recipe from a training configuration, with references to the values that describe the run.
 """
 
 from __future__ import annotations
@@ -94,23 +94,23 @@ def _help(name: str) -> str:
 
 
 _MOST_VALUES = 10_000
-"""How many values of a configuration are looked at."""
+"""The number of values of a configuration that are examined."""
 _MOST_DEPTH = 16
 _MOST_KEYS, _LONGEST_KEY = 50, 100
-"""How many keys that are not understood are listed, and characters of one."""
+"""The number of unknown keys that are listed, and the length of each."""
 _OF_DP_SGD = ("noise_multiplier", "clip", "sampling", "sample_rate")
 _NOISE = ("noise_multiplier", "noise_std", "laplace_scale", "langevin_std")
 _EITHER = (("epochs", "steps"), ("batch_size", "sample_rate"), ("noise_multiplier", "noise_std"))
-"""Parameters of which one is enough: the first is taken where a configuration has both."""
+"""Alternative parameters: the first is taken if a configuration has both."""
 
 
 _BUDGET = ("epsilon", "delta")
 _OWN_WORDS = ("model", "noise", "release", "order")
-"""Names of parameters that mean something else in most configurations, such as the architecture of a network."""
+"""Names of parameters with another meaning in most configurations, such as a network's architecture."""
 _NOTHING = ("0", "0.0", "0.", "false", "no", "off", "none", "null", "~", "")
-"""What a configuration says where it does not use something."""
+"""Values that switch something off in a configuration."""
 _YES = {"poisson_sampling": ("sampling", "poisson"), "use_poisson_sampling": ("sampling", "poisson")}
-"""Keys that are true or false -> the parameter that they give a value to where they are true, and the value."""
+"""Boolean keys -> the parameter that they set if true, and its value."""
 
 
 _ANSWERS = {"true": True, "yes": True, "on": True, "false": False}
@@ -120,7 +120,7 @@ class Found(NamedTuple):
     """A value of a configuration: the parameter it means, its key, its reference, and the value as read.
 
     Attributes:
-        copied: whether the recipe has the value itself, as the configuration says it in another way.
+        copied: whether the recipe contains the value, since the configuration expresses it in another way.
     """
 
     name: str
@@ -132,13 +132,13 @@ class Found(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A recipe as text, and what it asks, to be tried.
+    """A draft recipe and its question.
 
     Attributes:
         text: the recipe.
-        command: that it names.
+        command: of its case.
         given: parameter -> value, without the budget.
-        budget: epsilon and delta, as far as they are known.
+        budget: epsilon and delta, if known.
     """
 
     text: str
@@ -153,7 +153,7 @@ def draft(config: str, recipe: str | None, command: str | None, algorithm: str |
     Args:
         config: path of a YAML, JSON or TOML file.
         recipe: where the recipe will stand; None: in the current folder.
-        command: of the case; None: dp-sgd where the configuration speaks of clipped gradients, else compare.
+        command: of the case; None: dp-sgd if the configuration has clipped gradients, else compare.
         algorithm: of the case, or None.
 
     Raises:
@@ -205,7 +205,7 @@ def _no_path(config: str) -> SpecError:
 
 
 def _found(node: Node, name: str, files: Files, remarks: list[str]) -> Iterator[Found]:
-    """Yield the values whose keys are names of parameters; what is near to one is remarked upon."""
+    """Yield the values whose keys are names of parameters; similar keys get a remark."""
     waiting: list[tuple[Node, tuple[str, ...]]] = [(node, ())]
     looked_at = 0
     passed_over: list[str] = []
@@ -225,7 +225,7 @@ def _found(node: Node, name: str, files: Files, remarks: list[str]) -> Iterator[
             waiting += reversed([(child, (*path, key)) for key, child in _children(node)])
         else:
             passed_over.append(".".join(path)[:_LONGEST_KEY])
-    if passed_over:  # by their keys alone: a value may be a secret
+    if passed_over:  # only by their keys: a value may be a secret
         remark = f"not understood, and left out: {listed(passed_over, _MOST_KEYS)}"
         remarks += textwrap.wrap(printable(remark), 110, subsequent_indent="  ", break_on_hyphens=False)
 
@@ -238,7 +238,7 @@ def _children(node: Table | Items) -> Iterator[tuple[str, Node]]:
 
 
 def _is_off(node: Scalar, path: tuple[str, ...]) -> bool:
-    """Return whether a key says that something is not used which no bound covers."""
+    """Return whether a key switches off something that no bound covers."""
     return node.text.strip().lower() in _NOTHING and bool(path and not_covered(path[-1]))
 
 
@@ -251,7 +251,7 @@ def _meaning(  # noqa: PLR0911 (one return a reason)
     if word in _YES:
         return _answered(word, key, f"{name}#/{pointer}", node, remarks)
     meant = word if word in PARAMETERS else meant_by(word, [n for n in PARAMETERS if n != "lipschitz"])
-    if len(word) < 2 or not meant or meant == "order":  # one letter may mean anything
+    if len(word) < 2 or not meant or meant == "order":  # a single letter is ambiguous
         if (why := not_covered(word)) and not _is_off(node, path):
             remarks.append(f"{key}: {why}")
         return None
@@ -272,7 +272,7 @@ def _meaning(  # noqa: PLR0911 (one return a reason)
 
 
 def _answered(word: str, key: str, reference: str, node: Scalar, remarks: list[str]) -> Found | None:
-    """Return what a key says that is true or false."""
+    """Return the value that a boolean key sets."""
     name, value = _YES[word]
     said = node.text.strip().lower()
     if _ANSWERS.get(said):
@@ -283,7 +283,7 @@ def _answered(word: str, key: str, reference: str, node: Scalar, remarks: list[s
 
 
 def _one_each(values: Iterator[Found], remarks: list[str]) -> dict[str, Found]:
-    """Return one value for every parameter; of several none is taken."""
+    """Return one value for every parameter; none for a parameter with several."""
     by_name: dict[str, list[Found]] = {}
     for one in values:
         by_name.setdefault(one.name, []).append(one)

@@ -1,6 +1,6 @@
-"""The parameters that a case, the defaults or a matrix set: which names there are, and what a reference stands for.
+"""Parameters as set by a case, the defaults or a matrix: their names, and references.
 
-A parameter's value from its text: the number grammar of the command line, and none of YAML 1.1's surprises.
+Values are parsed by the number grammar of the command line, without the surprises of YAML 1.1.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ PATHS = ("schedule", "data", "ranges", "scores")
 """Parameters that name a file: relative to the recipe, inside its project."""
 
 COUNTS = ("seed", "replicas", "workers", "guesses")
-"""Whole numbers of training and of audits that no bound asks for."""
+"""Whole numbers of training and audits that no bound needs."""
 
 FRACTIONS = ("test_fraction", "confidence", "threshold")
 SWITCHES = ("intercept", "reference", "one_run")
 
 QUESTION = ("epsilon", "delta", "order", "solve")
-"""What a case asks; everything else describes what is run."""
+"""The parameters of the question; all others describe the run."""
 
 ATTACKED = (*TARGETS, *RATES)
-"""What a case asks about attacks, where it is of one run."""
+"""The parameters of a question about attacks on one run."""
 
 MANY = ("order", "ignore", "labels", "rdp", "target_range", *RATES)
-"""Parameters that a case may give several values of."""
+"""Parameters that may have several values in a case."""
 
 MAX_TEXT = 4000
-"""Characters of one value: it is repeated in the names of cases, and in every report."""
+"""The largest length of a value, which is repeated in the names of cases and in every report."""
 
 _OCTAL = re.compile(r"[+-]?0[0-9_]+")
 _LONGEST = MAX_SWEEP * 20
@@ -58,10 +58,10 @@ class Delta(NamedTuple):
 
 
 def referred(name: str, node: Node, files: Files, choices: tuple[str, ...] | None, origin: str, *, many: bool) -> Any:
-    """Return the value, or with ``many`` the values, of a parameter that stands in another file.
+    """Return the value, or with ``many`` the values, of a parameter in another file.
 
-    A number, a word that the parameter knows, or the path of a file of the project: nothing else is taken, so that no
-    message can show a text that was never meant for a log.
+    It must be a number, a word of the parameter, or the path of a file of the project, so that no
+    message shows a text that was never meant for a log.
 
     Raises:
         Unreadable: it is no such value.
@@ -81,7 +81,7 @@ def referred(name: str, node: Node, files: Files, choices: tuple[str, ...] | Non
 
 
 def may_be_referred(name: str) -> bool:
-    """Return whether a parameter's value may stand in another file: it is no free text."""
+    """Return whether a parameter's value may come from another file: it is not free text."""
     return _is_number(name) or name in EVERY or name in (*PATHS, *SWITCHES)
 
 
@@ -98,17 +98,17 @@ def _allowed(name: str, choices: tuple[str, ...] | None) -> str:
 
 
 def single(name: str, node: Node, files: Files, choices: tuple[str, ...] | None = None, origin: str = "") -> Any:
-    """Return the value of a parameter that is set once; a tuple for ``order``.
+    """Return the value of a parameter; a tuple for ``order``.
 
     Args:
         name: the parameter.
-        node: what was written.
+        node: as written.
         files: for parameters that name a file.
-        choices: the words allowed, where they are fewer than those of the parameter.
+        choices: the words allowed, if fewer than those of the parameter.
         origin: the reference it came by, if it did.
 
     Raises:
-        SpecError: it is not such a value; the message says where.
+        SpecError: the value is invalid; the message says where.
     """
     if name in MANY:
         return tuple(_one(name, item, files, choices, origin) for item in items(node))
@@ -118,7 +118,7 @@ def single(name: str, node: Node, files: Files, choices: tuple[str, ...] | None 
 
 
 def several(name: str, node: Node, files: Files, choices: tuple[str, ...] | None = None, origin: str = "") -> list[Any]:
-    """Return the values of a parameter that is varied: a list, of which an item may be a range ``1:10:0.5``.
+    """Return the values of a varied parameter: a list, whose items may be ranges such as ``1:10:0.5``.
 
     Raises:
         SpecError: as `single`, or there is none, or one is given twice.
@@ -168,11 +168,11 @@ def _never(typed: str, origin: str) -> bool:
 
 
 def _is_example(typed: str, origin: str) -> bool:
-    """Return whether a text names data that are shipped."""
+    """Return whether a text names shipped data."""
     if typed.startswith("example:") and origin:
         from dpcalc.training.data.tables import example_of
 
-        example_of(typed)  # a name that is not known would be shown later
+        example_of(typed)  # an unknown name would be shown later
     return typed.startswith("example:")
 
 
@@ -180,7 +180,7 @@ _IS_NO_PATH: dict[str, Callable[[str, str], bool]] = {
     "schedule": lambda typed, _: is_written(typed),
     "data": _is_example,
 }
-"""What else the parameters may be that name a file."""
+"""What parameters that name a file may be instead."""
 
 
 def _word(name: str, node: Scalar, typed: str, choices: tuple[str, ...] | None) -> str:
@@ -225,32 +225,32 @@ def _parser(name: str) -> Callable[[str], float]:
 
 
 def without_flags(hint: str | None) -> str | None:
-    """Return a hint with the keys of a recipe where it names flags."""
+    """Return a hint with the keys of a recipe in place of flags."""
     return re.sub(r"--([a-z][a-z0-9-]*)", lambda flag: flag[1].replace("-", "_"), hint) if hint else hint
 
 
 SHARED_KEYS = ("command", "from", "assert", "timeout")
-"""The keys that are no parameters and may stand in a case and under defaults."""
+"""The keys of cases and defaults that are not parameters."""
 
 CASE_KEYS = (*SHARED_KEYS, "description", "expect", "accept", "skip", "matrix", "include", "exclude")
-"""The keys of a case that are no parameters."""
+"""The keys of a case that are not parameters."""
 
 _WRITTEN = ("output", "card")
 SETUP = tuple(name for name in Setup._fields if name not in _WRITTEN)
-"""What `train` takes beside the parameters of its run; a recipe writes no model."""
+"""The options of `train` apart from the parameters of its run; a recipe writes no model."""
 
 
 OF_SCORES = ("scores", "one_run", "threshold", "guesses", "confidence", "seed")
-"""What is said of scores of canaries, beside the run that they are of."""
+"""The options for scores of canaries, apart from their run."""
 
 
 class Beside(NamedTuple):
-    """A command of a recipe that is answered by itself.
+    """A command of a recipe that is answered separately.
 
     Attributes:
         help: what it answers.
-        parameters: what a case of it may set.
-        keys: those of a case that are no parameters.
+        parameters: those that a case may set.
+        keys: of a case that are not parameters.
         gated: whether its budget is a gate.
     """
 
@@ -276,7 +276,7 @@ BESIDE = {
         (*COMMANDS["compare"].parameters, *QUESTION, *OF_SCORES),
     ),
 }  # fmt: skip
-"""The commands of a recipe that are answered by themselves."""
+"""The commands of a recipe that are answered separately."""
 
 KEYS_OF = {name: command.keys for name, command in BESIDE.items() if command.keys}
 UNGATED = frozenset(name for name, command in BESIDE.items() if not command.gated)
@@ -310,7 +310,7 @@ def all_parameters() -> set[str]:
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
-    """Return the hint for a name that is unknown: the parameter whose flag it is, or a name that is spelt alike."""
+    """Return the hint for an unknown name: the parameter with this flag, or a similar name."""
     listed = sorted(names)
     if why := not_covered(name):
         return why
@@ -322,10 +322,10 @@ class Setting(NamedTuple):
     """A parameter as written, references followed.
 
     Attributes:
-        place: where its name stands.
+        place: of its name.
         node: what it is set to.
         origin: the reference that led to the node, or "".
-        unread: why the reference could not be followed: only a case that takes the parameter has that fault.
+        unread: why the reference could not be followed: an error of the cases that take the parameter.
     """
 
     place: Place
@@ -335,22 +335,22 @@ class Setting(NamedTuple):
 
     @property
     def null(self) -> bool:
-        """Whether it is set to YAML's null, which takes a default away."""
+        """Whether it is set to YAML's null, which removes a default."""
         return isinstance(self.node, Scalar) and self.node.null
 
     def value(self, name: str, files: Files, choices: tuple[str, ...] | None) -> Any:
-        """Return what is set.
+        """Return the value.
 
         Raises:
-            SpecError: it is not such a value.
+            SpecError: the value is invalid.
         """
         return self._read(name, files, choices, many=False)
 
     def values(self, name: str, files: Files, choices: tuple[str, ...] | None) -> list[Any]:
-        """Return what is set, a list.
+        """Return the list of values.
 
         Raises:
-            SpecError: it is not a list of such values.
+            SpecError: it is not a list of valid values.
         """
         read: list[Any] = self._read(name, files, choices, many=True)
         return read
@@ -368,7 +368,7 @@ def read_settings(body: Table, files: Files) -> dict[str, Setting]:
 
     Raises:
         Unreadable: the mapping that ``from`` names cannot be used.
-        SpecError: a parameter is set twice, or is no value.
+        SpecError: a parameter is set twice, or its value is invalid.
     """
     fields = by_name({name: field for name, field in body.fields.items() if name not in CASE_KEYS})
     own = {name: follow(field.place, field.node, files) for name, field in fields.items()}
@@ -392,10 +392,10 @@ def read_settings(body: Table, files: Files) -> dict[str, Setting]:
 
 
 def by_name(fields: Mapping[str, Field]) -> dict[str, Field]:
-    """Return fields by the names of their parameters, where they have those of other programs.
+    """Return fields by the names of their parameters; names of other programs are translated.
 
     Raises:
-        FileError: two of them are one parameter.
+        FileError: two of them are the same parameter.
     """
     words: dict[str, str] = {}
     for typed, field in fields.items():
@@ -407,10 +407,10 @@ def by_name(fields: Mapping[str, Field]) -> dict[str, Field]:
 
 
 def follow(place: Place, node: Node, files: Files) -> Setting:
-    """Return a setting, with the value that it refers to where it is ``{from: file#/path}``.
+    """Return a setting; ``{from: file#/path}`` is resolved.
 
     Raises:
-        SpecError: it is another mapping, or the reference is none.
+        SpecError: it is another mapping, or not a reference.
     """
     if not isinstance(node, Table):
         return Setting(place, node)

@@ -1,4 +1,4 @@
-"""Answering the cases of recipes, in this process or in several, each within its limits."""
+"""Answer the cases of recipes, in this process or in several, each within its limits."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from dpcalc.recipes.running.workers import Pool
 
 MEMORY = (0.25, 1e6)
-"""GiB that a process of cases may be limited to; with less, numpy and scipy do not load."""
+"""The range of memory limits in GiB; with less, numpy and scipy do not load."""
 
 
 _KEPT = 1000
-"""Answers that are kept: some ten megabytes."""
+"""The number of cached answers: some ten megabytes."""
 
 _LONG = 1.0
 """Seconds: a limit that no closed form reaches."""
 
 
 class Limits(NamedTuple):
-    """What a case may use.
+    """The limits of a case.
 
     Attributes:
-        timeout: seconds, for every case; None: what the case says, or else ``usual``.
-        memory: GiB that the process of a case may hold; None: as much as there is.
-        usual: seconds for a case that says nothing; None: as many as it takes.
+        timeout: in seconds, for every case; None: the case's own, or else ``usual``.
+        memory: in GiB, of the process of a case; None: unlimited.
+        usual: the default in seconds; None: unlimited.
     """
 
     timeout: float | None = None
@@ -44,16 +44,16 @@ class Limits(NamedTuple):
     usual: float | None = None
 
     def seconds(self, entry: Entry) -> float | None:
-        """Return how long a case may take: what it says, up to ``timeout``."""
+        """Return the time limit of a case: its own, up to ``timeout``."""
         own = self.usual if entry.timeout is None else entry.timeout
         return min((limit for limit in (own, self.timeout) if limit is not None), default=None)
 
 
 def limits_of(timeout: float | None, memory: float | None, usual: float | None = None) -> Limits:
-    """Return the limits that were asked for.
+    """Check limits and return them.
 
     Raises:
-        SpecError: a number is no limit.
+        SpecError: a number is out of range.
     """
     if memory is not None and not MEMORY[0] <= memory <= MEMORY[1]:
         raise SpecError(f"a memory limit of {memory:g} GiB; it must be {MEMORY[0]:g} to {MEMORY[1]:g}", "4 is usual")
@@ -61,11 +61,11 @@ def limits_of(timeout: float | None, memory: float | None, usual: float | None =
 
 
 class Outcome(NamedTuple):
-    """What became of a case: its answer, or the refusal.
+    """The outcome of a case: its answer, or the refusal.
 
     Attributes:
-        case: the answer, None where there is none.
-        kind: the name of the error; empty for one that nobody expected.
+        case: the answer, or None.
+        kind: the name of the error; empty for an unexpected one.
         message, hint, exit_code: those of the error.
     """
 
@@ -91,7 +91,7 @@ def evaluate(entry: Entry, *, certify: bool = False) -> Outcome:
 
 
 def broken(error: Exception) -> Outcome:
-    """Return what an error that nobody expected makes of a case: it must not hide the verdict on the others."""
+    """Return the outcome for an unexpected error, which must not hide the verdict on other cases."""
     if isinstance(error, MemoryError):
         return Outcome(None, "MemoryError", "not enough memory", "a shorter schedule", 3)
     if debugging():
@@ -143,7 +143,7 @@ _UNDEFINED = {
     "convert": (_converted, "conversions have no definition"),
     "risk": (_risk, "risks have no definition"),
 }
-"""The commands whose answers nothing certifies: what gives them, and why."""
+"""The commands whose answers cannot be certified: what gives them, and why."""
 
 
 def _answer(entry: Entry, certify: bool) -> Case:
@@ -163,7 +163,7 @@ def _answer(entry: Entry, certify: bool) -> Case:
 
 
 def without_definition(case: Case, why: str) -> Case:
-    """Return a case of which nothing can be certified, and that says so."""
+    """Return a case with the remark that nothing in it can be certified."""
     results = (r._replace(details={**(r.details or {}), "not_certified": why}) for r in case.results)
     return case._replace(results=tuple(results))
 
@@ -175,13 +175,13 @@ def _warned(case: Case) -> Case:
 
 
 class Answers:
-    """The answers to cases: computed here, or in processes of their own where several share the work or have limits.
+    """The answers to cases: computed here, or in other processes if several share the work or have limits.
 
-    Closed forms are computed here in any case: they take a millisecond, and no memory to speak of. The last answers are
-    kept, for cases that are compared with them.
+    Closed forms are always computed here: they take a millisecond and little memory. The last answers are
+    cached for cases that are compared with them.
 
     Args:
-        jobs: how many processes there are at most; 0 for none, whatever the limits.
+        jobs: the largest number of processes; 0 for none, whatever the limits.
         certify: whether to recompute the guarantees in ball arithmetic.
         limits: of each case.
     """
@@ -201,7 +201,7 @@ class Answers:
         self._processes.close()
 
     def start(self, recipe: Recipe, entry: Entry) -> Future[Outcome] | None:
-        """Have a case computed; return its future answer, None where that is known at once."""
+        """Start computing a case; return its future answer, None if it is known at once."""
         key = id(recipe), entry.name
         if key not in self._known and key not in self._running:
             outcome = self._computed_here(entry)
@@ -221,7 +221,7 @@ class Answers:
     def _keep(self, key: tuple[int, str], outcome: Outcome) -> None:
         self._known[key] = outcome
         if len(self._known) > _KEPT:
-            del self._known[next(iter(self._known))]  # that was asked for the longest ago
+            del self._known[next(iter(self._known))]  # the least recently used
 
     def _computed_here(self, entry: Entry) -> Outcome | None:
         limits = self._limits
@@ -232,7 +232,7 @@ class Answers:
             return None
         try:
             case = closed_form_of(entry.command, entry.parameters, entry.question)
-        except Exception:  # one that nobody expected is left to the process of the case
+        except Exception:  # unexpected errors are left to the process of the case
             return None
         return None if case is None else Outcome(case)
 
@@ -253,9 +253,9 @@ class _Evaluation:
         self._certify = certify
 
     def __call__(self, entry: Entry) -> Outcome:
-        """Return the answer to a case; raise MemoryError where memory is short.
+        """Return the answer to a case; raise MemoryError if memory is short.
 
-        The pool then ends the process, in which an import may have been cut off.
+        The pool then ends the process, in which an import may have been interrupted.
         """
         outcome = evaluate(entry, certify=self._certify)
         if outcome.kind == MemoryError.__name__:

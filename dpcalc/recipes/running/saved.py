@@ -1,7 +1,7 @@
 """Reading a report of ``dpcalc check`` back from its JSON: the reverse of `dpcalc.report.Report.to_dict`.
 
-What is read is not trusted: every field must be there with its type, none may be unknown, and the verdicts are counted
-again. ``Report.to_dict`` of what was read gives the same JSON.
+The file is not trusted: every field must be there with its type, none may be unknown, and the verdicts are counted
+again. ``Report.to_dict`` of the result gives the same JSON.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dpcalc.theorems.record import all_bounds
 from dpcalc.version import __version__
 
 MAX_BYTES = 1 << 30
-"""A report of so many bytes has some 10^5 cases."""
+"""The largest size in bytes, of a report with some 10^5 cases."""
 
 Fields = dict[str, Any]
 _text = reader(str)
@@ -53,7 +53,7 @@ def _envelope(data: bytes) -> Fields:
     """Return the envelope that a file of JSON, or of lines of JSON, holds.
 
     Raises:
-        ValueError, KeyError, TypeError: it holds none.
+        ValueError, KeyError, TypeError: there is none.
     """
 
     if data[:1] != b"{" or data[:2] == b"{\n":
@@ -62,7 +62,7 @@ def _envelope(data: bytes) -> Fields:
     end = fields_of(loads(lines[-2])) if len(lines) > 1 and not lines[-1] else {}
     if end.get("summary") is None:
         if len(lines) <= 2 and (whole := fields_of(loads(data))).get("cases") is not None:
-            return whole  # JSON that another program wrote, in a line
+            return whole  # JSON that another program wrote in one line
         raise Garbled("it is not complete: its last line is missing")
     if end.get("cases") is not None:
         if len(lines) > 2:
@@ -80,7 +80,7 @@ def report_of(envelope: Any) -> Report:
     """Return the report that an envelope of JSON types holds.
 
     Raises:
-        ValueError, KeyError, TypeError, AttributeError, OverflowError: it is no such envelope.
+        ValueError, KeyError, TypeError, AttributeError, OverflowError: it is not such an envelope.
     """
     fields = dict(fields_of(envelope))
     if (fields.pop("schema"), fields.pop("dpcalc")) != (SCHEMA, __version__):
@@ -100,7 +100,7 @@ def report_of(envelope: Any) -> Report:
 
 
 def worst(codes: Iterable[int]) -> int:
-    """Return the exit code that tells most, by `PRECEDENCE`."""
+    """Return the most important exit code, by `PRECEDENCE`."""
     present = set(codes)
     return next((code for code in PRECEDENCE if code in present), 0)
 
@@ -109,10 +109,10 @@ _HEAD = {"schema": SCHEMA, "dpcalc": __version__, "command": "check"}
 
 
 def verified_case(line: str, command: str = "check") -> Case:
-    """Return the case of a line, of a command; every field is read, written again and compared.
+    """Return the case of a line of a command; every field is read, written again and compared.
 
     Raises:
-        Garbled: it is no such case, or its verdict contradicts the gates.
+        Garbled: it is not such a case, or its verdict contradicts the gates.
     """
     with no_case():
         fields = _fields_of_line(line, command)
@@ -127,7 +127,7 @@ def read_line(line: str) -> Case:
     """Return the case of a line that this process wrote.
 
     Raises:
-        Garbled: it is no case.
+        Garbled: it is not a case.
     """
     with no_case():
         return _case(_without_head(_fields_of_line(line)))
@@ -135,7 +135,7 @@ def read_line(line: str) -> Case:
 
 @contextlib.contextmanager
 def no_case() -> Iterator[None]:
-    """Say that a line is no case, whatever shows it."""
+    """Turn any error of parsing into the one that a line is not a case."""
     try:
         yield
     except Garbled:
@@ -174,7 +174,7 @@ _EXITS = {Status.PASSED: {0}, Status.SKIPPED: {0}, Status.FAILED: {1}, Status.ER
 
 
 def _refuse_contradiction(case: Case) -> None:
-    """Refuse a verdict that its own gates, exit code or room left contradict."""
+    """Refuse a verdict that contradicts its gates, exit code or slack."""
     for gate in case.assertions:
         if gate.passed and gate.slack is None and not isinstance(gate.value, str):
             raise Garbled("it is not said by how much a gate holds")
@@ -189,14 +189,14 @@ def _refuse_contradiction(case: Case) -> None:
 
 
 def refuse_other_inputs(given: Mapping[str, tuple[Any, Source]], case: Case) -> None:
-    """Refuse a case that speaks of other inputs than those given.
+    """Refuse a case whose inputs differ from those given.
 
     Args:
         given: with their sources.
         case: as read.
 
     Raises:
-        Garbled: a number or a word that was given is another one.
+        Garbled: a given number or word differs.
     """
     for name, (value, _) in given.items():
         stated, source = case.inputs.get(name, (value, Source.DEFAULT))

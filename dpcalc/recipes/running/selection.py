@@ -1,4 +1,4 @@
-"""The cases that a check is of: those of some recipes whose names match, or one machine's share of them."""
+"""The cases of a check: those of some recipes whose names match, or one machine's share of them."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from dpcalc.version import __version__
 
 
 class Options(NamedTuple):
-    """What verdicts depend on beside the recipes."""
+    """The options that verdicts depend on."""
 
     certify: bool = False
     policy: str = LENIENT.source
 
 
 def read_all(paths: Sequence[str], most: int = MAX_CASES, policy: Policy = LENIENT) -> list[Recipe]:
-    """Return the recipes in some files, each of ``most`` cases at most, with what a policy demands of them.
+    """Read recipes, each of at most ``most`` cases, under a policy.
 
     Raises:
-        Malformed: some are not recipes; what is wrong with any of them is in its ``errors``.
+        Malformed: some are not recipes; its ``errors`` are those of all files.
         SpecError: there are no files.
     """
     if not paths:
@@ -56,15 +56,15 @@ def read_all(paths: Sequence[str], most: int = MAX_CASES, policy: Policy = LENIE
 
 
 class Selection:
-    """The cases that a check is of, by their places among those of all recipes; each is made when it is asked for.
+    """The cases of a check, by their places among those of all recipes; each is made on demand.
 
     Args:
         recipes: as read.
         pattern: a regular expression that matches the names of the cases somewhere; None for all.
-        options: what verdicts depend on.
+        options: those that verdicts depend on.
         limits: of each case.
-        share: of several machines; None where there is one.
-        curves: whether to ask for the curves behind the answers, where the cases are few.
+        share: of several machines; None for all cases.
+        curves: whether to compute the curves behind the answers, if the cases are few.
 
     Attributes:
         places: of the cases to check, ascending.
@@ -95,7 +95,7 @@ class Selection:
         self._curves = curves and len(self.places) <= MOST_CURVES
 
     def __len__(self) -> int:
-        """Return how many cases the recipes have."""
+        """Return the number of cases of the recipes."""
         return self._ends[-1] if self._ends else 0
 
     def at(self, place: int) -> tuple[Recipe, Entry]:
@@ -133,12 +133,12 @@ class Selection:
         return chosen
 
     def refuse_all_skipped(self) -> None:
-        """Raise SpecError where every case of all shares is skipped, so that nothing would be checked."""
+        """Raise SpecError if every case of all shares is skipped."""
         if all(entry.skip is not None for entry in self._entries(self.all_places)):
             raise SpecError(f"all {len(self.all_places)} cases are skipped: nothing was checked", "remove a skip")
 
     def refuse_uncertifiable(self) -> None:
-        """Raise SpecError where a rule demands certificates and nothing can be certified."""
+        """Raise SpecError if a rule demands certificates and nothing can be certified."""
         demanded = any(group[0].rule.certified for _, group in self._groups)
         if demanded and any(entry.rule.certified for entry in self.entries()):
             check_installed()
@@ -153,7 +153,7 @@ class Selection:
                 yield recipe.file, entry.name
 
     def of_share(self, report: Report, done: int) -> Report:
-        """Return the report on the first ``done`` cases with what it says of its share, if it is of one."""
+        """Return the report on the first ``done`` cases, with a description of its share if it is of one."""
         if self.share is None:
             return report
         places = (bisect_left(self.all_places, place) for place in self.places[:done])
@@ -167,7 +167,7 @@ class Selection:
         return sealed(report, shard)
 
     def _digest(self, places: Sequence[int]) -> str:
-        """Return a hash of all that cases ask: the values that were read from other files, and the files of data."""
+        """Return a hash of all questions, including values from other files and files of data."""
         whole, hashes = hashlib.sha256(), dict[str, str]()
         for entry in itertools.chain(self._entries(places), self._consulted(places)):
             whole.update(repr(entry).encode("utf-8", "backslashreplace") + b"\n")
@@ -188,7 +188,7 @@ class Selection:
                 yield from group
 
     def header(self) -> dict[str, object]:
-        """Return what a checkpoint says of the check that it is of."""
+        """Return the header that a checkpoint of this check has."""
         options = self.options._asdict()
         return {"schema": SCHEMA, "dpcalc": __version__, "options": options, "digest": self._digest(self.places)}
 
@@ -220,7 +220,7 @@ def _has(places: Sequence[int], place: int, start: int = 0) -> bool:
 
 
 def _cost(entry: Entry) -> int:
-    """Return about how long a case takes, in units of a closed form: a wrong guess only makes shards less equal."""
+    """Estimate the time of a case in units of a closed form: a wrong guess only makes shards less equal."""
     if entry.skip is not None or entry.unread is not None:
         return 1
     return cost(entry.command, str(entry.parameters.get("algorithm") or ""), solved=entry.question.solve is not None)

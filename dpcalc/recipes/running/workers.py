@@ -1,10 +1,10 @@
 """A pool of processes that compute one thing at a time, each within a limit of time and of memory.
 
-What takes too long is ended together with its process. Nothing is interrupted half-way in a process that goes on, so
-no result rests on a state that an interrupted computation left behind. A process that ends early costs what it was
-computing and nothing else.
+A computation that takes too long is ended with its process. Nothing is interrupted in a process that continues, so
+no result depends on the state after an interruption. A process that ends early costs only its current
+computation.
 
-A process starts with a path of its own: neither the current folder nor any variable of the environment says where its
+A process starts with its own path: neither the current folder nor any environment variable says where its
 modules come from.
 """
 
@@ -24,25 +24,25 @@ from typing import IO, Any, Self
 from dpcalc.errors import DpcalcError, Stopped
 
 GIB = 1 << 30
-_ATTEMPTS = 2  # a process may be ended by accident once
+_ATTEMPTS = 2  # a process may end by accident once
 _START = 60.0  # seconds
-_GRACE = 10.0  # seconds after which a process ends by itself, where its parent could not end it
+_GRACE = 10.0  # seconds after which a process ends by itself if its parent could not end it
 
 _PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[1]); import dpcalc; del sys.path[0]; sys.path += sys.argv[2:]; "
     "from dpcalc.recipes.running.workers import serve; serve()"
 )
-"""``import dpcalc`` imports nothing but the package: see there."""
+"""``import dpcalc`` imports only the package: see there."""
 
 
 class Pool:
     """Processes that apply a function to arguments; the function and all values can be pickled.
 
     Args:
-        function: what is applied. A DpcalcError that it raises is that of the result; a MemoryError is reported as
+        function: a DpcalcError that it raises is that of the result; a MemoryError is reported as
             `Stopped`, in a new process.
-        jobs: how many processes there are at most.
-        memory: how many GiB of data a process may hold, or None. Platforms without such a limit ignore it.
+        jobs: the largest number of processes.
+        memory: the limit on a process's data in GiB, or None. Platforms without such a limit ignore it.
     """
 
     def __init__(self, function: Callable[[Any], Any], jobs: int, memory: float | None = None) -> None:
@@ -54,7 +54,7 @@ class Pool:
         self._threads = ThreadPoolExecutor(jobs, initializer=_block_interrupts)
 
     def submit(self, argument: Any, timeout: float | None = None) -> Future[Any]:
-        """Return the future result; it raises Stopped where the computation was ended after ``timeout`` seconds,
+        """Return the future result; it raises Stopped if the computation was ended after ``timeout`` seconds,
         for want of memory, or, twice, from outside.
         """  # fmt: skip
         return self._threads.submit(self._computed, argument, timeout)
@@ -105,7 +105,7 @@ class Pool:
         )
 
     def _started(self) -> _Worker:
-        """Return a new process that is ready.
+        """Start a process and wait until it is ready.
 
         Raises:
             EOFError, OSError: it could not be started.
@@ -122,7 +122,7 @@ class Pool:
         return worker
 
     def _ended(self, worker: _Worker) -> str:
-        """End a process, if it has not ended, and return how it did."""
+        """End a process unless it has ended, and return how it ended."""
         with self._lock:
             worker.end()
             if worker in self._all:
@@ -143,13 +143,13 @@ def _exhausted(memory: float | None) -> Stopped:
 
 
 def _block_interrupts() -> None:
-    """Keep an interrupt of the terminal from the processes that this thread starts; the main one ends them."""
+    """Hide interrupts of the terminal from the processes that this thread starts; the main one ends them."""
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
 class _Worker:
-    """A process, and the conversation with it: a pickle for each request, and one for its reply."""
+    """A process, with a pickle for each request and each reply."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -158,7 +158,7 @@ class _Worker:
         """Return the answer to a message.
 
         Raises:
-            TimeoutError: it was not there in time; the process has ended.
+            TimeoutError: there was none in time; the process has ended.
             EOFError: the process has ended.
         """
         requests, replies = self._process.stdin, self._process.stdout
@@ -207,7 +207,7 @@ class _Worker:
 
 
 def _command() -> list[str]:
-    """Return the command that starts a process with the package of this one, and its interpreter."""
+    """Return the command that starts a process with the interpreter and the package of this one."""
     import dpcalc
 
     if not sys.executable:
@@ -219,16 +219,16 @@ def _command() -> list[str]:
 
 
 def _packages() -> list[str]:
-    """Return the folders of installed packages that this process knows, the environment's PYTHONPATH left out."""
+    """Return this process's folders of installed packages, without the environment's PYTHONPATH."""
     steered = {os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep)}
     installed = [path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")]
     return [path for path in installed if os.path.isabs(path) and path not in steered]
 
 
 def serve() -> None:
-    """Answer the messages on standard input until there are no more: first the function and the memory, then arguments.
+    """Answer the messages on standard input: first the function and the memory, then arguments.
 
-    What is computed sees no standard input, and what it prints is dropped.
+    The computation sees no standard input, and its output is dropped.
     """
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -236,7 +236,7 @@ def serve() -> None:
     os.dup2(nothing, 1)
     from dpcalc.training import one_blas_thread
 
-    one_blas_thread()  # each thread would hold memory of its own
+    one_blas_thread()  # each thread would need its own memory
     with contextlib.suppress(EOFError, BrokenPipeError):  # the other side has gone
         _answer(requests, replies)
 
@@ -254,7 +254,7 @@ def _answer(requests: IO[bytes], replies: IO[bytes]) -> None:
             text = pickle.dumps((True, function(argument)))
         except DpcalcError as error:
             text = pickle.dumps((True, error))
-        except MemoryError:  # an import may have been cut off: the process is not used again
+        except MemoryError:  # an import may have been interrupted: the process is not used again
             text, done = pickle.dumps((False, None)), False
         _send(replies, text)
         _end_after(None)
@@ -266,14 +266,14 @@ def _send(stream: IO[bytes], text: bytes) -> None:
 
 
 def _limit_memory(limit: float | None) -> None:
-    """Let allocations beyond so many GiB fail, where the platform can."""
+    """Make allocations beyond so many GiB fail, if the platform can."""
     if limit is None:
         return
     try:
         import resource
     except ImportError:
         return
-    # Linux counts in RLIMIT_DATA what is mapped for data; elsewhere only RLIMIT_AS comes near.
+    # Linux counts memory mapped for data in RLIMIT_DATA; elsewhere only RLIMIT_AS comes near.
     kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
     _, hard = resource.getrlimit(kind)
     size = int(limit * GIB)
@@ -282,6 +282,6 @@ def _limit_memory(limit: float | None) -> None:
 
 
 def _end_after(timeout: float | None) -> None:
-    """Have the system end this process some time after the timeout: nobody else does where the parent was killed."""
+    """Have the system end this process some time after the timeout, in case the parent was killed."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, 0.0 if timeout is None else timeout + _GRACE)
