@@ -1,4 +1,4 @@
-"""Renderers: a report becomes text. Each is imported when its format is asked for."""
+"""Renderers turn a report into text. Each is imported on demand."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "statement", "e
 _TABLE, _PLAIN, _MARKDOWN, _STATEMENT = FORMATS[0], FORMATS[1], FORMATS[5], FORMATS[6]
 
 PIECES = {"json": "machine.json_pieces", "jsonl": "machine.jsonl_pieces", "csv": "machine.csv_pieces"}
-"""Formats for programs, whose texts are made in pieces: module and function of the report."""
+"""Formats for programs, written in pieces: module and function of the report."""
 
 _WRITERS = {
     "statement": "models.render_statement",
     "explain": "several.render_explain",
     "bibtex": "several.render_bibtex",
 }
-"""Formats that are no blocks: module and function, from a report and the digits of numbers to a text."""
+"""Formats without blocks: module and function, from a report and the digits of numbers to a text."""
 
 CHECK = "check"
 """The command whose reports have verdicts."""
@@ -41,7 +41,7 @@ def named(function: str) -> Callable[..., Any]:
 def render(report: Report, format: str, precision: int = 6, *, color: bool | None = None, verbose: int = FULL) -> str:
     """Return the report in one of `FORMATS`.
 
-    ``precision`` and ``color`` matter to human-readable ones only, ``verbose`` to the table and the plain text: with 0
+    ``precision`` and ``color`` only affect human-readable formats, ``verbose`` the table and the plain text: with 0
     an answer has a few rows, with 1 it fits a screen, with `FULL` it has everything.
     """
     digits, coloured = Asked(precision).digits, format == _TABLE and color is not False
@@ -68,26 +68,26 @@ def render(report: Report, format: str, precision: int = 6, *, color: bool | Non
 
 
 def _paragraphs(text: str) -> str:
-    """Return paragraphs, a line each, with lines that fit a screen."""
+    """Wrap paragraphs, one per line, to the width of a screen."""
     from dpcalc.render.blocks import COLUMNS, Paragraph, plain
 
     return plain(map(Paragraph, text.splitlines()), COLUMNS)
 
 
 MOST_CURVES = 100
-"""The curves behind the answers are computed for so many cases at most."""
+"""The largest number of cases for which the curves behind the answers are computed."""
 
 
 class Kind(NamedTuple):
     """A kind of report that ``--report KIND=FILE`` writes.
 
     Attributes:
-        write: from a report and how it is to be written to its text.
-        suffixes: how the name of its file ends; anyhow where there are none.
-        package: that it needs and that not every installation has.
-        curves: whether it shows the curves behind the answers, which are computed where they are asked for.
-        pieces: what ``write`` returns, in pieces, of any number of cases; None where there is no such way.
-        excerpt: whether of very many cases it shows those that did not pass.
+        write: makes the text from a report and options of writing.
+        suffixes: of its file's name; empty for any.
+        package: an optional one that it needs.
+        curves: whether it shows the curves behind the answers, which are computed on demand.
+        pieces: yields the text of ``write`` in pieces, for any number of cases; None if it cannot.
+        excerpt: whether it shows only those that did not pass of very many cases.
     """
 
     write: Callable[[Report, Asked], str]
@@ -99,7 +99,7 @@ class Kind(NamedTuple):
 
 
 def _in_format(format: str) -> Kind:
-    """Return the kind of report that is one of `FORMATS`."""
+    """Return the kind of report for one of `FORMATS`."""
     return Kind(lambda report, asked: render(report, format, asked.precision, color=False))
 
 
@@ -107,10 +107,10 @@ SHARED: dict[str, Kind] = {
     "html": Kind(named("page.render_html"), package="jinja2", curves=True),
     "badge": Kind(named("badge.render_badge"), suffixes=(".json", ".svg")),
 }
-"""What every command writes that has a report."""
+"""The kinds of every command with a report."""
 
 REPORTS: dict[str, Kind] = {
     **{format: _in_format(format) for format in ("json", "jsonl", "csv", "markdown")},
     **SHARED,
 }
-"""What every query writes; ``dpcalc check`` has kinds of its own beside `SHARED`."""
+"""The kinds of every query; ``dpcalc check`` has its own, apart from `SHARED`."""

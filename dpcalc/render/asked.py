@@ -1,4 +1,4 @@
-"""How a report is to be written."""
+"""Options of writing a report."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
 
 
 FULL = 2
-"""How often ``-v`` is said to see everything."""
+"""The number of ``-v`` that shows everything."""
 
 
 class Asked(NamedTuple):
-    """How a report is to be written.
+    """Options of writing a report.
 
     Attributes:
         precision: significant digits in text; guarantees are rounded up.
-        file: where it goes; its name says which form it has, where a kind has several.
+        file: its path; the suffix chooses the form if a kind has several.
         baseline: an earlier report of ``dpcalc check`` to compare with.
-        typed: the words of the command line after ``dpcalc``; none where they are not known.
+        typed: the words of the command line after ``dpcalc``, if known.
     """
 
     precision: int = 6
@@ -30,7 +30,7 @@ class Asked(NamedTuple):
 
     @property
     def digits(self) -> Digits:
-        """How numbers are written."""
+        """The format of numbers."""
         from dpcalc.render.numbers import Digits
 
         return Digits(self.precision)

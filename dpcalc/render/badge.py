@@ -26,7 +26,7 @@ _COLORS = {
 }
 """The colour of an outcome, and its name at shields.io."""
 
-_PER_CHARACTER, _MARGIN = 6.4, 7.0  # of 11 px letters
+_PER_CHARACTER, _MARGIN = 6.4, 7.0  # in 11 px letters
 _DRAWING = """\
 <svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="20" viewBox="0 0 {width:.0f} 20" role="img" \
 aria-labelledby="badge-title badge-desc"><title id="badge-title">{label}: {message}</title>\
@@ -39,10 +39,10 @@ aria-labelledby="badge-title badge-desc"><title id="badge-title">{label}: {messa
 
 
 def render_badge(report: Report, asked: Asked) -> str:
-    """Return the badge, as an SVG where the name of its file ends so, else as JSON.
+    """Return the badge, as an SVG if the name of its file ends so, else as JSON.
 
-    It is green only where every case has a gate, every gate held, no case was left out, none passed by an exception,
-    and the report is no shard's.
+    It is green only if every case has a gate, every gate held, no case was left out, none passed by an exception,
+    and the report is not a shard's.
     """
     outcome, message = outcome_of(report), _message(report)
     label = _FORGETTING if any(case.forgetting for case in report.cases) else _LABEL
@@ -59,7 +59,7 @@ def render_badge(report: Report, asked: Asked) -> str:
 
 
 def _message(report: Report) -> str:
-    """Return the verdict, and the value and limit that are nearest to each other; the answer where there is no gate."""
+    """Return the verdict, with the value and limit of the tightest gate; the answer if there is no gate."""
     outcome, word = outcome_of(report), word_of(report).lower()
     if report.shard is not None or warnings(report):
         return _cut(word)

@@ -1,4 +1,4 @@
-"""The tree of a report: paragraphs and tables, which every writer shows in its own way.
+"""The tree of a report: paragraphs and tables, and its writers.
 
 Blocks as GitHub-flavoured Markdown.
 
@@ -15,20 +15,20 @@ from dpcalc.plain_enum import PlainEnum
 from dpcalc.render.layout import Row, laid_out, wrapped
 
 COLUMNS = 80
-"""The width of the screen that an answer fits."""
+"""The width of the screen that answers fit."""
 
 LABEL = 9
 """The width of the labels at the left."""
 
 _MEASURED = 12
-"""The lines that are left for what was measured, whatever it is."""
+"""The lines reserved for measurements."""
 
 STAYS = 0
-"""The rank of what is shown even where the screen does not suffice."""
+"""The rank of blocks that are always shown."""
 
 
 class Style(PlainEnum):
-    """What a block is, in the words that rich has for its looks."""
+    """The role of a block, as a style of rich."""
 
     TEXT = ""
     QUIET = "dim"
@@ -38,11 +38,11 @@ class Style(PlainEnum):
 
 
 class Paragraph(NamedTuple):
-    """A paragraph, the label at its left, what it is, and its rank.
+    """A paragraph with the label at its left, its style and its rank.
 
-    Where the screen is full, blocks of the highest rank are left out first. What is not ``counted`` depends on
-    records, and what is left out must not. A ``row`` of a table is not wrapped, and an ``item`` is one of a list.
-    ``facts`` stand below the text, in lines of their own. A paragraph without text is a gap.
+    If the screen is full, blocks of the highest rank are left out first. Blocks that are not ``counted`` depend on
+    records, and the choice must not. A ``row`` of a table is not wrapped, and an ``item`` is one of a list.
+    ``facts`` stand below the text, on separate lines. A paragraph without text is a gap.
     """
 
     text: str = ""
@@ -55,7 +55,7 @@ class Paragraph(NamedTuple):
     facts: tuple[str, ...] = ()
 
     def lines(self, width: int | None) -> list[str]:
-        """Return the paragraph in lines of a width, below each other; in one line where that is None."""
+        """Return the lines of the paragraph, wrapped to a width; a single line for None."""
         label = f"{self.label}:".ljust(LABEL) if self.label else ""
         if self.facts:
             return [line for text in self.texts for line in Paragraph(text).lines(width)]
@@ -67,11 +67,11 @@ class Paragraph(NamedTuple):
         return wrapped(rest, width, indent, " " * (len(indent) + (0 if label else _hanging(text, rest))))
 
     def laid_out(self, width: int | None) -> Iterator[tuple[Sequence[str], Style]]:
-        """Yield the lines of the paragraph, and what it is."""
+        """Yield the lines of the paragraph with their style."""
         yield self.lines(width), self.style
 
     def in_line(self) -> Paragraph:
-        """Return the paragraph with its label as the beginning of its text."""
+        """Return the paragraph with its label at the start of its text."""
         return self._replace(label="", text=f"{self.label}: {self.text}") if self.label else self
 
     @property
@@ -81,7 +81,7 @@ class Paragraph(NamedTuple):
 
 
 def _hanging(text: str, rest: str) -> int:
-    """Return by how much more the further lines of an indented text are indented: past the sign of an assumption."""
+    """Return the extra indentation of further lines: past the sign of an assumption."""
     if text == rest:
         return 0
     sign, gap, words = rest.partition("  ")
@@ -89,7 +89,7 @@ def _hanging(text: str, rest: str) -> int:
 
 
 class Table(NamedTuple):
-    """A table: its head, its rows, and what these are; of a table without a head the first row is one as well."""
+    """A table: its head, its rows, and their style; without a head the first row serves as one."""
 
     rows: Sequence[Row]
     styles: Sequence[Style] = ()
@@ -97,15 +97,15 @@ class Table(NamedTuple):
     counted: bool = True
 
     def in_line(self) -> Table:
-        """Return the table itself: it has no label."""
+        """Return the table itself, which has no label."""
         return self
 
     def lines(self, width: int | None) -> list[str]:
-        """Return the table in lines of a width, its columns aligned; in one line a row where that is None."""
+        """Return the table in lines of a width, its columns aligned; one line per row for None."""
         return [line for lines, _ in self.laid_out(width) for line in lines]
 
     def laid_out(self, width: int | None) -> Iterator[tuple[Sequence[str], Style]]:
-        """Yield the lines of each row, and what it is."""
+        """Yield the lines of each row with their style."""
         rows = [tuple(map(printable, row)) for row in self.rows]
         styles = [Style.STRONG, *(self.styles or [Style.TEXT] * len(rows))]
         lines = [[line] for line in aligned(rows)] if width is None else laid_out(rows, width)
@@ -124,7 +124,7 @@ def aligned(table: Sequence[Row]) -> list[str]:
 
 
 def fitted(blocks: Iterable[Block], lines: int) -> list[Block]:
-    """Return the blocks that fit so many lines, and those that stay."""
+    """Return the blocks that fit into so many lines, and those that are always shown."""
     kept = list(blocks)
     room = lines - (_MEASURED if not all(block.counted for block in kept) else 0)
     while sum(len(block.lines(COLUMNS)) for block in kept if block.counted) > room:
@@ -153,7 +153,7 @@ def _lines(block: Block) -> Iterator[str]:
         return
     text = _escape("; ".join(block.texts))
     label = f"{block.label}: " if block.label else ""
-    if block.row:  # it is Markdown as it stands
+    if block.row:  # it is already Markdown
         yield block.text
     elif block.item:
         yield f"- {label}{text}"
@@ -164,7 +164,7 @@ def _lines(block: Block) -> Iterator[str]:
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table, the first row of which is the head, of cells that are escaped."""
+    """Return the lines of a table of escaped cells, with the head as its first row."""
     return ["| " + " | ".join(row) + " |" for row in (rows[0], ["---"] * len(rows[0]), *rows[1:])]
 
 
@@ -173,7 +173,7 @@ def _escape(text: str) -> str:
 
 
 def plain(blocks: Iterable[Block], width: int | None) -> str:
-    """Return blocks as plain text of a width; every paragraph in one line where that is None."""
+    """Return blocks as plain text of a width; every paragraph in one line for None."""
     return "".join(f"{line.rstrip()}\n" for block in blocks for line in block.lines(width))
 
 

@@ -82,14 +82,14 @@ from dpcalc.render.words.sentences import (
 from dpcalc.report import Case, Report, Result
 
 _ROWS, _SCREEN = 8, 23
-"""How many rows an answer has, and how many with ``-v``: a screen of 24, less the prompt below."""
+"""The number of rows of an answer, and with ``-v``: a screen of 24, less the prompt below."""
 
 COMPARE = "compare"
 _MOST_ROWS = {COMPARE: 10, "train": 10, "account": 20}
-"""How many rows the answers of some commands have."""
+"""The number of rows of the answers of some commands."""
 
 _BEST = 3
-"""How many bounds are shown on one screen."""
+"""The number of bounds shown on one screen."""
 
 _FEW_GATES = 2
 
@@ -120,14 +120,14 @@ def page_document(report: Report, digits: Digits) -> Iterable[Block]:
 
 
 class One:
-    """What is said of a single case."""
+    """The blocks about a single case."""
 
     def __init__(self, command: str, case: Case, digits: Digits) -> None:
-        """Take the command that asked for the case, the case, and how numbers are written."""
+        """Take the command, its case, and the format of numbers."""
         self.command, self.case, self.digits = command, case, digits
 
     def full(self) -> Iterator[Block]:
-        """Yield everything, in the order of a reader who checks it."""
+        """Yield everything, in the order in which a reader checks it."""
         case = self.case
         yield Paragraph(released(case))
         yield from (Paragraph(line, style=Style.QUIET) for line in inputs_lines(case))
@@ -165,7 +165,7 @@ class One:
         yield from (Paragraph(f"note: {note}", item=True) for note in case.notes)
 
     def few(self) -> list[Block]:
-        """Return the answer in a few rows: the number, what it means and rests on, its source, what would better it."""
+        """Return the answer in a few rows: the number, its meaning and basis, its source, and how to improve it."""
         return fitted(self._few(), _MOST_ROWS.get(self.command, _ROWS))
 
     def _few(self) -> Iterator[Block]:
@@ -189,7 +189,7 @@ class One:
         yield Paragraph(self._more(), style=Style.QUIET)
 
     def _number(self) -> Iterator[Block]:
-        """Yield the best results with what they rest on, and what they mean."""
+        """Yield the best results with their basis and meaning."""
         case, digits = self.case, self.digits
         met = budget_met if case.training else answer_alone
         lines = [met(result, digits) or answer_alone(result, digits) for result in case.answers]
@@ -212,7 +212,7 @@ class One:
         return UNMET if risk.warning(self.case) and not self.case.forgetting else ""
 
     def _source(self) -> Iterator[Block]:
-        """Yield the best bounds of a comparison, else the best with its source; what must stay unseen, and hiding."""
+        """Yield the best bounds of a comparison, else the best with its source; what must stay hidden, and its gain."""
         case = self.case
         best = case.best
         if best is None:
@@ -238,7 +238,7 @@ class One:
         yield from map(Paragraph, ledger_lines(case, digits))
 
     def _trained(self) -> Iterator[Block]:
-        """Yield the guarantee of a trained model, what was trained, what it cost, where it is, and what to do next."""
+        """Yield the guarantee of a trained model, the run, its cost, the file, and what to do next."""
         case, digits = self.case, self.digits
         yield from self._number()
         yield Paragraph(risk.trained(case), "trained")
@@ -255,11 +255,11 @@ class One:
         yield from (Paragraph(text, label) for label, text in model_facts(case))
 
     def _decisive(self) -> Iterator[Block]:
-        """Yield the notes without which the number would be misread."""
+        """Yield the decisive notes."""
         yield from (Paragraph(text, "note", rank=2) for text in sentences_about(self.command, self.case, _DECISIVE))
 
     def _gates(self) -> Iterator[Block]:
-        """Yield the verdict on the gates: each of a few, else how many held."""
+        """Yield the verdict on each of a few gates, else the number that held."""
         gates = self.case.assertions
         if len(gates) > _FEW_GATES:
             held = sum(gate.passed for gate in gates)
@@ -280,12 +280,12 @@ class One:
         return ", ".join(["-v adds the inputs", *(counted(*part) for part in parts if part[0])])
 
     def screen(self) -> list[Block]:
-        """Return the answer on one screen: what is assumed, inputs, bounds, why others do not apply, and notes."""
+        """Return the answer on one screen: assumptions, inputs, bounds, why others do not apply, and notes."""
         kept = fitted(self._by_rank(), _SCREEN - 1)
         return [*kept, Paragraph(self._left_out(kept), style=Style.QUIET)]
 
     def _by_rank(self) -> Iterator[Block]:
-        """Yield all that may be shown on one screen, in the order of a reader's questions."""
+        """Yield all blocks of one screen, in the order of a reader's questions."""
         case = self.case
         if is_cost(case):
             yield from self._costs(assumed=True)
@@ -318,7 +318,7 @@ class One:
         yield from (Paragraph(line, style=Style.ANSWER) for line in lines)
 
     def _costs(self, *, assumed: bool) -> Iterator[Block]:
-        """Yield of each kind of risk the best bound and the run that has it; what it assumes, and the next ones."""
+        """Yield for each kind of risk the best bound with its run and assumptions, and the next ones."""
         for quantity in RISKS:
             of_kind = [result for result in self.case.results if result.quantity == quantity]
             for best in [result for result in of_kind if result.best][:1]:
@@ -336,12 +336,12 @@ class One:
         return f"{self.digits.value(result)} ({algorithms + ', ' if algorithms else ''}{result.bound})"
 
     def _warning(self) -> list[Block]:
-        """Return why the result is not private, where it is not."""
+        """Return why the result is not private, if it is not."""
         warning = risk.warning(self.case)
         return [Paragraph(warning, style=Style.BAD)] if warning else []
 
     def _measured(self) -> Iterator[list[Block]]:
-        """Yield what a run came to that was carried out, a ledger's entries, what attackers can do, and an audit."""
+        """Yield the metrics of an executed run, a ledger's entries, what attackers can do, and an audit."""
         case, digits = self.case, self.digits
         if case.training:
             lines = [Paragraph(line, counted=False) for line in risk.training_lines(case, digits)]
@@ -367,13 +367,13 @@ class One:
         return Table([columns(self.case), *rows(self.case, self.digits)], styles)
 
     def _best(self) -> list[Result]:
-        """Return the best bounds; where several orders are asked, the best of each."""
+        """Return the best bounds; for several orders, the best of each."""
         guarantees = [result for result in self.case.results if result.guarantee or result.best]
         best = [result for result in guarantees if result.best]
         return best if len(best) > 1 else guarantees[:_BEST]
 
     def _bounds(self) -> Iterator[Block]:
-        """Yield the best bounds as a table, and what none can beat."""
+        """Yield the best bounds and the lower value as a table."""
         best, digits = self._best(), self.digits
         lines = aligned([("*" if r.best else " ", r.bound, digits.value(r)) for r in best])
         derived = [f"{line}  {derivation(r, digits)}" for line, r in zip(lines, best, strict=True)]
@@ -386,7 +386,7 @@ class One:
             yield Paragraph(text, "limit", rank=5)
 
     def _notes(self) -> Iterator[Block]:
-        """Yield what would better the answer, and the other notes."""
+        """Yield possible improvements, and the other notes."""
         case = self.case
         improvements = list(improvement_sentences(self.command, case))
         yield from (Paragraph(sentence, "better", rank=1) for sentence in improvements)
@@ -406,14 +406,14 @@ class One:
 
 
 class Several:
-    """What is said of several cases: a ranking where they are of several algorithms, else one row a case."""
+    """The blocks about several cases: a ranking of several algorithms, else one row a case."""
 
     def __init__(self, report: Report, digits: Digits) -> None:
-        """Take the report, and how numbers are written."""
+        """Take the report and the format of numbers."""
         self.report, self.digits = report, digits
 
     def full(self) -> Iterator[Block]:
-        """Yield the table, and the grounds and notes of every case."""
+        """Yield the table, with the basis and the notes of every case."""
         report = self.report
         yield Paragraph("; ".join(common_lines(report)), style=Style.QUIET)
         yield from (GAP, self._table(), GAP)
@@ -432,7 +432,7 @@ class Several:
         yield from self._failed_gates()
 
     def few(self) -> Iterator[Block]:
-        """Yield the table with the best case, what is common to all, and what would better a case most."""
+        """Yield the table with the best case, the common inputs, and the largest improvement."""
         report = self.report
         winner = ranked(report)
         if winner is not None:
@@ -457,12 +457,12 @@ class Several:
             yield Paragraph(f"{', '.join(names)}: {reason}" if names else reason, "none")
 
     def _better(self) -> Iterator[Block]:
-        """Yield what would better a case the most, with its name."""
+        """Yield the largest improvement of a case, with its name."""
         if (better := best_improvement(self.report.cases)) is not None:
             yield Paragraph(f"{name_in(self.report, better[0])}: {better[1]}", "better")
 
     def _failed_gates(self) -> Iterator[Block]:
-        """Yield the gates that failed, each with the number of its case."""
+        """Yield the failed gates, each with the number of its case."""
         for place, case in enumerate(self.report.cases, start=1):
             for gate in dict.fromkeys(gate for gate in case.assertions if not gate.passed):
                 text = f"FAIL: case {place}: {gate.text} (value {gate.value}, slack {gate.slack})"
@@ -477,5 +477,5 @@ def _gate(gate: Assertion) -> Paragraph:
 
 
 def _tables(rows: Sequence[tuple[str, ...]], *, counted: bool = True) -> list[Block]:
-    """Return the table of these rows; none of no rows."""
+    """Return the table of these rows; nothing without rows."""
     return [Table(rows, counted=counted)] if rows else []

@@ -1,4 +1,4 @@
-"""Tables and paragraphs fitted to a width. Words are never broken: where columns do not fit, rows are written below
+"""Tables and paragraphs fitted to a width. Words are never broken: if columns do not fit, rows are written below
 each other."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 _GAP = "  "
 _INDENT = "    "
-_GLUE = "\xa0"  # a space at which no line breaks
+_GLUE = "\xa0"  # a non-breaking space
 
 _EQUATION = re.compile(r"(?:[\w-]+ )?[\w-]+ <?= (?=\S)")
 """The left side of an equation or a bound: a name, with its symbol."""
@@ -26,13 +26,13 @@ def counted(count: int, one: str, several: str = "") -> str:
 
 
 def listed(names: Sequence[str], most: int) -> str:
-    """Return the first of some names, and how many more there are."""
+    """Return the first of some names, and the number of others."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def cut(text: str, width: int) -> str:
-    """Return a text, of one that is longer than a width its beginning."""
+    """Return a text, cut to a width."""
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
@@ -63,7 +63,7 @@ def laid_out(rows: Sequence[Row], width: int) -> list[list[str]]:
 
 
 def _shared(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Return the widths of columns: what they need, narrow ones first, while there is room."""
+    """Return the widths of columns: what they need, narrow ones first, as long as there is room."""
     widths, spare = list(least), room - sum(least)
     order = sorted(range(len(least)), key=lambda place: natural[place] - least[place])
     for rank, place in enumerate(order):
@@ -88,7 +88,7 @@ def _side_by_side(row: Row, widths: Sequence[int]) -> list[str]:
 
 
 def _stacked(rows: Sequence[Row], natural: Sequence[int], width: int) -> list[list[str]]:
-    """Return each row as a line of its first cells, and under it the others with the names of their columns."""
+    """Return each row as a line of its first cells, and below it the others with the names of their columns."""
     first = 1
     while first < len(natural) and sum(natural[: first + 1]) + len(_GAP) * first <= 3 * width // 4:
         first += 1

@@ -18,7 +18,7 @@ _NUMBERS = (
 """The first columns."""
 
 _PIECE = 1 << 16
-"""Characters of CSV that are kept before they are written: a write a row is slow."""
+"""The number of characters of CSV in a write: one write per row would be slow."""
 
 
 def json_pieces(report: Report) -> Iterator[str]:
@@ -37,7 +37,7 @@ def json_pieces(report: Report) -> Iterator[str]:
 
 
 def _strict_text(case: Case, before: Mapping[str, str], indent: int | None = None, depth: int = 0) -> str:
-    """Return the JSON of a case; numbers that are not finite are rare, and only then `strict_json` is needed."""
+    """Return the JSON of a case; `strict_json` is only needed for numbers that are not finite, which are rare."""
     fields = {**before, **case_fields(case)}
     try:
         return json_text(fields, indent, depth)
@@ -46,8 +46,8 @@ def _strict_text(case: Case, before: Mapping[str, str], indent: int | None = Non
 
 
 def jsonl_pieces(report: Report) -> Iterator[str]:
-    """Yield one line per case; of a check, one more that ends it: without the last line it is not complete."""
-    written = getattr(report.cases, "lines", None)  # of a check whose cases are on the disk
+    """Yield one line per case; a check has one more at its end, without which it is incomplete."""
+    written = getattr(report.cases, "lines", None)  # a check with its cases on the disk
     for line in written() if written else (case_line(report.command, case) for case in report.cases):
         yield f"{line}\n"
     if report.command == CHECK:
@@ -119,7 +119,7 @@ def columns(report: Report) -> tuple[str, ...]:
 
 
 def rows(report: Report, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield one flat dict a result, of these columns."""
+    """Yield one flat dict of these columns per result."""
     for number, case in enumerate(report.cases, start=1):
         beside = {f"input_{name}": value for name, (value, _) in case.inputs.items()}
         beside |= {**_measured(case), **case.attack_numbers, **_audited(case)}
@@ -137,7 +137,7 @@ def to_dict(report: Report) -> dict[str, Any]:
 
 
 def _envelope(report: Report) -> dict[str, Any]:
-    """Return the same with an empty list of cases."""
+    """Return the report with an empty list of cases."""
     statuses, beside = report.statuses, dict[str, Any]()
     if report.not_selected:
         beside["not_selected"] = [{"file": file, "name": name} for file, name in report.not_selected]
@@ -156,7 +156,7 @@ def _envelope(report: Report) -> dict[str, Any]:
 
 
 def _measured(case: Case) -> dict[str, Any]:
-    """Return what was measured of a run that was carried out, as columns ``uncovered_train_loss`` and the like."""
+    """Return the metrics of an executed run, as columns ``uncovered_train_loss`` and the like."""
     if not case.training:
         return {}
     cells: dict[str, Any] = {"model_private": case.training["private"]}
@@ -171,7 +171,7 @@ def _measured(case: Case) -> dict[str, Any]:
 
 
 def _audited(case: Case) -> dict[str, Any]:
-    """Return what an audit found, as columns ``audit_attack``, ``audit_epsilon_lower``, ..."""
+    """Return the results of an audit, as columns ``audit_attack``, ``audit_epsilon_lower``, ..."""
     return {f"audit_{name}": case.audit[name] for name in _AUDITED} if case.audit else {}
 
 
@@ -200,7 +200,7 @@ def case_fields(case: Case) -> dict[str, Any]:
 
 
 def _check_fields(check: Check) -> dict[str, Any]:
-    """Return where a case of a recipe stands, and how it ended."""
+    """Return the place and the outcome of a case of a recipe."""
     return {**check._asdict(), "accepted": list(check.accepted), "objections": list(check.objections)}
 
 
@@ -208,7 +208,7 @@ _ALWAYS = ("bound", "quantity", "value", "kind", "adjacency", "assumes", "refere
 
 
 def _result_fields(result: Result) -> dict[str, Any]:
-    """Return one bound's answer, without fields that are not known."""
+    """Return one bound's answer, without unknown fields."""
     fields = result._asdict()
     del fields["title"]
     fields["assumes"], fields["adjacency"] = list(result.assumes), result.written_adjacency

@@ -1,4 +1,4 @@
-"""Trained models in words: what their coefficients mean, and how good they are on test rows."""
+"""Trained models in words: the meaning of their coefficients, and their quality on test rows."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from dpcalc.render.words.sentences import enough, in_other_words, is_fact, promi
 from dpcalc.report import Case, Report, Result
 
 CLEAR = 2.0
-"""How many standard deviations of its noise from 0 a coefficient is called clear: noise alone is so in 1 of 22."""
+"""A coefficient is called clear from so many standard deviations of its noise on: noise alone is so in 1 of 22."""
 
 _FIRST, _DIGITS, _NAME = 4, 4, 36  # rows, digits and letters of a name on the first screen
 _CELLS = ("column", "level", "of_class", "value", "noise", "over_range")
 
 
 def coefficients_text(report: Fields, format: str, *, everything: bool) -> str:
-    """Return a model as `dpcalc.training.release.coefficients` reports it, in a format of `dpcalc model`."""
+    """Return a report of `dpcalc.training.release.coefficients` in a format of `dpcalc model`."""
     if written := _WHOLE.get(format):
         return written(report)
     return plain(_blocks(report, everything=everything), COLUMNS)
 
 
 def _csv(report: Fields) -> str:
-    """Return a line for every coefficient, with all digits."""
+    """Return one line per coefficient, with all digits."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(_CELLS)
@@ -43,7 +43,7 @@ def _csv(report: Fields) -> str:
 
 
 def _blocks(report: Fields, *, everything: bool) -> Iterator[Block]:
-    """Yield the largest coefficients, or all of them and what can be read from them."""
+    """Yield the largest coefficients, or all of them with their interpretation."""
     rows = report["coefficients"]
     yield Paragraph(_head(report))
     table: list[Sequence[str]] = [("column", "per unit", "noise", "over its range")]
@@ -66,7 +66,7 @@ def _blocks(report: Fields, *, everything: bool) -> Iterator[Block]:
 
 
 def _readings(report: Fields) -> Iterator[str]:
-    """Yield what can be read from the numbers, and what cannot."""
+    """Yield what the numbers mean, and what they do not."""
     bound = f"{report['bound']:g}"
     if report["noise_std"] is None:
         yield "noise: not known of this model, whose iterates stay hidden or whose file does not say"
@@ -91,7 +91,7 @@ def _readings(report: Fields) -> Iterator[str]:
 
 
 def _unit(report: Fields) -> str:
-    """Return what the coefficients add to."""
+    """Return the quantity that the coefficients add to."""
     if report["classes"] is None:
         return str(report["target"])
     if report["several"]:
@@ -100,7 +100,7 @@ def _unit(report: Fields) -> str:
 
 
 def _head(report: Fields) -> str:
-    """Return what the model is."""
+    """Describe the model."""
     epsilon, delta = (report["privacy"][name] for name in ("epsilon", "delta"))
     cost = "NOT PRIVATE"
     if report["privacy"]["private"] is True and isinstance(epsilon, float) and isinstance(delta, float):
@@ -117,7 +117,7 @@ _WHOLE: dict[str, Callable[[Fields], str]] = {
 
 _REGRESSION = "regression"
 _TWO = 2
-"""Classes that the first screen has room for."""
+"""The number of classes that the first screen has room for."""
 _NAMES = {
     "accuracy": "accuracy", "auc": "AUC", "log_loss": "log loss", "rmse": "RMSE", "mae": "mean absolute error",
     "r2": "R2", "calibration_error": "calibration error",
@@ -125,7 +125,7 @@ _NAMES = {
 
 
 def evaluation_text(report: Fields, *, everything: bool = False) -> str:
-    """Return the lines about an evaluation as `dpcalc.recipes.ledgers.charge.evaluate` reports it."""
+    """Return the lines about a report of `dpcalc.recipes.ledgers.charge.evaluate`."""
     evaluation = _Evaluation(report)
     if report["private"]:
         return "\n".join([*evaluation.private(), evaluation.model()]) + "\n"
@@ -144,7 +144,7 @@ class _Evaluation:
         self.classes = report.get("classes", [])
 
     def measured(self, *, everything: bool) -> Iterator[Block]:
-        """Yield the metrics, and what became of two classes; or of all classes, and every table."""
+        """Yield the metrics with the rates of two classes, or of all classes with every table."""
         yield Paragraph(f"on {self.report['records']} test rows{self._threshold}; NOT PRIVATE unless these are public")
         yield Table([(f"{name}, uncovered", _share(value)) for name, value in self.metrics.items()])
         yield from map(Paragraph, (*self.units, *self.report["remarks"]))
@@ -161,7 +161,7 @@ class _Evaluation:
             yield from map(Paragraph, (f"uncovered: {self.report['why_not_private']}", self.model()))
 
     def _tables(self) -> Iterator[Block]:
-        """Yield the confusion matrix, and how right probabilities are."""
+        """Yield the confusion matrix and the calibration."""
         names = [row["class"] for row in self.classes]
         counts = [(name, *map(str, row)) for name, row in zip(names, self.report["confusion"], strict=True)]
         yield from (GAP, Paragraph("rows by true class (line) and predicted class (column), uncovered"))
@@ -179,7 +179,7 @@ class _Evaluation:
 
     @property
     def _threshold(self) -> str:
-        """From which probability on a row counts as the second class, where that was said."""
+        """The probability from which on a row counts as the second class, if given."""
         threshold = self.report.get("threshold")
         return "" if threshold is None else f"; {self._second} above probability {threshold:g}"
 
@@ -207,7 +207,7 @@ class _Evaluation:
         yield from [ledger["says"]] if ledger.get("says") else []
 
     def model(self) -> str:
-        """Return what the model's file says of the records that it was trained on."""
+        """Return what the model file says of its training records."""
         model = self.report["model"]
         numbers = [model["epsilon"], model["delta"]]
         if model["private"] is not True or not all(isinstance(value, (int, float)) for value in numbers):
@@ -228,11 +228,11 @@ def _between(low: float, high: float) -> str:
 
 
 _SAID_APART = ("epsilon", "delta", "algorithm", "adjacency")
-"""Inputs that the sentences name by themselves."""
+"""Inputs that the sentences name separately."""
 
 
 def render_statement(report: Report, digits: Digits = SIX) -> str:
-    """Return one paragraph per case that names adjacency, what is released and every assumption."""
+    """Return one paragraph per case, with the adjacency, the release and every assumption."""
     return "\n".join(_statement(case, digits) + "\n" for case in report.cases)
 
 
@@ -260,7 +260,7 @@ def _statement(case: Case, digits: Digits) -> str:
 
 
 def _chosen(case: Case) -> str:
-    """Return that the guarantee covers the choice of settings, where they were chosen."""
+    """Return that the guarantee covers the choice of settings, if they were chosen."""
     sentence = risk.chosen(case)
     return f" Of the settings {sentence}; the guarantee covers the choice." if sentence else ""
 
@@ -272,7 +272,7 @@ def _proved(best: Result) -> str:
 
 
 def claim(best: Result, digits: Digits) -> str:
-    """Return in a sentence what the result of the run is; of a parameter that was solved for, with which value."""
+    """Return the result of the run in a sentence, with the value of a solved parameter."""
     value = digits.value(best)
     delta = digits.delta(best.delta, best.log_delta, Side.ECHO)
     if best.quantity in (Quantity.EPSILON, Quantity.DELTA):
@@ -293,7 +293,7 @@ def claim(best: Result, digits: Digits) -> str:
 
 
 def _has(best: Result, level: str) -> str:
-    """Return what the result is, at some level: private, or rid of the records that were to be forgotten."""
+    """Return the property of the result at some level: private, or rid of forgotten records."""
     if best.forgetting:
         return f"meets {level}-unlearning" if level.startswith("(") else f"meets {level} unlearning"
     return f"is {level}-differentially private" if level.startswith("(") else f"is {level} differentially private"

@@ -1,4 +1,4 @@
-"""A report in a notebook: the blocks of its text on a screen, as HTML; it needs nothing that is not installed."""
+"""A report in a notebook: the blocks of its text on a screen, as HTML, without further packages."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dpcalc.render.page.verdict import warnings
 from dpcalc.report import Report
 
 MAX_ROWS = 100
-"""Rows of a table that are shown, and lines of the verdicts of a check."""
+"""The number of rows of a table, or of lines of a check's verdicts, that are shown."""
 
 _EMPHASIS = {Style.BAD: "strong", Style.ANSWER: "strong", Style.QUIET: "small"}
-"""The element that shows what a paragraph is: a notebook has styles of its own."""
+"""The element for each style of a paragraph: a notebook has its own looks."""
 
 
 def render_notebook(report: Report) -> str:
@@ -38,7 +38,7 @@ def _blocks(report: Report) -> Iterator[Block]:
     said = dict.fromkeys(warnings(report) if len(report.cases) != 1 else ())
     said |= dict.fromkeys(f"warning: {text}" for case in report.cases for text in case.warnings)
     yield from (Paragraph(text, style=Style.BAD) for text in list(said)[:MAX_ROWS])
-    *blocks, _ = document(report, SIX, verbose=int(len(report.cases) == 1))  # the last says what flags add
+    *blocks, _ = document(report, SIX, verbose=int(len(report.cases) == 1))  # the last one names the flags for more
     yield from blocks
 
 

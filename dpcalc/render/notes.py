@@ -34,16 +34,16 @@ from dpcalc.theorems.record import lookup
 
 _COMPARE = "compare"
 _FOUR = Digits(4)
-"""How many digits a note shows of an answer."""
+"""The number of digits of an answer in a note."""
 
 
 def report(command: str, cases: Sequence[Case]) -> Report:
-    """Return the report of a command's cases, with what is said of them in words."""
+    """Return the report of a command's cases, with their notes in words."""
     return Report(command, tuple(in_words(command, case) for case in cases))
 
 
 def in_words(command: str, case: Case) -> Case:
-    """Return the case with its notes, and the summary of an allocation, in words."""
+    """Return the case with its notes and the summary of an allocation in words."""
     if not (case.note_data or any(result.details for result in case.results)):
         return case
     sentences = tuple(_sentences(command, case)) if case.note_data else ()
@@ -59,7 +59,7 @@ def _with_summary(result: Result) -> Result:
 
 
 def _sentences(command: str, case: Case) -> Iterator[str]:
-    """Yield the sentences; notes of one kind that follow each other may share one."""
+    """Yield the sentences; consecutive notes of one kind may share one."""
     about: tuple[Any, ...] = case.note_data
     for kind, group in itertools.groupby(about, type):
         if kind is OtherIndex:
@@ -68,7 +68,7 @@ def _sentences(command: str, case: Case) -> Iterator[str]:
             earlier = f"earlier ones are better hidden: {_values_by_index(several)} (use --index)"
             yield f"{several[0].quantity} above is for the {which}; {earlier}"
         elif kind is PromiseNotMade and command == _COMPARE:
-            # A value that is no guarantee is rounded as in the table above it.
+            # A value that is not a guarantee is rounded as in the table above it.
             yield from (_promised(note, Side.NEAREST) for note in group)
         else:
             said = _SENTENCES[kind]
@@ -76,7 +76,7 @@ def _sentences(command: str, case: Case) -> Iterator[str]:
 
 
 def improvement_sentences(command: str, case: Case) -> Iterator[str]:
-    """Yield the sentences on what would better the answer."""
+    """Yield the sentences on improvements of the answer."""
     yield from sentences_about(command, case, _BETTER)
 
 
@@ -91,7 +91,7 @@ _TINY = -100.0
 
 
 def advice(case: Case) -> tuple[str, str]:
-    """Return the one change that helps most with what it gives, or else what other runs give; with its label."""
+    """Return the most useful change with its gain, or else the answers of other runs, with a label."""
     best = case.best
     if best is None or (best.log_delta is not None and best.quantity == Quantity.DELTA and best.log_delta < _TINY):
         return "", ""
@@ -113,7 +113,7 @@ def advice(case: Case) -> tuple[str, str]:
 
 
 def best_improvement(cases: Sequence[Case]) -> tuple[Case, str] | None:
-    """Return the case that one change betters most, and that change; None where none is bettered."""
+    """Return the case that one change improves most, and that change; None if there is none."""
     bettered = [(note, case) for case in cases for note in case.note_data if isinstance(note, _BETTER)]
     if not bettered:
         return None
@@ -133,7 +133,7 @@ def _answered(quantity: str | None, value: float | None, log_delta: float | None
 
 
 def _sided(note: Any, side: Side | None = None) -> str:
-    """Return the value of an answer, rounded to a side; to that of a guarantee where none is named."""
+    """Return the value of an answer, rounded to a side, by default that of a guarantee."""
     if getattr(note, "any", None):
         return "any"
     safe = Side.DOWN if note.quantity in MAXIMISED else Side.UP
@@ -145,11 +145,11 @@ def _values_by_index(several: Sequence[Alternative]) -> str:
 
 
 _HUNDRED, _MILLION = 100.0, 1e6
-"""Gains of which all whole digits are shown."""
+"""The range of gains shown with all whole digits."""
 
 
 def _improved(note: Alternative, side: Side | None = None) -> str:
-    """Return what is to be typed, what it gives, and by how much that is better, where it is worth saying."""
+    """Return what to type, its answer, and the gain if it is notable."""
     gives = f"{note.options} gives {note.quantity} {_sided(note, side)}"
     if note.gain is None or note.gain < 1.1 or note.any:
         return gives
@@ -158,7 +158,7 @@ def _improved(note: Alternative, side: Side | None = None) -> str:
 
 
 def _promised(note: Alternative, side: Side | None = None, about: str = "") -> str:
-    """Return what another run gives, what it is, and what is to be promised, without the option that the note names."""
+    """Return another run's answer, the run, and its promise, without the option that the note names."""
     promises = "; ".join(promise.replace(" (--permutation secret)", "") for promise in note.promise or ())
     return f"{_improved(note, side)}{about}{f', if {promises}' if promises else ''} ({note.bound})"
 
@@ -168,14 +168,14 @@ _IF_KNOWN = {
     "strong_convexity": "an example of what it is worth to know the losses to be strongly convex",
     "diameter": "an example of what it is worth to project every iterate onto a bounded set",
 }
-"""What an improvement demands, by the parameter that it changes."""
+"""The condition of an improvement, by the parameter that it changes."""
 
 _STEP_SIZE = {None: "the step size 2/smoothness", True: "any step size up to 2/smoothness does"}
-"""The same of a step size: alone, or whatever is below it."""
+"""The same for a step size: alone, or for all below it."""
 
 
 def _tuned_rate(note: notes.TunedNoise) -> str:
-    """Return how the bound of the tuned schedule nears its limit."""
+    """Return how the bound of the tuned schedule approaches its limit."""
     kappa = f"kappa = Delta eta/(c D) = {note.kappa:.4g}"
     if note.exponent is None:
         below = f", but may start far below it ({kappa} < 1)" if note.kappa < 1.0 else ""
@@ -209,13 +209,13 @@ def with_matrix(case: Case, answered: str) -> str:
 
 
 def iterates(note: PrefixNoise) -> str:
-    """Return of what the noise is."""
+    """Return which iterates have the noise."""
     made_by = " and ".join(f"{name.replace('_', '-')} {value:g}" for name, value in note.workload.items())
     return f"iterates with {made_by}" if made_by else "prefix sums"
 
 
 def _prefix_noise(note: PrefixNoise) -> str:
-    """Return the noise in the iterates, the least one that is known, and what independent noise has with sampling."""
+    """Return the noise in the iterates, the least known one, and that of independent noise with sampling."""
     text = f"noise in {iterates(note)}: {note.rms:.3g} clips (rms), at most {note.largest:.3g}"
     less = [other for other in note.others[:1] if other["rms"] < 0.995 * note.rms]
     shown = [*less, *(other for other in note.others[len(less) :] if other.get("algorithm") == DP_SGD)]
@@ -230,7 +230,7 @@ def _matrix(other: Given) -> str:
 
 
 def _at(at: Given | None) -> str:
-    """Return of which run a note is, where a parameter of it was solved for."""
+    """Return the run of a note, if a parameter was solved for."""
     sides = {name: Side.DOWN if name in MAXIMISED else Side.UP for name in at or {}}
     return "".join(f" at {name} {_FOUR.number(value, sides[name])}" for name, value in (at or {}).items())
 
@@ -242,11 +242,11 @@ _DRAWN_OTHERWISE = {
     "shuffle": "batches here are shuffled, and neither the number of Poisson sampling nor that of balls-in-bins may be "
     "quoted for them",
 }
-"""Why what is true of Poisson sampling is not true of the run."""
+"""Why results for Poisson sampling do not hold for the run."""
 
 
 def _standing(note: AccountantPrints) -> str:
-    """Return whether that is a guarantee of the run, and why."""
+    """Return whether the number is a guarantee of the run, and why."""
     if note.covers_run:
         return "this run is what it assumes, if batches are really drawn so"
     why = [_DRAWN_OTHERWISE[note.sampling]] if note.sampling in _DRAWN_OTHERWISE else []
@@ -257,7 +257,7 @@ def _standing(note: AccountantPrints) -> str:
 
 
 _MOST_KEYS = 20
-"""How many unused keys are listed."""
+"""The number of unused keys that are listed."""
 
 
 def _run_read(note: notes.RunRead) -> str:
@@ -284,7 +284,7 @@ def _cost_of_tries(note: notes.CostOfTries) -> str:
 
 
 _COUNTS = "; the last {} accounted steps are noisy counts of right and wrong answers for that"
-"""How many sums were for log-odds."""
+"""The number of sums for log-odds."""
 
 
 def _up(value: float) -> str:
@@ -296,7 +296,7 @@ def _about(value: float) -> str:
 
 
 def words_of(note: Charged) -> str:
-    """Return what a charge came to: what is spent, what is left, and what was charged and not released."""
+    """Describe a charge: what is spent, what is left, and what was charged but not released."""
     from dpcalc.render.words.brief import remaining_briefly
 
     of = "" if note.group_size == 1 else f" for any {note.group_size} records together"
@@ -313,7 +313,7 @@ def words_of(note: Charged) -> str:
 
 
 def model_facts(case: Case) -> Iterator[tuple[str, str]]:
-    """Yield where a trained model is, and what to do next, each with its label; nothing where there is no model."""
+    """Yield the file of a trained model, and what to do next, each with a label; nothing without a model."""
     for note in case.note_data:
         if isinstance(note, Charged):
             yield "ledger", words_of(note)
@@ -326,7 +326,7 @@ def model_facts(case: Case) -> Iterator[tuple[str, str]]:
 
 
 _BETTER = (Improvement, ShortLastBatch, PromiseNotMade, OtherOrder, OtherRelease)
-"""The notes on what would better the answer."""
+"""The notes on improvements."""
 
 _SENTENCES: dict[type[Note], str | Callable[[Any], str]] = {
     OtherOrder: lambda note: _promised(
@@ -437,4 +437,4 @@ _SENTENCES: dict[type[Note], str | Callable[[Any], str]] = {
     Charged: lambda note: f"charged before training to {words_of(note)}",
     notes.SeveralModels: "several models were trained on the same records: the guarantee covers one of them, not all",
 }
-"""What a note says: a template of its fields, or what makes the sentence; nothing where that is empty."""
+"""The sentence of each note: a template of its fields, or a function; empty for none."""

@@ -13,16 +13,16 @@ from dpcalc.plain_enum import PlainEnum
 from dpcalc.report import Result
 
 MAXIMISED = (*(name for name, direction in DIRECTIONS.items() if not direction.more_is_private), *SUFFICIENT)
-"""Solved parameters of which the largest admissible value is reported: they round down in text."""
+"""Solved parameters whose largest admissible value is reported: they round down in text."""
 
 
 class Side(PlainEnum):
-    """How a number is rounded in text."""
+    """The direction in which a number is rounded in text."""
 
     UP = "up"  # never below the exact double
     DOWN = "down"  # never above it
     NEAREST = "nearest"
-    ECHO = "echo"  # a typed budget: as it was typed where that fits, else up
+    ECHO = "echo"  # a typed budget: as typed if that fits, else up
     AS_GIVEN = "as given"  # all digits
 
 
@@ -46,7 +46,7 @@ def number(value: float | int | str, precision: int = 6, side: Side = Side.NEARE
 
 @functools.lru_cache(maxsize=1024)
 def _directed(value: float, precision: int, *, up: bool) -> str:
-    """Return a positive ``value`` to ``precision`` digits, not below (above) it: compared in whole numbers."""
+    """Round a positive ``value`` up or down to ``precision`` digits, by a comparison of whole numbers."""
     mantissa, _, exponent = f"{value:.{precision - 1}e}".partition("e")
     digits, power = int(mantissa.replace(".", "")), int(exponent) - precision + 1
     numerator, denominator = value.as_integer_ratio()
@@ -56,7 +56,7 @@ def _directed(value: float, precision: int, *, up: bool) -> str:
     elif not up and excess > 0 and digits > 10 ** (precision - 1):
         digits -= 1
     elif not up and excess > 0:
-        digits, power = 10 * digits - 1, power - 1  # below a power of ten they are a tenth as coarse
+        digits, power = 10 * digits - 1, power - 1  # below a power of ten digits are ten times as fine
     text = str(digits)
     first = power + len(text) - 1
     text = text.rstrip("0")
@@ -74,8 +74,8 @@ def _scientific(digits: str, exponent: int) -> str:
 
 
 def side_of(result: Result) -> Side:
-    """Return the side to which a result's number is rounded in text."""
-    promised = result.guarantee or result.best  # of a run that is not covered, the best one is no guarantee
+    """Return the direction in which a result's number is rounded in text."""
+    promised = result.guarantee or result.best  # the best result of an uncovered run is not a guarantee
     if not promised and result.kind != Kind.LOWER:
         return Side.NEAREST
     return Side.DOWN if (result.quantity in MAXIMISED) == promised else Side.UP
@@ -93,19 +93,19 @@ def equation(name: str, value: float | int | str) -> str:
 
 
 _FARTHEST = 1e12
-"""Beyond this logarithm the digits of a delta mean nothing, and its power of ten is shown alone."""
+"""Beyond this logarithm the digits of a delta are meaningless, and only its power of ten is shown."""
 
 _LN_TINY = -690.0
 """Below this logarithm, near that of the smallest normal double, a delta is written from its logarithm."""
 
 
 class Digits(NamedTuple):
-    """How numbers are written in text: with so many significant digits."""
+    """The format of numbers in text, with so many significant digits."""
 
     precision: int = 6
 
     def at_most(self, most: int) -> Digits:
-        """Return fewer digits, where there are more than ``most``."""
+        """Return the format with at most ``most`` digits."""
         return Digits(min(self.precision, most))
 
     def number(self, value: float | int | str, side: Side = Side.NEAREST) -> str:
@@ -113,7 +113,7 @@ class Digits(NamedTuple):
         return number(value, self.precision, side)
 
     def delta(self, delta: float | None, log_delta: float | None, side: Side = Side.NEAREST) -> str:
-        """Return delta as a decimal, as a power of ten where it is below the range of a double."""
+        """Return delta as a decimal, also below the range of a double."""
         if log_delta == -math.inf:
             return "0"
         if log_delta is not None and log_delta < _LN_TINY:
@@ -121,7 +121,7 @@ class Digits(NamedTuple):
         return self.number(delta, side) if delta is not None else ""
 
     def delta_of(self, result: Result) -> str:
-        """Return the delta at which a result holds, as it was asked."""
+        """Return the delta at which a result holds, as asked."""
         return self.delta(result.delta, result.log_delta, Side.ECHO)
 
     def _tiny(self, log_delta: float, side: Side) -> str:
@@ -133,7 +133,7 @@ class Digits(NamedTuple):
             return "10^" + number(ten, max(self.precision, 6), directed)
         import decimal
 
-        # 25 digits more than are shown: ``exp`` is rounded once, and then away from the safe side by a unit at most.
+        # 25 digits more than shown: ``exp`` is rounded once, then away from the safe side by a unit at most.
         exact = decimal.Context(prec=self.precision + 25, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
         value = exact.exp(decimal.Decimal(log_delta))
         value = {Side.UP: exact.next_plus, Side.DOWN: exact.next_minus}.get(side, exact.plus)(value)
@@ -150,7 +150,7 @@ class Digits(NamedTuple):
             return "any"
         text = self.number(result.value, side_of(result))
         holds = (result.details or {}).get("holds")
-        # Rounded up past the end of what is proved, it would be outside: then all digits are shown.
+        # If rounding up would leave the proved range, all digits are shown.
         return text if holds is None or float(text) <= holds["to"] else number(result.value, side=Side.AS_GIVEN)
 
     def order(self, result: Result) -> str:
@@ -158,9 +158,9 @@ class Digits(NamedTuple):
         return self.number(result.order or 0.0, Side.DOWN)
 
     def epsilon(self, result: Result) -> str:
-        """Return the epsilon at which a result holds, as it was asked."""
+        """Return the epsilon at which a result holds, as asked."""
         return self.number(result.epsilon or 0.0, Side.ECHO)
 
 
 SIX = Digits()
-"""What is shown where nothing else was asked."""
+"""The default."""

@@ -1,4 +1,4 @@
-"""The table of a sweep, one row a case, and what stands under it.
+"""The table of a sweep, one row a case, and the text below it.
 
 ``explain`` and BibTeX: a bound's statement, formula with a run's numbers put in, assumptions, source and errata.
 """
@@ -53,7 +53,7 @@ def summary(report: Report, digits: Digits) -> list[tuple[str, ...]]:
 
 
 def unanswered(report: Report) -> dict[str, list[str]]:
-    """Return why cases have no answer: the reasons, each with the cases that it is of; with none if it is of all."""
+    """Return why cases have no answer: each reason with its cases, or with none if it is that of all."""
     reasons: dict[str, list[str]] = {}
     for case in report.cases:
         if not case.answers:
@@ -63,14 +63,14 @@ def unanswered(report: Report) -> dict[str, list[str]]:
 
 
 def name_in(report: Report, case: Case) -> str:
-    """Return what a case is called among those of a report: the inputs in which it differs from others."""
+    """Return the name of a case in a report: the inputs in which it differs from others."""
     names = [name for name in varying(report) if name != ALGORITHM]
     inputs = [equation(name, case.value(name)) for name in names if name in case.inputs]
     return ", ".join(([case.algorithm] if ALGORITHM in varying(report) else []) + inputs) or case.algorithm
 
 
 def _last_cell(best: Result, digits: Digits) -> str:
-    """Return what the last column says of a result: its order, or the run and the kind of a cost."""
+    """Return the last cell of a result: its order, or the run and the kind of a cost."""
     if best.quantity == Quantity.RDP:
         return f"order {digits.order(best)}"
     if best.quantity in RISKS:
@@ -103,7 +103,7 @@ def _input_cell(case: Case, name: str) -> str:
 
 
 def ranked(report: Report) -> Case | None:
-    """Return the case with the best answer where the cases are one question to several algorithms; else None."""
+    """Return the case with the best answer if the cases ask one question of several algorithms; else None."""
     quantities = {case.best.quantity for case in report.cases if case.best}
     names = {case.algorithm for case in report.cases}
     if len(names) < max(2, len(report.cases)) or len(quantities) != 1 or quantities & {Quantity.RDP, *RISKS}:
@@ -113,7 +113,7 @@ def ranked(report: Report) -> Case | None:
 
 
 def _rank(case: Case) -> float:
-    """Return what is smaller the better the answer is."""
+    """Return a number that is smaller for a better answer."""
     best = case.best
     if best is None:
         return math.inf
@@ -125,7 +125,7 @@ def _rank(case: Case) -> float:
 
 
 def common_inputs(report: Report) -> list[tuple[str, str]]:
-    """Return the inputs in which the cases of a report agree, by group: given, by default, derived."""
+    """Return the common inputs of a report's cases, by group: given, by default, derived."""
     described = [case for case in report.cases if case.inputs]
     if not described:
         return [(GIVEN, "")]
@@ -139,12 +139,12 @@ def common_inputs(report: Report) -> list[tuple[str, str]]:
 
 
 def common_lines(report: Report) -> list[str]:
-    """Return the same, a line each."""
+    """Return the common inputs, one line per group."""
     return [f"{group}: {text}" for group, text in common_inputs(report)]
 
 
 def summary_notes(report: Report) -> list[str]:
-    """Return the notes, each once, but those on what would better a case: the table has the best of these."""
+    """Return the notes, each once, except improvements: the table has the best of these."""
     notes: dict[str, None] = {}
     for case in report.cases:
         improvements = set(improvement_sentences(report.command, case))
@@ -153,7 +153,7 @@ def summary_notes(report: Report) -> list[str]:
 
 
 def summary_counts(report: Report) -> Iterator[str]:
-    """Yield how cases were audited, how many best values were certified, and how many gates held, where any were to."""
+    """Yield how cases were audited, and how many best values were certified and gates held, if any were to."""
     yield from audited_together(report)
     certified, tried = certified_counts(report)
     if tried:
@@ -171,7 +171,7 @@ GIVES = {
     "parts": "epsilon and delta, composed by the law of the privacy loss",
     "cost": "excess risk at a budget",
 }
-"""What a bound's function returns, in words."""
+"""The result of a bound's function, in words."""
 
 _SENSITIVITY = "sensitivity"
 _TIMES_LIPSCHITZ = {"replace-one": "2 lipschitz", "null-record": "lipschitz"}
@@ -184,7 +184,7 @@ def render_explain(report: Report, digits: Digits = SIX) -> str:
 
 
 def explain_bounds(report: Report, ids: Sequence[str], digits: Digits = SIX) -> str:
-    """Return what these bounds say of each case, with the numbers of its run.
+    """Explain these bounds for each case, with the numbers of its run.
 
     Raises:
         NotApplicable: one of them does not apply to a run.
@@ -205,7 +205,7 @@ def _results_of(case: Case, id: str) -> list[Result]:
 
 
 def render_bibtex(report: Report, _: object = None) -> str:
-    """Return the BibTeX of what the best results rest on."""
+    """Return the BibTeX of the sources of the best results."""
     return bibtex([lookup(r.bound) for case in report.cases for r in case.answers])
 
 
@@ -215,7 +215,7 @@ def bibtex(bounds: list[Theorem]) -> str:
 
 
 def cited(ids: Sequence[str]) -> str:
-    """Return the BibTeX of bounds and of sources, by their ids and keys; of all sources where none is given.
+    """Return the BibTeX of bounds and sources, by their ids and keys; of all sources by default.
 
     Raises:
         SpecError: an id is neither.
@@ -231,7 +231,7 @@ def bibtex_of(keys: Sequence[str]) -> str:
 
 
 def explain_result(result: Result, case: Case, digits: Digits = SIX) -> str:
-    """Return everything the record says of the result's bound, with this run's numbers in it."""
+    """Return the record of the result's bound, with this run's numbers in it."""
     bound = lookup(result.bound)
     relation = {Kind.LOWER: ">=", Kind.HEURISTIC: "about"}.get(result.kind, "<=")
     answer = f"{result.quantity} {relation} {digits.value(result)}"
@@ -239,7 +239,7 @@ def explain_result(result: Result, case: Case, digits: Digits = SIX) -> str:
     names = [name for name in (*bound.parameters, "epsilon", "delta") if name in case.inputs]
     numbers = [("" if place else "with", _number_of(case, name)) for place, name in enumerate(names)]
     refutation, promised = refuted(case), f"[{' ' if result.kind == Kind.CONDITIONAL else 'x'}]"
-    # A run that was carried out saw to what is assumed of its steps, and its rounding assumes more.
+    # An executed run ensures what is assumed of its steps, and its rounding assumes more.
     assumed, left, done = bound.assumes, bound.assumes, ""
     if case.training and result.best:
         assumed, left, done = result.assumes, kept(case), ", or done by this run"
@@ -268,7 +268,7 @@ def _labelled(label: str, text: str) -> list[str]:
 
 
 def _item(sign: str, text: str) -> list[str]:
-    """Return an item of a list in lines."""
+    """Return the lines of an item of a list."""
     first = f"  {sign} "
     return wrapped(text, COLUMNS, first, " " * len(first))
 
@@ -283,7 +283,7 @@ def _number_of(case: Case, name: str) -> str:
 
 
 def describe(bound: Theorem) -> str:
-    """Return everything the record says of a bound, as plain text."""
+    """Return the record of a bound as plain text."""
     needed = [name for name in bound.parameters if name not in bound.optional]
     optional = [name for name in bound.parameters if name in bound.optional]
     lines = [

@@ -1,16 +1,16 @@
 """Chunks of a check: some of its cases, computed wherever the text of their recipes is sent.
 
-What travels is text, and one function that is known by its name: `run_chunk`. It needs nothing but this version of
-dpcalc. A chunk names its cases by their places; whoever computes it expands them from the recipe, and keeps what was
-read for the next chunk. The answer repeats which chunk it is of, and has a line of JSON for every case.
+Only text travels, and one function by its name: `run_chunk`. It needs only this version of
+dpcalc. A chunk names its cases by their places; a worker expands them from the recipe, and caches what was
+read for the next chunk. The answer repeats the head of the chunk, and has a line of JSON for every case.
 
-The report on more cases than are held in memory: they are counted as they pass, and read from a file afterwards.
+A report on more cases than are held in memory counts them as they pass, and reads them from a file afterwards.
 
-The cases of a selection judged one by one, here or by whoever was sent their text.
+The cases of a selection are judged one by one, here or by workers.
 
-A check: its cases judged wherever they are computed, and passed on in their order.
+A check passes them on in their order.
 
-Cases are computed here, in processes of this program, or by an executor. Each is put into a `Journal` when it comes,
+Cases are computed here, in processes of this program, or by an executor. Each is put into a `Journal` on arrival,
 and is yielded when all before it were. Of more than `MAX_CASES` none stays in memory.
 """
 
@@ -51,14 +51,14 @@ if TYPE_CHECKING:
 
 
 MOST_SHOWN = 1000
-"""Cases that a text shows, of a check of more than are held in memory."""
+"""The number of cases in a text about more cases than are held in memory."""
 
 _PASSED = '"status": "passed"'
-"""Of a line of JSON: within a string its quotes would be escaped."""
+"""Part of a line of JSON: within a string its quotes would be escaped."""
 
 
 class CasesOnDisk(Lazy[Case]):
-    """Cases that a journal has, and some that stand after them."""
+    """The cases of a journal, and some after them."""
 
     def __init__(self, journal: Journal, tally: Tally, more: Sequence[Case] = ()) -> None:
         super().__init__(tally.cases, lambda place: read_line(self._line(place)))
@@ -69,7 +69,7 @@ class CasesOnDisk(Lazy[Case]):
         return map(read_line, self.lines())
 
     def _line(self, place: int) -> str:
-        checked = len(self) - len(self._more)  # a check that stopped early may have more of them in its journal
+        checked = len(self) - len(self._more)  # the journal of a check that stopped early may have more
         return self._journal.line(place) if place < checked else self._more[place - checked]
 
     def lines(self) -> Iterator[str]:
@@ -78,7 +78,7 @@ class CasesOnDisk(Lazy[Case]):
 
 
 class Excerpt(tuple[Case, ...]):
-    """Some cases, and the counts of all."""
+    """Some cases, with the counts of all."""
 
     tally: Tally
 
@@ -90,7 +90,7 @@ class Excerpt(tuple[Case, ...]):
 
 
 def excerpt(report: Report) -> Report:
-    """Return the report on many cases with the first that did not pass: its counts are still those of all."""
+    """Return the report on many cases with only the first that did not pass, and the counts of all."""
     cases: Any = report.cases
     troubled = (read_line(line) for line in cases.lines() if _PASSED not in line)
     return report._replace(cases=Excerpt(itertools.islice(troubled, MOST_SHOWN), report.tally))
@@ -101,7 +101,7 @@ class Judge:
 
     Args:
         selection: whose cases are judged.
-        answers: to them and to those that they are compared with.
+        answers: to these cases and to those that they are compared with.
     """
 
     def __init__(self, selection: Selection, answers: Answers) -> None:
@@ -109,7 +109,7 @@ class Judge:
         self._stale: dict[tuple[int, str, str], bool] = {}
 
     def __call__(self, place: int) -> Case:
-        """Return the case at a place with its verdict; an error that nobody expected is one of this case alone."""
+        """Return the case at a place with its verdict; an unexpected error affects this case alone."""
         recipe, entry = self._selection.at(place)
         certify = self._selection.options.certify
         try:
@@ -121,7 +121,7 @@ class Judge:
 
 SCHEMA = "dpcalc.chunk/1"
 _OF_FILES = ("ledger", "train")
-_SOON = 0.5  # seconds after which a chunk answers what it has
+_SOON = 0.5  # seconds after which a chunk returns its answers so far
 
 
 def travels(entry: Entry) -> bool:
@@ -132,10 +132,10 @@ def travels(entry: Entry) -> bool:
 
 
 class Chunk(Row):
-    """Some cases that are computed one after the other.
+    """Some cases, computed one after the other.
 
     Args:
-        selection: whose cases they are.
+        selection: of the cases.
         places: of the cases.
     """
 
@@ -147,7 +147,7 @@ class Chunk(Row):
         """Return the first cases of the chunk, with their verdicts.
 
         Raises:
-            Garbled, WorkerLost: this is no answer to it.
+            Garbled, WorkerLost: it is not an answer to this chunk.
         """
         lines = lines_of(self.document, text)
         if not 1 <= len(lines) <= len(self.places):
@@ -155,7 +155,7 @@ class Chunk(Row):
         return [verdict_on(self._selection, place, line) for place, line in zip(self.places, lines, strict=False)]
 
     def after(self, answer: list[Case]) -> Chunk | None:
-        """Return the cases that were not answered."""
+        """Return the unanswered cases."""
         return self.part(len(answer), len(self.places)) if len(answer) < len(self.places) else None
 
     def part(self, start: int, end: int) -> Chunk:
@@ -163,7 +163,7 @@ class Chunk(Row):
         return Chunk(self._selection, self.places[start:end])
 
     def stopped(self, why: DpcalcError) -> list[Case]:
-        """Return the verdict on the only case, whose computation was ended."""
+        """Return the verdict on a chunk's only case after its computation was ended."""
         _, entry = self._selection.at(self.places[0])
         outcome = Outcome(None, type(why).__name__, why.message, why.hint, why.exit_code)
         return [in_words("check", error(entry, entry.place, outcome))]
@@ -172,11 +172,11 @@ class Chunk(Row):
 def verdict_on(selection: Selection, place: int, line: str) -> Case:
     """Return the case at a place from a line that another process wrote.
 
-    Every field is read, what is read is written again and compared, and every gate of the recipe is judged again on the
-    numbers that were read.
+    Every field is read, written again and compared, and every gate of the recipe is judged again on the
+    numbers.
 
     Raises:
-        Garbled: it is another case, no case, or has another verdict than its numbers.
+        Garbled: it is another case or none, or its verdict contradicts its numbers.
     """
     _, entry = selection.at(place)
     case = verified_case(line)
@@ -185,13 +185,13 @@ def verdict_on(selection: Selection, place: int, line: str) -> Case:
         raise Garbled("the answer is about another case")
     if case.check.status == Status.PASSED and len(case.assertions) < len(entry.gates):
         raise Garbled("a case is said to pass of which a gate was not judged")
-    public = bool(case.training) and not (case.training or {})["private"]  # its numbers are no guarantees
+    public = bool(case.training) and not (case.training or {})["private"]  # its numbers are not guarantees
     if not public and any(result.best and not result.kind.guarantee for result in case.results):
         raise Garbled("what is no guarantee is said to be the best one")
     if case.check.status in (Status.PASSED, Status.FAILED):
         refuse_other_inputs(given_by(entry), case)
     try:
-        with no_case():  # of a text where a number belongs
+        with no_case():  # a text in place of a number
             wanted = judged_again(entry, case, certify=selection.options.certify)
     except DpcalcError as refusal:
         raise Garbled(f"it cannot be the verdict on this case: {refusal.message}") from None
@@ -204,7 +204,7 @@ def verdict_on(selection: Selection, place: int, line: str) -> Case:
 
 
 def run_chunk(document: str) -> str:
-    """Return the answer to a chunk: the head, and a line of JSON for each of its first cases, one at least.
+    """Return the answer to a chunk: the head, and a line of JSON for each of its first cases, at least one.
 
     Args:
         document: of a `Chunk`.
@@ -224,7 +224,7 @@ def run_chunk(document: str) -> str:
 
 
 _OF_THREAD = threading.local()
-"""What each thread has read."""
+"""The selection that each thread has read."""
 
 
 def _judge_of(text: str) -> Judge:
@@ -233,25 +233,25 @@ def _judge_of(text: str) -> Judge:
 
 
 IN_FLIGHT = 32
-"""Chunks that an executor has at once."""
+"""The number of chunks that an executor has at once."""
 
 _LARGEST = 200  # cases of a chunk: its answer is some hundred kilobytes
 _AHEAD = 4  # cases on their way for every process, so that none waits while others are judged
-_GRACE = 60.0  # seconds beyond the limit of a case after which an executor counts as lost
-_PATIENCE = 600.0  # seconds, where nothing limits a case
+_GRACE = 60.0  # seconds beyond a case's limit after which an executor counts as lost
+_PATIENCE = 600.0  # seconds, for a case without a limit
 
 
 class Checking:
-    """A check while it runs.
+    """A running check.
 
     Args:
         selection: what is checked.
         jobs: how many processes share the work; the results do not depend on it.
-        executor: what computes what it can, in place of processes of this program's own; not closed here.
+        executor: computes the cases that travel, in place of this program's processes; not closed here.
         fail_fast: whether to stop after the first case that fails or has no answer.
-        checkpoint: the file from which an earlier run is taken up, and to which this one is written.
+        checkpoint: the file from which an earlier run is resumed and to which this one is written.
         beside: the folder of a temporary file of very many cases.
-        in_flight: chunks that an executor has at once, or what says so at any time; None: `IN_FLIGHT`.
+        in_flight: the number of chunks that an executor has at once, or a function for it; None: `IN_FLIGHT`.
         attempts: how often a chunk is sent to an executor before it counts as lost.
 
     Raises:
@@ -283,7 +283,7 @@ class Checking:
             self._journal = Journal.kept(selection.places, checkpoint, selection.header(), self._counts)
 
     def _counts(self, place: int, line: str) -> bool:
-        """Return whether a line of the checkpoint counts: an error of time, memory or the program is tried again."""
+        """Return whether a line of the checkpoint counts: errors of time, memory or the program are retried."""
 
         check = verdict_on(self.selection, place, line).check
         assert check is not None
@@ -297,14 +297,14 @@ class Checking:
 
     @property
     def done(self) -> int:
-        """How many cases were yielded."""
+        """The number of cases yielded."""
         return self._done
 
     def cases(self) -> Generator[Case]:
-        """Yield the cases with their verdicts, in their order.
+        """Yield the cases in order, with their verdicts.
 
         Raises:
-            WorkerLost: a worker of the executor died, did not answer, or answered something else.
+            WorkerLost: a worker of the executor died, did not answer, or gave another answer.
         """
         with contextlib.closing(self._arriving()) as arriving:
             while True:
@@ -323,7 +323,7 @@ class Checking:
             raise WorkerLost(f"{missing} cases have no verdict", "run the check again")
 
     def report(self) -> Report:
-        """Return the report on the cases that were yielded, with what a strict check misses."""
+        """Return the report on the cases yielded, with what a strict check misses."""
         missing = tuple(dict.fromkeys(self.selection.not_checked(self._done)))
         more = tuple(left_out(self.selection.recipes, missing))
         cases: Any = (*self._cases, *more)
@@ -336,7 +336,7 @@ class Checking:
     # --- computing ----------------------------------------------------------------------------------------------------
 
     def _arriving(self) -> Generator[tuple[int, Case]]:
-        """Yield the cases that lack a verdict as they come, each with its place."""
+        """Yield the cases without a verdict as they arrive, each with its place."""
         if self._executor is not None:
             yield from self._elsewhere(self._executor)
         yield from self._here()
@@ -371,7 +371,7 @@ class Checking:
             yield from zip(chunk.places, cases, strict=False)
 
     def _chunks(self) -> Iterator[Piece]:
-        """Yield chunks of the cases that travel; the first are small, so that every worker soon has one."""
+        """Yield chunks of the cases that travel; the first are small, so every worker soon has one."""
 
         places = (place for place in self._journal.missing() if travels(self.selection.at(place)[1]))
         size, most = 1, 1 if self._kept else _LARGEST
@@ -381,7 +381,7 @@ class Checking:
 
 
 def _first_done(waiting: dict[Future[Any], int], judge: Judge) -> Iterator[tuple[int, Case]]:
-    """Yield the cases whose answers are there, once there are some."""
+    """Wait for answers, and yield their cases."""
     from concurrent.futures import FIRST_COMPLETED, wait
 
     done, _ = wait(waiting, return_when=FIRST_COMPLETED)
@@ -390,7 +390,7 @@ def _first_done(waiting: dict[Future[Any], int], judge: Judge) -> Iterator[tuple
 
 
 def checked(selection: Selection, **options: Any) -> Report:
-    """Return the report on some cases; of more than `MAX_CASES`, it reads each from the disk when it is looked at.
+    """Return the report on some cases; with more than `MAX_CASES` it reads each from the disk on demand.
 
     Args:
         selection: what is checked.
@@ -405,12 +405,12 @@ def checked(selection: Selection, **options: Any) -> Report:
         with contextlib.closing(checking.cases()) as cases:
             deque(cases, maxlen=0)
         if checking.large:
-            closing.pop_all()  # the cases are read from the journal as long as there is the report
+            closing.pop_all()  # the cases are read from the journal as long as the report exists
         return checking.report()
 
 
 def malformed(refusal: Malformed) -> list[Case]:
-    """Return what is wrong with recipes as cases, for reports that a machine reads."""
+    """Return the errors of recipes as cases, for machine-readable reports."""
     return [_malformed_case(one) for one in refusal.errors]
 
 

@@ -1,8 +1,8 @@
-"""A journal: the verdicts of a check as they come, a line each, in a file that is only ever added to.
+"""A journal: the verdicts of a check in order of arrival, one line each, in an append-only file.
 
-The first line says of which check it is. Every other line has the place of a case, its JSON, and a hash of both. A line
-ends with a line break, which is written last: what has none was cut off when its writer was killed, and is dropped.
-Anything else that is not as it was written is an error. Nothing that was read counts before it was checked.
+The first line identifies the check. Every other line has the place of a case, its JSON, and a hash of both. A line
+ends with a line break, written last: a line without one was cut off when its writer was killed, and is dropped.
+Any other damage is an error. Nothing that was read counts before it is checked.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from dpcalc.report import Case
 SCHEMA = "dpcalc.checkpoint/1"
 _LINE = re.compile(rb'\{"place": ([0-9]{1,12}), "sha256": "([0-9a-f]{64})", "case": (\{.*\})\}\n', re.DOTALL)
 _LONGEST = 1 << 26  # bytes of a line: a case with 10^6 entries has about 4 * 10^7
-_RECENT = 2000  # cases that are kept, so that those that come in order are never read back
+_RECENT = 2000  # cached cases, so that those that arrive in order are never read back
 _OPTION = "--checkpoint"
 _CURE = "name another --checkpoint, or remove this one to begin anew"
 
 Counts = Callable[[int, str], bool]
-"""Whether the line of the case at a place counts, or it is to be computed again.
+"""Whether the line of the case at a place counts, rather than being computed again.
 
-Raises `Garbled` where the line is not the verdict on that case.
+Raises `Garbled` if the line is not the verdict on that case.
 """
 
 
@@ -46,19 +46,19 @@ class Journal:
 
     Args:
         places: of the cases, ascending.
-        on_disk: whether they are in a file without a name, which ends with this process.
+        on_disk: whether they are in an unnamed file, which ends with this process.
         beside: the folder of that file.
     """
 
     def __init__(self, places: Sequence[int], *, on_disk: bool = False, beside: str | None = None) -> None:
         self._places = places
-        self._offsets = array("q", bytes(8 * len(places)))  # of the lines in the file; 0 stands for none
+        self._offsets = array("q", bytes(8 * len(places)))  # of the lines in the file; 0 for none
         self._recent: dict[int, Case] = {}
         self._file: IO[bytes] | None = None
         self._path: str | None = None
         self._end = 1
         if on_disk:
-            import tempfile  # takes long, and most checks need no file
+            import tempfile  # a slow import, and most checks need no file
 
             self._file = tempfile.TemporaryFile(dir=beside or None)  # noqa: SIM115 (closed by `close`)
             self._file.write(b"\n")  # no line begins at 0
@@ -66,16 +66,16 @@ class Journal:
 
     @classmethod
     def kept(cls, places: Sequence[int], path: str, header: Mapping[str, object], counts: Counts) -> Journal:
-        """Return the journal in a file that is kept, with what stands there from an earlier run.
+        """Return a journal in a named file, with the lines of an earlier run.
 
         Args:
             places: of the cases, ascending.
             path: of the file.
-            header: what says of which check it is.
-            counts: what a line must stand up to.
+            header: identifies the check.
+            counts: the test of a line.
 
         Raises:
-            SpecError: the file is of another check, is damaged, is in use, or cannot be written.
+            SpecError: the file belongs to another check, is damaged, in use, or cannot be written.
         """
         journal = cls(places)
         journal._path, journal._file = path, open_to_add(path, _OPTION)
@@ -89,18 +89,18 @@ class Journal:
         return journal
 
     def close(self) -> None:
-        """Close the file; what was written is on the disk."""
+        """Close the file; all lines are on the disk."""
         if self._file is None:
             return
         with contextlib.suppress(OSError, ValueError):
             if self._path is not None:
                 os.fsync(self._file.fileno())
-        with contextlib.suppress(OSError):  # of a full disk, which was reported
+        with contextlib.suppress(OSError):  # a full disk, already reported
             self._file.close()
 
     @contextlib.contextmanager
     def _reported(self) -> Iterator[None]:
-        """Name the file where it cannot be written."""
+        """Name the file in errors of writing."""
         try:
             yield
         except OSError as error:
@@ -113,11 +113,11 @@ class Journal:
             raise SpecError(f"cannot write {what}: {error.strerror or error}", cure) from None
 
     def missing(self) -> Iterator[int]:
-        """Yield the places of the cases that have no verdict; those that get one later may be among them."""
+        """Yield the places of cases without a verdict, perhaps with some that get one meanwhile."""
         return (place for number, place in enumerate(self._places) if not self._offsets[number])
 
     def add(self, place: int, case: Case) -> None:
-        """Add a case, whole or not at all."""
+        """Add a case, entirely or not at all."""
         number = self._number(place)
         if self._file is None:
             self._offsets[number], self._recent[number] = self._end, case
@@ -140,7 +140,7 @@ class Journal:
         self._end += len(whole)
 
     def case(self, number: int) -> Case | None:
-        """Return a case by its number among all, once; None where there is no verdict yet."""
+        """Return a case by its number among all, once; None without a verdict yet."""
         if number >= len(self._places) or not self._offsets[number]:
             return None
         return self._recent.pop(number) if number in self._recent else read_line(self.line(number))
@@ -167,7 +167,7 @@ class Journal:
     # --- an earlier run -----------------------------------------------------------------------------------------------
 
     def _read(self, file: IO[bytes], path: str, header: Mapping[str, object], counts: Counts) -> int:
-        """Take over the lines of an earlier run, cut off what is torn, and return where the next line goes."""
+        """Read the lines of an earlier run, drop a torn last one, and return the position of the next line."""
         wanted = json.dumps(header).encode() + b"\n"
         beginning = json.dumps(dict(itertools.islice(header.items(), 1))).encode()[:-1]  # of every checkpoint
         file.seek(0)
@@ -218,7 +218,7 @@ def _hash(place: int, text: bytes) -> bytes:
 
 
 def _difference(first: bytes, header: Mapping[str, object]) -> str:
-    """Return what a file is that has another header."""
+    """Describe a file that has another header."""
     try:
         written = json.loads(first)
         if written.get("schema") != SCHEMA:
@@ -231,10 +231,10 @@ def _difference(first: bytes, header: Mapping[str, object]) -> str:
 
 
 def _lock(file: IO[bytes], path: str) -> None:
-    """Keep other processes from the file, as long as it is open.
+    """Lock the file against other processes as long as it is open.
 
     Raises:
-        SpecError: one has it, or the platform has no such lock.
+        SpecError: another process has it, or the platform has no such lock.
     """
     try:
         import fcntl

@@ -1,11 +1,11 @@
-"""Shares of a check that several machines take, and the one report that theirs are merged into.
+"""Shares of a check for several machines, and the merging of their reports.
 
-The cases are shared out by what they are: every shard of the same recipes finds the same shares without a word to the
-others. Long ones are spread first. Every report says which share it is of, of which cases and by which options, so that
-a merge can refuse what is missing, doubled, damaged or of something else. No hash keeps out who writes a report anew: a
-merge trusts the machines that checked the shards, as it would trust one.
+The cases are shared out by their content: every shard of the same recipes finds the same shares without communication.
+Long ones are spread first. Every report names its share, its cases and its options, so that
+a merge can refuse what is missing, doubled, damaged or of another check. No hash prevents a forged report: a
+merge trusts the machines that checked the shards.
 
-Many queries spread over workers: each is a command and its keywords, in JSON, and each answer is a case.
+Many queries may also be spread over workers: each is a command and its keywords in JSON, and each answer is a case.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class Share(NamedTuple):
 
 
 def parse_share(text: str) -> Share:
-    """Return the share that ``i/n`` asks for.
+    """Parse a share ``i/n``.
 
     Raises:
-        SpecError: it is not of this form, or there is no such share.
+        SpecError: it has another form, or there is no such share.
     """
     number, slash, of = text.partition("/")
     if not (slash and number.isascii() and number.isdigit() and of.isascii() and of.isdigit() and len(text) < 20):
@@ -64,24 +64,24 @@ def parse_share(text: str) -> Share:
 
 
 def cost(command: str, algorithm: str, *, solved: bool) -> int:
-    """Return about how long a query takes, in units of a closed form."""
+    """Estimate the time of a query, in units of a closed form."""
     known = {"train": 100, "utility": 20, "ledger": 20, "compare": 10, "dp-sgd": 20}.get(command, 1)
     known *= ALGORITHMS[algorithm].cost if algorithm in ALGORITHMS else 1
     return known * (10 if solved else 1)
 
 
 def dealt_out(cases: Iterable[tuple[int, str]], share: Share) -> list[int]:
-    """Return where the cases of a share stand among all, in their order, given what each costs and what it is.
+    """Return the places of a share's cases among all, in order, given the cost and the name of each case.
 
-    The longest cases are dealt out first, each to the share that has the least to do; the name of a case decides among
-    equals. So equal shares fall to the same cases whatever the order of the recipes' files.
+    The longest cases are dealt out first, each to the share with the least work; the name of a case decides among
+    equals. So the shares do not depend on the order of the recipes' files.
     """
     costs, names = array("Q"), array("Q")
     for costs_about, name in cases:
         costs.append(costs_about)
         names.append(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big"))
     order = sorted(range(len(costs)), key=names.__getitem__)
-    order.sort(key=costs.__getitem__, reverse=True)  # which keeps the order of equals
+    order.sort(key=costs.__getitem__, reverse=True)  # a stable sort
     return sorted(place for place, number in _dealt(order, costs, share.of) if number == share.number)
 
 
@@ -97,11 +97,11 @@ def _dealt(order: Sequence[int], costs: Sequence[int], of: int) -> Iterator[tupl
 
 
 def of_sweep(result: Report, asked: Sequence[str], places: Sequence[int], share: Share, *, certify: bool) -> Report:
-    """Return the report on a share of the cases of a sweep, with what it says of its share.
+    """Return the report on a share of the cases of a sweep, with the description of its share.
 
     Args:
         result: on the cases of the share.
-        asked: what each case of all shares asks, and at the end what they have in common.
+        asked: the question of each case of all shares, and last what they have in common.
         places: of the cases of the share.
         share: which one.
         certify: whether guarantees were to be proved.
@@ -115,12 +115,12 @@ def of_sweep(result: Report, asked: Sequence[str], places: Sequence[int], share:
 
 
 def sealed(result: Report, shard: Shard) -> Report:
-    """Return the report with what it says of its share, and the hash of both."""
+    """Return the report with the description of its share, and the hash of both."""
     return result._replace(shard=shard._replace(content=_content(result, shard)))
 
 
 def _content(result: Report, shard: Shard) -> str:
-    """Return the hash of the cases of a share and of what is said of it."""
+    """Return the hash of a share's cases and its description."""
     whole = hashlib.sha256()
     for part in itertools.chain([shard._replace(content="")], map(case_fields, result.cases), [result.not_selected]):
         whole.update(json.dumps(strict_json(part)).encode() + b"\n")
@@ -128,7 +128,7 @@ def _content(result: Report, shard: Shard) -> str:
 
 
 def hash_of(path: str) -> str:
-    """Return the hash of a file of data; nothing where it cannot be read, which its case will say."""
+    """Return the hash of a data file; empty if it cannot be read, which its case will report."""
     try:
         return digest_of(path).sha256
     except SpecError:
@@ -142,10 +142,10 @@ def merged(reports: Sequence[tuple[str, Report]]) -> Report:
     """Return the report on the cases of all shards, as one check of them would have it.
 
     Args:
-        reports: of every shard, each with the name of its file.
+        reports: of all shards, each with the name of its file.
 
     Raises:
-        SpecError: one is no shard, one is missing or doubled, they are of different cases or options, a case is missing
+        SpecError: one is not a shard, is missing or doubled, they have different cases or options, a case is missing
             in its shard, or all are skipped.
     """
     shards = [(name, _shard_of(name, report)) for name, report in reports]
@@ -175,7 +175,7 @@ def merged(reports: Sequence[tuple[str, Report]]) -> Report:
 
 
 _WHOLE = "check"
-"""The command of what is said of a recipe as a whole."""
+"""The command of remarks on a whole recipe."""
 
 
 def _is_on_recipe(case: Case) -> bool:
@@ -216,7 +216,7 @@ _EQUAL = {
 
 
 def _refuse_missing(shards: Sequence[tuple[str, Shard]]) -> None:
-    """Refuse a set of shards in which one is missing or stands twice."""
+    """Refuse a set of shards in which one is missing or repeated."""
     names: dict[int, str] = {}
     for name, shard in shards:
         if shard.number in names:
@@ -236,10 +236,10 @@ Run = Mapping[str, Any]
 
 
 class Queries(Row):
-    """Some queries that are answered one after the other.
+    """Some queries, answered one after the other.
 
     Args:
-        command: that answers them.
+        command: the one that answers them.
         first: the place of the first among all.
         runs: the keywords of each.
     """
@@ -255,7 +255,7 @@ class Queries(Row):
         """Return the answers.
 
         Raises:
-            Garbled, WorkerLost, ValueError: this is no answer to these queries.
+            Garbled, WorkerLost, ValueError: it is not an answer to these queries.
         """
         lines = lines_of(self.document, text)
         return [self._case(line, run) for line, run in zip(lines, self._runs, strict=True)]
@@ -274,12 +274,12 @@ class Queries(Row):
         return Queries(self._command, self.first + start, self._runs[start:end])
 
     def stopped(self, why: DpcalcError) -> list[Case]:
-        """Raise what ended the computation, with the place of the run."""
+        """Raise the error that ended the computation, with the place of the run."""
         raise WorkerLost(f"run {self.first + 1} of the sweep has no answer: {why.message}", why.hint)
 
 
 def answered(document: str, answer: Callable[[str, Run], str]) -> str:
-    """Return the answer to a piece, given what makes the line of a case.
+    """Return the answer to a piece; ``answer`` makes the line of a case.
 
     Raises:
         SpecError: it is of another version of dpcalc.
@@ -303,9 +303,9 @@ def spread_queries(
     Args:
         command: that answers them.
         runs: the keywords of each.
-        executor: what computes.
-        function: that it is given, by name, with the document of a `Queries`.
-        in_flight: pieces that it has at once.
+        executor: computes them.
+        function: sent to it, by name, with the document of a `Queries`.
+        in_flight: the number of pieces that it has at once.
         patience: seconds without an answer after which it counts as lost.
         attempts: how often a piece is sent before it counts as lost.
 

@@ -1,6 +1,6 @@
 """Reports of ``dpcalc check`` for other programs and for people.
 
-Each kind is a module of its own, imported when asked for: a pure function of the report, without a clock, so that the
+Each kind is a separate module, imported on demand: a pure function of the report, without a clock, so that the
 same recipes give the same bytes.
 """
 
@@ -38,7 +38,7 @@ def render(report: Report, kind: str, *, precision: int = 6, baseline: Snapshot 
 
 
 def _of_pieces(function: str) -> Kind:
-    """Return a kind whose text is made in pieces, by a function of the report, and of the digits of texts."""
+    """Return a kind whose text is made in pieces by a function of the report and the digits of texts."""
     digits = function not in PIECES.values()
 
     def pieces(report: Report, asked: Asked) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""An earlier report of ``dpcalc check``, and what has changed since."""
+"""An earlier report of ``dpcalc check``, and the changes since."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from dpcalc.report import SCHEMA, Report
 MAX_CASES = 100_000
 MAX_GATES = 1000  # of a case
 MAX_TEXT = 10_000
-"""Characters. All are more than a check writes: a forged report must not hold up the verdict or fill the reports."""
+"""The limits exceed what a check writes: a forged report must not delay the verdict or fill the reports."""
 
 MOVED = 1e-9
-"""Relative change above which a number has moved; below it, two machines' libraries may differ."""
+"""The relative change above which a number has moved; below it, two machines' libraries may differ."""
 
 _WHOLE = "check"
 _JUDGED = (Status.PASSED, Status.FAILED)
@@ -43,8 +43,8 @@ _HINT = "save one with `dpcalc check ... --report json=FILE`"
 def load(path: str) -> Snapshot:
     """Return the report saved in a file.
 
-    Links are followed, and pipes are read: the path was typed on the command line, so that it is the user's own choice,
-    as that of a recipe is not. No error quotes what the file holds.
+    Links are followed, and pipes are read: the path was typed on the command line, so it is the user's own choice,
+    unlike a recipe's. No error quotes the file.
 
     Raises:
         SpecError: the file cannot be read, is larger than `BASELINE_BYTES`, or holds no report of ``dpcalc check``.
@@ -55,7 +55,7 @@ def load(path: str) -> Snapshot:
             data = stream.read(reading.BASELINE_BYTES + 1)
     except OSError as error:
         raise SpecError(f"cannot read the baseline {shown}: {error.strerror or error}", _HINT) from None
-    except ValueError:  # a NUL, or what no file system encodes
+    except ValueError:  # a NUL, or characters that no file system encodes
         raise SpecError(f"the baseline {shown} is not a path", _HINT) from None
     if len(data) > reading.BASELINE_BYTES:
         raise SpecError(f"the baseline {shown} is larger than {reading.BASELINE_BYTES} bytes", _HINT)
@@ -66,23 +66,23 @@ def load(path: str) -> Snapshot:
 
 
 _NO_CASE = {"command": _WHOLE}
-"""What stands for the check of what is no case of a recipe."""
+"""Stands for the check of anything but a case of a recipe."""
 
 
 def snapshot(envelope: Fields) -> Snapshot:
-    """Return what an envelope of ``dpcalc check`` says.
+    """Summarise an envelope of ``dpcalc check``.
 
     Raises:
-        ValueError, KeyError, TypeError, AttributeError, OverflowError: it is no such envelope.
+        ValueError, KeyError, TypeError, AttributeError, OverflowError: it is not such an envelope.
     """
     if (envelope["schema"], envelope["command"]) != (SCHEMA, _WHOLE):
         raise ValueError(envelope["schema"])
     if len(envelope["cases"]) > MAX_CASES:
         raise ValueError(len(envelope["cases"]))
-    # What is wrong with a recipe as a whole is no case of it.
+    # An error of a whole recipe is not a case of it.
     cases = [case for case in envelope["cases"] if case.get("check", _NO_CASE)["command"] != _WHOLE]
     verdicts = {_where(case): case["check"]["status"] for case in cases}
-    if len(verdicts) < len(cases):  # two cases of one name: which to compare with is not known
+    if len(verdicts) < len(cases):  # two cases of one name cannot be compared
         raise ValueError(len(cases))
     inputs = {_where(case): inputs_of(case) for case in cases if case["results"]}
     return Snapshot(verdicts, _gates(cases), inputs, _numbers(cases))
@@ -107,7 +107,7 @@ def _numbers(cases: Iterable[Fields]) -> dict[Key, Number]:
 
 
 def _gates(cases: Iterable[Fields]) -> dict[Where, list[str]]:
-    """Return the texts of the gates of every case that was judged."""
+    """Return the texts of the gates of every judged case."""
     judged = [case for case in cases if case["check"]["status"] in _JUDGED]
     if any(len(case["assertions"]) > MAX_GATES for case in judged):
         raise ValueError(MAX_GATES)
@@ -139,7 +139,7 @@ def _finite(number: Any) -> float | None:
 
 
 def changes(before: Snapshot, report: Report, digits: Digits) -> list[Change]:
-    """Return what differs in a report: cases, verdicts, what was asked, gates, and numbers that moved."""
+    """Return the changes in a report: cases, verdicts, questions, gates, and numbers that moved."""
     after = snapshot(report.to_dict())
     inputs = _other_inputs(before, after)
     other = {(change.file, change.name) for change in inputs if not comparable([change])}
@@ -157,14 +157,14 @@ def compared(report: Report, before: Snapshot, digits: Digits) -> Report:
 
 
 def changes_since(report: Report, asked: Asked) -> list[Change] | None:
-    """Return what differs from an earlier report, as the report knows it or is asked; None without an earlier one."""
+    """Return the changes since an earlier report, stored or computed; None without an earlier one."""
     if report.changes is not None or asked.baseline is None:
         return None if report.changes is None else list(report.changes)
     return changes(asked.baseline, report, asked.digits)
 
 
 def _other_verdicts(before: Snapshot, after: Snapshot, report: Report) -> Iterator[Change]:
-    """Yield the cases that are gone, those that are new, and those that ended otherwise."""
+    """Yield the cases that are gone, those that are new, and those with another outcome."""
     old, new = before.verdicts, after.verdicts
     left_out = {(os.path.normpath(file), name) for file, name in report.not_selected}
     for where, status in old.items():
@@ -196,7 +196,7 @@ def _other_gates(old: Mapping[Where, list[str]], new: Mapping[Where, list[str]])
 def _other_numbers(
     old: Mapping[Key, Number], new: Mapping[Key, Number], digits: Digits, other: set[Where]
 ) -> Iterator[Change]:
-    """Yield the numbers that moved; the cases in ``other`` answer another question than before."""
+    """Yield the numbers that moved; the cases in ``other`` have another question than before."""
     for key, result in new.items():
         was, now = old[key].size if key in old else None, result.size
         if was is None or now is None or _same(was, now, result.quantity):
@@ -220,7 +220,7 @@ def _number_text(result: Number, digits: Digits) -> str:
 
 
 def _direction(was: float, now: float, quantity: str) -> str:
-    """Return which way a number went, by which factor, and whether that is for the better."""
+    """Return the direction and the factor of a change, and whether it is an improvement."""
     up = now > was
     word = "better" if up == (quantity in MAXIMISED) else "worse"
     return f"{'up' if up else 'down'}{_factor(was, now, quantity)}, {word}"

@@ -1,4 +1,4 @@
-"""Annotations of GitHub Actions: workflow commands that mark the cases which did not pass where they stand.
+"""Annotations of GitHub Actions: workflow commands that mark the places of cases that did not pass.
 
 SARIF 2.1.0, as code scanning reads it: a rule per kind of gate, a result per gate that failed.
 
@@ -85,7 +85,7 @@ def _command(level: str, check: Check, message: str) -> str:
 
 
 def _data(text: str) -> str:
-    """Return a message as a workflow command carries it; line breaks stay."""
+    """Escape a message for a workflow command; line breaks are kept."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
@@ -104,7 +104,7 @@ _RESULTS, _CASES = "@results@", "@cases@"
 def sarif_pieces(report: Report, digits: Digits) -> Iterator[str]:
     """Yield lines of the gates that failed, and the cases that could not be judged, as a SARIF log.
 
-    What passed or was skipped is left out: code scanning would show it as an alert.
+    Passed and skipped cases are left out: code scanning would show them as alerts.
     """
 
     def alerts() -> Iterator[tuple[str, Check, str]]:
@@ -130,7 +130,7 @@ def sarif_pieces(report: Report, digits: Digits) -> Iterator[str]:
 
 
 def _listed(before: str, texts: Iterator[str], depth: int) -> Iterator[str]:
-    """Yield what stands before a list, and its items, at a depth of the document."""
+    """Yield the text before a list and its items, at a depth of the document."""
     for text in texts:
         yield before + text
         before = ",\n" + "  " * depth
@@ -144,7 +144,7 @@ def _about(report: Report, digits: Digits) -> Iterator[str]:
 
 
 def _properties(report: Report) -> dict[str, Any]:
-    """Return what is no alert: the circumstances of the verdicts, the cases that were not selected, and the changes."""
+    """Return all but the alerts: the circumstances of the verdicts, the unselected cases, and the changes."""
     about = {_CASES: None} if next(checked(report), None) is not None else {}
     missing = [f"{printable(file)}: {printable(name)}" for file, name in report.not_selected]
     lists = {"changes": [f"{printable(c.name)}: {changed(c)}" for c in report.changes or ()], "notSelected": missing}
@@ -152,7 +152,7 @@ def _properties(report: Report) -> dict[str, Any]:
 
 
 def _alerts(one: Judged) -> Iterator[tuple[str, str]]:
-    """Yield rule and text of everything wrong with a case."""
+    """Yield rule and text of every fault of a case."""
     case, check = one.case, one.check
     failed = [gate for gate in case.assertions if not gate.passed]
     about = [text] if (text := one.circumstances) else []
@@ -199,7 +199,7 @@ def _result(rule: str, index: int, check: Check, text: str) -> dict[str, Any]:
         "level": "error",
         "message": {"text": f"{printable(check.name)}: {text}".replace("](", "] (")},  # which would be a link
         "locations": [{"physicalLocation": {"artifactLocation": {"uri": _uri(check.file)}, "region": region}}],
-        # Where the case stands may change; what it is called and which gate failed identify the finding.
+        # The place of a case may change; its name and the failed gate identify the finding.
         "partialFingerprints": {"caseAndRule/v1": f"{printable(check.name)} {rule}"},
     }
 

@@ -73,10 +73,10 @@ _GATE = re.compile(r"([\w-]+)\s*(<=|<|>=|>)\s*([0-9.eE+-]+)")
 
 
 def inputs_of(case: Fields) -> Inputs:
-    """Return what a case of an envelope was asked. What follows from the rest is left out.
+    """Return the inputs of a case of an envelope, without derived ones.
 
     Raises:
-        KeyError, TypeError, AttributeError, ValueError: it is no such case.
+        KeyError, TypeError, AttributeError, ValueError: it is not such a case.
     """
     inputs: dict[str, tuple[Any, str]] = {
         "algorithm": (_text(case["algorithm"]), "argument"),
@@ -121,12 +121,12 @@ def input_changes(where: Where, old: Inputs, new: Inputs) -> Iterator[Change]:
 
 
 def comparable(changes: Iterable[Change]) -> bool:
-    """Return whether the numbers of a case answer the same question as before: only the run is another."""
+    """Return whether a case has the same question as before, though perhaps another run."""
     return all(change.quantity in (*_DESCRIBES, "certified", "accept") for change in changes)
 
 
 def _is_weaker(name: str, was: Any, now: Any, source: str) -> bool:
-    """Return whether an input asks for less; where nobody can say, it counts as less."""
+    """Return whether an input asks for less; in doubt it does."""
     if name in _DESCRIBES or (name, was, now) in _STRONGER:
         return False
     if (judge := _IS_WEAKER.get(name)) and (weaker := judge(was, now, source)) is not None:
@@ -141,11 +141,11 @@ _IS_WEAKER: dict[str, Callable[[Any, Any, str], bool | None]] = {
     "certified": lambda was, now, source: now != _YES,
     "accept": lambda was, now, source: not set(now.split()) <= set(was.split()),
 }
-"""Inputs that are no numbers: whether they ask for less, given what they were, are and where that is from."""
+"""For inputs that are not numbers: whether they ask for less, given the old and new value and its source."""
 
 
 def loosened(old: list[str], new: list[str]) -> bool:
-    """Return whether an earlier gate is not implied by one there is now."""
+    """Return whether an earlier gate is not implied by a present one."""
     return any(not any(_implies(now, was) for now in new) for was in old)
 
 

@@ -1,4 +1,4 @@
-"""Checked recipes in a terminal: a line for every gate, why cases did not pass, and how many of them did.
+"""Checked recipes in a terminal: a line for every gate, the reasons of failures, and the counts.
 
 Markdown for a comment on a pull request or the summary of a workflow's step.
 """
@@ -58,7 +58,7 @@ def _colored(mark: str, line: str) -> str:
 
 
 def _reasons(cases: Sequence[Judged]) -> list[str]:
-    """Return where and why cases did not pass."""
+    """Return the places of cases that did not pass, with the reasons."""
     lines = []
     for one in cases:
         if one.check.status != Status.PASSED:
@@ -68,7 +68,7 @@ def _reasons(cases: Sequence[Judged]) -> list[str]:
 
 
 def _about(cases: Sequence[Judged]) -> list[str]:
-    """Return what the verdicts are about, once for all the cases of which it is the same."""
+    """Return the circumstances of the verdicts, each once for all its cases."""
     names: dict[str, list[str]] = {}
     for one in cases:
         if text := one.circumstances:
@@ -77,7 +77,7 @@ def _about(cases: Sequence[Judged]) -> list[str]:
 
 
 def _beside(report: Report) -> list[str]:
-    """Return the cases that were not selected, what changed since the baseline, and how many cases are not shown."""
+    """Return the unselected cases, the changes since the baseline, and the number of cases not shown."""
     lines = [f"since the baseline, {len(report.changes)} changes"] if report.changes is not None else []
     lines += [f"{printable(c.name)}: {changed(c)}" for c in (report.changes or ())[:MAX_CHANGES]]
     names = [printable(name) for _, name in report.not_selected]
@@ -88,7 +88,7 @@ def _beside(report: Report) -> list[str]:
 
 
 def _theorems(report: Report) -> list[str]:
-    """Return what the bounds are that gave the numbers."""
+    """Describe the bounds that gave the numbers."""
     best = {best.bound: best.reference for case in report.cases if (best := case.best)}
     return [f"{bound}: {reference}" for bound, reference in sorted(best.items())]
 
@@ -101,7 +101,7 @@ def _notes(report: Report) -> list[str]:
 
 
 def _gates(report: Report) -> str:
-    """Return how many gates held, and how many cases have none."""
+    """Return the number of gates that held, and of cases without one."""
     gates, held, bare = report.gates
     without = f"; {bare} without a gate" if bare else ""
     return f"; {held} of {gates} gates held{without}"
@@ -111,13 +111,13 @@ MAX_ROWS = 100
 MAX_CELL = 160
 MAX_NAMES = 10
 MAX_CHARACTERS = 65_000
-"""A comment on GitHub holds 65536."""
+"""A comment on GitHub may have 65536."""
 
 _ORDER = (Status.ERROR, Status.FAILED, Status.SKIPPED, Status.PASSED)
 
 
 def render_markdown(report: Report, asked: Asked) -> str:
-    """Return a summary, the gates, what changed against the baseline, and why cases did not pass."""
+    """Return a summary, the gates, the changes since the baseline, and the reasons of failures."""
     cases, since = list(judged(report, asked.digits)), changes_since(report, asked)
     lines = [f"### dpcalc check: {summary(report)}", "", *_markdown_gates(cases, several_files(report))]
     lines += _changes(since) if since is not None else []
@@ -127,7 +127,7 @@ def render_markdown(report: Report, asked: Asked) -> str:
 
 
 def _fitted(text: str) -> str:
-    """Return as many whole lines of the text as a comment holds."""
+    """Return as many whole lines of the text as fit into a comment."""
     if len(text) <= MAX_CHARACTERS:
         return text
     return text[: text.rindex("\n", 0, MAX_CHARACTERS) + 1] + "\nThe rest is left out.\n"
@@ -145,7 +145,7 @@ def _markdown_gates(cases: Sequence[Judged], several: bool) -> list[str]:
 
 
 def _mark(one: Judged, status: Status) -> str:
-    """Return how a gate or a case ended, in bold where that is bad."""
+    """Return the outcome of a gate or a case, in bold if it is bad."""
     mark = one.mark(status)
     return {MARKS[Status.PASSED]: mark, MARKS[Status.SKIPPED]: "skipped"}.get(mark, f"**{mark}**")
 
@@ -178,7 +178,7 @@ def _table(head: tuple[str, ...], body: list[tuple[str, ...]]) -> list[str]:
 
 
 def _markdown_reasons(cases: Sequence[Judged]) -> list[str]:
-    """Return where and why cases did not pass, and what they warn of."""
+    """Return the reasons of failures and the warnings, with their places."""
     bad = [one for one in cases if one.check.status != Status.PASSED or one.case.warnings]
     lines = []
     for one in bad[:MAX_ROWS]:
@@ -192,7 +192,7 @@ def _markdown_reasons(cases: Sequence[Judged]) -> list[str]:
 
 
 def _markdown_about(cases: Sequence[Judged]) -> list[str]:
-    """Return what the verdicts are about, and the notes."""
+    """Return the circumstances of the verdicts, and the notes."""
     names: dict[str, list[str]] = {}
     for one in cases:
         for text in filter(None, (one.circumstances, *(f"note: {note}" for note in one.case.notes))):

@@ -1,4 +1,4 @@
-"""The verdicts as texts that every report of checked recipes shows, safe to print anywhere."""
+"""The texts of verdicts in all reports of checked recipes, safe to print anywhere."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ _ABOUT = {
     name: name.replace("_", " ")
     for name in ("group_size", "index", "window", "public_records", "permutation", "loss_class")
 }
-"""Inputs that every verdict names, in words: whom it is about, and what was promised."""
+"""Inputs that every verdict names: whom it is about, and what was promised."""
 
 AT_MOST, AT_LEAST = ("<=", "<"), (">=", ">")
 """The signs of gates."""
 
 MERGE = "dpcalc merge gives the verdict"
-"""What a report of one shard says of the whole check."""
+"""The remark of a shard's report on the whole check."""
 
 PUBLIC = "NOT PRIVATE"
-"""What stands in place of a verdict where what was trained is not private: no gate makes it good."""
+"""Replaces the verdict on a trained model that is not private, whatever its gates."""
 
 
 MARKS = {Status.PASSED: "pass", Status.FAILED: "FAIL", Status.SKIPPED: "skip", Status.ERROR: "ERROR"}
-"""How a case or a gate ended, in a word."""
+"""The outcome of a case or a gate, in a word."""
 
 
 class Row(NamedTuple):
-    """The verdict on one gate, or the answer where a case has none; ``gate`` is what it is about."""
+    """The verdict on one gate, or the answer of a case without gates; ``gate`` is its quantity."""
 
     status: Status
     quantity: str = ""
@@ -54,29 +54,29 @@ class Row(NamedTuple):
 
 
 def checked(report: Report) -> Iterator[tuple[Check, Case]]:
-    """Yield the cases that were checked, each with where it stands."""
+    """Yield the checked cases with their places."""
     for case in report.cases:
         if case.check is not None:
             yield case.check, case
 
 
 def judged(report: Report, digits: Digits) -> Iterator[Judged]:
-    """Yield the verdicts on the cases that were checked."""
+    """Yield the verdicts on the checked cases."""
     return (Judged(case, digits) for case in report.cases if case.check is not None)
 
 
 def several_files(report: Report) -> bool:
-    """Return whether the cases stand in several recipes, so that their names need those of the files."""
+    """Return whether the cases come from several recipes, so that their names need those of the files."""
     return len({check.file for check, _ in checked(report)}) > 1
 
 
 def place(check: Check) -> str:
-    """Return where a case stands, as editors and terminals link it."""
+    """Return the place of a case, as editors and terminals link it."""
     return printable(f"{check.file}:{check.line}:{check.column}")
 
 
 def summary(report: Report) -> str:
-    """Return how many cases there are and how they ended, in a line."""
+    """Return the counts of cases by outcome, in a line."""
     statuses = report.statuses
     parts = [f"{statuses.get(Status.PASSED, 0)} of {sum(statuses.values())} cases passed"]
     parts += [f"{statuses[word]} {word}" for word in (Status.FAILED, Status.SKIPPED) if statuses.get(word)]
@@ -89,7 +89,7 @@ def summary(report: Report) -> str:
 
 
 def shard_text(report: Report) -> str:
-    """Return which shard a report is of; empty where it is of all cases."""
+    """Return the shard of a report; empty for all cases."""
     return f"shard {report.shard.number} of {report.shard.of}" if report.shard else ""
 
 
@@ -99,12 +99,12 @@ def not_private(case: Case) -> bool:
 
 
 def refused(case: Case) -> bool:
-    """Return whether a case passed because it was refused, as it expects: then nothing is guaranteed."""
+    """Return whether a case passed by an expected refusal, which guarantees nothing."""
     return case.check is not None and case.check.status == Status.PASSED and bool(case.assertions) and not case.best
 
 
 def changed(change: Change) -> str:
-    """Return what differs from the baseline, in a line."""
+    """Return a change since the baseline, in a line."""
     what = f"{change.quantity}: " if change.quantity else ""
     values = " -> ".join(text or "nothing" for text in (change.before, change.after))
     return printable(f"since the baseline: {what}{values} ({change.what})")
@@ -114,31 +114,31 @@ class Judged:
     """A case with its verdict, in texts that are safe to print anywhere."""
 
     def __init__(self, case: Case, digits: Digits) -> None:
-        """Take the case, and how numbers are written."""
+        """Take the case and the format of numbers."""
         self.case, self.digits = case, digits
 
     @property
     def check(self) -> Check:
-        """Where the case stands, and how it ended."""
+        """The place and the outcome of the case."""
         assert self.case.check is not None
         return self.case.check
 
     @property
     def name(self) -> str:
-        """What the case is called."""
+        """The name of the case."""
         return printable(self.check.name)
 
     def title(self, several: bool) -> str:
-        """Return what the case is called; among those of several recipes, with its file."""
+        """Return the name of the case, with its file if there are several recipes."""
         return printable(f"{self.check.file}: {self.check.name}" if several else self.check.name)
 
     def mark(self, status: Status) -> str:
-        """Return how a gate or the case ended, in a word; nothing passes of a model that is not private."""
+        """Return the outcome of a gate or the case, in a word; a model that is not private never passes."""
         return PUBLIC if status == Status.PASSED and not_private(self.case) else MARKS[status]
 
     @property
     def circumstances(self) -> str:
-        """What the verdict is about: delta, neighbours, positions, promises, and what the case accepts; in a line."""
+        """The circumstances of the verdict in a line: delta, neighbours, positions, promises, accepted exceptions."""
         best, check, parts = self.case.best, self.check, []
         if best is not None:
             if best.delta is not None:
@@ -156,7 +156,7 @@ class Judged:
 
     @property
     def rows(self) -> list[Row]:
-        """One row per gate; one for the case itself where it has none, or ended badly for another reason."""
+        """One row per gate; one for the case itself if it has none, or failed for another reason."""
         gates = self.gate_rows
         if gates and (self.check.status == Status.PASSED or Status.FAILED in {row.status for row in gates}):
             return gates
@@ -165,7 +165,7 @@ class Judged:
 
     @property
     def gate_rows(self) -> list[Row]:
-        """A row for every gate."""
+        """One row per gate."""
         return [self._gate_row(gate) for gate in self.case.assertions]
 
     def _gate_row(self, gate: Assertion) -> Row:
@@ -174,14 +174,14 @@ class Judged:
         return Row(status, quantity, self.value(gate), limit, self.slack(gate), self._behind(gate), gate)
 
     def _behind(self, gate: Assertion) -> str:
-        """Return the theorem behind what a gate compared: of what attackers can do it may be another than the best."""
+        """Return the theorem behind the value of a gate; for attacks it need not be the best bound."""
         row = attack_row(self.case, gate_name(gate.text)) if self.case.risk else None
         if row is None:
             return theorem(self.case.best)
         return next((theorem(result) for result in self.case.results if result.bound == row["bound"]), row["bound"])
 
     def value(self, gate: Assertion) -> str:
-        """Return what a gate compared, on its safe side."""
+        """Return the value of a gate, rounded to its safe side."""
         if isinstance(gate.value, str):
             return printable(gate.value)
         name, best = gate_name(gate.text), self.case.best
@@ -190,7 +190,7 @@ class Judged:
         return self.digits.number(gate.value, Side.DOWN if name in MAXIMISED else Side.UP)
 
     def slack(self, gate: Assertion) -> str:
-        """Return the room left, never more than there is; of deltas that are no doubles, that of their logarithms."""
+        """Return the slack, rounded down; for deltas beyond doubles, that of their logarithms."""
         slack = gate.slack
         if slack is None:
             return ""
@@ -199,7 +199,7 @@ class Judged:
 
     @property
     def findings(self) -> list[str]:
-        """Why the case did not pass: every gate that failed with its slack and theorem, else the message."""
+        """Why the case did not pass: every failed gate with its slack and theorem, else the message."""
         lines = [self._finding(gate) for gate in self.case.assertions if not gate.passed]
         lines += [printable(text) for text in self.check.objections]
         if self.check.message and not lines:
@@ -218,19 +218,19 @@ class Judged:
 
 @functools.lru_cache(maxsize=256)
 def gate_name(text: str) -> str:
-    """Return the quantity on which a gate's text asserts, as ``epsilon`` of ``epsilon <= 1``; empty if none."""
+    """Return the quantity in a gate's text, as ``epsilon`` of ``epsilon <= 1``; empty if none."""
     return _parts(text)[0].replace("-", "_")
 
 
 @functools.lru_cache(maxsize=256)
 def _parts(text: str) -> tuple[str, str]:
-    """Return what a gate's text compares, and with what; no name where it is no comparison."""
+    """Return the two sides of a gate's text; no name if it is not a comparison."""
     match = _GATE.fullmatch(text)
     return (match[1], f"{match[2]} {match[3]}") if match else ("", text)
 
 
 def gate_limit(gate: Assertion, quantity: str) -> tuple[float, str] | None:
-    """Return the upper limit that a gate sets for a quantity, and its words; None where it sets none."""
+    """Return the upper limit that a gate sets for a quantity, and its words; None if it sets none."""
     sign, _, limit = _parts(gate.text)[1].partition(" ")
     if gate_name(gate.text) != quantity or sign not in AT_MOST or isinstance(gate.value, str):
         return None
@@ -243,7 +243,7 @@ def gate_limit(gate: Assertion, quantity: str) -> tuple[float, str] | None:
 
 
 def share_used(gate: Assertion) -> float | None:
-    """Return the value of a gate over its limit, or the limit over the value where it is a least one; None without one.
+    """Return the value of a gate over its limit, or the inverse for a lower limit; None without a limit.
 
     It is 1 at the limit, and more where the gate failed.
     """
@@ -260,7 +260,7 @@ def share_used(gate: Assertion) -> float | None:
 
 @functools.lru_cache(maxsize=256)
 def _printable_parts(text: str) -> tuple[str, str]:
-    """Return what a gate's text compares, and with what, safe to print."""
+    """Return the two sides of a gate's text, safe to print."""
     quantity, limit = _parts(text)
     return printable(quantity), printable(limit)
 
