@@ -1,4 +1,4 @@
-"""The command line: words to questions, and answers to what is printed. It may import everything."""
+"""The command line: from words to questions, and from answers to output. It may import everything."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""The options that say which machines compute."""
+"""The options that choose the machines."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class There(NamedTuple):
     """Machines that compute.
 
     Attributes:
-        address: of a scheduler of dask, or ``local``.
-        insecure: whether it may be reached without TLS.
-        workers: processes of a local cluster; None: one per processor.
-        memory: GiB for each of them; None: any.
+        address: of a dask scheduler, or ``local``.
+        insecure: whether a connection without TLS is allowed.
+        workers: the number of processes of a local cluster; None: one per processor.
+        memory: the limit of each in GiB, or None.
     """
 
     address: str
@@ -45,7 +45,7 @@ class There(NamedTuple):
 
     @contextlib.contextmanager
     def runs(self) -> Iterator[Elsewhere]:
-        """Enter the cluster, as what computes runs.
+        """Enter the cluster, to compute runs.
 
         Raises:
             SpecError, WorkerLost: as `entered`.
@@ -57,14 +57,14 @@ class There(NamedTuple):
 
     @property
     def attempts(self) -> int:
-        """How often a piece of work is sent before it counts as lost."""
+        """The number of times a piece of work is sent before it counts as lost."""
         from dpcalc.cluster.dask import ATTEMPTS
 
         return ATTEMPTS
 
 
 def cluster_options(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return what adds ``--cluster`` and ``--insecure`` to a command whose cases or runs other machines compute."""
+    """Return the decorator that adds ``--cluster`` and ``--insecure`` to a command."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         insecure = click.option(
@@ -81,10 +81,10 @@ def cluster_options(what: str) -> Callable[[Callable[..., Any]], Callable[..., A
 
 
 def there_of(address: str | None, insecure: bool, workers: int | None, memory: float | None = None) -> There | None:
-    """Return the machines that the options name; None for this process.
+    """Return the machines that the options choose; None for this process.
 
     Raises:
-        SpecError: the address may not be trusted, or there is none to be insecure with.
+        SpecError: the address is not trusted, or ``insecure`` has no address.
     """
     if address is None:
         if insecure:

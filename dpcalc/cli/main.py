@@ -26,7 +26,7 @@ COMPLETE = "_DPCALC_COMPLETE"
 
 
 class _NoSuchCommand(click.UsageError):
-    """A word that is no command."""
+    """A word that is not a command."""
 
     def __init__(self, word: str, context: click.Context) -> None:
         super().__init__(f"No such command {word!r}.", context)
@@ -34,7 +34,7 @@ class _NoSuchCommand(click.UsageError):
 
 
 class _LazyGroup(WithHelp, click.Group):
-    """A group whose commands are imported when used, so that each query pays only for what it needs."""
+    """A group whose commands are imported on use, so that each query pays only for what it needs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -76,7 +76,7 @@ class _LazyGroup(WithHelp, click.Group):
 
 
 def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> None:
-    """Print the version, as `click.version_option` does, but without a look for translations."""
+    """Print the version, as `click.version_option` does, but without looking for translations."""
     if asked and not context.resilient_parsing:
         click.echo(f"dpcalc, version {__version__}", color=context.color)
         context.exit()
@@ -102,7 +102,7 @@ def cli() -> None:
 
 
 class _Terminated(KeyboardInterrupt):
-    """SIGTERM: an end as clean as that of an interrupt."""
+    """SIGTERM, handled as cleanly as an interrupt."""
 
 
 def _terminate(*_: Any) -> None:
@@ -110,7 +110,7 @@ def _terminate(*_: Any) -> None:
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run the command line, ``sys.argv`` if none is given, and raise SystemExit.
+    """Run the command line (default: ``sys.argv``), and raise SystemExit.
 
     The codes are 0 ok, 1 a gate failed, 2 usage, 3 no valid bound, 4 internal, 130, 141, 143.
     """
@@ -120,9 +120,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def run() -> NoReturn:
-    """Run the command line as the one thing that this process is for, and end the process.
+    """Run the command line and end the process.
 
-    It is the script ``dpcalc``; whoever has more to do in the process calls `main`.
+    It is the script ``dpcalc``; programs that continue call `main`.
     """
     _leave(_code_of_process())
 
@@ -130,8 +130,8 @@ def run() -> NoReturn:
 def _code_of_process() -> int:
     """Run the command line that started this process and return the exit code.
 
-    Where numpy loads OpenBLAS, that starts a thread for every core. A query has no use for them, and each thread spins
-    for a while before it sleeps: a fifth of what importing numpy takes. Whoever chose a number of threads keeps it.
+    If numpy loads OpenBLAS, that starts a thread for every core. A query does not need them, and each thread spins
+    for a while before it sleeps: a fifth of the time to import numpy. A number of threads set by the user is kept.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with _terminated_cleanly():
@@ -140,7 +140,7 @@ def _code_of_process() -> int:
 
 @contextlib.contextmanager
 def _terminated_cleanly() -> Iterator[None]:
-    """Let SIGTERM raise `_Terminated`, unless somebody handles it already or this is not the main thread."""
+    """Let SIGTERM raise `_Terminated`, unless it is handled already or this is not the main thread."""
     before = signal.getsignal(signal.SIGTERM)
     if before is not signal.SIG_DFL:
         yield
@@ -162,16 +162,16 @@ def _code_of(arguments: Sequence[str]) -> int:
         return shell_complete(cli, {}, "dpcalc", COMPLETE, asked)
     with output.whole_streams() as streams:
         code = _run(list(arguments))
-    # A warning that nobody can read must not look like none.
+    # A lost warning must not look like none.
     return 2 if code == 0 and streams.lost else code
 
 
 def _leave(code: int) -> NoReturn:
-    """End the process at once: taking the modules apart, one by one, is a tenth of a query's time."""
+    """End the process at once: the usual clean-up of modules is a tenth of a query's time."""
     import atexit
 
     atexit._run_exitfuncs()
-    with contextlib.suppress(OSError, ValueError):  # what could not be written has been said
+    with contextlib.suppress(OSError, ValueError):  # failures to write were already reported
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
@@ -179,7 +179,7 @@ def _leave(code: int) -> NoReturn:
 
 
 def _run(arguments: list[str]) -> int:
-    """Run the command line and return the exit code that its end asks for."""
+    """Run the command line and return its exit code."""
     try:
         refuse_files(arguments)
         # Not cli.main, which turns a closed pipe into exit code 1.
@@ -225,13 +225,13 @@ def _failure(error: BaseException) -> int:  # noqa: PLR0911 (one return a kind o
 
 
 def _report(error: Disproved) -> None:
-    """Print what a report of a guarantee below the truth should contain."""
+    """Print the details for a bug report of a guarantee below the truth."""
     lines = ["command: dpcalc " + " ".join(sys.argv[1:]), *error.report.splitlines()]
     output.say("\n".join(["--- bug report ---", *map(printable, lines), "---"]))
 
 
 def _refusal(error: click.ClickException) -> str:
-    """Return the message, of an option that there is not without click's guesses: the hint has our own."""
+    """Return the message; for an unknown option without click's guesses, as the hint has our own."""
     if isinstance(error, click.NoSuchOption):
         return f"No such option '{error.option_name}'."
     return _first_line(error.format_message())

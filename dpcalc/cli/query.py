@@ -1,6 +1,6 @@
 """The one path from the flags of a command to its cases.
 
-Option stacks, built from the records of the commands and of the parameters.
+Its options are built from the records of the commands and of the parameters.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Flags = dict[str, Any]
 
 
 class Askers(NamedTuple):
-    """What answers one case alone, and what answers one of several."""
+    """The functions that answer a single case, and one of several."""
 
     alone: Callable[..., Case]
     among_others: Callable[..., Case]
@@ -78,7 +78,7 @@ def run_query(command: str, flags: Flags) -> None:
 
 
 _COMMON = ("gates", "order", "solve", "certify", "risk", *RATES)
-"""What all cases of a sweep are asked."""
+"""The parts of the question that all cases of a sweep share."""
 
 
 def run_cases(
@@ -88,13 +88,13 @@ def run_cases(
     *,
     chosen: Callable[[list[Flags]], list[Flags]] | None = None,
 ) -> tuple[list[Case], Output]:
-    """Return every case that the flags describe, and how to print them.
+    """Return every case that the flags describe, and the options of output.
 
     Args:
         command: a key of `COMMANDS`.
         flags: as click parsed them.
-        askers: what answers the cases; None: `ask` and `side_by_side`.
-        chosen: which of the cases are answered; None: all.
+        askers: answer the cases; None: `ask` and `side_by_side`.
+        chosen: selects the cases to answer; None: all.
 
     Raises:
         SpecError: the flags are malformed.
@@ -150,7 +150,7 @@ def gates_of(texts: tuple[str, ...]) -> list[Gate]:
 
 
 def rates_of(flags: Flags) -> dict[str, list[float]]:
-    """Return the rates and probabilities at which attacks are asked about, taken out of the flags."""
+    """Take the rates and probabilities of attacks out of the flags, and return them."""
     listed = {}
     for name in RATES:
         if text := flags.pop(name, None):
@@ -159,7 +159,7 @@ def rates_of(flags: Flags) -> dict[str, list[float]]:
 
 
 def risks_asked(asked: bool, listed: dict[str, list[float]]) -> RiskQuestion | None:
-    """Return what is asked about attacks; None where nothing is."""
+    """Return the question about attacks, or None."""
     if not asked and not listed:
         return None
     from dpcalc.model.question import RiskQuestion
@@ -177,7 +177,7 @@ def _question(values: Flags, orders: tuple[float, ...], solve: str | None) -> tu
 
 
 def _progress(combinations: list[Flags]) -> Any:
-    """Return a context whose value iterates over the cases; on a terminal, many of them show how far they are."""
+    """Return a context whose value iterates over the cases, with a progress bar for many on a terminal."""
     if len(combinations) < _MANY or sys.stderr is None or not sys.stderr.isatty():
         return contextlib.nullcontext(combinations)
     return click.progressbar(combinations, label="cases", file=sys.stderr)
@@ -202,16 +202,16 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class Command(WithHelp):
-    """A command that finds its short flags at once, and takes the flags of other programs that mean the same.
+    """A command that finds its short flags quickly, and accepts the equivalent flags of other programs.
 
-    A parser of click's looks a short flag up among the long ones first, compares it with each of them for a hint that
-    nobody sees, and only then looks among the short ones.
+    A click parser first looks a short flag up among the long ones, compares it with each of them for a hint that
+    is never shown, and only then looks among the short ones.
     """
 
     def make_parser(self, ctx: click.Context) -> Any:
         """Return the parser, with the short flags and other programs' words among the long ones."""
         parser: Any = super().make_parser(ctx)
-        if hasattr(parser, "_long_opt") and hasattr(parser, "_short_opt"):  # without, it is slower and has fewer words
+        if hasattr(parser, "_long_opt") and hasattr(parser, "_short_opt"):  # without it: slower, fewer words
             known = parser._long_opt
             known.update(parser._short_opt)
             for option in self.params:
@@ -229,7 +229,7 @@ class Command(WithHelp):
 def parameter_options(command: str) -> Decorator:
     """Return the decorator that adds a command's parameters and the question's as options.
 
-    A command has ``--schedule`` where it takes columns of one, and ``--matrix`` in its place where that is a matrix.
+    A command has ``--schedule`` if it takes columns of one, or ``--matrix`` if that is a matrix.
     """
     columns = COMMANDS[command].columns
     scheduled = (_MATRIX if columns == MATRIX else _SCHEDULE,) if columns else ()
@@ -255,12 +255,12 @@ def training_options(command: str) -> Decorator:
 
 
 def audit_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what describes a run and a budget, gates and how to print."""
+    """Add the options of a run, a budget, gates and output."""
     return _with_parameters(output_options(_GATES(_SCHEDULE(function))), "compare", ("epsilon", "delta"))
 
 
 def known_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what a guarantee may be known by, and gates."""
+    """Add the options of a known guarantee, and gates."""
     function = _GATES(function)
     for name in ("delta", "epsilon"):
         function = _option(PARAMETERS[name])(function)
@@ -274,13 +274,13 @@ def known_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def conversion_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what a conversion takes: what is known, what is asked, gates and how to print."""
+    """Add the options of a conversion: the known guarantee, the question, gates and output."""
     function = _option(PARAMETERS["order"])(sweep_options(function))
     return known_options(_option(KNOWN["to"])(function))
 
 
 def risk_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what is asked about attacks."""
+    """Add the options of questions about attacks."""
     for option in reversed(_RISKS):
         function = option(function)
     return function

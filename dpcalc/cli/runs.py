@@ -1,4 +1,4 @@
-"""The commands that ask one query about a described run: a table of what each one's help says."""
+"""The commands that ask one query about a described run: a table with their help."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class RunCommand(NamedTuple):
     """A command of one query.
 
     Attributes:
-        help: what its help says.
-        query: that it asks; empty: that of its own name.
-        format: how it prints, unless another format is asked for.
-        options: beside the parameters of the query and those of every report.
+        help: the text.
+        query: the name of its query; empty: the command's own name.
+        format: the default format of output.
+        options: those beside the parameters of the query and of every report.
     """
 
     help: str
@@ -238,4 +238,4 @@ RUNS = {
         format="statement",
     ),
 }
-"""Command -> what it is."""
+"""The commands by name."""

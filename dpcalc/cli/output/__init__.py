@@ -1,1 +1,1 @@
-"""How reports are printed, drawn and written, and what is said where one cannot be."""
+"""Printing, drawing and writing reports, and messages of failures."""

@@ -1,4 +1,4 @@
-"""The end of a check: the verdict compared, written, printed, and made an exit code."""
+"""The end of a check: the verdict is compared, written, printed and turned into an exit code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Printing(NamedTuple):
-    """How and where the verdicts are printed."""
+    """The output of the verdicts."""
 
     format: str
     file: str | None
@@ -32,7 +32,7 @@ class Printing(NamedTuple):
 
     @property
     def in_lines(self) -> bool:
-        """Whether every verdict is a line of JSON."""
+        """Whether verdicts are printed as lines of JSON."""
         return self.format == "jsonl"
 
     @classmethod
@@ -40,16 +40,16 @@ class Printing(NamedTuple):
         """Take the output options.
 
         Raises:
-            SpecError: two formats are asked for.
+            SpecError: two formats are given.
         """
         return cls(format_of(format, as_json, output), output, precision, color)
 
 
 def load_baseline(path: str | None) -> Snapshot | None:
-    """Return the report to compare with.
+    """Load the report to compare with.
 
     Raises:
-        SpecError: it cannot be read, or is no such report.
+        SpecError: it cannot be read, or is not such a report.
     """
     if path is None:
         return None
@@ -73,8 +73,8 @@ def conclude(
         result: of a check.
         printing, destinations: how it is printed, and the reports asked for.
         earlier: what it is compared with.
-        unchecked: how many cases were left when the check stopped.
-        said: whether the cases were printed already, where they are printed as they come, and their warnings.
+        unchecked: the number of cases left when the check stopped.
+        said: whether the cases and their warnings were printed already.
 
     Raises:
         click.exceptions.Exit: with the code, where that is not 0.
@@ -107,13 +107,13 @@ def conclude(
 
 
 def warn(case: Case) -> None:
-    """Say what a case warns of."""
+    """Print the warnings of a case."""
     for warning in case.warnings:
         say(printable(f"warning: {case.check.name if case.check else ''}: {warning}"))
 
 
 def left_out(result: Report) -> int:
-    """Return 1, and say why, where a strict check is of one shard: the gates of the others were not judged."""
+    """Return 1, and say why, if a strict check is of one shard: the gates of the others were not judged."""
     shard = result.shard
     others = 0 if shard is None else shard.cases - len(shard.places)
     if shard is None or not others or not any(strict for _, strict in shard.recipes):
@@ -142,7 +142,7 @@ def _first_trouble(result: Report) -> str:
 
 
 def trouble(first: Check, number: int, of: int) -> str:
-    """Return the first of so many cases that did not pass, in a line."""
+    """Describe the first of so many cases that did not pass, in a line."""
     cure = f"\n  hint: {printable(first.hint)}" if first.hint else ""
     count = f"{number} of {of} cases did not pass; the first: " if number > 1 else ""
     return f"error: {count}{place(first)}: {printable(f'{first.name}: {first.message}')}{cure}"

@@ -1,6 +1,6 @@
-"""How and where a report is printed: its options, and the way from the cases to what is written and the exit code.
+"""Printing a report: its options, and the way from the cases to the output and the exit code.
 
-``--plot``: which pictures can be made, and the way from a report to one.
+``--plot``: the possible pictures, and the way from a report to one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Output(NamedTuple):
-    """What the output options say; each field is an option of this name, ``file`` is that of ``--output``."""
+    """The output options; each field is an option of this name, and ``file`` is ``--output``."""
 
     format: str | None
     as_json: bool
@@ -47,7 +47,7 @@ class Output(NamedTuple):
 
     @classmethod
     def of(cls, flags: dict[str, Any]) -> Output:
-        """Take the output options out of the flags, and refuse before anything is computed what cannot be written.
+        """Take the output options out of the flags, and refuse impossible outputs before anything is computed.
 
         Raises:
             SpecError: a file cannot be written, or a plot cannot be drawn.
@@ -66,7 +66,7 @@ class Output(NamedTuple):
         return output
 
     def _check_plot(self) -> None:
-        """Refuse what cannot be drawn.
+        """Refuse a plot that cannot be drawn.
 
         Raises:
             SpecError: the suffix is unknown, a package is missing, or the report and the plot would mix.
@@ -87,12 +87,12 @@ class Output(NamedTuple):
 
     @property
     def best_only(self) -> bool:
-        """Whether of several cases nothing but their best answers is shown."""
+        """Whether only the best answers of several cases are shown."""
         brief = format_of(self.format, self.as_json, self.file) in _BRIEF and not self.verbose
         return brief and self.plot is None and not self.reports
 
     def _with_reports(self) -> Output:
-        """Return the output with where its reports go, which are given as they were typed."""
+        """Return the output with the typed reports parsed into destinations."""
         from dpcalc.cli.output.reports import destinations
 
         typed: Any = self.reports
@@ -105,7 +105,7 @@ class Output(NamedTuple):
 
 
 def _typed() -> Iterator[str]:
-    """Yield what was typed for options that write nothing: the files that are read are among it."""
+    """Yield the values of options that write nothing, which include the files that are read."""
     context = click.get_current_context(silent=True)
     for name, value in context.params.items() if context else ():
         for text in value if isinstance(value, tuple) else (value,):
@@ -119,7 +119,7 @@ _BRIEF = ("table", "plain")
 """The formats that are brief unless asked to be verbose."""
 
 REPORTED = ("table", "plain", "json", "jsonl", "csv", "markdown")
-"""The formats of a report that is no single query's."""
+"""The formats of reports other than a single query's."""
 
 _PLOTS = (
     click.option(
@@ -135,7 +135,7 @@ _PLOTS = (
 
 
 def reports_option(kinds: Iterable[str], more: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the decorator that adds ``--report``; ``more`` is said of kinds that are not among these."""
+    """Return the decorator that adds ``--report``; ``more`` describes further kinds."""
     return click.option(
         "--report", "reports", metavar="KIND=FILE", type=Word(lambda: [f"{kind}=" for kind in kinds]), multiple=True,
         help=f"Also write a report: {', '.join(kinds)}{more}. Repeatable.",
@@ -151,12 +151,12 @@ verbose_option = click.option(
 def output_options(
     function: Callable[..., Any], *, written: str = "Write to FILE, atomically, instead of stdout."
 ) -> Callable[..., Any]:
-    """Add the options that say how and where to print, and what to plot."""
+    """Add the options of output and plots."""
     return _printed(verbose_option(function), FORMATS, written, (reports_option(REPORTS), *_PLOTS))
 
 
 def sweep_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how and where to print a report of no registered bound, and what to plot."""
+    """Add the options of output and plots for a report without registered bounds."""
     options = (reports_option(REPORTS), *_PLOTS)
     return _printed(verbose_option(function), REPORTED, "Write to FILE, atomically, instead of stdout.", options)
 
@@ -164,7 +164,7 @@ def sweep_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def report_options(
     function: Callable[..., Any], *, written: str = "Write to FILE, atomically, instead of stdout."
 ) -> Callable[..., Any]:
-    """Add the options that say how and where to print a report that has no plot and no ``--report`` of its own."""
+    """Add the options of output for a report without a plot or its own ``--report``."""
     return _printed(function, REPORTED, written, ())
 
 
@@ -192,12 +192,12 @@ def _printed(
 
 
 def emit(result: Report, output: Output, said: Sequence[str] = ()) -> None:
-    """Print or write the report and its plot, each though the other fail; warnings go to stderr.
+    """Print or write the report and its plot, each even if the other fails; warnings go to stderr.
 
     Args:
-        result: what is printed.
-        output: how and where.
-        said: warnings that were printed already.
+        result: the report.
+        output: the options.
+        said: warnings printed already.
 
     Raises:
         SpecError: the report has nothing to draw.
@@ -240,7 +240,7 @@ def _write_report(result: Report, output: Output) -> None:
 
 
 def verdict(result: Report) -> int:
-    """Say which gates failed, or that something has no guarantee or is not certified; return the exit code."""
+    """Report failed gates, missing guarantees and missing certificates; return the exit code."""
     cases = result.cases
     if result.failed:
         for number, case in enumerate(cases, start=1):
@@ -259,7 +259,7 @@ def verdict(result: Report) -> int:
 
 
 def _say_uncertified(cases: Sequence[Case]) -> int:
-    """Return 3, and say why, where --certify was asked for and a best guarantee could not be proved."""
+    """Return 3, and say why, if --certify was given and a best guarantee could not be proved."""
     rows = [(number, result) for number, case in enumerate(cases, start=1) for result in uncertified(case)]
     for number, result in rows:
         why = (result.details or {})["not_certified"]
@@ -286,15 +286,15 @@ def _picture(result: Report, output: Output) -> tuple[str | bytes | None, list[L
         return picture(result, target, only, color_of(output.color)), []
     except SpecError:
         raise
-    except Exception as error:  # of what draws it: the numbers are none the worse
+    except Exception as error:  # an error of the drawing: the numbers are unaffected
         return None, [lost_by(f"--plot {target}", error)]
 
 
 def format_of(format: str | None, as_json: bool, file: str | None) -> str:
-    """Return the format asked for: a table on a terminal and plain text elsewhere, if none was.
+    """Return the format: by default a table on a terminal and plain text elsewhere.
 
     Raises:
-        SpecError: two are asked for.
+        SpecError: two are given.
     """
     if as_json and format not in (None, "json"):
         raise SpecError(f"--json and --format {format} contradict each other", "leave one out")
@@ -304,18 +304,18 @@ def format_of(format: str | None, as_json: bool, file: str | None) -> str:
 
 
 PLOT = "plot"
-"""The kind of report that is a picture."""
+"""The kind of report for pictures."""
 
 SUFFIXES = ("svg", "png", "pdf")
 
 
 def check_terminal() -> None:
-    """Raise SpecError where nothing can be drawn in a terminal."""
+    """Raise SpecError if nothing can be drawn in a terminal."""
     _need("plotext", "--plot -", "--plot FILE.svg, where matplotlib is at hand")
 
 
 def check_file(path: str, option: str) -> None:
-    """Refuse a file in which no picture can be written.
+    """Refuse a file that no picture can be written to.
 
     Raises:
         SpecError: the suffix is unknown, or matplotlib is missing.
@@ -328,10 +328,10 @@ def check_file(path: str, option: str) -> None:
 
 
 def of_cases(report: Report, path: str) -> bytes:
-    """Return the picture of the sweep that the cases of a check are.
+    """Return the picture of the sweep formed by the cases of a check.
 
     Raises:
-        SpecError: they are no sweep of a single command.
+        SpecError: they are not a sweep of a single command.
     """
     from dpcalc.render.chart import chart
     from dpcalc.render.chart.figure import draw
@@ -358,10 +358,10 @@ def picture(report: Report, target: str, only: list[str], color: bool | None) ->
     """Return the picture of a report: text for a terminal, or the bytes of a file.
 
     Args:
-        report: what is drawn.
-        target: where it goes; ``-`` is the terminal.
-        only: the bounds that are drawn; empty: all, or the best.
-        color: whether to colour what is drawn in a terminal; None: if stdout is one.
+        report: to draw.
+        target: the file; ``-`` is the terminal.
+        only: the bounds to draw; empty: all, or the best.
+        color: whether to use colour in a terminal; None: if stdout is one.
 
     Raises:
         SpecError: the report has nothing to draw.
@@ -372,7 +372,7 @@ def picture(report: Report, target: str, only: list[str], color: bool | None) ->
 
 
 def drawn(drawing: Chart, target: str, color: bool | None = None) -> str | bytes:
-    """Return a chart as `picture` returns that of a report."""
+    """Draw a chart as `picture` draws that of a report."""
     if target != STANDARD_STREAM:
         from dpcalc.render.chart.figure import draw
 
@@ -387,7 +387,7 @@ def drawn(drawing: Chart, target: str, color: bool | None = None) -> str | bytes
 
 
 def check_picture(target: str | None) -> list[tuple[str | None, str]]:
-    """Refuse a target of ``--plot`` that cannot be drawn to; return the file that is written, with the option."""
+    """Refuse an impossible target of ``--plot``; return the file to write, with the option."""
     if target == STANDARD_STREAM:
         check_terminal()
     elif target is not None:
@@ -397,7 +397,7 @@ def check_picture(target: str | None) -> list[tuple[str | None, str]]:
 
 
 def put_picture(drawing: Chart, target: str) -> bool:
-    """Draw a chart in the terminal, in place of a report, or write it to a file; return whether the report follows."""
+    """Draw a chart in the terminal instead of a report, or write it to a file; return whether the report follows."""
     made = drawn(drawing, target)
     if isinstance(made, str):
         write(made, None)

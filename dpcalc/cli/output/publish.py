@@ -1,4 +1,4 @@
-"""Writing the report of a check: each report by itself, so that one which fails costs no other and no verdict."""
+"""Write the reports of a check separately, so that a failure affects no other report and no verdict."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHECKED = {**KINDS, **CARD}
 
 
 def shown(report: Report, what: str, rendered: Callable[[Report], str], put: Callable[[str], None]) -> list[Lost]:
-    """Render a report and put it where it goes; a case that cannot be shown is told as an error in its place."""
+    """Render a report and write it; a case that cannot be rendered is replaced by an error."""
     lost: list[Lost] = []
 
     def work() -> None:
@@ -43,7 +43,7 @@ def shown(report: Report, what: str, rendered: Callable[[Report], str], put: Cal
 
 
 def _or_error(case: Case, rendered: Callable[[Report], str], report: Report) -> Case:
-    """Return a case that can be rendered, or in its place the error that it cannot."""
+    """Return the case if it can be rendered, else an error in its place."""
     try:
         rendered(report._replace(cases=(case,)))
     except Exception as error:
@@ -66,7 +66,7 @@ def publish(
     """Write the reports asked for and, within GitHub Actions, annotations and the summary of the step.
 
     Returns:
-        What could not be written. The summary, which nobody asked for, is not among it: that is a warning.
+        What could not be written. For the summary, which is automatic, there is only a warning.
     """
 
     def renderer(kind: str) -> Callable[[Report], str]:
@@ -80,7 +80,7 @@ def publish(
         what = f"{destination.option}{destination.path}"
         if destination.kind == printing.PLOT:
             lost += attempt(what, partial(_draw, report, destination.path))
-        elif destination.kind in CARD:  # whole or not at all: no case of it stands for an error
+        elif destination.kind in CARD:  # written entirely or not at all: no case is replaced by an error
             lost += attempt(what, partial(_write_card, report, destination, asked(destination, precision)))
         else:
             write_it, how = CHECKED[destination.kind].write, asked(destination, precision, baseline)

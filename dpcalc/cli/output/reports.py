@@ -1,4 +1,4 @@
-"""``--report KIND=FILE``: what may be asked for, where it goes, and the way from a report to the file."""
+"""``--report KIND=FILE``: the kinds, the destinations, and the writing of a report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Destination(NamedTuple):
-    """A report that is asked for: its kind, and the file."""
+    """A report to write: its kind and its file."""
 
     kind: str
     path: str
@@ -31,7 +31,7 @@ class Destination(NamedTuple):
 
 
 def destinations(texts: Sequence[str], kinds: Mapping[str, Kind], *, example: str) -> list[Destination]:
-    """Return the reports asked for.
+    """Parse the reports to write.
 
     Args:
         texts: as typed.
@@ -39,7 +39,7 @@ def destinations(texts: Sequence[str], kinds: Mapping[str, Kind], *, example: st
         example: of such an option.
 
     Raises:
-        SpecError: a kind is unknown or its package missing, or a name does not end as the kind's must.
+        SpecError: a kind is unknown, its package is missing, or a name has a wrong suffix.
     """
     return [_destination(text, kinds, example) for text in texts]
 
@@ -59,10 +59,10 @@ def _destination(text: str, kinds: Mapping[str, Kind], example: str) -> Destinat
 
 
 def need(package: str, what: str) -> None:
-    """Refuse what needs a package that is not installed.
+    """Refuse what needs a missing package.
 
     Raises:
-        SpecError: it is not.
+        SpecError: it is not installed.
     """
     from importlib.util import find_spec
 
@@ -71,17 +71,17 @@ def need(package: str, what: str) -> None:
 
 
 def written_to(file: str | None, reports: Iterable[Destination]) -> list[tuple[str | None, str]]:
-    """Return where a command writes, each with the option that says so."""
+    """Return the files that a command writes, each with its option."""
     return [(file, "-o"), *((report.path, report.option) for report in reports)]
 
 
 def asked(report: Destination, precision: int, baseline: Snapshot | None = None) -> Asked:
-    """Return how a report is to be written."""
+    """Return the options of writing a report."""
     return Asked(precision, report.path, baseline, typed())
 
 
 def typed() -> tuple[str, ...]:
-    """Return the words of the command line, the program's name apart; none where they are not known."""
+    """Return the words of the command line after the program's name; none if unknown."""
     context = click.get_current_context(silent=True)
     words = context.find_root().obj if context else None
     return words if isinstance(words, tuple) else ()
@@ -90,7 +90,7 @@ def typed() -> tuple[str, ...]:
 def write_reports(
     report: Report, reports: Sequence[Destination], kinds: Mapping[str, Kind], precision: int
 ) -> list[Lost]:
-    """Write the reports asked for, each though others fail, and return what could not be written."""
+    """Write the reports, each even if others fail, and return what could not be written."""
     lost: list[Lost] = []
     for destination in reports:
 

@@ -1,4 +1,4 @@
-"""A check whose cases are written as they come: of more than are held in memory, or into a checkpoint."""
+"""A check whose cases are written on arrival: more than fit in memory, or into a checkpoint."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _FEW = 20  # cases without a progress bar
 
 
 def in_lines(destinations: Iterable[Destination]) -> bool:
-    """Return whether all reports can be made of cases that were written as lines: they have no curves and no query."""
+    """Return whether all reports can be made from cases written as lines, which have no curves and no query."""
     kinds = [None if destination.kind == PLOT else CHECKED[destination.kind] for destination in destinations]
     return all(kind is not None and (kind.pieces is not None or kind.excerpt) for kind in kinds)
 
 
 def refuse_large(count: int, destinations: Iterable[Destination], baseline: str | None) -> None:
-    """Refuse what a check of so many cases cannot write.
+    """Refuse reports that a check of so many cases cannot write.
 
     Raises:
         SpecError: a report shows every case at once, or it is compared with a baseline.
@@ -67,11 +67,11 @@ def check_all(
     earlier: Snapshot | None,
     **how: Any,
 ) -> None:
-    """Check cases, write what is asked for, and exit with the code of the verdict.
+    """Check cases, write the reports, and exit with the code of the verdict.
 
     Args:
         selection: of the cases.
-        printing, destinations: how the verdict is printed, and the reports asked for.
+        printing, destinations: the output of the verdict, and the reports.
         earlier: what it is compared with.
         how: as for `dpcalc.recipes.running.checking.Checking`.
 
@@ -98,7 +98,7 @@ def check_all(
 
 
 def _print_lines(cases: Iterable[Case], file: str | None, checking: Checking) -> Report:
-    """Print the cases as lines as they come, and the verdict as the last one."""
+    """Print the cases as lines on arrival, and the verdict as the last line."""
     with in_pieces(file) as put:
         for case in cases:
             put(case_line("check", case) + "\n")
@@ -112,7 +112,7 @@ def _print_lines(cases: Iterable[Case], file: str | None, checking: Checking) ->
 
 @contextlib.contextmanager
 def _progress(cases: Iterator[Case], count: int, failed: Callable[[], int]) -> Iterator[Iterator[Case]]:
-    """Pass the cases on; on a terminal, many show how far they are, how many failed, and how long the rest takes."""
+    """Pass the cases on; on a terminal, show for many the progress, the failures and the time left."""
     if count < _FEW or sys.stderr is None or not sys.stderr.isatty():
         yield cases
         return
@@ -162,7 +162,7 @@ def _report(result: Report, some: Report, each: Destination, precision: int) -> 
 
 
 def _print(result: Report, some: Report, printing: Printing) -> None:
-    if printing.in_lines:  # printed as it came
+    if printing.in_lines:  # printed on arrival
         return
     if printing.format in ("json", "csv"):
         _report(result, some, Destination(printing.format, printing.file or "-"), printing.precision)

@@ -1,4 +1,4 @@
-"""Standard output and its screen; the kinds of what is printed, and how failures are said."""
+"""Standard output and its screen; the kinds of reports, and messages of failures."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def color_of(choice: str) -> bool | None:
 
 
 NO_PAGER = "dpcalc.no_pager"
-"""Where a context keeps whether ``dpcalc --no-pager`` was typed."""
+"""The key under which a context keeps ``dpcalc --no-pager``."""
 
 
 def show(text: str, path: str | None) -> None:
-    """Write a text to a file or to standard output; on a terminal, page one that is longer than the screen.
+    """Write a text to a file or to standard output; on a terminal, page a text longer than the screen.
 
-    The pager is that of ``PAGER``; nothing is paged where that is empty or ``cat``, or with ``dpcalc --no-pager``.
+    The pager is that of ``PAGER``; nothing is paged if that is empty or ``cat``, or with ``dpcalc --no-pager``.
 
     Raises:
         SpecError: the file cannot be written.
@@ -65,7 +65,7 @@ def _longer_than_the_screen(text: str) -> bool:
 
 
 _SECONDS, _GIB = 60.0, 4.0
-"""What a case of a recipe may take on a card: it is asked again, and others wrote it."""
+"""The limits of a recipe's case on a card: it is computed again, and others wrote it."""
 
 
 def _card(report: Report, asked: Asked) -> str:
@@ -101,17 +101,17 @@ def _export(report: Report, asked: Asked) -> str:
 _SUFFIXES = (".json", ".md")
 
 REPORTS = {**render.REPORTS, "card": Kind(_card, _SUFFIXES), "registry": Kind(_export, (".yaml", ".md"))}
-"""Of a query; what is exported to the registry of deployments is of a card too."""
+"""The kinds of a query; an entry of the registry of deployments is also made from a card."""
 
 CARD = {"card": Kind(_card_of_check, _SUFFIXES)}
-"""Of a check: written whole or not at all."""
+"""The kind of a check that is written entirely or not at all."""
 
 
 CLOSED_PIPE = 141
 
 
 class Lost(NamedTuple):
-    """Something that was not written, or not whole, and what dpcalc alone would exit with for it."""
+    """An output that was not written completely, and the exit code for that alone."""
 
     what: str
     why: str
@@ -120,16 +120,16 @@ class Lost(NamedTuple):
 
 
 def attempt(what: str, work: Callable[[], Any]) -> list[Lost]:
-    """Do some work, and return what is lost where it fails."""
+    """Do some work, and return the loss if it fails."""
     try:
         work()
-    except Exception as error:  # whatever it is, it must not keep the rest from being written
+    except Exception as error:  # no failure may prevent the other outputs
         return [lost_by(what, error)]
     return []
 
 
 def lost_by(what: str, error: Exception) -> Lost:
-    """Return what an error costs."""
+    """Return the loss caused by an error."""
     if debugging():
         import traceback
 
@@ -147,13 +147,13 @@ def lost_by(what: str, error: Exception) -> Lost:
 
 
 def worst(codes: Iterable[int]) -> int:
-    """Return the exit code that tells most, by `PRECEDENCE`."""
+    """Return the most important exit code, by `PRECEDENCE`."""
     present = set(codes)
     return next((code for code in (CLOSED_PIPE, *PRECEDENCE) if code in present), max(present, default=0))
 
 
 def tell(lost: Sequence[Lost]) -> None:
-    """Say what was not written, and why."""
+    """Report what was not written, and why."""
     for one in lost:
         if one.why:
             hint = f"\n  hint: {printable(one.hint)}" if one.hint else ""

@@ -1,4 +1,4 @@
-"""What is said of a case, as sentences and rows of tables, before any writer lays it out.
+"""Sentences and rows of tables about a case, before any writer lays them out.
 
-It imports the report, the theorems' records and how numbers are written.
+It imports the report, the theorems' records and the format of numbers.
 """

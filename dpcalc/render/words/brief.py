@@ -1,4 +1,4 @@
-"""The words of a table of bounds, of a ledger, and of the rows of an answer at first sight."""
+"""The words of tables of bounds, of ledgers, and of short answers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from dpcalc.theorems.conditions import HIDDEN, PERMITTED, ROUNDED
 from dpcalc.theorems.record import all_bounds, lookup
 
 Given = Mapping[str, float]
-"""What is known of an entry that is no run: its guarantee."""
+"""The known guarantee of an entry without a run."""
 
 
 class Tuning(TypedDict):
-    """The law of the number of runs of which an entry is the best."""
+    """The law of the number of runs whose best one is an entry."""
 
     distribution: str
     mean: float
@@ -33,7 +33,7 @@ ENTRY_COLUMNS = ("entry", "what", "times", "epsilon alone")
 
 
 def entry_rows(case: Case, digits: Digits) -> list[tuple[str, ...]]:
-    """Return a head and one row for each entry; none where the case is no ledger."""
+    """Return a head and one row per entry; nothing if the case is not a ledger."""
     if not case.ledger:
         return []
     rows = [
@@ -47,7 +47,7 @@ def entry_rows(case: Case, digits: Digits) -> list[tuple[str, ...]]:
         )
         for line in case.ledger["entries"]
     ]
-    # The head: epsilon is that of one record, and of the adjacency of the entries.
+    # The head: epsilon is for one record, and for the adjacency of the entries.
     of = ["of one record"] if case.inputs.get("group_size") else []
     of += ["for add-remove"] if case.ledger.get("chained") else []
     of += [] if case.inputs.get("delta") else [f"at delta = {math.exp(LOG_DELTA_ALONE):.2g}"]
@@ -55,7 +55,7 @@ def entry_rows(case: Case, digits: Digits) -> list[tuple[str, ...]]:
 
 
 def _what(given: Given, algorithm: str | None, part: object) -> str:
-    """Return what an entry is, in a few words: the algorithm that was run, or the guarantee that is known."""
+    """Describe an entry in a few words: its algorithm, or its known guarantee."""
     if algorithm is not None:
         text = algorithm
     elif given.get("log_delta") is not None:
@@ -68,12 +68,12 @@ def _what(given: Given, algorithm: str | None, part: object) -> str:
 
 
 def _chosen(tuning: Tuning | None) -> str:
-    """Return of how many runs an entry is the best one; empty where it is no such choice."""
+    """Describe the number of runs whose best one is an entry; empty without such a choice."""
     return f", the best of {tuning['distribution']} many, mean {number(tuning['mean'], 6)}" if tuning else ""
 
 
 def ledger_lines(case: Case, digits: Digits) -> list[str]:
-    """Return what is said under the entries: the part that is worst off, the chain, and what is left."""
+    """Return the lines under the entries: the worst-off part, the chain, and what is left."""
     if not case.ledger:
         return []
     lines = []
@@ -89,7 +89,7 @@ def ledger_lines(case: Case, digits: Digits) -> list[str]:
 
 
 def remaining_text(remaining: Mapping[str, float] | None, digits: Digits) -> str:
-    """Return what is left of a budget; empty where that is not known."""
+    """Return what is left of a budget; empty if unknown."""
     if remaining is None:
         return ""
     if not remaining["epsilon"] > 0.0:
@@ -100,7 +100,7 @@ def remaining_text(remaining: Mapping[str, float] | None, digits: Digits) -> str
 
 
 def remaining_briefly(remaining: Mapping[str, float], digits: Digits) -> str:
-    """Return the same in fewer words."""
+    """Return what is left of a budget in fewer words."""
     if not remaining["epsilon"] > 0.0:
         return "nothing is left"
     mu = remaining.get("mu")
@@ -115,7 +115,7 @@ def _pure(remaining: Mapping[str, float], digits: Digits) -> str:
 COLUMNS = ("", "bound", "value", "kind", "how", "assumes")
 COST_COLUMNS = ("", "bound", "excess risk", "kind", "algorithm", "noise_std", "step_size", "steps", "how", "assumes")
 _OTHER_RUN = frozenset({"schedule", "noise", *NOISE_SCALES})
-"""Bounds whose obstacle is one of these are for another kind of run, and are listed last."""
+"""Bounds with one of these obstacles are for another kind of run, and are listed last."""
 
 
 def columns(case: Case) -> tuple[str, ...]:
@@ -124,12 +124,12 @@ def columns(case: Case) -> tuple[str, ...]:
 
 
 def is_cost(case: Case) -> bool:
-    """Return whether a case is about what a budget costs."""
+    """Return whether a case is about the cost of a budget."""
     return any(result.quantity in RISKS for result in case.results)
 
 
 def rows(case: Case, digits: Digits) -> list[tuple[str, ...]]:
-    """Return the comparison table's rows, one cell for each of `columns`."""
+    """Return the rows of the comparison table, one cell for each of `columns`."""
     numbers = assumption_numbers(case)
     table = []
     for r in case.results:
@@ -143,17 +143,17 @@ def rows(case: Case, digits: Digits) -> list[tuple[str, ...]]:
 
 
 def cost_cells(result: Result, digits: Digits) -> tuple[str, ...]:
-    """Return the run that has a cost: algorithm, noise, step size and steps."""
+    """Return the run of a cost: algorithm, noise, step size and steps."""
     details = result.details or {}
     names = ("noise_std", "step_size", "steps")
-    # The noise is what keeps the budget: it is never shown smaller than it is.
+    # The noise keeps the budget: it is never rounded down.
     sides = {names[0]: Side.UP}
     numbers = [digits.number(details[n], sides.get(n, Side.NEAREST)) if n in details else "" for n in names]
     return "/".join(details.get("algorithms", ())), *numbers
 
 
 def cost_run(result: Result, digits: Digits) -> list[tuple[str, str]]:
-    """Return the cells of the run that has a cost, those that it has, each with its name."""
+    """Return the nonempty cells of the run of a cost, with their names."""
     names = ("algorithm", "noise_std", "step_size", "steps")
     return [(name, cell) for name, cell in zip(names, cost_cells(result, digits), strict=True) if cell]
 
@@ -172,7 +172,7 @@ _CONVERSIONS = {
 
 
 def derivation(result: Result, digits: Digits) -> str:
-    """Return how the number came about: its mu, or the order and conversion."""
+    """Return the derivation of the number: its mu, or the order and conversion."""
     if result.quantity in RISKS or result.quantity == Quantity.MU:
         return "Gaussian DP" if result.quantity == Quantity.MU else cost_kind(result)
     if result.mu is not None:
@@ -189,13 +189,13 @@ def derivation(result: Result, digits: Digits) -> str:
 
 
 def cost_kind(result: Result) -> str:
-    """Return of which risk a cost speaks, how surely, and whether it says anything."""
+    """Return the kind of risk of a cost, its probability, and whether it is vacuous."""
     risk = {"excess_risk": "", "empirical_excess_risk": "empirical, ", "smoothing_error": "added by smoothing, "}
     return risk[result.quantity] + cost_probability(result)
 
 
 def cost_probability(result: Result) -> str:
-    """Return with what probability a cost is not exceeded, and whether it says anything."""
+    """Return the probability with which a cost is not exceeded, and whether it is vacuous."""
     details = result.details or {}
     failure = details.get("failure_probability")
     probability = "in expectation" if failure is None else f"with probability {1.0 - failure:.6g}"
@@ -203,13 +203,13 @@ def cost_probability(result: Result) -> str:
 
 
 def assumption_numbers(case: Case) -> dict[str, str]:
-    """Return a number for every assumption of a case's bounds, in order of appearance: letters are symbols."""
+    """Number the assumptions of a case's bounds in order of appearance (letters are symbols)."""
     texts = dict.fromkeys(text for result in case.results for text in result.assumes)
     return {text: str(place) for place, text in enumerate(texts, start=1)}
 
 
 def assumption_lines(case: Case) -> list[str]:
-    """Return why the best guarantee holds, and what the numbers of the column ``assumes`` stand for."""
+    """Return why the best guarantee holds, and the legend of the column ``assumes``."""
     numbers, best = assumption_numbers(case), case.best
     lines = [f"  {place:2} {text}" for text, place in numbers.items()]
     if best is None:
@@ -219,7 +219,7 @@ def assumption_lines(case: Case) -> list[str]:
 
 
 def obstacle_rows(case: Case) -> list[tuple[str, ...]]:
-    """Return the bounds that do not apply, why, and what to do; those for another noise or schedule come last."""
+    """Return the bounds that do not apply, with reasons and remedies; those for another noise or schedule come last."""
     if not case.obstacles:
         return []
     return [("not applicable", "because", "cure"), *((o.bound, o.because, o.hint) for o in _ordered(case))]
@@ -230,7 +230,7 @@ def _ordered(case: Case) -> list[Obstacle]:
 
 
 def obstacles_by_reason(case: Case) -> list[str]:
-    """Return why bounds do not apply: each reason once, after the bounds that it is of."""
+    """Return why bounds do not apply: each reason once, after its bounds."""
     reasons: dict[str, list[str]] = {}
     for obstacle in _ordered(case):
         reasons.setdefault(obstacle.because, []).append(obstacle.bound)
@@ -248,7 +248,7 @@ _BATCHES = {
 
 
 def facts(case: Case, digits: Digits) -> list[str]:
-    """Return what the number rests on: the noise in other words, neighbours, batches or order, and length."""
+    """Return the basis of the number: the noise in other words, neighbours, batches or order, and length."""
     best = case.best
     multiplier = (best.details or {}).get("noise_multiplier") if best else None
     parts = [f"noise multiplier {digits.number(multiplier, Side.UP)}"] if multiplier else []
@@ -265,7 +265,7 @@ def facts(case: Case, digits: Digits) -> list[str]:
 
 
 def _taken(best: Result | None) -> str:
-    """Return how the best guarantee takes a group: by a pair of laws for all of it, or as a chain of single records."""
+    """Return how the best guarantee treats a group: by one pair of laws, or as a chain of single records."""
     if best is None or best.bound not in all_bounds():
         return ""
     bound = lookup(best.bound)
@@ -281,7 +281,7 @@ _TWO = re.compile(r"^[^,]+ and \S+ \d{4}")
 
 
 def source(result: Result, room: int) -> str:
-    """Return the paper that proves a result, and where in it as far as there is room."""
+    """Return the paper that proves a result, and the place in it if there is room."""
     reference = result.reference
     if not _TWO.match(reference):
         reference = _SHORTENED.sub(r"\1 et al. \2", reference)
@@ -296,14 +296,14 @@ _ORDER = f"the order and its seed {_SECRET}"
 
 
 def unseen(case: Case) -> str:
-    """Return what must stay unseen for the best guarantee to hold, which nobody can check; empty if nothing."""
+    """Return what must stay hidden for the best guarantee, which nobody can check; empty if nothing."""
     assumed = case.best.assumes if case.best else ()
     said = [_ORDER if text.endswith(_SECRET) else HIDDEN.get(text, "") for text in assumed]
     return "; ".join(dict.fromkeys(filter(None, said)))
 
 
 def kept(case: Case) -> tuple[str, ...]:
-    """Return what is assumed that somebody has to keep: of a run that dpcalc carried out, what it does not see to."""
+    """Return the assumptions that somebody has to keep; for a run executed by dpcalc, those that it does not ensure."""
     best = case.best
     if best is None:
         return ()
@@ -321,7 +321,7 @@ _NO_GAIN = 1.0 + 1e-6
 
 
 def hiding(case: Case) -> str:
-    """Return what it is worth that only the last iterate is seen; empty where the case does not say."""
+    """Return the gain of releasing only the last iterate; empty if the case does not have it."""
     best, algorithm = case.best, ALGORITHMS.get(case.algorithm)
     if best is None or algorithm is None or algorithm.one_pass or not algorithm.asks_what_is_released:
         return ""

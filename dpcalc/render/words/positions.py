@@ -1,4 +1,4 @@
-"""Of which record an answer is, where which one is the worst off depends on the theorem."""
+"""The record that an answer is about, if the worst-off one depends on the theorem."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dpcalc.report import Case
 from dpcalc.theorems.batch_layout import layout
 
 _COSTLIEST = 5
-"""How many blocks are listed."""
+"""The number of blocks listed."""
 
 
 def allocation_lines(allocation: Fields) -> list[str]:
-    """Return what is said of an allocation as `dpcalc.theorems.one_pass.allocation` describes it."""
+    """Return the lines about an allocation of `dpcalc.theorems.one_pass.allocation`."""
     lines, restart = [], allocation["restart"]
     if restart:
         lines.append(f"steps 1 to {restart} are forgotten: the runs are then at most the diameter apart")
@@ -30,36 +30,36 @@ def allocation_lines(allocation: Fields) -> list[str]:
 
 
 class Neighbours(PlainEnum):
-    """What the neighbouring data sets of an answer differ in, as a report says it."""
+    """The difference between neighbouring data sets, as named in reports."""
 
     REPLACE_ONE = "replace-one"
     NULL_RECORD = "null-record"
     ADD_REMOVE = "add-remove"
     ADD = "add"
     REMOVE = "remove"
-    AS_GIVEN = "as-given"  # those of the guarantee that was converted
+    AS_GIVEN = "as-given"  # those of the converted guarantee
     BY_SHIFT = "by-shift"
 
 
 SIZES_DIFFER: tuple[str, ...] = (Neighbours.ADD_REMOVE, Neighbours.ADD, Neighbours.REMOVE)
-"""Neighbours of which one has a record more."""
+"""Neighbours of different sizes."""
 
 ALSO_CALLED = {"null-record": "zero-out"}
-"""What people who run DP-SGD call an adjacency."""
+"""The name of an adjacency in DP-SGD."""
 
 INDEX, WINDOW = "index", "window"
-"""The parameters, and the answers where they were solved for, that say of which record an answer is."""
+"""The parameters, or solved answers, that choose the record of an answer."""
 
 
 def group_size(case: Case) -> int:
-    """Return how many records differ between neighbouring data sets."""
+    """Return the number of records that differ between neighbouring data sets."""
     return int(case.value("group_size") or 1)
 
 
 def worst_positions(case: Case) -> tuple[int, ...]:
-    """Return the positions of which one is the worst off, if which one depends on the theorem; else none.
+    """Return the candidates for the worst-off position, if that depends on the theorem; else none.
 
-    That is so where an earlier batch is smaller than the last: the answer is the worse of the two.
+    It does if an earlier batch is smaller than the last: the answer is the worse of the two.
     """
     source = case.inputs.get(INDEX, (None, None))[1]
     records, size, last = case.value("records"), case.value("batch_size"), case.value("last_batch")
@@ -70,7 +70,7 @@ def worst_positions(case: Case) -> tuple[int, ...]:
 
 
 def record_meant(case: Case) -> str:
-    """Return of which record the best answer is, in words; empty where it is of any."""
+    """Return the record of the best answer in words; empty if it holds for any."""
     best, index, window = case.best, case.value(INDEX), case.value(WINDOW)
     if best is None:
         return ""

@@ -1,10 +1,10 @@
 """What an attacker can do, as a table and in words.
 
-What an answer means to somebody new to the field: how often an attacker who has to guess is right.
+The meaning of an answer for beginners: how often an attacker guesses right.
 
-What an audit found, in words.
+The results of an audit in words.
 
-The lines on a run that was trained: its metrics beside those of the non-private fit, and what they do not cover.
+The lines on a trained run: its metrics beside those of the non-private fit, and that they are not covered.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COLUMNS = ("at most", "by")
 
 
 def risk_rows(case: Case, digits: Digits) -> list[tuple[str, ...]]:
-    """Return a head and one row for each number; none where no risk was asked for."""
+    """Return a head and one row per number; nothing if no risk was asked for."""
     if not case.risk:
         return []
     risk = case.risk
@@ -40,14 +40,14 @@ def risk_rows(case: Case, digits: Digits) -> list[tuple[str, ...]]:
 
 
 def risk_names(report: Report) -> list[str]:
-    """Return the columns of a table of several cases that have risks: what an assertion calls them."""
+    """Return the columns of risks in a table of several cases, named as in assertions."""
     answered = {result.quantity for case in report.cases for result in case.results}
     names = dict.fromkeys(name for case in report.cases for name in _by_name(case))
     return [name for name in names if name not in answered]
 
 
 def risk_cells(case: Case, names: Sequence[str], digits: Digits) -> list[str]:
-    """Return a case's risks of these names, empty where it has none."""
+    """Return a case's risks of these names, empty if it has none."""
     risks = _by_name(case)
     return [digits.at_most(4).number(risks[name], Side.UP) if name in risks else "" for name in names]
 
@@ -58,19 +58,19 @@ def _by_name(case: Case) -> dict[str, float]:
 
 
 def _head(case: Case) -> str:
-    """Return whose risk it is."""
+    """Return the head: whose risk it is."""
     size = group_size(case)
     about = record_meant(case) if size == 1 else f"{size} records together"
     return f"what an attacker can do about {about}" if about else "what an attacker can do"
 
 
 def _question(case: Case) -> str:
-    """Return what is guessed of the record."""
+    """Return what an attacker guesses about the record."""
     return "whether it was there" if _of_presence(case) else "which of two it is"
 
 
 def _of_presence(case: Case) -> bool:
-    """Return whether neighbours differ in that a record is there or is not."""
+    """Return whether neighbours differ in the presence of a record."""
     return case.best is not None and case.best.adjacency in _PRESENT
 
 
@@ -78,7 +78,7 @@ _PRESENT: tuple[str, ...] = (Neighbours.ADD_REMOVE, Neighbours.NULL_RECORD)
 
 
 def attack_row(case: Case, asserted: str) -> Mapping[str, Any] | None:
-    """Return the number of a case that an assertion such as ``tpr@1%`` speaks of; None where it is none of these."""
+    """Return the number of a case for an assertion such as ``tpr@1%``; None for any other."""
     name, _, at = asserted.partition("@")
     if not case.risk or name not in ATTACKS:
         return None
@@ -87,12 +87,12 @@ def attack_row(case: Case, asserted: str) -> Mapping[str, Any] | None:
 
 
 def _percent(share: float) -> str:
-    """Return a share in percent, as it was typed."""
+    """Return a share in percent, as typed."""
     return f"{number(100.0 * share, 6)}%"
 
 
 def risk_lines(case: Case, digits: Digits) -> list[str]:
-    """Return the same in words, and the mu that stands for the whole curve."""
+    """Return the risks in words, and the mu that stands for the whole curve."""
     if not case.risk:
         return []
     risk, lines = case.risk, []
@@ -131,7 +131,7 @@ def _mu_line(case: Case, digits: Digits) -> str:
 
 
 def meaning(case: Case) -> str:
-    """Return what the best guarantee says of an attacker, in a sentence; empty where it says nothing so simple."""
+    """Return the meaning of the best guarantee for an attacker in a sentence; empty if there is no simple one."""
     best, guess = case.best, case.guess
     if best is None or guess is None:
         return ""
@@ -147,7 +147,7 @@ def meaning(case: Case) -> str:
 
 
 def _asked(case: Case, best: Result, size: int) -> str:
-    """Return between what the attacker has to choose."""
+    """Return the alternatives of the attacker."""
     if best.forgetting:
         return "whether the records to be forgotten were ever used"
     if best.adjacency in SIZES_DIFFER:
@@ -161,7 +161,7 @@ def _asked(case: Case, best: Result, size: int) -> str:
 _REFUTED = "THE RUNS CONTRADICT THE GUARANTEE, or chance did, which the confidence allows"
 
 ATTACK = "attack"
-"""The label of what an audit did."""
+"""The label of an audit's attack."""
 
 _BROKEN = (
     "THE IMPLEMENTATION IS BROKEN, or the guarantee does not describe it, or chance did, which the confidence allows"
@@ -171,7 +171,7 @@ _NAMES = {"audited epsilon": "epsilon_lower", "audited mu": "mu_lower"}
 
 
 def audit_facts(case: Case, digits: Digits) -> list[tuple[str, str]]:
-    """Return what was found, each with its label; nothing where there was no audit."""
+    """Return the results of an audit, with their labels; nothing without one."""
     if not case.audit:
         return []
     audit, facts = case.audit, []
@@ -201,14 +201,14 @@ def audit_facts(case: Case, digits: Digits) -> list[tuple[str, str]]:
 
 
 def refuted(case: Case) -> str:
-    """Return what to say before a guarantee that the runs of an audit contradict; nothing of any other."""
+    """Return the warning before a guarantee that an audit contradicts; else nothing."""
     if not case.audit or not case.audit["exceeded"]:
         return ""
     return _BROKEN if case.audit.get("scores") else f"{_REFUTED}: what follows may be false"
 
 
 def audited_together(report: Report) -> Iterator[str]:
-    """Yield how the cases of a table were audited, and that the confidence is that of each of them."""
+    """Yield how the cases of a table were audited, and that the confidence is for each of them."""
     audits = [case.audit for case in report.cases if case.audit]
     if audits:
         first, attacks = audits[0], ", ".join(dict.fromkeys(audit["attack"] for audit in audits))
@@ -219,13 +219,13 @@ def audited_together(report: Report) -> Iterator[str]:
 
 
 def audit_names(report: Report) -> list[str]:
-    """Return the columns of a table of several cases that were audited."""
+    """Return the columns of audits in a table of several cases."""
     audits = [case.audit for case in report.cases if case.audit]
     return [name for name, key in _NAMES.items() if any(audit[key] is not None for audit in audits)]
 
 
 def audit_cells(case: Case, names: Sequence[str], digits: Digits) -> list[str]:
-    """Return what an audit of the case found, empty where there was none."""
+    """Return the results of a case's audit, empty without one."""
     values = [case.audit[_NAMES[name]] if case.audit else None for name in names]
     return ["" if value is None else digits.at_most(4).number(value, Side.DOWN) for value in values]
 
@@ -246,7 +246,7 @@ _RISKS = {
 
 
 def warning(case: Case) -> str:
-    """Return why the result is not private, where it is not; else nothing."""
+    """Return why the result is not private; empty if it is."""
     trained = case.training or {}
     if trained.get("private", True) is True and not trained.get("why_not_private"):
         return ""
@@ -254,7 +254,7 @@ def warning(case: Case) -> str:
 
 
 def caution(case: Case) -> str:
-    """Return what the numbers of a model that is not private are of, as the start of a sentence."""
+    """Return what the numbers of a model that is not private mean, as the start of a sentence."""
     return "" if case.forgetting else _REAL_NOISE
 
 
@@ -276,7 +276,7 @@ def kept_bounds(case: Case) -> str:
 
 
 def _other_steps(case: Case) -> str:
-    """Return which accounted steps are no descent, as the end of a statement."""
+    """Return which accounted steps are not descent steps, as the end of a statement."""
     training = case.training or {}
     centre, counted = training.get("centre"), training.get("calibration", {}).get("sums", 0)
     first = centre["mean"] + centre["distance"] if centre else 0
@@ -317,7 +317,7 @@ def metric_rows(case: Case, digits: Digits) -> list[tuple[str, ...]]:
 
 
 _METRICS = "metrics"
-"""The field of what was measured of the private model."""
+"""The field with the metrics of the private model."""
 
 _COUNTS = {"train": "records", "test": "test_records"}
 
@@ -333,7 +333,7 @@ def _cell(case: Case, model: str, part: str, name: str, digits: Digits) -> str:
 
 
 def measured(case: Case, digits: Digits) -> str:
-    """Return the first metric of every part that was measured without noise; empty where none was."""
+    """Return the first metric of every part measured without noise; empty if none was."""
     metrics = case.not_covered.get(_METRICS, {})
     cells = [
         f"{_METRIC_NAMES[name]} {_cell(case, _METRICS, part, name, digits.at_most(4))} ({part})"
@@ -341,12 +341,12 @@ def measured(case: Case, digits: Digits) -> str:
         if part in metrics
         for name in [next(name for name in _METRIC_NAMES if name in metrics[part])]
     ]
-    units = str(case.not_covered.get("why", "")).partition("; ")[2]  # of errors where the target is mapped
+    units = str(case.not_covered.get("why", "")).partition("; ")[2]  # of errors if the target is mapped
     return "; ".join(cells) + (f", {units}" if cells and units else "")
 
 
 def measured_privately(case: Case, digits: Digits) -> str:
-    """Return what was measured with noise, with its intervals and its part of the budget; empty where nothing was."""
+    """Return the metrics released with noise, with their intervals and part of the budget; empty without any."""
     found = (case.training or {}).get("evaluation")
     if not found:
         return ""
@@ -364,7 +364,7 @@ def measured_privately(case: Case, digits: Digits) -> str:
 
 
 def chosen(case: Case) -> str:
-    """Return in a sentence what was chosen by a tuned run, and how; empty where nothing was."""
+    """Return the choice of a tuned run in a sentence; empty without one."""
     tuning = (case.training or {}).get("tuning")
     if not tuning:
         return ""
@@ -386,7 +386,7 @@ def chosen(case: Case) -> str:
 
 
 def _counted(case: Case) -> str:
-    """Return what was counted in the records."""
+    """Return the counts of records."""
     training = case.training or {}
     score = training.get("tuning", {}).get("score", {})
     held_out = score["records"] if score.get("epsilon") is not None else 0  # to score runs on
@@ -399,7 +399,7 @@ def _counted(case: Case) -> str:
 
 
 def trained(case: Case) -> str:
-    """Return in a line what a run was carried out on."""
+    """Return the data of a run in a line."""
     training = case.training
     if not training:
         return ""
@@ -409,7 +409,7 @@ def trained(case: Case) -> str:
 
 
 def training_lines(case: Case, digits: Digits) -> list[str]:
-    """Return what stands above and below the table of metrics."""
+    """Return the lines above and below the table of metrics."""
     training = case.training
     if not training:
         return []
@@ -432,7 +432,7 @@ def training_lines(case: Case, digits: Digits) -> list[str]:
 
 
 def _uncovered_lines(case: Case) -> Iterator[str]:
-    """Yield what was counted in the records and is odd about them, each line with the word that nothing covers it."""
+    """Yield the counts and oddities of the records, each line marked as uncovered."""
     if not case.not_covered:
         return
     yield f"uncovered is what was {case.not_covered['why']}"
@@ -441,7 +441,7 @@ def _uncovered_lines(case: Case) -> Iterator[str]:
 
 
 def _centred(case: Case) -> str:
-    """Return in a sentence how rows are centred; empty where they are not."""
+    """Return how rows are centred in a sentence; empty if they are not."""
     centre = (case.training or {}).get("centre")
     if not centre:
         return ""
@@ -452,7 +452,7 @@ def _centred(case: Case) -> str:
 
 
 def summary_names(report: Report) -> tuple[str, ...]:
-    """Return the metrics that a summary of several cases shows: ``uncovered``, part and metric, joined by blanks."""
+    """Return the metrics in a summary of several cases: ``uncovered``, part and metric, joined by blanks."""
     names: dict[str, None] = {}
     for case in report.cases:
         metrics = case.not_covered.get(_METRICS, {})

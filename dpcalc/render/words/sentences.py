@@ -1,4 +1,4 @@
-"""The sentences about one case: what is asked, the best answer, how tight it is, and what proves it."""
+"""The sentences about one case: the question, the best answer, its tightness, and its proof."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FORGOTTEN = (
 _SCOPE = "no matter what the other records are, and even to somebody who knows them all"
 
 _KINDS: dict[str, str] = {Quantity.MU: "Gaussian", Quantity.RDP: "Renyi"}
-"""Guarantees that are no pair of epsilon and delta, and what their privacy is called."""
+"""Guarantees other than pairs of epsilon and delta, with the name of their kind of privacy."""
 
 _CHANGES: dict[str, tuple[str, str]] = {
     Neighbours.ADD_REMOVE: ("Adding a record or removing one", "Adding or removing"),
@@ -47,7 +47,7 @@ _ONE_WAY: dict[str, str] = {
 
 
 def promise(case: Case) -> str:
-    """Return what the best guarantee promises, to whom; empty where there is none."""
+    """Return what the best guarantee promises, and to whom; empty if there is none."""
     best = case.best
     if best is None:
         return ""
@@ -75,7 +75,7 @@ def promise_of_others(case: Case) -> str:
 
 
 def _attacks(best: Result) -> str:
-    """Return what no attack on a record of a run goes beyond; empty where the answer is something else."""
+    """Return the limit of attacks on a record of a run; empty for other answers."""
     if best.quantity == Quantity.ADVANTAGE and best.adjacency not in _OTHER_NEIGHBOURS:
         return f"advantage {number(best.value, side=Side.UP)}"
     return targets_text(best)
@@ -120,7 +120,7 @@ def _of_size(best: Result, size: int) -> str:
 
 
 def _of_conversion(best: Result) -> str:
-    """Return what a conversion promises, or what a risk says."""
+    """Return the promise of a conversion or of a risk."""
     if best.quantity == Quantity.ADVANTAGE:
         right = number(0.5 + 0.5 * best.value, 4, Side.UP)
         return (
@@ -142,7 +142,7 @@ def _of_conversion(best: Result) -> str:
 
 
 def _of_shift(best: Result) -> str:
-    """Return what holds of data sets that differ by shifts."""
+    """Return the promise for data sets that differ by shifts."""
     return (
         "Two data sets whose maps are within the given shifts of each other, step by step, give outputs whose "
         f"probabilities differ by a factor of at most {_factor(best)}, up to an additive delta."
@@ -157,7 +157,7 @@ _OTHER_NEIGHBOURS: dict[str, Callable[[Result], str]] = {
 
 
 def _factor(best: Result) -> str:
-    """Return e^epsilon, with its value where that can be read."""
+    """Return e^epsilon, with its value if that is readable."""
     epsilon = best.epsilon or 0.0
     return f"e^epsilon = {number(math.exp(epsilon), 4, Side.UP)}" if epsilon < 30.0 else "e^epsilon"
 
@@ -166,7 +166,7 @@ _KNOWN_GUARANTEES = {
     "risk": "risk: what an attacker can do against a guarantee, whatever has it",
     "convert": "convert: what follows from a guarantee, whatever has it",
 }
-"""What is said where no run is described."""
+"""The introduction of answers without a run."""
 
 
 def released(case: Case) -> str:
@@ -221,7 +221,7 @@ def _input_text(case: Case, name: str) -> str:
 
 _STEPS, _ADJACENCY = "steps", "adjacency"
 _FACTS = (_ADJACENCY, _STEPS)
-"""What an answer is about, whether it was given or follows from what was."""
+"""What an answer is about, whether given or derived."""
 
 
 def is_fact(name: str, source: Source) -> bool:
@@ -242,7 +242,7 @@ _WORDS_OF_NOISE = {
 
 
 def in_other_words(case: Case, name: str) -> str:
-    """Return in brackets what else an input is: noise in the words of libraries, or here; empty if not known."""
+    """Return an input in other words, in brackets: noise as in libraries, or as here; empty if unknown."""
     if name == _STEPS:
         return _steps_of_epochs(case)
     if name == _LIPSCHITZ and (case.training or {}).get("solver"):
@@ -260,7 +260,7 @@ _LIPSCHITZ = "lipschitz"
 
 
 def _steps_of_epochs(case: Case) -> str:
-    """Return in brackets from which passes the steps follow; empty where they were given."""
+    """Return in brackets the passes that determine the steps; empty if the steps were given."""
     steps, source = case.inputs[_STEPS]
     records, size, epochs = (case.value(name) for name in ("records", "batch_size", "epochs"))
     if source != Source.DERIVED or epochs is None:
@@ -275,18 +275,18 @@ def headline(case: Case, digits: Digits) -> list[str]:
     """Return the answer in one line per best result."""
     best = case.answers
     if not is_cost(case):
-        uncovered = risk.warning(case) and not case.forgetting  # what is forgotten has a sentence of its own
+        uncovered = risk.warning(case) and not case.forgetting  # forgetting has its own sentence
         unmet = UNMET if uncovered else ""
         return [unmet + _headline(result, digits) for result in best]
     return [f"{': '.join(cost_sentences(result, digits))} ({result.bound})" for result in best]
 
 
 UNMET = "Not of this model, only with noise that nobody can draw again: "
-"""What stands before the headline of a run whose noise can be drawn again."""
+"""Precedes the headline of a run whose noise can be drawn again."""
 
 
 def cost_sentences(result: Result, digits: Digits) -> tuple[str, str]:
-    """Return what a cost is at most, and the run that has it."""
+    """Return the upper bound on a cost, and its run."""
     cells = cost_run(result, digits)
     algorithm = "/".join((result.details or {}).get("algorithms", ()))
     run = ", ".join(f"{name} = {value}" for name, value in (cells[1:] if algorithm else cells))
@@ -338,7 +338,7 @@ def budget_met(result: Result, digits: Digits) -> str:
 
 
 def targets_text(result: Result) -> str:
-    """Return what an attacker may do at most, where a parameter was solved for that; empty where it was not."""
+    """Return the limits on attackers that a parameter was solved for; empty without any."""
     targets = (result.details or {}).get("targets", ())
     return " and ".join(_target(target["name"], target["at"], target["limit"]) for target in targets)
 
@@ -349,7 +349,7 @@ def _target(name: str, at: float | None, limit: float) -> str:
 
 
 def enough(result: Result, digits: Digits) -> str:
-    """Return which values of a parameter that was solved for meet the budget."""
+    """Return the values of a solved parameter that meet the budget."""
     name, value = result.quantity, digits.value(result)
     if name in SUFFICIENT:
         order = f" at order {digits.number(result.order, Side.UP)}" if result.order is not None else ""
@@ -365,7 +365,7 @@ def enough(result: Result, digits: Digits) -> str:
 
 
 def budget_kept(best: Result) -> str:
-    """Return of whom the run that has a cost keeps the budget, if of anybody."""
+    """Return whose budget the run of a cost keeps, if anybody's."""
     if best.epsilon is None:
         return "no budget was asked for, and none is promised"
     covers = (best.details or {}).get("covers", "one record")
@@ -373,7 +373,7 @@ def budget_kept(best: Result) -> str:
 
 
 def unbeaten(by_difference: bool) -> str:
-    """Return of which guarantees none beats a lower value."""
+    """Return the class of guarantees that cannot beat a lower value."""
     return "no guarantee that uses only how far two gradients are apart" if by_difference else "no guarantee"
 
 
