@@ -1,6 +1,6 @@
 """The commands, one record each: shared by the command line, recipes, Python and the docs.
 
-What a case records of its inputs, each with its source.
+The recorded inputs of a case, each with its source.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Command(NamedTuple):
         name, help: as on the command line.
         algorithms: the algorithms that it covers, the default one first.
         parameters: what it accepts, in the order of its help.
-        columns: the columns that it accepts of a schedule; empty where it takes none.
-        families: the families of its theorems; empty for all that speak of the algorithm.
-        compares: whether the algorithm must be named, and whatever speaks of it is compared.
-        chooses_index: whether it finds the record that is worst off under a schedule.
-        prices: whether it asks what a budget costs.
-        trains: whether it carries the run out; it then takes a budget and gates, and no other question.
-        usual: the parameters and options that a question usually needs: they come first, and alone on the short page.
+        columns: of a schedule that it accepts; empty if it takes none.
+        families: of its theorems; empty for all about the algorithm.
+        compares: whether the algorithm must be named, and all bounds for it are compared.
+        chooses_index: whether it finds the worst-off record under a schedule.
+        prices: whether it asks for the cost of a budget.
+        trains: whether it executes the run; it then takes a budget and gates, and no other question.
+        usual: the most used parameters and options: they come first, and the short page shows only these.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Command(NamedTuple):
 
     @property
     def default(self) -> str:
-        """The algorithm that is meant where none is named."""
+        """The default algorithm."""
         return self.algorithms[0]
 
 
@@ -65,7 +65,7 @@ _CHAIN_COLUMNS = ("shift", "contraction", "step_size", "noise_std", "laplace_sca
 _RELEASING = tuple(
     [name for name, a in ALGORITHMS.items() if name in NAMED and "release" in a.parameters and not a.clipped]
 )
-"""The named algorithms that may release one iterate or several, but for those of clipped gradients."""
+"""The named algorithms that may release one iterate or several, except those with clipped gradients."""
 
 _DP_SGD = ("dp-sgd", "dp-sgd-gradient", "dp-sgd-output")
 
@@ -74,7 +74,7 @@ def _command(
     name: str, help: str, algorithms: tuple[str, ...], families: tuple[str, ...], columns: tuple[str, ...] = (),
     *, chooses_index: bool = False, usual: tuple[str, ...] = _USUAL, immaterial: tuple[str, ...] = (),
 ) -> Command:  # fmt: skip
-    """Return the command that takes the parameters which its algorithms share, but for what is immaterial to it."""
+    """Make a command with the parameters that its algorithms share, except those immaterial to it."""
     lists = sorted([ALGORITHMS[name].parameters for name in algorithms], key=len)
     taken = set(lists[0]).intersection(*lists).difference(immaterial)
     meant = ["algorithm"] if len(algorithms) > 1 else []
@@ -247,7 +247,7 @@ _EXECUTED = tuple(
         if ALGORITHMS[name].executed and not ALGORITHMS[name].local
     ]
 )
-"""The algorithms that can be carried out and release a model, the default one first."""
+"""The executable algorithms that release a model, the default one first."""
 
 COMMANDS["train"] = Command(
     "train",
@@ -256,7 +256,7 @@ COMMANDS["train"] = Command(
     (
         "algorithm", "release", *CATALOGUE, "records", "dimension", "epochs", "steps", "batch_size", "last_batch",
         "permutation", "step_size", "clip", "model", "noise_std", "noise_multiplier", "laplace_scale", "noise", "c1",
-        "c2", "decay_exponent", "schedule_factor",  # no index: a model is to protect the record that is worst off
+        "c2", "decay_exponent", "schedule_factor",  # no index: a model must protect the worst-off record
         "mechanism", "bands", "sampling",
         "start_distance", "clean_steps",
     ),
@@ -277,7 +277,7 @@ def taken_by(algorithm: str) -> frozenset[str]:
 
 
 def inputs_of(values: Given, sources: Mapping[str, Source], question: Question) -> dict[str, tuple[Any, Source]]:
-    """Return the inputs of the run, of which the values and their sources are given, and those of the question."""
+    """Return the inputs of the run, from their values and sources, and those of the question."""
     inputs = {}
     for name, value in values.items():
         if type(value) not in _PLAIN:

@@ -19,7 +19,7 @@ from dpcalc.report import Case, Result
 
 
 class Sign(PlainEnum):
-    """How a quantity is compared with its limit."""
+    """The comparison of a quantity with its limit."""
 
     AT_MOST = "<="
     AT_LEAST = ">="
@@ -45,7 +45,7 @@ _BOUNDED_ABOVE = ("epsilon", "delta", "log_delta", "mu", "rdp", "rho", "pure", "
 BOUND = "bound"
 _EXAMPLES = {"fpr": "0.01", "prior": "0.5", "baseline": "0.001"}
 QUANTITIES = (*_BOUNDED_ABOVE, BOUND, *ATTACKS, *DIRECTIONS, *SUFFICIENT)
-"""What an assertion may speak of."""
+"""The quantities of assertions."""
 
 
 class Gate(NamedTuple):
@@ -60,12 +60,12 @@ class Gate(NamedTuple):
 
     @property
     def of_attack(self) -> bool:
-        """Whether it speaks of what an attacker can do; ``at`` is then the rate or probability after @."""
+        """Whether it is about attacks; ``at`` is then the rate or probability after @."""
         return self.name in ATTACKS
 
     @property
     def at_most(self) -> bool:
-        """Whether the quantity is to stay below the limit."""
+        """Whether the limit is an upper one."""
         return self.sign in _UPPER
 
 
@@ -73,7 +73,7 @@ def split(text: str) -> tuple[str, Sign, str]:
     """Return the quantity, the sign and the right side of an assertion, e.g. ``("epsilon", "<=", "1")``.
 
     Raises:
-        SpecError: there is no sign, or the quantity is none that can be promised so.
+        SpecError: there is no sign, or the quantity cannot have such a limit.
     """
     sign = next((sign for sign in Sign if sign in text), None)
     if sign is None:
@@ -91,7 +91,7 @@ def split(text: str) -> tuple[str, Sign, str]:
 
 
 def _refuse_sign(text: str, name: str, sign: Sign) -> None:
-    """Raise SpecError where the quantity cannot be promised to be so."""
+    """Raise SpecError if the quantity cannot have such a limit."""
     if name == BOUND and sign != Sign.EQUAL:
         raise SpecError(f"{text!r}: bound takes == only", "write, for example, 'bound==iteration.pnsgd'")
     if (name in _BOUNDED_ABOVE or name in ATTACKS) and sign not in _UPPER:
@@ -113,7 +113,7 @@ def _refuse_sign(text: str, name: str, sign: Sign) -> None:
 
 
 def parse(text: str) -> Gate:
-    """Return the gate that ``text`` spells, e.g. ``epsilon<=1`` or ``bound==iteration.pnsgd``.
+    """Parse a gate, e.g. ``epsilon<=1`` or ``bound==iteration.pnsgd``.
 
     Raises:
         SpecError: it does not parse, or asks an upper bound to be large.
@@ -135,7 +135,7 @@ def parse(text: str) -> Gate:
 
 
 def risks_of(gates: Iterable[Gate], asked: RiskQuestion | None = None) -> RiskQuestion | None:
-    """Return what is asked about attacks, and what gates speak of; None where nothing is."""
+    """Return the question about attacks, from ``asked`` and the gates; None if there is none."""
     spoken = [(gate.name, gate.at) for gate in gates if gate.of_attack]
     return asked if not spoken else (asked or NO_RISKS).adding(spoken)
 
@@ -145,7 +145,7 @@ def judge(gate: Gate, case: Case) -> Assertion:
 
     Raises:
         GateRefused: the quantity was given, or no value of it could fail.
-        SpecError: the case reports no such quantity, or it is of another run than was described.
+        SpecError: the case reports no such quantity, or it belongs to another run than described.
     """
     chosen = [result for result in case.results if result.best]
     if not chosen:
@@ -171,7 +171,7 @@ def judge(gate: Gate, case: Case) -> Assertion:
 
 
 def _judge_attack(gate: Gate, case: Case) -> Assertion:
-    """Return the verdict on what an attacker can do.
+    """Return the verdict of a gate on attacks.
 
     Raises:
         GateRefused: every probability keeps the limit.
@@ -186,7 +186,7 @@ def _judge_attack(gate: Gate, case: Case) -> Assertion:
 
 
 def _refuse_another_run(result: Result, case: Case) -> None:
-    """Raise SpecError where a cost is of a run with other noise or steps than those given."""
+    """Raise SpecError if a cost belongs to a run with other noise or steps than given."""
     if result.quantity not in RISKS:
         return
     ran = dict(result.details or {})
@@ -201,7 +201,7 @@ def _refuse_another_run(result: Result, case: Case) -> None:
 
 
 def _refuse_unproved(gate: Gate, result: Result) -> None:
-    """Raise GateRefused where nothing is proved of the limit itself, as the answer holds in a range that ends before.
+    """Raise GateRefused if nothing is proved at the limit itself, as the range of the answer ends before.
 
     ``step_size <= 2`` is read as: a step size of 2 is enough. A limit below the range fails.
     """
@@ -218,7 +218,7 @@ def _refuse_unproved(gate: Gate, result: Result) -> None:
 
 
 def refuse_vacuous(gate: Gate) -> None:
-    """Raise GateRefused where whatever is answered keeps the limit: every probability, or all that is searched."""
+    """Raise GateRefused if every possible answer keeps the limit: every probability, or the whole search range."""
     if isinstance(gate.limit, str) or gate.sign == Sign.EQUAL:
         return
     least, most = _ends(gate.name)
@@ -229,20 +229,20 @@ def refuse_vacuous(gate: Gate) -> None:
 
 
 def _ends(name: str) -> tuple[float, float]:
-    """Return the least and the largest value that an answer can have, or that says anything."""
+    """Return the least and the largest value that an answer can have, or that is meaningful."""
     direction = DIRECTIONS.get(name)
     return (direction.low, direction.high) if direction is not None else (0.0, _MOST.get(name, HIGHEST))
 
 
 _MOST = {"delta": 1.0, "log_delta": 0.0, **dict.fromkeys(ATTACKS, 1.0)}
-"""The largest value of an answer, where that is not `HIGHEST`."""
+"""The largest value of an answer, if it is not `HIGHEST`."""
 
 
 def gated_quantity(result: Result, name: str, case: Case) -> float:
-    """Return a quantity of a result that a gate may speak of.
+    """Return a quantity of a result for a gate.
 
     Raises:
-        GateRefused: it was given, or follows from what was.
+        GateRefused: it was given, or follows from given values.
         SpecError: the result reports no such quantity.
     """
     typed = "delta" if name == "log_delta" else name
@@ -275,7 +275,7 @@ def quantity(result: Result, name: str) -> float:
 
 
 def judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
-    """Return the verdict on every gate; one more fails where delta is so large that none of them says anything.
+    """Return the verdict on every gate; one more fails if delta is so large that the others are meaningless.
 
     Raises:
         GateRefused, SpecError: as `dpcalc.engine.gate.judge`; or the noise of the case has two readings.
@@ -293,7 +293,7 @@ REASON = (
 )
 
 _USUAL, _LARGEST = 1e-5, 0.01
-"""A delta that is asked for of any number of records, and one that is too large for every number of them."""
+"""A delta that is acceptable for any number of records, and one that is too large for every number."""
 
 
 def has_large_delta(case: Case, ledger: Ledger | None) -> bool:
@@ -310,6 +310,6 @@ def has_large_delta(case: Case, ledger: Ledger | None) -> bool:
 
 
 def large_delta_gate(case: Case) -> tuple[Assertion, ...]:
-    """Return a gate that fails where delta is too large; none where it is not."""
+    """Return a gate that fails if delta is too large; else none."""
     ledger = case.query.given.get("ledger") if case.query is not None else None
     return (Assertion("large-delta", False, REASON, None),) if has_large_delta(case, ledger) else ()

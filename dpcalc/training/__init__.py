@@ -1,4 +1,4 @@
-"""The algorithms themselves, in numpy: what was accounted is what is run."""
+"""The algorithms in numpy: exactly the accounted run is executed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SUFFIXES = ("", "64_", "_64", "64")
 
 
 def one_blas_thread() -> bool:
-    """Ask OpenBLAS for one thread, unless the user chose; return whether it can still hear, numpy not being loaded.
+    """Ask OpenBLAS for one thread, unless the user chose; return whether that has an effect: numpy is not loaded yet.
 
     Products here are small: several threads make them slower, and ensembles have threads of their own.
     """
@@ -23,9 +23,9 @@ def one_blas_thread() -> bool:
 
 @contextlib.contextmanager
 def with_one_blas_thread() -> Iterator[None]:
-    """Give OpenBLAS one thread for a while, also where numpy is loaded; what it had before it has after.
+    """Give OpenBLAS one thread for a while, also after numpy is loaded, and restore its threads.
 
-    It is a matter of time alone: where no OpenBLAS is found, or the user chose its threads, nothing is changed.
+    This only affects time: without OpenBLAS, or if the user chose its threads, nothing changes.
     """
     before = [] if _VARIABLE in os.environ else [(put, int(get())) for get, put in _loaded()]
     for put, _ in before:
@@ -38,7 +38,7 @@ def with_one_blas_thread() -> Iterator[None]:
 
 
 def _loaded() -> Iterator[tuple[Callable[[], Any], Callable[[int], Any]]]:
-    """Yield what tells and what sets the number of threads, of each OpenBLAS that came with numpy or scipy."""
+    """Yield the functions that get and set the number of threads, for each OpenBLAS of numpy or scipy."""
     import ctypes
 
     import numpy as np

@@ -1,6 +1,6 @@
-"""Budget in, model out: a run is described, accounted, executed and measured, in this order.
+"""From a budget to a model: a run is described, accounted, executed and measured, in this order.
 
-What is executed is derived from what was accounted and from nothing else (`dpcalc.training.run.plan`).
+The executed run is derived only from the accounted one (`dpcalc.training.run.plan`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dpcalc.training.rule.setup import Task, share_of
 
 
 def fit(task: Task) -> Fit:
-    """Return the case of a run that was accounted and then executed; nothing is executed where a gate fails.
+    """Account for a run, execute it, and return its case; nothing is executed if a gate fails.
 
-    Where the noise can be drawn again, or there are replicas, the numbers of the case are no guarantees.
+    If the noise can be drawn again, or there are replicas, the numbers of the case are not guarantees.
 
     Raises:
         SpecError: description or data are malformed.
-        NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`; or the guarantee says nothing.
+        NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`; or the guarantee is vacuous.
     """
     if task.setup.evaluate_share is not None:
         task = _shared(task)
@@ -45,7 +45,7 @@ def fit(task: Task) -> Fit:
 
 
 def _with_coefficients(fitted: Fit) -> Fit:
-    """Return the outcome with the largest coefficients of its model in the report: they are released with it."""
+    """Return the outcome with the largest coefficients of its model in the report; they are released with it."""
     if fitted.model is None:
         return fitted
     from dpcalc.training.release.coefficients import coefficients_of
@@ -56,11 +56,11 @@ def _with_coefficients(fitted: Fit) -> Fit:
 
 
 def _shared(task: Task) -> Task:
-    """Return the task with the budget parted between the model and its measurement: their epsilons add up.
+    """Return the task with the budget split between the model and its evaluation: their epsilons add up.
 
     Raises:
-        MissingParameter: there is no epsilon to part.
-        SpecError: the noise is given, so that nothing would be parted.
+        MissingParameter: there is no epsilon to split.
+        SpecError: the noise is given, so there is nothing to split.
     """
     epsilon, share = task.question.epsilon, share_of(task.setup.evaluate_share)
     noisy = next((name for name in (*NOISE_SCALES, "noise_multiplier") if task.given.get(name) is not None), None)
@@ -77,7 +77,7 @@ def _shared(task: Task) -> Task:
 
 
 def fit_one_of_several(task: Task) -> Fit:
-    """As `fit`, for one of several cases: one without a guarantee is not trained, and the case says why.
+    """As `fit`, for one of several cases: a case without a guarantee is not trained, and says why.
 
     Raises:
         SpecError: description or data are malformed.

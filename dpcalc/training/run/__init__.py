@@ -1,1 +1,1 @@
-"""What is executed: the plan, the kernel of a step, the noise, and how released numbers are rounded."""
+"""The execution of runs: the plan, the kernel of a step, the noise, and the rounding of released numbers."""

@@ -7,9 +7,9 @@ r_j = a_j - l_j - ln k + ln(1 - k m) - s k (q_j + m), over the other classes. Th
 exactly c long, and the slope of the scores z - r: as slopes are 1/2-Lipschitz in z, |g - g*| <= |r|/2. So the error of
 a slope is seen from what was found, however that was found (`docs/method.md`).
 
-Newton's method settles nearly all records at once. What it leaves is bisected, and what doubles leave is solved with 40
+Newton's method solves nearly all records at once. The others are bisected, and those left by doubles are solved with 40
 digits. Every operation is one on single entries or in the order of the classes, so that a slope is a function of its
-record alone, bit for bit: no record goes on moving because another one has not settled.
+record alone, bit for bit: no record is iterated further because another one has not converged.
 
 Scores and slopes have one row for each class and one column for each record.
 
@@ -35,13 +35,13 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 LARGEST_CAP = 63.0 / 64.0
-"""Longer caps below sqrt(2) are lowered to this: near 1 a slope can change with its cap as fast as a square root does.
+"""Longer caps below sqrt(2) are lowered to this: near 1 a slope can change with its cap as fast as a square root.
 
 At sqrt(2) and above nothing is capped.
 """
 
 WIDEST = 2.0**30
-"""Scores that are further apart have no slope of a proven error: they are shortened without it."""
+"""Slopes of scores further apart are shortened without a proven error."""
 
 _UNIT = 2.0**-53
 _OMEGAS, _FREE, _ITERATIONS = 1, 8, 16  # the first iteration and the last ones solve ln q + s q = x exactly
@@ -60,12 +60,12 @@ def slope_error(classes: int, apart: float, log_cap: float) -> float:
 
 
 def _tolerance(classes: int, range_of: float) -> float:
-    """Return what |r|/2 may be: more than rounding adds, or half of that where functions are off by 4 last places."""
+    """Return the tolerance of |r|/2: more than rounding adds, or half of that if functions err by 4 last places."""
     return 6.0 * _UNIT * math.sqrt(classes) * (classes + 16.0) * (range_of + 16.0)
 
 
 def lowered(caps: Array) -> Array:
-    """Return the caps that are kept to: infinity where there is none."""
+    """Return the caps that are used; infinity for none."""
     held: Array = np.where(caps < math.sqrt(2.0), np.minimum(caps, LARGEST_CAP), np.inf)
     return held
 
@@ -106,7 +106,7 @@ def capped_descents(scores: Array, labels: Array, caps: Array) -> Array:
 
 
 def _shares(apart: Array) -> Array:
-    """Return the softmax of the other classes, where 0 is the score of the label's."""
+    """Return the softmax of the other classes; the label's class has the score 0."""
     top = np.maximum(apart.max(axis=0), 0.0)
     shares: Array = np.exp(apart - top)
     shares /= total_of(shares) + np.exp(-top)
@@ -132,7 +132,7 @@ def total_of(rows: Array) -> Array:
 
 
 class _State(NamedTuple):
-    """Records that are being solved; all have a column each.
+    """The records being solved, one column each.
 
     Attributes:
         apart, cap: a and c.
@@ -184,7 +184,7 @@ def _capped(apart: Array, cap: Array, shares: Array, total: Array) -> Array:
 
 
 def _settled(left: Index, state: _State, share: Array, found: Array) -> tuple[Index, _State, Array]:
-    """Write down the records whose slope is near enough; return the others."""
+    """Store the records whose slope is near enough; return the others."""
     scaled, near = _slopes_and_errors(state, share)
     found[:, left[near]] = scaled[:, near]
     rest = np.flatnonzero(~near)
@@ -205,7 +205,7 @@ def _slopes_and_errors(state: _State, share: Array) -> tuple[Array, NDArray[np.b
 
 
 def _start(apart: Array, cap: Array, shares: Array, total: Array) -> _State:
-    """Return where Newton's method starts: as if the other classes kept their shares of m.
+    """Return the start of Newton's method, as if the other classes kept their shares of m.
 
     With A = ln sum e^(a_j), s is between (A - logit c)/(2 c) and (A - logit m) / m at m = c/sqrt(2).
     """
@@ -228,7 +228,7 @@ def _logit(share: Array) -> Array:
 
 def _solved_levels(state: _State) -> Array:
     """Return l with l + s e^l = a + ln(1 - m) - s m, by the Wright omega function."""
-    from scipy.special import wrightomega  # takes longer to import than most runs, which cap no softmax
+    from scipy.special import wrightomega  # a slow import, and most runs cap no softmax
 
     x = state.apart + (np.log1p(-state.total) - state.spread * state.total)
     levels: Array = np.minimum(x - wrightomega(x + np.log(state.spread)), 0.0)
@@ -262,7 +262,7 @@ def _newton(state: _State, share: Array) -> _State:
 
 
 def _bisected(state: _State) -> _State:
-    """Return s by bisection, and the levels that it gives: the slope is the shorter, the larger s is."""
+    """Return s by bisection, and its levels: the larger s, the shorter the slope."""
     low, high = state.low.copy(), state.high.copy()
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
@@ -277,7 +277,7 @@ def _levels_at(apart: Array, spread: Array) -> Array:
     """Return ln q of the other classes for q = softmax(z - s g).
 
     ln q_j + s q_j = z_j + s [j = y] - N. The sum of q falls with N and is convex: Newton's method comes from where it
-    is at least 1, and stays on that side. A record stays where it settles, however long the others take.
+    is at least 1, and stays on that side. A converged record does not move while others are iterated.
     """
     from scipy.special import wrightomega
 
@@ -308,7 +308,7 @@ _FINE = Decimal(10) ** -30
 
 
 def solved(apart: Sequence[float], cap: float) -> list[float]:
-    """Return q of the other classes, for scores that are so far above that of the label.
+    """Return q of the other classes, given how far their scores are above that of the label.
 
     Args:
         apart: a, finite numbers.

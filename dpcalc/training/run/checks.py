@@ -1,4 +1,4 @@
-"""That data, loss and start are what was accounted, and that no records make the run leave the range of doubles."""
+"""Check that data, loss and start are as accounted, and that no records make the run leave the range of doubles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import Problem, verify
 
 Array = NDArray[np.float64]
-_MAX_RELEASED = 1 << 28  # numbers that are held in memory: 2 GiB
+_MAX_RELEASED = 1 << 28  # numbers held in memory: 2 GiB
 _WIDEST = 1e150  # the square of a norm is a double
 _STEEPEST = 1e290  # of the gradients of all records together
 _MOST_CORRELATED = 2.0**10  # entries of a row of an inverse add up to less in absolute value
@@ -22,10 +22,10 @@ _LARGEST_DRAW = 100.0  # no normal or exponential variable that a generator of d
 
 
 def starting_point(plan: Plan, problem: Problem, start: Array | None) -> Array:
-    """Return the first iterate, after a check that data, loss and start are what was accounted.
+    """Return the first iterate, after a check that data, loss and start are as accounted.
 
     Raises:
-        SpecError: data, loss or start are not what was accounted, or the iterates to be released are too many.
+        SpecError: data, loss or start are not as accounted, or too many iterates are to be released.
     """
     if problem.shape != (plan.records, plan.columns):
         raise SpecError(f"the plan is for data of shape {plan.records, plan.columns}, not {problem.shape}", "plan anew")
@@ -49,11 +49,11 @@ def starting_point(plan: Plan, problem: Problem, start: Array | None) -> Array:
 
 
 def check_loss(plan: Plan, loss: Loss) -> None:
-    """Refuse a loss whose constants are not within those accounted.
+    """Refuse a loss whose constants are not covered by those accounted.
 
     Raises:
         SpecError: one is not.
-        MissingParameter: one that was accounted is not finite for this loss on the domain.
+        MissingParameter: an accounted constant is not finite for this loss on the domain.
     """
     accounted = plan.accounted
     weight = accounted.get("regularisation", accounted.get("strong_convexity", 0.0))

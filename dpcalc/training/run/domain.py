@@ -18,13 +18,13 @@ from dpcalc.errors import SpecError
 Array = NDArray[np.float64]
 
 _SLACK = 1e-12
-_LEAST, _MOST = 1e-30, 1e30  # of a radius: squares of norms, and of rounding errors on them, are normal doubles
+_LEAST, _MOST = 1e-30, 1e30  # range of a radius: squares of norms, and of rounding errors on them, are normal doubles
 _UNIT = 2.0**-53
 
 
 @dataclass(frozen=True)
 class Ball:
-    """The Euclidean ball of radius R about 0, 1e-30 <= R <= 1e30: far past that squares of norms are no doubles.
+    """The Euclidean ball of radius R about 0, 1e-30 <= R <= 1e30: far beyond that squares of norms are not doubles.
 
     An infinite radius stands for the whole space, where nothing is projected.
     """
@@ -39,7 +39,7 @@ class Ball:
             )
 
     def inner(self, columns: int) -> tuple[float, float]:
-        """Return the norm of a projected vector of so many entries, and its square, past which a vector is moved.
+        """Return the norm of a projected vector of so many entries, and its square, above which a vector is moved.
 
         Both are computed: the norm is so far below the radius that a vector whose computed square is no larger is in
         the ball.

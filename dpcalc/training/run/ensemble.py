@@ -42,7 +42,7 @@ _BEATS = 1 << 22  # numbers of noise between two calls of progress
 
 
 class Trace(Protocol):
-    """What is made of all iterates of some runs."""
+    """A statistic of all iterates of some runs."""
 
     def see(self, number: int, weights: Array) -> None:
         """Take the iterates after the step that ``number`` steps come before, shape (d, m); they change afterwards."""
@@ -56,7 +56,7 @@ def train(
     progress: Progress | None = None, statistic: Statistic | None = None, trace: Callable[[], Trace] | None = None,
     there: There | None = None,
 ) -> Array:  # fmt: skip
-    """Return what independent runs of a plan end with.
+    """Return the outcomes of independent runs of a plan.
 
     Args:
         plan, problem: as in `dpcalc.training.run.single.train`.
@@ -67,8 +67,8 @@ def train(
         progress: called with (steps of runs done, in all), one call at a time, from any thread.
         statistic: a function of the weights of some runs, shape (m, d), to an array whose first axis is m, which is
             returned in place of the weights. It may be called from several threads.
-        trace: makes what sees all iterates of some runs; its result, shape (m, 1), stands for their weights.
-        there: other machines that compute; not with ``statistic`` or ``trace``.
+        trace: makes a `Trace` of all iterates of some runs; its result, shape (m, 1), replaces their weights.
+        there: other machines to compute on; not with ``statistic`` or ``trace``.
 
     Returns:
         The weights of every run, shape (replicas, d); or the values of ``statistic``, joined.
@@ -110,7 +110,7 @@ def train(
 
 
 def _cores() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -123,7 +123,7 @@ def _run_remotely(there: There, runs: _Runs, report: _Progress) -> Array:
 
 
 def run_blocks(document: str) -> str:
-    """Return the outcomes of some blocks of `train` as text: nobody else has to call it."""
+    """Return the outcomes of some blocks of `train` as text; for internal use."""
 
     def outcomes(common: Any, blocks: range) -> list[Array]:
         plan, problem, replicas, entropy = common
@@ -145,7 +145,7 @@ def train_some(
 
 
 def widths(plan: Plan, replicas: int) -> list[int]:
-    """Return how many runs each block of `train` has."""
+    """Return the number of runs of each block of `train`."""
     return [b - a for a, b in pairwise(_edges(plan, replicas))]
 
 
@@ -166,7 +166,7 @@ def _edges(plan: Plan, replicas: int) -> list[int]:
 
 
 class _Progress:
-    """The steps that the threads have done together; an error in one of them stops the others."""
+    """The total steps of all threads; an error in one of them stops the others."""
 
     def __init__(self, report: Progress | None, total: int) -> None:
         self.report, self.total, self.done, self.lock = report, total, 0, threading.Lock()
@@ -182,7 +182,7 @@ class _Progress:
 
 
 class _Runs:
-    """What all blocks share."""
+    """The state shared by all blocks."""
 
     def __init__(
         self, plan: Plan, problem: Problem, replicas: int, seed: int | None, trace: Callable[[], Trace] | None
@@ -204,7 +204,7 @@ class _Runs:
         self.sums = PlainSums(plan, problem, max(self.widths))
 
     def block(self, number: int, beat: Callable[[int], None] = lambda steps: None) -> Array:
-        """Return what the runs of a block end with, shape (runs, d), or their traces, shape (runs, 1).
+        """Return the outcomes of the runs of a block, shape (runs, d), or their traces, shape (runs, 1).
 
         ``beat`` is called with the number of steps taken since it was last called.
         """
