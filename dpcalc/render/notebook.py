@@ -12,7 +12,7 @@ from dpcalc.render.check import text as verdicts
 from dpcalc.render.document import document
 from dpcalc.render.layout import Row
 from dpcalc.render.numbers import SIX
-from dpcalc.render.page.verdict import warnings
+from dpcalc.render.page.verdict import warnings, word_of
 from dpcalc.report import Report
 
 MAX_ROWS = 100
@@ -30,9 +30,10 @@ def render_notebook(report: Report) -> str:
 
 def _blocks(report: Report) -> Iterator[Block]:
     if report.command == CHECK:
+        yield from (Paragraph(line, style=Style.BAD) for line in warnings(report))
         lines = list(filter(None, verdicts.render(report).splitlines()))
         left_out = [f"{len(lines) - MAX_ROWS} lines are left out"] if len(lines) > MAX_ROWS else []
-        yield Paragraph(lines[-1], style=Style.ANSWER if not report.exit_code else Style.BAD)
+        yield Paragraph(lines[-1], word_of(report), Style.ANSWER if not report.exit_code else Style.BAD)
         yield Paragraph(facts=(*lines[: MAX_ROWS - 1], *left_out))
         return
     said = dict.fromkeys(warnings(report) if len(report.cases) != 1 else ())

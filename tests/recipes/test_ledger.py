@@ -172,8 +172,9 @@ def test_groups_of_several_entries_are_composed_pair_by_pair() -> None:
     ]
     reverse = [(pair._replace(forward=pair.backward, backward=pair.forward), count) for pair, count in pairs[:1]]
     exact = max(pld.epsilon(each, log_delta_target=math.log(1e-5)).value for each in (pairs, [*reverse, *pairs[1:]]))
-    # Both are bounds by the same lattices: one may be less by the last digits of sums that are taken in another order.
-    assert exact * (1 - 1e-13) <= epsilon_of(case) <= exact * (1 + 1e-4)
+    # Both are bounds by the same lattices. They differ by the last digits of sums, and by where the method of Newton
+    # ends for other rows: a bound holds wherever densities are split (grouped_gaussian.log_delta).
+    assert exact * (1 - 1e-12) <= epsilon_of(case) <= exact * (1 + 1e-4)
 
 
 def test_points_of_groups_are_no_better_than_the_chain_that_they_are() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import dpcalc
-from dpcalc.engine.evaluate import guarantee_from
+from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.errors import NotApplicable
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
@@ -52,7 +52,7 @@ def test_of_every_guarantee(bound: Theorem, size: int) -> None:
     for r, _ in itertools.islice(runs(bound), 1):
         values = parameters(bound, r)
         try:
-            found = guarantee_from(bound, bound.prove(run_of(values)), ()).grouped(size)
+            found = guarantee_of(bound, run_of(values)).grouped(size)
         except NotApplicable:
             continue
         told = [found.log_delta(epsilon).value for epsilon in EPSILONS]
@@ -98,7 +98,7 @@ def test_mu_of_draws_with_replacement_does_not_grow_with_the_group() -> None:
     """A step is of batch_size draws: whoever they are, they move the sum by 2 batch_size clips at most."""
     bound = BOUNDS["sampled.with_replacement"]
     run = {"records": 50, "batch_size": 3, "steps": 4, "noise_multiplier": 2.0, "sampling": "with-replacement"}
-    one = guarantee_from(bound, bound.prove(describe("dp-sgd", {**run, "adjacency": "replace-one"})), ())
+    one = guarantee_of(bound, describe("dp-sgd", {**run, "adjacency": "replace-one"}))
     assert [one.group_mu(size) for size in (1, 5)] == pytest.approx([3.0 * 2.0 * 2.0 / 2.0] * 2)
 
 

@@ -224,7 +224,8 @@ def test_a_rough_epsilon_of_a_secret_order_is_a_bound_as_well(bound: str, given:
         "batch_size": 1, "last_batch": "own", "sensitivity": 1.0, "noise_std": 1.5 / given.get("batch_size", 1),
         "step_size": 1.0, "smoothness": 1.0, "adjacency": "replace-one", **given,
     }  # fmt: skip
-    target, setting = math.log(1e-5), lookup(f"shuffled_epochs.{bound}").setting_of(run_of(values))
+    target, theorem = math.log(1e-5), lookup(f"shuffled_epochs.{bound}")
+    setting = theorem.setting.of(run_of(values), theorem.reads)
     profile = getattr(shuffled_epochs, bound)(setting)
     assert profile.hints.budget is not None
     rough, exact_value = (profile.hints.budget(target, ulps) for ulps in (1 << 44, 1 << 16))
