@@ -94,10 +94,10 @@ class Obstacle(NamedTuple):
 
 
 class Tightness(NamedTuple):
-    """How far the best guarantee is from ``value``, which no guarantee can beat for what is known of the run.
+    """The gap between the best guarantee and ``value``, a lower bound on every guarantee for what is known of the run.
 
-    ``ratio`` is best over value (of deltas for a delta), None where that is no number. Where ``by_difference``, what
-    cannot beat the value are guarantees that use only how far two gradients are apart, and not how large they are.
+    ``ratio`` is best over value (of deltas for a delta), None if undefined. If ``by_difference``, the lower bound is on
+    guarantees that use only the distance of two gradients, and not their sizes.
     """
 
     bound: str
@@ -107,14 +107,14 @@ class Tightness(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """The curves behind an answer, where they are asked for: to be looked at, and no part of a JSON report.
+    """The curves behind an answer, for plots; not part of a JSON report.
 
     Attributes:
         profile: (epsilon, ln delta), proved; rounded up.
-        floor: (epsilon, ln delta) that no guarantee can beat, rounded down; empty where it is not known.
-        trade_off: (rate of false positives, largest rate of true ones), rounded up.
+        floor: (epsilon, ln delta), a lower bound on every guarantee, rounded down; empty if unknown.
+        trade_off: (false-positive rate, largest true-positive rate), rounded up.
         risk: what an attacker can do at the usual rates, as in `Case`.
-        tightness: how far the answer is from what no guarantee can beat, or none of those that `Tightness` names.
+        tightness: the gap to a lower bound, if one is known.
     """
 
     profile: tuple[tuple[float, float], ...]
@@ -125,10 +125,10 @@ class Curves(NamedTuple):
 
 
 class Guess(NamedTuple):
-    """How often an attacker is right at most who has to guess between two data sets, a priori equally likely.
+    """The success of the best attacker who guesses between two equally likely data sets.
 
-    ``probability`` is that, ``advantage`` twice its excess over one half, both rounded up; ``bound`` proves it. It is
-    ``from_point`` where one (epsilon, delta) is all that it follows from, and the whole curve of the run says less.
+    ``probability`` of a right guess and ``advantage`` 2 probability - 1, rounded up; ``bound`` proves them. They are
+    ``from_point`` if they follow from one (epsilon, delta) rather than from the whole curve of the run.
     """
 
     probability: float
@@ -302,7 +302,7 @@ class Case(NamedTuple):
 
     @property
     def not_covered(self) -> Mapping[str, Any]:
-        """What was computed of the records without noise, which no guarantee covers: only where it was asked for."""
+        """Numbers computed from the records without noise, on request; no guarantee covers them."""
         return (self.training or {}).get("uncovered") or {}
 
     def uncovered(self) -> Case:
@@ -313,21 +313,19 @@ class Case(NamedTuple):
     @property
     def failed(self) -> bool:
         """Whether a gate failed, or the case did although its gates hold."""
-        return any(not a.passed for a in self.assertions) or (
-            self.check is not None and self.check.status == Status.FAILED
-        )
+        judged = self.check is not None and self.check.status == Status.FAILED
+        return judged or not all(gate.passed for gate in self.assertions)
 
 
-PARTS = ("train", "test")
-"""The parts of the records that are measured apart."""
+PARTS = ("train", "test")  # the parts of the records that are measured separately
 
 
 class Report:
-    """The answer to one command: a sequence of cases, and where there is one case also its numbers.
+    """The answer to one command: a sequence of cases; a report of one case also has its numbers.
 
-    ``print`` shows the short answer. ``not_selected`` names the cases of a check's recipes that were not checked, each
-    with its file. ``changes`` is what differs from an earlier report, None where no earlier report was given. ``shard``
-    says which of the cases of a check these are, None where they are all.
+    ``print`` shows the short answer. ``not_selected`` are the cases of a check's recipes that were not checked, with
+    their files. ``changes`` are the differences from an earlier report, None without one. ``shard`` is the part of a
+    check that these cases are, None if they are all.
     """
 
     _fields = ("command", "cases", "not_selected", "changes", "shard")

@@ -29,7 +29,7 @@ class Pickled(SpecError):
 
 
 class Phase(NamedTuple):
-    """Steps that are alike: the noise multiplier, the rate of a record's coin (None: not said), how many."""
+    """Equal steps: noise multiplier, rate of a record's coin (None if not given), and their number."""
 
     noise_multiplier: float
     rate: float | None
@@ -37,17 +37,15 @@ class Phase(NamedTuple):
 
 
 class RunFile(NamedTuple):
-    """What a file says of a run.
+    """The facts in a file.
 
     Attributes:
-        shown: its name in messages.
-        kind: what it was taken for.
+        shown, kind: its name in messages, and the kind of file it was taken for.
         facts: by name.
         phases: of a history or an event.
-        unused: keys that nothing was taken from.
-        remarks: why a key was not taken.
+        unused, remarks: keys that were not used, and why.
         ordered: whether the phases are in the order in which they were trained.
-        in_line: whether records keep one place in one order: where one is added, all later ones move.
+        in_line: whether records keep one place in a fixed order, so that adding one moves all later ones.
     """
 
     shown: str
@@ -61,12 +59,12 @@ class RunFile(NamedTuple):
 
 
 def read_run(path: str) -> RunFile:
-    """Return what a file says of a run, ``-`` for standard input.
+    """Return the facts in a file, ``-`` for standard input.
 
     Raises:
         Pickled: it is a pickle, a checkpoint or an array.
-        SpecError: it is no file that is read here, or a part of it is not what it must be.
-        NotApplicable: it describes a mechanism that nothing here speaks of.
+        SpecError: the file is of no known kind, or part of it is malformed.
+        NotApplicable: it describes a mechanism without a bound.
     """
     shown = str(Place(path))
     if path.lower().endswith(_PICKLES):
@@ -316,12 +314,7 @@ def _rate_of_sample(shown: str, name: str, fields: dict[str, Node], caps: list[t
 
 
 def _event_fields(shown: str, node: Node) -> tuple[str, dict[str, Node]]:
-    """Return the class of an event and its fields, all of them and no other.
-
-    Raises:
-        NotApplicable: no account is made of such events.
-        SpecError: it is no event, or a field is missing or not known.
-    """
+    """Return the class of an event and its fields; raise NotApplicable or SpecError if it is not one that is read."""
     if not isinstance(node, Table) or not _class_of(node):
         raise SpecError(f"{shown}: an event has no class_name", "dump each event as {class_name: ..., its fields}")
     name = _class_of(node)
