@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
 import shlex
@@ -230,7 +231,7 @@ def of_command_line(text: Scalar) -> Node:
     except ValueError:
         return text
     fields: dict[str, Field] = {}
-    for word, following in zip(words, [*words[1:], "-x"], strict=True):
+    for word, following in itertools.pairwise([*words, "-x"]):
         if _FLAG.match(word):
             name, sign, value = word.removeprefix("--").partition("=")
             value = value if sign else "true" if _FLAG.match(following) else following
