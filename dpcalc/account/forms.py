@@ -408,10 +408,11 @@ def _configuration(shown: str, node: Node) -> RunFile:
     """Return whatever else says something of a run: keys that mean a fact, wherever they stand."""
     node = of_command_line(node) if isinstance(node, Scalar) else node
     if not isinstance(node, Table):
-        raise SpecError(f"{shown} is a list or a single value, and no run file", "see `dpcalc account --help`")
+        what = f"{shown} is a list or a single value, and no run file"
+        raise SpecError(what, "give a configuration, a history, or a command with its flags: `dpcalc account --help`")
     run = _walked(shown, "a training configuration", node)
     if not run.facts and not run.remarks:
-        raise SpecError(f"{shown} has no value that describes a run", "see `dpcalc account --help`")
+        raise SpecError(f"{shown} has no value that describes a run", "see `dpcalc account --help-all` for the names")
     origins = [said.origin for said in run.facts.values()]
     private = "DPKeras" in _class_of(node) or any(o.endswith(("l2_norm_clip", "num_microbatches")) for o in origins)
     if not private or "tool" in run.facts:

@@ -34,6 +34,11 @@ from dpcalc.files import STANDARD_STREAM
 _COMPARED = 200  # names among which one that is spelt alike is looked for
 
 
+def shown_path(path: str) -> str:
+    """Return the path as messages show it: one line, without control characters."""
+    return path if path.isprintable() else ascii(path)
+
+
 class Place(NamedTuple):
     """Where something stands; line 0 where only the file is known.
 
@@ -45,7 +50,7 @@ class Place(NamedTuple):
     column: int = 0
 
     def __str__(self) -> str:
-        file = self.file if self.file.isprintable() else ascii(self.file)
+        file = shown_path(self.file)
         if not self.line:
             return "<stdin>" if file == STANDARD_STREAM else file
         return f"{file}:{self.line}:{self.column}" if self.column else f"{file}:{self.line}"

@@ -100,11 +100,6 @@ BASELINE_BYTES = 64 << 20
 """Of an earlier report: more than a check writes. A forged one must not hold up the verdict."""
 
 
-def shown_path(path: str) -> str:
-    """Return the path as messages show it: one line, without control characters."""
-    return path if path.isprintable() else ascii(path)
-
-
 def is_standard_input(path: str) -> bool:
     """Return whether a path stands for standard input; one that a recipe names does not."""
     return path == STANDARD_STREAM and not isinstance(path, ProjectFile)

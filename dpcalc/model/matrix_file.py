@@ -12,8 +12,8 @@ from typing import IO
 
 from dpcalc.errors import SpecError
 from dpcalc.files import reading
-from dpcalc.files.place import Place, discreetly, ending
-from dpcalc.files.reading import opened, shown_path
+from dpcalc.files.place import Place, discreetly, ending, shown_path
+from dpcalc.files.reading import opened
 from dpcalc.model.numbers import parse_number
 from dpcalc.numerics.floats import UNIT, Array, down, np, up
 

@@ -15,8 +15,8 @@ from dpcalc.errors import SpecError
 from dpcalc.files import reading
 from dpcalc.files.documents import Items, Node, Rules, Scalar, Table, parse_yaml
 from dpcalc.files.lines import text_blocks
-from dpcalc.files.place import FileError, Place, discreetly, ending
-from dpcalc.files.reading import is_standard_input, opened, reported, shown_path, standard_input
+from dpcalc.files.place import FileError, Place, discreetly, ending, shown_path
+from dpcalc.files.reading import is_standard_input, opened, reported, standard_input
 from dpcalc.model.numbers import parse_integer, parse_number
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from dpcalc.engine.question import check_question, refuse_unknown
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import SpecError
 from dpcalc.files import Fields
-from dpcalc.files.reading import read_document, shown_path
+from dpcalc.files.place import shown_path
+from dpcalc.files.reading import read_document
 from dpcalc.model.algorithm import Source
 from dpcalc.model.quantities import Adjacency, Given, Kind, Quantity
 from dpcalc.model.question import Question, RiskQuestion, query_of

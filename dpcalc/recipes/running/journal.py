@@ -21,7 +21,7 @@ from typing import IO
 
 from dpcalc.errors import SpecError
 from dpcalc.files.output import open_to_add
-from dpcalc.files.reading import shown_path
+from dpcalc.files.place import shown_path
 from dpcalc.files.typed import Garbled
 from dpcalc.recipes.running.saved import read_line
 from dpcalc.render.machine import case_line

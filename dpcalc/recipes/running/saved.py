@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from dpcalc import notes
 from dpcalc.checked import Change, Shard, Status
 from dpcalc.errors import PRECEDENCE, SpecError
-from dpcalc.files.reading import opened, shown_path
+from dpcalc.files.place import shown_path
+from dpcalc.files.reading import opened
 from dpcalc.files.typed import Garbled, fields_of, infinite, items, loads, read_fields, reader, tree
 from dpcalc.inert import strict_json
 from dpcalc.model.algorithm import Source

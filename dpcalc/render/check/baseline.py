@@ -11,7 +11,7 @@ from typing import Any
 from dpcalc.checked import Change, Difference, Status
 from dpcalc.errors import SpecError
 from dpcalc.files import Fields, reading
-from dpcalc.files.reading import shown_path
+from dpcalc.files.place import shown_path
 from dpcalc.model.quantities import Quantity
 from dpcalc.render.asked import Asked
 from dpcalc.render.check.inputs import (

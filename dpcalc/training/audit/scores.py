@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
 from dpcalc.files import lines
-from dpcalc.files.reading import opened, shown_path
+from dpcalc.files.place import shown_path
+from dpcalc.files.reading import opened
 from dpcalc.model.quantities import Adjacency
 from dpcalc.notions import gaussian
 from dpcalc.numerics import clopper_pearson
