@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dpcalc.account import loader
 from dpcalc.account.drawing import phases_of
-from dpcalc.account.facts import Said
+from dpcalc.account.facts import FALSE, TRUE, Said
 from dpcalc.account.forms import Phase, RunFile
 from dpcalc.account.noise import effective, refuse_adaptive
 from dpcalc.account.stated import DISTRIBUTED, Claim, Stated
@@ -144,6 +144,7 @@ _REMARKS: dict[str, tuple[object, str]] = {
 
 def _refuse_uncovered(stated: Stated, sampling: Sampling) -> None:
     """Refuse what no account holds for."""
+    _refuse_not_private(stated)
     refuse_adaptive(stated)
     if sampling is Sampling.POISSON and stated.word("divisor") in ("realised", "realized", "batch"):
         raise NotApplicable("the sum is divided by the size of the batch that was drawn: it tells on the record",
@@ -161,8 +162,22 @@ def _refuse_uncovered(stated: Stated, sampling: Sampling) -> None:
         stated.remarks.append(f"the file reports epsilon {reported:g}; the account is what its facts prove")
     if stated.get("seed") is not None and stated.get("secure") is not True:
         stated.remarks.append("the account holds if no one else knows the seed of the noise, and no other run has it")
+    said = stated.facts.get("resumed_from")
+    if said is not None and said.text.lower() not in FALSE:
+        stated.remarks.append(
+            f"{said.origin} is {said.text}: steps before it, on the same records, are not in this account"
+        )
     if stated.get("auto_find_batch_size"):
         stated.need("batch_size", "auto_find_batch_size may have changed the batch size: which one ran?")
+
+
+def _refuse_not_private(stated: Stated) -> None:
+    """Refuse a run whose file says that noise was turned off: its other settings then describe nothing."""
+    for name, off in (("private", (*FALSE, "none", "0")), ("not_private", (*TRUE, "1"))):
+        said = stated.facts.get(name)
+        if said is not None and not set(off).isdisjoint(said.text.lower().split(" and ")):
+            raise NotApplicable(f"{said.origin} is {said.text}: the run was not private, and epsilon is infinite",
+                                "leave the key out if it means something else")  # fmt: skip
 
 
 def _rename_clients(stated: Stated) -> None:

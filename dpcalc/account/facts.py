@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
-import re
-import shlex
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from dpcalc.errors import SpecError
-from dpcalc.files.documents import Field, Items, Node, Scalar, Table
+from dpcalc.files.documents import Items, Node, Scalar
 from dpcalc.files.place import clipped
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number
 from dpcalc.model.parameter import MAX_RECORDS, PARAMETERS, check
 from dpcalc.model.quantities import Sampling
 
-_TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
+TRUE, FALSE = ("true", "yes", "on"), ("false", "no", "off")
+"""How programs write a switch, in small letters."""
 _MOST_IN_A_LIST = 10_000
-_FLAG = re.compile("--?[A-Za-z]")  # and no negative number
 
 
 class Kind(Enum):
@@ -183,6 +180,20 @@ _ROWS = (
     Fact("load_best_model_at_end", Kind.SWITCH),
     Fact("group_by_length", Kind.SWITCH),
     Fact("packing", Kind.SWITCH),
+    Fact("private", Kind.WORD, "", (
+        "dp", "use_dp", "enable_dp", "with_dp", "is_dp", "dp_enabled", "enabled_dp", "dpsgd", "dp_sgd", "use_dpsgd",
+        "use_dp_sgd", "is_private", "make_private", "use_privacy", "enable_privacy", "privacy", "with_privacy",
+        "differential_privacy", "differentially_private", "use_opacus", "private_training", "train_private",
+    )),
+    Fact("not_private", Kind.WORD, "", (
+        "disable_dp", "no_dp", "without_dp", "dp_disabled", "disabled_dp", "non_private", "nonprivate",
+        "disable_privacy", "no_privacy", "without_privacy", "disable_dpsgd", "disable_opacus",
+        "no_opacus", "no_noise", "disable_noise",
+    )),
+    Fact("resumed_from", Kind.WORD, "", (
+        "resume", "resume_from_checkpoint", "resume_from", "resume_from_ckpt", "resume_path", "resume_checkpoint",
+        "load_checkpoint", "init_checkpoint", "load_ckpt", "restore_from", "restore_checkpoint", "warm_start",
+    )),
 )  # fmt: skip
 
 FACTS: dict[str, Fact] = {fact.name: fact for fact in _ROWS}
@@ -213,32 +224,6 @@ def meaning(word: str) -> str:
     """
     plain = word.strip().lower().replace("-", "_")
     return _named().get(plain, "") or _named().get(plain.removeprefix("dp_"), "")
-
-
-def of_command_line(text: Scalar) -> Node:
-    """Return the flags of a typed command, as ``--name value`` or ``--name=value``, as a table; other text as it is.
-
-    >>> from dpcalc.files.place import Place
-    >>> table = of_command_line(Scalar(Place("run.sh"), "python train.py --epochs=3 --dp -b 64"))
-    >>> [(name, field.node.text) for name, field in table.fields.items()]
-    [('epochs', '3'), ('dp', 'true'), ('-b', '64')]
-
-    Raises:
-        SpecError: a flag is there twice.
-    """
-    try:
-        words = [word.strip() for word in shlex.split(text.text)]  # a line that goes on leaves a space
-    except ValueError:
-        return text
-    fields: dict[str, Field] = {}
-    for word, following in itertools.pairwise([*words, "-x"]):
-        if _FLAG.match(word):
-            name, sign, value = word.removeprefix("--").partition("=")
-            value = value if sign else "true" if _FLAG.match(following) else following
-            if name in fields:
-                raise SpecError(f"{text.place}: {clipped(word)} is there twice", "leave out one of them")
-            fields[name] = Field(text.place, Scalar(text.place, value))
-    return Table(text.place, fields) if fields else text
 
 
 def value_of(name: str, node: Node) -> Any:
@@ -322,9 +307,9 @@ def _rate(typed: str) -> float:
 
 
 def _switch(typed: str) -> bool:
-    if typed.lower() not in (*_TRUE, *_FALSE):
+    if typed.lower() not in (*TRUE, *FALSE):
         raise SpecError(f"{clipped(typed)} is neither true nor false", "write true or false")
-    return typed.lower() in _TRUE
+    return typed.lower() in TRUE
 
 
 def _numbers(typed: str) -> tuple[float, ...]:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from dpcalc.account import long_history
-from dpcalc.account.facts import UNCLEAR, Said, meaning, of_command_line, value_of
+from dpcalc.account.command_line import of_command_line
+from dpcalc.account.facts import UNCLEAR, Said, meaning, value_of
 from dpcalc.account.loader import jointly
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files import documents
@@ -119,12 +120,16 @@ def _parsed(shown: str, path: str, raw: bytes) -> Node:
         return documents.parse_toml(shown, raw)
     first: SpecError | None = None
     parsers: tuple[Callable[[str, bytes], Node], ...] = (documents.parse_json, documents.parse_python, _yaml)
+    script = Scalar(Place(shown), raw.decode("utf-8-sig", "replace"))
     for parse in parsers[:2] if ending == "json" else parsers:
         try:
-            return parse(shown, raw)
+            node = parse(shown, raw)
+            return script if parse is _yaml and isinstance(node, Scalar) else node  # YAML joins lines
         except SpecError as error:
             first = first or error
     assert first is not None
+    if ending != "json" and isinstance(flags := of_command_line(script), Table):
+        return flags
     raise SpecError(f"{shown} is neither JSON, YAML nor a printed Python value", first.message)
 
 
@@ -294,12 +299,9 @@ def _phases(shown: str, node: Node, times: int, caps: list[tuple[int, int]]) -> 
         if any(phase.rate is not None for phase in inner) or len(caps) > before:
             raise NotApplicable(f"{shown}: a sample of a sample is not accounted for", "write one probability")
         if inner:
-            noise = (
-                jointly((phase.noise_multiplier, phase.steps) for phase in inner)
-                if len(inner) > 1 or inner[0].steps > 1
-                else None
-            )
-            yield Phase(noise or inner[0].noise_multiplier, _rate_of_sample(shown, name, fields, caps), times)
+            alone = len(inner) == inner[0].steps == 1
+            noise = inner[0].noise_multiplier if alone else jointly((p.noise_multiplier, p.steps) for p in inner)
+            yield Phase(noise, _rate_of_sample(shown, name, fields, caps), times)
 
 
 def _rate_of_sample(shown: str, name: str, fields: dict[str, Node], caps: list[tuple[int, int]]) -> float | None:
@@ -332,8 +334,7 @@ def _event_fields(shown: str, node: Node) -> tuple[str, dict[str, Node]]:
 # --- plans and configurations -----------------------------------------------------------------------------------------
 
 _PLANS = ("BandMFConfig", "BandMFExecutionPlanConfig")
-_OF_A_PLAN = ("sampling_prob", "expected_participations")
-"""How plans of JAX-Privacy say how often a record is drawn: from its group in a step, or in all steps on average."""
+_OF_A_PLAN = ("sampling_prob", "expected_participations")  # of a record in a step of its group, or in all steps
 
 
 def _of_dpcalc(shown: str, node: Node) -> RunFile | None:

@@ -320,8 +320,39 @@ def test_a_typed_command_is_read_by_its_flags(written: Written) -> None:
     )
     assert (one.phases, one.sampling, one.shape) == (other.phases, other.sampling, other.shape)
     assert "-v" in one.unused
-    with pytest.raises(SpecError, match="twice"):
-        read(written("run.sh", "train.py --epochs 3 --epochs=4"))
+    script = "#!/bin/bash\n# train.py --epochs 9\nexport N='a: b'; cd x\n%s 2>&1 | tee -a log\n"
+    assert read(written("run.sh", script % typed)).phases == other.phases
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("train.py --epochs 3 --epochs=4", "twice"),
+        ("train.py --epochs 3; train.py --noise-multiplier 1", "2 commands"),
+        ("train.py --epochs 3\ntrain.py --epochs 3", "2 commands"),
+        ("for s in 1 2; do train.py --seed $s --epochs 3; done", "loop"),
+        ("seq 3 | xargs -n 1 train.py --epochs 3 --seed", "loop"),
+    ],
+)
+def test_a_script_of_several_runs_is_refused(written: Written, content: str, words: str) -> None:
+    with pytest.raises(SpecError, match=words):
+        read(written("run.sh", content))
+
+
+@pytest.mark.parametrize("said", [{"disable_dp": True}, {"dp": {"value": "False"}}, {"no-dp": 1}, {"use_dp": "off"},
+                                  {"dpsgd": 0}, {"a": {"dp": True}, "b": {"enable_dp": False}}])  # fmt: skip
+def test_a_run_without_privacy_is_refused(written: Written, said: dict[str, Any]) -> None:
+    run = {"sample_rate": 0.01, "steps": 9, "noise_multiplier": 1.1, "sampling": "poisson"}
+    assert read(written("run.json", run | {"dp": True, "disable_dp": False})).steps == 9
+    assert read(written("run.json", run | {"dp": 8})).unused == ("dp",)
+    with pytest.raises(NotApplicable, match="not private"):
+        read(written("run.json", run | said))
+
+
+def test_a_resumed_run_says_that_steps_before_are_not_counted(written: Written) -> None:
+    run = {"sample_rate": 0.01, "steps": 9, "noise_multiplier": 1.1, "sampling": "poisson"}
+    assert any("before" in remark for remark in read(written("run.json", run | {"resume": "a.pt"})).remarks)
+    assert not any("before" in remark for remark in read(written("run.json", run | {"resume": False})).remarks)
 
 
 def test_delta_is_asked_for(written: Written) -> None:

@@ -1,0 +1,69 @@
+"""The command that started a training job, such as a line of a shell script: its flags as a table."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shlex
+from collections.abc import Iterator
+
+from dpcalc.account.facts import meaning
+from dpcalc.errors import SpecError
+from dpcalc.files.documents import Field, Node, Scalar, Table
+from dpcalc.files.place import clipped
+
+_FLAG = re.compile("--?[A-Za-z]")  # a negative number is a value
+_COMMENT = re.compile(r"(^|\s)#.*$", re.MULTILINE)
+_REPEATS = ("for", "while", "until", "xargs", "parallel", "watch")
+
+
+def of_command_line(text: Scalar) -> Node:
+    """Return the flags of a typed command, as ``--name value`` or ``--name=value``, as a table; other text as it is.
+
+    Of several commands the one with flags that describe a run is read.
+
+    >>> from dpcalc.files.place import Place
+    >>> table = of_command_line(Scalar(Place("run.sh"), "cd code; train.py --epochs=3 --dp -b 64 | tee -a log"))
+    >>> [(name, field.node.text) for name, field in table.fields.items()]
+    [('epochs', '3'), ('dp', 'true'), ('-b', '64')]
+
+    Raises:
+        SpecError: a flag is there twice, several commands describe a run, or one runs in a loop.
+    """
+    try:
+        commands = list(_commands(text.text))
+    except ValueError:  # an open quotation
+        return text
+    tables = [table for words in commands if (table := _flags(text, words)).fields]
+    if not tables:
+        return text
+    described = [table for table in tables if any(map(meaning, table.fields))]
+    if len(described) > 1:
+        raise SpecError(f"{text.place}: {len(described)} commands describe a run", "give the command of one run")
+    if described and any(words[0] in _REPEATS for words in commands):
+        raise SpecError(
+            f"{text.place}: the command runs in a loop", "give the command of one run; a ledger adds runs up"
+        )
+    return (described or tables)[0]
+
+
+def _commands(text: str) -> Iterator[list[str]]:
+    """Yield the words of each command of a shell script; raise ValueError where a quotation is not closed."""
+    for line in _COMMENT.sub("", re.sub(r"\\\r?\n", " ", text)).splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|()")
+        lexer.whitespace_split, lexer.commenters = True, ""
+        for separates, words in itertools.groupby(lexer, lambda word: set(word) <= set(";&|()")):
+            if not separates:
+                yield list(words)
+
+
+def _flags(text: Scalar, words: list[str]) -> Table:
+    fields: dict[str, Field] = {}
+    for word, following in itertools.pairwise([*words, "-x"]):
+        if _FLAG.match(word):
+            name, sign, value = word.removeprefix("--").partition("=")
+            value = value if sign else "true" if _FLAG.match(following) else following
+            if name in fields:
+                raise SpecError(f"{text.place}: {clipped(word)} is there twice", "leave out one of them")
+            fields[name] = Field(text.place, Scalar(text.place, value))
+    return Table(text.place, fields)
