@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from dpcalc.engine.commands import inputs_of
 from dpcalc.engine.evaluate import ROWS, Application
@@ -65,6 +66,26 @@ def answer(run: Run, question: Question, bounds: Sequence[Theorem] | None = None
         run.algorithm.name, inputs_of(recorded, run.sources, question), rows, obstacles_of(refused),
         warnings=(*failure_warnings(refused), *_edge_warnings(results, question)),
     )  # fmt: skip
+
+
+def best_guarantee(
+    run: Run, question: Question, bounds: Iterable[Theorem] | None = None, **changes: Any
+) -> Result | None:
+    """Return the best guarantee for a run, without the lower values beside it; None if there is none.
+
+    Args:
+        run: as described.
+        question: what is sought.
+        bounds: in the order in which they are evaluated; None for all that cover the algorithm.
+        changes: parameters of the run that are replaced.
+    """
+    try:
+        run = run.replacing(**changes)
+        if bounds is None:
+            bounds = for_algorithm(run.algorithm.name, run.algorithm.families)
+        return answer(run, question, [bound for bound in bounds if bound.guarantee and not bound.unpromised(run)]).best
+    except DpcalcError:
+        return None
 
 
 def _rows_of_bound(asked: Application, unknown: str, results: Sequence[Result]) -> list[Result]:

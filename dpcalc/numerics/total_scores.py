@@ -12,6 +12,7 @@ are shared out among steps, transforms are polynomials in x, whose coefficient o
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
 from typing import Any, NamedTuple
@@ -75,10 +76,15 @@ def log_delta_down(steps: Steps, epsilon: float) -> float:
         epsilon: >= 0, finite.
     """
     with np.errstate(all="ignore"):  # what is no number, or infinite, is of no use: bounds of tails, and windows
-        laws = [law for tilt in _TILTS if (law := _law(steps, tilt)) is not None]
-    below = [law for law in laws if law.middle <= epsilon]
-    tried = [*below[-2:], *laws[len(below) : len(below) + 1]]
-    return max((law.log_delta(epsilon) for law in tried), default=-math.inf)
+        below = bisect.bisect_right(_TILTS, epsilon, key=lambda tilt: _middle(steps, tilt))
+        tried = [_law(steps, tilt) for tilt in _TILTS[max(0, below - 2) : below + 1]]
+    return max((law.log_delta(epsilon) for law in tried if law is not None), default=-math.inf)
+
+
+def _middle(steps: Steps, tilt: float) -> float:
+    """Return the middle of the window of totals, which rises with the tilt."""
+    law = _law(steps, tilt)
+    return math.inf if law is None else law.middle
 
 
 class _Law(NamedTuple):
@@ -120,13 +126,12 @@ class _Scored(NamedTuple):
 
     def log_means(self, laws: list[Array], slopes: Array) -> Array:
         """Return ln of the mean of e^(slope x total) under one of the laws, by slope."""
-        means = [self._tilted(rows, slope)[0] for rows in laws[:1] for slope in slopes]
-        sums = [
-            np.array([
-                self._tilted(rows, slope, mean)[1].sum(axis=1) for slope, mean in zip(slopes, means, strict=True)
-            ]).T
-            for rows in laws
-        ]  # fmt: skip
+        means: list[float | None] = [None] * len(slopes)
+        sums = []
+        for rows in laws:  # the first gives the means
+            tilted = [self._summed(rows, slope, mean) for slope, mean in zip(slopes, means, strict=True)]
+            means = [mean for mean, _ in tilted]
+            sums.append(np.array([total for _, total in tilted]).T)
         epoch = self._coefficient(sums)
         epoch = np.log(np.where((epoch > 1e-280) & (epoch < 1e280), epoch, np.inf)) - math.log(self._norm)
         result: Array = self.steps.epochs * epoch + self.steps.all_steps * np.array(means)
@@ -144,13 +149,19 @@ class _Scored(NamedTuple):
         law: Array = np.fft.irfft(power(epoch[None], self.steps.epochs, _times)[0], _POINTS)
         return np.maximum(0.0, law)
 
+    def _summed(self, rows: Array, slope: float, mean: float | None) -> tuple[float, Array]:
+        mean, masses = self._tilted(rows, slope, mean)
+        return mean, masses.sum(axis=1)
+
     def _tilted(self, rows: Array, slope: float, mean: float | None = None) -> tuple[float, Array]:
         """Return the tilted masses of cells over e^mean, by default so that their sum is 1, and the mean."""
         with np.errstate(divide="ignore"):
             logs = np.log(rows) + slope * self.scores
         if mean is None:
             most = float(logs.max())
-            mean = most + math.log(float(np.exp(logs - most).sum()))
+            masses = np.exp(logs - most)
+            total = float(masses.sum())
+            return most + math.log(total), masses / total
         return mean, np.exp(np.minimum(logs - mean, 600.0))
 
     def _coefficient(self, polynomials: list[Any]) -> Any:

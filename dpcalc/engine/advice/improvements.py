@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dpcalc.engine.answer import answer
+from dpcalc.engine.answer import best_guarantee
 from dpcalc.engine.commands import Command
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.question import run_of
@@ -156,15 +156,9 @@ class Asked(NamedTuple):
 
     def best_for(self, run: Run, *, rough: bool, **changes: Any) -> Result | None:
         """Return the best answer for a run with these changes; None if there is none."""
-        try:
-            run = run.replacing(**changes)
-            bounds = for_algorithm(run.algorithm.name, run.algorithm.families)
-            bounds = sorted(
-                bounds, key=lambda bound: bound.id != self.best.bound
-            )  # it may tell that others are hopeless
-            return answer(run, self.question._replace(rough=rough), bounds).best
-        except DpcalcError:
-            return None
+        bounds = for_algorithm(run.algorithm.name, run.algorithm.families)
+        bounds.sort(key=lambda bound: bound.id != self.best.bound)  # it may tell that others are hopeless
+        return best_guarantee(run, self.question._replace(rough=rough), bounds, **changes)
 
     def takes(self, changes: Changes) -> bool:
         """Return whether the command takes these parameters and none of them is solved for."""
@@ -220,10 +214,7 @@ class Asked(NamedTuple):
         enough = [bound for bound in bounds if self._reaches(bound, run, gain)]
         if not enough or not self.takes(changes):
             return None
-        try:
-            best = answer(run, self.question._replace(rough=True), enough).best
-        except DpcalcError:
-            return None
+        best = best_guarantee(run, self.question._replace(rough=True), enough)
         return best if best is not None and _log_gain(best, self.best) > gain else None
 
     def _reaches(self, bound: Theorem, run: Run, gain: float) -> bool:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpcalc.engine.answer import answer
+from dpcalc.engine.answer import best_guarantee
 from dpcalc.engine.commands import Command
 from dpcalc.engine.question import Incomplete
 from dpcalc.engine.solving.search import DIRECTIONS
@@ -206,12 +206,7 @@ def _best(run: Run, name: str, changes: Given, question: Question, command: Comm
         other = describe(name, taken)
     except DpcalcError:
         return None
-    families = command.families or other.algorithm.families
-    bounds = [b for b in for_algorithm(name, families) if b.guarantee and not b.unpromised(other)]
-    try:
-        return answer(other, question, bounds).best
-    except DpcalcError:
-        return None
+    return best_guarantee(other, question, for_algorithm(name, command.families or other.algorithm.families))
 
 
 def _flag(name: str, value: Any) -> str:
@@ -337,11 +332,9 @@ def _other_answer(asked: Asked, multiplier: float) -> Result | None:
     given = {**asked.given, "noise_std": None}
     try:
         run = asked._replace(given=given).changed({"noise_multiplier": multiplier})
-        bounds = for_algorithm(run.algorithm.name, run.algorithm.families)
-        proved = [bound for bound in bounds if bound.guarantee and not bound.unpromised(run)]
-        return answer(run, asked.question, proved).best
     except DpcalcError:
         return None
+    return best_guarantee(run, asked.question)
 
 
 def _value(result: Result, verb: str) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dpcalc.engine.advice.improvements import Asked
-from dpcalc.engine.answer import answer
+from dpcalc.engine.answer import answer, best_guarantee
 from dpcalc.engine.solving.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, NotApplicable
 from dpcalc.model.algorithm import Length, Order, Release, Source
@@ -330,10 +330,7 @@ def _answer(run: Run, question: Question, sampling: Sampling) -> str:
     """Return the best answer in a few words; empty if no bound covers the run."""
     if name_of(str(question.solve).replace("-", "_")) == "sample_rate":
         return ""
-    try:
-        best = answer(run.replacing(sampling=sampling), question, for_algorithm(run.algorithm.name)).best
-    except DpcalcError:
-        return ""
+    best = best_guarantee(run, question, for_algorithm(run.algorithm.name), sampling=sampling)
     if best is None:
         return ""
     if best.quantity in _AT_MOST:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from dpcalc.engine.answer import answer
+from dpcalc.engine.answer import best_guarantee
 from dpcalc.errors import DpcalcError
 from dpcalc.model.algorithm import ALGORITHMS, Source
 from dpcalc.model.quantities import Given, Mechanism, Sampling, Scaling
@@ -109,7 +109,8 @@ def _solved(
 def _multiplier(algorithm: str, given: tuple[tuple[str, Any], ...], question: Question) -> float | None:
     """Return the noise multiplier that is enough for the question; None if nothing is."""
     try:
-        best = answer(describe(algorithm, dict(given), dict.fromkeys(dict(given), Source.ARGUMENT)), question).best
+        run = describe(algorithm, dict(given), dict.fromkeys(dict(given), Source.ARGUMENT))
     except DpcalcError:
         return None
+    best = best_guarantee(run, question)
     return None if best is None else best.value
