@@ -203,6 +203,7 @@ def test_skipped_batches_are_paid_for_by_delta(written: Written) -> None:
         case_of(written("run.json", {**DDP, "records": 15000}), devices="8")
 
 
+@pytest.mark.campaign
 def test_a_run_with_skipped_batches_has_a_card_and_a_recipe(written: Written, tmp_path: Path) -> None:
     written("run.json", {**DDP, "records": 20000})
     done = _command("run.json", "--devices", "8", "-d", "1e-5", "-o", "kept.yaml", "--report", "card=card.json",

@@ -69,6 +69,7 @@ def _texts(value: Any) -> Any:
     return [text for one in value for text in _texts(one)] if isinstance(value, list) else [value]
 
 
+@pytest.mark.campaign
 def test_a_group_is_named_as_the_unit() -> None:
     entry = yaml.safe_load(registry_entry(card_of(REPORTS["group"]())))
     assert entry["deployment"]["privacy_loss"]["privacy_unit"] == "any 3 records together"

@@ -69,7 +69,7 @@ def test_every_algorithm_that_can_be_described_is_compared_here() -> None:
     )
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("algorithm", DESCRIBED)
 def test_the_best_is_that_of_the_algorithms_own_commands(ask_json: Any, algorithm: str) -> None:
     [case] = ask_json(compare(algorithm))
@@ -104,7 +104,7 @@ def test_every_bound_is_reached(ask: Any, tmp_path: Path, monkeypatch: pytest.Mo
     assert {line: names for line, names in missing.items() if names} == {}
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("algorithm", DESCRIBED)
 @pytest.mark.parametrize("question", ["-d 1e-6", "-e 1"])
 def test_no_guarantee_is_below_what_nothing_beats(ask_json: Any, algorithm: str, question: str) -> None:

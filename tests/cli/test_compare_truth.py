@@ -152,7 +152,7 @@ def small_run(r: random.Random, algorithm: str) -> tuple[Case, dict[str, Any]]:
     return case, described(case, algorithm, **more)
 
 
-@pytest.mark.few(9)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("algorithm", SMALL)
 def test_no_small_run_is_less_private(algorithm: str) -> None:
     count = 0
@@ -278,7 +278,7 @@ LONGER: list[tuple[str, dict[str, Any], Truth, float]] = [
 ]
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(9)
 @pytest.mark.parametrize(
     ("algorithm", "told", "truth", "near"),
     [*CLOSED, *(pytest.param(*run, marks=pytest.mark.campaign) for run in LONGER)],

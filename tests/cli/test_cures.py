@@ -99,7 +99,7 @@ TYPED = [
 """What strangers typed, whose cures once failed."""
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("line", TYPED)
 def test_what_strangers_typed_leads_to_an_answer(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = shlex.split(line)

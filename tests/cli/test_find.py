@@ -159,7 +159,7 @@ def test_bounds_takes_words_too(capsys: pytest.CaptureFixture[str]) -> None:
 COMMANDS_OF_TOPICS = sorted({topic.type for topic in topics()})
 
 
-@pytest.mark.few(16)
+@pytest.mark.few(8)
 @pytest.mark.parametrize("line", COMMANDS_OF_TOPICS)
 def test_what_a_topic_says_to_type_works(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = ended(capsys, line.removeprefix("dpcalc "))

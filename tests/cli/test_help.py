@@ -202,7 +202,7 @@ def test_pages_have_examples() -> None:
     assert all(examples(name) or name in ("find", "start") for name in PAGES)
 
 
-@pytest.mark.few(16)
+@pytest.mark.few(8)
 @pytest.mark.parametrize(("name", "every"), sequences())
 def test_examples_work_as_printed(
     name: str, every: bool, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

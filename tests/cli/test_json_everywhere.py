@@ -30,6 +30,7 @@ def test_a_displacement_beyond_all_numbers_is_refused() -> None:
     assert ran(line) == 2
 
 
+@pytest.mark.campaign
 def test_noise_that_fades_away_warns_of_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -31,6 +31,7 @@ MISREAD = [
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("line", MISREAD)
 def test_it_is_said_what_the_other_reading_gives(ask_json: Any, line: str) -> None:
     [case] = ask_json(line)

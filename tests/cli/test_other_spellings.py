@@ -77,7 +77,7 @@ def cured(line: str, error: str) -> str:
     return line.replace("-d 1e-5", "-d 1e-5 --clip 1")
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("line", LINES)
 def test_a_line_ends_in_an_answer_after_the_cures_that_are_printed(
     capsys: pytest.CaptureFixture[str], line: str

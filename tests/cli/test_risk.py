@@ -125,6 +125,7 @@ def test_a_mu_that_says_nothing_is_not_told() -> None:
     assert "no finite mu" in typed(f"{line} -vv").output
 
 
+@pytest.mark.campaign
 def test_a_mixture_has_the_mu_of_its_least_private_part() -> None:
     """Next to no noise: the least mu that holds is that of the last record, whose own step alone hides it, 2/sigma."""
     mu = told(f"shuffle {PASS} --sigma 1e-6 -d 1e-6 --risk")["mu"]
@@ -282,6 +283,7 @@ def test_other_parameters_that_keep_a_risk(line: str, value: float | None) -> No
     assert found == pytest.approx(value, rel=1e-6)
 
 
+@pytest.mark.campaign
 def test_sampled_steps_that_keep_a_risk_do_so_when_asked_again() -> None:
     run = "dp-sgd -n 1000 --batch-size 100 --steps 5 --sampling poisson --adjacency add-remove"
     noise = json.loads(typed(f"{run} --tpr 0.03 --fpr 0.01 --json").stdout)["cases"][0]["results"][0]["value"]

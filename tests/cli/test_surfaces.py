@@ -63,7 +63,7 @@ def test_there_are_forty() -> None:
     assert len(set(RUNS)) >= 40
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("line", RUNS)
 def test_every_surface(line: str, ask: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

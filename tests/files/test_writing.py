@@ -125,6 +125,7 @@ def test_every_output_is_written_by_its_own_name(name: str, project: Path) -> No
     assert not found.st_mode & 0o111
 
 
+@pytest.mark.few(60)
 @pytest.mark.parametrize("absolute", [False, True])
 @pytest.mark.parametrize("to", ["../outside/kept.txt", ".git/hooks/pre-commit", "../outside/new", "budget.yaml"])
 @pytest.mark.parametrize("name", RUNS)

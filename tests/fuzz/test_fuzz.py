@@ -52,6 +52,7 @@ def test_a_finding_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert not all(found)
 
 
+@pytest.mark.campaign
 def test_some_cases_are_answered() -> None:
     """What is drawn is not all refused at the first word."""
     seeds = [b"1,2,3"]

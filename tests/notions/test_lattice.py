@@ -31,7 +31,7 @@ def against_oracle(mu: float, rate: float, count: int, log10_delta: float) -> No
     assert found.rounding + found.lattice < 0.1, what
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("mu", "rate", "count", "log10_delta"),
     [

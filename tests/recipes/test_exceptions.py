@@ -275,6 +275,7 @@ FEW_STEPS = (
 )
 
 
+@pytest.mark.campaign
 def test_few_steps_pass_a_strict_check(write: Write) -> None:
     said = "{command: dp-sgd, lipschitz: null, smoothness: null, step_size: null, assert: epsilon <= 9, "
     path = write("\n".join(f"c{i}: {said}{run}}}" for i, run in enumerate(FEW_STEPS)))

@@ -161,6 +161,7 @@ def test_groups_of_sampled_steps_are_exact(steps: int) -> None:
         assert epsilon_of(case) == pytest.approx(7.6503, rel=1e-5)
 
 
+@pytest.mark.campaign
 def test_groups_of_several_entries_are_composed_pair_by_pair() -> None:
     case = entries(
         f"{SAMPLED} steps=50", "mu=0.1", "laplace_scale=50 sensitivity=1", adjacency="add-remove", group_size="2"
@@ -177,6 +178,7 @@ def test_groups_of_several_entries_are_composed_pair_by_pair() -> None:
     assert exact * (1 - 1e-12) <= epsilon_of(case) <= exact * (1 + 1e-4)
 
 
+@pytest.mark.campaign
 def test_points_of_groups_are_no_better_than_the_chain_that_they_are() -> None:
     case = entries(f"{SAMPLED} steps=10", "epsilon=0.01 delta=1e-9", adjacency="replace-one", group_size="2")
     assert {row.bound for row in case.results} == {"ledger.groups", "ledger.pld"}

@@ -45,6 +45,7 @@ def test_two_that_share_a_file_see_what_the_other_spent(tmp_path: Path) -> None:
     assert steps_in(tmp_path) == 12
 
 
+@pytest.mark.campaign
 def test_what_remains_is_the_most_that_fits(tmp_path: Path) -> None:
     spent = ledger(tmp_path)
     spent.spend(30, **STEP)

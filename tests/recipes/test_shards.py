@@ -116,6 +116,7 @@ def test_another_process_finds_the_same_digest(recipe: str) -> None:
 # --- what does not belong together ------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("names", "words"),
     [
@@ -231,6 +232,7 @@ def test_shards_that_are_none(text: str) -> None:
 # --- reading back -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ["budget", "readme", "account", "wang2021", "stream", "feldman2018"])
 def test_reports_read_back_are_as_they_were(name: str) -> None:
     """Every kind of report has the same bytes."""

@@ -271,6 +271,7 @@ CELLS = ("a table's cell", "a table's label")
 """What stands in a record is no reason to refuse it, and must not be shown either."""
 
 
+@pytest.mark.few(18)
 @pytest.mark.parametrize("leak", LEAKS)
 def test_no_error_quotes_a_file_that_is_referred_to(write: Any, capsys: pytest.CaptureFixture[str], leak: str) -> None:
     name, text, case = LEAKS[leak]

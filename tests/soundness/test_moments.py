@@ -48,7 +48,7 @@ def integral(piece: Piece, s: complex) -> complex:
     return complex(mpmath.quad(value, [start + k for k in range(math.ceil(24.0 - start))]))
 
 
-@pytest.mark.few(1)
+@pytest.mark.campaign
 @pytest.mark.parametrize("exchanged", [False, True])
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.campaign if k else ()) for k, n in enumerate(LOSSES)]
@@ -116,6 +116,7 @@ def test_no_term_where_errors_are_not_bounded() -> None:
         assert products.sum_of_terms(product, arb(0), arb(c), arb(epsilon), period, arb(0)) is None
 
 
+@pytest.mark.campaign
 def test_moments_are_nearer_than_a_lattice() -> None:
     """Of random runs the bound by moments is below that by a lattice, and hardly below a finer one."""
     for r in draws("moments and a lattice", 6):

@@ -69,7 +69,7 @@ def sweep(bound: Theorem, cases: int, names: tuple[str, ...]) -> None:
             check(bound, answer, *((values, more) if name in RISING else (more, values)), log_delta)
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "bound",
     [

@@ -140,6 +140,7 @@ def test_gradients_that_depend_on_releases_gain_nothing_on_two_rounds_of_bands(a
         assert truth * (1.0 - 3e-5) <= math.exp(bound.log_delta) <= truth * (1.0 + 1e-4)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("sampling", ["poisson", "balls-in-bins"])
 def test_no_small_banded_run_is_less_private(sampling: str, adjacency: str) -> None:
@@ -302,6 +303,7 @@ def test_the_best_matrix_is_that_for_the_iterates_that_are_asked_about() -> None
     assert runs[0].mechanism == Mechanism.IDENTITY != runs[1].mechanism
 
 
+@pytest.mark.campaign
 def test_a_sweep_draws_the_noise_beside_that_of_dp_sgd() -> None:
     """Against epochs the curves go on where the matrix that is chosen changes."""
     given: dict[str, Any] = {"steps": 240, "epsilon": 4.0, "delta": 1e-6, "adjacency": "zero-out"}

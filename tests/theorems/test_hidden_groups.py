@@ -105,7 +105,7 @@ def plans(r: random.Random, case: Case, run: HiddenRun) -> Plan:
     return Plan(composed, whole(r, 1, composed), r.choice((0.05, 0.3, 0.8)), counted, past if counted else None)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "adjacency", ["add", "remove", "replace-one", pytest.param("null-record", marks=pytest.mark.campaign)]
 )

@@ -133,7 +133,7 @@ KINDS = {
 }  # fmt: skip
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("sampling", "adjacency"),
     [

@@ -28,7 +28,7 @@ def step_of(sampling: str, adjacency: str, mu: float, rate: float) -> Pair:
     return pairs.cut_pair(mu, rate, of, 200, 40)
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("sampling", ["poisson", "fixed", "cut"])
 def test_a_step_is_at_most_the_mean_of_those_at_the_corners_of_its_cell(sampling: str, adjacency: str) -> None:
@@ -52,7 +52,7 @@ def test_a_step_is_at_most_the_mean_of_those_at_the_corners_of_its_cell(sampling
             assert (np.exp(one) <= mean * (1.0 + 1e-9) + 1e-290).all()
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("rate", "noise", "steps"), [
     ([0.01] * 5, [1.5, 1.3, 1.1, 0.9, 0.8], [200, 300, 100, 50, 400]),
     ([0.3, 0.1, 0.02, 0.5], [2.0, 1.0, 0.7, 4.0], [1, 2, 3, 1]),

@@ -62,7 +62,7 @@ def test_of_every_guarantee(bound: Theorem, size: int) -> None:
                 assert found.epsilon(log_delta).value <= epsilon * (1.0 + NEAR)
 
 
-@pytest.mark.few(1)
+@pytest.mark.campaign
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize(
     ("given", "size"),

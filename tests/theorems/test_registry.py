@@ -424,6 +424,7 @@ def asked(bound: Theorem, values: dict[str, Any], question: Question) -> Case:
     return answer(describe(algorithm, given), question, [bound])
 
 
+@pytest.mark.few(45)
 @EVERY_BUT_SLOW
 def test_solved_noise_meets_the_budget(bound: Theorem) -> None:
     if not bound.guarantee or "schedule" in bound.parameters or bound.algorithms[0] in ("online", "repeated"):
@@ -527,6 +528,7 @@ def next_cheaper(name: str, value: float, run: Run) -> float | None:
     return value + more if least <= value + more <= most else None
 
 
+@pytest.mark.few(42)
 @EVERY_BUT_SLOWLY_SOLVED
 def test_what_is_solved_for_meets_the_budget(bound: Theorem) -> None:
     """Asked back it does, and the next value, which asks for less, does not."""

@@ -199,6 +199,7 @@ def instance(n: int, ratio: float, c: float) -> losses.Loss:
 LONGER = [pytest.param(*run, marks=pytest.mark.campaign) for run in ((10, 3.0, 1.0, 10), (5, 2.0, 0.9, 20))]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("n", "ratio", "c", "epochs"), [(3, 0.5, 0.5, 10), *LONGER])
 def test_secret_orders_of_contractions_in_several_passes(n: int, ratio: float, c: float, epochs: int) -> None:
     """The next pass of such a run starts from what was released, which moves its law and changes nothing else."""

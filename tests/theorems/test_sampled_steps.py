@@ -86,7 +86,7 @@ def laws_of(r: random.Random, sampling: str, adjacency: str) -> tuple[dict[str, 
     return told, lambda n: list(oracle.balls_in_bins(n, 2, 1)), records
 
 
-@pytest.mark.few(14)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
     "sampling",
@@ -380,6 +380,7 @@ def test_a_schedule_of_one_phase_is_a_run_of_equal_steps() -> None:
             assert one.epsilon(-11.5).value == pytest.approx(other.epsilon(-11.5).value, rel=1e-6)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("adjacency", ["remove", "add", "replace-one"])
 def test_groups_in_two_different_steps_are_above_the_integral_of_their_laws(adjacency: str) -> None:
     """Two records, each with a coin of its own in each step: the pair of laws is summed up on a grid of the plane."""
@@ -412,6 +413,7 @@ def test_a_schedule_of_batches_that_are_cut(cap: int, adjacency: str, epsilon: f
     assert epsilon * (1.0 - 2e-6) <= whole.epsilon(math.log(1e-5)).value <= epsilon * (1.0 + 2e-5)
 
 
+@pytest.mark.campaign
 def test_a_group_in_batches_that_are_cut_is_a_chain_and_fixed_batches_lose_no_members() -> None:
     phases = Phases(np.full(2, 0.03), np.array([1.3, 2.0]), np.array([20.0, 30.0]), "test")
     for said in ({"sampling": "poisson", "max_batch_size": 5}, {"sampling": "fixed"}):

@@ -74,6 +74,7 @@ def small(r: random.Random, sampling: str) -> tuple[int, int, int]:
     return batch + size + r.randint(0, 1), batch, size
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 def test_no_lower_value_is_above_the_truth(sampling: str) -> None:
     for r in draws(f"sums of scores {sampling}", 3, 300):
@@ -120,6 +121,7 @@ def test_the_attack_is_as_good_as_the_pair_that_runs_attain(sampling: str, adjac
         assert share * above < below <= above
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("sampling", "least"), [("balls-in-bins", 12.3), ("shuffle", 46.0)])
 def test_groups_of_eight_in_ten_epochs(sampling: str, least: float) -> None:
     """What an independent program finds at delta 1e-6: 12.34 and 46.1, for 234 steps an epoch."""

@@ -127,7 +127,7 @@ def test_plain_lines_are_read_alike_by_numpy_and_one_by_one() -> None:
     r = random.Random(3)
     texts = [
         f"{r.choice(NUMBERS)}{r.choice(ODD)},{r.choice(NUMBERS)},{r.choice(ODD)}{r.choice(NUMBERS)}"
-        for _ in range(4000)
+        for _ in range(1000)
     ]
     for labels in (Labels(), Labels("1"), Labels("x")):
         reader = Lines(3, [2, 0], labels)

@@ -28,7 +28,7 @@ def drawn(seed: int, mu: float, canaries: int, *, coins: bool = False, **said: o
     return Scores("drawn", values[:inside] + mu, values[inside:], coins, confidence=0.8, **said)  # type: ignore[arg-type]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("said", [{}, {"threshold": 0.5}, {"coins": True}, {"coins": True, "guesses": 40}])
 @pytest.mark.parametrize("mu", [0.0, pytest.param(1.0, marks=pytest.mark.campaign)])
 def test_bounds_hold_as_often_as_they_say(said: dict[str, object], mu: float) -> None:
@@ -69,6 +69,7 @@ def test_the_p_value_of_a_rank_is_the_integral_over_its_rate(
     assert exact <= look.p_value(_below([(epsilon, delta)])) <= exact * 1.25 + 2e-9
 
 
+@pytest.mark.campaign
 def test_thresholds_are_nearer_than_bounds_on_each_rate_apart() -> None:
     """Another program (JAX-Privacy 2.0) proves 0.765 on average of randomised response, 3.071 at most of mu = 2."""
     r, p = np.random.default_rng(3), math.e / (1.0 + math.e)
@@ -87,6 +88,7 @@ def test_all_points_of_a_curve_prove_more_of_mu_than_one(canaries: int, single: 
     assert mu == pytest.approx(joint, rel=6e-3)
 
 
+@pytest.mark.campaign
 def test_far_scores_prove_much_and_refute_a_curve() -> None:
     for said in ({}, {"coins": True}, {"coins": True, "guesses": 100}):
         proved = drawn(3, 3.0, 500, **said).prove(1e-5, [(1.0, 1e-3)])  # type: ignore[arg-type]

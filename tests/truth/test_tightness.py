@@ -37,7 +37,7 @@ PARTS = {part.partition("\n")[0]: f"## {part}" for part in PAGE.read_text(encodi
 SLOW = (
     "shuffled-epochs-released", "online", "pnsgd", "shuffled", "shuffled-epochs", "rotation", "noisy-sgd",
     "noisy-sgd-released", "dp-sgd", "shuffle-once", "shuffle-once-released", "cyclic-released", "dp-sgd-gradient",
-    "rotation-epochs",
+    "rotation-epochs", "correlated",
 )  # fmt: skip
 
 
