@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dpcalc.account import loader
 from dpcalc.account.drawing import phases_of
-from dpcalc.account.facts import FALSE, TRUE, Said
+from dpcalc.account.facts import FALSE, TRUE, Said, bare
 from dpcalc.account.forms import Phase, RunFile
 from dpcalc.account.noise import effective, refuse_adaptive
 from dpcalc.account.stated import DISTRIBUTED, Claim, Stated
@@ -144,7 +144,7 @@ _REMARKS: dict[str, tuple[object, str]] = {
 
 def _refuse_uncovered(stated: Stated, sampling: Sampling) -> None:
     """Refuse what no account holds for."""
-    _refuse_not_private(stated)
+    _refuse_unprotected(stated)
     refuse_adaptive(stated)
     if sampling is Sampling.POISSON and stated.word("divisor") in ("realised", "realized", "batch"):
         raise NotApplicable("the sum is divided by the size of the batch that was drawn: it tells on the record",
@@ -171,13 +171,39 @@ def _refuse_uncovered(stated: Stated, sampling: Sampling) -> None:
         stated.need("batch_size", "auto_find_batch_size may have changed the batch size: which one ran?")
 
 
-def _refuse_not_private(stated: Stated) -> None:
-    """Refuse a run whose file says that noise was turned off: its other settings then describe nothing."""
-    for name, off in (("private", (*FALSE, "none", "0")), ("not_private", (*TRUE, "1"))):
+_NOT_PRIVATE = "the run was not private, and epsilon is infinite"
+_NOT_CLIPPED = "the gradient of a record may have any length, and epsilon is infinite"
+_OFF = (*FALSE, "none", "disabled", "0")
+_UNPROTECTED: dict[str, tuple[tuple[str, ...], str]] = {
+    "private": (_OFF, _NOT_PRIVATE),
+    "not_private": ((*TRUE, "1"), _NOT_PRIVATE),
+    "per_record_clipping": (_OFF, _NOT_CLIPPED),
+    "clip": ((*_OFF, "inf", "infinity"), _NOT_CLIPPED),
+    "clipping": (
+        (*_OFF, "batch", "perbatch", "batchwise", "flatbatch", "value", "byvalue", "elementwise"),
+        _NOT_CLIPPED,
+    ),
+}
+"""Facts, the words that mean no protection, and what follows from them."""
+_OTHER_LAWS = ("laplac", "exponential", "uniform", "student", "cauchy", "skellam", "binomial", "discrete")
+_CORRELATED = ("dpftrl", "bandmf", "banded", "blt", "treeagg", "toeplitz", "correlated", "matrixfactor", "matrixmech")
+
+
+def _refuse_unprotected(stated: Stated) -> None:
+    """Refuse a run whose file says that noise or clipping was turned off, or that the noise was of another law."""
+    for name, (words, why) in _UNPROTECTED.items():
         said = stated.facts.get(name)
-        if said is not None and not set(off).isdisjoint(said.text.lower().split(" and ")):
-            raise NotApplicable(f"{said.origin} is {said.text}: the run was not private, and epsilon is infinite",
-                                "leave the key out if it means something else")  # fmt: skip
+        if said is not None and any(bare(part) in words for part in said.text.split(" and ")):
+            hint = "leave the key out if it means something else"
+            raise NotApplicable(f"{said.origin} is {said.text}: {why}", hint)
+    for name in ("noise_law", "accountant", "optimizer"):
+        said = stated.facts.get(name)
+        if said is not None and any(law in bare(said.text) for law in _OTHER_LAWS):
+            raise NotApplicable(f"{said.origin} is {said.text}: an account is made of Gaussian noise only",
+                                "`dpcalc find laplace` lists the commands for other noise")  # fmt: skip
+        if said is not None and any(mechanism in bare(said.text) for mechanism in _CORRELATED):
+            raise NotApplicable(f"{said.origin} is {said.text}: the noise of steps is correlated",
+                                "ask `dpcalc dp-ftrl`, with the matrix or the mechanism")  # fmt: skip
 
 
 def _rename_clients(stated: Stated) -> None:

@@ -133,8 +133,9 @@ _ROWS = (
         "target_epsilon", "epsilon_budget", "privacy_budget",
     ), "-e"),
     Fact("reported_epsilon", Kind.NUMBER, "", ("epsilon_spent", "spent_epsilon", "final_epsilon")),
-    Fact("unit", Kind.WORD, "What one person owns: record, user, client or sequence.", ("privacy_unit",),
-         choices=("record", "user", "client", "sequence")),
+    Fact("unit", Kind.WORD, "What one person owns: record, user, client or sequence.", (
+        "privacy_unit", "dp_level", "privacy_level", "dp_granularity", "privacy_granularity", "protected_unit",
+    ), choices=("record", "user", "client", "sequence")),
     Fact("max_records_per_user", Kind.COUNT, "k: records of one unit at most; they differ together, as a group.", (
         "records_per_user", "max_examples_per_user", "user_group_size", "group_size", "max_sequences_per_user",
     )),
@@ -189,6 +190,13 @@ _ROWS = (
         "disable_dp", "no_dp", "without_dp", "dp_disabled", "disabled_dp", "non_private", "nonprivate",
         "disable_privacy", "no_privacy", "without_privacy", "disable_dpsgd", "disable_opacus",
         "no_opacus", "no_noise", "disable_noise",
+    )),
+    Fact("noise_law", Kind.WORD, "", (
+        "noise", "noise_type", "noise_distribution", "noise_dist", "dp_noise_type", "dp_mechanism", "noise_mechanism",
+    )),
+    Fact("per_record_clipping", Kind.WORD, "", (
+        "per_sample_clipping", "per_example_clipping", "per_sample_clip", "per_example_clip", "clip_per_sample",
+        "clip_per_example",
     )),
     Fact("resumed_from", Kind.WORD, "", (
         "resume", "resume_from_checkpoint", "resume_from", "resume_from_ckpt", "resume_path", "resume_checkpoint",

@@ -349,6 +349,32 @@ def test_a_run_without_privacy_is_refused(written: Written, said: dict[str, Any]
         read(written("run.json", run | said))
 
 
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"noise_type": "Laplace"}, "Gaussian noise only"),
+        ({"mechanism": "discrete_gaussian"}, "Gaussian noise only"),
+        ({"optimizer": "DP-FTRL"}, "correlated"),
+        ({"noise": "BandMF"}, "correlated"),
+        ({"clipping": "per_batch"}, "any length"),
+        ({"per_sample_clipping": False}, "any length"),
+        ({"max_grad_norm": 0}, "any length"),
+    ],
+)
+def test_other_noise_and_no_clipping_are_refused(written: Written, said: dict[str, Any], words: str) -> None:
+    run = {"sample_rate": 0.01, "steps": 9, "noise_multiplier": 1.1, "sampling": "poisson"}
+    plain = {"noise_type": "gaussian", "mechanism": "rdp", "optimizer": "Ftrl", "clipping": "flat", "max_grad_norm": 1}
+    assert read(written("run.json", run | plain)).steps == 9
+    with pytest.raises(NotApplicable, match=words):
+        read(written("run.json", run | said))
+
+
+def test_a_user_who_is_protected_may_have_several_records(written: Written) -> None:
+    run = {"sample_rate": 0.01, "steps": 9, "noise_multiplier": 1.1, "sampling": "poisson", "dp_level": "user"}
+    with pytest.raises(Missing, match="a user is protected"):
+        read(written("run.json", run))
+
+
 def test_a_resumed_run_says_that_steps_before_are_not_counted(written: Written) -> None:
     run = {"sample_rate": 0.01, "steps": 9, "noise_multiplier": 1.1, "sampling": "poisson"}
     assert any("before" in remark for remark in read(written("run.json", run | {"resume": "a.pt"})).remarks)
