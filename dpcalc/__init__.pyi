@@ -1934,6 +1934,7 @@ def train(
     unlearn: str | None = ...,
     ledger: Any = ...,
     class_shares: Sequence[float] | str | None = ...,
+    class_weight: Sequence[float] | str | None = ...,
     algorithm: Word = ...,
     release: Word = ...,
     loss: Word = ...,
@@ -2012,8 +2013,11 @@ def train(
         solver: ``descent``, or ``sums`` for least squares from noisy sums of products. By default as the rule has it.
         centre: whether rows are centred on a noisy mean, which is part of what is accounted. By default as the rule has
             it.
-        class_shares: public shares of the classes in the order of their labels, such as ``(0.98, 0.02)``, or numbers in
-            their proportion: a warning says where the rarest is too rare for the budget. Never count them.
+        class_shares: public shares of the classes in the order of their labels, such as ``(0.98, 0.02)``, or whole
+            numbers of records: a warning says where the rarest is too rare for the budget. Never count them.
+        class_weight: ``balanced`` or ``sqrt``, by the shares, or public numbers in the order of the labels: gradients
+            of a class are multiplied by its weight over the largest. Predictions follow the weights, probabilities do
+            not.
         executor: what computes the replicas in place of this machine: any `concurrent.futures.Executor`. It is sent the
             records as text.
         algorithm: what is run and released; one of noisy-gd, noisy-sgd, cyclic, shuffle-once, rotation-epochs, shuffled-epochs, pnsgd, skip, stop, shuffled, rotation, shuffled-stop, online, dp-sgd-gradient, dp-sgd-output, correlated.

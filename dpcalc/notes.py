@@ -351,6 +351,18 @@ class Calibrated(Note):
     sums: int
 
 
+class OfClasses(Note):
+    """What was stated of the classes, in the order of their labels: it must be public.
+
+    Attributes:
+        class_weights: what their gradients were multiplied by, the largest 1.
+        class_shares: their shares.
+    """
+
+    class_weights: tuple[float, ...] | None = None
+    class_shares: tuple[float, ...] | None = None
+
+
 class LabelReading(Note, kind="labels"):
     """How the labels were read, in words."""
 

@@ -55,6 +55,7 @@ def train(
     unlearn: str | None = None,
     ledger: Any = None,
     class_shares: Sequence[float] | str | None = None,
+    class_weight: Sequence[float] | str | None = None,
     **given: Any,
 ) -> Report:
     """Train a linear model by an algorithm whose privacy is accounted first; nothing is trained where a gate fails.
@@ -97,8 +98,11 @@ def train(
         solver: ``descent``, or ``sums`` for least squares from noisy sums of products. By default as the rule has it.
         centre: whether rows are centred on a noisy mean, which is part of what is accounted. By default as the rule has
             it.
-        class_shares: public shares of the classes in the order of their labels, such as ``(0.98, 0.02)``, or numbers in
-            their proportion: a warning says where the rarest is too rare for the budget. Never count them.
+        class_shares: public shares of the classes in the order of their labels, such as ``(0.98, 0.02)``, or whole
+            numbers of records: a warning says where the rarest is too rare for the budget. Never count them.
+        class_weight: ``balanced`` or ``sqrt``, by the shares, or public numbers in the order of the labels: gradients
+            of a class are multiplied by its weight over the largest. Predictions follow the weights, probabilities do
+            not.
         executor: what computes the replicas in place of this machine: any `concurrent.futures.Executor`. It is sent the
             records as text.
 
@@ -129,6 +133,7 @@ def train(
         evaluate_share=evaluate_share,
         tune=TuneRequest(tune, tune_runs, tune_law, tune_score).tune(), solver=solver,
         centre=centre, executor=executor, unlearn=unlearn, account=_account(ledger), class_shares=class_shares,
+        class_weight=class_weight,
     )  # fmt: skip
     asked = read("train", **given)
     check_setup(setup, len(asked.runs))

@@ -311,12 +311,17 @@ def model_of(path: str, case: Case) -> CardModel:
     assert case.training is not None
     assert case.best is not None
     epsilon, delta = (getattr(case.best, name) for name in STATED)
+    stated: Any = {name: case.training[name] for name in OF_CLASSES if name in case.training}
     source = str(case.training["noise_source"])
-    return {**hash_of_file(path), "noise_source": source, "epsilon": epsilon, "delta": delta}
+    return {**hash_of_file(path), "noise_source": source, "epsilon": epsilon, "delta": delta, **stated}
 
 
 STATED = ("epsilon", "delta")
 """What a model's file states of its privacy, and a card with it."""
+
+
+OF_CLASSES = ("class_shares", "class_weights")
+"""What a model's file states of its classes, and a card with it."""
 
 
 def trained_model(report: Report) -> CardModel | None:

@@ -21,6 +21,8 @@ class Model(File):
     noise_source: str
     epsilon: float
     delta: float
+    class_shares: NotRequired[list[float]]
+    class_weights: NotRequired[list[float]]
 
 
 class Tuning(TypedDict):

@@ -16,6 +16,10 @@ _VOUCHERS = {
     CARRIED_OUT: "Carried out by dpcalc:",
     PROMISED: "Promised by who publishes this card:",
 }
+_OF_CLASSES = {
+    "class_shares": "Shares of the classes, assumed to be public",
+    "class_weights": "Public weights of their gradients",
+}
 _RISKS = {
     "advantage": "advantage of any attack",
     "tpr": "true-positive rate at {} false-positive rate",
@@ -104,6 +108,9 @@ def _foot(card: Card, source: str | None) -> Iterator[str]:
     yield from ("---", "")
     if card["model"]:
         yield f"Model: SHA-256 `{card['model']['sha256']}`, noise from `{_escape(card['model']['noise_source'])}`.  "
+        for name, words in _OF_CLASSES.items():
+            if name in card["model"]:
+                yield f"{words}: {', '.join(f'{value:.4g}' for value in card['model'][name])}.  "
     yield f"Computed by dpcalc {_escape(card['dpcalc'])}; guarantees are rounded up.  "
     yield f"Card: `{card['schema']}`, SHA-256 `{card['sha256']}`.  "
     yield f"Verify: `dpcalc verify {source or 'CARD.json'}` recomputes every number of the card."

@@ -15,7 +15,16 @@ from typing import Any, NamedTuple, cast
 
 from dpcalc.cards import fields
 from dpcalc.cards.asked import BESIDE, answer, asked_of, canonical, hash_of_file, query_of_card, seal_of, with_risks
-from dpcalc.cards.card import STATED, card_of, card_text, case_fields, differences, refuse_untrained, too_strong
+from dpcalc.cards.card import (
+    OF_CLASSES,
+    STATED,
+    card_of,
+    card_text,
+    case_fields,
+    differences,
+    refuse_untrained,
+    too_strong,
+)
 from dpcalc.cards.document import SCHEMA, case_of
 from dpcalc.cards.fields import Card
 from dpcalc.cards.fields import Case as CaseFields
@@ -177,8 +186,10 @@ def _model_of(path: str) -> fields.Model:
     """
     from dpcalc.training.release.model import load
 
-    privacy = load(path).privacy
-    model: Any = {**hash_of_file(path), **{name: privacy.get(name) for name in ("noise_source", *STATED)}}
+    saved = load(path)
+    of_classes = {name: list(values) for name in OF_CLASSES if (values := getattr(saved, name)) is not None}
+    of_privacy = {name: saved.privacy.get(name) for name in ("noise_source", *STATED)}
+    model: Any = {**hash_of_file(path), **of_privacy, **of_classes}
     return cast("fields.Model", model)
 
 

@@ -8,6 +8,7 @@ from dpcalc.checked import Assertion
 from dpcalc.model.quantities import RISKS
 from dpcalc.notes import (
     DearRounding,
+    LabelReading,
     LeftOut,
     NewestRecord,
     NotCertified,
@@ -242,6 +243,7 @@ class One:
         case, digits = self.case, self.digits
         yield from self._number()
         yield Paragraph(risk.trained(case), "trained")
+        yield from (Paragraph(note.reading, "labels") for note in case.note_data if isinstance(note, LabelReading))
         if best := next(filter(lambda result: budget_met(result, digits), case.answers), None):
             rounding = ""
             for note in (note for note in case.note_data if isinstance(note, DearRounding)):

@@ -229,6 +229,19 @@ def _matrix(other: Given) -> str:
     return f"{other['mechanism']}{bands}{' and Poisson batches' if other.get('sampling') else ''}"
 
 
+def _of_classes(note: notes.OfClasses) -> str:
+    """Return what was stated of the classes, and what follows from it."""
+    shares, weights = (
+        None if given is None else ", ".join(f"{value:.4g}" for value in given)
+        for given in (note.class_shares, note.class_weights)
+    )
+    assumed = None if shares is None else f"the shares of the classes, {shares}, are assumed to be public"
+    if weights is None:
+        return str(assumed)
+    used = f"slopes of the classes were multiplied by {weights}; predictions follow these weights, probabilities do not"
+    return used if assumed is None else f"{assumed}; {used}"
+
+
 def _at(at: Given | None) -> str:
     """Return the run of a note, if a parameter was solved for."""
     sides = {name: Side.DOWN if name in MAXIMISED else Side.UP for name in at or {}}
@@ -410,6 +423,7 @@ _SENTENCES: dict[type[Note], str | Callable[[Any], str]] = {
         f"clipping pushes scores apart: they were divided by {_about(note.temperature)} to be log-odds"
         f"{_COUNTS.format(note.sums) if note.sums else ''} (see `dpcalc help method`)"
     ),
+    notes.OfClasses: _of_classes,
     notes.LabelReading: "labels: {note.reading}",
     notes.UnreadableCells: "a cell that is not a finite number counts as 0; so do all cells of a line of another "
     "length",

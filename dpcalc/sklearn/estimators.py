@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
 
@@ -249,6 +249,9 @@ class DPClassifier(ClassifierMixin, _Linear):
             outside the ranges warn (`OutsideRangesWarning`): no guarantee covers either.
         class_shares: public shares of the classes, in their order: the fit warns where the rarest is too rare for the
             budget. Never count them.
+        class_weight: ``"balanced"`` or ``"sqrt"``, by the shares, or a mapping from labels to public weights (1 for
+            those that it lacks): gradients of a class are multiplied by its weight over the largest. ``predict`` and
+            ``decision_function`` follow the weights, ``predict_proba`` does not.
     """
 
     def __init__(
@@ -261,8 +264,10 @@ class DPClassifier(ClassifierMixin, _Linear):
         accountant: Any = None,
         show_unprotected_metrics: bool = False,
         class_shares: Any = None,
+        class_weight: Any = None,
     ) -> None:
         self.class_shares = class_shares
+        self.class_weight = class_weight
         self.epsilon = epsilon
         self.delta = delta
         self.classes = classes
@@ -284,22 +289,34 @@ class DPClassifier(ClassifierMixin, _Linear):
         else:
             self.classes_ = _declared(self.classes)
         because = FROM_TARGET if self.classes is None else None
+        stated = {"class_shares": self.class_shares, "class_weight": self._weights()}
         if len(self.classes_) > 2:
             places = np.zeros(len(labels))
             for place, label in enumerate(self.classes_):
                 places[_are(labels, label)] = place
-            self._train(
-                rows, places, {"loss": "softmax", "classes": len(self.classes_)}, because,
-                class_shares=self.class_shares,
-            )  # fmt: skip
+            self._train(rows, places, {"loss": "softmax", "classes": len(self.classes_)}, because, **stated)
             self.model_ = self.model_._replace(classes=tuple(map(str, self.classes_)))
             self.coef_, self.intercept_ = self.model_.weights.T.copy(), self.model_.intercept.copy()
             return self
         signs = np.where(_are(labels, self.classes_[1]), 1.0, -1.0)
-        self._train(rows, signs, {"loss": "logistic"}, because, class_shares=self.class_shares)
+        self._train(rows, signs, {"loss": "logistic"}, because, **stated)
         self.model_ = self.model_._replace(negative=str(self.classes_[0]), positive=str(self.classes_[1]))
         self.coef_, self.intercept_ = self.model_.weights[np.newaxis].copy(), np.array([self.model_.intercept])
         return self
+
+    def _weights(self) -> Any:
+        """Return what is said of weights in the order of the classes.
+
+        Raises:
+            SpecError: a label has a weight, and is none of the classes.
+        """
+        if not isinstance(self.class_weight, Mapping):
+            return self.class_weight
+        labels = self.classes_.tolist()
+        strange = [label for label in self.class_weight if label not in labels]
+        if strange:
+            raise SpecError(f"class_weight has {strange[0]!r}, which is none of the classes", "give labels of classes")
+        return [self.class_weight.get(label, 1.0) for label in labels]
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Return scores, shape (n,): above 0 for the second class; of K > 2 classes shape (n, K)."""
@@ -314,10 +331,10 @@ class DPClassifier(ClassifierMixin, _Linear):
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return probabilities of the classes, shape (n, K)."""
-        scores = self._scores(X)
-        if scores.ndim == 2:
-            return several.probabilities(scores)
-        p = probabilities(scores)
+        log_odds = predictor(self.model_).log_odds(self._scores(X))
+        if log_odds.ndim == 2:
+            return several.probabilities(log_odds)
+        p = probabilities(log_odds)
         return np.column_stack([1.0 - p, p])
 
 

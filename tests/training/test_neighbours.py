@@ -108,9 +108,9 @@ def test_what_is_said_of_neighbours_is_the_same(tmp_path: Path, monkeypatch: pyt
 
 STRONG = (
     "--labels no,yes --evaluate-share 20%",
-    "--labels no,yes,2 --evaluate-share 20%",
+    "--labels no,yes,2 --evaluate-share 20% --class-weight 1,2,3",
     "--target-range 0,10 --evaluate-share 20%",
-    "--labels no,yes --test-fraction 0.2 --evaluate-share 20% --class-shares 0.9,0.1",
+    "--labels no,yes --test-fraction 0.2 --evaluate-share 20% --class-shares 0.9,0.1 --class-weight sqrt",
     "--target-range 0,10 --solver sums --evaluate-share 20%",
 )
 
@@ -166,7 +166,7 @@ def test_no_set_of_labels_is_refused(labels: str, more: str, tmp_path: Path) -> 
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"0.5,{label}\n" for label in labels.split()))
     [(code, out, _)] = said(f"train --data {tmp_path / 't.csv'} --loss logistic -R 1 -e 1 -d 1e-2 -vv {more}", "plain")
     assert code == 0
-    assert "note: labels: 'c' in the target counts as +1, everything else as -1" in " ".join(out.split())
+    assert "note: labels: 'c' counts as +1, everything else as -1" in " ".join(out.split())
 
 
 @pytest.mark.parametrize("labels", ["yes no no", "1 2 3", "1 yes 0"])

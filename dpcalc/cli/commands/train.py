@@ -29,7 +29,7 @@ _OWN = (
     "data", "synthetic", "target", "labels", "positive", "ignore", "ranges", "intercept", "test_fraction", "seed",
     "noise_source", "replicas", "workers", "target_range", "average",
     "reference", "show_unprotected_metrics", "evaluate_share", "solver", "centre", "unlearn",
-    "class_shares",
+    "class_shares", "class_weight",
 )  # fmt: skip
 
 
@@ -47,6 +47,11 @@ _PAUSE = 0.1  # seconds between two looks of a bar
 )
 @click.option("--positive", metavar="LABEL", help="The label that counts as +1, alone; all else counts as -1.")
 @click.option("--class-shares", metavar="A,B", help="Public shares of the classes: warns where the rarest is too rare.")
+@click.option(
+    "--class-weight",
+    metavar="balanced|sqrt|A,B",
+    help="Public weights of the classes' gradients; words: by the shares.",
+)
 @click.option("--ignore", metavar="COLUMN", multiple=True, help="Leave a column out (repeatable).")
 @click.option(
     "--ranges",

@@ -271,8 +271,18 @@ def kept_bounds(case: Case) -> str:
     norm = "1-norm" if case.training["norm"] == 1 else "Euclidean norm"
     return (
         f" Rows of the training data are shortened to {norm} at most {number(bound, side=Side.AS_GIVEN)} by a rule "
-        "that does not depend on the data." + (_SUMS if case.training.get("solver") else "") + _other_steps(case)
-    )
+        "that does not depend on the data." + (_SUMS if case.training.get("solver") else "") + _weighed(case)
+        + _other_steps(case)
+    )  # fmt: skip
+
+
+def _weighed(case: Case) -> str:
+    """Return what gradients of the classes were multiplied by, as a sentence of a statement; empty without weights."""
+    weights = (case.training or {}).get("class_weights")
+    if not weights:
+        return ""
+    listed = ", ".join(number(weight, 4) for weight in weights)
+    return f" Gradients of the classes are multiplied by public weights, {listed}, none of which is above 1."
 
 
 def _other_steps(case: Case) -> str:

@@ -42,6 +42,11 @@ def number(cell: str) -> float:
 _declared = lru_cache(maxsize=1 << 12)(number)
 
 
+def _case(*labels: str) -> str:
+    """Return that a label spelled otherwise is another one, where there are letters."""
+    return " (case matters)" if any(label.lower() != label.upper() for label in labels) else ""
+
+
 class Labels(NamedTuple):
     """The rule by which a target's cells become +1 and -1.
 
@@ -63,8 +68,8 @@ class Labels(NamedTuple):
     def said(self) -> str:
         """The rule in words."""
         if self.positive is None:
-            return "finite numbers above 0 in the target count as +1, everything else as -1"
-        return f"{self.positive!r} in the target counts as +1, everything else as -1"
+            return "finite numbers above 0 count as +1, everything else as -1"
+        return f"{self.positive!r} counts as +1, everything else as -1{_case(self.positive)}"
 
     def code(self, cell: str) -> float:
         """Return +1 or -1 for a cell where a label is named, else its number."""
@@ -98,7 +103,7 @@ class Classes(NamedTuple):
     def said(self) -> str:
         """The rule in words."""
         shown = ", ".join(repr(name) for name in self.names[:_SHOWN]) + (", ..." if len(self.names) > _SHOWN else "")
-        return f"the classes of the target are {shown}; everything else counts as {self.names[0]!r}"
+        return f"{shown}; everything else counts as {self.names[0]!r}{_case(*self.names)}"
 
     def code(self, cell: str) -> float:
         """Return the place of a cell's class, from 0 on."""

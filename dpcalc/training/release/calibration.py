@@ -95,7 +95,8 @@ def answers(problem: Problem, weights: Array, temperature: float) -> Array:
         else:
             right, best, second = (scores[:, 0] > 0.0) == (labels > 0.0), np.abs(scores[:, 0]), 0.0
         size = np.searchsorted(_ENDS, (best - second) / temperature, side="right")  # what is no number is the largest
-        counts += np.bincount(size + SIZES * right, minlength=len(counts))
+        counted = None if problem.weights is None else problem.weights[problem.places(labels)]
+        counts += np.bincount(size + SIZES * right, counted, minlength=len(counts))
     return counts.reshape(2, -1)
 
 

@@ -171,7 +171,7 @@ class Execution(NamedTuple):
             SpecError: on some records, numbers might leave the range of doubles.
         """
         loss, setup = self.draft.loss, self.setup
-        parts = parts_of(self.records, loss)
+        parts = parts_of(self.records, loss, setup.weights(int(self.draft.get("classes", 2))))
         if setup.solver != Solver.SUMS:
             refuse_overflow(self.plan, loss)
         with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -249,10 +249,13 @@ def repeated(run: Callable[[Setup, kernel.Source], Execution], setup: Setup, pha
     return Replicas.of(arrays, seed, begun)
 
 
-def parts_of(records: Records, loss: Loss) -> Parts:
+def parts_of(records: Records, loss: Loss, weights: tuple[float, ...] | None = None) -> Parts:
     """Return the problem on the training records, and that on the test records if there are any."""
+    of_classes = None if weights is None else np.array(weights)
     parts = {"train": records.train, "test": records.test}
-    return {name: Problem(part.features, part.labels, loss) for name, part in parts.items() if part is not None}
+    return {
+        name: Problem(part.features, part.labels, loss, of_classes) for name, part in parts.items() if part is not None
+    }
 
 
 def measured(weights: Array, parts: Parts, setup: Setup, phases: Phases = silent) -> Metrics:

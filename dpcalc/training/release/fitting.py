@@ -154,8 +154,10 @@ def described(task: Task, read: Callable[..., Records] | None = None) -> Describ
     ruled = batched or full_batches.applies(draft)
     if asked.solver == Solver.SUMS:
         sums_of_products.check(draft, asked)
-    if asked.class_shares is not None and not (ruled and draft["loss"] in CLASSIFYING):
-        raise SpecError("shares of classes are of a classifier by the default rule", "leave out --class-shares")
+    for flag, given in (("--class-shares", asked.class_shares), ("--class-weight", asked.class_weight)):
+        if given is not None and not (ruled and draft["loss"] in CLASSIFYING):
+            raise SpecError(f"{flag} is of a classifier by the default rule", f"leave out {flag}, or what turns it off")
+    asked.weights(int(draft.get("classes", 2)))  # refused if they are malformed
     setup = full_batches.settle(asked, draft, ruled=ruled, batched=batched)
 
     def centres(rows: int, columns: int) -> bool:
@@ -270,7 +272,7 @@ def _executed(case: Case, made: Guaranteed | None, run: Described, task: Task, c
         executed, centre = ready.execution(setup, source_of(setup), records)
         trained, non_private = executed.outcome()
         records, planned = executed.records, executed.plan
-    unknown = planned.tail or setup.solver == Solver.SUMS or draft.loss.classified
+    unknown = planned.tail or setup.solver == Solver.SUMS or draft.loss.classified or setup.class_weight is not None
     risk = None if unknown else least_risk(draft, accounted, best, run.records.shape[1])
     outcome = Outcome(draft, setup, records, planned, trained, non_private, risk, rule, centre=centre)
     notes = (*case.note_data, *outcome.notes(), *_cost_of_tries(case, setup))

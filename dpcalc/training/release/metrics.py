@@ -23,15 +23,15 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
 from dpcalc.model.loss import Loss, PowerLoss
+from dpcalc.model.quantities import LossName
 from dpcalc.numerics import clopper_pearson
 from dpcalc.numerics.floats import down
 from dpcalc.training.data.progress import Progress
 from dpcalc.training.release import classes, discrete_laplace
 from dpcalc.training.release.classes import Classified
-from dpcalc.training.release.prediction import Predictor, probabilities
-from dpcalc.training.run import kernel as several
+from dpcalc.training.release.prediction import Predictor
 from dpcalc.training.run.kernel import class_metrics
-from dpcalc.training.run.problem import Problem
+from dpcalc.training.run.problem import Problem, shift_of
 
 Array = NDArray[np.float64]
 
@@ -70,14 +70,15 @@ def measure_all(weights: Array, problem: Problem, progress: Progress | None = No
     """
     loss, (n, columns), replicas = problem.loss, problem.shape, len(weights)
     total, right = np.zeros(replicas), np.zeros(replicas)
+    shift = 0.0 if loss.name == LossName.HINGE else shift_of(problem.weights, several=loss.classified)
     step = max(1, _BLOCK // max(replicas, columns))
     for number, (x, y) in enumerate(problem.pieces(step), start=1):
         if loss.classified:
-            for sums, more in zip((total, right), class_metrics(x, y, loss, weights), strict=True):
+            for sums, more in zip((total, right), class_metrics(x, y, loss, weights, shift), strict=True):
                 sums += more
         else:
             z, labels = x @ weights.T, y[:, np.newaxis]
-            total += loss.data_values(z, labels).sum(axis=0)
+            total += loss.data_values(z - shift, labels).sum(axis=0)
             right += ((z > 0.0) == (labels > 0.0) if loss.signed else np.square(labels - z)).sum(axis=0)
         if progress is not None:
             progress(min(n, number * step), n)
@@ -313,13 +314,14 @@ def _of_classes(
     metrics: dict[str, float | None] = {"accuracy": float(np.mean(right))}
     chances = calibrated = curve = None
     if predicting.several:
-        own = np.take_along_axis(scores, actual[:, np.newaxis], 1)[:, 0]
-        losses = np.logaddexp.reduce(scores, axis=1) - own
-        chances, happened = several.probabilities(scores).max(axis=1), right
+        log_odds = predicting.log_odds(scores)
+        losses = np.logaddexp.reduce(log_odds, axis=1) - np.take_along_axis(log_odds, actual[:, np.newaxis], 1)[:, 0]
+        chances, happened = predicting.chances(scores), right
     else:
         metrics["auc"], curve = _auc(scores, positive), classes.roc(scores, positive)
-        losses = np.logaddexp(0.0, np.where(positive, -scores, scores))
-        chances, happened = probabilities(scores), positive
+        log_odds = predicting.log_odds(scores)
+        losses = np.logaddexp(0.0, np.where(positive, -log_odds, log_odds))
+        chances, happened = predicting.chances(scores), positive
     if predicting.probable:
         metrics["log_loss"], calibrated = float(np.mean(losses)), classes.calibration(chances, happened)
         metrics["calibration_error"] = None if calibrated is None else calibrated.error

@@ -32,6 +32,7 @@ SCHEMA = "dpcalc.model/1"
 _DIGITS, _REST = 40, 1 << 20  # bytes of a number in JSON, with its indentation, and of all else in a file
 LEAST_SCALE = 0.02  # that rows are centred with: a smaller one is noise
 _CENTRED = ("centre", "scale", "centred_bound")
+_OPTIONAL = ("noise_std", "temperature", "class_weights", "class_shares", "classes")
 _ARRAYS = ("weights", "low", "high", "released", "centre")
 
 
@@ -62,6 +63,9 @@ class Model(NamedTuple):
         noise_std: about the standard deviation of the privacy noise on a weight; None where it is not known.
         temperature: what the released weights were divided by, so that scores are log-odds; None where they are as
             released.
+        class_weights: what gradients of the classes were multiplied by, in the order of their labels, the largest 1;
+            None where all count alike. Scores predict classes by them, and log-odds are without ln of their ratio.
+        class_shares: of the classes, as they were stated; None where they were not.
     """
 
     weights: Array
@@ -86,6 +90,8 @@ class Model(NamedTuple):
     centred_bound: float | None = None
     noise_std: float | None = None
     temperature: float | None = None
+    class_weights: tuple[float, ...] | None = None
+    class_shares: tuple[float, ...] | None = None
 
     @property
     def labels(self) -> Labels | Classes:
@@ -221,14 +227,11 @@ def _described(model: Model) -> dict[str, Any]:
     if fields["centre"] is None:
         for name in _CENTRED:
             del fields[name]
-    if fields["noise_std"] is None:
-        del fields["noise_std"]
-    if fields["temperature"] is None:
-        del fields["temperature"]
-    if fields["classes"] is None:
-        del fields["classes"]
-    else:
+    if fields["classes"] is not None:
         fields["intercept"] = fields["intercept"].tolist()
+    for name in _OPTIONAL:
+        if fields[name] is None:
+            del fields[name]
     fields["privacy"] = strict_json(model.privacy)  # delta may be exactly 0, and its logarithm no number
     return {"schema": SCHEMA, "dpcalc": __version__, **fields}
 
@@ -289,6 +292,8 @@ def _model(fields: dict[str, Any]) -> Model:
     else:
         fields["classes"] = tuple(fields["classes"])
         fields["intercept"] = np.array(fields["intercept"], dtype=np.float64)
+    for name in ("class_weights", "class_shares"):
+        fields[name] = None if fields.get(name) is None else tuple(map(float, fields[name]))
     fields["levels"] = {name: tuple(levels) for name, levels in dict(fields.get("levels", {})).items()}
     fields["missing"] = dict(fields.get("missing", {}))
     model = Model(**fields)
@@ -313,6 +318,7 @@ def _consistent(model: Model) -> bool:
         and model.norm in (1, 2)
         and (model.noise_std is None or _is_positive(model.noise_std))
         and (model.temperature is None or _is_positive(model.temperature))
+        and all(_are_of_classes(numbers, model) for numbers in (model.class_weights, model.class_shares))
         and isinstance(model.loss, Mapping)
         and isinstance(model.privacy, Mapping)
         and (
@@ -368,6 +374,12 @@ def _declares(model: Model) -> bool:
             for name, value in missing.items()
         )
     )
+
+
+def _are_of_classes(numbers: tuple[float, ...] | None, model: Model) -> bool:
+    """Return whether there are none, or one for each class, above 0 and at most 1."""
+    count = 2 if model.classes is None else len(model.classes)
+    return numbers is None or (len(numbers) == count and all(0.0 < number <= 1.0 for number in numbers))
 
 
 def _is_positive(value: Any) -> bool:

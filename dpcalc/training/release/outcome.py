@@ -20,6 +20,7 @@ from dpcalc.notes import (
     Note,
     NotMeasured,
     NotPrivate,
+    OfClasses,
     UnreadableCells,
 )
 from dpcalc.report import Case
@@ -155,6 +156,7 @@ class Outcome(NamedTuple):
             **({} if self.centre is None else {"centre": self._centre(self.centre)}),
             **self._solver(),
             **({} if self._calibration is None else {"calibration": self._calibration}),
+            **{name: list(values) for name, values in self._of_classes.items()},
             "rule": None if self.rule is None else self.rule.to_json(),
             **({} if self.tuning is None else {"tuning": self.tuning}),
             "released": self.setup.output,
@@ -212,6 +214,13 @@ class Outcome(NamedTuple):
             return None
         return {"temperature": self.trained.temperature, "sums": self.rule.calibrating.sums}
 
+    @property
+    def _of_classes(self) -> dict[str, tuple[float, ...]]:
+        """The weights and the shares of the classes that were given; both are public."""
+        count = int(self.draft.get("classes", 2))
+        given = {"class_weights": self.setup.weights(count), "class_shares": self.setup.shares(count)}
+        return {name: values for name, values in given.items() if values is not None}
+
     def _solver(self) -> dict[str, Any]:
         """Return what a case says of a run that is no descent, and how its records are bounded."""
         if self.setup.solver != Solver.SUMS:
@@ -247,6 +256,8 @@ class Outcome(NamedTuple):
             yield self.rule.note()
         if self._calibration is not None:
             yield Calibrated(**self._calibration)
+        if self._of_classes:
+            yield OfClasses(**self._of_classes)
         if self.setup.synthetic is None:
             if self.draft["loss"] in CLASSIFYING or self.records.labels.takes_words:
                 yield LabelReading(reading=self.records.labels.said)
@@ -293,7 +304,7 @@ class Outcome(NamedTuple):
             loss=self.draft.described_loss, privacy=self._privacy(self.trained, case),
             released=None if released is None else _with_intercepts(released, records.constant, scores),
             noise_std=None if noise is None else noise / temperature, temperature=self.trained.temperature,
-            **named, **_declared(records), **moved,
+            **named, **_declared(records), **moved, **self._of_classes,
         )  # fmt: skip
 
     def _privacy(self, trained: Trained, case: Case) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from dpcalc.model.loss import LOSSES, SIGNED
 from dpcalc.model.quantities import LossName
 from dpcalc.training.release.model import Model
 from dpcalc.training.run import kernel as several
+from dpcalc.training.run.problem import shift_of
 
 Array = NDArray[np.float64]
 _SIGNS = ("-1", "1")  # the classes that have no names
@@ -70,11 +71,27 @@ class Predictor(NamedTuple):
             raise SpecError("the model has no threshold", "it is of a logistic model of two classes")
         if not 0.0 < probability < 1.0:
             raise SpecError(f"the threshold is {probability:g}; it must be a number > 0 and < 1", "the default is 0.5")
-        return self._replace(threshold=math.log(probability / (1.0 - probability)))
+        return self._replace(threshold=math.log(probability / (1.0 - probability)) + self._shift)
 
     def places(self, scores: Array) -> NDArray[Any]:
         """Return the places of the classes that scores stand for: the largest of several, or 1 above the threshold."""
         return scores.argmax(axis=1) if self.several else np.asarray(scores > self.threshold).astype(np.intp)
+
+    @property
+    def _shift(self) -> Any:
+        weights = self.model.class_weights
+        return shift_of(None if weights is None else np.array(weights), several=self.several)
+
+    def log_odds(self, scores: Array) -> Array:
+        """Return scores as log-odds among all records: without what weights of classes add to them."""
+        return np.asarray(scores - self._shift)
+
+    def chances(self, scores: Array) -> Array:
+        """Return the probability of +1, or of several classes that of the class that is predicted, shape (m,)."""
+        if not self.several:
+            return probabilities(self.log_odds(scores))
+        all_of = several.probabilities(self.log_odds(scores))
+        return np.take_along_axis(all_of, self.places(scores)[:, np.newaxis], 1)[:, 0]
 
     def right(self, scores: Array, targets: Array) -> NDArray[np.bool_]:
         """Return which rows are predicted right, for targets as their cells are read."""
@@ -114,10 +131,9 @@ class Predictor(NamedTuple):
         if self.classes is None:
             return {"prediction": self.targets(scores)}
         if self.several:
-            most = several.probabilities(scores).max(axis=1)
-            return {"prediction": np.array(self.classes)[self.places(scores)], "probability": most}
+            return {"prediction": np.array(self.classes)[self.places(scores)], "probability": self.chances(scores)}
         labels = np.array(self.classes)[self.places(scores)]
-        return {"prediction": labels, self.names[1]: probabilities(scores) if self.probable else scores}
+        return {"prediction": labels, self.names[1]: self.chances(scores) if self.probable else scores}
 
 
 def predictor(model: Model) -> Predictor:

@@ -167,7 +167,7 @@ def _check(setup: Setup) -> None:
         "--average tail": setup.average == Average.TAIL, "--test-fraction": setup.test_fraction > 0.0,
     }  # fmt: skip
     of_the_model = {
-        "--target": setup.target, "--class-shares": setup.class_shares,
+        "--target": setup.target, "--class-shares": setup.class_shares, "--class-weight": setup.class_weight,
         "--labels": setup.labels, "--positive": setup.positive, "--ranges": setup.ranges,
         "--target-range": setup.target_range, "--intercept": setup.intercept is not None,
     }  # fmt: skip

@@ -191,8 +191,8 @@ class Rule(NamedTuple):
         """
         signal = faint.Signal(self.kappa, self.mu, int(draft["records"]), self.columns, draft.question)
         whole = signal.warning(classifies=draft.get("loss") in CLASSIFYING)
-        share = asked.rarest_share(int(draft.get("classes", 2)))
-        rare = None if share is None else signal.warning_of_class(share)
+        shares = asked.shares(int(draft.get("classes", 2)))
+        rare = None if shares is None else signal.warning_of_class(min(shares))
         return tuple(text for text in (whole, rare) if text is not None)
 
 

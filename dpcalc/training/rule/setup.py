@@ -22,6 +22,7 @@ from dpcalc.plain_enum import PlainEnum
 from dpcalc.training.data.intervals import is_interval
 from dpcalc.training.data.progress import Phases, Warned, silent, unheard
 from dpcalc.training.rule.candidates import Tune
+from dpcalc.training.rule.shares import shares_of, weights_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -53,9 +54,6 @@ class Solver(PlainEnum):
 
 MODEL_ENDINGS = (".json", ".npz")
 
-_MOST_SHARE = 1e15
-"""Of shares that are typed, which may be counts: sums of larger ones say nothing of a single record."""
-
 OF_UNLEARNING = ("start_distance", "clean_steps")
 """What describes a run by which a model forgets, and no other."""
 
@@ -77,8 +75,7 @@ class Setup(NamedTuple):
         workers: of the replicas; None: as many as there are processors.
         output: where the model is written, or None.
         card: whether a privacy card is written beside the model, if that is private.
-        class_shares: public shares of the classes in the order of their labels, or numbers in their proportion, for a
-            warning where the rarest is too rare; a text "0.98,0.02" or numbers.
+        class_shares, class_weight: as of `dpcalc.training.rule.shares`, in the order of the labels; None: not given.
         target_range: the interval of the target of a regression, (low, high) or a text "low,high": it goes to [-Y, Y].
         average: an `Average`; None: as the default rule has it.
         reference: whether the non-private minimiser is sought, to compare with.
@@ -110,6 +107,7 @@ class Setup(NamedTuple):
     labels: Any = None
     card: bool = True
     class_shares: Any = None
+    class_weight: Any = None
     target_range: Any = None
     average: str | None = None
     reference: bool = False
@@ -150,25 +148,21 @@ class Setup(NamedTuple):
             return EXAMPLES[self.example][1]
         return declared(self.labels, self.positive)
 
-    def rarest_share(self, count: int) -> float | None:
-        """Return the public share of the rarest of so many classes, if their shares are given.
+    def shares(self, count: int) -> tuple[float, ...] | None:
+        """Return the public shares of so many classes, if they are given.
 
         Raises:
             SpecError: they are no shares of so many classes.
         """
-        if self.class_shares is None:
-            return None
-        try:
-            parts = self.class_shares.split(",") if isinstance(self.class_shares, str) else list(self.class_shares)
-            shares = [parse_number(part.strip()) if isinstance(part, str) else float(part) for part in parts]
-        except (SpecError, ValueError, TypeError):
-            shares = []
-        if len(shares) != count or not all(0.0 < share <= _MOST_SHARE for share in shares):
-            raise SpecError(
-                f"the shares of the classes are {str(self.class_shares)[:60]!r}",
-                f"give {count} public numbers above 0, as --class-shares {','.join(['0.9'] + ['0.1'] * (count - 1))}",
-            )
-        return min(shares) / math.fsum(shares)
+        return None if self.class_shares is None else shares_of(self.class_shares, count)
+
+    def weights(self, count: int) -> tuple[float, ...] | None:
+        """Return the weights of so many classes, the largest 1, if they are given.
+
+        Raises:
+            SpecError: they are no weights of so many classes, or follow from shares that are not given.
+        """
+        return None if self.class_weight is None else weights_of(self.class_weight, self.shares(count), count)
 
     @property
     def target_interval(self) -> tuple[float, float] | None:
@@ -280,6 +274,12 @@ def check_setup(setup: Setup, cases: int = 1) -> None:
                f"leave out --ledger, or give no {name}") for name, given in uncharged.items())
         )  # fmt: skip
     _ = setup.label_rule  # refused if it is malformed
+    if setup.class_weight is not None:
+        alike = {"--tune": setup.tune is not None, "--reference": setup.reference}
+        refuse(
+            *((given, f"{flag} counts all records alike, and not by weights of their classes",
+               f"leave out {flag}, or --class-weight") for flag, given in alike.items())
+        )  # fmt: skip
     if setup.centre:
         contradictions = {
             "--no-intercept": setup.intercept is False, "--average none": setup.average == Average.NONE,

@@ -188,9 +188,11 @@ class ExactSums:
         rows = stretch.rows[:, 0]
         grids, factors = self._in_cells(stretch, eta, scale, noise)
         assert self.slope is not None
+        y, slope = self.labels[rows], self.problem.weighed_slope(self.slope)
+        caps = self.problem.weighed(self.steepest[rows] * self.slope_unit, y)
         return Singly(
-            self.features[rows], self.labels[rows], self.steepest[rows] * self.slope_unit, noise,
-            self.slope_unit / grids, factors, self.slope, self.slope_unit, self.released,
+            self.features[rows], y, caps, noise, self.slope_unit / grids, factors, slope, self.slope_unit,
+            self.released,
         )  # fmt: skip
 
     def _in_cells(self, stretch: Stretch, eta: Array, scale: Array, noise: Array) -> tuple[Array, Array]:
@@ -281,14 +283,14 @@ class ExactSums:
         total: Array
         if self.scaled is None:
             several = descents(x @ w.reshape(x.shape[1], -1), y, steepest * self.slope_unit, capped=self.capped)
-            total = (cut(several, self.slope_unit) @ x).T.reshape(-1)
+            total = (cut(self.problem.weighed(several, y), self.slope_unit) @ x).T.reshape(-1)
             return total
         slopes: Array = np.dot(x, w)
         self.scaled.overwrite(slopes, y)
         np.multiply(slopes, self.scaled.outer / self.slope_unit, slopes)
         np.fmin(slopes, steepest, slopes)
         np.fmax(slopes, -steepest, slopes)
-        np.trunc(slopes, slopes)
+        np.trunc(self.problem.weighed(slopes, y), slopes)
         total = np.dot(slopes, x)
         np.multiply(total, self.slope_unit, total)  # exact
         return total

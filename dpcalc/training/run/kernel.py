@@ -263,7 +263,7 @@ def probabilities(scores: Array) -> Array:
     return np.ascontiguousarray(_shares(scores).T)
 
 
-def class_metrics(features: Array, labels: Array, loss: Any, weights: Array) -> tuple[Array, Array]:
+def class_metrics(features: Array, labels: Array, loss: Any, weights: Array, shift: Any = 0.0) -> tuple[Array, Array]:
     """Return the sums of losses and of right predictions of some models over some records, shape (models,).
 
     Args:
@@ -271,11 +271,12 @@ def class_metrics(features: Array, labels: Array, loss: Any, weights: Array) -> 
         labels: shape (m,).
         loss: the softmax.
         weights: shape (models, d K).
+        shift: what is taken off scores so that they are logarithms of chances, shape (K,).
     """
     total, right = np.empty(len(weights)), np.empty(len(weights))
     for place, one in enumerate(weights):
         scores = features @ one.reshape(features.shape[1], -1)
-        total[place] = loss.data_values(scores, labels).sum()
+        total[place] = loss.data_values(scores - shift, labels).sum()
         right[place] = np.count_nonzero(scores.argmax(axis=1) == labels)
     return total, right
 
@@ -340,7 +341,8 @@ class PlainSums:
         caps, factors = self._caps(rows), eta / stretch.divisor
         noise *= (-eta * scale)[:, np.newaxis]
         bounds = np.full(len(y), math.inf) if caps is None else caps
-        return Singly(x, y, bounds, noise, factors, np.ones(len(y)), self.slope)
+        bounds, slope = self.problem.weighed(bounds, y), self.problem.weighed_slope(self.slope)
+        return Singly(x, y, bounds, noise, factors, np.ones(len(y)), slope)
 
     def _of_steps(self, stretch: Stretch) -> Iterator[Move]:
         """Yield the sum of every step; the records of several small steps are gathered together."""
@@ -383,23 +385,24 @@ class PlainSums:
         """Return the sum over records that all runs share."""
         if self.problem.loss.classified:
             slopes = descents(x @ w.reshape(x.shape[1], -1), y, caps, capped=self.plan.capped)
+            slopes = self.problem.weighed(slopes, y)
             return (slopes @ x).T.reshape(-1)
         z = np.dot(x, w)
         if w.ndim == 2:
             y, caps = y[:, np.newaxis], None if caps is None else caps[:, np.newaxis]
         self.overwrite(z, y)
         _cap(z, caps)
-        return np.asarray(np.dot(x.T, z))
+        return np.asarray(np.dot(x.T, self.problem.weighed(z, y)))
 
     def _of_own_batches(self, w: Array, rows: Index) -> Array:
-        features, labels, _ = self.problem
+        features, labels = self.problem.features, self.problem.labels
         total = np.zeros_like(w)
         for chosen in rows:
             x: Array = np.ascontiguousarray(features[chosen].T)
             z = np.einsum("ij,ij->j", x, w)
             self.overwrite(z, labels[chosen])
             _cap(z, None if self.caps is None else self.caps[chosen])
-            x *= z
+            x *= self.problem.weighed(z, labels[chosen])
             total += x
         return total
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +26,14 @@ class Problem(NamedTuple):
         features: shape (n, d), float64, C-contiguous; may be a memory map.
         labels: shape (n,), float64; of a loss of K classes whole numbers from 0 to K - 1.
         loss: of the catalogue, with the bounds on features and labels.
+        weights: public ones of the classes, in the order of their labels, shape (2,) or (K,), above 0 and at most 1:
+            the gradient of a record, clipped, is multiplied by that of its class. None where none is.
     """
 
     features: Array
     labels: Array
     loss: Loss
+    weights: Array | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -42,9 +45,43 @@ class Problem(NamedTuple):
         """Return the features, shape (m, d), and the labels, shape (m,), of some records."""
         return self.features[chosen], self.labels[chosen]
 
+    def weighed(self, slopes: Array, labels: Array) -> Array:
+        """Return slopes times the weights of their records' classes, in place: none gets longer, rounding included.
+
+        Args:
+            slopes: shape (m,) or (K, m); or (m, runs) with labels of shape (m, 1).
+            labels: shape (m,).
+        """
+        if self.weights is not None:
+            slopes *= self.weights[self.places(labels)]
+        return slopes
+
+    def weighed_slope(self, slope: Callable[[float, float], float]) -> Callable[[float, float], float]:
+        """Return the slope of a score and a label of +1 or -1, times the weight of the label."""
+        if self.weights is None:
+            return slope
+        negative, positive = self.weights.tolist()
+        return lambda z, label: slope(z, label) * (positive if label > 0.0 else negative)
+
+    def places(self, labels: Array) -> NDArray[np.intp]:
+        """Return the places of the classes that labels stand for."""
+        return (labels if self.loss.classified else labels > 0.0).astype(np.intp)
+
     def pieces(self, step: int) -> Iterator[tuple[Array, Array]]:
         """Yield all records in their order, so many at a time."""
         return (self.at(slice(first, first + step)) for first in range(0, len(self.labels), step))
+
+
+def shift_of(weights: Array | None, *, several: bool) -> Any:
+    """Return what weights of classes add to log-odds: ln(w_+/w_-); or to the scores of several classes, shape (K,).
+
+    >>> round(shift_of(np.array([0.5, 1.0]), several=False), 4)
+    0.6931
+    """
+    if weights is None:
+        return 0.0
+    logs = np.log(weights)
+    return logs if several else float(logs[1] - logs[0])
 
 
 def slope_caps(features: Array, clip: float | None, norm: int = 2) -> Array | None:
@@ -80,8 +117,9 @@ def verify(problem: Problem, *, norm: int = 2) -> None:
         SpecError: wrong shapes or types, features longer than ``feature_bound``, labels beyond ``label_bound`` or, for
             hinge and logistic, other than +1 and -1.
     """
-    loss = problem.loss
-    x, y, _ = problem
+    x, y, loss, weights = problem
+    if weights is not None and not ((weights > 0.0) & (weights <= 1.0)).all():
+        raise SpecError("weights of classes are not above 0 and at most 1", "divide them by the largest")
     if x.ndim != 2 or y.shape != (len(x),) or not len(x) or not x.shape[1]:
         raise SpecError(
             f"features have shape {x.shape} and labels {y.shape}", "they must be (records, columns) and (records,)"

@@ -378,11 +378,11 @@ class _Errors:
 
         With u = 2^-53, in d dimensions and a batch of b: of a projection less than (d/2 + 6) u R; of scores, in any
         order of summation, less than (d + 16) u |w| B, which moves a gradient by the smoothness times that over B;
-        and of slopes, of caps, of the sum and of its factor, less than b + d + 4 K + 32 units of L + B max(1, Y). For K
-        classes d K stands for d: the scores of a class need d alone, and the softmax the rest. Slopes of the logistic
-        loss, as (y - tanh(z/2))/2, are off by less than 2.5 u, whatever they are. That takes a tanh, and other slopes
-        an exp, within 4 units in the last place: the report says that this is assumed. Each has room for terms of
-        higher order. The slopes of a capped softmax are off by more: `dpcalc.training.run.capped`.
+        and of slopes, of caps, of weights of classes, of the sum and of its factor, less than b + d + 4 K + 32 units of
+        L + B max(1, Y). For K classes d K stands for d: the scores of a class need d alone, and the softmax the rest.
+        Slopes of the logistic loss, as (y - tanh(z/2))/2, are off by less than 2.5 u, whatever they are. That takes a
+        tanh, and other slopes an exp, within 4 units in the last place: the report says that this is assumed. Each has
+        room for terms of higher order. The slopes of a capped softmax are off by more: `dpcalc.training.run.capped`.
 
         Raises:
             NotApplicable: the scores of a capped softmax may be too far apart.
