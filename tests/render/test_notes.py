@@ -159,6 +159,14 @@ SAID = [
         notes.DefaultRule(signal_to_noise=11.0, picked="clip 0.1"),
         "the default rule chose clip 0.1, for a signal to noise of kappa = 11",
     ),
+    (
+        notes.OfClasses(class_shares=(0.75, 0.25)),
+        "the shares of the classes, 0.75, 0.25, are assumed to be public",
+    ),
+    (
+        notes.OfClasses(class_shares=(0.75, 0.25), class_weights=(0.3333, 1.0)),
+        "to be public; slopes of the classes were multiplied by 0.3333, 1; predictions follow these weights",
+    ),
     (notes.LabelReading(reading="yes is 1"), "labels: yes is 1"),
     (notes.SumsOfProducts(), "sums of the products of columns and target"),
     (
