@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from dpcalc.cards.asked import LEDGER, answer, asked_of, hash_of_file, query_of_card, seal_of, with_risks
 from dpcalc.cards.document import CARRIED_OUT, PROMISED, SCHEMA, case_of
@@ -311,9 +311,10 @@ def model_of(path: str, case: Case) -> CardModel:
     assert case.training is not None
     assert case.best is not None
     epsilon, delta = (getattr(case.best, name) for name in STATED)
-    stated: Any = {name: case.training[name] for name in OF_CLASSES if name in case.training}
+    stated = {name: case.training[name] for name in OF_CLASSES if name in case.training}
     source = str(case.training["noise_source"])
-    return {**hash_of_file(path), "noise_source": source, "epsilon": epsilon, "delta": delta, **stated}
+    model: Any = {**hash_of_file(path), "noise_source": source, "epsilon": epsilon, "delta": delta, **stated}
+    return cast("CardModel", model)
 
 
 STATED = ("epsilon", "delta")

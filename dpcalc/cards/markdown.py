@@ -108,9 +108,9 @@ def _foot(card: Card, source: str | None) -> Iterator[str]:
     yield from ("---", "")
     if card["model"]:
         yield f"Model: SHA-256 `{card['model']['sha256']}`, noise from `{_escape(card['model']['noise_source'])}`.  "
-        for name, words in _OF_CLASSES.items():
-            if name in card["model"]:
-                yield f"{words}: {', '.join(f'{value:.4g}' for value in card['model'][name])}.  "
+        model: Mapping[str, Any] = card["model"]
+        for name in (name for name in _OF_CLASSES if name in model):
+            yield f"{_OF_CLASSES[name]}: {', '.join(f'{value:.4g}' for value in model[name])}.  "
     yield f"Computed by dpcalc {_escape(card['dpcalc'])}; guarantees are rounded up.  "
     yield f"Card: `{card['schema']}`, SHA-256 `{card['sha256']}`.  "
     yield f"Verify: `dpcalc verify {source or 'CARD.json'}` recomputes every number of the card."

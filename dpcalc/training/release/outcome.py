@@ -215,7 +215,7 @@ class Outcome(NamedTuple):
         return {"temperature": self.trained.temperature, "sums": self.rule.calibrating.sums}
 
     @property
-    def _of_classes(self) -> dict[str, tuple[float, ...]]:
+    def _of_classes(self) -> dict[str, Any]:
         """The weights and the shares of the classes that were given; both are public."""
         count = int(self.draft.get("classes", 2))
         given = {"class_weights": self.setup.weights(count), "class_shares": self.setup.shares(count)}
