@@ -108,7 +108,7 @@ def _foot(card: Card, source: str | None) -> Iterator[str]:
     yield from ("---", "")
     if card["model"]:
         yield f"Model: SHA-256 `{card['model']['sha256']}`, noise from `{_escape(card['model']['noise_source'])}`.  "
-        model: Mapping[str, Any] = card["model"]
+        model: Fields = dict(card["model"])
         for name in (name for name in _OF_CLASSES if name in model):
             yield f"{_OF_CLASSES[name]}: {', '.join(f'{value:.4g}' for value in model[name])}.  "
     yield f"Computed by dpcalc {_escape(card['dpcalc'])}; guarantees are rounded up.  "
