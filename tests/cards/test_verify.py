@@ -397,6 +397,7 @@ def test_the_reader_knows_every_word_of_the_schema() -> None:
     assert set(words(SCHEMA)) <= KEYWORDS
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["epsilon", "ledger"])
 def test_the_reader_objects_to_what_the_schema_objects_to(name: str) -> None:
     validator = jsonschema.Draft202012Validator(SCHEMA)

@@ -172,6 +172,7 @@ def test_one_order_of_the_data_sets_is_not_enough(adjacency: str) -> None:
     assert told(f"{line.removesuffix(adjacency)}add-remove -d 1e-5 --risk")["advantage"]["value"] > 0.5
 
 
+@pytest.mark.campaign
 def test_the_picture_of_a_run_has_the_curves_of_its_bounds(tmp_path: Path) -> None:
     """Above what any attack does, and beside it the curve that no guarantee is below, and guessing."""
     run = "compare --algorithm pnsgd -n 50 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6"

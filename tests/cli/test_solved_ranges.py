@@ -116,7 +116,7 @@ def exits(line: str) -> int:
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("run", ["noisy-sgd --batch-size 10 --epochs 1", "noisy-gd --steps 10"])
+@pytest.mark.parametrize("run", ["noisy-gd --steps 10", "noisy-sgd --batch-size 10 --epochs 1"])
 def test_noise_below_what_is_searched_is_not_said_to_be_any(run: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Noise is as large as the clip: none at all is not enough, however short gradients are."""
     line = f"compare --algorithm {run} --records 1000 -e 1 -d 1e-6 --clip "

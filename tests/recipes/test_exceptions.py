@@ -283,6 +283,7 @@ def test_few_steps_pass_a_strict_check(write: Write) -> None:
     assert {check.status for check in found.values()} == {"passed"}, [check.message for check in found.values()]
 
 
+@pytest.mark.campaign
 def test_what_has_no_definition_is_a_warning(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     from dpcalc.certify import table
 

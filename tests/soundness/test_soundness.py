@@ -61,7 +61,7 @@ def test_what_is_said_to_have_a_definition_has_one() -> None:
     assert {bound.id for bound in guarantees if bound.certifiable} == {b.id for b in guarantees} & written
 
 
-@pytest.mark.few(80)
+@pytest.mark.few(53)
 @pytest.mark.parametrize("subject", [subject for subject in SUBJECTS if subject not in SLOW])
 def test_a_few_cases_of_every_subject(subject: str) -> None:
     tally = campaign(few(subject), SEED, only=(subject,))

@@ -122,6 +122,7 @@ def test_gradients_that_depend_on_releases_gain_nothing() -> None:
     assert ratios[0] == pytest.approx(1.0, abs=1e-3)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("adjacency", ["remove", "add", "replace-one"])
 def test_gradients_that_depend_on_releases_gain_nothing_on_two_rounds_of_bands(adjacency: str) -> None:
     """Four steps with two bands: the record's second gradient may be any function of what its first one did."""
@@ -273,6 +274,7 @@ def test_noise_of_iterates_is_that_of_the_loop(mechanism: str, workload: Workloa
     assert noise.largest == pytest.approx(math.sqrt(max(variances)), rel=1e-9)
 
 
+@pytest.mark.campaign
 def test_a_long_cool_down_is_interpolated_closely() -> None:
     steps, workload = 1500, Workload(0.9, 1e-3, 0.5)
     c = dense("bisr", steps, 4)

@@ -52,7 +52,7 @@ def test_a_step_is_at_most_the_mean_of_those_at_the_corners_of_its_cell(sampling
             assert (np.exp(one) <= mean * (1.0 + 1e-9) + 1e-290).all()
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("rate", "noise", "steps"), [
     ([0.01] * 5, [1.5, 1.3, 1.1, 0.9, 0.8], [200, 300, 100, 50, 400]),
     ([0.3, 0.1, 0.02, 0.5], [2.0, 1.0, 0.7, 4.0], [1, 2, 3, 1]),
@@ -75,6 +75,7 @@ def test_a_few_kinds_are_composed_as_by_laws_of_their_own(
         assert whole.log_delta(0.5 * least).value <= at + 2e-3
 
 
+@pytest.mark.campaign
 def test_means_of_many_kinds_are_between_two_roundings() -> None:
     """The noise of each of 400 steps differs; 10 groups have their most noise, or their mean square of 1/z."""
     noise = np.linspace(2.0, 1.0, 400)
