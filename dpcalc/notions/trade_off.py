@@ -194,7 +194,9 @@ def _of_profile(curve: CurveWithFloor, reverse: CurveWithFloor, sections: int) -
 
     @functools.cache
     def advantage() -> float:
-        at_zero, elsewhere = box_at(0.0), min(map(box_at, _PROBES))
+        at_zero = box_at(0.0)
+        # Even if delta were 0, an epsilon that is not this small gives no less.
+        elsewhere = min([box_at(e) for e in _PROBES if math.tanh(0.5 * e) < exp_up(at_zero)], default=0.0)
         if elsewhere > at_zero - _CONVEX:
             return exp_up(at_zero)
         return exp_up(min(elsewhere, least_over(box_at, 40.0)))

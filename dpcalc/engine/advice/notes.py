@@ -36,6 +36,7 @@ from dpcalc.notes import (
 )
 from dpcalc.notions.guarantee import Gdp, Rdp
 from dpcalc.report import Case, Result, Tightness
+from dpcalc.theorems.conditions import HIDDEN
 from dpcalc.theorems.record import Theorem, all_bounds, for_algorithm
 
 
@@ -195,7 +196,12 @@ def _under(
 def _accountant(
     asked: Asked, run: Run, answers_by: dict[Adjacency, Result], at: Given | None
 ) -> Iterator[AccountantPrints]:
-    """Yield about the number of an accountant that assumes Poisson sampling and add-remove neighbours."""
+    """Yield about the number of an accountant that assumes Poisson sampling and add-remove neighbours.
+
+    No such accountant knows of hidden iterates.
+    """
+    if not HIDDEN.keys().isdisjoint(asked.best.assumes):
+        return
     assumed = Sampling.FULL if run.sampling is Sampling.FULL else Sampling.POISSON
     drawn_so = run.sampling is assumed and run.max_batch_size is None
     result = answers_by.get(Adjacency.ADD_REMOVE) if drawn_so else None

@@ -162,13 +162,17 @@ def epsilon(parts: Parts, *, log_delta_target: float, resolution: int = RESOLUTI
     if components.log_infinity_mass() >= log_delta_target:
         return Bound(math.inf)
 
+    frequent = components.without_rare_losses(log_delta_target - _LOG_SHARES[0])
+    expected, frequent = frequent.expected_epsilon(log_delta_target)
+
     def attempt(expected: float, share: float, fineness: int) -> Bound:
-        law = _Law.about(components.without_rare_losses(log_delta_target - share), expected, fineness)
+        first = share == _LOG_SHARES[0]
+        chosen = frequent if first else components.without_rare_losses(log_delta_target - share)
+        law = _Law.about(chosen, expected, fineness)
         value = _solve(law.curve(), log_delta_target, float(law.law.points()[-1]))
         return law.bound(value)._replace(value=value) if value < math.inf else Bound(math.inf)
 
-    frequent = components.without_rare_losses(log_delta_target - _LOG_SHARES[0])
-    bound = _improved(attempt, frequent.expected_epsilon(log_delta_target), resolution)
+    bound = _improved(attempt, expected, resolution)
     return Bound(composition.largest_loss) if bound.value >= composition.largest_loss else bound
 
 
@@ -195,8 +199,10 @@ def curve(parts: Parts, *, log_delta_target: float, resolution: int = RESOLUTION
     if composition.single_pair is not None:
         return functools.partial(_log_profile, composition.single_pair)
     components, largest = composition.components, composition.largest_loss
-    frequent = components.without_rare_losses(log_delta_target - _LOG_SHARES[0])
-    finite = _Law.about(frequent, frequent.expected_epsilon(log_delta_target), resolution).curve()
+    expected, frequent = components.without_rare_losses(log_delta_target - _LOG_SHARES[0]).expected_epsilon(
+        log_delta_target
+    )
+    finite = _Law.about(frequent, expected, resolution).curve()
     infinite = components.log_infinity_mass()
     return lambda epsilon: infinite if epsilon >= largest else finite(epsilon)
 
@@ -291,8 +297,8 @@ class _Law(NamedTuple):
     @classmethod
     def about(cls, components: Components, epsilon: float, resolution: int) -> _Law:
         """Return the law about an epsilon."""
-        refined = components.refined_about(epsilon)
-        return cls(refined, refined.law(refined.best_tilt(epsilon), Grid(1.0 / resolution, _POINTS * resolution)))
+        refined, tilt = components.refined_about(epsilon)
+        return cls(refined, refined.law(tilt, Grid(1.0 / resolution, _POINTS * resolution)))
 
     def curve(self) -> Callable[[float], float]:
         """Return an upper bound on ln delta as a function of epsilon."""

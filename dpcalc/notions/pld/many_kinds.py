@@ -111,5 +111,5 @@ def _tilt(members: list[Component], log_delta: float) -> float:
     size = -(-len(ordered) // _REPRESENTATIVES)
     groups = [ordered[start : start + size] for start in range(0, len(ordered), size)]
     few = Components(tuple(g[len(g) // 2]._replace(copies=sum(c.copies for c in g)) for g in groups))
-    epsilon = few.expected_epsilon(log_delta)
-    return few.refined_about(epsilon).best_tilt(epsilon)
+    epsilon, few = few.expected_epsilon(log_delta)
+    return few.refined_about(epsilon)[1]

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _LOG_FLOOR = -1e5  # losses less likely than e^-100000 are not resolved
 _FLAT = 1e-9  # a profile that is so near to its last ln delta falls no more
 _OUTSIDE, _NEGLIGIBLE = 1e-17, 1e-14  # tilted weight beyond either end of the lattice, of one loss and of the sum
-_ROUNDS = 3  # of refinement: each tilt is found by the points about the one before
+_ROUNDS = 3  # of refinement at most: each tilt is found by the points about the one before
+_SETTLED = 0.1  # of a tilt: the points about another one that is no further off serve it
 _REFINEMENT = 400  # points that are added where the tilted law is
 _MOST_TILT = 1e6  # in standard deviations: a lattice of atoms has nothing finer to bring out
 
@@ -171,9 +172,10 @@ def _around(points: Array, lattice: Array) -> Array:
 
 
 class Components(NamedTuple):
-    """All pairs of a composition."""
+    """All pairs of a composition, and the tilt about whose law they were refined."""
 
     members: tuple[Component, ...]
+    about: float = math.inf
 
     def cumulants(self, tilt: float) -> tuple[float, float, float]:
         """Return (ln of the moment generating function, mean, variance) of the tilted sum of all losses."""
@@ -203,17 +205,17 @@ class Components(NamedTuple):
         """Return the tilt >= 0 at whose mean the saddle-point estimate of ln delta is as given."""
         return self._root(lambda tilt: self.saddle_point(tilt)[1] - log_delta)
 
-    def expected_epsilon(self, log_delta: float) -> float:
-        """Return an estimate of epsilon at ln delta, at least 0."""
-        refined = self._refined(lambda c: c.tilt_for_log_delta(log_delta))
-        return max(refined.saddle_point(refined.tilt_for_log_delta(log_delta))[0], 0.0)
+    def expected_epsilon(self, log_delta: float) -> tuple[float, Components]:
+        """Return an estimate of epsilon at ln delta, at least 0, and the components with more points about it."""
+        refined, tilt = self._refined(lambda c: c.tilt_for_log_delta(log_delta))
+        return max(refined.saddle_point(tilt)[0], 0.0), refined
 
     def likely_log_delta(self, epsilon: float) -> float:
         """Return an estimate of ln delta at epsilon >= 0: that of a law which, tilted, is normal about epsilon.
 
         The error is some hundredths where many losses add up, and may be large where they do not.
         """
-        refined = self.refined_about(epsilon)
+        refined, _ = self.refined_about(epsilon)
         tilt = refined._root(lambda tilt: epsilon - refined.cumulants(tilt)[1])
         log_scale, _, variance = refined.cumulants(tilt)
         spread = max(math.sqrt(max(variance, 0.0)), 1e-100)
@@ -221,8 +223,8 @@ class Components(NamedTuple):
         share = (mills(spread * tilt) - mills(spread * (tilt + 1.0))) / math.sqrt(2.0 * math.pi)
         return refined.total(min(0.0, log_scale - tilt * epsilon + math.log(max(share, 1e-300))))
 
-    def refined_about(self, epsilon: float) -> Components:
-        """Return the components with more points where the law is, tilted for this epsilon."""
+    def refined_about(self, epsilon: float) -> tuple[Components, float]:
+        """Return the components with more points where the law is, tilted for this epsilon, and the tilt."""
         return self._refined(lambda c: c.best_tilt(epsilon))
 
     def without_rare_losses(self, log_delta: float) -> Components:
@@ -245,13 +247,16 @@ class Components(NamedTuple):
         """Return ln of delta, from ln of its share of finite losses; rounded up."""
         return with_infinity(self.log_infinity_mass(), log_finite)
 
-    def _refined(self, choose_tilt: Callable[[Components], float]) -> Components:
-        """Return the components with more points around the tilt, which is chosen anew in every round."""
-        components = self
+    def _refined(self, choose_tilt: Callable[[Components], float]) -> tuple[Components, float]:
+        """Return the components with more points around the tilt, which is chosen anew until it moves no more; and the
+        tilt."""
+        components, tilt = self, choose_tilt(self)
         for _ in range(_ROUNDS):
+            if abs(tilt - components.about) <= _SETTLED * tilt:
+                break
+            components = Components(tuple(c.refined(tilt) for c in components.members), tilt)
             tilt = choose_tilt(components)
-            components = Components(tuple(c.refined(tilt) for c in components.members))
-        return components
+        return components, tilt
 
     def _root(self, function: Callable[[float], float]) -> float:
         """Return a zero of a decreasing function of the tilt to 1 in 1000, 0 if it starts below 0.

@@ -34,6 +34,7 @@ _MOST_MU = 4e7  # no visible privacy is left at a larger mu
 _MOST_SHIFT, _UNLIKELY = 290.0, 1e-30  # mixtures of shifts have mu below 300, up to this probability
 _NEAR_ONE = (100, 200, 60)  # nodes of a law of distances: near 0, up to rare ones, and beyond
 _RARE = math.exp(-25.0)
+_NOTHING = 1e-12  # the weight of a step whose uses do not show
 _NODES_OF_SEARCH = 5  # one in this many nodes is enough to choose a plan
 _LOG_DELTA = math.log(1e-6)  # plans are chosen for this delta; the best one hardly depends on it
 _NEVER_SEEN = 3.0  # ln delta minus ln of a failure that takes a twentieth of it
@@ -177,11 +178,18 @@ def _shifts(chain: Chain, plan: Plan, law: Law) -> tuple[Array, Array]:
     return np.minimum(apart, chain.diameter) * up(_mu_of(1.0, chain, plan), 4.0), masses
 
 
-@functools.lru_cache(maxsize=16)
 def _uses(draws: Draws, factor: float, count: int) -> Law:
-    """Return the law of the discounted number of uses in ``count`` steps, on some hundred nodes."""
+    """Return the law of the discounted number of uses in ``count`` steps, on some hundred nodes.
+
+    Where the earliest steps weigh next to nothing, more of them are counted: all plans of a run then share a law.
+    """
+    return _law_of_uses(draws, factor, 1 << (count - 1).bit_length() if factor**count < _NOTHING else count)
+
+
+@functools.lru_cache(maxsize=16)
+def _law_of_uses(draws: Draws, factor: float, count: int) -> Law:
     if draws.period > 1:
-        law = discounted_sums.uses_of_periods(draws.period, factor, count // draws.period)
+        law = discounted_sums.uses_of_periods(draws.period, factor, -(-count // draws.period))
     else:
         law = discounted_sums.uses(draws.trials, draws.chance, factor, count)
     values, masses = law.whole()
