@@ -181,19 +181,18 @@ def hull(points: Array, log_h: Array) -> Chosen:
     bad = np.flatnonzero(~(slopes[1:] <= slopes[:-1]))
     if len(bad) == 0:
         return kept
-    corners: Chosen = kept[_walked_hull(points[kept], log_h[kept], int(bad[0]), int(bad[-1]))]
+    corners: Chosen = kept[_walked_hull(points[kept], log_h[kept], slopes[: bad[0]].tolist(), int(bad[-1]))]
     return corners
 
 
-def _walked_hull(points: Array, log_h: Array, first: int = 0, last: int = sys.maxsize) -> list[int]:
+def _walked_hull(points: Array, log_h: Array, falling: Sequence[float] = (), last: int = sys.maxsize) -> list[int]:
     """Return the corners of the lower convex hull, by Graham's walk.
 
-    The chords up to the point ``first``, and those from ``last`` + 2 on, get steeper by less and less already.
+    The slopes of the first chords are ``falling``, and so are those from ``last`` + 2 on.
     """
-    z, h = points.tolist(), log_h.tolist()
-    kept = list(range(first + 1))
-    slopes = [_log_chord(z, h, i, i + 1) for i in range(first)]
-    for i in range(first + 1, len(z)):
+    z, h, slopes = points.tolist(), log_h.tolist(), list(falling)
+    kept = list(range(len(slopes) + 1))
+    for i in range(len(kept), len(z)):
         slope = _log_chord(z, h, kept[-1], i)
         if i > last + 2 and kept[-1] == i - 1 and slope <= slopes[-1]:
             return kept + list(range(i, len(z)))

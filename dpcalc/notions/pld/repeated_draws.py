@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from dpcalc.notions.pld.discretisation import LogProfile
 
 _AT_ONCE = 16384  # terms
-_STEPS = 24  # of a search for a half-line: any point is valid
-_EQUAL = 1e-7  # of ln of what is shared: the bound is second order in it
+_STEPS = 12  # of a search for a half-line: any point is valid
+_EQUAL = 1e-5  # of ln of what is shared: the bound is second order in it
 
 
 class Draws(NamedTuple):
@@ -324,7 +324,9 @@ def _half_line(kind: _Replaced | _Nulled, count: Array, high: Array, e: Array, l
 
     left: Any = np.arange(len(c))  # the thresholds whose c is yet to be found
     c = c.copy()
-    below, above = missing(low, left), missing(up_to, left)
+    above = missing(up_to, left)
+    low = np.fmax(low, up_to - above / kind.gap)  # ln of what is taken grows by the gap at least
+    below = missing(low, left)
     value, enough = above, np.isfinite(above)
     for step in range(_STEPS):
         moves = np.abs(value) > _EQUAL  # False where nothing is to share

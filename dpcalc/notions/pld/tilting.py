@@ -138,15 +138,16 @@ def component_of(pair: Pair, copies: int) -> Component:
 
 
 def _landmarks(curve: LogProfile) -> Array:
-    """Return 0 and points in geometric progression, from where the profile starts to fall to where it has fallen."""
-    z = np.concatenate(([0.0], 2.0 ** np.arange(-120.0, 60.125, 0.125)))
+    """Return 0 and points in geometric progression, from the octave in which the profile starts to fall to that in
+    which it has fallen."""
+    octaves = np.arange(-120.0, 61.0)
     with np.errstate(all="ignore"):
-        log_h = np.minimum.accumulate(np.fmin(curve(z), 0.0))
+        log_h = np.minimum.accumulate(np.fmin(curve(np.append(0.0, 2.0**octaves)), 0.0))
     started = int(np.searchsorted(log_h < log_h[0] - 1e-3, True))
     fallen = int(np.searchsorted(log_h <= max(_LOG_FLOOR, log_h[-1] + _FLAT), True))
-    first = min(max(started - 1, 1), len(z) - 1)
-    last = min(max(fallen, first), len(z) - 1)
-    return np.concatenate(([0.0], z[first : last + 1]))
+    first = min(max(started - 2, 0), len(octaves) - 1)
+    last = min(max(fallen - 1, first), len(octaves) - 1)
+    return np.append(0.0, 2.0 ** np.arange(octaves[first], octaves[last] + 0.1, 0.125))
 
 
 def _graded(first: int, last: int, middle: int, fineness: float, copies: int) -> Integers:

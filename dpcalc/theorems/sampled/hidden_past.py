@@ -38,7 +38,8 @@ _NOTHING = 1e-12  # the weight of a step whose uses do not show
 _NODES_OF_SEARCH = 5  # one in this many nodes is enough to choose a plan
 _LOG_DELTA = math.log(1e-6)  # plans are chosen for this delta; the best one hardly depends on it
 _NEVER_SEEN = 3.0  # ln delta minus ln of a failure that takes a twentieth of it
-_STRIDES = (2.0, math.sqrt(2.0), 1.1)  # factors by which the numbers of a plan are multiplied and divided
+_STRIDES = (2.0, 1.4, 1.15, 1.05)  # factors by which the numbers of a plan are multiplied and divided
+_NEARER = 1e-4  # of epsilon: what a better plan has to gain
 _MOST_TRIALS = 120  # the most plans to try
 
 
@@ -183,15 +184,16 @@ def _uses(draws: Draws, factor: float, count: int) -> Law:
 
     Where the earliest steps weigh next to nothing, more of them are counted: all plans of a run then share a law.
     """
-    return _law_of_uses(draws, factor, 1 << (count - 1).bit_length() if factor**count < _NOTHING else count)
+    times = -(-count // draws.period)
+    return _law_of_uses(draws, factor, 1 << (times - 1).bit_length() if factor**count < _NOTHING else times)
 
 
 @functools.lru_cache(maxsize=16)
-def _law_of_uses(draws: Draws, factor: float, count: int) -> Law:
+def _law_of_uses(draws: Draws, factor: float, times: int) -> Law:
     if draws.period > 1:
-        law = discounted_sums.uses_of_periods(draws.period, factor, -(-count // draws.period))
+        law = discounted_sums.uses_of_periods(draws.period, factor, times)
     else:
-        law = discounted_sums.uses(draws.trials, draws.chance, factor, count)
+        law = discounted_sums.uses(draws.trials, draws.chance, factor, times)
     values, masses = law.whole()
     tails = np.cumsum(masses[::-1])[::-1]
     rare = float(values[max(0, int(np.searchsorted(-tails, -_RARE)) - 1)])
@@ -319,7 +321,7 @@ class Search(NamedTuple):
                         continue
                     tried.add(other)
                     curve = self._curve(other, laws)
-                    if curve is not None and curve(least * (1.0 - 1e-3)) < _LOG_DELTA:
+                    if curve is not None and curve(least * (1.0 - _NEARER)) < _LOG_DELTA:
                         least, plan, improved = _solved(curve), other, True
         return least, plan
 
@@ -397,7 +399,7 @@ def _solved(curve: Callable[[float], float]) -> float:
     while curve(high) > _LOG_DELTA and high < 1e6:
         high *= 4.0
     low = 0.0 if high == 0.125 else high / 4.0
-    while high - low > 1e-3 * high and high > 1e-9:
+    while high - low > _NEARER * high and high > 1e-9:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if curve(middle) > _LOG_DELTA else (low, middle)
     return high
