@@ -144,7 +144,7 @@ _REMARKS: dict[str, tuple[object, str]] = {
 
 def _refuse_uncovered(stated: Stated, sampling: Sampling) -> None:
     """Refuse what no account holds for."""
-    _refuse_unprotected(stated)
+    refuse_unprotected(stated.facts)
     refuse_adaptive(stated)
     if sampling is Sampling.POISSON and stated.word("divisor") in ("realised", "realized", "batch"):
         raise NotApplicable("the sum is divided by the size of the batch that was drawn: it tells on the record",
@@ -189,15 +189,19 @@ _OTHER_LAWS = ("laplac", "exponential", "uniform", "student", "cauchy", "skellam
 _CORRELATED = ("dpftrl", "bandmf", "banded", "blt", "treeagg", "toeplitz", "correlated", "matrixfactor", "matrixmech")
 
 
-def _refuse_unprotected(stated: Stated) -> None:
-    """Refuse a run whose file says that noise or clipping was turned off, or that the noise was of another law."""
+def refuse_unprotected(facts: Mapping[str, Said]) -> None:
+    """Refuse a run whose file says that noise or clipping was turned off, or that the noise was of another law.
+
+    Raises:
+        NotApplicable: it does.
+    """
     for name, (words, why) in _UNPROTECTED.items():
-        said = stated.facts.get(name)
+        said = facts.get(name)
         if said is not None and any(bare(part) in words for part in said.text.split(" and ")):
             hint = "leave the key out if it means something else"
             raise NotApplicable(f"{said.origin} is {said.text}: {why}", hint)
     for name in ("noise_law", "accountant", "optimizer"):
-        said = stated.facts.get(name)
+        said = facts.get(name)
         if said is not None and any(law in bare(said.text) for law in _OTHER_LAWS):
             raise NotApplicable(f"{said.origin} is {said.text}: an account is made of Gaussian noise only",
                                 "`dpcalc find laplace` lists the commands for other noise")  # fmt: skip

@@ -86,6 +86,16 @@ def test_nothing_is_guessed(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "# loss: no value of loss" in text
 
 
+@pytest.mark.parametrize("said", ["disable_dp: true", "noise_type: laplace", "per_sample_clipping: no"])
+def test_a_configuration_without_privacy_is_refused(
+    said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "train.yaml").write_text(f"{OPACUS}{said}\n", encoding="utf-8")
+    code, out, err = ended(capsys, "init train.yaml")
+    assert (code, out) == (2, "")
+    assert said.partition(":")[0] in err
+
+
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [

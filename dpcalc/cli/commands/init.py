@@ -53,11 +53,25 @@ def command(config: str, command_: str | None, algorithm: str | None, policy: bo
         write(drafted(recipe), output)
         return
     start = draft(config, output, command_, algorithm)
+    if start.command == "dp-sgd":
+        _refuse_unprotected(config)
     write(start.text, output)
     try:
         _ask(start.command, dict(start.given), dict(start.budget))
     except DpcalcError as error:
         say(printable(f"still to add: {error.message}") + (f"\n  hint: {printable(error.hint)}" if error.hint else ""))
+
+
+def _refuse_unprotected(config: str) -> None:
+    """Refuse a configuration that turns noise or clipping off: the recipe would gate what it does not do."""
+    from dpcalc.account.described import refuse_unprotected
+    from dpcalc.account.forms import read_run
+
+    try:
+        facts = read_run(config).facts
+    except DpcalcError:  # it says less than a run: the recipe is a start
+        return
+    refuse_unprotected(facts)
 
 
 def _ask(name: str, given: Given, budget: Given) -> None:
