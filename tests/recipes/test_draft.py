@@ -92,7 +92,7 @@ def test_a_configuration_without_privacy_is_refused(
 ) -> None:
     (folder / "train.yaml").write_text(f"{OPACUS}{said}\n", encoding="utf-8")
     code, out, err = ended(capsys, "init train.yaml")
-    assert (code, out) == (2, "")
+    assert (code, out) == (3, "")
     assert said.partition(":")[0] in err
 
 
