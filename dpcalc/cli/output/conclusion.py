@@ -11,7 +11,7 @@ import click
 from dpcalc.checked import Check, Status
 from dpcalc.cli.output.printing import format_of
 from dpcalc.cli.output.reports import Destination
-from dpcalc.cli.output.terminal import color_of, tell, worst
+from dpcalc.cli.output.terminal import Lost, color_of, tell, worst
 from dpcalc.files.output import say, write
 from dpcalc.inert import printable
 from dpcalc.render.check import MARKDOWN, render
@@ -94,15 +94,32 @@ def conclude(
         lost += shown(
             result, "the text", lambda cases: _text(cases, printing, earlier), lambda text: write(text, printing.file)
         )
+    answered = any(case.check and case.check.status != Status.SKIPPED for case in result.cases)
+    ungated = answered and not any(case.assertions for case in result.cases)
+    finish(result, lost, unchecked=unchecked, ungated=ungated, trouble=_first_trouble(result))
+
+
+def finish(result: Report, lost: Sequence[Lost], *, unchecked: int, ungated: bool, trouble: str) -> None:
+    """Say what a check leaves open, and exit with its code.
+
+    Args:
+        result: of the check.
+        lost: reports that could not be written.
+        unchecked: the number of cases left when the check stopped.
+        ungated: whether cases were answered and none has a gate.
+        trouble: the first case that did not pass; said if the code is not 0.
+
+    Raises:
+        click.exceptions.Exit: with the code, where that is not 0.
+    """
     if unchecked:
         say(f"warning: stopped early: {unchecked} cases were not checked")
-    answered = any(case.check and case.check.status != Status.SKIPPED for case in result.cases)
-    if answered and not result.exit_code and not any(case.assertions for case in result.cases):
+    if ungated and not result.exit_code:
         say("warning: no case has a gate: this check fails only where there is no answer")
     if result.exit_code:
-        say(_first_trouble(result))
+        say(trouble)
     tell(lost)
-    if code := worst([result.exit_code, left_out(result), *(one.exit_code for one in lost)]):
+    if code := worst([result.exit_code, _left_out(result), *(one.exit_code for one in lost)]):
         raise click.exceptions.Exit(code)
 
 
@@ -112,7 +129,7 @@ def warn(case: Case) -> None:
         say(printable(f"warning: {case.check.name if case.check else ''}: {warning}"))
 
 
-def left_out(result: Report) -> int:
+def _left_out(result: Report) -> int:
     """Return 1, and say why, if a strict check is of one shard: the gates of the others were not judged."""
     shard = result.shard
     others = 0 if shard is None else shard.cases - len(shard.places)
@@ -138,10 +155,10 @@ def _text(result: Report, printing: Printing, baseline: Snapshot | None) -> str:
 def _first_trouble(result: Report) -> str:
     """Return the first case that did not pass, in a line."""
     troubled = [case.check for case in result.cases if case.check and case.check.exit_code]
-    return trouble(troubled[0], len(troubled), len(result.cases))
+    return trouble_of(troubled[0], len(troubled), len(result.cases)) if troubled else ""
 
 
-def trouble(first: Check, number: int, of: int) -> str:
+def trouble_of(first: Check, number: int, of: int) -> str:
     """Describe the first of so many cases that did not pass, in a line."""
     cure = f"\n  hint: {printable(first.hint)}" if first.hint else ""
     count = f"{number} of {of} cases did not pass; the first: " if number > 1 else ""

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpcalc.cli.output.conclusion import Printing, conclude, left_out, trouble, warn
+from dpcalc.cli.output.conclusion import Printing, conclude, finish, trouble_of, warn
 from dpcalc.cli.output.printing import PLOT
 from dpcalc.cli.output.publish import CHECKED
 from dpcalc.cli.output.reports import Destination, asked
-from dpcalc.cli.output.terminal import Lost, attempt, color_of, tell, worst
+from dpcalc.cli.output.terminal import Lost, attempt, color_of
 from dpcalc.errors import SpecError
 from dpcalc.files.output import in_pieces, say, write
 from dpcalc.inert import inert
@@ -140,15 +140,7 @@ def _conclude(result: Report, printing: Printing, destinations: Sequence[Destina
     if os.environ.get("GITHUB_ACTIONS") == "true":
         text = KINDS[GITHUB].write(some, asked(Destination(GITHUB, ""), printing.precision))
         say(text.rstrip("\n"), commands=True)
-    if left:
-        say(f"warning: stopped early: {left} cases were not checked")
-    if not result.exit_code and not result.gates[0]:
-        say("warning: no case has a gate: this check fails only where there is no answer")
-    if result.exit_code:
-        say(_first(result, some))
-    tell(lost)
-    if code := worst([result.exit_code, left_out(result), *(one.exit_code for one in lost)]):
-        raise click.exceptions.Exit(code)
+    finish(result, lost, unchecked=left, ungated=not result.gates[0], trouble=_first_trouble(result, some))
 
 
 def _report(result: Report, some: Report, each: Destination, precision: int) -> None:
@@ -173,9 +165,9 @@ def _print(result: Report, some: Report, printing: Printing) -> None:
         write(inert(render(some, printing.format, printing.precision, color=bool(color)), coloured=True), printing.file)
 
 
-def _first(result: Report, some: Report) -> str:
+def _first_trouble(result: Report, some: Report) -> str:
     """Return the first case that did not pass, in a line."""
     troubled = [case.check for case in some.cases if case.check and case.check.exit_code]
     counts = result.statuses
     number = counts.get("failed", 0) + counts.get("error", 0)
-    return trouble(troubled[0], number, result.tally.cases) if troubled else f"error: {number} cases did not pass"
+    return trouble_of(troubled[0], number, result.tally.cases) if troubled else f"error: {number} cases did not pass"
