@@ -336,6 +336,8 @@ STEPS: list[tuple[str, Any, dict[str, Any]]] = [
     ("cyclic", "logistic", {"epochs": 3, "batch_size": 4}), ("cyclic", "squares", {"epochs": 2, "step_size": 0.01}),
     ("cyclic", "logistic", {"epochs": 3, "batch_size": 20, "clip": 0.45}),
     ("cyclic", "logistic", {"epochs": 2, "batch_size": 5, "regularisation": 0.03}),
+    ("pnsgd", "logistic", {"step_size": 1e-4, "radius": None}),
+    ("cyclic", "logistic", {"epochs": 3, "batch_size": 4, "step_size": 1e-4, "radius": None}),
     ("noisy-gd", "logistic", {"steps": 60}), ("noisy-gd", "logistic", {"steps": 60, "radius": None}),
 ]  # fmt: skip
 

@@ -401,13 +401,15 @@ class _Errors:
     def after_noise(self, spacing: float) -> Array:
         """Return what an iterate is off by, at most, from its mean and its noise: roundings, and the errors of draws.
 
-        At most nine units of the iterate, seven of them of 1 - eta lambda, and fewer of gradients and of noise.
+        At most nine units of the iterate, seven of them of 1 - eta lambda or of a projection, and fewer of gradients and
+        of noise. Without either a step adds twice to an iterate that is multiplied by 1: two units.
 
         Args:
             spacing: of draws, in units of roundoff.
         """
         pull = np.multiply(self.plan.step_size, self.lipschitz)
-        added = 10.0 * UNIT * (self.furthest + pull + self.noisy * (self.law.reach * self.root))
+        kept = 3.0 if not self.loss.regularisation and math.isinf(self.plan.domain.radius) else 10.0
+        added = UNIT * (kept * self.furthest + 10.0 * (pull + self.noisy * (self.law.reach * self.root)))
         return np.asarray(added + self.drawn(spacing) * self.noisy)
 
     def of_release(self, spacing: float) -> float:
