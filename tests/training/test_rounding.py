@@ -359,7 +359,7 @@ def test_a_step_is_nearer_to_that_on_real_numbers_than_said(
     chosen = chosen._replace(accounted=chosen.accounted | clip)
     errors = _Errors(chosen, loss)
     most = float(errors.before_noise() + errors.after_noise(0.0))
-    recorder, states = Recorder(11), [np.full(6, 0.2)]  # nearly 0.5 long
+    recorder, states = Recorder(11), [np.full(6, 0.2 if radius else 0.0)]  # nearly 0.5 long; without a ball from 0
     run = single._Run(
         chosen, problem, kernel.Source(recorder, False, ""),  # type: ignore[arg-type]
         states[0].copy(), output_rounding(chosen, loss),

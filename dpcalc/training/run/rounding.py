@@ -401,8 +401,8 @@ class _Errors:
     def after_noise(self, spacing: float) -> Array:
         """Return what an iterate is off by, at most, from its mean and its noise: roundings, and the errors of draws.
 
-        At most nine units of the iterate, seven of them of 1 - eta lambda or of a projection, and fewer of gradients and
-        of noise. Without either a step adds twice to an iterate that is multiplied by 1: two units.
+        At most nine units of the iterate, seven of them of 1 - eta lambda or of a projection, and fewer of gradients
+        and of noise. Without either a step adds twice to an iterate that is multiplied by 1: two units.
 
         Args:
             spacing: of draws, in units of roundoff.
