@@ -343,7 +343,7 @@ class Composition(OfProfile):
         curves = [way.profile() for way in self.ways]
 
         def worse(epsilon: float, floor: float = -math.inf) -> float:
-            asked = curves if epsilon > 0.0 else curves[:1]  # delta at 0 is the total variation, the same in both orders
+            asked = curves if epsilon > 0.0 else curves[:1]  # the total variation is the same in both orders
             return self.with_failure(max(curve(epsilon, floor) for curve in asked))
 
         return functools.cache(worse)

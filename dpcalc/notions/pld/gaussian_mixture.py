@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _FARTHEST = 300.0  # of a larger mu nothing is hidden: its probability counts as that of an infinite loss
 _FAR, _NEVER = 50.0, 1e-36  # a larger mu that is so unlikely counts as told, too: it shows beyond epsilons of 1000
 _BEYOND = 45.0  # deviations beyond the farthest law: delta is below e^-1000 there
-_NEAR = 0.04  # deviations between points of a table, fewer where mu is large: chords are within some 1e-3 of ln delta
+_NEAR = 0.04  # deviations between points of a table, fewer where likely mu are large: chords lose some 1e-3 of ln delta
 _FEW = 8  # epsilons that are worked out one by one, and not by chords of a table
 _ROUNDED = 256.0  # units of roundoff of a sum of logarithms and terms, besides one for each term
 
@@ -178,8 +178,8 @@ def _told(mass: float) -> Pair:
 
 def _places(shifts: Shifts) -> Array:
     """Return rising y from just below 0: ln delta falls by about 0.1 between them, and the last is beyond all laws."""
-    farthest = float(shifts.mus.max())
-    last, gap = farthest + _BEYOND, min(_NEAR, max(0.5 * _NEAR / farthest, 0.25 * _NEAR))
+    likely = float(shifts.mus[shifts.logs > math.log(_NEVER)].max(initial=1e-300))
+    last, gap = float(shifts.mus.max()) + _BEYOND, min(_NEAR, max(0.5 * _NEAR / likely, 0.25 * _NEAR))
     near, far = np.arange(-gap, 8.0, gap), np.arange(8.0, last, 2.5 * _NEAR)
     return np.concatenate((near, far, [last]))
 

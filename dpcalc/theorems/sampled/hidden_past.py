@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.notions import gaussian
 from dpcalc.notions.profiles import SPLIT, Certificate
-from dpcalc.numerics import discounted_sums
+from dpcalc.numerics import discounted_sums, roots
 from dpcalc.numerics.binomial import log_any_tail_up
 from dpcalc.numerics.floats import UNIT, Array, np, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
@@ -227,10 +227,15 @@ class TooLarge(NamedTuple):
 
     def log_chance(self, steps: int) -> float:
         """Return ln of the chance that one of ``steps`` batches is too large, rounded up; -inf for none."""
-        if self.chance is None or self.least > self.others:
-            return -math.inf
-        one = log_any_tail_up(int(self.least), self.others, self.chance, steps if self.independent else 1)
-        return one if self.independent or one == -math.inf else min(0.0, up(math.log(steps), 4.0) + one)
+        return _log_chance(self, steps)
+
+
+@functools.lru_cache(maxsize=16)  # nearly all plans of a run ask for one number of steps
+def _log_chance(large: TooLarge, steps: int) -> float:
+    if large.chance is None or large.least > large.others:
+        return -math.inf
+    one = log_any_tail_up(int(large.least), large.others, large.chance, steps if large.independent else 1)
+    return one if large.independent or one == -math.inf else min(0.0, up(math.log(steps), 4.0) + one)
 
 
 class Search(NamedTuple):
@@ -398,11 +403,10 @@ def _solved(curve: Callable[[float], float]) -> float:
     high = 0.125
     while curve(high) > _LOG_DELTA and high < 1e6:
         high *= 4.0
-    low = 0.0 if high == 0.125 else high / 4.0
-    while high - low > _NEARER * high and high > 1e-9:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if curve(middle) > _LOG_DELTA else (low, middle)
-    return high
+    if high >= 1e6:
+        return high
+    low = 1e-9 if high == 0.125 else high / 4.0
+    return roots.least(lambda epsilon: curve(epsilon) - _LOG_DELTA, low, high, ulps=1 << 38)
 
 
 def best_plan(chain: Chain, mu: float, rate: float) -> Plan | None:
