@@ -82,6 +82,9 @@ def _readings(report: Fields) -> Iterator[str]:
     )
     if report["temperature"] is not None:
         yield f"all were divided by {report['temperature']:.4g}, to be log-odds; the noise of that is common to all"
+    if report["class_weights"] is not None:
+        listed = ", ".join(f"{weight:.4g}" for weight in report["class_weights"])
+        yield f"classes count by weights of {listed}, and so do the log-odds here: `dpcalc predict` takes that off"
     if report["centred_bound"] is not None:
         yield f"rows are then centred and shortened to {report['centred_bound']:.4g}: far from the mean units add less"
     yield (

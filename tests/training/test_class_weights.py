@@ -260,6 +260,9 @@ def test_shares_and_weights_are_in_the_model_its_card_and_the_notes(
     assert "the shares of the classes, 0.64, 0.36, are assumed to be public" in " ".join(
         capsys.readouterr().out.split()
     )
+    with pytest.raises(SystemExit):
+        main(["model", str(path), "-v"])
+    assert "classes count by weights of 0.75, 1" in " ".join(capsys.readouterr().out.split())
     stated = json.loads(card.read_text())["model"]
     model = load(str(path))
     assert tuple(stated["class_shares"]) == model.class_shares == (0.64, 0.36)

@@ -89,6 +89,7 @@ class Coefficients(NamedTuple):
             "several": self.predicting.several, "probable": self.predicting.probable, "columns": len(model.columns),
             "bound": model.bound, "centred_bound": model.centred_bound, "noise_std": model.noise_std,
             "temperature": model.temperature,
+            "class_weights": None if model.class_weights is None else list(model.class_weights),
             "middle": list(self.middle), "coefficients": [{"name": row.name, **row._asdict()} for row in self.rows],
             "privacy": {name: model.privacy.get(name) for name in ("private", "epsilon", "delta", "bound")},
         }  # fmt: skip
